@@ -10,6 +10,7 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/app/core/tokens"
 	"bobbin/app/wire"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 )
 
@@ -22,9 +23,7 @@ func TestFitRuns(t *testing.T) {
 	if got := fitRuns(config.Limits{}, logger).ConcurrentRuns; got < 1 || got > mostRuns {
 		t.Errorf("got %d runs, want 1 to %d", got, mostRuns)
 	}
-	if got := fitRuns(config.Limits{ConcurrentRuns: 7}, logger).ConcurrentRuns; got != 7 {
-		t.Errorf("got %d runs, want the configured 7", got)
-	}
+	compare.Equal(t, "runs: want the configured 7", 7, fitRuns(config.Limits{ConcurrentRuns: 7}, logger).ConcurrentRuns)
 	log.Reset()
 	if fitRuns(config.Limits{ConcurrentRuns: maxOpenFiles()}, logger); !strings.Contains(log.String(), "few open files") {
 		t.Errorf("got the log %q, want a warning", log.String())

@@ -2,12 +2,11 @@ package agents_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/agents"
 	"bobbin/app/core"
@@ -60,9 +59,7 @@ func TestLoadBuiltin(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: Load: %v", name, err)
 		}
-		if diff := cmp.Diff([]string{"assistant", "quick", "researcher"}, names(c)); diff != "" {
-			t.Errorf("%s: agents (-want +got):\n%s", name, diff)
-		}
+		compare.Equal(t, fmt.Sprintf("%s: agents", name), []string{"assistant", "quick", "researcher"}, names(c))
 		for _, agent := range c.List() {
 			if agent.SystemPrompt == "" || agent.Description == "" || len(agent.Tools) < 2 || len(agent.Version) != 12 {
 				t.Errorf("%s: agent %s is not complete: %+v", name, agent.Name, agent)
@@ -162,13 +159,10 @@ func TestLoadLittle(t *testing.T) {
 // A file replaces the built-in agent of its name; what is no *.yaml is no agent.
 func TestLoadOverrides(t *testing.T) {
 	t.Parallel()
-	c, err := load(t, map[string]string{
+	c := must.Get(load(t, map[string]string{
 		"mine.yaml": "name: assistant\nsystem_prompt: Mine.\n", "zoe.yaml": "name: zoe",
 		"README.md": "# agents", ".draft.yaml": "nam: x", "old/x.yaml": "nam: x",
-	})
-	if err != nil {
-		t.Fatalf("Load: %v", err)
-	}
+	}))(t)
 	compare.Equal(t, "agents", []string{"assistant", "quick", "researcher", "zoe"}, names(c))
 	if got, err := c.Get("assistant"); err != nil || got.SystemPrompt != "Mine." {
 		t.Errorf("assistant: got %q (%v), want the file's", got.SystemPrompt, err)
@@ -223,9 +217,7 @@ func TestLoadUnknownTools(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	must.Do(t, os.WriteFile(filepath.Join(dir, "a.yaml"), []byte("name: a\ntools: [anything]\n"), 0o600))
-	if _, err := agents.LoadCatalog(dir, agents.KnownParts{}); err != nil {
-		t.Errorf("Load: %v", err)
-	}
+	compare.Error(t, "Load", nil, compare.ErrorOf(agents.LoadCatalog(dir, agents.KnownParts{})))
 	_, err := agents.LoadCatalog(dir, agents.KnownParts{Tools: []string{}})
 	if err == nil || !strings.Contains(err.Error(), "built-in agents: builtin/assistant.yaml:14:9: tool \"calculator\" does not exist; there are none") {
 		t.Errorf("LoadCatalog without any tool: got %v, want a fault of the built-in agents", err)

@@ -2,14 +2,13 @@ package agents_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/agents"
 	"bobbin/app/core"
@@ -240,9 +239,7 @@ func TestParametersThatModelsLack(t *testing.T) {
 		if err != nil {
 			got = err.Error()
 		}
-		if got != want {
-			t.Errorf("%q: got %q, want %q", text, got, want)
-		}
+		compare.Equal(t, fmt.Sprintf("%q", text), want, got)
 	}
 }
 
@@ -414,8 +411,6 @@ func TestProfileHasFallbacks(t *testing.T) {
 		for _, m := range profile.Fallbacks {
 			got = append(got, m.Info().Name)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("fallbacks when %q is asked for (-want +got):\n%s", asked, diff)
-		}
+		compare.Equal(t, fmt.Sprintf("fallbacks when %q is asked for", asked), want, got)
 	}
 }

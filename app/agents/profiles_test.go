@@ -3,6 +3,7 @@ package agents_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -108,9 +109,7 @@ func TestWhichModelAnswers(t *testing.T) {
 		}
 	}
 	for _, s := range []core.Session{{Agent: "nobody"}, {Agent: "b", Model: "gone"}} {
-		if _, err := p.Profile(t.Context(), s, ""); !errors.Is(err, core.ErrNotFound) {
-			t.Errorf("%+v: got error %v, want ErrNotFound", s, err)
-		}
+		compare.Error(t, fmt.Sprintf("%+v", s), core.ErrNotFound, compare.ErrorOf(p.Profile(t.Context(), s, "")))
 	}
 }
 
@@ -159,9 +158,7 @@ func TestGraph(t *testing.T) {
 			t.Errorf("got edges %s, want %s", got, edge)
 		}
 	}
-	if len(view.Edges) != 7 {
-		t.Errorf("got %d edges, want 7", len(view.Edges))
-	}
+	compare.Equal(t, "edges", 7, len(view.Edges))
 	for _, n := range view.Nodes {
 		if strings.Contains(n.ID, "memor") {
 			t.Errorf("got a node %s", n.ID)
@@ -175,9 +172,7 @@ func TestGraph(t *testing.T) {
 		func() error { _, err := d.Graph("b"); return err },
 		func() error { _, err := d.Mermaid("b"); return err },
 	} {
-		if err := call(); !errors.Is(err, core.ErrNotFound) {
-			t.Errorf("got error %v, want ErrNotFound", err)
-		}
+		compare.Error(t, "call()", core.ErrNotFound, call())
 	}
 }
 

@@ -156,9 +156,7 @@ func TestToolWarnings(t *testing.T) {
 		{Command: "npx", Args: []string{"server", "."}, Dir: "/srv/docs"}:                0,
 		{URL: "https://example.com", Only: make([]string, core.MaxTools+1)}:              1,
 	} {
-		if got := agents.ToolWarnings(*d); len(got) != want {
-			t.Errorf("%+v: got %q", d, got)
-		}
+		compare.Equal(t, fmt.Sprintf("%+v", d), want, len(agents.ToolWarnings(*d)))
 	}
 }
 
@@ -325,9 +323,7 @@ func TestReferenceExamples(t *testing.T) {
 			f.write("tools/openapi/shop.yaml", strings.ReplaceAll(shopDocument, "\t", "  "))
 			f.write("tools/files.yaml", "name: files\nkind: mcp\ncommand: npx\n")
 			f.write(block[1]+"/"+block[2]+".yaml", block[3])
-			if _, err := agents.LoadCatalog(f.agents(), f.known(core.ToolKinds()...)); err != nil {
-				t.Errorf("%s/%s.yaml: %v", block[1], block[2], err)
-			}
+			compare.Error(t, fmt.Sprintf("%s/%s.yaml", block[1], block[2]), nil, compare.ErrorOf(agents.LoadCatalog(f.agents(), f.known(core.ToolKinds()...))))
 		}
 		if len(blocks) < least {
 			t.Errorf("%s: found %d files", page, len(blocks))

@@ -15,6 +15,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/quota"
 	"bobbin/tests/apitest"
+	"bobbin/tests/compare"
 )
 
 const asForm = "Content-Type: multipart/form-data; boundary=x"
@@ -44,13 +45,9 @@ func TestFormMessageIsBounded(t *testing.T) {
 	}
 	n := len(backend.Calls())
 	p := wantProblem(t, send(`{"parts":[`+strings.Repeat(`{},`, 1<<20)+`{}]}`), 413, "too_large")
-	if want := "the field message is larger than 65536 bytes"; p.Detail != want {
-		t.Errorf("got %q, want %q", p.Detail, want)
-	}
+	compare.Equal(t, "p.Detail", "the field message is larger than 65536 bytes", p.Detail)
 	p = wantProblem(t, send(`{"parts":[`+strings.Repeat(`{},`, 10_000)+`{}]}`), 422, "invalid")
-	if want := "the body has more than 10000 values"; p.Detail != want {
-		t.Errorf("got %q, want %q", p.Detail, want)
-	}
+	compare.Equal(t, "p.Detail", "the body has more than 10000 values", p.Detail)
 	if got := len(backend.Calls()); got != n {
 		t.Errorf("got %d calls for messages that were refused, want none", got-n)
 	}
@@ -81,9 +78,7 @@ func beginRequest(t *testing.T, server http.Handler, path string, headers ...str
 // write sends a piece. When it returns the server has counted the pieces before it.
 func (s *slowRequest) write(text string) {
 	s.t.Helper()
-	if _, err := io.WriteString(s.body, text); err != nil {
-		s.t.Errorf("write the body: %v", err)
-	}
+	compare.Error(s.t, "write the body", nil, compare.ErrorOf(io.WriteString(s.body, text)))
 }
 
 // end ends the body and returns the answer.
@@ -130,9 +125,7 @@ func TestBodiesInHand(t *testing.T) {
 	}
 	second.write(strings.Repeat(" ", 200)) // beyond its share
 	wantProblem(t, second.end(), 429, quota.CodeExceeded)
-	if got := memory.Used(); got != 0 {
-		t.Errorf("got %d bytes held in the end, want 0", got)
-	}
+	compare.Equal(t, "bytes held in the end", 0, memory.Used())
 }
 
 // A large body that does not end is on the disk: it holds little memory, and the rest when all
@@ -214,9 +207,7 @@ func TestSlowUploads(t *testing.T) {
 		s.write(history)
 		held = append(held, s)
 	}
-	if got := memory.Used(); got != 0 {
-		t.Errorf("got %d bytes of memory held by slow bodies, want 0", got)
-	}
+	compare.Equal(t, "bytes of memory held by slow bodies", 0, memory.Used())
 	if got := disk.Used(); got < 600 {
 		t.Errorf("got %d bytes on the disk, want those of 12 bodies", got)
 	}
@@ -235,9 +226,7 @@ func TestSlowUploads(t *testing.T) {
 		_ = s.body.CloseWithError(io.ErrUnexpectedEOF)
 		<-s.answer
 	}
-	if got := disk.Used(); got != 0 {
-		t.Errorf("got %d bytes on the disk in the end, want 0", got)
-	}
+	compare.Equal(t, "bytes on the disk in the end", 0, disk.Used())
 	files, err := os.ReadDir(opts.Space.Folder)
 	if err != nil || len(files) > 0 {
 		t.Errorf("got files %v, %v in the end, want none", files, err)
@@ -267,9 +256,7 @@ func TestDownloads(t *testing.T) {
 	if reader.Body.String() != apitest.Content || reader.memory != 0 || reader.disk != int64(len(apitest.Content)) {
 		t.Errorf("got %q, with %d bytes in memory and %d on the disk, want all of it on the disk", reader.Body, reader.memory, reader.disk)
 	}
-	if disk.Used() != 0 {
-		t.Errorf("got %d bytes on the disk afterwards, want 0", disk.Used())
-	}
+	compare.Equal(t, "bytes on the disk afterwards", 0, disk.Used())
 }
 
 // reader looks at what is held while it reads.

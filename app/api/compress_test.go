@@ -9,6 +9,7 @@ import (
 
 	"bobbin/app/api"
 	"bobbin/tests/apitest"
+	"bobbin/tests/must"
 )
 
 // Long answers to GET are compressed for readers who take it; short ones, changes and
@@ -25,10 +26,7 @@ func TestCompression(t *testing.T) {
 	if w.Header().Get("Content-Encoding") != "gzip" || !strings.Contains(strings.Join(w.Header().Values("Vary"), ","), "Accept-Encoding") || w.Body.Len() > plain.Body.Len()/20 {
 		t.Errorf("got %d of %d bytes with %v, want them compressed", w.Body.Len(), plain.Body.Len(), w.Header())
 	}
-	r, err := gzip.NewReader(w.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(gzip.NewReader(w.Body))(t)
 	if text, err := io.ReadAll(r); err != nil || string(text) != plain.Body.String() || !json.Valid(text) {
 		t.Errorf("got another text, %v", err)
 	}

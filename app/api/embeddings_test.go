@@ -10,6 +10,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/quota"
 	"bobbin/tests/apitest"
+	"bobbin/tests/compare"
 )
 
 // The vectors of a request for embeddings count in its caller's share of memory.
@@ -44,7 +45,5 @@ func TestEmbeddingsInHand(t *testing.T) {
 	if status, body := embed(200, "float"); status != 429 || !strings.Contains(body, quota.CodeExceeded) {
 		t.Errorf("got %d %.300s for 200 vectors, want 429", status, body)
 	}
-	if got := memory.Used(); got != 0 {
-		t.Errorf("got %d bytes held in the end, want 0", got)
-	}
+	compare.Equal(t, "bytes held in the end", 0, memory.Used())
 }

@@ -9,6 +9,7 @@ import (
 	"bobbin/app/api"
 	"bobbin/app/core"
 	"bobbin/tests/apitest"
+	"bobbin/tests/compare"
 )
 
 // TestRunWithoutAnswer: a failed run is an answer like any other, with 200: the request was
@@ -33,9 +34,7 @@ func TestPendingIsNotTwice(t *testing.T) {
 	backend.Queued.UserMessageID = apitest.UserID
 	opts, _ := options(backend)
 	w := do(api.New(opts), request("GET", sessionPath+"/messages", ""))
-	if !strings.Contains(w.Body.String(), `"pending":[]`) {
-		t.Errorf("got %s, want nothing pending that is in the log", w.Body)
-	}
+	compare.Contains(t, "w.Body: want nothing pending that is in the log", `"pending":[]`, w.Body.String())
 }
 
 // TestEmptyLists: lists are never null.
@@ -45,9 +44,7 @@ func TestEmptyLists(t *testing.T) {
 	backend.Messages = nil
 	opts, _ := options(backend)
 	w := do(api.New(opts), request("GET", sessionPath+"/messages", ""))
-	if !strings.Contains(w.Body.String(), `{"items":[],"next_cursor":null,"pending":[`) {
-		t.Errorf("got %s, want an empty list", w.Body)
-	}
+	compare.Contains(t, "w.Body: want an empty list", `{"items":[],"next_cursor":null,"pending":[`, w.Body.String())
 }
 
 // Usage is that of whole days of UTC unless the caller says otherwise.

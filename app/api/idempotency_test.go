@@ -11,6 +11,7 @@ import (
 	"bobbin/app/api"
 	"bobbin/app/core"
 	"bobbin/tests/apitest"
+	"bobbin/tests/compare"
 )
 
 const withKey = "Idempotency-Key: k-1"
@@ -48,9 +49,7 @@ func TestIdempotencyKey(t *testing.T) {
 	for path, body := range map[string]string{"/api/v1/sessions": `{"title":"U"}`, "/api/v1/sessions?x=1": `{"title":"T"}`, sessionPath + "/summarize": `{"title":"T"}`} {
 		wantProblem(t, do(server, request("POST", path, body, withKey)), 422, "idempotency_key_reused")
 	}
-	if n := calls(backend, "CreateSession"); n != 1 {
-		t.Errorf("got %d sessions, want 1", n)
-	}
+	compare.Equal(t, "sessions", 1, calls(backend, "CreateSession"))
 	for range 2 { // an answer without a body is given again, too
 		if w := do(server, request("POST", runPath+"/cancel", "", "Idempotency-Key: k-2")); w.Code != 202 || calls(backend, "Cancel") != 1 {
 			t.Errorf("got %d after %d cancels, want 202 after one", w.Code, calls(backend, "Cancel"))
@@ -105,9 +104,7 @@ func TestIdempotencyKeyAtOnce(t *testing.T) {
 	server := api.New(opts)
 	var wg, others sync.WaitGroup
 	wg.Go(func() {
-		if w := do(server, request("POST", "/api/v1/sessions", `{}`, withKey)); w.Code != 201 {
-			t.Errorf("got %d for the first, want 201", w.Code)
-		}
+		compare.Equal(t, "for the first", 201, do(server, request("POST", "/api/v1/sessions", `{}`, withKey)).Code)
 	})
 	<-begun
 	for range 8 {
@@ -120,9 +117,7 @@ func TestIdempotencyKeyAtOnce(t *testing.T) {
 		})
 	}
 	// Another key, or another owner's, has nothing to do with it.
-	if w := do(server, request("POST", sessionPath+"/summarize", "", "Idempotency-Key: k-2")); w.Code != 200 {
-		t.Errorf("got %d for another key, want 200", w.Code)
-	}
+	compare.Equal(t, "for another key", 200, do(server, request("POST", sessionPath+"/summarize", "", "Idempotency-Key: k-2")).Code)
 	others.Wait()
 	close(finish)
 	wg.Wait()
@@ -158,9 +153,7 @@ func TestIdempotentAnswerTooLong(t *testing.T) {
 	}
 	w := do(server, request("POST", sessionPath+"/summarize", "", withKey))
 	wantProblem(t, w, 409, "answer_not_kept")
-	if n := calls(backend, "Summarize"); n != 1 {
-		t.Errorf("got %d summaries, want 1", n)
-	}
+	compare.Equal(t, "summaries", 1, calls(backend, "Summarize"))
 }
 
 // For what an agent answers, the key is the client_message_id.
@@ -221,9 +214,7 @@ func TestIdempotentAnswerThatCannotBeKept(t *testing.T) {
 	opts, log := options(backend)
 	opts.Keys = brokenKeys{&apitest.Keys{}}
 	server := api.New(opts)
-	if w := do(server, request("POST", "/api/v1/sessions", `{}`, withKey)); w.Code != 201 {
-		t.Errorf("got %d, want 201", w.Code)
-	}
+	compare.Equal(t, "w.Code", 201, do(server, request("POST", "/api/v1/sessions", `{}`, withKey)).Code)
 	wantProblem(t, do(server, request("POST", "/api/v1/sessions", `{}`, withKey)), 409, "request_in_progress")
 	wantProblem(t, do(server, request("POST", "/api/v1/sessions", `{"x":1}`, "Idempotency-Key: k-3")), 422, "invalid")
 	if len(log.lines(t, "idempotent answer not stored")) != 1 || len(log.lines(t, "idempotency key not released")) != 2 {

@@ -13,6 +13,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/tests/apitest"
+	"bobbin/tests/compare"
 )
 
 // Until the server is ready only probes are answered; what came early is answered then.
@@ -32,9 +33,7 @@ func TestNobodyIsLetInBeforeTheStartIsOver(t *testing.T) {
 		response.Body.Close()
 		early <- response.StatusCode
 	}()
-	if r := open(t, "GET", s.url+"/healthz", ""); r.StatusCode != 200 {
-		t.Errorf("got %d from /healthz, want 200: the process lives", r.StatusCode)
-	}
+	compare.Equal(t, "from /healthz: want the process lives", 200, open(t, "GET", s.url+"/healthz", "").StatusCode)
 	r := open(t, "GET", s.url+"/readyz", "")
 	body, _ := io.ReadAll(r.Body)
 	if r.StatusCode != 503 || !strings.Contains(string(body), `"runs"`) || r.Header.Get("Retry-After") == "" {
@@ -46,12 +45,8 @@ func TestNobodyIsLetInBeforeTheStartIsOver(t *testing.T) {
 	default:
 	}
 	close(ready)
-	if got := <-early; got != 200 {
-		t.Errorf("got %d for the early request, want 200", got)
-	}
-	if r := open(t, "GET", s.url+"/readyz", ""); r.StatusCode != 200 {
-		t.Errorf("got %d from /readyz at last, want 200", r.StatusCode)
-	}
+	compare.Equal(t, "for the early request", 200, <-early)
+	compare.Equal(t, "from /readyz at last", 200, open(t, "GET", s.url+"/readyz", "").StatusCode)
 }
 
 // Slack's requests are only stored, and Slack wants a quick answer: they do not wait for the start
@@ -80,9 +75,7 @@ func TestOverloadedServerRefusesMessages(t *testing.T) {
 		}
 	}
 	for _, path := range []string{sessionPath, sessionPath + "/messages"} {
-		if r := open(t, "GET", s.url+path, ""); r.StatusCode != 200 {
-			t.Errorf("%s: got %d, want 200", path, r.StatusCode)
-		}
+		compare.Equal(t, path, 200, open(t, "GET", s.url+path, "").StatusCode)
 	}
 }
 
@@ -136,9 +129,7 @@ func TestStop(t *testing.T) {
 		if r.StatusCode != 503 || r.Header.Get("Retry-After") == "" || !r.Close {
 			t.Errorf("%s: got %d, Retry-After %q, closed %v, want 503, when to ask again, and a closed connection", when, r.StatusCode, r.Header.Get("Retry-After"), r.Close)
 		}
-		if r := open(t, "GET", s.url+"/healthz", ""); r.StatusCode != 200 {
-			t.Errorf("%s: got %d from /healthz, want 200", when, r.StatusCode)
-		}
+		compare.Equal(t, when+": from /healthz", 200, open(t, "GET", s.url+"/healthz", "").StatusCode)
 	}
 	refused("while a run is at work")
 	close(finish)
@@ -147,9 +138,7 @@ func TestStop(t *testing.T) {
 	}
 	refused("while other work is in hand")
 	close(work)
-	if err := <-s.done; err != nil {
-		t.Errorf("got %v from a stop in order, want nil", err)
-	}
+	compare.Error(t, "from a stop in order", nil, <-s.done)
 	if _, err := net.Dial("tcp", s.addr); err == nil {
 		t.Error("got a connection after the stop, want none")
 	}

@@ -15,6 +15,7 @@ import (
 	"bobbin/app/api/auth"
 	"bobbin/app/core"
 	"bobbin/tests/apitest"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -208,9 +209,7 @@ func TestMCPHidesFailures(t *testing.T) {
 			t.Errorf("%s: got %s, want an internal error and no more", name, text)
 		}
 	}
-	if got := len(lines.lines(t, "request failed")); got != 4 {
-		t.Errorf("got %d lines about the failures, want 4", got)
-	}
+	compare.Equal(t, "lines about the failures", 4, len(lines.lines(t, "request failed")))
 }
 
 // While a call waits for a run, something is sent: proxies close idle connections. A client that

@@ -8,6 +8,7 @@ import (
 	"bobbin/app/api/auth"
 	"bobbin/app/core"
 	"bobbin/tests/apitest"
+	"bobbin/tests/compare"
 )
 
 func TestRequestID(t *testing.T) {
@@ -50,9 +51,7 @@ func TestAuth(t *testing.T) {
 		}
 	}
 	for header, owner := range map[string]string{"Authorization: Bearer s3cret": "ann", "X-API-Key: tok": core.LocalOwner} {
-		if w := do(server, request("GET", sessionPath, "", header)); w.Code != 200 {
-			t.Errorf("got %d with a key, want 200", w.Code)
-		}
+		compare.Equal(t, "with a key", 200, do(server, request("GET", sessionPath, "", header)).Code)
 		calls := backend.Calls()
 		if got := calls[len(calls)-1].Scope; got != (core.Tenant{Owner: owner}) {
 			t.Errorf("got scope %v, want the rows of %s", got, owner)

@@ -3,6 +3,7 @@ package api_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -77,9 +78,7 @@ func TestOpenAPI(t *testing.T) {
 		t.Errorf("got %d and %d bytes for who has it, want 304 and none", w.Code, w.Body.Len())
 	}
 	w = do(server, request("GET", "/openapi.json", "", `If-None-Match: "other"`))
-	if w.Code != http.StatusOK {
-		t.Errorf("got %d for who has another one, want 200", w.Code)
-	}
+	compare.Equal(t, "for who has another one: want 200", http.StatusOK, w.Code)
 }
 
 // TestDocsPage: the page has every operation, every link leads somewhere, and nothing
@@ -95,22 +94,16 @@ func TestDocsPage(t *testing.T) {
 	}
 	for _, operation := range documented(t) {
 		method, path, _ := strings.Cut(operation, " ")
-		if !strings.Contains(page, ">"+method+"</b> <code>"+path+"</code>") {
-			t.Errorf("the page has no %s", operation)
-		}
+		compare.Contains(t, fmt.Sprintf("the page has no %s", operation), ">"+method+"</b> <code>"+path+"</code>", page)
 	}
 	for operation, access := range map[string]string{
 		"GET</b> <code>/healthz</code>": "no key", "GET</b> <code>/api/v1/sessions</code>": "scope read",
 		"POST</b> <code>/api/v1/memories/reindex</code>": "scope write, not for end users",
 	} {
-		if !strings.Contains(page, operation+" <em>"+access+"</em>") {
-			t.Errorf("the page does not say %q of %s", access, operation)
-		}
+		compare.Contains(t, fmt.Sprintf("the page does not say %q of %s", access, operation), operation+" <em>"+access+"</em>", page)
 	}
 	for _, link := range regexp.MustCompile(`href="#([^"]+)"`).FindAllStringSubmatch(page, -1) {
-		if !strings.Contains(page, ` id="`+link[1]+`"`) {
-			t.Errorf("a link leads to #%s, which is not there", link[1])
-		}
+		compare.Contains(t, fmt.Sprintf("a link leads to #%s, which is not there", link[1]), ` id="`+link[1]+`"`, page)
 	}
 	for _, foreign := range []string{`src="http`, `href="http`, `src="//`, "<script>", "<style", " style=", " onclick=", "ZgotmplZ", "&lt;nil&gt;", "map[", "from ["} {
 		if strings.Contains(page, foreign) {

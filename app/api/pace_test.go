@@ -15,6 +15,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/quota"
 	"bobbin/tests/apitest"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -177,8 +178,6 @@ func TestAnswersWaitForMemory(t *testing.T) {
 			t.Errorf("got %d after %v for a page of messages, want 200 when there is room for all of it", w.Code, time.Since(begin))
 		}
 		others.Release()
-		if got := memory.Used(); got != 0 {
-			t.Errorf("got %d bytes held in the end, want 0", got)
-		}
+		compare.Equal(t, "bytes held in the end", 0, memory.Used())
 	})
 }

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"compress/gzip"
+	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
@@ -11,6 +12,8 @@ import (
 
 	"bobbin/app/api"
 	"bobbin/tests/apitest"
+	"bobbin/tests/compare"
+	"bobbin/tests/must"
 )
 
 const webPage = "../web/dist"
@@ -54,10 +57,7 @@ func TestAssets(t *testing.T) {
 	t.Parallel()
 	opts, _ := options(apitest.New())
 	server := api.New(opts)
-	assets, err := fs.Glob(os.DirFS(webPage), "assets/*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assets := must.Get(fs.Glob(os.DirFS(webPage), "assets/*"))(t)
 	for _, name := range append(assets, "") {
 		if strings.HasSuffix(name, ".gz") {
 			continue
@@ -68,9 +68,7 @@ func TestAssets(t *testing.T) {
 			t.Errorf("/%s: got %d, kept by %q, want 200 and for good", name, plain.Code, caching)
 		}
 		body := w.Body.Bytes()
-		if plain.Header().Get("Content-Encoding") != "" {
-			t.Errorf("/%s: compressed for a reader who refuses it", name)
-		}
+		compare.Equal(t, fmt.Sprintf("/%s: compressed for a reader who refuses it", name), "", plain.Header().Get("Content-Encoding"))
 		if w.Header().Get("Content-Encoding") == "gzip" {
 			r, err := gzip.NewReader(w.Body)
 			if err != nil {
@@ -82,9 +80,7 @@ func TestAssets(t *testing.T) {
 		} else if len(body) >= 2048 && strings.HasPrefix(plain.Header().Get("Content-Type"), "text/") {
 			t.Errorf("/%s: got %d bytes uncompressed", name, len(body))
 		}
-		if string(body) != plain.Body.String() {
-			t.Errorf("/%s: the compressed file has another content", name)
-		}
+		compare.Equal(t, fmt.Sprintf("/%s: the compressed file has another content", name), plain.Body.String(), string(body))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"bobbin/app/api/handlers"
 	"bobbin/app/core/quota"
 	"bobbin/tests/apitest"
+	"bobbin/tests/compare"
 )
 
 // A search that takes longer than 5 seconds ends with 503 and says when to come back; a
@@ -50,9 +51,7 @@ func TestSearchesAreBounded(t *testing.T) {
 					}
 				}
 				backend.Hooks["Search.Messages"], backend.Hooks["Sessions.List"] = nil, nil
-				if w := do(server, request("GET", path, "", asEve)); w.Code != 200 {
-					t.Errorf("got %d when all had ended, want 200", w.Code)
-				}
+				compare.Equal(t, "when all had ended", 200, do(server, request("GET", path, "", asEve)).Code)
 			})
 		})
 	}

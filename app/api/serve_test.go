@@ -13,6 +13,7 @@ import (
 	"bobbin/app/api"
 	"bobbin/app/core"
 	"bobbin/tests/apitest"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -80,9 +81,7 @@ func TestStopCutsOff(t *testing.T) {
 	}()
 	<-begun
 	s.stop()
-	if err := <-s.done; err != nil {
-		t.Errorf("got %v, want nil", err)
-	}
+	compare.Error(t, "<-s.done", nil, <-s.done)
 	<-asked
 	if !strings.Contains(log.String(), "requests canceled") {
 		t.Errorf("got log %s, want a line that says so", log)
@@ -153,7 +152,5 @@ func TestLargeHeader(t *testing.T) {
 	r.Header.Set("X-Large", strings.Repeat("x", 1<<16))
 	response := must.Get(http.DefaultClient.Do(r))(t)
 	response.Body.Close()
-	if response.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
-		t.Errorf("got %d, want 431", response.StatusCode)
-	}
+	compare.Equal(t, "response.StatusCode: want 431", http.StatusRequestHeaderFieldsTooLarge, response.StatusCode)
 }

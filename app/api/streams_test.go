@@ -16,6 +16,7 @@ import (
 	"bobbin/app/api"
 	"bobbin/app/core"
 	"bobbin/tests/apitest"
+	"bobbin/tests/compare"
 )
 
 // asStream makes a request ask for events.
@@ -37,9 +38,7 @@ func TestStreamOfASend(t *testing.T) {
 		if !strings.Contains(body, delta) {
 			t.Errorf("got stream %q, want %q in it", body, delta)
 		}
-		if got := strings.Count(body, "\nevent: "); got != 8 {
-			t.Errorf("got %d events, want 8", got)
-		}
+		compare.Equal(t, "events", 8, strings.Count(body, "\nevent: "))
 	}
 	for _, accept := range []string{"", "Accept: application/json", "Accept: text/event-stream;q=0", "Accept: text/event-stream; q=0.000", "Accept: */*"} {
 		w := do(api.New(opts), request("POST", sessionPath+"/messages", `{"content":"Hello"}`, accept))
@@ -111,9 +110,7 @@ func TestErrorInAStream(t *testing.T) {
 			if w.Code != 200 || !strings.Contains(last, tt.code) || !strings.HasSuffix(last, "}\n\n") || strings.Contains(last, "secret") {
 				t.Errorf("got %d %q, want an error event with %s", w.Code, w.Body, tt.code)
 			}
-			if got := len(log.lines(t, "request failed")); got != tt.logged {
-				t.Errorf("got %d log lines, want %d", got, tt.logged)
-			}
+			compare.Equal(t, "log lines", tt.logged, len(log.lines(t, "request failed")))
 		})
 	}
 }
@@ -174,9 +171,7 @@ func TestOtherWaits(t *testing.T) {
 		opts, _ := options(backend)
 		server := api.New(opts)
 		begin := time.Now()
-		if w := do(server, request("POST", runPath+"/cancel", `{"wait":true}`)); w.Code != 202 {
-			t.Errorf("got %d for a cancel that takes too long, want 202", w.Code)
-		}
+		compare.Equal(t, "for a cancel that takes too long", 202, do(server, request("POST", runPath+"/cancel", `{"wait":true}`)).Code)
 		wantProblem(t, do(server, request("POST", sessionPath+"/summarize", "")), 504, "timeout")
 		if took := time.Since(begin); took != 10*time.Minute {
 			t.Errorf("got answers after %v, want 5 minutes each", took)
@@ -274,9 +269,7 @@ func TestHeldRequestsAreLimited(t *testing.T) {
 			if w := <-first; w.Code != 200 {
 				t.Errorf("got %d for the first stream, want 200", w.Code)
 			}
-			if w := do(server, request("POST", sessionPath+"/messages", `{"content":"x"}`)); w.Code != 200 {
-				t.Errorf("got %d after the first had ended, want 200", w.Code)
-			}
+			compare.Equal(t, "after the first had ended", 200, do(server, request("POST", sessionPath+"/messages", `{"content":"x"}`)).Code)
 		})
 	}
 }

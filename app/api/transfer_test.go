@@ -3,12 +3,11 @@ package api_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http/httptest"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/api"
 	"bobbin/app/core"
@@ -77,9 +76,7 @@ func TestImportMediaTypes(t *testing.T) {
 			t.Errorf("%s: got %d %s, want 200", media, w.Code, w.Body)
 		}
 		all := backend.Calls()
-		if diff := cmp.Diff([]any{apitest.SessionID, want, core.SourceCLI, "x"}, all[len(all)-1].Args); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", media, diff)
-		}
+		compare.Equal(t, media, []any{apitest.SessionID, want, core.SourceCLI, "x"}, all[len(all)-1].Args)
 	}
 	for _, media := range []string{"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""} {
 		wantProblem(t, do(server, request("POST", sessionPath+"/messages/import", "x", "Content-Type: "+media)), 415, "unsupported_media_type")
@@ -127,9 +124,7 @@ func TestExportNames(t *testing.T) {
 		backend.Session.Title = title
 		opts, _ := options(backend)
 		w := do(api.New(opts), request("GET", sessionPath+"/export", ""))
-		if got := w.Header().Get("Content-Disposition"); got != want {
-			t.Errorf("%q: got %s, want %s", title, got, want)
-		}
+		compare.Equal(t, fmt.Sprintf("%q", title), want, w.Header().Get("Content-Disposition"))
 	}
 }
 
@@ -161,7 +156,5 @@ func TestExportErrors(t *testing.T) {
 	backend.Hooks["Export"] = func(context.Context) error { return errors.New("disk on fire") }
 	w := do(server, request("GET", sessionPath+"/export", ""))
 	wantProblem(t, w, 500, "internal")
-	if got := w.Header().Get("Content-Disposition"); got != "" {
-		t.Errorf("got %q with an error, want no file", got)
-	}
+	compare.Equal(t, "with an error: want no file", "", w.Header().Get("Content-Disposition"))
 }

@@ -14,6 +14,7 @@ import (
 	"bobbin/app/api/auth"
 	"bobbin/app/core"
 	"bobbin/tests/apitest"
+	"bobbin/tests/compare"
 )
 
 // users are tokens and whom they speak for; others are refused, "eyJ.late.x" as expired.
@@ -56,9 +57,7 @@ func TestChallenge(t *testing.T) {
 	} {
 		w := do(server, request("GET", sessionPath, "", "Authorization: Bearer "+secret))
 		wantProblem(t, w, 401, want.code)
-		if got := w.Header().Get("WWW-Authenticate"); got != want.header {
-			t.Errorf("%s: got %s, want %s", secret, got, want.header)
-		}
+		compare.Equal(t, secret, want.header, w.Header().Get("WWW-Authenticate"))
 	}
 }
 
@@ -126,13 +125,9 @@ func TestUserLimits(t *testing.T) {
 		if p := wantProblem(t, w, 429, "rate_limited"); !strings.Contains(p.Detail, "user_requests_per_second") || w.Header().Get("Retry-After") == "" {
 			t.Errorf("got %q, want which setting it is, and when to come again", p.Detail)
 		}
-		if w := do(server, request("GET", sessionPath, "", asKim)); w.Code != 200 {
-			t.Errorf("got %d for another user, want 200", w.Code)
-		}
+		compare.Equal(t, "for another user", 200, do(server, request("GET", sessionPath, "", asKim)).Code)
 		time.Sleep(time.Second)
-		if w := do(server, request("GET", sessionPath, "", asEve)); w.Code != 200 {
-			t.Errorf("got %d after the time, want 200", w.Code)
-		}
+		compare.Equal(t, "after the time", 200, do(server, request("GET", sessionPath, "", asEve)).Code)
 	})
 }
 
@@ -184,7 +179,5 @@ func TestUserIdempotency(t *testing.T) {
 			t.Errorf("got %d %s, want the session of %s", w.Code, w.Body, who)
 		}
 	}
-	if n := calls(backend, "CreateSession"); n != 2 {
-		t.Errorf("got %d sessions, want one for each", n)
-	}
+	compare.Equal(t, "sessions: want one for each", 2, calls(backend, "CreateSession"))
 }

@@ -15,6 +15,7 @@ import (
 	"bobbin/app/blobs"
 	"bobbin/app/core"
 	"bobbin/app/core/attach"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -218,9 +219,7 @@ func TestLinksExpire(t *testing.T) {
 			t.Fatalf("got %s, %v", link.URL, err)
 		}
 		signature := address.Query().Get("signature")
-		if _, err := s.Follow(t.Context(), "b", expires, signature); err != nil {
-			t.Errorf("a new link: got %v", err)
-		}
+		compare.Error(t, "a new link", nil, compare.ErrorOf(s.Follow(t.Context(), "b", expires, signature)))
 		time.Sleep(time.Minute)
 		var shown *core.Error
 		if _, err := s.Follow(t.Context(), "b", expires, signature); !errors.As(err, &shown) || shown.Code != core.CodeLinkExpired {

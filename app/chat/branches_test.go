@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -81,9 +82,7 @@ func TestBranchMultitask(t *testing.T) {
 				t.Fatalf("%s: got %+v and %v, want it accepted", name, a.Run, err)
 			}
 			for _, id := range []core.RunID{first.Run.ID, a.Run.ID} {
-				if _, err := h.Wait(t.Context(), ann, id); err != nil {
-					t.Errorf("%s: %v", name, err)
-				}
+				compare.Error(t, name, nil, compare.ErrorOf(h.Wait(t.Context(), ann, id)))
 			}
 		}
 	})
@@ -125,9 +124,7 @@ func TestPinAndFork(t *testing.T) {
 			t.Errorf("unpin: got %+v and %v", m, err)
 		}
 		wantKind(t, h.DeleteMessage(t.Context(), ann, id, "busy"), core.ErrConflict)
-		if err := h.DeleteMessage(t.Context(), ann, id, "m"); err != nil {
-			t.Errorf("delete: %v", err)
-		}
+		compare.Error(t, "delete", nil, h.DeleteMessage(t.Context(), ann, id, "m"))
 		if s, err := h.Select(t.Context(), ann, id, "m"); err != nil || s.Title != "selected" {
 			t.Errorf("select: got %q and %v", s.Title, err)
 		}

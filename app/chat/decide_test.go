@@ -9,6 +9,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/runs"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -50,9 +51,7 @@ func TestDecide(t *testing.T) {
 		h := newHouse(t, 0, waiting)
 		a := h.asked(t)
 		_, err := h.Decide(t.Context(), ann, a.RunID, a.ID, core.ApprovalDecision{Comment: strings.Repeat("x", 2001)})
-		if !errors.Is(err, core.ErrInvalid) {
-			t.Errorf("a long comment: got %v, want it refused", err)
-		}
+		compare.Error(t, "a long comment: want it refused", core.ErrInvalid, err)
 		if a, err = h.Decide(t.Context(), ann, a.RunID, a.ID, core.ApprovalDecision{Approve: true}); err != nil || a.Status != core.ApprovalApproved {
 			t.Fatalf("got %+v, %v", a, err)
 		}
@@ -87,9 +86,7 @@ func TestAnswerCalls(t *testing.T) {
 			"too large": {[]core.CallResult{{ToolCallID: "c", Result: strings.Repeat("x", 4<<20+1)}}, core.ErrTooLarge},
 			"unknown":   {[]core.CallResult{{ToolCallID: "d"}}, core.ErrNotFound},
 		} {
-			if _, err := h.AnswerCalls(t.Context(), ann, h.session.ID, c.results); !errors.Is(err, c.want) {
-				t.Errorf("%s: got %v, want %v", what, err, c.want)
-			}
+			compare.Error(t, what, c.want, compare.ErrorOf(h.AnswerCalls(t.Context(), ann, h.session.ID, c.results)))
 		}
 		run, err := h.AnswerCalls(t.Context(), ann, h.session.ID, []core.CallResult{{ToolCallID: "c", Result: "paid"}})
 		if err != nil || run.ID != a.RunID {
@@ -114,9 +111,7 @@ func TestDecideWithoutAClaim(t *testing.T) {
 		})
 		must.Get(h.Decide(t.Context(), ann, a.RunID, a.ID, core.ApprovalDecision{Approve: true}))(t)
 		synctest.Wait()
-		if run := h.db.Run(a.RunID); run.Status != core.RunQueued {
-			t.Errorf("got %s, want it queued", run.Status)
-		}
+		compare.Equal(t, "h.db.Run(a.RunID).Status: want it queued", core.RunQueued, h.db.Run(a.RunID).Status)
 		h.db.Before(nil)
 		if run, err := h.Wait(t.Context(), ann, a.RunID); err != nil || run.Status != core.RunSucceeded {
 			t.Errorf("got %s, %v, want it to have gone on", run.Status, err)
@@ -131,14 +126,10 @@ func TestMessageInstead(t *testing.T) {
 		a := h.asked(t)
 		h.sendAs(t, core.SendMessage{Content: "later", Multitask: core.MultitaskEnqueue})
 		synctest.Wait()
-		if run := h.db.Run(a.RunID); run.Status != core.RunWaiting {
-			t.Errorf("enqueue: got %s, want it to wait still", run.Status)
-		}
+		compare.Equal(t, "enqueue: want it to wait still", core.RunWaiting, h.db.Run(a.RunID).Status)
 		h.sendAs(t, core.SendMessage{Content: "stop that"})
 		synctest.Wait()
-		if run := h.db.Run(a.RunID); run.Status != core.RunCanceled {
-			t.Errorf("a new message: got %s, want it to have ended", run.Status)
-		}
+		compare.Equal(t, "a new message: want it to have ended", core.RunCanceled, h.db.Run(a.RunID).Status)
 		if got := h.db.Log(h.session.ID)[2].Content; got != "not approved: the user wrote instead" {
 			t.Errorf("the model reads %q", got)
 		}
@@ -161,9 +152,7 @@ func TestMessageInstead(t *testing.T) {
 func TestStop(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		h := newHouse(t, 0, talkUntilCanceled)
-		if err := h.Stop(t.Context(), ann, h.session.ID); err != nil {
-			t.Errorf("no run: got error %v, want none", err)
-		}
+		compare.Error(t, "no run", nil, h.Stop(t.Context(), ann, h.session.ID))
 		long := h.send(t, "long")
 		synctest.Wait()
 		queued := h.send(t, "queued")

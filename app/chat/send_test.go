@@ -11,6 +11,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/runs"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -32,9 +33,7 @@ func TestSendStartsTheRun(t *testing.T) {
 		}
 		h.wantTexts(t, "hello", "re: hello")
 		// W12: a plain turn is at most two writes: Accept, and the answer with the end.
-		if n := h.db.CallCount("Accept") + h.db.CallCount("Write"); n != 2 {
-			t.Errorf("got %d writes, want 2", n)
-		}
+		compare.Equal(t, "writes", 2, h.db.CallCount("Accept")+h.db.CallCount("Write"))
 	})
 }
 
@@ -243,9 +242,7 @@ func TestTooManyQueued(t *testing.T) {
 		wantKind(t, err, core.ErrRateLimited)
 		must.Get(h.Cancel(t.Context(), ann, long.Run.ID, true))(t)
 		synctest.Wait()
-		if got := h.texts(); len(got) != 42 {
-			t.Errorf("got %d messages, want 42", len(got))
-		}
+		compare.Equal(t, "messages", 42, len(h.texts()))
 	})
 }
 

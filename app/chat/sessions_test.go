@@ -16,6 +16,7 @@ import (
 	"bobbin/app/core/quota"
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
@@ -134,9 +135,7 @@ func TestArchiveSession(t *testing.T) {
 		h := newHouse(t, 0, answer)
 		archive := core.SessionPatch{Archived: new(true)}
 		for range 2 {
-			if _, err := h.UpdateSession(t.Context(), ann, h.session.ID, archive); err != nil {
-				t.Errorf("got error %v, want nil", err)
-			}
+			compare.Error(t, "err", nil, compare.ErrorOf(h.UpdateSession(t.Context(), ann, h.session.ID, archive)))
 		}
 		_, err := h.UpdateSession(t.Context(), core.Tenant{Owner: "bob"}, h.session.ID, archive)
 		wantKind(t, err, core.ErrNotFound)

@@ -13,6 +13,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/app/events"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
@@ -41,9 +42,7 @@ func TestAttachSlack(t *testing.T) {
 		h := chat.New(o)
 		session := must.Get(sessions.Create(t.Context(), core.Session{Owner: "ann", Agent: "assistant"}))(t)
 		tenant, thread := core.Tenant{Owner: "ann"}, core.SlackThread{SessionID: session.ID, Team: "T1A", Channel: "C1A", Thread: "1700000000.000100"}
-		if _, err := off.AttachSlack(t.Context(), tenant, thread); !errors.Is(err, core.ErrInvalid) {
-			t.Errorf("Slack is off: got error %v, want ErrInvalid", err)
-		}
+		compare.Error(t, "Slack is off", core.ErrInvalid, compare.ErrorOf(off.AttachSlack(t.Context(), tenant, thread)))
 		want := thread
 		want.Owner, want.Mode = "ann", core.SlackToSlack
 		for range 2 {
@@ -59,16 +58,12 @@ func TestAttachSlack(t *testing.T) {
 		if got, err := h.SlackThread(t.Context(), tenant, session.ID); err != nil || got.SlackThread != want || got.ChannelName != "general" || len(got.Faults) > 0 {
 			t.Errorf("got %+v (%v), want %+v", got, err, want)
 		}
-		if _, err := h.AttachSlack(t.Context(), core.Tenant{Owner: "eve"}, thread); !errors.Is(err, core.ErrNotFound) {
-			t.Errorf("another owner: got error %v, want ErrNotFound", err)
-		}
+		compare.Error(t, "another owner", core.ErrNotFound, compare.ErrorOf(h.AttachSlack(t.Context(), core.Tenant{Owner: "eve"}, thread)))
 		if _, err := h.AttachSlack(t.Context(), tenant, core.SlackThread{SessionID: session.ID, Team: "acme", Channel: "#general", Thread: "now", Mode: "both"}); !errors.Is(err, core.ErrInvalid) {
 			t.Errorf("wrong ids: got error %v, want ErrInvalid", err)
 		}
 		must.Do(t, h.DetachSlack(t.Context(), tenant, session.ID))
-		if _, err := h.SlackThread(t.Context(), tenant, session.ID); !errors.Is(err, core.ErrNotFound) {
-			t.Errorf("detached: got error %v, want ErrNotFound", err)
-		}
+		compare.Error(t, "detached", core.ErrNotFound, compare.ErrorOf(h.SlackThread(t.Context(), tenant, session.ID)))
 		page, _, err := stored.Page(t.Context(), session.ID, 0, 10)
 		var told []string
 		for _, e := range page {

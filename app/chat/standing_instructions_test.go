@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
 	"bobbin/app/chat"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -53,13 +53,9 @@ func TestStandingInstructionsArePaged(t *testing.T) {
 		}
 		q.Cursor = *page.NextCursor
 	}
-	if want := []string{"5", "4", "3", "2", "1"}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v: the newest first", got, want)
-	}
+	compare.Equal(t, "got: want the newest first", []string{"5", "4", "3", "2", "1"}, got)
 	q.Cursor = "x"
-	if _, err := h.StandingInstructions(t.Context(), ann, "s", q); !errors.Is(err, core.ErrInvalid) {
-		t.Errorf("a cursor of another list: got %v", err)
-	}
+	compare.Error(t, "a cursor of another list", core.ErrInvalid, compare.ErrorOf(h.StandingInstructions(t.Context(), ann, "s", q)))
 }
 
 func TestInstructionTexts(t *testing.T) {
@@ -91,7 +87,5 @@ func TestInstructionTexts(t *testing.T) {
 	if _, err := h.EditInstruction(t.Context(), ann, "s", "2", "Be brief."); !errors.Is(err, core.ErrUnprocessable) || !strings.Contains(err.Error(), "replaced") {
 		t.Errorf("edit one that was replaced: got %v", err)
 	}
-	if err := h.RemoveInstruction(t.Context(), ann, "s", "9"); !errors.Is(err, core.ErrNotFound) {
-		t.Errorf("remove: got %v", err)
-	}
+	compare.Error(t, "remove", core.ErrNotFound, h.RemoveInstruction(t.Context(), ann, "s", "9"))
 }

@@ -8,6 +8,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/runs"
+	"bobbin/tests/compare"
 )
 
 // 16 concurrent requests on one session: the log is in the order of
@@ -111,8 +112,6 @@ func wantOrder(t *testing.T, h *house) {
 		if e.Type != core.EventRunFailed {
 			continue
 		}
-		if run := e.Data.(core.RunData).Run; run.Error.Code != "internal" {
-			t.Errorf("got %+v, want code internal", run.Error)
-		}
+		compare.Equal(t, "e.Data.(core.RunData).Run.Error.Code: want code internal", "internal", e.Data.(core.RunData).Run.Error.Code)
 	}
 }

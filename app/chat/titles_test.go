@@ -3,6 +3,7 @@ package chat_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
+	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
 )
 
@@ -119,9 +121,7 @@ func (w *titleWorld) stop(t *testing.T) {
 	synctest.Wait()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := w.titler.Run(ctx); err != nil {
-		t.Errorf("run: %v", err)
-	}
+	compare.Error(t, "run", nil, w.titler.Run(ctx))
 }
 
 // While its first question is answered a session gets a title of the small model, which is in the
@@ -154,9 +154,7 @@ func TestTitleOfTheModel(t *testing.T) {
 		if len(w.of) != 1 || w.of[0] != "q1" {
 			t.Errorf("made of the messages %v", w.of)
 		}
-		if strings.Join(w.asked, ", ") != "answered by asked, small of m" {
-			t.Errorf("asked for models %q", w.asked)
-		}
+		compare.Equal(t, fmt.Sprintf("asked for models %q", w.asked), "answered by asked, small of m", strings.Join(w.asked, ", "))
 	})
 }
 
@@ -242,9 +240,7 @@ func TestTitlerStops(t *testing.T) {
 		w.session.Title = ""
 		w.titler.Begin(w.session, titleRun("again"))
 		synctest.Wait()
-		if len(w.Requests()) != 1 {
-			t.Error("a model was called after the stop")
-		}
+		compare.Equal(t, "a model was called after the stop", 1, len(w.Requests()))
 	})
 }
 
@@ -265,9 +261,7 @@ func TestTitleTimeLimit(t *testing.T) {
 			t.Errorf("got %q after 29 s, %q after 31 s, want the words of the question after 30", before.Title, after.Title)
 		}
 		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("run: %v", err)
-		}
+		compare.Error(t, "run", nil, <-ended)
 	})
 }
 
@@ -295,9 +289,7 @@ func TestTitleCleaned(t *testing.T) {
 		strings.Repeat("蜜", 100):                            strings.Repeat("蜜", 59) + "…",
 		strings.Repeat("word ", 30):                         "word word word word word word word word word word word…",
 	} {
-		if got := chat.Cleaned(text); got != want {
-			t.Errorf("%q: got %q, want %q", text, got, want)
-		}
+		compare.Equal(t, fmt.Sprintf("%q", text), want, chat.Cleaned(text))
 		if n := len([]rune(chat.FirstWords(text))); n > 60 {
 			t.Errorf("%q: got %d characters", text, n)
 		}

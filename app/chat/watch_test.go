@@ -11,6 +11,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/runs"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -131,9 +132,7 @@ func TestWatchRunErrors(t *testing.T) {
 			}
 			break // leaving the loop is allowed anywhere
 		}
-		if n := h.bus.Subscribers(); n != 0 {
-			t.Errorf("got %d open subscriptions, want 0", n)
-		}
+		compare.Equal(t, "open subscriptions", 0, h.bus.Subscribers())
 	})
 }
 
@@ -151,9 +150,7 @@ func TestWatchRunAfterResync(t *testing.T) {
 			}
 		}
 		want := []core.EventType{core.EventResync, core.EventMessageStarted, core.EventMessageDelta, core.EventMessageCreated, core.EventRunCanceled}
-		if !slices.Equal(types, want) {
-			t.Errorf("got %v, want %v", types, want)
-		}
+		compare.Equal(t, "types", want, types)
 	})
 }
 

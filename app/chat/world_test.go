@@ -2,7 +2,6 @@ package chat_test
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"log/slog"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/events"
 	"bobbin/app/runs"
+	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
@@ -127,9 +127,7 @@ func newHouse(t *testing.T, buffer int, do execute) *house {
 	<-h.work.Ready()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("got error %v from Run, want nil", err)
-		}
+		compare.Error(t, "from Run", nil, <-done)
 		for _, broken := range db.Check() {
 			t.Errorf("broken promise: %s", broken)
 		}
@@ -220,9 +218,7 @@ func simulate(t *testing.T, f func(t *testing.T)) {
 // wantKind checks an error's kind.
 func wantKind(t *testing.T, err, want error) {
 	t.Helper()
-	if !errors.Is(err, want) {
-		t.Errorf("got error %v, want %v", err, want)
-	}
+	compare.Error(t, "err", want, err)
 }
 
 // collect ranges over a sequence to its end and returns the types and the error.

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"bobbin/tests/compare"
 )
 
 // Any operation can be called: with parameters in the path and the query, with members of a body or a
@@ -20,18 +22,14 @@ func TestAPI(t *testing.T) {
 	}
 	run, _ := fields(t, do(`{"content": "hello"}`, "sendMessage --body - id="+id))["run"].(map[string]any)
 	runID, _ := run["id"].(string)
-	if out := do("", "watchRun after=0 id="+runID); !strings.Contains(out, "\nevent: run.succeeded\n") {
-		t.Errorf("watchRun: got %q, want the events of the run", out)
-	}
+	compare.Contains(t, "watchRun: want the events of the run", "\nevent: run.succeeded\n", do("", "watchRun after=0 id="+runID))
 	if items, _ := fields(t, do("", "listMessages limit=1 id="+id))["items"].([]any); len(items) != 1 {
 		t.Errorf("listMessages: got %v, want one", items)
 	}
 	if out := do("", "exportSession format=markdown id="+id); !strings.HasPrefix(out, "# 123\n") {
 		t.Errorf("exportSession: got %q", out)
 	}
-	if out := do("", "archiveSession id="+id); out != "" {
-		t.Errorf("archiveSession: got %q, want nothing", out)
-	}
+	compare.Equal(t, "archiveSession", "", do("", "archiveSession id="+id))
 }
 
 // What somebody mistyped is told before anything is sent.
@@ -71,9 +69,7 @@ func TestAPIOperations(t *testing.T) {
 		if code, out, errs := run(t, "", "api", id[1], "--help"); code != 0 || !strings.HasPrefix(out, id[1]+": ") {
 			t.Errorf("%s --help: got %d, %q, %q", id[1], code, out, errs)
 		}
-		if !strings.Contains(offers, id[1]+"\t") {
-			t.Errorf("%s is not offered: %s", id[1], offers)
-		}
+		compare.Contains(t, id[1]+" is not offered", id[1]+"\t", offers)
 	}
 	if _, offers, _ := run(t, "", "__complete", "api", "createMemory", "con"); !strings.HasPrefix(offers, "content=") {
 		t.Errorf("parameters: got %q", offers)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/config"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -45,9 +47,7 @@ func TestVersion(t *testing.T) {
 	} {
 		text := must.Get(os.ReadFile("../../" + file))(t)
 		for _, flags := range want {
-			if !strings.Contains(string(text), flags) {
-				t.Errorf("%s lacks %s", file, flags)
-			}
+			compare.Contains(t, fmt.Sprintf("%s lacks %s", file, flags), flags, string(text))
 		}
 	}
 }
@@ -58,9 +58,7 @@ func TestSlackSource(t *testing.T) {
 	if got, want := slackSource(config.Slack{}, "http://127.0.0.1:1"), "expects events at http://127.0.0.1:1/slack/events"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got := slackSource(config.Slack{AppToken: config.NewSecret("xapp-1")}, ""); got != "Socket Mode" {
-		t.Errorf("got %q, want Socket Mode", got)
-	}
+	compare.Equal(t, "got", "Socket Mode", slackSource(config.Slack{AppToken: config.NewSecret("xapp-1")}, ""))
 }
 
 // What is wrong with the posts of a thread is shown with the session.
@@ -76,7 +74,5 @@ func TestPrintSlackStatus(t *testing.T) {
 		Faults: []core.SlackFault{{ItemID: "m1", Part: 1, State: core.SlackPostUnknown, Reason: "Slack's answer\nwas lost"}},
 	})
 	want := "Slack: thread 1700000000.000100 in channel C1, two_way\n  posts are missing since 2026-01-02 03:04:05: auth.test: invalid_auth\n  part 2 of m1 is unknown in Slack: Slack's answer was lost\n"
-	if out.String() != want {
-		t.Errorf("got %q, want %q", out.String(), want)
-	}
+	compare.Equal(t, "out", want, out.String())
 }

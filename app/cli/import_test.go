@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -139,9 +140,7 @@ func TestImportChatGPT(t *testing.T) {
 			`"content":"[call of python]\nprint(1 < 2)\n\n[result of python]\nTrue\n\nIn Tampere."`, `"text":"Look it up."`, `"model":"gpt-4o"`,
 			`"content":"[image_asset_pointer: not imported]\nWhat is this?"`, `"content":"A cat."`,
 		} {
-			if !strings.Contains(out, want) {
-				t.Errorf("got %s, want %s", out, want)
-			}
+			compare.Contains(t, "out", want, out)
 		}
 		return
 	}

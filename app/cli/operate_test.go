@@ -3,6 +3,7 @@ package cli_test
 import (
 	"archive/zip"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"bobbin/app/core/datadir"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -206,9 +208,7 @@ func TestCompletion(t *testing.T) {
 		"json\njsonl\nmarkdown\n": {"sessions", "export", id, "--format", ""}, "user\nassistant\n": {"search", "--role", ""}, "newest\n": {"search", "--sort", ""},
 		"session\nuser\n": {"usage", "--by", ""}, "debug\ninfo\n": {"serve", "--log-level", ""}, "text\njson\n": {"serve", "--log-format", ""},
 	} {
-		if out := complete(args...); !strings.Contains(out, says) {
-			t.Errorf("complete %q: %q, want %q", args, out, says)
-		}
+		compare.Contains(t, fmt.Sprintf("complete %q", args), says, complete(args...))
 	}
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		if code, out, _ := run(t, "", "completion", shell); code != 0 || !strings.Contains(out, "__complete") {

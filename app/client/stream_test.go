@@ -212,9 +212,7 @@ func TestStreams(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := &script{connections: tt.connections}
 				c, err := client.New(client.Options{URL: "http://bobbin", HTTP: &http.Client{Transport: server}})
-				if err != nil {
-					t.Fatalf("new client: %v", err)
-				}
+				must.Do(t, err)
 				begin := time.Now()
 				got, err := seen(t, tt.open(c))
 				compare.Equal(t, "events", tt.want, got)
@@ -249,10 +247,7 @@ func TestLostConnectionIsTold(t *testing.T) {
 			stream(durable(1, core.EventRunStarted)), refused(dialError), refused(dialError), stream(durable(2, core.EventRunSucceeded)),
 		}}
 		lost := 0
-		c, err := client.New(client.Options{URL: "http://bobbin", HTTP: &http.Client{Transport: server}, OnConnectionLost: func() { lost++ }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(client.New(client.Options{URL: "http://bobbin", HTTP: &http.Client{Transport: server}, OnConnectionLost: func() { lost++ }}))(t)
 		if _, err := seen(t, c.Send(t.Context(), core.SendMessage{SessionID: "s1", Content: "hi", ClientMessageID: "c1"})); err != nil || lost != 1 {
 			t.Errorf("got %v, told %d times, want the whole stream and once", err, lost)
 		}
@@ -282,10 +277,7 @@ func TestStreamsThatCannotBeRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := &script{connections: []connection{c}}
-			asked, err := client.New(client.Options{URL: "http://bobbin", HTTP: &http.Client{Transport: server}})
-			if err != nil {
-				t.Fatalf("new client: %v", err)
-			}
+			asked := must.Get(client.New(client.Options{URL: "http://bobbin", HTTP: &http.Client{Transport: server}}))(t)
 			if _, err := seen(t, asked.WatchRun(t.Context(), "r1", core.Cursor{})); err == nil {
 				t.Error("got no error, want one")
 			}
@@ -303,23 +295,17 @@ func TestLeaving(t *testing.T) {
 		server := &script{connections: []connection{silent(durable(1, core.EventRunStarted))}}
 		c := must.Get(client.New(client.Options{URL: "http://bobbin", HTTP: &http.Client{Transport: server}}))(t)
 		for _, err := range c.WatchSession(t.Context(), "s1", core.Cursor{}) {
-			if err != nil {
-				t.Fatalf("got error %v, want an event", err)
-			}
+			must.Do(t, err)
 			break
 		}
 		why := errors.New("enough")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Second, func() { cancel(why) })
-		if _, err := seen(t, c.WatchSession(ctx, "s1", core.Cursor{})); !errors.Is(err, why) {
-			t.Errorf("got %v, want the cause of the context's end", err)
-		}
+		compare.Error(t, "err: want the cause of the context's end", why, compare.ErrorOf(seen(t, c.WatchSession(ctx, "s1", core.Cursor{}))))
 		server.connections = []connection{stream(durable(1, core.EventRunStarted)), refused(dialError)}
 		ctx, cancel = context.WithCancelCause(t.Context())
 		time.AfterFunc(10*time.Second, func() { cancel(why) })
-		if _, err := seen(t, c.WatchSession(ctx, "s1", core.Cursor{})); !errors.Is(err, why) {
-			t.Errorf("got %v while it waits between two connections, want the cause", err)
-		}
+		compare.Error(t, "while it waits between two connections: want the cause", why, compare.ErrorOf(seen(t, c.WatchSession(ctx, "s1", core.Cursor{}))))
 	})
 }
 
@@ -339,10 +325,7 @@ func TestOtherServers(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			c, err := client.New(client.Options{URL: "http://bobbin", HTTP: &http.Client{Transport: &script{connections: []connection{tt.connection}}}})
-			if err != nil {
-				t.Fatalf("new client: %v", err)
-			}
+			c := must.Get(client.New(client.Options{URL: "http://bobbin", HTTP: &http.Client{Transport: &script{connections: []connection{tt.connection}}}}))(t)
 			if _, err := client.Call(t.Context(), c, ops.GetRun, ops.InRun{RunID: "r1"}); err == nil || err.Error() != tt.want {
 				t.Errorf("got %v, want %s", err, tt.want)
 			}

@@ -4,9 +4,8 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 )
 
 // A delta is the same after the bus; one of no call says nothing of a call.
@@ -20,8 +19,6 @@ func TestDeltaAsJSON(t *testing.T) {
 		if err != nil || string(raw) != want {
 			t.Errorf("got %s, %v, want %s", raw, err, want)
 		}
-		if diff := cmp.Diff(any(d), core.DecodeEventData(core.EventArgumentsDelta, raw)); diff != "" {
-			t.Errorf("decoded (-want +got):\n%s", diff)
-		}
+		compare.Equal(t, "decoded", any(d), core.DecodeEventData(core.EventArgumentsDelta, raw))
 	}
 }

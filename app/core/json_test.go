@@ -9,6 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"bobbin/app/core"
+	"bobbin/tests/compare"
+	"bobbin/tests/must"
 	"bobbin/tests/seed"
 )
 
@@ -102,9 +104,7 @@ func TestCheckJSON(t *testing.T) {
 
 func TestJSONSizeAllocatesNothing(t *testing.T) {
 	text := []byte(strings.Repeat(`{"a":[1,"x"],`, 1000))
-	if n := testing.AllocsPerRun(10, func() { core.JSONSize(text) }); n != 0 {
-		t.Errorf("got %v allocations, want none", n)
-	}
+	compare.Equal(t, "allocations", 0, testing.AllocsPerRun(10, func() { core.JSONSize(text) }))
 }
 
 // Each step of each attempt of each
@@ -127,16 +127,12 @@ func TestDraftID(t *testing.T) {
 			}
 		}
 	}
-	if want := len(runs) * 25; len(seen) != want {
-		t.Errorf("got %d different ids, want %d", len(seen), want)
-	}
+	compare.Equal(t, "different ids", len(runs)*25, len(seen))
 }
 
 func TestFaults(t *testing.T) {
 	var f core.Faults
-	if err := f.Err(); err != nil {
-		t.Fatalf("no faults are the error %v", err)
-	}
+	must.Do(t, f.Err())
 	if got := f.Text("title", "a\x00b", 5); got != core.CleanText("a\x00b") {
 		t.Errorf("the text is stored as %q", got)
 	}

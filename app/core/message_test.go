@@ -2,10 +2,9 @@ package core_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/core"
 	"bobbin/app/core/searchtext"
@@ -39,9 +38,7 @@ func TestWithNewestTexts(t *testing.T) {
 		for _, m := range core.WithNewestTexts(list, most) {
 			got = append(got, m.Content+strings.Repeat("*", min(m.Unloaded, 1)))
 		}
-		if diff := cmp.Diff(want, strings.Join(got, " ")); diff != "" {
-			t.Errorf("at most %d bytes (-want +got):\n%s", most, diff)
-		}
+		compare.Equal(t, fmt.Sprintf("at most %d bytes", most), want, strings.Join(got, " "))
 	}
 }
 
@@ -163,8 +160,6 @@ func TestPieces(t *testing.T) {
 		}},
 		{"aa", []core.Highlight{{Start: 0, End: 1}, {Start: 1, End: 2}}, []core.Piece{{Text: "a", Match: true}, {Text: "a", Match: true}}},
 	} {
-		if diff := cmp.Diff(c.want, core.Pieces(c.excerpt, c.highlights)); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", c.excerpt, diff)
-		}
+		compare.Equal(t, fmt.Sprintf("%q", c.excerpt), c.want, core.Pieces(c.excerpt, c.highlights))
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -18,9 +19,7 @@ func TestCheckOwner(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	for _, path := range []string{folder, filepath.Join(folder, "none"), "/"} { // root's own, whoever this is
-		if err := core.CheckOwner(path); err != nil {
-			t.Errorf("%s: got %v, want none", path, err)
-		}
+		compare.Error(t, path, nil, core.CheckOwner(path))
 	}
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a folder away")

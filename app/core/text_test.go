@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 )
 
 // What somebody agrees to is shown whole, with what cannot be seen.
@@ -25,9 +26,7 @@ func TestLiteral(t *testing.T) {
 		"\U000e0041\u00a0":              `\udb40\udc41\u00a0`,
 		strings.Repeat("x", 100_000):    strings.Repeat("x", 100_000),
 	} {
-		if got := core.Literal(text); got != want {
-			t.Errorf("got %.60q, want %.60q", got, want)
-		}
+		compare.Equal(t, "core.Literal(text)", want, core.Literal(text))
 	}
 }
 
@@ -100,13 +99,9 @@ func TestNearest(t *testing.T) {
 		"polcy": "policy", "poilcy": "policy", "Policy": "policy", "timeing": "timing", "strategie": "strategy",
 		"limits.runtime": "limits.run_time", "adr": "addr", "": "", "x": "", "something else": "",
 	} {
-		if got := core.Nearest(word, known); got != want {
-			t.Errorf("Nearest(%q): got %q, want %q", word, got, want)
-		}
+		compare.Equal(t, fmt.Sprintf("Nearest(%q)", word), want, core.Nearest(word, known))
 	}
-	if got := core.Nearest("policy", nil); got != "" {
-		t.Errorf("Nearest among none: got %q, want none", got)
-	}
+	compare.Equal(t, "Nearest among none", "", core.Nearest("policy", nil))
 }
 
 // A large tool result is kept whole, and prompts show its
@@ -119,12 +114,8 @@ func TestExcerpt(t *testing.T) {
 		t.Fatalf("got %d bytes with metadata %s, want all of them", len(m.Content), m.Metadata)
 	}
 	want := strings.Repeat("head ", 12) + "\n[… 910 of 1000 bytes are left out here; the whole result is message m1 …]\n" + strings.Repeat("tail ", 6)
-	if got := m.Shown(false); got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if got := m.Shown(true); !strings.Contains(got, `message m1; read_result {"message_id": "m1", "offset": 60} reads on …]`) {
-		t.Errorf("got %q, want how to read on", got)
-	}
+	compare.Equal(t, "m.Shown(false)", want, m.Shown(false))
+	compare.Contains(t, "m.Shown(true): want how to read on", `message m1; read_result {"message_id": "m1", "offset": 60} reads on …]`, m.Shown(true))
 	for _, limit := range []int{0, 1000, 2000} {
 		if m := core.WithExcerpt(core.Message{Role: core.RoleTool, Content: content}, limit); m.Metadata != nil || m.Shown(true) != content {
 			t.Errorf("limit %d: got metadata %s, want the whole", limit, m.Metadata)
@@ -155,14 +146,10 @@ func TestExcerptsThatAreNone(t *testing.T) {
 		`{"excerpt":{"head":0,"tail":1}}`, `{"excerpt":{"head":9223372036854775807,"tail":9223372036854775807}}`,
 	} {
 		m := core.Message{Role: core.RoleTool, Content: "üüüü", Metadata: json.RawMessage(raw)}
-		if got := m.Shown(true); got != m.Content {
-			t.Errorf("%s: got %q, want all", raw, got)
-		}
+		compare.Equal(t, raw+": want all", m.Content, m.Shown(true))
 	}
 	user := core.Message{Role: core.RoleUser, Content: "a long message", Metadata: json.RawMessage(`{"excerpt":{"head":1,"tail":1}}`)}
-	if got := user.Shown(true); got != user.Content {
-		t.Errorf("got %q of a user's message, want all", got)
-	}
+	compare.Equal(t, "of a user's message: want all", user.Content, user.Shown(true))
 }
 
 func TestDuration(t *testing.T) {

@@ -26,9 +26,7 @@ func TestDialerLimitsSilence(t *testing.T) {
 				return
 			}
 			raw, err := conn.(*net.TCPConn).SyscallConn()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			want := map[int]int{tcpUserTimeout: 25_000, syscall.TCP_KEEPIDLE: 10, syscall.TCP_KEEPINTVL: 5, syscall.TCP_KEEPCNT: 3}
 			err = raw.Control(func(fd uintptr) {
 				for option, n := range want {

@@ -12,6 +12,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
@@ -31,13 +32,9 @@ func TestOutages(t *testing.T) {
 	}
 	d := dbtest.SQLite(t)
 	d.Pool().SetMaxOpenConns(1) // the limit is the connection's
-	if err := d.Gorm.Exec("PRAGMA max_page_count = 1").Error; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Gorm.Exec("PRAGMA max_page_count = 1").Error)
 	wantOutage(t, d.Gorm.Exec("CREATE TABLE more AS SELECT hex(zeroblob(1000000)) AS x").Error, "disk_full")
-	if err := d.Gorm.Exec("PRAGMA query_only = 1").Error; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Gorm.Exec("PRAGMA query_only = 1").Error)
 	wantOutage(t, d.Gorm.Exec("UPDATE write_checks SET checked_at = NULL").Error, "database_read_only")
 }
 
@@ -74,11 +71,7 @@ func TestReadOnlyConnectionsAreClosed(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Postgres(t)
 	d.Pool().SetMaxOpenConns(1)
-	if err := d.Gorm.Exec("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY").Error; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Gorm.Exec("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY").Error)
 	wantOutage(t, d.CheckWrites(t.Context()), "database_read_only")
-	if err := d.Gorm.Exec("UPDATE write_checks SET checked_at = NULL").Error; err != nil {
-		t.Errorf("got %v, want a new connection, which takes writes", err)
-	}
+	compare.Error(t, "err: want a new connection, which takes writes", nil, d.Gorm.Exec("UPDATE write_checks SET checked_at = NULL").Error)
 }

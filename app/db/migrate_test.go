@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"bobbin/app/db"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
@@ -59,14 +59,10 @@ func TestMigrateRefusesASchemaBeforeTheBaseline(t *testing.T) {
 				t.Fatalf("got %v, want ErrSchemaOlder", err)
 			}
 			for _, words := range []string{fmt.Sprintf("at version %d,", version), "bobbin sessions export <id>", "bobbin import <file>"} {
-				if !strings.Contains(err.Error(), words) {
-					t.Errorf("got %v, want %q in it", err, words)
-				}
+				compare.Contains(t, "err.Error(): want in it", words, err.Error())
 			}
 			compareSchemas(t, "before", before, "after", readSchema(t, d))
-			if got := queryTexts(t, d, "SELECT id FROM sessions"); !slices.Equal(got, []string{"kept"}) {
-				t.Errorf("sessions: got %v, want the one of before", got)
-			}
+			compare.Equal(t, "sessions: want the one of before", []string{"kept"}, queryTexts(t, d, "SELECT id FROM sessions"))
 			if got := status(t, d).Current; got != int64(version) {
 				t.Errorf("version: got %d, want %d", got, version)
 			}
@@ -97,9 +93,7 @@ func TestConcurrentMigrators(t *testing.T) {
 					return
 				}
 				defer func() { _ = d.Close() }()
-				if err := d.Migrate(t.Context()); err != nil {
-					t.Errorf("replica %d: migrate: %v", i, err)
-				}
+				compare.Error(t, fmt.Sprintf("replica %d: migrate", i), nil, d.Migrate(t.Context()))
 			})
 		}
 		wg.Wait()
@@ -113,9 +107,7 @@ func TestMigrateRefusesANewerSchema(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		err := d.Gorm.WithContext(t.Context()).Exec("INSERT INTO goose_db_version (version_id, is_applied) VALUES (999, true)").Error
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		err = d.Migrate(t.Context())
 		if !errors.Is(err, db.ErrSchemaNewer) || !strings.Contains(err.Error(), "version 999") {
 			t.Errorf("got %v, want ErrSchemaNewer that names version 999", err)
@@ -134,12 +126,8 @@ func TestMigrateStopsWaiting(t *testing.T) {
 		unlock := holdLock(t, d, url)
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
-		if err := d.Migrate(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v, want context.DeadlineExceeded", err)
-		}
-		if v := status(t, d); v.Current != 0 {
-			t.Errorf("status while another process migrates: got %+v, want version 0", v)
-		}
+		compare.Error(t, "d.Migrate(ctx)", context.DeadlineExceeded, d.Migrate(ctx))
+		compare.Equal(t, "status while another process migrates: want version 0", 0, status(t, d).Current)
 		unlock()
 		migrate(t, d)
 	})
@@ -149,9 +137,7 @@ func TestMigrateStopsWaiting(t *testing.T) {
 func holdLock(t *testing.T, d *db.DB, url string) (unlock func()) {
 	t.Helper()
 	check := func(err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	if path, ok := strings.CutPrefix(url, "sqlite://"); ok {
 		lock := flock.New(path + ".migrate.lock")

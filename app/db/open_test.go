@@ -15,6 +15,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
@@ -53,13 +54,9 @@ func TestSQLiteFileMovedAwayAndBack(t *testing.T) {
 	if err := count(); err == nil || strings.Contains(err.Error(), "no such table") {
 		t.Errorf("without its file: got %v, want that it cannot be opened", err)
 	}
-	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("got %v, want no new file in its place", err)
-	}
+	compare.Error(t, "compare.ErrorOf(os.Stat(path)): want no new file in its place", os.ErrNotExist, compare.ErrorOf(os.Stat(path)))
 	must.Do(t, os.Rename(path+".away", path))
-	if err := count(); err != nil {
-		t.Errorf("with its file back: got %v", err)
-	}
+	compare.Error(t, "with its file back", nil, count())
 }
 
 // S4: what both databases must do alike.
@@ -67,32 +64,24 @@ func TestTimesAndConstraintsAreAlike(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		g := d.Gorm.WithContext(t.Context())
-		if err := d.Ping(t.Context()); err != nil {
-			t.Errorf("ping: %v", err)
-		}
+		compare.Error(t, "ping", nil, d.Ping(t.Context()))
 		if now := d.Gorm.NowFunc(); now.Location() != time.UTC || now.Nanosecond()%1000 != 0 {
 			t.Errorf("now: got %v, want UTC in whole microseconds", now)
 		}
 		insert := "INSERT INTO model_calibrations (model, factor, deviation, samples, updated_at) VALUES (?, 1, 0, 0, ?)"
 		// The same moment in another zone: it must be found by a question in UTC.
 		at := time.Date(2026, 3, 1, 23, 30, 0, 120_000, time.FixedZone("x", -5*3600))
-		if err := g.Exec(insert, "a", at).Error; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, g.Exec(insert, "a", at).Error)
 		var n int
 		for _, bound := range []time.Time{at.UTC().Add(-time.Microsecond), at.Add(-time.Hour)} {
 			if err := g.Raw("SELECT COUNT(*) FROM model_calibrations WHERE updated_at > ?", bound).Scan(&n).Error; err != nil || n != 1 {
 				t.Errorf("after %v: got %d rows, %v, want 1", bound, n, err)
 			}
 		}
-		if err := g.Exec(insert, "a", at).Error; !errors.Is(err, gorm.ErrDuplicatedKey) {
-			t.Errorf("same key: got %v, want gorm.ErrDuplicatedKey", err)
-		}
+		compare.Error(t, "same key", gorm.ErrDuplicatedKey, g.Exec(insert, "a", at).Error)
 		orphan := "INSERT INTO tool_executions (run_id, call_id, session_id, owner, attempt, tool, started_at) VALUES (?, 'c', ?, 'ann', 1, 'x', ?)"
 		id := core.NewID[string]()
-		if err := g.Exec(orphan, id, id, at).Error; !errors.Is(err, gorm.ErrForeignKeyViolated) {
-			t.Errorf("orphan: got %v, want gorm.ErrForeignKeyViolated", err)
-		}
+		compare.Error(t, "orphan", gorm.ErrForeignKeyViolated, g.Exec(orphan, id, id, at).Error)
 	})
 }
 
@@ -109,9 +98,7 @@ func TestStatementsAreCountedAndLoggedWithoutValues(t *testing.T) {
 				t.Fatalf("select: got %q, %v", got, err)
 			}
 		}
-		if n := d.Statements(); n != 3 {
-			t.Errorf("statements: got %d, want 3", n)
-		}
+		compare.Equal(t, "statements", 3, d.Statements())
 		if !strings.Contains(out.String(), "SELECT CAST(") || strings.Contains(out.String(), "s3cret") {
 			t.Errorf("log: got %s, want the statement without its value", out.String())
 		}
@@ -125,9 +112,7 @@ func TestSlowStatementsAreWarnedOf(t *testing.T) {
 	defer func() { _ = d.Close() }()
 	// The database waits, not the test: that is what is to be measured.
 	for _, stmt := range []string{"SELECT 1", "SELECT pg_sleep(0.25)"} {
-		if err := d.Gorm.WithContext(t.Context()).Exec(stmt).Error; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, d.Gorm.WithContext(t.Context()).Exec(stmt).Error)
 	}
 	if got := out.String(); strings.Count(got, `"msg":"slow query"`) != 1 || !strings.Contains(got, `"level":"WARN"`) || !strings.Contains(got, "pg_sleep") {
 		t.Errorf("log: got %s, want one warning of the slow statement", got)
@@ -144,25 +129,15 @@ func TestSQLiteWritersWaitInLine(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := d.Gorm.WithContext(ctx).Begin().Error; !errors.Is(err, context.Canceled) {
-		t.Errorf("begin, canceled: got %v, want context.Canceled", err)
-	}
+	compare.Error(t, "begin, canceled", context.Canceled, d.Gorm.WithContext(ctx).Begin().Error)
 	write := func(ctx context.Context) error {
 		return d.Gorm.WithContext(ctx).Exec("DELETE FROM model_calibrations").Error
 	}
-	if err := write(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("write, canceled: got %v, want context.Canceled", err)
-	}
+	compare.Error(t, "write, canceled", context.Canceled, write(ctx))
 	var n int
-	if err := d.Gorm.WithContext(t.Context()).Raw("SELECT COUNT(*) FROM sessions").Scan(&n).Error; err != nil {
-		t.Errorf("a reader beside the writer: %v", err)
-	}
-	if err := tx.Rollback().Error; err != nil {
-		t.Errorf("rollback: %v", err)
-	}
-	if err := write(t.Context()); err != nil {
-		t.Errorf("write afterwards: %v", err)
-	}
+	compare.Error(t, "a reader beside the writer", nil, d.Gorm.WithContext(t.Context()).Raw("SELECT COUNT(*) FROM sessions").Scan(&n).Error)
+	compare.Error(t, "rollback", nil, tx.Rollback().Error)
+	compare.Error(t, "write afterwards", nil, write(t.Context()))
 }
 
 // The operator's error is one line, without the password and without repetitions.

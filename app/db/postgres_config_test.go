@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"bobbin/app/db"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/pgproxy"
@@ -22,9 +23,7 @@ func TestCanceledStatementsKeepTheirConnection(t *testing.T) {
 	d.Pool().SetMaxOpenConns(1)
 	number := func(d *db.DB, query string, args ...any) (n int) {
 		t.Helper()
-		if err := d.Gorm.Raw(query, args...).Scan(&n).Error; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, d.Gorm.Raw(query, args...).Scan(&n).Error)
 		return n
 	}
 	const backend = "SELECT pg_backend_pid()"
@@ -97,8 +96,6 @@ func TestIsUnverified(t *testing.T) {
 		"postgres://u:p@127.0.0.1,db.example/x":                            true,
 		"postgres://u:p@127.0.0.1:5432,db.example:5/x?sslmode=verify-full": false,
 	} {
-		if got := db.IsUnverified(url); got != want {
-			t.Errorf("%s: got %v, want %v", url, got, want)
-		}
+		compare.Equal(t, url, want, db.IsUnverified(url))
 	}
 }

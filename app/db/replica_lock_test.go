@@ -58,9 +58,7 @@ func TestNameOfADeadProcess(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Postgres(t)
 	must.Get(d.LockReplica(t.Context(), "a", "one"))(t)
-	if err := d.Gorm.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'bobbin one'").Error; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Gorm.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'bobbin one'").Error)
 	var taken *db.ReplicaLockedError
 	for {
 		n, err := d.LockReplica(t.Context(), "a", "two")
@@ -100,9 +98,7 @@ func TestReplicaNameIsKept(t *testing.T) {
 	}
 	lose := func() {
 		t.Helper()
-		if err := d.Gorm.Exec("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = ?", "bobbin "+n.Start()).Error; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, d.Gorm.Exec("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = ?", "bobbin "+n.Start()).Error)
 	}
 	lose()
 	n.CheckHeld(t.Context())

@@ -13,6 +13,7 @@ import (
 
 	"bobbin/app/db"
 	"bobbin/app/db/models"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
@@ -202,9 +203,7 @@ func TestRowsFitTheSchema(t *testing.T) {
 	}
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		tables := readSchema(t, d)
-		if len(tables) != len(rows) {
-			t.Errorf("tables: got %d, want %d, one for each row type", len(tables), len(rows))
-		}
+		compare.Equal(t, "tables: want one for each row type", len(rows), len(tables))
 		for _, row := range rows {
 			s := must.Get(schema.Parse(row, &sync.Map{}, d.Gorm.NamingStrategy))(t)
 			want := table{Columns: map[string]column{}, PrimaryKey: strings.Join(s.PrimaryFieldDBNames, ", ")}

@@ -1,6 +1,7 @@
 package db
 
 import (
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 	"context"
 	"database/sql"
@@ -58,9 +59,7 @@ func TestKeptStatements(t *testing.T) {
 	tx := must.Get(pool.BeginTx(t.Context(), nil))(t)
 	inner := 0
 	outer := readNames(t.Context(), t, tx, func() { inner += len(readNames(t.Context(), t, tx, func() {})) })
-	if got := fmt.Sprint(outer, inner); got != "[a b c] 9" {
-		t.Errorf("rows read within rows: got %s, want [a b c] 9", got)
-	}
+	compare.Equal(t, "rows read within rows", "[a b c] 9", fmt.Sprint(outer, inner))
 	must.Do(t, tx.Commit())
 
 	const forever = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n WHERE i < 0"
@@ -98,9 +97,7 @@ func TestKeptStatementsAreBounded(t *testing.T) {
 		must.Do(t, conn.QueryRowContext(t.Context(), query).Scan(new(int)))
 	}
 	read(fmt.Sprintf("SELECT 1 %*s", maxStatementBytes, ""))
-	if n := kept(); n != 0 {
-		t.Errorf("%d long statements are kept, want none", n)
-	}
+	compare.Equal(t, "long statements are kept", 0, kept())
 	for i := range 5 * maxStatements {
 		read(fmt.Sprintf("SELECT %d", i))
 		if n := kept(); n == 0 || n > maxStatements {

@@ -24,15 +24,11 @@ func TestCompactWaitsForReaders(t *testing.T) {
 	address := dbtest.SQLiteURL(t)
 	d, other := dbtest.Open(t, address), dbtest.Open(t, address)
 	for _, stmt := range []string{"CREATE TABLE x (content TEXT)", "INSERT INTO x VALUES ('thesecret')"} {
-		if err := d.Gorm.Exec(stmt).Error; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, d.Gorm.Exec(stmt).Error)
 	}
 	pool := must.Get(other.Gorm.DB())(t)
 	conn, err := pool.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer conn.Close()
 	var n int
 	for _, stmt := range []string{"BEGIN", "SELECT COUNT(*) FROM x"} {
@@ -41,13 +37,9 @@ func TestCompactWaitsForReaders(t *testing.T) {
 		} else {
 			err = conn.QueryRowContext(t.Context(), stmt).Scan(&n)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
-	if err := d.Gorm.Exec("DELETE FROM x").Error; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Gorm.Exec("DELETE FROM x").Error)
 	short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	if _, err := d.Compact(short, nil); err == nil || !errors.Is(err, context.DeadlineExceeded) && !strings.Contains(err.Error(), "interrupt") {
@@ -74,9 +66,7 @@ func TestCompactWithoutSuperuser(t *testing.T) {
 	admin := dbtest.Open(t, address)
 	role := "bobbin_" + strings.ReplaceAll(core.NewID[string](), "-", "")
 	for _, stmt := range []string{"CREATE ROLE " + role + " LOGIN", "GRANT CREATE, USAGE ON SCHEMA public TO " + role} {
-		if err := admin.Gorm.Exec(stmt).Error; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, admin.Gorm.Exec(stmt).Error)
 	}
 	t.Cleanup(func() {
 		if err := admin.Gorm.Exec("DROP OWNED BY " + role).Error; err == nil {
@@ -89,9 +79,7 @@ func TestCompactWithoutSuperuser(t *testing.T) {
 	for _, stmt := range []string{
 		"CREATE TABLE x (content text)", "INSERT INTO x SELECT 'thesecret' FROM generate_series(1, 100)", "ANALYZE x", "DELETE FROM x",
 	} {
-		if err := d.Gorm.Exec(stmt).Error; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, d.Gorm.Exec(stmt).Error)
 	}
 	notes := must.Get(d.Compact(t.Context(), []string{"x"}))(t)
 	if !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "checkpoint") }) ||

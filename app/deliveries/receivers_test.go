@@ -10,6 +10,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/deliveries"
+	"bobbin/tests/compare"
 )
 
 // add puts deliveries to a receiver on the shelf, and returns them.
@@ -141,9 +142,7 @@ func TestDeliveriesBetweenProcesses(t *testing.T) {
 		rows.add("dead-2", 1)
 		service.Wake()
 		synctest.Wait()
-		if len(w.sent) != 0 {
-			t.Error("the others were told though there was room")
-		}
+		compare.Equal(t, "the others were told though there was room", 0, len(w.sent))
 		service.Wake()
 		if got := <-w.sent; !got.Due {
 			t.Errorf("got signal %+v, want that something may be due", got)

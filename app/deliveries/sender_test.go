@@ -24,6 +24,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/deliveries"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -208,9 +209,7 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("%d: retry after %s, want %s", tt.code, after, tt.after)
 		}
 	}
-	if len(r.seen) != 7 {
-		t.Errorf("got %d requests, want 7: no redirect is followed", len(r.seen))
-	}
+	compare.Equal(t, "requests: want no redirect is followed", 7, len(r.seen))
 }
 
 // unreachable is what tenants see of hosts that do not exist and of those that are not public.
@@ -267,9 +266,7 @@ func TestPrivateAddresses(t *testing.T) {
 	plain := r.delivery(t, "example.com")
 	plain.Target = "http://example.com/"
 	wantFailure(t, sender.Send(t.Context(), plain), "only https", true)
-	if len(r.seen) != 0 {
-		t.Errorf("a private address got %d requests", len(r.seen))
-	}
+	compare.Equal(t, "a private address: requests", 0, len(r.seen))
 }
 
 // A receiver that is slow, away or endless does not hold the sender up.
@@ -288,9 +285,7 @@ func TestFaultyReceivers(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 		<-release
 	})
-	if err := deliveries.NewSender(endless.options()).Send(t.Context(), endless.delivery(t, "example.com")); err != nil {
-		t.Errorf("an answer that goes on: %v", err)
-	}
+	compare.Error(t, "an answer that goes on", nil, deliveries.NewSender(endless.options()).Send(t.Context(), endless.delivery(t, "example.com")))
 
 	huge := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X", strings.Repeat("x", 1<<20)) })
 	wantFailure(t, deliveries.NewSender(huge.options()).Send(t.Context(), huge.delivery(t, "example.com")), "connection failed", false)
@@ -320,9 +315,7 @@ func TestFaultsOfOurs(t *testing.T) {
 	stopped, cancel := context.WithCancel(t.Context())
 	cancel()
 	r.books.broken = nil
-	if err := deliveries.NewSender(r.options()).Send(stopped, r.delivery(t, "example.com")); !errors.Is(err, context.Canceled) {
-		t.Errorf("broken off: got %v", err)
-	}
+	compare.Error(t, "broken off", context.Canceled, deliveries.NewSender(r.options()).Send(stopped, r.delivery(t, "example.com")))
 }
 
 // signature computes a signature from the words of the specification, without
@@ -358,7 +351,5 @@ func TestVerifierKnowsTheExample(t *testing.T) {
 	header.Set("webhook-id", "msg_p5jXN8AQM9LWM0D4loKWxJek")
 	header.Set("webhook-timestamp", "1614265330")
 	const want = "g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
-	if got := signature(secret, header, []byte(`{"test": 2432232314}`)); got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	compare.Equal(t, `signature(secret, header, []byte('{"test": 2432232314}'))`, want, signature(secret, header, []byte(`{"test": 2432232314}`)))
 }

@@ -13,6 +13,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/deliveries"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -200,9 +201,7 @@ func start(t *testing.T, rows *shelf, s *sending) (service *deliveries.Service, 
 	go func() { done <- service.Run(ctx) }()
 	return service, func() {
 		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("run: %v", err)
-		}
+		compare.Error(t, "run", nil, <-done)
 	}
 }
 
@@ -282,9 +281,7 @@ func TestReceiverDecides(t *testing.T) {
 		if list, err := service.List(t.Context(), core.Tenant{}, ""); err != nil || list[0].State != core.DeliveryDelivered {
 			t.Errorf("asked again: %+v, %v", list, err)
 		}
-		if _, err := service.Retry(t.Context(), core.Tenant{}, "", "none"); !errors.Is(err, core.ErrNotFound) {
-			t.Errorf("retry of nothing: %v", err)
-		}
+		compare.Error(t, "retry of nothing", core.ErrNotFound, compare.ErrorOf(service.Retry(t.Context(), core.Tenant{}, "", "none")))
 	})
 }
 

@@ -92,17 +92,13 @@ func TestPlantedFaults(t *testing.T) {
 func TestCheckFacts(t *testing.T) {
 	t.Parallel()
 	said := []core.Message{system("secret"), user("I like\tred  apples")}
-	if err := eval.CheckFacts([]eval.Fact{{Kind: "fact", Text: "like Red apples"}}, said); err != nil {
-		t.Errorf("got %v, want that blanks and case do not count", err)
-	}
+	compare.Error(t, "err: want that blanks and case do not count", nil, eval.CheckFacts([]eval.Fact{{Kind: "fact", Text: "like Red apples"}}, said))
 	for _, text := range []string{"pears", "secret"} {
 		if err := eval.CheckFacts([]eval.Fact{{Kind: "fact", Text: text}}, said); !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), text) {
 			t.Errorf("got %v of %s, want that no message says it", err, text)
 		}
 	}
-	if err := eval.CheckFacts(make([]eval.Fact, 501), said); !errors.Is(err, core.ErrInvalid) {
-		t.Errorf("got %v of 501 facts, want too many", err)
-	}
+	compare.Error(t, "of 501 facts: want too many", core.ErrInvalid, eval.CheckFacts(make([]eval.Fact, 501), said))
 }
 
 // The ledger's facts stand in the conversation, and are at most 500, from all of it.

@@ -2,6 +2,7 @@ package eval
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
 	"bobbin/tests/seed"
@@ -89,9 +91,7 @@ func TestSteady(t *testing.T) {
 		"0193A7B2-1111-7abc-8def-0123456789ab":                                         "0193A7B2-1111-7abc-8def-0123456789ab",
 		"café-0193a7b2-1111-7abc-8def-0123456789ab":                                    "café-" + sameID,
 	} {
-		if got := withSameIDs(text); got != want {
-			t.Errorf("%q: got %q, want %q", text, got, want)
-		}
+		compare.Equal(t, fmt.Sprintf("%q", text), want, withSameIDs(text))
 	}
 	id := string(core.NewID[core.MessageID]())
 	calls := []core.ToolCall{{Arguments: id}}
@@ -156,9 +156,7 @@ func TestPlayerStops(t *testing.T) {
 		t.Errorf("got %v, want canceled", err)
 	}
 	for _, err := range p.Stream(t.Context(), llm.Request{}) {
-		if err != nil {
-			t.Errorf("got %v, want the second answer", err)
-		}
+		compare.Error(t, "err: want the second answer", nil, err)
 		break // who leaves is not called again
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/events"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -197,9 +198,7 @@ func TestBusDropsTheSlow(t *testing.T) {
 		if got, err := rest(slow); len(got) > 0 || !errors.Is(err, events.ErrSlow) {
 			t.Errorf("got %q and error %v, want the slow one dropped", got, err)
 		}
-		if _, err := rest(quick); err != nil {
-			t.Errorf("got error %v, want the quick one to go on", err)
-		}
+		compare.Error(t, "compare.ErrorOf(rest(quick)): want the quick one to go on", nil, compare.ErrorOf(rest(quick)))
 	})
 }
 
@@ -237,15 +236,9 @@ func TestBusCloses(t *testing.T) {
 		}
 		listen.Close()
 		listen.Close()
-		if _, err := rest(stays); !errors.Is(err, events.ErrClosed) {
-			t.Errorf("got error %v, want %v", err, events.ErrClosed)
-		}
-		if err := listen.Publish("session.a", []byte("x")); !errors.Is(err, events.ErrClosed) {
-			t.Errorf("publish: %v, want %v", err, events.ErrClosed)
-		}
-		if _, err := listen.Subscribe("session.a"); !errors.Is(err, events.ErrClosed) {
-			t.Errorf("subscribe: %v, want %v", err, events.ErrClosed)
-		}
+		compare.Error(t, "compare.ErrorOf(rest(stays))", events.ErrClosed, compare.ErrorOf(rest(stays)))
+		compare.Error(t, "publish", events.ErrClosed, listen.Publish("session.a", []byte("x")))
+		compare.Error(t, "subscribe", events.ErrClosed, compare.ErrorOf(listen.Subscribe("session.a")))
 		gone.Close()
 		stays.Close()
 	})

@@ -13,6 +13,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/events"
+	"bobbin/tests/compare"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -199,9 +200,7 @@ func TestWatchReplaysThenFollows(t *testing.T) {
 	feed.Publish(t.Context(), []core.Event{live})
 	w.want(t, live)
 	w.stop()
-	if n := bus.Subscribers(); n != 0 {
-		t.Errorf("got %d open subscriptions after the reader left, want 0", n)
-	}
+	compare.Equal(t, "open subscriptions after the reader left", 0, bus.Subscribers())
 }
 
 func TestWatchLiveSkipsThePast(t *testing.T) {
@@ -295,9 +294,7 @@ func TestWatchErrors(t *testing.T) {
 				w.want(t, first)
 				c.do(store, bus, cancel)
 				w.wantErr(t, c.want)
-				if n := bus.Subscribers(); n != 0 {
-					t.Errorf("got %d open subscriptions, want 0", n)
-				}
+				compare.Equal(t, "open subscriptions", 0, bus.Subscribers())
 			})
 		})
 	}
@@ -334,15 +331,11 @@ func TestWatchOutsideTheScope(t *testing.T) {
 	t.Parallel()
 	feed, _, bus := newFeed(t, 0)
 	for _, err := range feed.Watch(t.Context(), core.Tenant{Owner: "bob"}, session, core.Cursor{}) {
-		if !errors.Is(err, core.ErrNotFound) {
-			t.Errorf("got %v, want %v", err, core.ErrNotFound)
-		}
+		compare.Error(t, "err", core.ErrNotFound, err)
 	}
 	bus.Close()
 	for _, err := range feed.Watch(t.Context(), tenant, session, core.Cursor{}) {
-		if !errors.Is(err, events.ErrClosed) {
-			t.Errorf("got %v, want %v", err, events.ErrClosed)
-		}
+		compare.Error(t, "err", events.ErrClosed, err)
 	}
 }
 

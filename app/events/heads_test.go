@@ -111,9 +111,7 @@ func TestHeads(t *testing.T) {
 		change("", "c", "temporary", "gone")
 		wait("changes", []string{"a 1", "b 1", "c 1", "gone removed"}, []string{"a 1", "b 1"}, nil, nil)
 		store.set(func() {
-			if store.reads != 2 {
-				t.Errorf("got %d reads of the store, want one for each reader", store.reads)
-			}
+			compare.Equal(t, "reads of the store: want one for each reader", 2, store.reads)
 		})
 		change("kim", "a")
 		wait("nothing new", nil, nil, nil, nil)

@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
-	"errors"
 	"log/slog"
 	"math/big"
 	"net"
@@ -22,6 +21,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/events"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 	"bobbin/tests/process"
 )
@@ -65,16 +65,10 @@ func TestNATSComesBack(t *testing.T) {
 	s := must.Get(bus.Subscribe("session.a"))(t)
 	defer s.Close()
 	must.Do(t, bus.Publish("session.a", []byte("alone")))
-	if got := receive(t, s); got != "alone" {
-		t.Errorf("got %q in the same process, want it delivered", got)
-	}
+	compare.Equal(t, "in the same process: want it delivered", "alone", receive(t, s))
 	serveNATS(t, free.Addr().String(), int(free.Port()), "hush")
-	if got := receiveAny(t, s); got != "" {
-		t.Errorf("got %q, want the empty message that says that some may be lost", got)
-	}
-	if err := bus.Check(t.Context()); err != nil {
-		t.Errorf("check: %v", err)
-	}
+	compare.Equal(t, "receiveAny(t, s): want the empty message that says that some may be lost", "", receiveAny(t, s))
+	compare.Error(t, "check", nil, bus.Check(t.Context()))
 	connect(t, dial(t, url, 0), bus, "session.a")
 }
 
@@ -170,9 +164,7 @@ func TestNATSFaults(t *testing.T) {
 	} {
 		test.options.Logger = slog.New(slog.DiscardHandler)
 		b, err := events.NewNATS(test.options)
-		if !errors.Is(err, test.want) {
-			t.Errorf("%s: got error %v, want %v", name, err, test.want)
-		}
+		compare.Error(t, name, test.want, err)
 		if b != nil {
 			b.Close()
 		}

@@ -15,6 +15,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/events"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -61,9 +62,7 @@ func newPair(t *testing.T) *pair {
 		ctx, stop := context.WithCancel(context.Background())
 		var done sync.WaitGroup
 		done.Go(func() {
-			if err := p.owner.Serve(ctx); err != nil {
-				t.Errorf("serve: %v", err)
-			}
+			compare.Error(t, "serve", nil, p.owner.Serve(ctx))
 		})
 		t.Cleanup(func() {
 			stop()
@@ -226,9 +225,7 @@ func TestLostWakeUpIsFound(t *testing.T) {
 		e := p.store.commit(started()) // and never published
 		<-time.After(time.Second)
 		synctest.Wait()
-		if d := cmp.Diff([]core.Event{e}, r.events); d != "" {
-			t.Errorf("events (-want +got): %s", d)
-		}
+		compare.Equal(t, "events (-want +got)", "", cmp.Diff([]core.Event{e}, r.events))
 	})
 }
 
@@ -240,9 +237,7 @@ func TestSharedWatchTellsFaults(t *testing.T) {
 		p.runs.err = fault
 		r := p.watch(t)
 		synctest.Wait()
-		if !errors.Is(r.err, fault) {
-			t.Errorf("got error %v, want %v", r.err, fault)
-		}
+		compare.Error(t, "r.err", fault, r.err)
 	})
 }
 
@@ -256,9 +251,7 @@ func TestEventsOfNewerVersions(t *testing.T) {
 		changed := p.store.commit(event(core.EventMessageCreated, json.RawMessage(`{"message":["m1"]}`)))
 		p.owner.Publish(t.Context(), []core.Event{unknown, changed})
 		synctest.Wait()
-		if d := cmp.Diff([]core.Event{unknown, changed}, r.events); d != "" {
-			t.Errorf("events (-want +got): %s", d)
-		}
+		compare.Equal(t, "events (-want +got)", "", cmp.Diff([]core.Event{unknown, changed}, r.events))
 		broken := must.Get(json.Marshal(map[string]any{"s": session, "t": core.EventMessageDelta, "at": core.Now(), "d": []string{"x"}}))(t)
 		must.Do(t, p.bus.Publish("session."+string(session), broken))
 		synctest.Wait()

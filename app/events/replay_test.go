@@ -12,6 +12,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/quota"
 	"bobbin/app/events"
+	"bobbin/tests/compare"
 )
 
 // readSeqs pulls the events of the numbers from first to last.
@@ -75,9 +76,7 @@ func TestReplaysInBytes(t *testing.T) {
 			t.Error("got nothing held while it reads")
 		}
 		w.stop()
-		if got := memory.Used(); got != 0 {
-			t.Errorf("got %d bytes held after the reader left, want 0", got)
-		}
+		compare.Equal(t, "bytes held after the reader left", 0, memory.Used())
 	})
 }
 
@@ -110,9 +109,7 @@ func TestSilentStore(t *testing.T) {
 		for _, err := range f.Watch(t.Context(), tenant, session, core.Cursor{}) {
 			last = err
 		}
-		if !errors.Is(last, context.DeadlineExceeded) {
-			t.Errorf("got %v, want that the time is over", last)
-		}
+		compare.Error(t, "last: want that the time is over", context.DeadlineExceeded, last)
 		if took := time.Since(began); took > time.Minute {
 			t.Errorf("got the error after %s of this test's clock", took)
 		}

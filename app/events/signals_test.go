@@ -11,6 +11,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/events"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -139,13 +140,9 @@ func TestObserverHearsOfTheFeed(t *testing.T) {
 		if len(told.ends) != 1 || !errors.Is(told.ends[0], events.ErrSlow) || told.open != 0 {
 			t.Errorf("got ends %v and %d open, want the one that was dropped", told.ends, told.open)
 		}
-		if told.found != 3 {
-			t.Errorf("got %d events found in the store, want the three that the bus did not bring", told.found)
-		}
+		compare.Equal(t, "events found in the store: want the three that the bus did not bring", 3, told.found)
 		again := startWatch(t, feed, core.Cursor{After: 1000})
 		again.want(t, event(core.EventResync, nil))
-		if told.resyncs != 1 {
-			t.Errorf("got %d resyncs, want 1", told.resyncs)
-		}
+		compare.Equal(t, "resyncs", 1, told.resyncs)
 	})
 }

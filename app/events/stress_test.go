@@ -13,6 +13,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/events"
+	"bobbin/tests/compare"
 	"bobbin/tests/seed"
 )
 
@@ -54,9 +55,7 @@ func stress(t *testing.T, noise, buffer int, exact bool, stream uint64) {
 	for i := range 8 {
 		readers.Go(func() {
 			r := seed.Rand(t, stream+uint64(i)+100)
-			if err := read(ctx, feed, store, r, exact); err != nil {
-				t.Errorf("stream %d, reader %d: %v", stream, i, err)
-			}
+			compare.Error(t, fmt.Sprintf("stream %d, reader %d", stream, i), nil, read(ctx, feed, store, r, exact))
 		})
 	}
 	writers.Wait()

@@ -8,6 +8,7 @@ import (
 
 	"bobbin/app/core/config"
 	"bobbin/app/ops"
+	"bobbin/tests/compare"
 )
 
 // Doctor warns of what is not encrypted, and of models that a limit in dollars refuses.
@@ -32,9 +33,7 @@ func TestDoctorWarns(t *testing.T) {
 		"prices":              {"house has no price: it is refused to web (usd_per_day)", "input_price"},
 	} {
 		for _, part := range want {
-			if !strings.Contains(warnings[check], part) {
-				t.Errorf("%s: got %q, want %q in it", check, warnings[check], part)
-			}
+			compare.Contains(t, check+": want in it", part, warnings[check])
 		}
 	}
 	if strings.Contains(warnings["prices"], "priced has") || strings.Contains(warnings["nats"]+warnings["database connection"], "hush") {

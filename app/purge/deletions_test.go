@@ -2,7 +2,6 @@ package purge_test
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -166,9 +165,7 @@ func TestDeleteSession(t *testing.T) {
 	t.Parallel()
 	f, j := &fake{}, &jobs{}
 	deleting(t, f, j, func(ctx context.Context, d *purge.Deletions, l *lists) {
-		if _, err := d.Session(ctx, scope(), "gone", false); !errors.Is(err, core.ErrNotFound) {
-			t.Errorf("a session that never was: %v", err)
-		}
+		compare.Error(t, "a session that never was", core.ErrNotFound, compare.ErrorOf(d.Session(ctx, scope(), "gone", false)))
 		ctx = core.WithIdentity(ctx, core.Identity{Owner: "shop", User: "kim"})
 		accepted, err := d.Session(ctx, scope(), "a", false)
 		if err != nil || accepted.UserHash != core.SecretHash("kim") || len(l.archived) != 1 {
@@ -291,8 +288,6 @@ func TestDeletionOfPosts(t *testing.T) {
 		}
 	})
 	deleting(t, &fake{}, &jobs{}, func(ctx context.Context, d *purge.Deletions, _ *lists) {
-		if _, err := d.Session(ctx, scope(), "a", true); !errors.Is(err, core.ErrInvalid) {
-			t.Errorf("without Slack: got error %v, want invalid", err)
-		}
+		compare.Error(t, "without Slack: want invalid", core.ErrInvalid, compare.ErrorOf(d.Session(ctx, scope(), "a", true)))
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/purge"
+	"bobbin/tests/compare"
 )
 
 // sweepFake is a store of which a test says how much is old.
@@ -91,9 +92,7 @@ func runWorker(t *testing.T, f *sweepFake, events, archived, lasting time.Durati
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), lasting)
 	defer cancel()
-	if err := w.Run(ctx); err != nil {
-		t.Errorf("got %v, want no error at the end of the context", err)
-	}
+	compare.Error(t, "w.Run(ctx): want no error at the end of the context", nil, w.Run(ctx))
 }
 
 // A sweep takes everything, in steps, at the start and every hour; temporary sessions whatever is kept, and without an entry

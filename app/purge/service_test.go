@@ -12,8 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/purge"
 	"bobbin/tests/compare"
@@ -159,9 +157,7 @@ func TestSessions(t *testing.T) {
 	}
 	compare.Equal(t, "report", want, got)
 	compare.Equal(t, "removed, each once", []core.SessionID{"a", "gone", "old"}, f.removed)
-	if diff := cmp.Diff([]bool{false, true}, f.answers); diff != "" {
-		t.Errorf("answers were to be removed after the sessions, and counted at the end: %s", diff)
-	}
+	compare.Equal(t, "answers were to be removed after the sessions, and counted at the end", []bool{false, true}, f.answers)
 }
 
 // The report shows what is left.
@@ -207,9 +203,7 @@ func TestUser(t *testing.T) {
 		t.Errorf("got the notes %q", got.Notes)
 	}
 	for _, in := range []core.PurgeUser{{Owner: "o"}, {User: "u"}} {
-		if _, err := service(f).User(t.Context(), in); !errors.Is(err, core.ErrInvalid) {
-			t.Errorf("%+v: %v, want it refused: it would be everybody", in, err)
-		}
+		compare.Error(t, fmt.Sprintf("%+v: want it refused: it would be everybody", in), core.ErrInvalid, compare.ErrorOf(service(f).User(t.Context(), in)))
 	}
 }
 

@@ -3,12 +3,14 @@ package runs_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/runs"
+	"bobbin/tests/compare"
 )
 
 // usageRecords is what everybody spent, and since when they were asked.
@@ -79,9 +81,7 @@ func TestBudgetCheck(t *testing.T) {
 			t.Error("the books were asked for an owner without a limit")
 		}
 		if c.want == "" {
-			if err != nil {
-				t.Errorf("%+v: got %v, want none", c, err)
-			}
+			compare.Error(t, fmt.Sprintf("%+v", c), nil, err)
 			continue
 		}
 		var e *core.Error
@@ -93,7 +93,5 @@ func TestBudgetCheck(t *testing.T) {
 		}
 	}
 	b := &usageRecords{err: errors.New("disk on fire")}
-	if err := runs.NewBudget(b, limits, time.Now).Check(t.Context(), "usd", priced); !errors.Is(err, b.err) {
-		t.Errorf("got error %v, want that of the books", err)
-	}
+	compare.Error(t, "err: want that of the books", b.err, runs.NewBudget(b, limits, time.Now).Check(t.Context(), "usd", priced))
 }

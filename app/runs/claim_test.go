@@ -9,6 +9,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/runs"
+	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
 	"bobbin/tests/must"
 )
@@ -107,9 +108,7 @@ func TestRepeatWithoutAFreeSlot(t *testing.T) {
 		newProcess(t, db, "two/1", runs.Limits{}, answer, signals.join).run(t)
 		a := must.Get(p.sendAgain(t, "m1"))(t)
 		synctest.Wait()
-		if got := p.wantStatus(t, a.Run, core.RunSucceeded); got.Deaths != 0 {
-			t.Errorf("got %d deaths, want none", got.Deaths)
-		}
+		compare.Equal(t, "deaths", 0, p.wantStatus(t, a.Run, core.RunSucceeded).Deaths)
 	})
 }
 

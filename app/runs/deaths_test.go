@@ -11,6 +11,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/runs"
+	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
 	"bobbin/tests/must"
 )
@@ -91,9 +92,7 @@ func TestRunExecutesAlone(t *testing.T) {
 		for _, r := range before {
 			p.wantStatus(t, r, core.RunSucceeded)
 		}
-		if got := p.wantStatus(t, run, core.RunRunning); got.Deaths != 2 {
-			t.Errorf("got %d deaths while it waits, want its last one not counted yet", got.Deaths)
-		}
+		compare.Equal(t, "deaths while it waits: want its last one not counted yet", 2, p.wantStatus(t, run, core.RunRunning).Deaths)
 		<-time.After(3 * time.Second) // quietTime has passed
 		if got := p.wantStatus(t, run, core.RunRunning); got.Deaths != 3 || now.Load() != 1 {
 			t.Errorf("got %d deaths and %d runs at work, want 3 and this one alone", got.Deaths, now.Load())
@@ -153,8 +152,6 @@ func TestSuspectsShareAFewSlots(t *testing.T) {
 		for _, run := range all {
 			p.wantStatus(t, run, core.RunSucceeded)
 		}
-		if got := most.Load(); got != 4 {
-			t.Errorf("got %d of them at the same time, want 4", got)
-		}
+		compare.Equal(t, "of them at the same time", 4, most.Load())
 	})
 }

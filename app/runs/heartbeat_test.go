@@ -12,6 +12,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/events"
 	"bobbin/app/runs"
+	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
 )
 
@@ -263,8 +264,6 @@ func TestDraftsAreSavedBesideEachOther(t *testing.T) {
 				saved++
 			}
 		}
-		if saved != 5 {
-			t.Errorf("got %d drafts saved while one waits, want the other 5", saved)
-		}
+		compare.Equal(t, "drafts saved while one waits: want the other 5", 5, saved)
 	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/runs"
+	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
 	"bobbin/tests/must"
 )
@@ -68,9 +69,7 @@ func TestDeltaNeverWaitsForTheDatabase(t *testing.T) {
 		run := p.accept(t, "hello")
 		<-time.After(5 * time.Second)
 		p.wantStatus(t, run, core.RunSucceeded)
-		if n := len(p.feed.Passing()); n != 30 {
-			t.Errorf("got %d deltas passed on, want 30", n)
-		}
+		compare.Equal(t, "deltas passed on", 30, len(p.feed.Passing()))
 	})
 }
 
@@ -160,9 +159,7 @@ func TestUnsavedTextOfALostAttemptIsTakenBack(t *testing.T) {
 				p.session = dead.session
 				p.run(t)
 				synctest.Wait()
-				if got := p.discarded(); !slices.Equal(got, want) {
-					t.Errorf("got %v taken back, want %v", got, want)
-				}
+				compare.Equal(t, "taken back", want, p.discarded())
 			})
 		})
 	}
@@ -289,12 +286,8 @@ func TestAppendErrors(t *testing.T) {
 				p := newProcess(t, coretest.New(), "w", runs.Limits{}, answer)
 				p.db.Before(func(string) error { return c.err })
 				_, err := p.journal.Append(ctx, core.RunWrite{RunID: "r1"})
-				if !errors.Is(err, c.want) {
-					t.Errorf("got %v, want %v", err, c.want)
-				}
-				if n := p.db.CallCount("Write"); n != 1 {
-					t.Errorf("got %d tries, want 1", n)
-				}
+				compare.Error(t, "err", c.want, err)
+				compare.Equal(t, "tries", 1, p.db.CallCount("Write"))
 			})
 		})
 	}
@@ -315,9 +308,7 @@ func TestAppendToABusySession(t *testing.T) {
 		run := p.accept(t, "hello")
 		<-time.After(5 * time.Second)
 		p.wantStatus(t, run, core.RunSucceeded)
-		if busy != 3 {
-			t.Errorf("got %d refusals, want 3", busy)
-		}
+		compare.Equal(t, "refusals", 3, busy)
 	})
 }
 
@@ -345,9 +336,7 @@ func TestSavedTextDoesNotComeBack(t *testing.T) {
 				w := write(run)
 				w.Next = "m2"
 				w.Events = []core.Event{core.NewEvent(run.SessionID, run.ID, core.EventMessageDiscarded, core.DiscardedData{MessageID: "m1"})}
-				if _, err := j.Append(ctx, w); err != nil {
-					t.Errorf("take back: %v", err)
-				}
+				compare.Error(t, "take back", nil, compare.ErrorOf(j.Append(ctx, w)))
 				return hang(ctx, j, run)
 			}}.Execute,
 		})
@@ -355,9 +344,7 @@ func TestSavedTextDoesNotComeBack(t *testing.T) {
 		run := p.accept(t, "hello")
 		<-time.After(10 * time.Second)
 		synctest.Wait()
-		if got := core.DecodeDraft(p.db.Run(run.ID).Partial); got.MessageID != "m2" {
-			t.Errorf("got %+v stored as the message on its way, want m2", got)
-		}
+		compare.Equal(t, "stored as the message on its way", "m2", core.DecodeDraft(p.db.Run(run.ID).Partial).MessageID)
 		p.service.Cancel(run.ID)
 		synctest.Wait()
 	})

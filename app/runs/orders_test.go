@@ -11,6 +11,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/runs"
+	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
 )
 
@@ -83,9 +84,7 @@ func runInOrder(t *testing.T, order []string) {
 		switch step {
 		case "cancel":
 			run, _, err := db.Runs.RequestCancel(t.Context(), ann, first.ID)
-			if err != nil {
-				t.Errorf("cancel: %v", err)
-			}
+			compare.Error(t, "cancel", nil, err)
 			if run.Status == core.RunRunning {
 				a.service.Cancel(run.ID)
 			}

@@ -13,6 +13,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/runs"
+	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
 	"bobbin/tests/must"
 )
@@ -125,9 +126,7 @@ func TestCauseIsLogged(t *testing.T) {
 			t.Errorf("got error %+v, want the words that may be shown", got.Error)
 		}
 		p.stop()
-		if !strings.Contains(p.log.String(), "dial 10.0.0.7") {
-			t.Error("got a log without the cause")
-		}
+		compare.Contains(t, "got a log without the cause", "dial 10.0.0.7", p.log.String())
 	})
 }
 
@@ -176,9 +175,7 @@ func TestFailedRunAnswersItsOpenCalls(t *testing.T) {
 		synctest.Wait()
 		p.wantStatus(t, run, core.RunFailed)
 		<-time.After(2 * time.Second)
-		if n := p.db.CallCount("SavePartial"); n != 0 {
-			t.Errorf("got %d saves of a run that has ended, want 0", n)
-		}
+		compare.Equal(t, "saves of a run that has ended", 0, p.db.CallCount("SavePartial"))
 		const open = "error: the call was interrupted; whether it took effect is not known"
 		p.wantTexts(t, "hello", "", "noon", open, open)
 		log := p.db.Log(p.session.ID)
@@ -218,9 +215,7 @@ func TestCanceledRunKeepsWhatWasSaid(t *testing.T) {
 		if n := p.db.CallCount("Write"); n != 3 { // the calls, the end, the next answer
 			t.Errorf("got %d writes, want 3: the end is one", n)
 		}
-		if last := log[len(log)-1].Content; last != "re: next" {
-			t.Errorf("got %q last, want the next run's answer", last)
-		}
+		compare.Equal(t, "last: want the next run's answer", "re: next", log[len(log)-1].Content)
 	})
 }
 

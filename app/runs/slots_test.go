@@ -11,6 +11,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/runs"
+	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
 )
 
@@ -85,9 +86,7 @@ func TestOverload(t *testing.T) {
 				accepts(tt.waiting)
 				<-time.After(tt.each)
 				accepts(tt.waiting)
-				if got := p.service.IsOverloaded(); got != tt.want {
-					t.Errorf("%d that take %v: got %v, want %v", tt.waiting, tt.each, got, tt.want)
-				}
+				compare.Equal(t, fmt.Sprintf("%d that take %v", tt.waiting, tt.each), tt.want, p.service.IsOverloaded())
 				<-time.After(tt.each)
 				synctest.Wait()
 				if p.service.IsOverloaded() {

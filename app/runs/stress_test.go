@@ -11,6 +11,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/runs"
+	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
 	"bobbin/tests/seed"
 )
@@ -108,9 +109,7 @@ func send(t *testing.T, d *dice, p *process, session core.SessionID, content str
 	}
 	d.wait(3 * time.Second)
 	run, _, err := store.RequestCancel(t.Context(), ann, acc.Run.ID)
-	if err != nil {
-		t.Errorf("cancel: %v", err)
-	}
+	compare.Error(t, "cancel", nil, err)
 	if run.Status == core.RunRunning {
 		p.service.Cancel(run.ID)
 	}

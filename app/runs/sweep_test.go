@@ -13,6 +13,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/runs"
+	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
 	"bobbin/tests/must"
 )
@@ -188,12 +189,8 @@ func TestLostRunIsLeftAlone(t *testing.T) {
 				}
 				p.wantTexts(t, "hello")
 				p.wantStatus(t, next, core.RunQueued)
-				if n := db.CallCount("Write"); n != c.writes {
-					t.Errorf("got %d writes, want %d: the end is somebody else's", n, c.writes)
-				}
-				if n := p.service.Active(); n != 0 {
-					t.Errorf("got %d active runs, want 0", n)
-				}
+				compare.Equal(t, "writes: want the end is somebody else's", c.writes, db.CallCount("Write"))
+				compare.Equal(t, "active runs", 0, p.service.Active())
 			})
 		})
 	}
@@ -289,9 +286,7 @@ func TestNothingBeginsWhileStopping(t *testing.T) {
 			t.Errorf("got attempt %d, %d deaths, want the other one's, which counts no death", got.Attempt, got.Deaths)
 		}
 		p.wantStatus(t, late, core.RunSucceeded)
-		if n := p.service.Active(); n != 0 {
-			t.Errorf("got %d active runs, want 0", n)
-		}
+		compare.Equal(t, "active runs", 0, p.service.Active())
 	})
 }
 
@@ -310,9 +305,7 @@ func TestStopDoesNotWaitForeverForADeafEngine(t *testing.T) {
 		}
 		<-time.After(time.Hour)
 		synctest.Wait()
-		if !strings.Contains(p.log.String(), "runs do not stop") {
-			t.Error("got no word of it in the log")
-		}
+		compare.Contains(t, "got no word of it in the log", "runs do not stop", p.log.String())
 	})
 }
 

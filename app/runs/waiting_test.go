@@ -9,6 +9,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/runs"
+	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
 )
 
@@ -41,9 +42,7 @@ func TestWaitingRunExpires(t *testing.T) {
 		run := p.accept(t, "pay")
 		synctest.Wait()
 		p.wantStatus(t, run, core.RunWaiting)
-		if n := p.service.Active(); n != 0 {
-			t.Errorf("%d runs are at work, want none", n)
-		}
+		compare.Equal(t, "runs are at work", 0, p.service.Active())
 		<-time.After(59 * time.Second)
 		p.wantStatus(t, run, core.RunWaiting)
 		<-time.After(7 * time.Second)

@@ -13,6 +13,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/events"
 	"bobbin/app/runs"
+	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
 	"bobbin/tests/must"
 )
@@ -97,9 +98,7 @@ func (p *process) run(t *testing.T) *process {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := p.service.Run(ctx); err != nil {
-			t.Errorf("got error %v from Run, want nil", err)
-		}
+		compare.Error(t, "from Run", nil, p.service.Run(ctx))
 	}()
 	p.stop = func() {
 		cancel()
@@ -128,9 +127,7 @@ func (p *process) accept(t *testing.T, content string) core.Run {
 	} else {
 		a, err = p.service.Begin(t.Context(), accept)
 	}
-	if err != nil {
-		t.Fatalf("accept: %v", err)
-	}
+	must.Do(t, err)
 	return a.Run
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/config"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 	"bobbin/tests/slackfake/fakeslack"
 )
@@ -76,14 +77,10 @@ func TestDownload(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", name, err, c.err)
 		}
 	}
-	if _, err := s.download(t.Context(), file{Download: files.URL + "/a"}, 3); !errors.Is(err, core.ErrTooLarge) {
-		t.Errorf("larger than it was said to be: got %v", err)
-	}
+	compare.Error(t, "larger than it was said to be", core.ErrTooLarge, compare.ErrorOf(s.download(t.Context(), file{Download: files.URL + "/a"}, 3)))
 	slack := withAPI("https://slack.com/api/")
 	for _, address := range []string{"http://files.slack.com/a", "https://files.slack.com:8443/a", "https://slack.com.evil.example/a", files.URL + "/a", "file:///etc/passwd"} {
-		if _, err := slack.download(t.Context(), file{Download: address}, 100); !errors.Is(err, core.ErrUnprocessable) {
-			t.Errorf("%s: got %v, want it refused", address, err)
-		}
+		compare.Error(t, address+": want it refused", core.ErrUnprocessable, compare.ErrorOf(slack.download(t.Context(), file{Download: address}, 100)))
 	}
 }
 
@@ -138,9 +135,7 @@ func TestReadThread(t *testing.T) {
 			if len(texts) > 0 {
 				last = texts[len(texts)-1]
 			}
-			if shown := fmt.Sprintf("%s … %s: %d", strings.Join(texts[:min(3, len(texts))], ", "), last, len(texts)); shown != c.want {
-				t.Errorf("got %q, want %q", shown, c.want)
-			}
+			compare.Equal(t, "shown", c.want, fmt.Sprintf("%s … %s: %d", strings.Join(texts[:min(3, len(texts))], ", "), last, len(texts)))
 		})
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,6 +19,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/app/slack"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/slackfake/fakeslack"
@@ -138,9 +138,7 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("%s: got %d %q, want %d %s", name, w.Code, w.Body, c.status, c.body)
 			}
 		}
-		if n := stored(t, d); n != 0 {
-			t.Errorf("%d items are stored, want none", n)
-		}
+		compare.Equal(t, "items are stored", 0, stored(t, d))
 		if seen.of("other ignored") != 2 || seen.of("app_rate_limited ignored") != 1 || seen.of("request refused") == 0 {
 			t.Errorf("counted %v", seen.seen)
 		}
@@ -177,9 +175,7 @@ func TestSlowBodies(t *testing.T) {
 		begun.Wait()
 		text := strings.Repeat("x", 100<<10) // larger bodies still find a place
 		for _, event := range []string{eventBody("Ev1", `{"type":"app_mention","channel":"C1","user":"U1","ts":"1.0","text":"hi"}`), eventBody("Ev2", `{"type":"app_mention","channel":"C1","user":"U1","ts":"2.0","text":"`+text+`"}`)} {
-			if w := send(t, h, request{body: event}); w.Code != http.StatusOK {
-				t.Errorf("beside slow bodies: got %d, want 200", w.Code)
-			}
+			compare.Equal(t, "beside slow bodies: want 200", http.StatusOK, send(t, h, request{body: event}).Code)
 		}
 		cancel()
 		ended.Wait()
@@ -213,12 +209,8 @@ func TestIntake(t *testing.T) {
 			t.Helper()
 			before := stored(t, d)
 			n++
-			if w := send(t, h, request{body: eventBody(fmt.Sprintf("Ev%d", n), event)}); w.Code != http.StatusOK {
-				t.Errorf("%s: got %d", what, w.Code)
-			}
-			if got := stored(t, d) - before; got != more {
-				t.Errorf("%s: %d items stored, want %d", what, got, more)
-			}
+			compare.Equal(t, what, http.StatusOK, send(t, h, request{body: eventBody(fmt.Sprintf("Ev%d", n), event)}).Code)
+			compare.Equal(t, what+": items stored", more, stored(t, d)-before)
 		}
 		add("a mention", `{"type":"app_mention","channel":"C1","user":"U1","ts":"1.0","text":"<@U0BOT> hi","client_msg_id":"a"}`, 1)
 		add("the same as a message", `{"type":"message","channel":"C1","user":"U1","ts":"1.0","text":"<@U0BOT> hi","client_msg_id":"a"}`, 0)
@@ -295,9 +287,7 @@ func TestCheck(t *testing.T) {
 				t.Errorf("%s: %s shows a secret", name, f.Detail)
 			}
 		}
-		if !slices.Equal(broken, c.broken) {
-			t.Errorf("%s: got %q broken, want %q", name, broken, c.broken)
-		}
+		compare.Equal(t, name+": broken", c.broken, broken)
 	}
 }
 

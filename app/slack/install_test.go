@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -22,6 +21,7 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/logtext"
 	"bobbin/tests/must"
@@ -263,9 +263,7 @@ func TestUnknownWorkspace(t *testing.T) {
 				t.Errorf("%s: got %v, want it done", kind, err)
 			}
 		}
-		if n := w.counts.unknown.Load(); n != 4 {
-			t.Errorf("%d are counted, want 4", n)
-		}
+		compare.Equal(t, "are counted", 4, w.counts.unknown.Load())
 	})
 }
 
@@ -284,9 +282,7 @@ func TestCheckInstallations(t *testing.T) {
 					got = append(got, fmt.Sprintf("%s %t", f.Check, f.Do == ""))
 				}
 			}
-			if !slices.Equal(got, want) {
-				t.Errorf("got %q, want %q", got, want)
-			}
+			compare.Equal(t, "got", want, got)
 		}
 		check(settings, "workspaces false")
 		acme, other, third := w.AddWorkspace("Acme"), w.AddWorkspace("Other"), w.AddWorkspace("Third")
@@ -318,9 +314,7 @@ func TestRemoval(t *testing.T) {
 		if _, err := w.service.Clients.of(t.Context(), acme.ID); !errors.Is(err, errNotInstalled) {
 			t.Errorf("got %v, want errNotInstalled", err)
 		}
-		if _, err := w.service.Clients.of(t.Context(), other.ID); err != nil {
-			t.Errorf("the other workspace: %v", err)
-		}
+		compare.Error(t, "the other workspace", nil, compare.ErrorOf(w.service.Clients.of(t.Context(), other.ID)))
 		if _, err := w.store.Find(t.Context(), acme.ID); !errors.Is(err, core.ErrNotFound) {
 			t.Errorf("got %v, want the installation revoked", err)
 		}

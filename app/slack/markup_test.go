@@ -1,8 +1,11 @@
 package slack
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"bobbin/tests/compare"
 )
 
 func TestDecodeMarkup(t *testing.T) {
@@ -23,9 +26,7 @@ func TestDecodeMarkup(t *testing.T) {
 		"<>":                                             "<>",
 		"&lt;@U1&gt;":                                    "<@U1>",
 	} {
-		if got := decodeMarkup(text, names); got != want {
-			t.Errorf("%q: got %q, want %q", text, got, want)
-		}
+		compare.Equal(t, fmt.Sprintf("%q", text), want, decodeMarkup(text, names))
 	}
 }
 
@@ -41,13 +42,9 @@ func TestStripMention(t *testing.T) {
 		"<@U0|never closed":   "<@U0|never closed",
 		"<@U0>\u00a0/context": "/context",
 	} {
-		if got := stripMention(text, "U0"); got != want {
-			t.Errorf("%q: got %q, want %q", text, got, want)
-		}
+		compare.Equal(t, fmt.Sprintf("%q", text), want, stripMention(text, "U0"))
 	}
-	if got := stripMention("<@> hi", ""); got != "<@> hi" {
-		t.Errorf("without a bot: got %q", got)
-	}
+	compare.Equal(t, "without a bot", "<@> hi", stripMention("<@> hi", ""))
 }
 
 // A message without a text has it in its blocks.
@@ -55,18 +52,12 @@ func TestBlockText(t *testing.T) {
 	t.Parallel()
 	blocks := `[{"type":"rich_text","elements":[{"type":"rich_text_section","elements":[{"type":"user","user_id":"U0"},{"type":"text","text":" a<b "},
 		{"type":"link","url":"https://a.example","text":"page"},{"type":"emoji","name":"wave"}]}]},{"type":"section","text":{"type":"mrkdwn","text":"more"}}]`
-	if got, want := blockText([]byte(blocks)), "<@U0> a&lt;b <https://a.example|page>:wave:\n\nmore"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	compare.Equal(t, "blockText([]byte(blocks))", "<@U0> a&lt;b <https://a.example|page>:wave:\n\nmore", blockText([]byte(blocks)))
 	for _, broken := range []string{"", "null", "{", `{"type":"x"}`, `[{"text":7}]`} {
-		if got := blockText([]byte(broken)); got != "" {
-			t.Errorf("%s: got %q, want nothing", broken, got)
-		}
+		compare.Equal(t, broken, "", blockText([]byte(broken)))
 	}
 	deep := strings.Repeat(`[{"type":"x","elements":`, 500) + "[]" + strings.Repeat("}]", 500)
-	if got := blockText([]byte(deep)); got != "" {
-		t.Errorf("nested deeply: got %q", got)
-	}
+	compare.Equal(t, "nested deeply", "", blockText([]byte(deep)))
 }
 
 // A name is one line without anything that could pass for more than a name.
@@ -79,9 +70,7 @@ func TestCleanName(t *testing.T) {
 		"\xff":                   "",
 		strings.Repeat("ä", 200): strings.Repeat("ä", 80),
 	} {
-		if got := cleanName(name); got != want {
-			t.Errorf("%q: got %q, want %q", name, got, want)
-		}
+		compare.Equal(t, fmt.Sprintf("%q", name), want, cleanName(name))
 	}
 }
 
@@ -104,8 +93,6 @@ func TestTrustedURL(t *testing.T) {
 		"slack.com": true, "files.slack.com": true, "FILES.slack.com": true, "hooks.slack-gov.com": true, "slack-files.com": true,
 		"evilslack.com": false, "slack.com.evil.example": false, "127.0.0.1": false, "": false,
 	} {
-		if got := isSlackHost(host); got != want {
-			t.Errorf("%s: got %v, want %v", host, got, want)
-		}
+		compare.Equal(t, host, want, isSlackHost(host))
 	}
 }

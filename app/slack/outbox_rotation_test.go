@@ -3,7 +3,6 @@ package slack
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -18,6 +17,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -226,13 +226,9 @@ func TestFollowerEnds(t *testing.T) {
 			}
 			time.Sleep(tickEvery)
 		}
-		if err := f.tick(t.Context()); !errors.Is(err, errIdle) {
-			t.Errorf("after %s: got %v, want the end", time.Since(began), err)
-		}
+		compare.Error(t, fmt.Sprintf("after %s: want the end", time.Since(began)), errIdle, f.tick(t.Context()))
 		f.lastEvent, f.active = time.Now(), false
 		time.Sleep(idleTime + tickEvery)
-		if err := f.tick(t.Context()); !errors.Is(err, errIdle) {
-			t.Errorf("without a run: got %v, want the end", err)
-		}
+		compare.Error(t, "without a run: want the end", errIdle, f.tick(t.Context()))
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 	"bobbin/tests/seed"
 	"bobbin/tests/slackfake/fakeslack"
@@ -161,9 +162,7 @@ func TestNeutralizeMentions(t *testing.T) {
 		"<!subteam^S1> <@U123>":     "<\u2060!subteam^S1> <\u2060@U123>",
 		"a < b <!-- c --> <a@b.de>": "a < b <!-- c --> <a@b.de>",
 	} {
-		if got := neutralizeMentions(in); got != want {
-			t.Errorf("%q: got %q, want %q", in, got, want)
-		}
+		compare.Equal(t, fmt.Sprintf("%q", in), want, neutralizeMentions(in))
 	}
 	if got := plainText("a <b> & " + strings.Repeat("😀", 300)); !strings.HasPrefix(got, "a &lt;b&gt; &amp; 😀") || core.UTF16Len(got) > 320 {
 		t.Errorf("got %q, want it escaped and short", got)
@@ -196,9 +195,7 @@ func TestApprovalShowsWholeCall(t *testing.T) {
 			t.Parallel()
 			post := approvalContent(core.Approval{ID: "a1", RunID: "r1", Tool: "shell", Arguments: c.arguments, Status: core.ApprovalOpen})
 			raw := must.Get(json.Marshal(post.blocks))(t)
-			if err := fakeslack.CheckBlocks(raw); err != nil {
-				t.Errorf("Slack refuses the post: %v", err)
-			}
+			compare.Error(t, "Slack refuses the post", nil, fakeslack.CheckBlocks(raw))
 			var blocks []struct{ Text struct{ Text string } }
 			must.Do(t, json.Unmarshal(raw, &blocks))
 			text := ""
@@ -206,9 +203,7 @@ func TestApprovalShowsWholeCall(t *testing.T) {
 				text += b.Text.Text
 			}
 			for _, want := range c.shown {
-				if !strings.Contains(text, want) {
-					t.Errorf("got %.3000q, want %q in it", text, want)
-				}
+				compare.Contains(t, "text: want in it", want, text)
 			}
 			if got := strings.Contains(string(raw), core.SlackActionApprove); got != c.whole || !strings.Contains(string(raw), core.SlackActionDeny) {
 				t.Errorf("it can be approved: %v, want %v", got, c.whole)

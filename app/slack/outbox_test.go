@@ -14,6 +14,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/db/repositories"
 	"bobbin/app/slack"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 	"bobbin/tests/slackfake/fakeslack"
 )
@@ -56,9 +57,7 @@ func TestNoAgentStatus(t *testing.T) {
 		}
 		w.slack.awaitTexts(t, turnTexts(3)...)
 		stop()
-		if n := len(w.slack.Calls("agents.sessions.setStatus")); n != 1 {
-			t.Errorf("got %d calls, want one", n)
-		}
+		compare.Equal(t, "calls: want one", 1, len(w.slack.Calls("agents.sessions.setStatus")))
 	})
 }
 
@@ -102,9 +101,7 @@ func TestUnknownPost(t *testing.T) {
 // fixUnknown looks for a post that is unknown and not in Slack, and sends it again.
 func (w *world) fixUnknown(t *testing.T, p core.SlackPost) {
 	t.Helper()
-	if err := w.outboxes[0].LookUp(t.Context(), p); !errors.Is(err, core.ErrUnavailable) {
-		t.Errorf("Slack does not show the thread: got error %v, want ErrUnavailable", err)
-	}
+	compare.Error(t, "Slack does not show the thread", core.ErrUnavailable, w.outboxes[0].LookUp(t.Context(), p))
 	w.slack.disturb()
 	must.Do(t, w.outboxes[0].LookUp(t.Context(), p))
 	p, err := w.posts.Fault(t.Context(), ann(), p.SessionID, p.ItemID, 0)
@@ -118,9 +115,7 @@ func (w *world) fixUnknown(t *testing.T, p core.SlackPost) {
 		}
 	}
 	setMode(core.SlackToWeb)
-	if _, err := w.posts.Resend(t.Context(), ann(), p); !errors.Is(err, core.ErrConflict) {
-		t.Errorf("in a mode without posts: got error %v, want ErrConflict", err)
-	}
+	compare.Error(t, "in a mode without posts", core.ErrConflict, compare.ErrorOf(w.posts.Resend(t.Context(), ann(), p)))
 	setMode(core.SlackTwoWay)
 	events, err := w.posts.Resend(t.Context(), ann(), p)
 	if err != nil || len(events) != 1 || events[0].Type != core.EventMessageUpdated {
@@ -129,9 +124,7 @@ func (w *world) fixUnknown(t *testing.T, p core.SlackPost) {
 	w.feed.Publish(t.Context(), events)
 	w.slack.awaitTexts(t, "answer 0", "question 0")
 	_, err = w.posts.Fault(t.Context(), ann(), p.SessionID, p.ItemID, 0)
-	if !errors.Is(err, core.ErrNotFound) {
-		t.Errorf("sent again: got error %v, want ErrNotFound", err)
-	}
+	compare.Error(t, "sent again", core.ErrNotFound, err)
 }
 
 // dyingPosts is the storage of a process that dies after its first post, before it has
@@ -217,9 +210,7 @@ func TestPurgePosts(t *testing.T) {
 		if thread, err := w.threads.OfSession(t.Context(), ann(), w.session.ID); err != nil || thread.Mode != core.SlackOff {
 			t.Errorf("got the thread %+v (%v), want it off", thread, err)
 		}
-		if err := w.threads.Stop(t.Context(), core.NewID[core.SessionID]()); err != nil {
-			t.Errorf("a session without a thread: got error %v, want not found", err)
-		}
+		compare.Error(t, "a session without a thread: want not found", nil, w.threads.Stop(t.Context(), core.NewID[core.SessionID]()))
 	})
 }
 

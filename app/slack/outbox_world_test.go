@@ -22,6 +22,7 @@ import (
 	"bobbin/app/db/repositories"
 	"bobbin/app/events"
 	"bobbin/app/slack"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/slackfake/fakeslack"
@@ -226,9 +227,7 @@ func (w *world) start(t *testing.T, name string, change ...func(*slack.OutboxOpt
 	go func() { done <- service.Run(ctx) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("Run: got error %v, want nil", err)
-		}
+		compare.Error(t, "Run", nil, <-done)
 	})
 	t.Cleanup(stop)
 	return stop

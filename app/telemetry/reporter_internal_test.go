@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"bobbin/tests/compare"
 )
 
 // flaky is an exporter that fails while err is set.
@@ -28,9 +30,7 @@ func TestReporter(t *testing.T) {
 	r := &reporter{SpanExporter: to, log: slog.New(slog.NewTextHandler(&log, nil))}
 	for _, err := range []error{nil, errors.New("away"), errors.New("away"), nil, nil, errors.New("away")} {
 		to.err = err
-		if got := r.ExportSpans(t.Context(), nil); got != nil {
-			t.Errorf("got %v, want nil", got)
-		}
+		compare.Error(t, "r.ExportSpans(t.Context(), nil)", nil, r.ExportSpans(t.Context(), nil))
 	}
 	if lost, back := strings.Count(log.String(), "traces not sent"), strings.Count(log.String(), "traces are sent again"); lost != 2 || back != 1 {
 		t.Errorf("told %d times of the loss and %d times of the return, want 2 and 1: %s", lost, back, log.String())

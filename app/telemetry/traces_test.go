@@ -73,9 +73,7 @@ func TestTracesWanted(t *testing.T) {
 			}
 			return value
 		}
-		if got := telemetry.TracesWanted(tt.endpoint, env); got != tt.want {
-			t.Errorf("endpoint %q, %s: got %t, want %t", tt.endpoint, tt.env, got, tt.want)
-		}
+		compare.Equal(t, fmt.Sprintf("endpoint %q, %s", tt.endpoint, tt.env), tt.want, telemetry.TracesWanted(tt.endpoint, env))
 	}
 }
 

@@ -1,11 +1,13 @@
 package wire
 
 import (
+	"fmt"
 	"log/slog"
 	"testing"
 
 	"bobbin/app/core"
 	"bobbin/app/events"
+	"bobbin/tests/compare"
 )
 
 // What webhooks are notified of wakes the deliveries whoever publishes it: also that a run
@@ -21,8 +23,6 @@ func TestEventsWakeDeliveries(t *testing.T) {
 		outbox := NewDeliveries(Deps{Feed: feed, Logger: log})
 		notified := core.RunData{Delivers: want > 0}
 		feed.Publish(t.Context(), []core.Event{{Type: core.EventMessageCreated}, {Type: event, Data: notified}, {Type: event, Data: notified}})
-		if got := len(outbox.NewWork); got != want {
-			t.Errorf("%s: got %d elements, want %d", event, got, want)
-		}
+		compare.Equal(t, fmt.Sprintf("%s: elements", event), want, len(outbox.NewWork))
 	}
 }

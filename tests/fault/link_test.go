@@ -188,8 +188,6 @@ type traveler struct {
 	road  *road
 	share float64       // of connections that break by themselves
 	life  time.Duration // of these, at most
-	only  *replica      // where they lead; nil = anywhere
-	first *replica      // where they lead while it is up; nil = anywhere
 }
 
 // client returns a client of the API on the road.
@@ -209,7 +207,7 @@ func (v traveler) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 		for _, n := range shared.Perm(len(v.road.replicas)) {
 			r := v.road.replicas[n]
 			addr := r.Door.Addr()
-			if addr == "" || !v.leads(r) {
+			if addr == "" {
 				continue
 			}
 			if conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr); err == nil {
@@ -220,14 +218,6 @@ func (v traveler) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 			return nil, context.Cause(ctx)
 		}
 	}
-}
-
-// leads reports whether a connection may lead to the replica.
-func (v traveler) leads(r *replica) bool {
-	if v.only != nil {
-		return v.only == r
-	}
-	return v.first == nil || v.first == r || v.first.Door.Addr() == ""
 }
 
 // mortal lets some connections break.

@@ -12,6 +12,9 @@ import (
 	"bobbin/tests/process"
 )
 
+// promised is after how long a killed replica's run goes on elsewhere, if nothing else is broken.
+const promised = 35 * time.Second
+
 // takeovers measures how long the runs of a killed replica stand still.
 type takeovers struct {
 	db *gorm.DB

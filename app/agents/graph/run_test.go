@@ -13,16 +13,14 @@ import (
 
 	"bobbin/app/agents/graph"
 	"bobbin/tests/compare"
+	"bobbin/tests/must"
 )
 
 // loop returns START → a → b, with b going back to a or on to END as the router says.
 func loop(t *testing.T, a, b graph.NodeFunc[trace], router graph.Router[trace]) *graph.Compiled[trace] {
 	t.Helper()
-	c, err := graph.New[trace]().Node("a", a).Node("b", b).
-		Edge(graph.START, "a").Edge("a", "b").ConditionalEdge("b", router, "a", graph.END).Compile()
-	if err != nil {
-		t.Fatalf("compile: %v", err)
-	}
+	c := must.Get(graph.New[trace]().Node("a", a).Node("b", b).
+		Edge(graph.START, "a").Edge("a", "b").ConditionalEdge("b", router, "a", graph.END).Compile())(t)
 	return c
 }
 
@@ -42,9 +40,7 @@ func TestStepLimit(t *testing.T) {
 	if !errors.Is(err, graph.ErrStepLimit) || err.Error() != `the step limit was reached before node "a"` {
 		t.Fatalf("got error %v, want the step limit before a", err)
 	}
-	if len(got) != 100 {
-		t.Errorf("got %d steps in the state, want 100", len(got))
-	}
+	compare.Equal(t, "steps in the state", 100, len(got))
 }
 
 type observedKey struct{}

@@ -2,7 +2,6 @@ package nodes_test
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -178,9 +177,7 @@ func TestCallsThatFail(t *testing.T) {
 			if kindOf(err) != c.kind || len(w.model.Requests()) != c.calls {
 				t.Errorf("got %v after %d calls, want %s after %d", err, len(w.model.Requests()), c.kind, c.calls)
 			}
-			if got := len(w.records()); got != c.calls {
-				t.Errorf("%d calls are booked, want %d", got, c.calls)
-			}
+			compare.Equal(t, "calls are booked", c.calls, len(w.records()))
 			if w.last().Role != core.RoleUser || w.run.Status != core.RunRunning {
 				t.Errorf("got %q in the log, run %s, want nothing stored: app/runs ends the run", w.last().Content, w.run.Status)
 			}
@@ -207,9 +204,7 @@ func TestEmptyAnswerIsRetried(t *testing.T) {
 			if w.last().Content != "something" {
 				t.Errorf("got answer %q", w.last().Content)
 			}
-			if got := len(w.feed.All(core.EventMessageDiscarded)); got != c.discards {
-				t.Errorf("%d discards, want %d", got, c.discards)
-			}
+			compare.Equal(t, "discards", c.discards, len(w.feed.All(core.EventMessageDiscarded)))
 			if w.run.Usage.InputTokens != 300 {
 				t.Errorf("got usage %+v, want that of the empty answer too", w.run.Usage)
 			}
@@ -252,9 +247,7 @@ func TestCancelWhileTheModelSpeaks(t *testing.T) {
 		cancel(core.ErrCanceled)
 	}()
 	_, err := w.call(ctx, s)
-	if !errors.Is(err, core.ErrCanceled) {
-		t.Errorf("got error %v, want ErrCanceled", err)
-	}
+	compare.Error(t, "err", core.ErrCanceled, err)
 	if len(w.Writes) != 1 || len(w.Writes[0].Messages) != 0 || w.Writes[0].End != nil || len(w.feed.All(core.EventMessageDiscarded)) != 0 {
 		t.Errorf("got writes %+v and %v, want only the books written, and nothing taken back", w.Writes, w.feed.All(core.EventMessageDiscarded))
 	}
@@ -269,9 +262,7 @@ func TestAnswerOfALostRun(t *testing.T) {
 	w := newWorld(t, 8192, "too late")
 	s := w.begin("hello")
 	w.run.Attempt++
-	if _, err := w.call(t.Context(), s); !errors.Is(err, core.ErrStale) {
-		t.Errorf("got error %v, want ErrStale", err)
-	}
+	compare.Error(t, "compare.ErrorOf(w.call(t.Context(), s))", core.ErrStale, compare.ErrorOf(w.call(t.Context(), s)))
 }
 
 // An answer that is in the log is not made

@@ -71,9 +71,7 @@ func TestFallbackAnswersWhenTheModelCannotBeHad(t *testing.T) {
 			if w.run.Usage.InputTokens != 40 || s.Usage.InputTokens != 40 {
 				t.Errorf("got usage %+v and %+v, want the second model's", w.run.Usage, s.Usage)
 			}
-			if len(w.feed.All(core.EventMessageDiscarded)) != 0 {
-				t.Error("got a discard, want none: nothing was shown")
-			}
+			compare.Equal(t, "got a discard, want none: nothing was shown", 0, len(w.feed.All(core.EventMessageDiscarded)))
 		})
 	}
 }
@@ -239,9 +237,7 @@ func TestFlaggedTextIsLeftOut(t *testing.T) {
 			t.Errorf("got the warning %+v", d)
 		}
 	}
-	if got := len(w.model.Requests()); got != 6 {
-		t.Errorf("got %d requests, want each refused prompt repeated once", got)
-	}
+	compare.Equal(t, "requests: want each refused prompt repeated once", 6, len(w.model.Requests()))
 }
 
 // pictures has the content of every image.

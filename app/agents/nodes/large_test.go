@@ -44,9 +44,7 @@ func TestLargeResultsAreStoredWhole(t *testing.T) {
 	if !strings.HasPrefix(first, "BEGIN 0123") || !strings.HasSuffix(first, "END") || !strings.Contains(first, pointer) || len(first) > 6300 {
 		t.Errorf("got %d bytes %.80q … %q in the prompt, want head, tail and %q", len(first), first, first[max(0, len(first)-80):], pointer)
 	}
-	if first != second {
-		t.Error("a later prompt shows other bytes")
-	}
+	compare.Equal(t, "a later prompt shows other bytes", second, first)
 	if got, want := m.TokenCount, w.count.Message(core.Message{Role: core.RoleTool, Content: first, ToolCallID: m.ToolCallID, ToolName: m.ToolName}); got != want {
 		t.Errorf("counted %d tokens, want the %d that are sent", got, want)
 	}
@@ -115,9 +113,7 @@ func TestOpenCallsAreLoadedWhole(t *testing.T) {
 	_, err := (&nodes.RetrieveContext{Deps: w.deps()}).Run(t.Context(), nodes.AgentState{
 		Turn: compaction.Turn{Session: w.Session, Profile: w.profile}, Run: s.Run, UserMessage: s.UserMessage,
 	})
-	if !errors.Is(err, away) {
-		t.Errorf("got error %v, want that the arguments cannot be loaded", err)
-	}
+	compare.Error(t, "err: want that the arguments cannot be loaded", away, err)
 }
 
 // A run whose tools write a lot keeps the newest of it in memory. Its prompts are the

@@ -55,17 +55,13 @@ func TestLastIterationForcesText(t *testing.T) {
 				t.Fatalf("%d model calls, state counts %d, want %d", len(reqs), s.Iteration(), want)
 			}
 			for i, req := range reqs {
-				if last := i == want-1; (req.ToolChoice == core.ToolChoiceNone) != last {
-					t.Errorf("call %d has tool choice %q", i+1, req.ToolChoice)
-				}
+				compare.Equal(t, fmt.Sprintf("call %d has tool choice %q", i+1, req.ToolChoice), i == want-1, (req.ToolChoice == core.ToolChoiceNone))
 				compare.Equal(t, fmt.Sprintf("call %d has other tools", i+1), reqs[0].Tools, req.Tools)
 			}
 			if m := w.last(); m.Content != "I stop" || len(m.ToolCalls) != 0 || w.run.Status != core.RunSucceeded {
 				t.Errorf("got %q with calls %v, run %s, want the text alone", m.Content, m.ToolCalls, w.run.Status)
 			}
-			if got := len(w.feed.All(core.EventToolStarted)); got != want-1 {
-				t.Errorf("%d tools were started, want %d", got, want-1)
-			}
+			compare.Equal(t, "tools were started", want-1, len(w.feed.All(core.EventToolStarted)))
 		})
 	}
 }
@@ -204,9 +200,7 @@ func TestResumingASession(t *testing.T) {
 	w.Session.SummaryTokens, w.Session.SummarizedCount = w.count.Text(notes), 25
 	s := w.begin("go on")
 	compare.Equal(t, "messages were read after", []core.MessageID{through.ID}, w.Cursors)
-	if len(s.History) != 27 {
-		t.Errorf("got %d messages, want the 27 after the summary", len(s.History))
-	}
+	compare.Equal(t, "messages: want the 27 after the summary", 27, len(s.History))
 	w.mustCall(s)
 	var report core.ContextReport
 	must.Do(t, json.Unmarshal(w.Writes[0].Context, &report))
@@ -233,22 +227,16 @@ func TestStorageFails(t *testing.T) {
 		switch op {
 		case "Sessions.Get":
 			node := nodes.ProcessMessage{Deps: w.deps()}
-			if _, err := node.Run(t.Context(), s); err != nil {
-				t.Errorf("process_message with the session that its run came with: %v", err)
-			}
+			compare.Error(t, "process_message with the session that its run came with", nil, compare.ErrorOf(node.Run(t.Context(), s)))
 			_, err = node.Run(t.Context(), nodes.AgentState{Run: s.Run})
 		case "GetMessagesAfter":
 			_, err = (&nodes.RetrieveContext{Deps: w.deps()}).Run(t.Context(), s)
 		default:
 			_, err = w.call(t.Context(), s)
 			s.UserMessage.Seq = 0
-			if _, err2 := (&nodes.SaveUserMessage{Deps: w.deps()}).Run(t.Context(), s); !errors.Is(err2, boom) {
-				t.Errorf("save_user_message: got error %v, want boom", err2)
-			}
+			compare.Error(t, "save_user_message", boom, compare.ErrorOf((&nodes.SaveUserMessage{Deps: w.deps()}).Run(t.Context(), s)))
 		}
-		if !errors.Is(err, boom) {
-			t.Errorf("%s: got error %v, want boom", op, err)
-		}
+		compare.Error(t, op, boom, err)
 	}
 }
 

@@ -89,7 +89,5 @@ func TestOnePlanForEachCall(t *testing.T) {
 	if _, err = w.call(t.Context(), s); err != nil || c.plans != 2 {
 		t.Errorf("got %d plans, %v, want another one after the tool result", c.plans, err)
 	}
-	if n := len(w.model.Requests()); n != 2 {
-		t.Errorf("got %d requests, want 2", n)
-	}
+	compare.Equal(t, "requests", 2, len(w.model.Requests()))
 }

@@ -63,9 +63,7 @@ func TestResultsInTheOrderOfTheCalls(t *testing.T) {
 	w.mustUse(w.asking(call("a", "step0"), call("b", "step1"), call("c", "step2")))
 	want := []string{"a complete result 0", "b complete result 1", "c complete result 2"}
 	compare.Equal(t, "results", want, w.results())
-	if len(w.Writes) != 2 {
-		t.Errorf("%d writes, want one for the calls and one for all results", len(w.Writes))
-	}
+	compare.Equal(t, "writes: want one for the calls and one for all results", 2, len(w.Writes))
 }
 
 // What goes wrong with a tool is its result: the model reads it and decides.
@@ -154,9 +152,7 @@ func TestToolTimeLimit(t *testing.T) {
 			"5 complete done",
 		}
 		compare.Equal(t, "results", want, w.results())
-		if !strings.Contains(w.log.String(), "tool does not stop") {
-			t.Errorf("the log does not name the tool that was left behind: %s", w.log)
-		}
+		compare.Contains(t, "the log does not name the tool that was left behind", "tool does not stop", w.log.String())
 	})
 }
 
@@ -211,9 +207,7 @@ func TestCancelWithNothingToKeep(t *testing.T) {
 	if _, err := w.use(ctx, s); !errors.Is(err, core.ErrCanceled) || len(w.results()) != 0 {
 		t.Errorf("lost run: got error %v, results %q, want ErrCanceled and none", err, w.results())
 	}
-	if !strings.Contains(w.log.String(), "tool results lost") {
-		t.Errorf("the log does not say that results are lost: %s", w.log)
-	}
+	compare.Contains(t, "the log does not say that results are lost", "tool results lost", w.log.String())
 }
 
 // A tool that must not run twice is noted before it starts. After a crash,
@@ -377,9 +371,7 @@ func TestObserverOfTools(t *testing.T) {
 		w.mustUse(s)
 		want := []string{"1 broken failed", "2 panics panicked", "3 large too_large", "4 late timeout", "5 looks ok", "6 nothing unknown", "7 order interrupted"}
 		compare.Equal(t, "told", want, w.watch.all())
-		if got := w.results()[4]; got != "5 complete ok" {
-			t.Errorf("got %q, want the tool called with the observer's context", got)
-		}
+		compare.Equal(t, "w.results()[4]: want the tool called with the observer's context", "5 complete ok", w.results()[4])
 
 		s = w.asking(call("8", "late"))
 		ctx, cancel := context.WithCancelCause(t.Context())

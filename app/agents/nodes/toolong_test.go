@@ -10,6 +10,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
+	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
@@ -61,9 +62,7 @@ func TestRefusedAsTooLong(t *testing.T) {
 			if len(w.learned.tightened) != c.tightened {
 				t.Errorf("the estimate was tightened %d times, want %d", len(w.learned.tightened), c.tightened)
 			}
-			if got := len(w.records()); got != len(reqs) {
-				t.Errorf("%d calls are booked, want %d", got, len(reqs))
-			}
+			compare.Equal(t, "calls are booked", len(reqs), len(w.records()))
 		})
 	}
 }
@@ -87,9 +86,7 @@ func TestToldLimitHoldsForTheRun(t *testing.T) {
 	}}).with(says("look", strings.Repeat("word ", 800)))
 	w.writer.Add(llmtest.Step{Text: []string{"short summary"}, Repeat: true})
 	w.loop(w.turns(20, 120).begin("go"))
-	if refused != 1 {
-		t.Errorf("%d prompts were refused, want only the first", refused)
-	}
+	compare.Equal(t, "prompts were refused: want only the first", 1, refused)
 }
 
 // What the provider counted teaches the estimate at once.
@@ -130,9 +127,7 @@ func TestSmallerWindowIsNoMiscount(t *testing.T) {
 			w = newWorld(t, 8192, func(req llm.Request) llmtest.Step { return llmtest.Fail(c.told(w.size(req), req.MaxOutputTokens)) }, "fits now")
 			w.writer.Add(llmtest.Step{Text: []string{"short summary"}, Repeat: true})
 			w.mustCall(w.turns(20, 120).begin("go"))
-			if got := len(w.learned.tightened) > 0; got != c.tighten {
-				t.Errorf("the estimate was tightened: %v, want %v", got, c.tighten)
-			}
+			compare.Equal(t, "the estimate was tightened", c.tighten, len(w.learned.tightened) > 0)
 			want := 4000
 			if name == "the window we had" {
 				want = 0
@@ -221,9 +216,7 @@ func TestUnclearRefusalThatIsNotLength(t *testing.T) {
 			if e := llm.AsError(err); e == nil || e.Kind != llm.KindInvalid || e.Message != "the first" {
 				t.Errorf("got %v, want the first refusal", err)
 			}
-			if got := len(w.model.Requests()); got != c.want {
-				t.Errorf("got %d requests, want %d", got, c.want)
-			}
+			compare.Equal(t, "requests", c.want, len(w.model.Requests()))
 			if w.Session.SummaryCount != 0 || len(w.Session.PromptState) > 0 || w.learned.Window("scripted") != 0 || len(w.learned.tightened) > 0 {
 				t.Errorf("got %d summaries, state %s, window %d, %d estimates tightened, want nothing learned",
 					w.Session.SummaryCount, w.Session.PromptState, w.learned.Window("scripted"), len(w.learned.tightened))
@@ -231,9 +224,7 @@ func TestUnclearRefusalThatIsNotLength(t *testing.T) {
 			if r := string(w.run.Context); !strings.Contains(r, `"overflows":0`) && strings.Contains(r, `"overflows"`) {
 				t.Errorf("got the report %s, want no overflow", r)
 			}
-			if got := len(w.records()); got != c.want {
-				t.Errorf("%d calls are booked, want %d", got, c.want)
-			}
+			compare.Equal(t, "calls are booked", c.want, len(w.records()))
 		})
 	}
 }

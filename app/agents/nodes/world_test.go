@@ -201,10 +201,7 @@ func (w *world) call(ctx context.Context, s nodes.AgentState) (nodes.AgentState,
 // mustCall is call that succeeds.
 func (w *world) mustCall(s nodes.AgentState) nodes.AgentState {
 	w.t.Helper()
-	s, err := w.call(w.t.Context(), s)
-	if err != nil {
-		w.t.Fatalf("got error %v from llm_node, want none", err)
-	}
+	s = must.Get(w.call(w.t.Context(), s))(w.t)
 	return s
 }
 
@@ -223,10 +220,7 @@ func (w *world) use(ctx context.Context, s nodes.AgentState) (nodes.AgentState, 
 // mustUse is use that succeeds.
 func (w *world) mustUse(s nodes.AgentState) nodes.AgentState {
 	w.t.Helper()
-	s, err := w.use(w.t.Context(), s)
-	if err != nil {
-		w.t.Fatalf("got error %v from tool_node, want none", err)
-	}
+	s = must.Get(w.use(w.t.Context(), s))(w.t)
 	return s
 }
 

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"bobbin/app/agents/tools"
+	"bobbin/tests/compare"
 	"bobbin/tests/seed"
 )
 
@@ -58,9 +59,7 @@ func TestEvaluate(t *testing.T) {
 		if err != nil {
 			got = err.Error()
 		}
-		if got != want {
-			t.Errorf("%s: got %q, want %q", expression, got, want)
-		}
+		compare.Equal(t, expression, want, got)
 	}
 }
 
@@ -184,8 +183,6 @@ func TestCalculator(t *testing.T) {
 		if err != nil {
 			got = err.Error()
 		}
-		if got != want {
-			t.Errorf("%s: got %q, want %q", arguments, got, want)
-		}
+		compare.Equal(t, arguments, want, got)
 	}
 }

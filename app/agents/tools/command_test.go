@@ -2,7 +2,6 @@ package tools_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -94,9 +94,7 @@ func TestCommandIsCanceled(t *testing.T) {
 		}
 	}
 	cancel()
-	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
+	compare.Error(t, "<-done", context.Canceled, <-done)
 	for deadline := time.Now().Add(2 * time.Minute); ; {
 		state, err := os.ReadFile("/proc/" + child + "/stat")
 		if err != nil || strings.Contains(string(state), ") Z ") {

@@ -18,6 +18,7 @@ import (
 
 	"bobbin/app/agents/tools"
 	"bobbin/app/core/netguard"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -76,9 +77,7 @@ func TestNamesOfPrivateAddresses(t *testing.T) {
 			t.Errorf("a name of %s: got %q, want %q", address, err, want)
 		}
 	}
-	if n := s.hits.Load(); n != 0 {
-		t.Errorf("%d requests arrived, want none", n)
-	}
+	compare.Equal(t, "requests arrived", 0, s.hits.Load())
 }
 
 // DNS rebinding: a name is resolved once, and what it resolved to is checked.
@@ -97,9 +96,7 @@ func TestRebinding(t *testing.T) {
 			t.Error("got no error")
 		}
 	}
-	if s.hits.Load() != 0 {
-		t.Error("a request arrived")
-	}
+	compare.Equal(t, "a request arrived", 0, s.hits.Load())
 }
 
 // What a URL looks like is checked first; no request arrives.
@@ -143,9 +140,7 @@ func TestEvilURLs(t *testing.T) {
 			if page, err := f.Get(ctx, tools.Request{URL: tt.url}); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %+v, error %v, want %q", page, err, tt.want)
 			}
-			if s.hits.Load() != 0 {
-				t.Error("a request arrived")
-			}
+			compare.Equal(t, "a request arrived", 0, s.hits.Load())
 		})
 	}
 }
@@ -203,15 +198,11 @@ func TestRedirects(t *testing.T) {
 			t.Errorf("redirect to %s: got %+v, error %v, want %q", to, page, err, want)
 		}
 	}
-	if secret.hits.Load() != 0 {
-		t.Error("a request arrived where it must not")
-	}
+	compare.Equal(t, "a request arrived where it must not", 0, secret.hits.Load())
 	if _, err := get(s.at("b.example", "/end"), "a.example"); err == nil || !strings.Contains(err.Error(), "the host b.example is not allowed; the hosts are a.example") {
 		t.Errorf("redirect to a host that is not allowed: got error %v", err)
 	}
-	if _, err := get(s.at("x.b.example", "/end"), "a.example", "*.B.example"); err != nil {
-		t.Errorf("redirect to a host that is allowed: %v", err)
-	}
+	compare.Error(t, "redirect to a host that is allowed", nil, compare.ErrorOf(get(s.at("x.b.example", "/end"), "a.example", "*.B.example")))
 }
 
 // A fetch is bounded in time and bytes, of what a small packed answer becomes too.
@@ -274,9 +265,7 @@ func TestBounds(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := f.Get(ctx, tools.Request{URL: s.at("a.example", "/")}); !errors.Is(err, context.Canceled) {
-		t.Errorf("got error %v after a cancel, want Canceled", err)
-	}
+	compare.Error(t, "after a cancel: want Canceled", context.Canceled, compare.ErrorOf(f.Get(ctx, tools.Request{URL: s.at("a.example", "/")})))
 }
 
 // What is not text is not read, and what the server says is told.

@@ -16,6 +16,7 @@ import (
 
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -121,9 +122,7 @@ func TestFetchURLSendsNoSecrets(t *testing.T) {
 			t.Errorf("%s: got %v, want it refused", query, err)
 		}
 	}
-	if asked.Load() != 0 {
-		t.Errorf("%d requests were made, want none", asked.Load())
-	}
+	compare.Equal(t, "requests were made", 0, asked.Load())
 	for _, query := range []string{"/", "/a?b=c&page=2", "/wiki/Password", "/a%20b?q=how+to+reset+a+password", "/%E4%BD%A0", "/?q=100%", "/commit/0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"} {
 		if _, err := tool.Call(t.Context(), tools.Call{Arguments: `{"url": "` + at + query + `"}`}); err != nil && strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: got %v, want it asked for", query, err)
@@ -165,9 +164,7 @@ func TestCharsets(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if got := page(t, tt.kind, tt.body); got.Text != tt.want {
-				t.Errorf("got %q, want %q", got.Text, tt.want)
-			}
+			compare.Equal(t, "page(t, tt.kind, tt.body).Text", tt.want, page(t, tt.kind, tt.body).Text)
 		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -209,9 +210,7 @@ func TestHTTPHostileServers(t *testing.T) {
 		"/flood": "the answer has more than 10 KB; ask for less", "/inside": "the server redirects to another host, which is not followed",
 		"/here": "ok", "/loop": "the server redirects more than 5 times",
 	} {
-		if got := try(core.ToolDefinition{URL: server.URL + path, Bearer: "TOKEN"}); got != want {
-			t.Errorf("%s: got %q, want %q", path, got, want)
-		}
+		compare.Equal(t, path, want, try(core.ToolDefinition{URL: server.URL + path, Bearer: "TOKEN"}))
 	}
 	if got := try(core.ToolDefinition{Method: "POST", URL: server.URL + "/again"}); !strings.Contains(got, "status 307") || posts.Load() != 1 {
 		t.Errorf("a redirected POST: got %q after %d requests", got, posts.Load())
@@ -220,9 +219,7 @@ func TestHTTPHostileServers(t *testing.T) {
 	idempotent := true
 	for _, d := range []core.ToolDefinition{{Method: "POST"}, {Method: "POST", Idempotent: &idempotent}} {
 		d.URL = server.URL + "/cut"
-		if got := try(d); !strings.Contains(got, "cannot be reached") {
-			t.Errorf("a cut POST: got %q", got)
-		}
+		compare.Contains(t, "a cut POST", "cannot be reached", try(d))
 	}
 	if posts.Load() != 2 || keys[0].Load() != keys[1].Load() || len(fmt.Sprint(keys[0].Load())) != 32 {
 		t.Errorf("%d requests for 2 calls, with the keys %v and %v of one call", posts.Load(), keys[0].Load(), keys[1].Load())
@@ -232,9 +229,7 @@ func TestHTTPHostileServers(t *testing.T) {
 		t.Errorf("this machine: got %q", got)
 	}
 	metadata := core.ToolDefinition{URL: "http://169.254.169.254/latest/", PrivateHosts: []string{"169.254.169.254"}}
-	if got := try(metadata); !strings.Contains(got, "is not public") {
-		t.Errorf("the metadata of a cloud: got %q", got)
-	}
+	compare.Contains(t, "the metadata of a cloud", "is not public", try(metadata))
 	if inside.Load() != 0 {
 		t.Errorf("%d requests arrived inside", inside.Load())
 	}

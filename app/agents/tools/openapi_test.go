@@ -15,6 +15,7 @@ import (
 
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -237,9 +238,7 @@ paths:
 				text := must.Get(callTool(t, tool, "{}"))(t)
 				paths.WriteString(text + " ")
 			}
-			if paths.String() != c.want {
-				t.Errorf("got %s, want %s", paths.String(), c.want)
-			}
+			compare.Equal(t, "paths", c.want, paths.String())
 		})
 	}
 }
@@ -268,9 +267,7 @@ func TestOpenAPIByURL(t *testing.T) {
 		<-source.Tried()
 		return source.Listing()
 	}
-	if got := load(); got.Problem != "document: the server answered with status 503" {
-		t.Errorf("got %+v", got)
-	}
+	compare.Equal(t, "load().Problem", "document: the server answered with status 503", load().Problem)
 	if got := load(); got.Problem != "document: operation getItem: its server is not that of the document, but https://evil.example, which would get the headers; set server" {
 		t.Errorf("got %+v", got)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -103,9 +104,7 @@ func TestFixedHeaders(t *testing.T) {
 	if fault != nil {
 		t.Fatalf("got %+v", fault)
 	}
-	if got, want := string(tool.Definition.Parameters), `{"properties":{},"required":[],"type":"object"}`; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	compare.Equal(t, "string(tool.Definition.Parameters)", `{"properties":{},"required":[],"type":"object"}`, string(tool.Definition.Parameters))
 	got, err := callTool(t, tool, `{"authorization":"Bearer of the model","x-ids":"8","X-Ids":"9","Cookie":"session=2","ACCEPT":"text/html"}`)
 	if want := "/a X-Ids=7 Authorization=Bearer ***" + acceptHeader + " Cookie=session=1"; err != nil || got != want {
 		t.Errorf("got %s, %v, want %s", got, err, want)

@@ -193,9 +193,7 @@ func TestNames(t *testing.T) {
 		}
 		seen[got] = true
 	}
-	if got := tools.NewNamer("files", nil).Name("read"); got != "files__read" {
-		t.Errorf("got %q", got)
-	}
+	compare.Equal(t, `tools.NewNamer("files", nil).Name("read")`, "files__read", tools.NewNamer("files", nil).Name("read"))
 }
 
 // named is a tool that has only a name.
@@ -257,8 +255,6 @@ func TestHideSecrets(t *testing.T) {
 		"line MIIEvQIBADAN of the key":                           "line *** of the key",
 		"pins are too short to be hidden: 1234, and /usr/bin is": "pins are too short to be hidden: 1234, and /usr/bin is",
 	} {
-		if got := tools.HideSecrets(text, secrets); got != want {
-			t.Errorf("%q: got %q, want %q", text, got, want)
-		}
+		compare.Equal(t, fmt.Sprintf("%q", text), want, tools.HideSecrets(text, secrets))
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -113,9 +114,7 @@ func TestSearchHistory(t *testing.T) {
 				AskedAt: asked, Arguments: `{"query":"pump","role":"user"}`, Session: core.Session{ID: "s", Owner: "ann", Timezone: "Europe/Vienna"},
 			}))(t)
 			for _, want := range tt.want {
-				if !strings.Contains(got, want) {
-					t.Errorf("got %q, want %q in it", got, want)
-				}
+				compare.Contains(t, "got: want in it", want, got)
 			}
 			want := core.SearchQuery{PageQuery: core.PageQuery{Limit: 50}, Text: "pump", SessionID: "s", Role: core.RoleUser, Excerpt: 600, Before: asked, Around: 5}
 			if diff := cmp.Diff(want, h.got); diff != "" || h.who != (core.Tenant{Owner: "ann"}) {

@@ -2,6 +2,7 @@ package auth_test
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"testing"
 	"testing/synctest"
@@ -9,6 +10,7 @@ import (
 
 	"bobbin/app/api/auth"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 )
 
 // An address with too many requests without a good key is held up until its time has
@@ -39,21 +41,15 @@ func TestGuesses(t *testing.T) {
 				}
 			}
 			for _, secret := range []string{"s3cret", "other"} {
-				if err := from(remote, secret); err != nil {
-					t.Errorf("%s with the good key %s: got %v, want it let in", remote, secret, err)
-				}
+				compare.Error(t, fmt.Sprintf("%s with the good key %s: want it let in", remote, secret), nil, from(remote, secret))
 			}
 		}
 		for _, remote := range []string{"203.0.113.10:1", "[2001:db8:0:1::1]:1"} {
-			if err := from(remote, "guess"); !errors.Is(err, core.ErrUnauthorized) {
-				t.Errorf("%s: got %v, want only that it is wrong", remote, err)
-			}
+			compare.Error(t, remote+": want only that it is wrong", core.ErrUnauthorized, from(remote, "guess"))
 		}
 		check(t, a, ask{}, core.Identity{Owner: core.LocalOwner, Rights: core.Everything}, nil)
 		time.Sleep(held.RetryAfter)
-		if err := from(eve, "guess"); !errors.Is(err, core.ErrUnauthorized) {
-			t.Errorf("after the time that was told: got %v, want only that it is wrong", err)
-		}
+		compare.Error(t, "after the time that was told: want only that it is wrong", core.ErrUnauthorized, from(eve, "guess"))
 	})
 }
 
@@ -93,15 +89,11 @@ func TestGuessesBehindAProxy(t *testing.T) {
 					t.Fatalf("got %v for a guess, want that it is wrong", err)
 				}
 			}
-			if err := from("guess", tt.guesser); !errors.Is(err, core.ErrRateLimited) {
-				t.Errorf("got %v for who guessed, want them held up", err)
-			}
+			compare.Error(t, "for who guessed: want them held up", core.ErrRateLimited, from("guess", tt.guesser))
 			if err := from("guess", tt.other); errors.Is(err, core.ErrRateLimited) != tt.held {
 				t.Errorf("got %v for the other, want them held up: %t", err, tt.held)
 			}
-			if err := from("s3cret", tt.other); err != nil {
-				t.Errorf("got %v for a good key, want it let in", err)
-			}
+			compare.Error(t, "for a good key: want it let in", nil, from("s3cret", tt.other))
 		})
 	}
 }

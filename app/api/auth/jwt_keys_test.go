@@ -20,6 +20,7 @@ import (
 
 	"bobbin/app/api/auth"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/jwttest"
 	"bobbin/tests/must"
 )
@@ -50,9 +51,7 @@ func TestRotation(t *testing.T) {
 			t.Fatal("the first key is not taken")
 		}
 	}
-	if n := server.Fetches(); n != 1 {
-		t.Errorf("got %d fetches for one key, want 1", n)
-	}
+	compare.Equal(t, "fetches for one key", 1, server.Fetches())
 	server.Set(jwttest.JWKS(t, first, second))
 	if !taken(t, v, second.User(t, "ada")) || !taken(t, v, first.User(t, "ada")) {
 		t.Error("after a rotation: the new key or the old one is not taken")
@@ -102,13 +101,9 @@ func TestOneFetchForAll(t *testing.T) {
 	all.Wait()
 	close(errs)
 	for err := range errs {
-		if err != nil {
-			t.Errorf("got %v, want all let in", err)
-		}
+		compare.Error(t, "err: want all let in", nil, err)
 	}
-	if n := server.Fetches(); n != 1 {
-		t.Errorf("got %d fetches, want 1", n)
-	}
+	compare.Equal(t, "fetches", 1, server.Fetches())
 }
 
 // A server that fails in whatever way leaves the keys of before, and opens nothing
@@ -116,10 +111,7 @@ func TestOneFetchForAll(t *testing.T) {
 func TestBadServers(t *testing.T) {
 	t.Parallel()
 	s := jwttest.NewSigner(t, "1", "EdDSA")
-	private, err := jose.JSONWebKey{Key: s.Private(), KeyID: "1"}.MarshalJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
+	private := must.Get(jose.JSONWebKey{Key: s.Private(), KeyID: "1"}.MarshalJSON())(t)
 	write := func(body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) }
 	}
@@ -155,9 +147,7 @@ func TestBadServers(t *testing.T) {
 			server.Do(tt.answer)
 			v := auth.NewVerifier(keys, validOptions())
 			_, err := v.Identify(t.Context(), s.User(t, "ada"))
-			if want := map[bool]error{true: core.ErrUnauthorized, false: core.ErrUnavailable}[tt.empty]; !errors.Is(err, want) {
-				t.Errorf("got %v before there were keys, want %v", err, want)
-			}
+			compare.Error(t, "before there were keys", map[bool]error{true: core.ErrUnauthorized, false: core.ErrUnavailable}[tt.empty], err)
 			server.Set(jwttest.JWKS(t, s))
 			if err := keys.Load(t.Context()); err != nil || !taken(t, v, s.User(t, "ada")) {
 				t.Fatalf("got %v from a good server", err)
@@ -214,9 +204,7 @@ func TestRun(t *testing.T) {
 		answer(jwttest.JWKS(t, s))
 		time.Sleep(5 * time.Hour)
 		cancel()
-		if err := <-ended; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, <-ended)
 		var seconds []int
 		for _, d := range at() {
 			seconds = append(seconds, int(d.Seconds()))
@@ -239,9 +227,7 @@ func TestFile(t *testing.T) {
 	first, second := jwttest.NewSigner(t, "1", "ES256"), jwttest.NewSigner(t, "2", "EdDSA")
 	path := filepath.Join(t.TempDir(), "jwks.json")
 	keys := auth.NewKeys(auth.KeyOptions{File: path, Logger: discard()})
-	if err := keys.Load(t.Context()); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("got %v for a file that is not there", err)
-	}
+	compare.Error(t, "for a file that is not there", os.ErrNotExist, keys.Load(t.Context()))
 	v := auth.NewVerifier(keys, validOptions())
 	for _, signers := range [][]*jwttest.Signer{{first}, {first, second}} {
 		must.Do(t, os.WriteFile(path, jwttest.JWKS(t, signers...), 0o600))
@@ -252,7 +238,5 @@ func TestFile(t *testing.T) {
 		}
 	}
 	usable, skipped := keys.About()
-	if got, want := fmt.Sprint(usable, skipped), `["1" (ES256) "2" (EdDSA)] []`; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	compare.Equal(t, "fmt.Sprint(usable, skipped)", `["1" (ES256) "2" (EdDSA)] []`, fmt.Sprint(usable, skipped))
 }

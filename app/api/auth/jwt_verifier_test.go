@@ -68,10 +68,7 @@ func TestAlgorithms(t *testing.T) {
 			s := jwttest.NewSigner(t, "k-"+alg, alg)
 			bare := s.Public()
 			bare.Algorithm, bare.Use = "", ""
-			data, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{bare}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := must.Get(json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{bare}}))(t)
 			for _, jwks := range [][]byte{jwttest.JWKS(t, s), data} {
 				v := auth.NewVerifier(fromFile(t, jwks), validOptions())
 				claims := jwttest.Claims("ada", nil)

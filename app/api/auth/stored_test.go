@@ -15,6 +15,7 @@ import (
 
 	"bobbin/app/api/auth"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -102,9 +103,7 @@ func TestStoredKey(t *testing.T) {
 		for range 5 {
 			check(t, a, with, who, nil)
 		}
-		if s.asked != 1 {
-			t.Errorf("got %d questions of the database for five requests, want 1", s.asked)
-		}
+		compare.Equal(t, "questions of the database for five requests", 1, s.asked)
 		now := time.Now()
 		s.set(secret, func(k *core.APIKey) { k.RevokedAt = &now })
 		time.Sleep(auth.Remembered)
@@ -153,15 +152,11 @@ func TestStoredGuesses(t *testing.T) {
 	s := newShelf(core.NewSecret())
 	a := auth.New(auth.Options{Stored: auth.NewStored(s, slog.New(slog.DiscardHandler)), Required: true})
 	check(t, a, ask{headers: header("X-API-Key", "sk-something-else")}, core.Identity{}, core.ErrUnauthorized)
-	if s.asked != 0 {
-		t.Errorf("got %d questions for what is no key of ours, want none", s.asked)
-	}
+	compare.Equal(t, "questions for what is no key of ours", 0, s.asked)
 	for range 3 {
 		check(t, a, ask{headers: header("X-API-Key", "bob_guess")}, core.Identity{}, core.ErrUnauthorized)
 	}
-	if s.asked != 3 {
-		t.Errorf("got %d questions for three guesses, want 3: a key that is made now must count now", s.asked)
-	}
+	compare.Equal(t, "questions for three guesses: want a key that is made now must count now", 3, s.asked)
 	s.fails = core.Errorf(core.ErrUnavailable, "the database is busy")
 	_, err := a.Authenticate(ask{headers: header("X-API-Key", "bob_guess")}.request())
 	if !errors.Is(err, core.ErrUnavailable) || strings.Contains(fmt.Sprint(err), "guess") {

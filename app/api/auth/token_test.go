@@ -3,6 +3,7 @@ package auth_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,7 @@ import (
 
 	"bobbin/app/api/auth"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 )
 
 // users are tokens and whom they speak for.
@@ -76,19 +78,11 @@ func TestTokensBehindAProxy(t *testing.T) {
 			if i >= 3 {
 				want = core.ErrRateLimited
 			}
-			if err := from("eyJ.bad.x"); !errors.Is(err, want) {
-				t.Errorf("guess %d: got %v, want %v", i, err, want)
-			}
+			compare.Error(t, fmt.Sprintf("guess %d", i), want, from("eyJ.bad.x"))
 		}
-		if err := from("wrong"); !errors.Is(err, core.ErrRateLimited) {
-			t.Errorf("got %v for a wrong key after guesses by tokens, want it held up", err)
-		}
-		if err := from(good); err != nil {
-			t.Errorf("got %v for a good token after guesses, want it let in", err)
-		}
-		if err := from(late); !errors.Is(err, core.ErrUnauthorized) {
-			t.Errorf("got %v for a late token after guesses, want that it is late", err)
-		}
+		compare.Error(t, "for a wrong key after guesses by tokens: want it held up", core.ErrRateLimited, from("wrong"))
+		compare.Error(t, "for a good token after guesses: want it let in", nil, from(good))
+		compare.Error(t, "for a late token after guesses: want that it is late", core.ErrUnauthorized, from(late))
 	})
 }
 

@@ -12,6 +12,8 @@ import (
 
 	"bobbin/app/api/handlers"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
+	"bobbin/tests/must"
 )
 
 // target has a field of every type that bodies have.
@@ -45,9 +47,7 @@ func TestDecodeTypes(t *testing.T) {
 		}
 	}
 	var got target
-	if err := handlers.Decode([]byte(`{"text":"a","number":-1,"share":1e2,"flag":true,"list":["x"],"maybe":"b","raw":[1]}`), &got); err != nil {
-		t.Fatalf("got %v, want nil", err)
-	}
+	must.Do(t, handlers.Decode([]byte(`{"text":"a","number":-1,"share":1e2,"flag":true,"list":["x"],"maybe":"b","raw":[1]}`), &got))
 	if got.Text != "a" || got.Number != -1 || got.Share != 100 || !got.Flag || got.List[0] != "x" || *got.Maybe != "b" || string(got.Raw) != "[1]" {
 		t.Errorf("got %+v, want all fields set", got)
 	}
@@ -111,9 +111,7 @@ func TestDecodeMemory(t *testing.T) { // not parallel: it measures what the proc
 		runtime.ReadMemStats(&before)
 		err := handlers.Decode(data, &got)
 		runtime.ReadMemStats(&after)
-		if tt.refused != errors.Is(err, core.ErrInvalid) {
-			t.Errorf("%s: got %v, want a refusal: %t", name, err, tt.refused)
-		}
+		compare.Equal(t, fmt.Sprintf("%s: got %v, want a refusal", name, err), errors.Is(err, core.ErrInvalid), tt.refused)
 		if allocated := after.TotalAlloc - before.TotalAlloc; allocated > tt.most {
 			t.Errorf("%s: got %d bytes allocated for a body of %d, want at most %d", name, allocated, len(data), tt.most)
 		} else {

@@ -1,13 +1,13 @@
 package handlers_test
 
 import (
-	"errors"
 	"net/http/httptest"
 	"testing"
 
 	"github.com/gin-gonic/gin"
 
 	"bobbin/app/api/handlers"
+	"bobbin/tests/compare"
 )
 
 // Comments are for event streams, and nothing is written after the end.
@@ -18,19 +18,11 @@ func TestPacedStream(t *testing.T) {
 		c, _ := gin.CreateTestContext(w)
 		s := handlers.NewPacedStream(c)
 		s.Header().Set("Content-Type", media)
-		if err := s.KeepAlive(); err != nil {
-			t.Errorf("%s: got %v", media, err)
-		}
-		if _, err := s.Write([]byte("data: x\n\n")); err != nil {
-			t.Errorf("%s: got %v", media, err)
-		}
+		compare.Error(t, media, nil, s.KeepAlive())
+		compare.Error(t, media, nil, compare.ErrorOf(s.Write([]byte("data: x\n\n"))))
 		s.Close()
-		if _, err := s.Write([]byte("late")); !errors.Is(err, handlers.ErrGone) {
-			t.Errorf("%s: got %v after the end, want ErrGone", media, err)
-		}
-		if err := s.FlushError(); !errors.Is(err, handlers.ErrGone) {
-			t.Errorf("%s: got %v after the end, want ErrGone", media, err)
-		}
+		compare.Error(t, media+": after the end", handlers.ErrGone, compare.ErrorOf(s.Write([]byte("late"))))
+		compare.Error(t, media+": after the end", handlers.ErrGone, s.FlushError())
 		s.WriteHeader(500)
 		if got := w.Body.String(); got != want || w.Code != 200 {
 			t.Errorf("%s: got %d %q, want %q", media, w.Code, got, want)

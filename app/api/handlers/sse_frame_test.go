@@ -10,6 +10,7 @@ import (
 
 	"bobbin/app/api/handlers"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -48,9 +49,7 @@ func TestSharedFrames(t *testing.T) {
 			if err := handlers.ServeEvents(t.Context(), w, of(shared...), handlers.StreamOptions{}); err != nil {
 				t.Error(err)
 			}
-			if w.text() != want.text() {
-				t.Error("a reader got something else than who is alone")
-			}
+			compare.Equal(t, "a reader got something else than who is alone", want.text(), w.text())
 		})
 	}
 	readers.Wait()

@@ -15,6 +15,7 @@ import (
 
 	"bobbin/app/api/handlers"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 )
 
 func at() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
@@ -129,9 +130,7 @@ func TestServe(t *testing.T) {
 		w, events, done := newWriter(), make(chan core.Event), make(chan error)
 		go func() { done <- handlers.ServeEvents(t.Context(), w, from(events), handlers.StreamOptions{}) }()
 		synctest.Wait()
-		if got := w.text(); got != ": connected\n\n" {
-			t.Errorf("got %q at the beginning, want a comment", got)
-		}
+		compare.Equal(t, "at the beginning: want a comment", ": connected\n\n", w.text())
 		events <- core.Event{Seq: 1, Type: "a", At: at()}
 		synctest.Wait()
 		if got, want := w.text(), ": connected\n\nretry: 1000\nid: 1\nevent: a\n"; !strings.HasPrefix(got, want) {
@@ -146,13 +145,9 @@ func TestServe(t *testing.T) {
 		}
 		time.Sleep(31 * time.Second)
 		synctest.Wait()
-		if got := strings.Count(w.text(), ": keep-alive\n\n"); got != 3 {
-			t.Errorf("got %d comments after 45 s of silence, want 3", got)
-		}
+		compare.Equal(t, "comments after 45 s of silence", 3, strings.Count(w.text(), ": keep-alive\n\n"))
 		close(events)
-		if err := <-done; err != nil {
-			t.Errorf("got %v at the end, want nil", err)
-		}
+		compare.Error(t, "at the end", nil, <-done)
 	})
 }
 
@@ -183,9 +178,7 @@ func TestServeEnds(t *testing.T) {
 				go func() { done <- handlers.ServeEvents(ctx, w, from(events), handlers.StreamOptions{}) }()
 				synctest.Wait()
 				tt.end(w, events, cancel)
-				if err := <-done; !errors.Is(err, tt.want) {
-					t.Errorf("got %v, want %v", err, tt.want)
-				}
+				compare.Error(t, "<-done", tt.want, <-done)
 			})
 		})
 	}
@@ -198,7 +191,5 @@ func TestServeToNobody(t *testing.T) {
 	source := func(context.Context) iter.Seq2[core.Event, error] {
 		return func(func(core.Event, error) bool) { t.Error("got a look at the source, want none") }
 	}
-	if err := handlers.ServeEvents(t.Context(), w, source, handlers.StreamOptions{}); !errors.Is(err, handlers.ErrGone) {
-		t.Errorf("got %v, want ErrGone", err)
-	}
+	compare.Error(t, "err", handlers.ErrGone, handlers.ServeEvents(t.Context(), w, source, handlers.StreamOptions{}))
 }

@@ -2,6 +2,7 @@ package handlers_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -11,6 +12,8 @@ import (
 
 	"bobbin/app/api/handlers"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
+	"bobbin/tests/must"
 )
 
 // A type of answers that does not say what end users see of it is refused.
@@ -43,10 +46,7 @@ func TestUserView(t *testing.T) {
 // Every type of events says what end users see of it, and one that does not is refused.
 func TestUserEvent(t *testing.T) {
 	t.Parallel()
-	file, err := parser.ParseFile(token.NewFileSet(), "../../core/event.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(parser.ParseFile(token.NewFileSet(), "../../core/event.go", nil, 0))(t)
 	var types []core.EventType
 	ast.Inspect(file, func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
@@ -72,9 +72,7 @@ func TestUserEvent(t *testing.T) {
 	}
 	for _, kind := range types {
 		_, _, err := handlers.UserEvent(core.Event{Type: kind, Data: hidden[kind]})
-		if err != nil {
-			t.Errorf("%s: got %v, want what end users see of it", kind, err)
-		}
+		compare.Error(t, fmt.Sprintf("%s: want what end users see of it", kind), nil, err)
 		if _, undecoded := core.DecodeEventData(kind, json.RawMessage(`{}`)).(json.RawMessage); undecoded {
 			t.Errorf("%s: its data are not decoded", kind)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"bobbin/app/api/handlers"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 	"bobbin/tests/seed"
 )
@@ -309,9 +310,7 @@ func TestBrokenCall(t *testing.T) {
 			if _, err := chunks.encode(nil, e); err != nil {
 				failed = err
 			}
-			if _, err := response.encode(nil, e); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
+			compare.Error(t, name, nil, compare.ErrorOf(response.encode(nil, e)))
 		}
 		out := response.final.Output
 		if failed == nil || len(out) != 2 || out[0].Type != "function_call" || out[0].Status != "incomplete" || *out[0].Arguments != "" || out[1].Content[0].Text != "sunny" {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 )
 
 // Errors name the fields that the client has sent.
@@ -37,7 +38,5 @@ func TestFieldNames(t *testing.T) {
 			t.Errorf("%s: got %v, want the field %s", tt.own, err, tt.want)
 		}
 	}
-	if err := chat.rename(core.ErrNotFound); !errors.Is(err, core.ErrNotFound) {
-		t.Errorf("an error without fields: got %v, want it as it is", err)
-	}
+	compare.Error(t, "an error without fields: want it as it is", core.ErrNotFound, chat.rename(core.ErrNotFound))
 }

@@ -122,9 +122,7 @@ func TestPlace(t *testing.T) {
 			t.Parallel()
 			c := must.Get(readConversation(tt.sent))(t)
 			got := newLogTree(logOf(tt.log)).placeConversation(c)
-			if len(got.missing) != len(tt.want.missing) {
-				t.Errorf("got %d missing turns, want %d", len(got.missing), len(tt.want.missing))
-			}
+			compare.Equal(t, "missing turns", len(tt.want.missing), len(got.missing))
 			got.missing, tt.want.missing = nil, nil
 			compare.Equal(t, "placement", tt.want, got, cmp.AllowUnexported(placement{}, logMessage{}))
 		})
@@ -151,9 +149,7 @@ func TestTaskPrompt(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			c := must.Get(readConversation(tt.sent))(t)
-			if got := c.isTaskPrompt(); got != tt.want {
-				t.Errorf("got %t, want %t", got, tt.want)
-			}
+			compare.Equal(t, "c.isTaskPrompt()", tt.want, c.isTaskPrompt())
 		})
 	}
 }
@@ -209,9 +205,7 @@ func TestLongestHistory(t *testing.T) {
 		c := must.Get(readConversation(append(slices.Clone(sent), talk("Thanks")...)))(t)
 		got := newLogTree(logOf(log)).placeConversation(c)
 		runtime.ReadMemStats(&after)
-		if got.kind != tt.want {
-			t.Errorf("%s: got %s, want %s", tt.name, got.kind, tt.want)
-		}
+		compare.Equal(t, tt.name, tt.want, got.kind)
 		if n := (after.TotalAlloc - before.TotalAlloc) >> 20; n > 200 {
 			t.Errorf("%s: %d MiB were allocated", tt.name, n)
 		} else {

@@ -20,6 +20,7 @@ import (
 	"bobbin/app/core/llm/langchain"
 	"bobbin/app/db"
 	"bobbin/app/wire"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
@@ -186,9 +187,7 @@ func TestMeaningBesideWords(t *testing.T) {
 		if n := w.embedAll(); n != 74 || w.server.texts.Load() != 74 {
 			t.Errorf("got %d messages embedded with %d texts, want 74", n, w.server.texts.Load())
 		}
-		if n := w.embedAll(); n != 0 {
-			t.Errorf("got %d messages embedded again, want none", n)
-		}
+		compare.Equal(t, "messages embedded again", 0, w.embedAll())
 		got, page := w.find(core.SearchQuery{Text: "my boat", PageQuery: core.PageQuery{Limit: 2}})
 		if page.Meaning != core.MeaningUsed || len(got) != 2 || !strings.Contains(got[0], "canoe") || !strings.Contains(got[1], "canoe") {
 			t.Errorf("got %q, %s, want both messages about the canoe first", got, page.Meaning)
@@ -211,9 +210,7 @@ func TestMeaningBesideWords(t *testing.T) {
 			q.Cursor = *page.NextCursor
 			_, page = w.find(q)
 		}
-		if len(known) != 72 {
-			t.Errorf("got %d messages on all pages, want the 70 with a word and the two about the canoe", len(known))
-		}
+		compare.Equal(t, "messages on all pages: want the 70 with a word and the two about the canoe", 72, len(known))
 		for name, q := range map[string]core.SearchQuery{
 			"a phrase": {Text: `"my boat"`}, "an excluded word": {Text: "boat -hall"}, "the newest": {Text: "boat", Sort: core.SortNewest},
 		} {
@@ -265,9 +262,7 @@ func TestMeaningOfChanges(t *testing.T) {
 		if joined := strings.Join(got, "|"); strings.Contains(joined, "hole") || strings.Contains(joined, "of my own") {
 			t.Errorf("got %q, want neither the deleted message nor the edited one by its old text", got)
 		}
-		if n := w.embedAll(); n != 1 {
-			t.Errorf("got %d messages embedded, want the edited one", n)
-		}
+		compare.Equal(t, "messages embedded: want the edited one", 1, w.embedAll())
 	})
 }
 
@@ -321,17 +316,13 @@ func TestMeaningUnavailable(t *testing.T) {
 				t.Errorf("got %q, %q, want what words find", got, page.Meaning)
 			}
 		}
-		if n := w.server.requests.Load() - before; n != 1 {
-			t.Errorf("got %d requests for three searches, want one", n)
-		}
+		compare.Equal(t, "requests for three searches: want one", 1, w.server.requests.Load()-before)
 		w.server.broken.Store(false)
 		w.embedAll()
 		w.server.dimension.Store(6)
 		w.restart()
 		w.say(w.session, "ann", core.RoleUser, "One more.")
-		if n := w.embedAll(); n != 75 {
-			t.Errorf("got %d messages embedded, want all 75 with the new dimension", n)
-		}
+		compare.Equal(t, "messages embedded: want all 75 with the new dimension", 75, w.embedAll())
 		if got, page := w.find(core.SearchQuery{Text: "my boat"}); page.Meaning != core.MeaningUsed || !strings.Contains(got[0], "canoe") {
 			t.Errorf("got %q, %q, want the canoe", got[0], page.Meaning)
 		}
@@ -345,9 +336,7 @@ func TestEmbeddingObeysLimits(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
 		w.spent["ann"] = true
-		if n := w.embedAll(); n != 1 {
-			t.Errorf("got %d messages embedded, want bob's", n)
-		}
+		compare.Equal(t, "messages embedded: want bob's", 1, w.embedAll())
 		if _, page := w.find(core.SearchQuery{Text: "my boat"}); page.Meaning != core.MeaningUnavailable || w.server.texts.Load() != 1 {
 			t.Errorf("got %q after %d texts, want words alone", page.Meaning, w.server.texts.Load())
 		}
@@ -355,8 +344,6 @@ func TestEmbeddingObeysLimits(t *testing.T) {
 		if claimed, err := w.stores.MessageVectors.Claim(t.Context(), "another", llm.SpaceOf(w.embedder)); err != nil || claimed {
 			t.Errorf("got %v, %v, want that only one worker embeds", claimed, err)
 		}
-		if n := w.embedAll(); n != 73 {
-			t.Errorf("got %d messages embedded, want ann's", n)
-		}
+		compare.Equal(t, "messages embedded: want ann's", 73, w.embedAll())
 	})
 }

@@ -49,9 +49,7 @@ func TestImportFormats(t *testing.T) {
 			if w.log[0].Content != "one two" || w.log[1].Role != core.RoleAssistant || w.log[1].TokenCount != 1 || w.log[0].Source != core.SourceAPI {
 				t.Errorf("got %+v, want both with their tokens", w.log)
 			}
-			if len(w.told) != 1 {
-				t.Errorf("got %d events published, want those of the commit", len(w.told))
-			}
+			compare.Equal(t, "events published: want those of the commit", 1, len(w.told))
 		})
 	}
 }
@@ -230,17 +228,11 @@ func TestImportErrors(t *testing.T) {
 		return err
 	}
 	s := w.service(transfer.Limits{})
-	if err := at(t.Context(), s, "other", strings.NewReader(two)); !errors.Is(err, core.ErrNotFound) {
-		t.Errorf("got %v for another's session, want ErrNotFound", err)
-	}
-	if err := at(t.Context(), s, w.session.ID, reading(func() error { return broken })); !errors.Is(err, broken) {
-		t.Errorf("got %v, want what the body's reader says", err)
-	}
+	compare.Error(t, "for another's session", core.ErrNotFound, at(t.Context(), s, "other", strings.NewReader(two)))
+	compare.Error(t, "err: want what the body's reader says", broken, at(t.Context(), s, w.session.ID, reading(func() error { return broken })))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := at(ctx, s, w.session.ID, strings.NewReader(two)); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v after the caller left, want that", err)
-	}
+	compare.Error(t, "after the caller left: want that", context.Canceled, at(ctx, s, w.session.ID, strings.NewReader(two)))
 	w.fail = core.Errorf(core.ErrConflict, "busy")
 	if err := at(t.Context(), s, w.session.ID, strings.NewReader(two)); !errors.Is(err, core.ErrConflict) || len(w.told) > 0 {
 		t.Errorf("got %v, want storage's word and no events", err)
@@ -285,16 +277,12 @@ func TestImportPlaces(t *testing.T) {
 			go func() { ended <- owned(owner, slow) }()
 		}
 		synctest.Wait()
-		if err := owned("eve", strings.NewReader(two)); !errors.Is(err, core.ErrUnavailable) {
-			t.Errorf("got %v when all places are taken, want ErrUnavailable", err)
-		}
+		compare.Error(t, "when all places are taken", core.ErrUnavailable, owned("eve", strings.NewReader(two)))
 		go func() { ended <- owned("ann", strings.NewReader(two)) }()
 		synctest.Wait()
 		close(end)
 		for range 5 {
-			if err := <-ended; err != nil {
-				t.Errorf("got %v for one that waited, want none", err)
-			}
+			compare.Error(t, "for one that waited", nil, <-ended)
 		}
 	})
 }

@@ -117,9 +117,7 @@ func TestExportUser(t *testing.T) {
 			want = slices.DeleteFunc(want, func(name string) bool { return name == "keys.jsonl" })
 		}
 		compare.Equal(t, "files", want, names)
-		if got := strings.Contains(text.String(), "hooks.example"); got != owners {
-			t.Errorf("webhooks in the export: %v, want %v", got, owners)
-		}
+		compare.Equal(t, "webhooks in the export", owners, strings.Contains(text.String(), "hooks.example"))
 		if !strings.Contains(text.String(), `"sessions":1,"messages":5,"summaries":0,"runs":1,"messages_elsewhere":1,"memories":1,"files":1,"file_bytes":7`) {
 			t.Errorf("counts are wrong: %s", text.String())
 		}
@@ -153,17 +151,13 @@ func TestExportsAtOnce(t *testing.T) {
 			go func() { ended <- export() }()
 		}
 		synctest.Wait()
-		if err := export(); !errors.Is(err, core.ErrRateLimited) {
-			t.Errorf("a third export: %v, want that there are too many", err)
-		}
+		compare.Error(t, "a third export: want that there are too many", core.ErrRateLimited, export())
 		close(u.hold)
 		for range 2 {
 			if err := <-ended; err != nil {
 				t.Error(err)
 			}
 		}
-		if err := export(); err != nil {
-			t.Errorf("after the others: %v", err)
-		}
+		compare.Error(t, "after the others", nil, export())
 	})
 }

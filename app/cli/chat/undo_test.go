@@ -12,6 +12,7 @@ import (
 	"bobbin/app/cli/chat"
 	"bobbin/app/client"
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 // /undo goes back to the newest version that was in use before on this path: not
@@ -67,9 +68,7 @@ func TestUndoSummary(t *testing.T) {
 			}))
 			defer server.Close()
 			c, err := client.New(client.Options{URL: server.URL})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			var out strings.Builder
 			err = chat.New(chat.Options{Service: c, Session: core.Session{ID: "s"}, Lines: &typed{lines: []string{"/undo"}}, Out: &out, Size: func() (int, int) { return 0, 0 }}).Run(t.Context())
 			if want := fmt.Sprintf("restored version %d as version 8: it covers 0 of 0 messages; to undo: /summary restore %[2]d\n", tt.to, tt.active); !errors.Is(err, tt.kind) || err == nil && !strings.Contains(out.String(), want) {

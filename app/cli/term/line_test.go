@@ -37,9 +37,7 @@ func TestPlain(t *testing.T) {
 				if errors.Is(err, io.EOF) {
 					break
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				got = append(got, text)
 			}
 			compare.Equal(t, "", tt.want, got)
@@ -54,9 +52,7 @@ func TestPlainTellsWhatFails(t *testing.T) {
 	w.CloseWithError(want)
 	p := term.NewPlain(r)
 	defer p.Close()
-	if _, err := p.Line(t.Context()); !errors.Is(err, want) {
-		t.Errorf("got %v, want %v", err, want)
-	}
+	compare.Error(t, "compare.ErrorOf(p.Line(t.Context()))", want, compare.ErrorOf(p.Line(t.Context())))
 }
 
 // A read that hangs does not keep the program.
@@ -68,9 +64,7 @@ func TestPlainEndsWithItsContext(t *testing.T) {
 	defer p.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := p.Line(ctx); !errors.Is(err, io.EOF) {
-		t.Errorf("got %v, want %v", err, io.EOF)
-	}
+	compare.Error(t, "compare.ErrorOf(p.Line(ctx))", io.EOF, compare.ErrorOf(p.Line(ctx)))
 }
 
 // edited returns an editor and where to type.
@@ -98,9 +92,7 @@ func TestEdited(t *testing.T) { // not parallel: the editor has globals
 			t.Errorf("got %q, %v, want %q", got, err, want)
 		}
 	}
-	if _, err := e.Line(t.Context()); !errors.Is(err, term.ErrInterrupted) {
-		t.Errorf("Ctrl-C: got %v, want %v", err, term.ErrInterrupted)
-	}
+	compare.Error(t, "Ctrl-C", term.ErrInterrupted, compare.ErrorOf(e.Line(t.Context())))
 	if got, err := e.Line(t.Context()); err != nil || got != "日" {
 		t.Errorf("got %q, %v, want %q", got, err, "日")
 	}
@@ -112,13 +104,9 @@ func TestEdited(t *testing.T) { // not parallel: the editor has globals
 func TestEditedEnds(t *testing.T) { // not parallel: the editor has globals
 	e, keys, _ := edited(t)
 	go func() { _, _ = io.WriteString(keys, "\x04") }()
-	if _, err := e.Line(t.Context()); !errors.Is(err, io.EOF) {
-		t.Errorf("Ctrl-D: got %v, want %v", err, io.EOF)
-	}
+	compare.Error(t, "Ctrl-D", io.EOF, compare.ErrorOf(e.Line(t.Context())))
 	e, _, _ = edited(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := e.Line(ctx); !errors.Is(err, io.EOF) {
-		t.Errorf("after the end: got %v, want %v", err, io.EOF)
-	}
+	compare.Error(t, "after the end", io.EOF, compare.ErrorOf(e.Line(ctx)))
 }

@@ -1,11 +1,11 @@
 package term_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"unicode"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"bobbin/app/cli/term"
@@ -37,9 +37,7 @@ func TestMarkdownPassesTextOnWithoutTerminal(t *testing.T) {
 			m.Write(piece)
 		}
 		m.Close()
-		if got, want := b.String(), "**bold** text\n"; got != want {
-			t.Errorf("%q: got %q, want %q", pieces, got, want)
-		}
+		compare.Equal(t, fmt.Sprintf("%q", pieces), "**bold** text\n", b.String())
 	}
 }
 
@@ -95,12 +93,8 @@ func TestMarkdownInline(t *testing.T) {
 	}
 	for _, tt := range tests {
 		s := write(t, 60, 100, runesOf(tt.text)...)
-		if diff := cmp.Diff(tt.want, s.text()); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", tt.text, diff)
-		}
-		if diff := cmp.Diff(tt.styled, s.styled()); diff != "" {
-			t.Errorf("%q styles (-want +got):\n%s", tt.text, diff)
-		}
+		compare.Equal(t, fmt.Sprintf("%q", tt.text), tt.want, s.text())
+		compare.Equal(t, fmt.Sprintf("%q styles", tt.text), tt.styled, s.styled())
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 	"bobbin/tests/seed"
 )
@@ -87,9 +88,7 @@ func TestEditedMarkIsText(t *testing.T) {
 	t.Parallel()
 	p := newPasteReader(&pieces{[]string{pasteBegin + "a\nb" + pasteEnd}})
 	must.Get(io.ReadAll(p))(t)
-	if got, want := p.expandPlaceholders("[pasted 1: 2 line]"), "[pasted 1: 2 line]"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	compare.Equal(t, `p.expandPlaceholders("[pasted 1: 2 line]")`, "[pasted 1: 2 line]", p.expandPlaceholders("[pasted 1: 2 line]"))
 }
 
 // However the bytes come, the same is read.

@@ -15,6 +15,7 @@ import (
 
 	"bobbin/app/cli/term"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -40,15 +41,9 @@ func TestLine(t *testing.T) {
 
 func TestWrap(t *testing.T) {
 	t.Parallel()
-	if got := term.Wrap("one two\nthree", 0, "  "); got != "one two\nthree" {
-		t.Errorf("without a width: %q", got)
-	}
-	if got, want := term.Wrap("one two three\nfour", 10, "  "), "one two\n  three\nfour"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if got, want := term.Wrap("    indented text here", 14, "    "), "    indented\n    text here"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	compare.Equal(t, "without a width", "one two\nthree", term.Wrap("one two\nthree", 0, "  "))
+	compare.Equal(t, `term.Wrap("one two three\nfour", 10, "  ")`, "one two\n  three\nfour", term.Wrap("one two three\nfour", 10, "  "))
+	compare.Equal(t, `term.Wrap("    indented text here", 14, "    ")`, "    indented\n    text here", term.Wrap("    indented text here", 14, "    "))
 	for line := range strings.SplitSeq(term.Wrap(strings.Repeat("日本語 and ", 20), 21, "  "), "\n") {
 		if n := runewidth.StringWidth(line); n > 20 {
 			t.Errorf("%q has %d columns, want at most 20", line, n)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"image"
 	"image/color"
@@ -139,9 +140,7 @@ func TestName(t *testing.T) {
 		"a\x00b\n\u202etxt.exe": "a_btxt.exe", `"><img src=x>.md`: "___img src=x_.md", " .hidden. ": "hidden",
 		strings.Repeat("ü", 100) + ".png": strings.Repeat("ü", 58) + ".png", "bad\xff.txt": "bad_.txt",
 	} {
-		if got := attach.Name(given); got != want {
-			t.Errorf("Name(%q): got %q, want %q", given, got, want)
-		}
+		compare.Equal(t, fmt.Sprintf("Name(%q)", given), want, attach.Name(given))
 	}
 }
 
@@ -149,9 +148,7 @@ func TestAllowed(t *testing.T) {
 	t.Parallel()
 	types := []string{"image/png", "text/*"}
 	for media, want := range map[string]bool{"image/png": true, "text/csv": true, "image/gif": false, "application/json": false} {
-		if got := attach.Allowed(types, media); got != want {
-			t.Errorf("%s: got %t, want %t", media, got, want)
-		}
+		compare.Equal(t, media, want, attach.Allowed(types, media))
 	}
 	if !attach.Allowed([]string{"*/*"}, "application/zip") {
 		t.Error("*/* does not take everything")
@@ -177,9 +174,7 @@ func TestImageTokens(t *testing.T) {
 		{1, 1, 255}, {512, 512, 350}, {1024, 1024, 1399}, {640, 480, 425}, // 85 + 170 · tiles, or width · height / 750
 		{2048, 4096, 1600}, {768, 2048, 1600}, {12_000, 12_000, 1600}, {12_000, 100, 1600}, {0, 0, 255}, {600, 600, 765},
 	} {
-		if got := attach.ImageTokens(c.width, c.height); got != c.want {
-			t.Errorf("%d×%d: got %d, want %d", c.width, c.height, got, c.want)
-		}
+		compare.Equal(t, fmt.Sprintf("%d×%d", c.width, c.height), c.want, attach.ImageTokens(c.width, c.height))
 	}
 }
 

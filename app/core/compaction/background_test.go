@@ -131,18 +131,14 @@ func TestPreparedThenActivated(t *testing.T) {
 		if d.Total > d.Budget.Landing+150 || len(turn.History)+turn.Session.SummarizedCount+1 != len(w.Messages) {
 			t.Errorf("landed at %d of %d, %d messages after the cursor", d.Total, d.Budget.Landing, len(turn.History))
 		}
-		if !strings.Contains(w.request(turn, d).System[1], "Test the tester.") {
-			t.Error("the prompt has not the summary's words")
-		}
+		compare.Contains(t, "the prompt has not the summary's words", "Test the tester.", w.request(turn, d).System[1])
 		if diff := cmp.Diff([]core.EventType{core.EventContextCompleted}, coretest.Types(w.Events)); diff != "" {
 			t.Fatalf("events (-want +got):\n%s", diff)
 		}
 		if got := coretest.Data[core.ContextData](w.Events[0]); got.Version != 1 || got.Trigger != "share" || got.TokensAfter >= got.TokensBefore || got.MessagesCovered == 0 || w.Events[0].RunID != turn.RunID {
 			t.Errorf("got %+v, want what the activation did", got)
 		}
-		if len(w.Calls) != 1 {
-			t.Errorf("got %d booked calls, want the one", len(w.Calls))
-		}
+		compare.Equal(t, "booked calls: want the one", 1, len(w.Calls))
 	})
 }
 
@@ -204,9 +200,7 @@ func TestChangedMaterialInvalidates(t *testing.T) {
 				if got := w.prepared(); len(got) > 1 || len(got) == 1 && strings.Contains(got[0].Content, "what is gone") {
 					t.Errorf("got %+v prepared, want nothing that was made from what is gone", got)
 				}
-				if len(w.Calls) != len(w.writer.Requests()) {
-					t.Errorf("got %d booked calls, want %d", len(w.Calls), len(w.writer.Requests()))
-				}
+				compare.Equal(t, "booked calls", len(w.writer.Requests()), len(w.Calls))
 			})
 		})
 	}
@@ -348,9 +342,7 @@ func TestJobsThatFail(t *testing.T) {
 		w.keeper.Enqueue(w.scope(), w.Session.ID)
 		synctest.Wait()
 	})
-	if len(w.prepared()) != 1 {
-		t.Errorf("got %d prepared, want the work to go on", len(w.prepared()))
-	}
+	compare.Equal(t, "prepared: want the work to go on", 1, len(w.prepared()))
 }
 
 // A run that ends while its session is read does not count as half a turn: what a summary

@@ -2,12 +2,14 @@ package compaction_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
+	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
 )
@@ -92,9 +94,7 @@ func TestDryRunWhen(t *testing.T) {
 			if got.Summarize != nil {
 				when = got.Summarize.When
 			}
-			if when != tt.when {
-				t.Errorf("%s, %d of %d tokens: got %q, want %q", tt.timing, got.Context.Used, got.Context.Usable, when, tt.when)
-			}
+			compare.Equal(t, fmt.Sprintf("%s, %d of %d tokens", tt.timing, got.Context.Used, got.Context.Usable), tt.when, when)
 		}
 		if now := tt.when == core.WhenNow; now == (got.Tokens == got.Context.Used) || !got.Fits {
 			t.Errorf("%s: got a prompt of %d tokens, before anything %d", tt.timing, got.Tokens, got.Context.Used)
@@ -176,9 +176,7 @@ func TestDryRunErrors(t *testing.T) {
 		_, err := w.control().DryRun(t.Context(), w.scope(), w.Session.ID, ask)
 		return err
 	}
-	if err := run(core.PlanPreview{Model: "nobody"}); !errors.Is(err, core.ErrNotFound) {
-		t.Errorf("unknown model: got %v", err)
-	}
+	compare.Error(t, "unknown model", core.ErrNotFound, run(core.PlanPreview{Model: "nobody"}))
 	if err := run(core.PlanPreview{Policy: "wimdow"}); !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), strings.Join(contextwindow.PresetNames(), ", ")) {
 		t.Errorf("unknown policy: got %v, want the known ones", err)
 	}
@@ -190,8 +188,6 @@ func TestDryRunErrors(t *testing.T) {
 			}
 			return nil
 		})
-		if err := run(core.PlanPreview{}); !errors.Is(err, broken) {
-			t.Errorf("%s fails: got error %v, want it", method, err)
-		}
+		compare.Error(t, method+" fails: want it", broken, run(core.PlanPreview{}))
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
 	"bobbin/tests/must"
 )
@@ -138,9 +139,7 @@ func TestEditRestoreConflict(t *testing.T) {
 				}
 				return nil
 			})
-			if err := change(w); !errors.Is(err, core.ErrConflict) {
-				t.Errorf("got %v, want ErrConflict", err)
-			}
+			compare.Error(t, "change(w)", core.ErrConflict, change(w))
 			if w.Session.SummaryVersion != 2 || *w.Session.ConversationSummary != "theirs" {
 				t.Errorf("got version %d, %q", w.Session.SummaryVersion, *w.Session.ConversationSummary)
 			}

@@ -16,6 +16,7 @@ import (
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
+	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
@@ -91,9 +92,7 @@ func TestRow3Canceled(t *testing.T) {
 	}()
 	before, _, _ := w.now()
 	_, _, err := w.keeper.Fit(ctx, w.turn())
-	if !errors.Is(err, core.ErrCanceled) {
-		t.Errorf("got error %v, want the cause of the cancel", err)
-	}
+	compare.Error(t, "err: want the cause of the cancel", core.ErrCanceled, err)
 	after, summaries, _ := w.now()
 	if diff := cmp.Diff(before, after); diff != "" || len(summaries) != 0 || len(w.Events) != 0 {
 		t.Errorf("session (-before +after):\n%s, %d summaries, events %v, want nothing changed", diff, len(summaries), coretest.Types(w.Events))

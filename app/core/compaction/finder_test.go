@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -72,9 +72,7 @@ func TestRecallOrder(t *testing.T) {
 			t.Errorf("got %+v, want its text in one line", m)
 		}
 	}
-	if want := []int64{10, 9, 11, 12, 13, 3, 2, 4, 1, 20, 19}; !slices.Equal(seqs, want) {
-		t.Errorf("got %v, want %v", seqs, want)
-	}
+	compare.Equal(t, "seqs", []int64{10, 9, 11, 12, 13, 3, 2, 4, 1, 20, 19}, seqs)
 }
 
 // Only the first hits have neighbors.
@@ -107,9 +105,7 @@ func TestRecallQuestion(t *testing.T) {
 		t.Errorf("got %v, %v, want nothing", found, err)
 	}
 	s.err = errors.New("away")
-	if _, err := finder.Recall(t.Context(), s.session, "word", nil); !errors.Is(err, s.err) {
-		t.Errorf("got %v, want %v", err, s.err)
-	}
+	compare.Error(t, "err", s.err, compare.ErrorOf(finder.Recall(t.Context(), s.session, "word", nil)))
 	s.query = core.SearchQuery{}
 	if found, err := finder.Recall(t.Context(), s.session, " \" \n", nil); len(found) > 0 || err != nil || s.query.Text != "" {
 		t.Errorf("got %v, %v after the query %q, want no search", found, err, s.query.Text)

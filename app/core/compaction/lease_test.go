@@ -15,6 +15,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/llm"
+	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
 	"bobbin/tests/llmtest"
 )
@@ -101,9 +102,7 @@ func TestLeaseOfTheDead(t *testing.T) {
 				run()
 			})
 		}
-		if took := strings.Contains(watch.told(), "takeovers_total summary 1"); took != (tt.left < 10*time.Second) {
-			t.Errorf("%s: told of a take-over: %t", tt.name, took)
-		}
+		compare.Equal(t, tt.name+": told of a take-over", (tt.left < 10*time.Second), strings.Contains(watch.told(), "takeovers_total summary 1"))
 		if len(w.Summaries) != tt.made || tt.made == 1 && w.Summaries[0].Model != "writer" {
 			t.Errorf("%s: got %+v, want %d of the model", tt.name, w.Summaries, tt.made)
 		}
@@ -164,9 +163,7 @@ func TestRow24BreakerOpensAndCloses(t *testing.T) {
 		if r.Breaker != "open" || r.OpenUntil == nil || !strings.Contains(r.Failure, "overloaded") || !slices.ContainsFunc(r.Reasons, func(s string) bool { return strings.Contains(s, "are paused") }) {
 			t.Errorf("got breaker %q until %v because of %q, reasons %q", r.Breaker, r.OpenUntil, r.Failure, r.Reasons)
 		}
-		if n := look(); n != 0 {
-			t.Errorf("got %d calls with the breaker open", n)
-		}
+		compare.Equal(t, "calls with the breaker open", 0, look())
 		before := len(w.writer.Requests())
 		if turn, d := w.fit(); turn.Session.SummaryVersion != 0 || d.Total < over {
 			t.Errorf("got version %d, %d tokens, want the prompt as it is", turn.Session.SummaryVersion, d.Total)
@@ -176,9 +173,7 @@ func TestRow24BreakerOpensAndCloses(t *testing.T) {
 		if _, summaries, _ := w.now(); turn.Session.SummaryVersion != 1 || d.Total > d.Budget.Usable || summaries[0].Model != "" || !strings.Contains(summaries[0].Note, "failed too often") {
 			t.Errorf("got %+v, want a summary without a model that says why", summaries)
 		}
-		if len(w.writer.Requests()) != before {
-			t.Error("the model was asked with the breaker open")
-		}
+		compare.Equal(t, "the model was asked with the breaker open", before, len(w.writer.Requests()))
 
 		w.grow(over)
 		<-time.After(core.BreakerTime)
@@ -236,9 +231,7 @@ func TestWaitingIsCanceled(t *testing.T) {
 		synctest.Wait()
 		gate.Open()
 		wg.Wait()
-		if len(w.Summaries) != 1 {
-			t.Errorf("got %d summaries, want 1", len(w.Summaries))
-		}
+		compare.Equal(t, "summaries", 1, len(w.Summaries))
 	})
 }
 
@@ -276,9 +269,7 @@ func TestLostToAnotherProcess(t *testing.T) {
 	if got := w.request(turn, d).System[1]; !strings.Contains(got, "THEIRS") || strings.Contains(got, "OURS") {
 		t.Errorf("got summary block %q, want the winner's", got)
 	}
-	if len(turn.History) != 10 {
-		t.Errorf("got %d messages after the cursor, want the 10 that theirs does not cover", len(turn.History))
-	}
+	compare.Equal(t, "messages after the cursor: want the 10 that theirs does not cover", 10, len(turn.History))
 }
 
 // Losing again and again ends, and never as ErrStale: that would say that the run

@@ -156,9 +156,7 @@ func (w *world) checkCompactor(req llm.Request) {
 		w.t.Errorf("got %d tools and %d messages, want one message", len(req.Tools), len(req.Messages))
 	}
 	for _, want := range []string{"files that were read or modified", "Leave out: raw file contents"} {
-		if !strings.Contains(req.System[0], want) {
-			w.t.Errorf("the compactor is not told %q", want)
-		}
+		compare.Contains(w.t, fmt.Sprintf("the compactor is not told %q", want), want, req.System[0])
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/summarize"
+	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
 )
@@ -84,9 +85,7 @@ func TestNativeSummaryStandsInPrompts(t *testing.T) {
 	if !strings.Contains(report.SummaryReason, "Prompts have the provider's own summary") || report.Summaries[0].Native == nil {
 		t.Errorf("got the reason %q, want that prompts have the native summary", report.SummaryReason)
 	}
-	if shown := w.view().Messages[0]; shown.Content != own.Text {
-		t.Errorf("got %q in the prompt's view, want the native summary", shown.Content)
-	}
+	compare.Equal(t, "in the prompt's view: want the native summary", own.Text, w.view().Messages[0].Content)
 	w.checkBookedNative()
 }
 

@@ -112,9 +112,7 @@ func TestObserver(t *testing.T) {
 			w.fit()
 			compare.Equal(t, "told", tt.want, watch.told())
 			w.request(w.fit())
-			if got, want := watch.told(), fits+"\nsending: not empty true, fits true"; got != want {
-				t.Errorf("the next prompt: got %q, want %q", got, want)
-			}
+			compare.Equal(t, "the next prompt", fits+"\nsending: not empty true, fits true", watch.told())
 		})
 	}
 }
@@ -129,9 +127,7 @@ func TestCoverageIsChecked(t *testing.T) {
 	watch := w.watched()
 	w.writer.Add(always(notes))
 	w.fit()
-	if told := watch.told(); !strings.Contains(told, "coverage checked: 0 lost") {
-		t.Errorf("got %q, want a check after the summary", told)
-	}
+	compare.Contains(t, "watch.told(): want a check after the summary", "coverage checked: 0 lost", watch.told())
 	w.Session.SummarizedCount -= 2 // as if the summary covered two messages fewer than the cursor says
 	must.Get(w.control().Report(t.Context(), w.scope(), w.Session.ID))(t)
 	if told := watch.told(); !strings.Contains(told, "coverage checked: 2 lost") || !strings.Contains(log.String(), `msg="messages lost from the context"`) {
@@ -171,9 +167,7 @@ func TestWarnsOnceInACycle(t *testing.T) {
 		w.t.Fatal("the prompt never came near its limit")
 	}
 	grow()
-	if got := watch.told(); !strings.Contains(got, "warned\nfitted") {
-		t.Errorf("got %q, want a warning", got)
-	}
+	compare.Contains(t, "watch.told(): want a warning", "warned\nfitted", watch.told())
 	first := w.Events[len(w.Events)-1]
 	got := coretest.Data[core.ContextData](first)
 	if first.Type != core.EventContextWarning || first.RunID != w.run.ID || got.Trigger != "near_limit" || got.TokensBefore == 0 || !strings.Contains(got.Reason, "summarize it") {
@@ -185,14 +179,10 @@ func TestWarnsOnceInACycle(t *testing.T) {
 	w.fit()
 	w.keeper = compaction.New(w.options) // a restart
 	w.fit()
-	if got := warnings(); got != 1 {
-		t.Errorf("got %d warnings in one cycle, want 1", got)
-	}
+	compare.Equal(t, "warnings in one cycle", 1, warnings())
 	w.endRun()
 	w.writer.Add(always(notes))
 	must.Get(w.keeper.Summarize(t.Context(), w.scope(), w.Session.ID, ""))(t)
 	grow()
-	if got := warnings(); got != 2 {
-		t.Errorf("got %d warnings in two cycles, want 2", got)
-	}
+	compare.Equal(t, "warnings in two cycles", 2, warnings())
 }

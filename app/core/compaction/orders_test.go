@@ -237,9 +237,7 @@ func TestSummarizeNothing(t *testing.T) {
 			tt.log(w)
 			before := w.state()
 			_, err := w.keeper.Summarize(t.Context(), w.scope(), w.Session.ID, "")
-			if !errors.Is(err, core.ErrUnprocessable) {
-				t.Errorf("got error %v, want ErrUnprocessable", err)
-			}
+			compare.Error(t, "err", core.ErrUnprocessable, err)
 			if w.state() != before || len(w.writer.Requests()) != 0 {
 				t.Errorf("got %d calls, state %s, want nothing done", len(w.writer.Requests()), w.state())
 			}
@@ -255,9 +253,7 @@ func TestSummarizeNoGain(t *testing.T) {
 	w.writer.Add(always(notes))
 	w.turns(3, 600)
 	before := w.state()
-	if _, err := w.keeper.Summarize(t.Context(), w.scope(), w.Session.ID, ""); !errors.Is(err, core.ErrUnprocessable) {
-		t.Errorf("got error %v, want ErrUnprocessable", err)
-	}
+	compare.Error(t, "err", core.ErrUnprocessable, compare.ErrorOf(w.keeper.Summarize(t.Context(), w.scope(), w.Session.ID, "")))
 	if w.state() != before {
 		t.Errorf("got state %s, want nothing stored", w.state())
 	}
@@ -280,13 +276,9 @@ func TestSummarizeConflict(t *testing.T) {
 		done <- err
 	}()
 	<-gate.Reached()
-	if _, err := w.keeper.Summarize(t.Context(), w.scope(), w.Session.ID, ""); !errors.Is(err, core.ErrConflict) {
-		t.Errorf("got error %v for a second one meanwhile, want ErrConflict", err)
-	}
+	compare.Error(t, "for a second one meanwhile", core.ErrConflict, compare.ErrorOf(w.keeper.Summarize(t.Context(), w.scope(), w.Session.ID, "")))
 	gate.Open()
-	if err := <-done; err != nil {
-		t.Errorf("got error %v for the first", err)
-	}
+	compare.Error(t, "for the first", nil, <-done)
 
 	w.turns(5, 50)
 	w.writer.Add(llmtest.Step{From: func(llm.Request) llmtest.Step {

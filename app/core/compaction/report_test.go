@@ -232,9 +232,7 @@ func TestCheckPin(t *testing.T) {
 	large := w.said(core.RoleUser, "remember this")
 	large.TokenCount = 4000
 	check := func(m core.Message) error { return w.control().CheckPin(t.Context(), w.scope(), w.Session.ID, m) }
-	if err := check(small); err != nil {
-		t.Errorf("a small one: got %v, want no error", err)
-	}
+	compare.Error(t, "a small one: want no error", nil, check(small))
 	err := check(large)
 	if !errors.Is(err, core.ErrContextFloor) || !strings.Contains(err.Error(), "unpin another message") {
 		t.Errorf("a large one: got %v, want ErrContextFloor and what to do", err)
@@ -254,9 +252,7 @@ func TestCheckPin(t *testing.T) {
 	if turn, d := w.fit(); d.Floor != nil || len(turn.Run) == 0 {
 		t.Errorf("got the floor %v with %d pins, want a prompt", d.Floor, pinned)
 	}
-	if err := w.control().CheckPin(t.Context(), w.scope(), core.NewID[core.SessionID](), small); !errors.Is(err, core.ErrNotFound) {
-		t.Errorf("another session: got %v, want ErrNotFound", err)
-	}
+	compare.Error(t, "another session", core.ErrNotFound, w.control().CheckPin(t.Context(), w.scope(), core.NewID[core.SessionID](), small))
 }
 
 func medium(w *world) core.Message {

@@ -10,6 +10,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -199,9 +200,7 @@ func TestResolveInstructions(t *testing.T) {
 		got = append(got, fmt.Sprint(i.ID, " ", i.State, " ", i.EndSeq))
 	}
 	want := "1 replaced 3, 2 replaced 0, 3 withdrawn 5, 5 standing 0, 6 removed 0"
-	if strings.Join(got, ", ") != want {
-		t.Errorf("got %s, want %s", strings.Join(got, ", "), want)
-	}
+	compare.Equal(t, `strings.Join(got, ", ")`, want, strings.Join(got, ", "))
 }
 
 // In a session of several people an instruction replaces and withdraws only those of its speaker,
@@ -222,7 +221,5 @@ func TestResolveInstructionsOfSeveralPeople(t *testing.T) {
 		got = append(got, fmt.Sprint(i.ID, " ", i.State, " ", i.EndSeq))
 	}
 	want := "1 standing 0, 2 replaced 5, 3 replaced 7, 4 withdrawn 11, 5 standing 0"
-	if strings.Join(got, ", ") != want {
-		t.Errorf("got %s, want %s", strings.Join(got, ", "), want)
-	}
+	compare.Equal(t, `strings.Join(got, ", ")`, want, strings.Join(got, ", "))
 }

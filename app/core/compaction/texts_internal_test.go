@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -23,16 +24,10 @@ func TestMaterialOfAllSummariesIsBounded(t *testing.T) {
 	impatient := errors.New("nobody waits any more")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(impatient)
-	if _, err := k.acquireMaterial(ctx, backlog); !errors.Is(err, impatient) {
-		t.Errorf("the ninth large summary: got %v, want that it waits", err)
-	}
-	if _, err := k.acquireMaterial(ctx, []core.Message{{Content: "loaded"}}); err != nil {
-		t.Errorf("a summary that has to load nothing: got %v", err)
-	}
+	compare.Error(t, "the ninth large summary: want that it waits", impatient, compare.ErrorOf(k.acquireMaterial(ctx, backlog)))
+	compare.Error(t, "a summary that has to load nothing", nil, compare.ErrorOf(k.acquireMaterial(ctx, []core.Message{{Content: "loaded"}})))
 	releases[0]()
-	if _, err := k.acquireMaterial(t.Context(), backlog); err != nil {
-		t.Errorf("after one was made: got %v", err)
-	}
+	compare.Error(t, "after one was made", nil, compare.ErrorOf(k.acquireMaterial(t.Context(), backlog)))
 }
 
 // However many people view contexts concurrently: the turns loaded for them are bounded.
@@ -57,12 +52,8 @@ func TestViewsAreBounded(t *testing.T) {
 		"edit":    func() error { _, err := c.Edit(ctx, core.Tenant{}, "", core.SummaryEdit{}); return err },
 		"restore": func() error { _, err := c.Restore(ctx, core.Tenant{}, "", 0); return err },
 	} {
-		if err := look(); !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: got %v, want that it waits", name, err)
-		}
+		compare.Error(t, name+": want that it waits", context.Canceled, look())
 	}
 	release()
-	if _, err := c.acquireView(t.Context()); err != nil {
-		t.Errorf("after one ended: got %v", err)
-	}
+	compare.Error(t, "after one ended", nil, compare.ErrorOf(c.acquireView(t.Context())))
 }

@@ -130,9 +130,7 @@ func TestSlicesOfAllSessionsAreBounded(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		if got := inside.Load(); got != atOnce {
-			outside.Errorf("%d slices of 4 MiB are loaded at once, want %d", got, atOnce)
-		}
+		compare.Equal(outside, "slices of 4 MiB are loaded at once", atOnce, inside.Load())
 		close(let)
 		synctest.Wait()
 		if done.Load() != sessions || most.Load() > atOnce {

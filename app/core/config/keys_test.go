@@ -147,9 +147,7 @@ func TestKeysByHash(t *testing.T) {
 		return err
 	}
 	hash := key.Secret.Reveal()
-	if err := load("web:" + hash + ",mail:" + other.Secret.Reveal()); err != nil {
-		t.Errorf("load: %v", err)
-	}
+	compare.Error(t, "load", nil, load("web:"+hash+",mail:"+other.Secret.Reveal()))
 	for keys, says := range map[string]string{
 		"web:" + hash + ",mail:" + secret: "same secret",
 		"web:sha256:12":                   "is not one",
@@ -180,9 +178,7 @@ func FuzzLoad(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if err := got.Validate(); err != nil {
-			t.Errorf("Load let pass what is not valid: %v", err)
-		}
+		compare.Error(t, "Load let pass what is not valid", nil, got.Validate())
 	})
 }
 

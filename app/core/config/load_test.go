@@ -60,17 +60,13 @@ func TestLoadNothing(t *testing.T) {
 	t.Parallel()
 	got, origins := must.Get2(source{}.load(t))(t)
 	compare.Equal(t, "settings without any source", config.Default(), got)
-	if got, want := got.Database.URL.Reveal(), "sqlite://bobbin-data/bobbin.db"; got != want {
-		t.Errorf("database.url: got %q, want %q", got, want)
-	}
+	compare.Equal(t, "database.url", "sqlite://bobbin-data/bobbin.db", got.Database.URL.Reveal())
 	for _, o := range origins {
 		if o.From != "default" || origins.Set(o.Key) {
 			t.Errorf("origin of %s: got %q, want default", o.Key, o.From)
 		}
 	}
-	if err := config.Default().Validate(); err != nil {
-		t.Errorf("Default().Validate: %v", err)
-	}
+	compare.Error(t, "Default().Validate", nil, config.Default().Validate())
 }
 
 // Flag, environment, bobbin.yaml (working directory,
@@ -185,9 +181,7 @@ retention: {events: 48h, archived_sessions: 2160h}
 webhooks: {secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw, allow_private: true, time: 5s, concurrent: 4}
 slack: {bot_token: xoxb-1-a, signing_secret: hush, app_token: xapp-1-b, owner: alice, agent: quick, api_url: 'http://localhost:9/api/', link_by_email: true, members_only: true, approvers: [U1, W2]}
 `}.load(t)
-	if err != nil {
-		t.Fatalf("Load: %v", err)
-	}
+	must.Do(t, err)
 	want := config.Config{
 		Addr: "0.0.0.0:9000", Database: config.Database{URL: config.NewSecretURL("postgres://bob:pa%40ss@db:5432/bobbin?sslmode=require"), Durability: "normal"},
 		DataDir: "/var/lib/bobbin", AgentsDir: "my-agents", DefaultAgent: "quick", DefaultLLM: "fast",
@@ -228,12 +222,8 @@ slack: {bot_token: xoxb-1-a, signing_secret: hush, app_token: xapp-1-b, owner: a
 			t.Errorf("origin of %s: got value %q, want %q", key, got, want)
 		}
 	}
-	if got, want := origins.Of("limits.run_time").From, "./bobbin.yaml:67"; got != want {
-		t.Errorf("origin of limits.run_time: got %q, want %q", got, want)
-	}
-	if got := want.Models[0].PriorFactor(); got != 1 {
-		t.Errorf("prior factor of a known encoding: got %g, want 1", got)
-	}
+	compare.Equal(t, "origin of limits.run_time", "./bobbin.yaml:67", origins.Of("limits.run_time").From)
+	compare.Equal(t, "prior factor of a known encoding", 1, want.Models[0].PriorFactor())
 }
 
 // Every key can be set by its variable, and by its flag if it has one; dotted keys
@@ -291,9 +281,7 @@ func TestLoadTexts(t *testing.T) {
 			}
 		}
 	}
-	if got, want := shown["auth.keys"], "alice:***,bob:***"; got != want {
-		t.Errorf("auth.keys: got %q, want %q", got, want)
-	}
+	compare.Equal(t, "auth.keys", "alice:***,bob:***", shown["auth.keys"])
 }
 
 func TestLoadDerivedDefaults(t *testing.T) {

@@ -11,6 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"bobbin/app/core/config"
+	"bobbin/tests/compare"
+	"bobbin/tests/must"
 )
 
 // TestSecretIsNeverPrinted: in no way that Go prints values.
@@ -29,9 +31,7 @@ func TestSecretIsNeverPrinted(t *testing.T) {
 		}
 		fmt.Fprintln(&out, value)
 		text, err := json.Marshal(value)
-		if err != nil {
-			t.Fatalf("json: %v", err)
-		}
+		must.Do(t, err)
 		out.Write(text)
 		if text, err = yaml.Marshal(value); err != nil {
 			t.Fatalf("yaml: %v", err)
@@ -46,9 +46,7 @@ func TestSecretIsNeverPrinted(t *testing.T) {
 			t.Errorf("%q is printed: …%s…", hidden, out.String()[max(0, i-80):min(out.Len(), i+40)])
 		}
 	}
-	if !strings.Contains(out.String(), "***") {
-		t.Error("nothing is printed in the place of the secret")
-	}
+	compare.Contains(t, "nothing is printed in the place of the secret", "***", out.String())
 }
 
 func TestSecret(t *testing.T) {
@@ -102,8 +100,6 @@ func TestNATSInTheClear(t *testing.T) {
 		"a URL, loopback":         {config.NATS{URL: config.NewSecretURL("nats://localhost:4222")}, false},
 		"one of two":              {config.NATS{URL: config.NewSecretURL("tls://a.example, ws://b.example")}, true},
 	} {
-		if got := c.nats.InTheClear(); got != c.want {
-			t.Errorf("%s: got %v, want %v", name, got, c.want)
-		}
+		compare.Equal(t, name, c.want, c.nats.InTheClear())
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"bobbin/app/core"
@@ -14,6 +13,7 @@ import (
 	cw "bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
+	"bobbin/tests/compare"
 	"bobbin/tests/seed"
 )
 
@@ -105,9 +105,7 @@ func TestImagesAreDescribed(t *testing.T) {
 			if m := p.Messages[0]; len(m.Media) != 0 || !strings.Contains(m.Content, "look\n") || !strings.Contains(m.Content, c.why) {
 				t.Errorf("got %q with %d images, want %q", m.Content, len(m.Media), c.why)
 			}
-			if diff := cmp.Diff(p, cw.Assemble(parts, d, quarter{})); diff != "" { // invariant 7
-				t.Errorf("the same decision gives other bytes:\n%s", diff)
-			}
+			compare.Equal(t, "the same decision gives other bytes", p, cw.Assemble(parts, d, quarter{}))
 		})
 	}
 }
@@ -154,9 +152,7 @@ func TestDocumentsAreSentAsText(t *testing.T) {
 		"2 pages, 1.0 MB: it is not stored any more]":                         nil,
 	} {
 		parts.Documents = documents
-		if got := cw.Assemble(parts, d, quarter{}).Messages[0].Content; !strings.Contains(got, want) {
-			t.Errorf("got %q, want %q", got, want)
-		}
+		compare.Contains(t, "cw.Assemble(parts, d, quarter{}).Messages[0].Content", want, cw.Assemble(parts, d, quarter{}).Messages[0].Content)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	cw "bobbin/app/core/contextwindow"
+	"bobbin/tests/compare"
 	"bobbin/tests/seed"
 )
 
@@ -68,9 +69,7 @@ func TestBudgetArithmetic(t *testing.T) {
 func TestBudgetTarget(t *testing.T) {
 	t.Parallel()
 	p := preset(t, "ratio", func(p *cw.Policy) { p.TargetContextTokens = 50_000 })
-	if got := p.Budget(cw.Limits{Window: 1_000_000}, 0).Landing; got != 50_000 {
-		t.Errorf("landing: got %d, want 50000", got)
-	}
+	compare.Equal(t, "landing: want 50000", 50_000, p.Budget(cw.Limits{Window: 1_000_000}, 0).Landing)
 }
 
 // B3: with both, the smaller of max_summary_tokens and max_summary_share counts.

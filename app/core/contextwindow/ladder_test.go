@@ -62,9 +62,7 @@ func TestRung1IsEnough(t *testing.T) {
 	if got := p.Messages[2].Content; !strings.Contains(got, string(c.log[2].ID)) || !strings.Contains(got, "3000 tokens") {
 		t.Errorf("masked: got %q, want the message's id and size", got)
 	}
-	if got := p.Messages[6].Content; got != c.log[6].Content {
-		t.Errorf("the newest result: got %q, want it whole", got)
-	}
+	compare.Equal(t, "the newest result: want it whole", c.log[6].Content, p.Messages[6].Content)
 }
 
 // Rung 2: the oldest turns go into the summary, as few as bring the prompt to the
@@ -225,9 +223,7 @@ func TestRung7LeavesOutTheOldest(t *testing.T) {
 		t.Errorf("got %d left out, %d of %d tokens, want whole turns and no more than needed", n, d.Total, d.Budget.Landing)
 	}
 	compare.Equal(t, "left out", []cw.SeqRange{{From: 1, Through: int64(n)}}, state.LeftOut)
-	if want := "[24 messages are left out here because they do not fit: #1–#24. They are kept in the conversation.]"; p.System[1] != want {
-		t.Errorf("got %q, want %q", p.System[1], want)
-	}
+	compare.Equal(t, "p.System[1]", "[24 messages are left out here because they do not fit: #1–#24. They are kept in the conversation.]", p.System[1])
 	if got := p.Messages[0].ID; got != c.log[n].ID {
 		t.Errorf("the first message is %s, want %s", got, c.log[n].ID)
 	}

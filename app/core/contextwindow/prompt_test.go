@@ -40,9 +40,7 @@ func TestAssembleOrder(t *testing.T) {
 	}
 	compare.Equal(t, "system blocks", want, p.System)
 	compare.Equal(t, "messages", []core.MessageID{c.log[6].ID, c.log[7].ID, c.log[8].ID}, ids(p))
-	if diff := cmp.Diff(p, cw.Assemble(parts, d, quarter{})); diff != "" {
-		t.Errorf("the same decision gives other bytes:\n%s", diff)
-	}
+	compare.Equal(t, "the same decision gives other bytes", p, cw.Assemble(parts, d, quarter{}))
 }
 
 func ids(p cw.Prompt) []core.MessageID {
@@ -78,9 +76,7 @@ func TestFenceCannotBeClosedFromInside(t *testing.T) {
 			if opens, closes := strings.Count(block, "<"+tag), strings.Count(block, "</"+tag); opens != 1 || closes != 1 {
 				t.Errorf("%q: %d fences open, %d close in %q", attack, opens, closes, p.System[i])
 			}
-			if !strings.Contains(p.System[i], "You are free now.") {
-				t.Errorf("%q: the text is gone: %q", attack, p.System[i])
-			}
+			compare.Contains(t, fmt.Sprintf("%q: the text is gone", attack), "You are free now.", p.System[i])
 		}
 	}
 }
@@ -99,9 +95,7 @@ func TestSummaryAsUserMessage(t *testing.T) {
 		d, _ := cw.Plan(in)
 		p := cw.Assemble(parts, d, quarter{})
 		system := strings.Join(p.System, "\n")
-		if got := strings.Contains(system, "Ship it."); got != (role == core.RoleSystem) {
-			t.Errorf("%s: the system prompt has the summary: %v", role, got)
-		}
+		compare.Equal(t, fmt.Sprintf("%s: the system prompt has the summary", role), (role == core.RoleSystem), strings.Contains(system, "Ship it."))
 		first := p.Messages[0]
 		if got := strings.Contains(first.Content, "Ship it."); got != (role == core.RoleUser) || first.Role != core.RoleUser {
 			t.Errorf("%s: got %s %q first", role, first.Role, first.Content)
@@ -133,9 +127,7 @@ func TestLeftOutBlock(t *testing.T) {
 	}
 	d, _ := cw.Plan(in)
 	want := "[10 messages are left out here because they do not fit: #1–#2, #5–#6, #9–#10, #13–#14, …. They are kept in the conversation.]"
-	if got := c.prompt(d).System[1]; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	compare.Equal(t, "c.prompt(d).System[1]", want, c.prompt(d).System[1])
 }
 
 // A large tool result that is quoted has its excerpt in the prompt: that is what was

@@ -1,6 +1,7 @@
 package contextwindow_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -94,9 +95,7 @@ func TestSentThoughts(t *testing.T) {
 			m.TokenCount += 30
 			parts.Model = llm.Info{Provider: provider}
 		}).Of[cw.SectionTail]
-		if got != want {
-			t.Errorf("%s: got %d tokens, want %d", provider, got, want)
-		}
+		compare.Equal(t, provider+": tokens", want, got)
 	}
 }
 
@@ -114,9 +113,7 @@ func TestSentExcerpt(t *testing.T) {
 		d, _ := cw.Plan(c.during(preset(t, "off"), 8_192, 1))
 		p := cw.Assemble(parts, d, quarter{})
 		want := 4 + quarter{}.Text(m.Shown(readable))
-		if got := p.Messages[2].Tokens; got != want {
-			t.Errorf("readable %v: got %d tokens, want %d", readable, got, want)
-		}
+		compare.Equal(t, fmt.Sprintf("readable %v: tokens", readable), want, p.Messages[2].Tokens)
 	}
 }
 
@@ -156,9 +153,7 @@ func TestSentCountsLargeFilesOnce(t *testing.T) {
 	d.History[0].Tokens = 250_123
 	parts.SystemPrompt = "You are a reader."
 	seen := &recorder{}
-	if got := cw.Assemble(parts, d, seen).Sent.Of[cw.SectionTail]; got != 250_123 {
-		t.Errorf("got %d tokens, want those that were counted when the file came", got)
-	}
+	compare.Equal(t, "tokens: want those that were counted when the file came", 250_123, cw.Assemble(parts, d, seen).Sent.Of[cw.SectionTail])
 	if longest := slices.Max(seen.sizes); longest > 100_000 {
 		t.Errorf("a text of %d bytes was counted", longest)
 	}
@@ -308,11 +303,7 @@ func TestUnloadedMessagesAreCounted(t *testing.T) {
 		if m.ID != "" && m.ID < c.log[4].ID {
 			content = "[not shown here, as this prompt is too large to be sent; the whole text is in the conversation]"
 		}
-		if m.Content != content {
-			t.Errorf("message %d: got %q, want %q", i, m.Content, content)
-		}
+		compare.Equal(t, fmt.Sprintf("message %d", i), content, m.Content)
 	}
-	if block := strings.Join(got.System, "\n"); !strings.Contains(block, "not shown") {
-		t.Errorf("got %q, want that the pinned message is not shown", block)
-	}
+	compare.Contains(t, `strings.Join(got.System, "\n"): want that the pinned message is not shown`, "not shown", strings.Join(got.System, "\n"))
 }

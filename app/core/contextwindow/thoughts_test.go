@@ -9,6 +9,7 @@ import (
 	"bobbin/app/core"
 	cw "bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
+	"bobbin/tests/compare"
 	"bobbin/tests/seed"
 )
 
@@ -133,9 +134,7 @@ func TestThoughtsUntilACompaction(t *testing.T) {
 			for _, m := range got.Messages {
 				sent += len(thoughtsOf(m))
 			}
-			if sent != tt.want.Kept {
-				t.Errorf("%d thoughts are sent, want %d", sent, tt.want.Kept)
-			}
+			compare.Equal(t, "thoughts are sent", tt.want.Kept, sent)
 		})
 	}
 }

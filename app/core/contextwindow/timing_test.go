@@ -1,6 +1,7 @@
 package contextwindow_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 
 	"bobbin/app/core"
 	cw "bobbin/app/core/contextwindow"
+	"bobbin/tests/compare"
 )
 
 // crossed reports whether a trigger is crossed in the decision. Where none counts the prompt, the
@@ -313,9 +315,7 @@ func TestTimings(t *testing.T) {
 					change(&in)
 				}
 				d, state := cw.Plan(in)
-				if got := does(d); got != want {
-					t.Errorf("%s: %s, want %s", timing, got, want)
-				}
+				compare.Equal(t, fmt.Sprintf("%s", timing), want, does(d))
 				if want == "sends" && (string(state.Encode()) != "{}" || d.Compacted || len(d.Rungs) > 0) {
 					t.Errorf("%s: got state %s, rungs %v, want nothing changed", timing, state.Encode(), d.Rungs)
 				}

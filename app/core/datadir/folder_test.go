@@ -10,6 +10,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/datadir"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -95,9 +96,7 @@ func TestSymbolicLinksLeadNowhere(t *testing.T) {
 			if raw, err := os.ReadFile(victim); err != nil || string(raw) != "important" {
 				t.Errorf("the file of somebody else is now %q (%v)", raw, err)
 			}
-			if _, err := os.Lstat(made); !errors.Is(err, os.ErrNotExist) {
-				t.Error("a file was made elsewhere")
-			}
+			compare.Error(t, "a file was made elsewhere", os.ErrNotExist, compare.ErrorOf(os.Lstat(made)))
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/core/llm"
+	"bobbin/tests/compare"
 )
 
 func TestDetect(t *testing.T) {
@@ -45,9 +46,7 @@ func TestDetect(t *testing.T) {
 			got := llm.Detect(t.Context(), c.configured, variables(c.env...), func(context.Context, string) ([]string, error) {
 				return c.models, c.err
 			})
-			if got.String() != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
+			compare.Equal(t, "got", c.want, got.String())
 			if strings.Contains(got.String(), secret) {
 				t.Errorf("got %q, want it without the key", got)
 			}
@@ -138,8 +137,6 @@ func TestCheapModel(t *testing.T) {
 	for provider, want := range map[string]string{
 		"openai": llm.DefaultOpenAIModel, "anthropic": llm.DefaultAnthropicModel, "gemini": llm.DefaultGeminiModel, "ollama": "", "demo": "",
 	} {
-		if got := llm.CheapModel(provider); got != want {
-			t.Errorf("%s: got %q, want %q", provider, got, want)
-		}
+		compare.Equal(t, provider, want, llm.CheapModel(provider))
 	}
 }

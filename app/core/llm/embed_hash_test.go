@@ -3,6 +3,7 @@ package llm_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/core/llm"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -68,9 +70,7 @@ func TestHashingIsSound(t *testing.T) {
 			t.Errorf("%.20q: got a vector that is not sound", texts[i])
 		}
 	}
-	if diff := cmp.Diff(before, texts); diff != "" {
-		t.Errorf("the texts were changed: %s", diff)
-	}
+	compare.Equal(t, "the texts were changed", before, texts)
 	if got := llm.DotProduct(vector(t, "!!!"), vector(t, "???")); got > 0.5 {
 		t.Errorf("two texts of signs: got %.2f, want them apart", got)
 	}
@@ -127,8 +127,6 @@ func TestDot(t *testing.T) {
 			a[i], b[i] = float32(i), 2
 			want += 2 * float32(i)
 		}
-		if got := llm.DotProduct(a, b); got != want {
-			t.Errorf("%d numbers: got %g, want %g", n, got, want)
-		}
+		compare.Equal(t, fmt.Sprintf("%d numbers", n), want, llm.DotProduct(a, b))
 	}
 }

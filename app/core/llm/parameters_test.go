@@ -2,6 +2,7 @@ package llm_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -156,9 +157,7 @@ func TestPreferred(t *testing.T) {
 			if m, ok := c.r.Preferred(c.model, p); ok {
 				got = m.Info().Name
 			}
-			if got != want {
-				t.Errorf("%s, preference %q: got %q, want %q", name, p, got, want)
-			}
+			compare.Equal(t, fmt.Sprintf("%s, preference %q", name, p), want, got)
 		}
 	}
 }
@@ -179,9 +178,7 @@ func TestTakesMaxTokens(t *testing.T) {
 		"as configured":           {llm.Entry{Model: "qwen2.5-14b", BaseURL: "http://localhost:8000/v1", MaxTokensField: "max_completion_tokens"}, false},
 		"likewise":                {llm.Entry{Model: "gpt-4o", MaxTokensField: "max_tokens"}, true},
 	} {
-		if got := tt.entry.TakesMaxTokens(); got != tt.want {
-			t.Errorf("%s: got %v, want %v", name, got, tt.want)
-		}
+		compare.Equal(t, name, tt.want, tt.entry.TakesMaxTokens())
 	}
 }
 
@@ -229,9 +226,7 @@ func TestOffer(t *testing.T) {
 func TestHideCauseKeepsTheCause(t *testing.T) {
 	t.Parallel()
 	inner := errors.New("no such host")
-	if got := llm.HideCause("m", inner); !errors.Is(got, inner) {
-		t.Errorf("got %v, want %v itself", got, inner)
-	}
+	compare.Error(t, `llm.HideCause("m", inner): want itself`, inner, llm.HideCause("m", inner))
 	cause := core.Errorf(core.ErrInvalid, "set OPENAI_API_KEY")
 	err := llm.HideCause("", cause)
 	if !errors.Is(err, cause) || !errors.Is(err, core.ErrInvalid) || strings.Contains(err.Error(), "OPENAI") || !strings.HasPrefix(err.Error(), "the default model") {

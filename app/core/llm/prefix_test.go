@@ -1,10 +1,12 @@
 package llm_test
 
 import (
+	"fmt"
 	"testing"
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/compare"
 )
 
 func TestPrefixContractByName(t *testing.T) {
@@ -33,9 +35,7 @@ func TestPrefixContractByName(t *testing.T) {
 		"gpt-":                               "",
 		"claude-opus-99999999999999999999999999999": "",
 	} {
-		if got := llm.PrefixContractOf(model); got != want {
-			t.Errorf("%q: %q, want %q", model, got, want)
-		}
+		compare.Equal(t, fmt.Sprintf("%q", model), want, llm.PrefixContractOf(model))
 	}
 }
 
@@ -110,9 +110,7 @@ func TestPrefixOfPrompt(t *testing.T) {
 	}
 	unsigned := core.Part{Type: core.PartReasoning, Text: "is not sent"}
 	same := changed(func(m *llm.Message) { m.Parts = append(m.Parts, unsigned); m.Passing = true; m.ToolName = "search" })
-	if got := of(info, append(system, ""), tools, same); got != want {
-		t.Errorf("what is not sent changed the prefix: %s, want %s", got, want)
-	}
+	compare.Equal(t, "what is not sent changed the prefix", want, of(info, append(system, ""), tools, same))
 	if len(want) > 200 {
 		t.Errorf("a prefix has %d bytes", len(want))
 	}

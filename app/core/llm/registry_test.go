@@ -169,9 +169,7 @@ func TestRegistryRefusesUnclearEntries(t *testing.T) {
 		"no name":  {{Provider: "openai"}},
 		"one name": {{Name: "a"}, {Name: "a"}},
 	} {
-		if _, err := llm.NewRegistry(entries, openInfo, llm.Defaults{}); !errors.Is(err, core.ErrInvalid) {
-			t.Errorf("%s: got %v, want ErrInvalid", name, err)
-		}
+		compare.Error(t, name, core.ErrInvalid, compare.ErrorOf(llm.NewRegistry(entries, openInfo, llm.Defaults{})))
 	}
 }
 
@@ -189,9 +187,7 @@ func TestRegistryOpensOnce(t *testing.T) {
 		return openInfo(e)
 	}, llm.Defaults{Env: variables(), Lookup: lookup, Model: "demo"})
 	must.Do(t, err)
-	if _, err := r.Get(""); !errors.Is(err, broken) {
-		t.Errorf("got %v, want the error of open", err)
-	}
+	compare.Error(t, `compare.ErrorOf(r.Get("")): want the error of open`, broken, compare.ErrorOf(r.Get("")))
 	fail.Store(false) // an error is not kept
 	var wg sync.WaitGroup
 	for range 20 {
@@ -332,9 +328,7 @@ func TestTakesDocuments(t *testing.T) {
 		"no PDF":              {llm.DocumentsAlways, with(func(p *core.Part) { p.MediaType = "text/html" }), false},
 		"an image":            {llm.DocumentsAlways, core.Part{Type: core.PartImage, MediaType: "image/png"}, false},
 	} {
-		if got := (llm.Info{Documents: c.documents}).Takes(c.part); got != c.want {
-			t.Errorf("%s: got %v, want %v", name, got, c.want)
-		}
+		compare.Equal(t, name, c.want, (llm.Info{Documents: c.documents}).Takes(c.part))
 	}
 }
 

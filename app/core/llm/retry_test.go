@@ -61,9 +61,7 @@ func TestRetryGivesUpAfterThree(t *testing.T) {
 		if !llm.IsKind(err, llm.KindOverloaded) {
 			t.Errorf("got %v, want the last error", err)
 		}
-		if got := len(script.Requests()); got != 4 {
-			t.Errorf("got %d requests, want 4", got)
-		}
+		compare.Equal(t, "requests", 4, len(script.Requests()))
 		// Waits of 0.5, 1 and 2 s, the half of each random.
 		if took := time.Since(start); took < 1750*time.Millisecond || took > 3500*time.Millisecond {
 			t.Errorf("took %v, want between 1.75 and 3.5 s", took)
@@ -78,9 +76,7 @@ func TestRetryNotAfterTheFirstDelta(t *testing.T) {
 	if !llm.IsKind(err, llm.KindTruncated) || got.Text != "par" {
 		t.Errorf("got %q, %v, want the partial answer and its error", got.Text, err)
 	}
-	if n := len(script.Requests()); n != 1 {
-		t.Errorf("got %d requests, want 1", n)
-	}
+	compare.Equal(t, "requests", 1, len(script.Requests()))
 }
 
 func TestRetryHonorsRetryAfter(t *testing.T) {
@@ -155,9 +151,7 @@ func TestRetryStopsWhenTheCallerLeaves(t *testing.T) {
 		}
 		break
 	}
-	if n := len(script.Requests()); n != 1 {
-		t.Errorf("got %d requests, want 1", n)
-	}
+	compare.Equal(t, "requests", 1, len(script.Requests()))
 	compare.Equal(t, "info", llm.Info{Name: "m"}, model.Info())
 }
 
@@ -171,9 +165,7 @@ func TestErrorUnwrapsToKindAndCause(t *testing.T) {
 	if !llm.IsKind(err, llm.KindNetwork) || llm.IsKind(err, llm.KindAuth) || llm.IsKind(cause, llm.KindNetwork) {
 		t.Errorf("IsKind of %v is wrong", err)
 	}
-	if want := "answer: openai: network: not reached"; err.Error() != want {
-		t.Errorf("got %q, want %q", err, want)
-	}
+	compare.Equal(t, "err.Error()", "answer: openai: network: not reached", err.Error())
 	if llm.AsError(nil) != nil {
 		t.Error("AsError(nil): got an error, want nil")
 	}
@@ -247,9 +239,7 @@ func TestSlotsBoundCalls(t *testing.T) {
 			var wait sync.WaitGroup
 			for i := range 8 {
 				wait.Go(func() {
-					if _, err := llm.Collect([]llm.Model{a, b}[i%2].Stream(t.Context(), llm.Request{}), nil); err != nil {
-						t.Errorf("%s: %v", name, err)
-					}
+					compare.Error(t, name, nil, compare.ErrorOf(llm.Collect([]llm.Model{a, b}[i%2].Stream(t.Context(), llm.Request{}), nil)))
 				})
 			}
 			begun := time.Now()
@@ -280,8 +270,6 @@ func TestWaitForSlotEnds(t *testing.T) {
 			t.Errorf("got %v, want the call canceled", err)
 		}
 		<-done
-		if _, err := llm.Collect(m.Stream(t.Context(), llm.Request{}), nil); err != nil {
-			t.Errorf("the slot is lost: %v", err)
-		}
+		compare.Error(t, "the slot is lost", nil, compare.ErrorOf(llm.Collect(m.Stream(t.Context(), llm.Request{}), nil)))
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"os"
 	"strings"
@@ -41,9 +42,7 @@ func TestNewLevel(t *testing.T) {
 			log.Warn("three")
 			log.Error("four")
 		})
-		if len(got) != want {
-			t.Errorf("level %q: got %d records, want %d", level, len(got), want)
-		}
+		compare.Equal(t, fmt.Sprintf("level %q: records", level), want, len(got))
 	}
 }
 
@@ -82,9 +81,7 @@ func TestWith(t *testing.T) {
 		{"level": "INFO", "msg": "grouped", "g": map[string]any{"request_id": "r1", "run_id": "y"}},
 	}
 	compare.Equal(t, "records", want, got)
-	if got := len(logging.From(outer)); got != 2 {
-		t.Errorf("From(outer) after With(inner): got %d attributes, want 2 untouched", got)
-	}
+	compare.Equal(t, "From(outer) after With(inner): attributes: want untouched", 2, len(logging.From(outer)))
 	if got := logging.From(context.Background()); got != nil {
 		t.Errorf("From of a bare context: got %v, want none", got)
 	}

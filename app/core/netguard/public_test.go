@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"bobbin/app/core/netguard"
+	"bobbin/tests/compare"
 )
 
 // evil are addresses that must never be connected to, in every form.
@@ -39,9 +40,7 @@ func TestPublic(t *testing.T) {
 		"1.1.1.1", "8.8.8.8", "93.184.216.34", "100.63.255.255", "100.128.0.1", "172.32.0.1", "192.167.1.1", "223.255.255.255",
 		"::ffff:8.8.8.8", "64:ff9b::8.8.8.8", "2606:4700:4700::1111", "2a00:1450:4001:800::200e", "2400:cb00::1",
 	} {
-		if err := netguard.Public(netip.MustParseAddr(address)); err != nil {
-			t.Errorf("%s: got %v, want that it is public", address, err)
-		}
+		compare.Error(t, address+": want that it is public", nil, netguard.Public(netip.MustParseAddr(address)))
 	}
 }
 
@@ -61,9 +60,7 @@ func TestMetadataIsAlwaysRefused(t *testing.T) {
 		"169.254.169.254", "169.254.0.1", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::1", "64:ff9b:1::a9fe:a9fe", "::169.254.169.254", "::ffff:0:169.254.169.254", "168.63.129.16", "100.100.100.200", "192.0.0.192",
 		"fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "fe80::1", "fe80::1%lo",
 	} {
-		if _, err := dialer(address).Dial(t.Context(), "tcp", "name.example:80"); !errors.Is(err, netguard.ErrNotPublic) {
-			t.Errorf("%s: got %v, want it refused", address, err)
-		}
+		compare.Error(t, address+": want it refused", netguard.ErrNotPublic, compare.ErrorOf(dialer(address).Dial(t.Context(), "tcp", "name.example:80")))
 	}
 	if len(asked) > 0 {
 		t.Errorf("got asked about %v, want none", asked)

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/seed"
 )
 
@@ -88,9 +89,7 @@ func TestCutOldest(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if got := Oldest(quarter{}, tt.text, tt.limit); got != tt.want {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
+			compare.Equal(t, "Oldest(quarter{}, tt.text, tt.limit)", tt.want, Oldest(quarter{}, tt.text, tt.limit))
 		})
 	}
 }

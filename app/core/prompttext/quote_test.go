@@ -1,6 +1,7 @@
 package prompttext_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -10,6 +11,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/prompttext"
 	"bobbin/app/core/tokens"
+	"bobbin/tests/compare"
 	"bobbin/tests/seed"
 )
 
@@ -83,9 +85,7 @@ func TestWithSpeaker(t *testing.T) {
 		{"Eve", "see [from user guides] and\n[frommage]\n[1]", "[from user Eve]\nsee [from user guides] and\n[frommage]\n[1]"},
 	} {
 		m := core.Message{Role: core.RoleUser, Author: c.author, Content: c.content, Named: true}
-		if got := prompttext.WithSpeaker(m); got != c.want {
-			t.Errorf("%q of %q: got %q, want %q", c.content, c.author, got, c.want)
-		}
+		compare.Equal(t, fmt.Sprintf("%q of %q", c.content, c.author), c.want, prompttext.WithSpeaker(m))
 		m.Named = false
 		if got := prompttext.WithSpeaker(m) + prompttext.SpeakerLine(m); got != c.content {
 			t.Errorf("%q of %q, not named: got %q", c.content, c.author, got)

@@ -13,6 +13,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/quota"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 	"bobbin/tests/seed"
 )
@@ -62,9 +63,7 @@ func TestGrow(t *testing.T) {
 	hold(carl, 5)
 	first.Release()
 	first.Release()
-	if got := q.Used(); got != 75 {
-		t.Errorf("got %d held after the release, want 75", got)
-	}
+	compare.Equal(t, "held after the release", 75, q.Used())
 }
 
 // Large requests of end users leave room for small ones, and for the owner's keys.
@@ -78,12 +77,8 @@ func TestSmallRequestsOfUsers(t *testing.T) {
 	if err := h.Grow(3); err == nil {
 		t.Error("got none for a large request more, want an error")
 	}
-	if err := h.Grow(2); err != nil {
-		t.Errorf("got %v for a small one, want none", err)
-	}
-	if err := q.Hold(core.Tenant{Owner: "ann"}).Grow(98); err != nil {
-		t.Errorf("got %v for the owner's key, want none", err)
-	}
+	compare.Error(t, "for a small one", nil, h.Grow(2))
+	compare.Error(t, "for the owner's key", nil, q.Hold(core.Tenant{Owner: "ann"}).Grow(98))
 }
 
 // What no share has room for gets in alone; otherwise it never would.
@@ -91,9 +86,7 @@ func TestLargerThanTheShare(t *testing.T) {
 	t.Parallel()
 	q := small()
 	h := q.Hold(eve)
-	if err := h.Grow(1000); err != nil {
-		t.Errorf("got %v for the only request, want none", err)
-	}
+	compare.Error(t, "for the only request", nil, h.Grow(1000))
 	if err := h.Grow(1); err == nil {
 		t.Error("got none for one more, want an error")
 	}
@@ -127,13 +120,9 @@ func TestResizeWaits(t *testing.T) {
 		}
 		wait("eve", eve, 30)
 		wait("bob", bob, 10)
-		if name := <-got; name != "bob" {
-			t.Errorf("got %s first, want bob, whose share has room", name)
-		}
+		compare.Equal(t, "first: want whose share has room", "bob", <-got)
 		first.Keep(15)
-		if name := <-got; name != "eve" {
-			t.Errorf("got %s next, want eve", name)
-		}
+		compare.Equal(t, "next", "eve", <-got)
 	})
 }
 
@@ -185,12 +174,8 @@ func TestResizeEnds(t *testing.T) {
 		ctx, leave := context.WithCancelCause(t.Context())
 		gone := errors.New("the caller went away")
 		time.AfterFunc(time.Second, func() { leave(gone) })
-		if err := h.Resize(ctx, 1); !errors.Is(err, gone) {
-			t.Errorf("got %v, want the cause", err)
-		}
-		if got := q.Used(); got != 60 {
-			t.Errorf("got %d held, want that who got nothing holds nothing", got)
-		}
+		compare.Error(t, "h.Resize(ctx, 1): want the cause", gone, h.Resize(ctx, 1))
+		compare.Equal(t, "held: want that who got nothing holds nothing", 60, q.Used())
 	})
 }
 

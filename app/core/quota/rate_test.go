@@ -10,6 +10,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/quota"
+	"bobbin/tests/compare"
 )
 
 // Everybody has a bucket of their own; who has emptied it is told when to come back, and
@@ -27,9 +28,7 @@ func TestBuckets(t *testing.T) {
 		if wait < 500*time.Millisecond || wait > 510*time.Millisecond {
 			t.Fatalf("got %v to wait, want half a second", wait)
 		}
-		if b.Take("bob") != 0 {
-			t.Error("others have to wait, want them let in")
-		}
+		compare.Equal(t, "others have to wait, want them let in", 0, b.Take("bob"))
 		time.Sleep(wait)
 		if b.Take("ann") != 0 || b.Take("ann") == 0 {
 			t.Error("got none or several tokens after the time, want one")
@@ -88,12 +87,8 @@ func TestStored(t *testing.T) {
 		want(ann, 1, true, 5)
 		want(kim, 1, false, 6) // of the owner, whose sum was just read
 		disk = full
-		if err := s.AdmitCopy(t.Context(), eve, 0); !errors.Is(err, full) {
-			t.Errorf("got %v for a copy, want %v", err, full)
-		}
+		compare.Error(t, "for a copy", full, s.AdmitCopy(t.Context(), eve, 0))
 		want(bob, 1, true, 7)
-		if err := (*quota.Stored)(nil).AdmitCopy(t.Context(), eve, 1<<60); err != nil {
-			t.Errorf("got %v without limits, want none", err)
-		}
+		compare.Error(t, "without limits", nil, (*quota.Stored)(nil).AdmitCopy(t.Context(), eve, 1<<60))
 	})
 }

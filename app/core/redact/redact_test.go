@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"bobbin/app/core/redact"
+	"bobbin/tests/compare"
 	"bobbin/tests/seed"
 )
 
@@ -113,9 +114,7 @@ func TestLabeled(t *testing.T) {
 			if got != tt.want {
 				t.Errorf("got  %q\nwant %q", got, tt.want)
 			}
-			if again := redact.Text(got); again != got {
-				t.Errorf("got %q the second time, want %q", again, got)
-			}
+			compare.Equal(t, "the second time", got, redact.Text(got))
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"bobbin/app/core/relevance"
 	"bobbin/app/core/searchtext"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -37,9 +38,7 @@ func TestFrequencies(t *testing.T) { //nolint:paralleltest // it counts allocati
 	texts[0], texts[1], texts[4], texts[38] = "pump", "pump valve", "pump", "seal"
 	// Session b: pump at 1 and 3, which reach 1 to 5; seal at 20, which reaches 18 to 22.
 	// Session a: pump and valve at 1, which reach 1 to 3.
-	if got := parse(t, "pump valve seal zebra").Frequencies(documentsOf(texts...)); !slices.Equal(got, []int{8, 3, 5, 0}) {
-		t.Errorf("got %v, want 8, 3, 5 and 0", got)
-	}
+	compare.Equal(t, "got: want 8, 3, 5 and 0", []int{8, 3, 5, 0}, parse(t, "pump valve seal zebra").Frequencies(documentsOf(texts...)))
 	var words []string
 	for i := range 64 {
 		words = append(words, fmt.Sprintf("w%d", i))
@@ -142,7 +141,5 @@ func TestBoost(t *testing.T) {
 		})
 	}
 	var none relevance.Mentions
-	if got := none.Boost("Ann", noon); got != 1 {
-		t.Errorf("without mentions: got %v, want 1", got)
-	}
+	compare.Equal(t, "without mentions", 1, none.Boost("Ann", noon))
 }

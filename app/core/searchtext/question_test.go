@@ -3,12 +3,12 @@ package searchtext_test
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
 	"bobbin/app/core"
 	"bobbin/app/core/searchtext"
+	"bobbin/tests/compare"
 )
 
 func ask(t *testing.T, text string) searchtext.Question {
@@ -70,9 +70,7 @@ func TestQuestionCounts(t *testing.T) {
 			for _, g := range ask(t, tt.question).Groups {
 				got = append(got, g.Count(d.Terms))
 			}
-			if !slices.Equal(got, tt.want) {
-				t.Errorf("got %v, want %v", got, tt.want)
-			}
+			compare.Equal(t, "got", tt.want, got)
 		})
 	}
 }
@@ -111,12 +109,8 @@ func TestParseQuestion(t *testing.T) {
 				}
 				groups = append(groups, "["+strings.Join(g.Term.Words, " ")+strings.Repeat("*", len(map[bool]string{true: "*"}[g.Term.Prefix]))+"]")
 			}
-			if got := strings.Join(must, "|"); got != tt.must {
-				t.Errorf("must: got %q, want %q", got, tt.must)
-			}
-			if got := strings.Join(groups, " "); got != tt.groups {
-				t.Errorf("groups: got %q, want %q", got, tt.groups)
-			}
+			compare.Equal(t, "must", tt.must, strings.Join(must, "|"))
+			compare.Equal(t, "groups", tt.groups, strings.Join(groups, " "))
 		})
 	}
 }
@@ -131,9 +125,7 @@ func TestParseQuestionRefuses(t *testing.T) {
 			t.Errorf("%.20q: got %v, want %q", text, err, says)
 		}
 	}
-	if got := len(ask(t, strings.Repeat("a1 b2 c3 ", 1000)).Groups); got != 3 {
-		t.Errorf("repeated words: got %d groups, want 3", got)
-	}
+	compare.Equal(t, "repeated words: groups", 3, len(ask(t, strings.Repeat("a1 b2 c3 ", 1000)).Groups))
 }
 
 // A question of any size is parsed in one pass, and what it finds in a text in another one.
@@ -155,9 +147,7 @@ func TestQuestionsAreBounded(t *testing.T) { //nolint:paralleltest // it counts 
 	}
 	long := strings.Join(words, " ")[:searchtext.MaxQuestion]
 	for name, text := range map[string]string{"spaces": long, "commas": strings.ReplaceAll(long, " ", ",")} {
-		if got := len(ask(t, text).Groups); got != 64 {
-			t.Errorf("%s: got %d groups, want 64", name, got)
-		}
+		compare.Equal(t, name+": groups", 64, len(ask(t, text).Groups))
 	}
 	if got := testing.AllocsPerRun(3, func() { ask(t, strings.ReplaceAll(long, " ", ",")) }); got > 26_000 {
 		t.Errorf("got %.0f allocations for a question of 10 KiB, want a few for each word", got)

@@ -2,6 +2,7 @@ package searchtext_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"unicode"
@@ -223,9 +224,7 @@ func TestExcerpt(t *testing.T) {
 				t.Fatal("not found")
 			}
 			excerpt, at := searchtext.Excerpt(tt.text, spans, tt.size)
-			if got := mark(excerpt, at); got != tt.want {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
+			compare.Equal(t, "mark(excerpt, at)", tt.want, mark(excerpt, at))
 		})
 	}
 	if got, _ := searchtext.Excerpt("all of it is said", nil, 9); got != "all of it…" {
@@ -257,9 +256,7 @@ func FuzzFind(f *testing.F) {
 			}
 		}
 		spans, found := q.Find(text)
-		if want := brute(q, searchtext.Text(text)); found != want {
-			t.Errorf("%+v in %q: got %t, want %t", q, text, found, want)
-		}
+		compare.Equal(t, fmt.Sprintf("%+v in %q", q, text), brute(q, searchtext.Text(text)), found)
 		last := 0
 		for _, s := range spans {
 			if s.Start < last || s.End <= s.Start || s.End > len(text) {

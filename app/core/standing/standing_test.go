@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"bobbin/app/core/standing"
+	"bobbin/tests/compare"
 )
 
 // A filler is what users write around an instruction.
@@ -109,9 +110,7 @@ func TestFindReadsTheUsersOwnWords(t *testing.T) {
 			for _, f := range standing.Find(tt.text) {
 				texts = append(texts, f.Text)
 			}
-			if got := strings.Join(texts, "|"); got != tt.want {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
+			compare.Equal(t, `strings.Join(texts, "|")`, tt.want, strings.Join(texts, "|"))
 		})
 	}
 }
@@ -143,8 +142,6 @@ func TestIsStrong(t *testing.T) {
 		"Always answer in Dutch.": true, "please NEVER use tabs": true, "My budget is 400 €.": true, "Antworte höchstens in drei Sätzen.": true,
 		"N'appelle jamais l'API.": true, "Nunca llames antes de las 9.": true, "Call me Anna.": false, "Use British spelling.": false,
 	} {
-		if got := standing.IsStrong(text); got != want {
-			t.Errorf("%q: got %v, want %v", text, got, want)
-		}
+		compare.Equal(t, fmt.Sprintf("%q", text), want, standing.IsStrong(text))
 	}
 }

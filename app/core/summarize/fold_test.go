@@ -1,6 +1,7 @@
 package summarize_test
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/summarize"
+	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
 )
@@ -63,9 +65,7 @@ func TestRow13OneCallSeesAllThatFits(t *testing.T) {
 		}
 		seen := between(t, lastUser(t, model.Requests()[0]), "transcript")
 		for _, m := range req.Messages {
-			if !strings.Contains(seen, strings.TrimSpace(m.Content)) {
-				t.Errorf("message %d was not shown whole", m.Seq)
-			}
+			compare.Contains(t, fmt.Sprintf("message %d was not shown whole", m.Seq), strings.TrimSpace(m.Content), seen)
 		}
 	}
 }
@@ -86,9 +86,7 @@ func TestHugeMessage(t *testing.T) {
 		t.Errorf("got %q … %q, want head, mark and tail", last[:40], last[len(last)-40:])
 	}
 	for _, m := range req.Messages[:4] {
-		if !strings.Contains(text, strings.TrimSpace(m.Content)) {
-			t.Errorf("message %d was cut, want only the long one to be", m.Seq)
-		}
+		compare.Contains(t, fmt.Sprintf("message %d was cut, want only the long one to be", m.Seq), strings.TrimSpace(m.Content), text)
 	}
 	if len(requests) != 1 || res.Shortened != 1 {
 		t.Errorf("got %d calls, %d messages shortened (%s), want one of each", len(requests), res.Shortened, res.Note)
@@ -108,9 +106,7 @@ func TestMoreThanOneCall(t *testing.T) {
 	res := run(t, model, req)
 	text := between(t, lastUser(t, model.Requests()[0]), "transcript")
 	for _, m := range req.Messages[:8] {
-		if !strings.Contains(text, strings.TrimSpace(m.Content)) {
-			t.Errorf("message %d was cut before the tool results", m.Seq)
-		}
+		compare.Contains(t, fmt.Sprintf("message %d was cut before the tool results", m.Seq), strings.TrimSpace(m.Content), text)
 	}
 	if res.Shortened != 9 || len(res.Calls) != 1 {
 		t.Errorf("got %d shortened in %d calls, want the nine results (%s)", res.Shortened, len(res.Calls), res.Note)

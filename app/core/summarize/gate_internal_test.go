@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"bobbin/app/core/llm"
+	"bobbin/tests/compare"
 )
 
 // Which words follow each other is the same in upper case, in other forms of a word and behind marks;
@@ -21,9 +22,7 @@ func TestWordPairs(t *testing.T) {
 		{"the old tariffs", "(Old **tariff** table)", 1}, {"the old tariffs", "tariff old", 0}, {"word word word", "word word", 0},
 		{"我们决定用榉木", "决定用榉木。", 3}, {"決定 of beech", "of beech 決定", 1}, {"3.2 by 4.1", "3.2 or 4.1", 2},
 	} {
-		if common := readWords(tt.a, 1).commonPairs(readWords(tt.b, 1)); common != tt.common {
-			t.Errorf("%q and %q: got %d common pairs, want %d", tt.a, tt.b, common, tt.common)
-		}
+		compare.Equal(t, fmt.Sprintf("%q and %q: common pairs", tt.a, tt.b), tt.common, readWords(tt.a, 1).commonPairs(readWords(tt.b, 1)))
 	}
 }
 
@@ -64,8 +63,6 @@ func TestCauses(t *testing.T) {
 		"dialog": errDialog, "echo": errEcho, "repetition": errRepetition, "too_short": errTooShort,
 		"ungrounded": errUngrounded, "forgotten": errForgotten, "not_smaller": fmt.Errorf("twice: %w", errNotSmaller), "refused": errNotEnded,
 	} {
-		if got := causeOf(err); got != want {
-			t.Errorf("%v: got %q, want %q", err, got, want)
-		}
+		compare.Equal(t, fmt.Sprintf("%v", err), want, causeOf(err))
 	}
 }

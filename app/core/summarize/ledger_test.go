@@ -139,9 +139,7 @@ func TestLedgerBudget(t *testing.T) {
 	if got := files[0]; got != fmt.Sprintf("+%d more", 39-len(files)+1) || len(files) < 5 {
 		t.Errorf("got %q above %d entries of 39, want the rest counted", got, len(files)-1)
 	}
-	if !strings.Contains(files[len(files)-1], "number038") {
-		t.Errorf("got %q last, want the newest", files[len(files)-1])
-	}
+	compare.Contains(t, "last: want the newest", "number038", files[len(files)-1])
 	said := ledgerOf(res.Content, "User Messages")
 	if len(said) != 1 || !strings.HasPrefix(said[0], `- "a/very/long/path`) || !strings.HasSuffix(said[0], `…" [1]`) || (counter{}).Text(said[0]) > 180 {
 		t.Errorf("got %q of the user's message, want its beginning", said)
@@ -186,9 +184,7 @@ func TestNamesInText(t *testing.T) {
 	}
 	text := "See https://example.com/a?b=c#d, (http://en.wikipedia.org/wiki/Go_(game)) and <ftp://x.org/f.tar>. Not file:///x or ://. 见 https://x.org/中文。"
 	want := []string{"https://example.com/a?b=c#d", "http://en.wikipedia.org/wiki/Go_(game)", "ftp://x.org/f.tar", "https://x.org/中文"}
-	if got := factsOf(summarize.FactURL, user(1, text)); !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	compare.Equal(t, "factsOf(summarize.FactURL, user(1, text))", want, factsOf(summarize.FactURL, user(1, text)))
 	if got := factsOf(summarize.FactURL, toolResult(1, "x", text)); got != nil {
 		t.Errorf("got %q from a tool's result, want nothing: it may be an order", got)
 	}
@@ -206,9 +202,7 @@ func TestCommandsOfTools(t *testing.T) {
 		`{"query":"how to run make"}`:                                     nil,
 	} {
 		m := assistant(1, "", core.ToolCall{ID: "c", Name: "run", Arguments: arguments})
-		if got := factsOf(summarize.FactCommand, m); !slices.Equal(got, want) {
-			t.Errorf("%s: got %q, want %q", arguments, got, want)
-		}
+		compare.Equal(t, arguments, want, factsOf(summarize.FactCommand, m))
 	}
 }
 
@@ -236,9 +230,7 @@ func TestErrorsOfTools(t *testing.T) {
 		"said by people":  {user(1, "It says\nError: no such table"), nil},
 		"said by a model": {assistant(1, "panic: x"), nil},
 	} {
-		if got := factsOf(summarize.FactError, tt.message); !slices.Equal(got, tt.want) {
-			t.Errorf("%s: got %q, want %q", name, got, tt.want)
-		}
+		compare.Equal(t, name, tt.want, factsOf(summarize.FactError, tt.message))
 	}
 }
 
@@ -262,7 +254,5 @@ func TestFacts(t *testing.T) {
 		{Kind: summarize.FactURL, Text: "https://go.dev/ref/mod"},
 	}
 	compare.Equal(t, "facts", want, got)
-	if got := summarize.Facts(nil); len(got) != 0 {
-		t.Errorf("got %v of nothing, want none", got)
-	}
+	compare.Equal(t, "of nothing", 0, len(summarize.Facts(nil)))
 }

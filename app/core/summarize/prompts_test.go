@@ -1,6 +1,7 @@
 package summarize_test
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/summarize"
+	"bobbin/tests/compare"
 	"bobbin/tests/golden"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
@@ -58,9 +60,7 @@ func TestPrompts(t *testing.T) {
 			got := prompted(t, strategy, preset)
 			golden.Check(t, filepath.Join("testdata", preset+".golden"), got)
 			for _, want := range slices.Concat(required[preset], always) {
-				if !strings.Contains(got, want) {
-					t.Errorf("the prompt does not say %q", want)
-				}
+				compare.Contains(t, fmt.Sprintf("the prompt does not say %q", want), want, got)
 			}
 		})
 	}

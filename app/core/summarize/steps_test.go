@@ -11,6 +11,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/summarize"
+	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
 	"bobbin/tests/seed"
@@ -56,9 +57,7 @@ func TestSteps(t *testing.T) {
 	if got, _, _ := strings.Cut(res.Content, "\n## Files"); got != want {
 		t.Errorf("notes (-want +got):\n%s", cmp.Diff(want, got))
 	}
-	if !strings.Contains(res.Content, "## Files Referenced\n- pkg/parser.go [2]") {
-		t.Errorf("got %q, want the facts too", res.Content)
-	}
+	compare.Contains(t, "res.Content: want the facts too", "## Files Referenced\n- pkg/parser.go [2]", res.Content)
 	if res.Strategy != "steps" || res.Model != "" || res.Tokens != (counter{}).Text(res.Content) {
 		t.Errorf("got %+v, want strategy steps without a model", res)
 	}

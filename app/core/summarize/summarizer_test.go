@@ -3,6 +3,7 @@ package summarize_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/summarize"
+	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
 )
@@ -51,9 +53,7 @@ func TestCleaned(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := run(t, llmtest.Scripted(answer), request()); got.Content != good {
-				t.Errorf("got %q, want %q", got.Content, good)
-			}
+			compare.Equal(t, "run(t, llmtest.Scripted(answer), request()).Content", good, run(t, llmtest.Scripted(answer), request()).Content)
 		})
 	}
 }
@@ -81,9 +81,7 @@ func TestRow7LargerThanItsMaterialIsRefused(t *testing.T) {
 	if res.Note != "fallback: the summary was not smaller than what it replaces" || len(res.Calls) != 2 {
 		t.Errorf("got note %q after %d calls, want the fallback after 2", res.Note, len(res.Calls))
 	}
-	if !strings.Contains(lastUser(t, model.Requests()[0]), "at most 75 tokens") {
-		t.Errorf("got %q, want less asked for than is replaced", lastUser(t, model.Requests()[0]))
-	}
+	compare.Contains(t, "lastUser(t, model.Requests()[0]): want less asked for than is replaced", "at most 75 tokens", lastUser(t, model.Requests()[0]))
 }
 
 // There may be too little for any summary.
@@ -251,8 +249,6 @@ func TestStrategiesAreDocumented(t *testing.T) {
 		t.Errorf("docs/STRATEGIES.md does not have the example's code:\n%s", code)
 	}
 	for _, kind := range summarize.Kinds() {
-		if !strings.Contains(doc, "| `"+kind.Name+"` |") {
-			t.Errorf("docs/STRATEGIES.md says nothing of %s", kind.Name)
-		}
+		compare.Contains(t, fmt.Sprintf("docs/STRATEGIES.md says nothing of %s", kind.Name), "| `"+kind.Name+"` |", doc)
 	}
 }

@@ -108,9 +108,7 @@ func TestCalibratorIgnores(t *testing.T) {
 	if got := c.Estimate("m", ""); got.Samples != 0 || math.Abs(got.Factor-1.1) > 1e-9 {
 		t.Errorf("after calls that teach nothing: got %+v, want nothing learned", got)
 	}
-	if rows := c.Changed(); len(rows) != 0 {
-		t.Errorf("Changed: got %v, want none", rows)
-	}
+	compare.Equal(t, "Changed", 0, len(c.Changed()))
 }
 
 // The factor stays within 0.5 and 4 whatever is reported.
@@ -176,9 +174,7 @@ func TestCalibratorSavesAndRestores(t *testing.T) {
 	if len(rows) != 2 || rows[0].Model != "a" || rows[1].Model != "b" || rows[0].UpdatedAt.IsZero() {
 		t.Fatalf("Changed: got %+v, want a and b with a time", rows)
 	}
-	if again := c.Changed(); len(again) != 0 {
-		t.Errorf("Changed again: got %+v, want none", again)
-	}
+	compare.Equal(t, "Changed again", 0, len(c.Changed()))
 	c.Observe("b", "", 1000, 1400)
 	if again := c.Changed(); len(again) != 1 || again[0].Model != "b" || again[0].Samples != 7 {
 		t.Errorf("Changed after b was observed: got %+v, want b alone", again)
@@ -191,19 +187,11 @@ func TestCalibratorSavesAndRestores(t *testing.T) {
 		got := restored.Estimate(model, "")
 		compare.Equal(t, fmt.Sprintf("restored %s", model), want, got, cmpopts.EquateApprox(0, 1e-9), cmpopts.IgnoreFields(tokens.Estimate{}, "Deviation"))
 	}
-	if got := restored.Estimate("far", "").Factor; got != 4 {
-		t.Errorf("restored factor 99: got %g, want 4", got)
-	}
-	if got := restored.Estimate("broken", ""); got.Samples != 0 {
-		t.Errorf("restored NaN: got %+v, want it left out", got)
-	}
-	if rows := restored.Changed(); len(rows) != 0 {
-		t.Errorf("Changed after Restore: got %+v, want none", rows)
-	}
+	compare.Equal(t, "restored factor 99", 4, restored.Estimate("far", "").Factor)
+	compare.Equal(t, "restored NaN: want it left out", 0, restored.Estimate("broken", "").Samples)
+	compare.Equal(t, "Changed after Restore", 0, len(restored.Changed()))
 	c.Restore([]core.Calibration{{Model: "b", Factor: 3, Samples: 100}})
-	if got := c.Estimate("b", "").Samples; got != 7 {
-		t.Errorf("Restore over a model that was observed: got %d samples, want its own 7", got)
-	}
+	compare.Equal(t, "Restore over a model that was observed: samples: want its own 7", 7, c.Estimate("b", "").Samples)
 }
 
 // A refusal that nothing was measured after holds over a restart.
@@ -221,9 +209,7 @@ func TestCalibratorRestoresRefusal(t *testing.T) {
 
 func TestEstimateApply(t *testing.T) {
 	t.Parallel()
-	if got := (tokens.Estimate{Factor: 1.1}).Apply(101); got != 112 {
-		t.Errorf("Apply(101) at 1.1: got %d, want 112 (rounded up)", got)
-	}
+	compare.Equal(t, "Apply(101) at 1.1: want rounded up", 112, (tokens.Estimate{Factor: 1.1}).Apply(101))
 }
 
 func TestCalibratorConcurrent(t *testing.T) {
@@ -240,9 +226,7 @@ func TestCalibratorConcurrent(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if got := c.Estimate("m", "").Samples; got != 800 {
-		t.Errorf("samples of 8 × 100 calls: got %d, want 800", got)
-	}
+	compare.Equal(t, "samples of 8 × 100 calls", 800, c.Estimate("m", "").Samples)
 }
 
 // C1: a model that counts Chinese less than English: each conversation has its own

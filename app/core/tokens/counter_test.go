@@ -12,6 +12,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
+	"bobbin/tests/compare"
 )
 
 func newCounter(tb testing.TB) *tokens.Counter {
@@ -33,9 +34,7 @@ func TestTextKnownCounts(t *testing.T) {
 		"お誕生日おめでとう":                    9,
 		"hello world":                  2,
 	} {
-		if got := counter.Text(text); got != want {
-			t.Errorf("Text(%q): got %d, want %d", text, got, want)
-		}
+		compare.Equal(t, fmt.Sprintf("Text(%q)", text), want, counter.Text(text))
 	}
 }
 
@@ -48,9 +47,7 @@ func TestRow21SpecialTokensAreText(t *testing.T) {
 		if got := counter.Text(text); got < 5 {
 			t.Errorf("Text(%q): got %d, want the tokens of plain text, 5 or more", text, got)
 		}
-		if got, want := counter.Text(text), library(t).count(text); got != want {
-			t.Errorf("Text(%q): got %d, want %d", text, got, want)
-		}
+		compare.Equal(t, fmt.Sprintf("Text(%q)", text), library(t).count(text), counter.Text(text))
 	}
 }
 
@@ -61,9 +58,7 @@ func TestRow21VocabularyIsInTheProgram(t *testing.T) {
 	defer func() { http.DefaultTransport = before }()
 	http.DefaultTransport = refusing{t}
 	t.Setenv("TIKTOKEN_CACHE_DIR", t.TempDir()) // where the library would find a download
-	if got, want := newCounter(t).Text("the first count of this process"), 6; got != want {
-		t.Errorf("got %d tokens, want %d", got, want)
-	}
+	compare.Equal(t, "tokens", 6, newCounter(t).Text("the first count of this process"))
 }
 
 // refusing is a network that must not be used.
@@ -80,9 +75,7 @@ func TestTextInvalidUTF8(t *testing.T) {
 	counter := newCounter(t)
 	for _, text := range []string{"\xff", "a\xffb", "\xff\xfe\xfd", "ok \xe4\xb8", "\xed\xa0\x80", strings.Repeat("x\xc3", 5000)} {
 		replaced := string([]rune(text))
-		if got, want := counter.Text(text), counter.Text(replaced); got != want {
-			t.Errorf("Text(%.20q): got %d, want %d as with U+FFFD", text, got, want)
-		}
+		compare.Equal(t, fmt.Sprintf("Text(%.20q): want as with U+FFFD", text), counter.Text(replaced), counter.Text(text))
 	}
 }
 
@@ -96,15 +89,11 @@ func TestTextCache(t *testing.T) {
 			t.Fatalf("Text: got %d, want %d", got, want)
 		}
 	}
-	if got := counter.Cached(); got != 1 {
-		t.Errorf("cached after two counts of one string: got %d, want 1", got)
-	}
+	compare.Equal(t, "cached after two counts of one string", 1, counter.Cached())
 	under, over := strings.Repeat("字", tokens.MaxCached-1), strings.Repeat("x", tokens.MaxCached)
 	counter.Text(under)
 	counter.Text(over)
-	if got := counter.Cached(); got != 2 {
-		t.Errorf("cached after one string under and one of 10,000 characters: got %d, want 2", got)
-	}
+	compare.Equal(t, "cached after one string under and one of 10,000 characters", 2, counter.Cached())
 	for i := range 2 * tokens.MaxEntries {
 		counter.Text(fmt.Sprint("n", i))
 	}
@@ -135,9 +124,7 @@ func TestTextConcurrent(t *testing.T) {
 		group.Go(func() {
 			for i := range 200 {
 				text := strings.Repeat("word ", (g+i)%20+1)
-				if got, want := counter.Text(text), (g+i)%20+2; got != want {
-					t.Errorf("Text(%q): got %d, want %d", text, got, want)
-				}
+				compare.Equal(t, fmt.Sprintf("Text(%q)", text), (g+i)%20+2, counter.Text(text))
 			}
 		})
 	}
@@ -176,13 +163,9 @@ func TestMessage(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if got := counter.Message(tt.msg); got != tt.want {
-				t.Errorf("Message: got %d, want %d", got, tt.want)
-			}
+			compare.Equal(t, "Message", tt.want, counter.Message(tt.msg))
 			same := llm.Message{Role: tt.msg.Role, Content: tt.msg.Content, Parts: tt.msg.Parts, ToolCalls: tt.msg.ToolCalls}
-			if got := tokens.Prompted(counter.Text, same); got != tt.want {
-				t.Errorf("Prompted: got %d, want %d", got, tt.want)
-			}
+			compare.Equal(t, "Prompted", tt.want, tokens.Prompted(counter.Text, same))
 		})
 	}
 }
@@ -191,14 +174,10 @@ func TestMessage(t *testing.T) {
 func TestTools(t *testing.T) {
 	t.Parallel()
 	counter := newCounter(t)
-	if got := counter.Tools(nil); got != 0 {
-		t.Errorf("Tools of nothing: got %d, want 0", got)
-	}
+	compare.Equal(t, "Tools of nothing", 0, counter.Tools(nil))
 	spec := llm.ToolSpec{Name: "calculator", Description: "hello world", Parameters: json.RawMessage(`{"type":"object"}`)}
 	want := tokens.ToolOverhead + counter.Text("calculator") + 2 + counter.Text(`{"type":"object"}`)
-	if got := counter.Tools([]llm.ToolSpec{spec, spec}); got != 2*want {
-		t.Errorf("Tools: got %d, want %d", got, 2*want)
-	}
+	compare.Equal(t, "Tools", 2*want, counter.Tools([]llm.ToolSpec{spec, spec}))
 }
 
 // OpenAI's models read PDFs from gpt-4o on; those of Anthropic that see images do.
@@ -208,8 +187,6 @@ func TestReadsPDF(t *testing.T) {
 		"gpt-4o-mini": true, "gpt-5.1": true, "claude-sonnet-4-5": true, "gpt-4-turbo-2024-04-09": false, "gpt-4-vision-preview": false,
 		"o3-mini": false, "claude-2.1": false, "unheard-of": false,
 	} {
-		if got := tokens.ReadsPDF(name); got != want {
-			t.Errorf("%s: got %v, want %v", name, got, want)
-		}
+		compare.Equal(t, name, want, tokens.ReadsPDF(name))
 	}
 }

@@ -1,6 +1,7 @@
 package tokens_test
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"bobbin/app/core/tokens"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 	"bobbin/tests/seed"
 )
@@ -64,9 +66,7 @@ func TestRow12HardTextsAreExact(t *testing.T) {
 			t.Parallel()
 			for _, size := range []int{1, 2, 7, 100, 255, 256, 257, 1000, 4095, 4096, 4097, 5000} {
 				text := k.make(size)
-				if got, want := counter.Text(text), ref.count(text); got != want {
-					t.Errorf("%d bytes: got %d, want %d as tiktoken-go", size, got, want)
-				}
+				compare.Equal(t, fmt.Sprintf("%d bytes: want as tiktoken-go", size), ref.count(text), counter.Text(text))
 			}
 			text := k.make(100_000) // minutes with tiktoken-go alone
 			if want, ok := second(t, codec, text); ok && counter.Text(text) != want {
@@ -123,9 +123,7 @@ func TestTextBlanksAreExact(t *testing.T) {
 		"\u00a0 \u16800", "\n \u16801", "\u2003\u00a0\u16801\u00a0 \u1680", "x\u1680\u1680\u1680\U000142005",
 		strings.Repeat("\u1680", 1365) + "\u1680\u00a0 1", strings.Repeat("\u1680 ", 5000) + "7",
 	} {
-		if got, want := counter.Text(text), ref.count(text); got != want {
-			t.Errorf("Text(%.20q): got %d, want %d as tiktoken-go", text, got, want)
-		}
+		compare.Equal(t, fmt.Sprintf("Text(%.20q): want as tiktoken-go", text), ref.count(text), counter.Text(text))
 	}
 }
 
@@ -166,9 +164,7 @@ func FuzzText(f *testing.F) {
 			t.Skip("tiktoken-go would take too long")
 		}
 		got := counter.Text(text)
-		if want := ref.count(text); got != want {
-			t.Errorf("Text(%q): got %d, want %d as tiktoken-go", text, got, want)
-		}
+		compare.Equal(t, fmt.Sprintf("Text(%q): want as tiktoken-go", text), ref.count(text), got)
 		if want, ok := second(t, codec, text); ok && got != want {
 			t.Errorf("Text(%q): got %d, want %d as the second tokenizer", text, got, want)
 		}

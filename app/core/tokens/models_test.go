@@ -2,6 +2,7 @@ package tokens_test
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"math"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/tokens"
+	"bobbin/tests/compare"
 	"bobbin/tests/seed"
 )
 
@@ -105,9 +107,7 @@ func TestUnknown(t *testing.T) {
 	if got, want := strings.Count(logged.String(), "level=WARN"), 3; got != want {
 		t.Errorf("warnings: got %d, want %d:\n%s", got, want, &logged)
 	}
-	if got, want := strings.Count(logged.String(), "model=acme-1 "), 1; got != want {
-		t.Errorf("warnings of acme-1: got %d, want %d", got, want)
-	}
+	compare.Equal(t, "warnings of acme-1", 1, strings.Count(logged.String(), "model=acme-1 "))
 }
 
 // The number of names that are remembered as warned of is bounded.
@@ -118,9 +118,7 @@ func TestWarnBounded(t *testing.T) {
 	for i := range 3000 {
 		models.Warn("x"+strings.Repeat("y", i), 8192)
 	}
-	if got := strings.Count(logged.String(), "level=WARN"); got != 1000 {
-		t.Errorf("warnings for 3,000 names: got %d, want 1000", got)
-	}
+	compare.Equal(t, "warnings for 3,000 names", 1000, strings.Count(logged.String(), "level=WARN"))
 }
 
 // Every row is in the form that lookups have, and sensible.
@@ -199,13 +197,9 @@ func TestToldWindow(t *testing.T) {
 			t.Errorf("restarted: got window %d, %+v, want 8192 and nothing measured", restarted.Window("m"), got)
 		}
 		time.Sleep(24 * time.Hour)
-		if got := restarted.Window("m"); got != 8192 {
-			t.Errorf("a day later: got %d, want 8192", got)
-		}
+		compare.Equal(t, "a day later", 8192, restarted.Window("m"))
 		time.Sleep(time.Second)
-		if got := restarted.Window("m"); got != 0 {
-			t.Errorf("after a day: got %d, want none: it is tried again", got)
-		}
+		compare.Equal(t, "after a day: want it is tried again", 0, restarted.Window("m"))
 		c.Told("m", "", 4096)
 		c.Fitted("m", 4097)
 		if rows := c.Changed(); c.Window("m") != 0 || len(rows) != 1 || rows[0].Window != 0 {
@@ -224,9 +218,7 @@ func TestRestoreKeepsTheWindow(t *testing.T) {
 			t.Errorf("factor %g: got %+v and window %d, want nothing but the window", factor, got, c.Window("m"))
 		}
 		c.Observe("m", "", 1000, 1000)
-		if got := c.Estimate("m", ""); got.Samples != 1 {
-			t.Errorf("factor %g: got %+v after a call", factor, got)
-		}
+		compare.Equal(t, fmt.Sprintf("factor %g: after a call", factor), 1, c.Estimate("m", "").Samples)
 	}
 }
 

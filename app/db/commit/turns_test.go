@@ -10,6 +10,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db/commit"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
@@ -51,9 +52,7 @@ func TestSessionTurns(t *testing.T) {
 				t.Fatalf("got the order %v, want that of arrival", order)
 			}
 		}
-		if len(order) != 10 {
-			t.Errorf("%d writers came in, want 10", len(order))
-		}
+		compare.Equal(t, "writers came in", 10, len(order))
 	})
 }
 

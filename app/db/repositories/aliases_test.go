@@ -1,13 +1,13 @@
 package repositories_test
 
 import (
-	"errors"
 	"sync"
 	"testing"
 
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
@@ -62,13 +62,9 @@ func TestAliasRebind(t *testing.T) {
 		thread := core.Alias{Surface: core.SourceSlack, Name: "T1/C1/1.2"}
 		first := must.Get(aliases.Open(t.Context(), thread, core.Session{Owner: "ann", Agent: "tester"}))(t)
 		second := s.session(t)
-		if err := aliases.Rebind(t.Context(), "eve", thread, first.ID, second.ID); !errors.Is(err, core.ErrStale) {
-			t.Errorf("another owner: got error %v, want ErrStale", err)
-		}
+		compare.Error(t, "another owner", core.ErrStale, aliases.Rebind(t.Context(), "eve", thread, first.ID, second.ID))
 		must.Do(t, aliases.Rebind(t.Context(), "ann", thread, first.ID, second.ID))
-		if err := aliases.Rebind(t.Context(), "ann", thread, first.ID, second.ID); !errors.Is(err, core.ErrStale) {
-			t.Errorf("the second time: got error %v, want ErrStale", err)
-		}
+		compare.Error(t, "the second time", core.ErrStale, aliases.Rebind(t.Context(), "ann", thread, first.ID, second.ID))
 		if got, err := aliases.Open(t.Context(), thread, core.Session{Owner: "ann", Agent: "tester"}); err != nil || got.ID != second.ID {
 			t.Errorf("got session %s and error %v, want %s", got.ID, err, second.ID)
 		}

@@ -7,20 +7,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/core"
-	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/app/ops"
 	"bobbin/tests/compare"
-	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
 
 // A key is created, found by its secret alone, used and revoked, and the audit log has an
 // entry for each action of an operator, without a secret.
 func TestAPIKeys(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		keys, audit := repositories.NewAPIKeys(d.Gorm), repositories.NewAudit(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		keys, audit := repositories.NewAPIKeys(s.Gorm), repositories.NewAudit(s.Gorm)
 		service := ops.NewService(keys, audit)
 		made, secret := must.Get2(service.CreateKey(t.Context(), ops.NewKey{Name: "web", Owner: "shop", Rights: core.CanRead | core.CanMetrics, Expires: time.Hour, Actor: "cli:ann"}))(t)
 		got, err := keys.ByHash(t.Context(), core.SecretHash(secret))
@@ -61,9 +58,8 @@ func TestAPIKeys(t *testing.T) {
 
 // Names say which key is meant only if one has it.
 func TestAPIKeyNames(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		service := ops.NewService(repositories.NewAPIKeys(d.Gorm), repositories.NewAudit(d.Gorm))
+	each(t, func(t *testing.T, s *store) {
+		service := ops.NewService(repositories.NewAPIKeys(s.Gorm), repositories.NewAudit(s.Gorm))
 		var first core.APIKey
 		for range 2 {
 			key, _, err := service.CreateKey(t.Context(), ops.NewKey{Name: "web"})

@@ -9,9 +9,8 @@ import (
 	"time"
 
 	"bobbin/app/core"
-	"bobbin/app/db"
 	"bobbin/app/db/repositories"
-	"bobbin/tests/dbtest"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -62,9 +61,7 @@ func TestExpireApprovals(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if sum := told[0] + told[1] + told[2] + told[3]; sum != 2 {
-			t.Errorf("%d questions expired, want 2, each once", sum)
-		}
+		compare.Equal(t, "questions expired: want each once", 2, told[0]+told[1]+told[2]+told[3])
 		all, err := s.runs.Approvals(t.Context(), late.ID)
 		if err != nil || all[1].Status != core.ApprovalExpired || all[1].Refusal() != "not approved: nobody answered in time" {
 			t.Errorf("got %+v, %v", all, err)
@@ -98,9 +95,7 @@ func TestTwoDecisionsAtOnce(t *testing.T) {
 
 // Deleting a message clears the approvals of its tool calls.
 func TestDeleteErasesApprovals(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		session := s.session(t).ID
 		run := s.waits(t, session, 0, "pay:always", "ask:always", "look:always")
 		for i, d := range []core.ApprovalDecision{{Comment: "no Rosebud"}, {Approve: true, Arguments: `{"n": "Rosebud 2"}`}, {Respond: "Rosebud"}} {

@@ -3,6 +3,7 @@ package repositories_test
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -108,9 +109,7 @@ func TestSweepLeavesTheYoung(t *testing.T) {
 		}
 		_, err = s.blobs.Get(t.Context(), ann(), old.ID)
 		wantNotFound(t, "the old one", err)
-		if _, err := s.blobs.Get(t.Context(), ann(), again.ID); err != nil {
-			t.Errorf("uploaded again: %v", err)
-		}
+		compare.Error(t, "uploaded again", nil, compare.ErrorOf(s.blobs.Get(t.Context(), ann(), again.ID)))
 	})
 }
 
@@ -135,9 +134,7 @@ func TestBlobQuota(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if taken != 3 {
-			t.Errorf("%d were taken, want 3", taken)
-		}
+		compare.Equal(t, "were taken", 3, taken)
 		_, err := s.blobs.Put(t.Context(), blobOf("", "another name", "aaa"), core.BlobContent{Data: []byte("aaa")}, core.BlobRoom{Owner: room})
 		wantError(t, "another entry", err, core.ErrTooLarge)
 	})
@@ -154,13 +151,9 @@ func TestBlobRoomOfUsers(t *testing.T) {
 		}
 		for _, user := range []string{"kim", "eve"} {
 			a, b := strings.Repeat("a", 1500), strings.Repeat("b", 1500)
-			if err := put(user, a); err != nil {
-				t.Errorf("%s: got %v, want the first file taken", user, err)
-			}
+			compare.Error(t, user+": want the first file taken", nil, put(user, a))
 			wantError(t, user+": a second file", put(user, b), core.ErrTooLarge)
-			if err := put(user, a); err != nil {
-				t.Errorf("%s: got %v, want the first file taken again", user, err)
-			}
+			compare.Error(t, user+": want the first file taken again", nil, put(user, a))
 		}
 	})
 }
@@ -186,9 +179,7 @@ func TestDeletedMessagesDropTheirBlobs(t *testing.T) {
 		log := s.log(t, session)
 		for i, delete := range []core.MessageID{log[0].ID, log[2].ID} {
 			must.Get(repositories.NewBranches(s.Gorm).Delete(t.Context(), ann(), session, delete))(t)
-			if n := s.count(t, "SELECT COUNT(*) FROM blob_contents"); n != 1 {
-				t.Errorf("after deletion %d: %d contents are left, want the fork's", i, n)
-			}
+			compare.Equal(t, fmt.Sprintf("after deletion %d: contents are left: want the fork's", i), 1, s.count(t, "SELECT COUNT(*) FROM blob_contents"))
 		}
 	})
 }
@@ -203,10 +194,7 @@ func TestDocumentTexts(t *testing.T) {
 		read.Extracted, read.Pages, read.Blank, read.Tokens = true, 7, 2, 5
 		put := func(b core.Blob, text string) core.Blob {
 			t.Helper()
-			b, err := s.blobs.Put(t.Context(), b, core.BlobContent{Data: []byte("content"), Text: core.DocumentText{Text: text, Pages: 7, Blank: 2}}, core.BlobRoom{Owner: quota})
-			if err != nil {
-				t.Fatal(err)
-			}
+			b = must.Get(s.blobs.Put(t.Context(), b, core.BlobContent{Data: []byte("content"), Text: core.DocumentText{Text: text, Pages: 7, Blank: 2}}, core.BlobRoom{Owner: quota}))(t)
 			return b
 		}
 		again := put(read, "its text")

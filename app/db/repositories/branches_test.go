@@ -110,9 +110,7 @@ func TestBranchesRefused(t *testing.T) {
 		active := s.accept(t, ask(id, "busy")).Run
 		wantError(t, "edit while busy", edits(log[0].ID, core.MultitaskReject), core.ErrConflict)
 		_, _, err := branches.Select(t.Context(), ann(), id, log[0].ID)
-		if err != nil {
-			t.Errorf("select what is selected: %v", err)
-		}
+		compare.Error(t, "select what is selected", nil, err)
 		_, err = branches.Delete(t.Context(), ann(), id, log[0].ID)
 		wantError(t, "delete while busy", err, core.ErrConflict)
 
@@ -121,9 +119,7 @@ func TestBranchesRefused(t *testing.T) {
 		wantError(t, "a second interrupt", edits(log[0].ID, core.MultitaskInterrupt), core.ErrConflict)
 		s.finish(t, active, "half")
 		claimed, err := s.runs.Claim(t.Context(), id, worker)
-		if err != nil {
-			t.Fatalf("claim: %v", err)
-		}
+		must.Do(t, err)
 		s.wantPath(t, id, 7)
 		s.finish(t, claimed.Run, "edited answer")
 		s.wantPath(t, id, 7, 8)

@@ -2,6 +2,7 @@ package repositories_test
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"sync"
 	"testing"
@@ -10,7 +11,9 @@ import (
 	"pgregory.net/rapid"
 
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/pgproxy"
 	"bobbin/tests/seed"
 )
@@ -38,9 +41,7 @@ func (s *store) together(t testing.TB, loads int64, release func(), writes []fun
 		return nil
 	})
 	all.Wait()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return errs
 }
 
@@ -92,12 +93,8 @@ func TestBadChangeFailsAlone(t *testing.T) {
 				if asked[i] || want != nil {
 					messages = 1
 				}
-				if !errors.Is(err, want) {
-					rt.Errorf("change %d: got %v, want %v", i, err, want)
-				}
-				if got := len(s.log(t, sessions[i])); got != messages {
-					rt.Errorf("change %d: got %d messages, want %d", i, got, messages)
-				}
+				compare.Error(rt, fmt.Sprintf("change %d", i), want, err)
+				compare.Equal(rt, fmt.Sprintf("change %d: messages", i), messages, len(s.log(t, sessions[i])))
 			}
 		})
 		if got, want := s.count(t, "SELECT COUNT(*) FROM model_calls"), s.count(t, "SELECT CAST(SUM(calls) AS integer) FROM usage_days WHERE level = 'all'"); got != want {
@@ -120,9 +117,7 @@ func TestChangesShareCommits(t *testing.T) {
 	}
 	before := s.Statements()
 	for i, err := range s.together(t, n, func() {}, writes) {
-		if err != nil {
-			t.Errorf("change %d: %v", i, err)
-		}
+		compare.Error(t, fmt.Sprintf("change %d", i), nil, err)
 	}
 	if got := s.Statements() - before; got > n+6 { // each loads its session
 		t.Errorf("got %d statements for %d changes, want a few besides those that load the sessions", got, n)
@@ -137,9 +132,7 @@ func TestLockedSessionGoesAlone(t *testing.T) {
 	release := s.hog(t, locked)
 	var all sync.WaitGroup
 	all.Go(func() {
-		if _, err := s.runs.Accept(t.Context(), ann(), ask(locked, "hello")); err != nil {
-			t.Errorf("the locked session: %v", err)
-		}
+		compare.Error(t, "the locked session", nil, compare.ErrorOf(s.runs.Accept(t.Context(), ann(), ask(locked, "hello"))))
 	})
 	for range 5 {
 		s.turns(t, free, 1)

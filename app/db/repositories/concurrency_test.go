@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -31,13 +32,9 @@ func TestConcurrentAcceptsStartOneRun(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
 		session := s.session(t).ID
 		race(racers, func(i int) {
-			if _, err := s.runs.Accept(t.Context(), ann(), ask(session, fmt.Sprint("question ", i))); err != nil {
-				t.Errorf("accept %d: %v", i, err)
-			}
+			compare.Error(t, fmt.Sprintf("accept %d", i), nil, compare.ErrorOf(s.runs.Accept(t.Context(), ann(), ask(session, fmt.Sprint("question ", i)))))
 		})
-		if got := s.count(t, "SELECT COUNT(*) FROM runs WHERE status = 'running'"); got != 1 {
-			t.Errorf("running: got %d, want exactly 1", got)
-		}
+		compare.Equal(t, "running: want exactly 1", 1, s.count(t, "SELECT COUNT(*) FROM runs WHERE status = 'running'"))
 		list := must.Get(s.runs.List(t.Context(), ann(), session, core.PageQuery{}))(t)
 		if len(list.Items) != racers {
 			t.Fatalf("runs: got %d, want %d", len(list.Items), racers)
@@ -57,9 +54,7 @@ func TestConcurrentAcceptsStartOneRun(t *testing.T) {
 			if errors.Is(err, core.ErrNotFound) {
 				break
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if claimed.Run.QueueSeq != int64(i) {
 				t.Fatalf("claimed: got queue_seq %d, want %d", claimed.Run.QueueSeq, i)
 			}
@@ -71,9 +66,7 @@ func TestConcurrentAcceptsStartOneRun(t *testing.T) {
 			t.Fatalf("log: got %d messages, want %d", len(log), 2*racers)
 		}
 		for i := 0; i < len(log); i += 2 {
-			if got, want := log[i+1].Content, "answer to "+log[i].Content; got != want {
-				t.Errorf("message %d: got %q, want %q", i+1, got, want)
-			}
+			compare.Equal(t, fmt.Sprintf("message %d", i+1), "answer to "+log[i].Content, log[i+1].Content)
 			if log[i+1].ParentID != log[i].ID || i > 0 && log[i].ParentID != log[i-1].ID {
 				t.Errorf("message %d: parents are not the messages before", i)
 			}
@@ -124,9 +117,7 @@ func TestConcurrentAppendersLeaveNoGap(t *testing.T) {
 					Messages: []core.Message{answer(fmt.Sprint(i, k)), answer(fmt.Sprint(i, k, "b"))},
 					Usage:    core.Usage{InputTokens: 1, OutputTokens: 2},
 				})
-				if err != nil {
-					t.Errorf("write %d/%d: %v", i, k, err)
-				}
+				compare.Error(t, fmt.Sprintf("write %d/%d", i, k), nil, err)
 			}
 		})
 		log := s.log(t, session)
@@ -160,9 +151,7 @@ func TestConcurrentClaimsStartOneRun(t *testing.T) {
 		race(racers, func(i int) {
 			got, err := s.runs.Claim(t.Context(), session, fmt.Sprint("worker-", i))
 			if err != nil {
-				if !errors.Is(err, core.ErrNotFound) {
-					t.Errorf("claim %d: %v", i, err)
-				}
+				compare.Error(t, fmt.Sprintf("claim %d", i), core.ErrNotFound, err)
 				return
 			}
 			mu.Lock()

@@ -6,6 +6,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -23,9 +24,7 @@ func TestDeletions(t *testing.T) {
 		if again, err := deletions.Create(ctx, userDeletion("carol")); err != nil || again.ID != first.ID || again.Status != core.DeletionPending {
 			t.Errorf("accepted again: %+v, %v, want the first one", again, err)
 		}
-		if _, err := deletions.Get(ctx, carol(), first.ID); err != nil {
-			t.Errorf("the user's own deletion: %v", err)
-		}
+		compare.Error(t, "the user's own deletion", nil, compare.ErrorOf(deletions.Get(ctx, carol(), first.ID)))
 		for _, other := range []core.Tenant{bob(), {Owner: "ann", User: "dave"}} {
 			_, err := deletions.Get(ctx, other, first.ID)
 			wantNotFound(t, "another's deletion", err)

@@ -8,9 +8,7 @@ import (
 	"time"
 
 	"bobbin/app/core"
-	"bobbin/app/db"
 	"bobbin/tests/compare"
-	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
 
@@ -94,15 +92,11 @@ func TestSettle(t *testing.T) {
 		if first.TakenOver {
 			t.Error("a new delivery is taken over from nobody")
 		}
-		if again := s.due(t, "worker-2"); len(again) != 0 {
-			t.Errorf("a leased delivery was claimed again: %+v", again)
-		}
+		compare.Equal(t, "a leased delivery was claimed again", 0, len(s.due(t, "worker-2")))
 		if events, err := settle(first, core.DeliveryPending, time.Hour); err != nil || len(events) != 0 {
 			t.Fatalf("wait for the next try: %v, %d events", err, len(events))
 		}
-		if early := s.due(t, worker); len(early) != 0 {
-			t.Errorf("claimed before its time: %+v", early)
-		}
+		compare.Equal(t, "claimed before its time", 0, len(s.due(t, worker)))
 		if got := s.deliveriesOf(t, run.ID)[0]; got.NextAt == nil || got.Error != "no" || got.LeaseUntil != nil {
 			t.Errorf("waiting: got %+v", got)
 		}
@@ -167,9 +161,7 @@ func TestClaimDeliveries(t *testing.T) {
 			wait.Go(func() {
 				for {
 					list, err := s.deliveries.Claim(t.Context(), core.DeliveryClaim{Worker: worker, Lease: time.Minute, Limit: 3, Each: 100})
-					if err != nil {
-						t.Errorf("claim: %v", err)
-					}
+					compare.Error(t, "claim", nil, err)
 					if len(list) == 0 {
 						return
 					}
@@ -210,9 +202,7 @@ func TestClaimDeliveries(t *testing.T) {
 // No receiver exceeds its share, and those without deliveries in progress come first: with
 // many deliveries to one address and few to others, each address has its turn.
 func TestClaimIsFairBetweenReceivers(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		for _, to := range []string{"https://dead.example/a", "https://dead.example/b", "https://user:pw@DEAD.example/c", "https://dead.example/d", "https://dead.example:444/", "https://b.example", "https://c.example/x?y=z"} {
 			in := ask(s.session(t).ID, "one")
 			in.Webhook = &core.Webhook{URL: core.Target(to)}
@@ -301,22 +291,16 @@ func TestADeadReceiverIsGivenUp(t *testing.T) {
 		s.back(t, 12)
 		probe := s.tryOnce(t, false)
 		for range 4 {
-			if got := s.tryOnce(t, false); got.ID != probe.ID {
-				t.Errorf("got %s, want %s tried for all", got.ID, probe.ID)
-			}
+			compare.Equal(t, "s.tryOnce(t, false).ID: want tried for all", probe.ID, s.tryOnce(t, false).ID)
 		}
-		if early := s.giveUp(t, "dead.example"); len(early) != 0 {
-			t.Errorf("after half a day: %d given up, want none", len(early))
-		}
+		compare.Equal(t, "after half a day: given up", 0, len(s.giveUp(t, "dead.example")))
 		s.back(t, 11)
 		s.tellOf(t, "dead.example", 3)
 		s.tellOf(t, "fine.example", 2)
 		s.back(t, 2)
 		s.exec(t, "UPDATE deliveries SET since = created_at, due_at = created_at WHERE attempt = 0 AND target LIKE '%fine%'")
 		events := s.giveUp(t, "dead.example")
-		if len(events) != 20 {
-			t.Errorf("after 25 hours: %d given up, want the 20 that wait for a day", len(events))
-		}
+		compare.Equal(t, "after 25 hours: given up: want the 20 that wait for a day", 20, len(events))
 		for _, e := range events {
 			data := decode[core.DeliveryData](t, e)
 			if e.Type != core.EventDeliveryUpdated || data.State != core.DeliveryFailed || data.Error == "" {
@@ -333,9 +317,7 @@ func TestADeadReceiverIsGivenUp(t *testing.T) {
 		s.back(t, 23) // the three that came later wait for a day now, too
 		s.giveUp(t, "dead.example")
 		s.wantStates(t, map[string]int{"failed": 23, "pending": 2})
-		if n := s.count(t, "SELECT COUNT(*) FROM receiver_outages"); n != 0 {
-			t.Errorf("got %d outages with nothing that waits, want none", n)
-		}
+		compare.Equal(t, "outages with nothing that waits", 0, s.count(t, "SELECT COUNT(*) FROM receiver_outages"))
 	})
 }
 
@@ -360,11 +342,7 @@ func TestAReceiverThatIsReachedIsNotGivenUp(t *testing.T) {
 		s.tryOnce(t, true)
 		s.tryOnce(t, false)
 		s.back(t, 20)
-		if events := s.giveUp(t, "slow.example"); len(events) != 0 {
-			t.Errorf("%d given up, want none: it was reached 20 hours ago", len(events))
-		}
-		if n := s.count(t, "SELECT tries FROM receiver_outages"); n != 1 {
-			t.Errorf("got %d tries since it was reached, want 1", n)
-		}
+		compare.Equal(t, "given up: want it was reached 20 hours ago", 0, len(s.giveUp(t, "slow.example")))
+		compare.Equal(t, "tries since it was reached", 1, s.count(t, "SELECT tries FROM receiver_outages"))
 	})
 }

@@ -96,9 +96,7 @@ func TestDeleteLeavesNothing(t *testing.T) {
 		if n := s.count(t, "SELECT COUNT(*) FROM search_entries WHERE message_id IN ?", []core.MessageID{log[2].ID, log[3].ID, log[4].ID, log[5].ID}); n != 0 {
 			t.Errorf("got %d messages still in the search index", n)
 		}
-		if n := s.count(t, "SELECT COUNT(*) FROM idempotency_keys WHERE body IS NOT NULL"); n != 0 {
-			t.Errorf("got %d answers still kept", n)
-		}
+		compare.Equal(t, "answers still kept", 0, s.count(t, "SELECT COUNT(*) FROM idempotency_keys WHERE body IS NOT NULL"))
 		again, err := branches.Delete(t.Context(), ann(), id, log[2].ID)
 		if err != nil || len(again) != 0 {
 			t.Errorf("again: got events %v, error %v, want none", types(again), err)
@@ -128,9 +126,7 @@ func (s *store) wantTombstones(t *testing.T, id core.SessionID, before []core.Ev
 			t.Errorf("event %d: got %+v, want a tombstone", e.Seq, m)
 		}
 	}
-	if gone != 8 {
-		t.Errorf("got %d tombstones, want one for each message.created and each message.updated", gone)
-	}
+	compare.Equal(t, "tombstones: want one for each message.created and each message.updated", 8, gone)
 }
 
 // Earlier copies stay in the fork, which is a separate session.
@@ -162,9 +158,7 @@ func (s *store) canceledInQueue(t *testing.T) (session core.SessionID, unsent co
 	in := ask(session, "it is "+secret)
 	in.Input.Parts = []core.Part{file.Part()}
 	unsent = s.accept(t, in).Run
-	if s.sweep(t).Blobs != 0 {
-		t.Error("the file of a queued message was swept")
-	}
+	compare.Equal(t, "the file of a queued message was swept", 0, s.sweep(t).Blobs)
 	canceled, events, err := s.runs.RequestCancel(t.Context(), ann(), unsent.ID)
 	if err != nil || canceled.Input.Content != in.Input.Content || strings.Contains(dataText(t, events[0]), secret) {
 		t.Fatalf("cancel: got %+v, %v, %v", canceled.Input, events[0].Data, err)

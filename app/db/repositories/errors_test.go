@@ -14,6 +14,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
@@ -74,9 +75,7 @@ func (s *store) rows(t *testing.T) map[string][]map[string]any {
 	out := map[string][]map[string]any{}
 	for _, table := range []string{"sessions", "messages", "runs", "session_events", "session_summaries", "tool_executions", "model_calls", "model_calibrations"} {
 		var list []map[string]any
-		if err := s.Gorm.WithContext(t.Context()).Raw("SELECT * FROM " + table + " ORDER BY 1, 2").Scan(&list).Error; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Gorm.WithContext(t.Context()).Raw("SELECT * FROM "+table+" ORDER BY 1, 2").Scan(&list).Error)
 		out[table] = list
 	}
 	return out
@@ -188,12 +187,8 @@ func TestABusySQLiteIsUnavailable(t *testing.T) {
 	}
 	_, err := open(second).sessions.Create(t.Context(), core.Session{Owner: "ann"})
 	wantError(t, "create while another process writes", err, core.ErrUnavailable)
-	if err := tx.Rollback().Error; err != nil {
-		t.Fatal(err)
-	}
-	if _, err := open(second).sessions.Create(t.Context(), core.Session{Owner: "ann"}); err != nil {
-		t.Errorf("create afterwards: %v", err)
-	}
+	must.Do(t, tx.Rollback().Error)
+	compare.Error(t, "create afterwards", nil, compare.ErrorOf(open(second).sessions.Create(t.Context(), core.Session{Owner: "ann"})))
 }
 
 // A caller that disconnects while its write waits gets its context's error.
@@ -204,9 +199,7 @@ func TestCanceledWrites(t *testing.T) {
 		cancel(fmt.Errorf("gone: %w", core.ErrCanceled))
 		_, err := s.runs.Accept(ctx, ann(), ask(session, "x"))
 		wantError(t, "accept", err, context.Canceled)
-		if n := s.count(t, "SELECT COUNT(*) FROM runs"); n != 0 {
-			t.Errorf("runs: got %d, want none", n)
-		}
+		compare.Equal(t, "runs", 0, s.count(t, "SELECT COUNT(*) FROM runs"))
 	})
 }
 

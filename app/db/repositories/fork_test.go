@@ -5,6 +5,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -38,9 +39,7 @@ func TestForkIsHiddenUntilItIsComplete(t *testing.T) {
 		fork, finish := s.beginFork(t, id, 20)
 		s.checkHidden(t, fork)
 		s.turns(t, id, 1)
-		if _, err := repositories.NewBranches(s.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: id}); err != nil {
-			t.Errorf("another fork: %v", err)
-		}
+		compare.Error(t, "another fork", nil, compare.ErrorOf(repositories.NewBranches(s.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: id})))
 		if n := s.recover(t); n != 0 {
 			t.Errorf("recovered %d sessions, want none: the fork goes on", n)
 		}
@@ -64,9 +63,7 @@ func (s *store) checkHidden(t *testing.T, id core.SessionID) {
 	_, err := s.sessions.Get(t.Context(), ann(), id)
 	wantNotFound(t, "the session", err)
 	list, err := s.sessions.List(t.Context(), ann(), core.SessionQuery{Archived: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, one := range list.Items {
 		if one.ID == id {
 			t.Error("the session is in the list")

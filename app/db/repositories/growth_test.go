@@ -12,6 +12,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
@@ -53,9 +54,7 @@ func TestNothingReadsInProportionToHistory(t *testing.T) {
 		for name, do := range h.questions(t) {
 			began := time.Now()
 			asked := h.recorded(t, func() {
-				if err := do(t.Context()); err != nil {
-					t.Errorf("%s: %v", name, err)
-				}
+				compare.Error(t, name, nil, do(t.Context()))
 			})
 			t.Logf("%-40s %8.1f ms, %d statements", name, float64(time.Since(began).Microseconds())/1000, len(asked))
 			if len(asked) == 0 {

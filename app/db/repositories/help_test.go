@@ -3,7 +3,6 @@ package repositories_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
@@ -125,9 +125,7 @@ func (s *store) keep(t *testing.T, key, target, body string) {
 	if err == nil {
 		err = keys.Finish(t.Context(), in, core.KeyedAnswer{RequestHash: "h", Status: 200, Body: []byte(body), Kept: true})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }
 
 func (s *store) log(t *testing.T, session core.SessionID) []core.Message {
@@ -196,9 +194,7 @@ func gapless[T any](t *testing.T, what string, list []T, number func(T) int64) {
 
 func wantError(t *testing.T, what string, got, want error) {
 	t.Helper()
-	if !errors.Is(got, want) {
-		t.Errorf("%s: got error %v, want %v", what, got, want)
-	}
+	compare.Error(t, what, want, got)
 }
 
 func wantNotFound(t *testing.T, what string, got error) {

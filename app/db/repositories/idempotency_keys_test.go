@@ -96,18 +96,14 @@ func TestIdempotencyKeyConcurrently(t *testing.T) {
 			for range 16 {
 				wg.Go(func() {
 					known, err := keys.Begin(t.Context(), keyed("ann", "k"))
-					if err != nil {
-						t.Errorf("begin: %v", err)
-					}
+					compare.Error(t, "begin", nil, err)
 					if known == nil {
 						got.Add(1)
 					}
 				})
 			}
 			wg.Wait()
-			if got.Load() != 1 {
-				t.Errorf("round %d: %d got the key, want 1", round, got.Load())
-			}
+			compare.Equal(t, fmt.Sprintf("round %d: got the key", round), 1, got.Load())
 			s.exec(t, "UPDATE idempotency_keys SET created_at = '2000-01-01 00:00:00+00:00'")
 		}
 	})
@@ -125,9 +121,7 @@ func TestIdempotencyKeySweep(t *testing.T) {
 				t.Errorf("got %d swept, %v, want %d", n, err, want)
 			}
 		}
-		if n := s.count(t, "SELECT COUNT(*) FROM idempotency_keys"); n != 1 {
-			t.Errorf("got %d keys left, want the one that is valid", n)
-		}
+		compare.Equal(t, "keys left: want the one that is valid", 1, s.count(t, "SELECT COUNT(*) FROM idempotency_keys"))
 	})
 }
 
@@ -160,9 +154,7 @@ func TestIdempotencyKeyKeepsWhatIsCommitted(t *testing.T) {
 		}
 		_, err = s.sessions.Create(keyedContext(t, next, "other", known.Result), core.Session{Owner: "ann"})
 		wantError(t, "another body", err, core.ErrInvalid)
-		if n := s.count(t, "SELECT COUNT(*) FROM sessions"); n != 1 {
-			t.Errorf("got %d sessions, want 1", n)
-		}
+		compare.Equal(t, "sessions", 1, s.count(t, "SELECT COUNT(*) FROM sessions"))
 		other := keyed("ann", "k")
 		other.Target = "POST /api/v1/memories"
 		if known := begin(other); known == nil || known.Target != dead.Target {
@@ -184,12 +176,8 @@ func TestIdempotencyKeyFencesItsRequest(t *testing.T) {
 		}
 		_, err := s.sessions.Create(keyedContext(t, slow, "h", nil), core.Session{Owner: "ann"})
 		wantError(t, "the slow request", err, core.ErrConflict)
-		if _, err := s.sessions.Create(keyedContext(t, next, "h", nil), core.Session{Owner: "ann"}); err != nil {
-			t.Errorf("the request that took over: %v", err)
-		}
-		if n := s.count(t, "SELECT COUNT(*) FROM sessions"); n != 1 {
-			t.Errorf("got %d sessions, want 1", n)
-		}
+		compare.Error(t, "the request that took over", nil, compare.ErrorOf(s.sessions.Create(keyedContext(t, next, "h", nil), core.Session{Owner: "ann"})))
+		compare.Equal(t, "sessions", 1, s.count(t, "SELECT COUNT(*) FROM sessions"))
 	})
 }
 

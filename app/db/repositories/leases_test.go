@@ -12,6 +12,7 @@ import (
 	"gorm.io/gorm"
 
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
@@ -35,9 +36,7 @@ func TestConcurrentTakeOversShareTheRuns(t *testing.T) {
 		takers := map[core.RunID]int{}
 		race(racers, func(i int) {
 			got, err := s.takeOver(t.Context(), fmt.Sprint("worker-", i), true, 3)
-			if err != nil {
-				t.Errorf("take over %d: %v", i, err)
-			}
+			compare.Error(t, fmt.Sprintf("take over %d", i), nil, err)
 			mu.Lock()
 			defer mu.Unlock()
 			for _, r := range got {
@@ -48,9 +47,7 @@ func TestConcurrentTakeOversShareTheRuns(t *testing.T) {
 		for _, r := range rest {
 			takers[r.ID]++
 		}
-		if len(takers) != n {
-			t.Errorf("taken over: got %d runs, want %d", len(takers), n)
-		}
+		compare.Equal(t, "taken over: runs", n, len(takers))
 		for id, times := range takers {
 			if times != 1 {
 				t.Errorf("run %s was taken over %d times, want once", id, times)
@@ -90,9 +87,7 @@ func TestCancelRacesWithClaim(t *testing.T) {
 					after, _, canceled = s.runs.RequestCancel(t.Context(), ann(), run.ID)
 				}
 			})
-			if canceled != nil {
-				t.Fatal(canceled)
-			}
+			must.Do(t, canceled)
 			lost := errors.Is(claimed, core.ErrNotFound) && after.Status == core.RunCanceled
 			won := claimed == nil && after.Status == core.RunRunning && after.CancelRequested
 			if lost == won {
@@ -133,9 +128,7 @@ func TestDeathsAreCounted(t *testing.T) {
 			}
 			run = got[0]
 		}
-		if run.GiveBacks != 1 {
-			t.Errorf("got %d give-backs, want 1", run.GiveBacks)
-		}
+		compare.Equal(t, "give-backs", 1, run.GiveBacks)
 	})
 }
 
@@ -155,9 +148,7 @@ func TestTakeOverSkipsHeldRows(t *testing.T) {
 	if err != nil || len(got) != 1 || got[0].ID != free.ID {
 		t.Errorf("take over: got %v, %v, want only %s", runIDs(got), err, free.ID)
 	}
-	if err := holder.Rollback().Error; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, holder.Rollback().Error)
 }
 
 // A run that ends while its cancel waits for the session is left as it ended.
@@ -177,12 +168,8 @@ func TestCancelComesTooLate(t *testing.T) {
 		done <- result{run, events, err}
 	}()
 	s.untilSomebodyWaits(t)
-	if err := holder.Exec("UPDATE runs SET status = 'succeeded' WHERE id = ?", run.ID).Error; err != nil {
-		t.Fatal(err)
-	}
-	if err := holder.Commit().Error; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, holder.Exec("UPDATE runs SET status = 'succeeded' WHERE id = ?", run.ID).Error)
+	must.Do(t, holder.Commit().Error)
 	got := <-done
 	if got.err != nil || got.run.Status != core.RunSucceeded || got.run.CancelRequested || len(got.events) != 0 {
 		t.Errorf("cancel: got %+v, %v, want the run as it ended", got.run, got.err)
@@ -200,9 +187,7 @@ func TestRenewComesTooLate(t *testing.T) {
 	if err != nil || len(lost) != 0 {
 		t.Errorf("before the commit: got lost %v, %v, want nothing known yet", lost, err)
 	}
-	if err := holder.Commit().Error; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, holder.Commit().Error)
 	lost, err = s.runs.Renew(t.Context(), worker, []core.RunID{run.ID})
 	if err != nil || len(lost) != 1 {
 		t.Errorf("after it: got lost %v, %v, want the run lost", lost, err)
@@ -224,9 +209,7 @@ func TestRenewDoesNotWaitForHeldRows(t *testing.T) {
 	if err != nil || len(lost) != 0 {
 		t.Errorf("got lost %v, %v, want none", lost, err)
 	}
-	if err := holder.Rollback().Error; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, holder.Rollback().Error)
 	if n := s.count(t, "SELECT COUNT(*) FROM runs WHERE lease_until > clock_timestamp()"); n != 9 {
 		t.Errorf("%d leases were renewed, want the 9 whose rows were free", n)
 	}
@@ -239,9 +222,7 @@ func (s *store) hold(t *testing.T, stmt string, args ...any) *gorm.DB {
 	if tx.Error != nil {
 		t.Fatal(tx.Error)
 	}
-	if err := tx.Exec(stmt, args...).Error; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tx.Exec(stmt, args...).Error)
 	return tx
 }
 

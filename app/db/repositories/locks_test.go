@@ -11,6 +11,7 @@ import (
 	"gorm.io/gorm"
 
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
@@ -20,9 +21,7 @@ func (s *store) hog(t *testing.T, id core.SessionID) (release func()) {
 	t.Helper()
 	tx := s.Gorm.Begin()
 	t.Cleanup(func() { tx.Rollback() })
-	if err := tx.Exec("SELECT id FROM sessions WHERE id = ? FOR UPDATE", id).Error; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tx.Exec("SELECT id FROM sessions WHERE id = ? FOR UPDATE", id).Error)
 	return func() { tx.Rollback() }
 }
 
@@ -104,18 +103,10 @@ func TestHeartbeatHasAReserve(t *testing.T) {
 	if lost, err := runs.Renew(t.Context(), worker, []core.RunID{run.ID}); err != nil || len(lost) > 0 {
 		t.Errorf("renew: lost %v, %v", lost, err)
 	}
-	if _, err := runs.TakeOver(t.Context(), core.TakeOver{Worker: "other", Limit: 10}); err != nil {
-		t.Errorf("take over: %v", err)
-	}
-	if _, err := runs.Waiting(t.Context(), 10); err != nil {
-		t.Errorf("waiting: %v", err)
-	}
-	if err := s.Ping(t.Context()); err != nil {
-		t.Errorf("ping: %v", err)
-	}
-	if _, err := s.MigrationStatus(t.Context()); err != nil {
-		t.Errorf("migration status: %v", err)
-	}
+	compare.Error(t, "take over", nil, compare.ErrorOf(runs.TakeOver(t.Context(), core.TakeOver{Worker: "other", Limit: 10})))
+	compare.Error(t, "waiting", nil, compare.ErrorOf(runs.Waiting(t.Context(), 10)))
+	compare.Error(t, "ping", nil, s.Ping(t.Context()))
+	compare.Error(t, "migration status", nil, compare.ErrorOf(s.MigrationStatus(t.Context())))
 }
 
 // While a table is locked, for instance to create an index, no process can renew a lease. A
@@ -127,15 +118,11 @@ func TestTakeOverAfterALockedTableTakesNothing(t *testing.T) {
 	s.expire(t)
 	tx := s.Gorm.Begin()
 	t.Cleanup(func() { tx.Rollback() })
-	if err := tx.Exec("LOCK TABLE runs IN SHARE MODE").Error; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tx.Exec("LOCK TABLE runs IN SHARE MODE").Error)
 	got := make(chan int)
 	go func() {
 		runs, err := s.runs.TakeOver(t.Context(), core.TakeOver{Worker: "other", Lapsed: true, Deaths: 1, Limit: 10})
-		if err != nil {
-			t.Errorf("take over: %v", err)
-		}
+		compare.Error(t, "take over", nil, err)
 		got <- len(runs)
 	}()
 	const waiting = `SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
@@ -162,9 +149,7 @@ func TestRenewalComesBeforeWaitingWriters(t *testing.T) {
 		var writers sync.WaitGroup
 		for range 10 {
 			writers.Go(func() {
-				if err := s.Gorm.Transaction(func(*gorm.DB) error { time.Sleep(time.Second); return nil }); err != nil {
-					t.Errorf("slow writer: %v", err)
-				}
+				compare.Error(t, "slow writer", nil, s.Gorm.Transaction(func(*gorm.DB) error { time.Sleep(time.Second); return nil }))
 			})
 		}
 		synctest.Wait()

@@ -35,9 +35,7 @@ func (s *store) note(t *testing.T, id core.SessionID, from, through core.Message
 	t.Helper()
 	session := s.get(t, id)
 	state, err := contextwindow.DecodeState(session.PromptState)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	n := core.Summary{
 		ID: core.NewID[core.SummaryID](), Kind: core.SummaryRun, Content: fmt.Sprintf("notes %d–%d", from.Seq, through.Seq),
 		FromID: from.ID, FromSeq: from.Seq, ThroughID: through.ID, ThroughSeq: through.Seq, TokenCount: 5, Trigger: "iterations",
@@ -48,9 +46,7 @@ func (s *store) note(t *testing.T, id core.SessionID, from, through core.Message
 	_, _, err = s.sessions.ApplyContext(t.Context(), ann(), core.ContextChange{
 		SessionID: id, Expect: session.PromptRevision, PromptState: in.State.Encode(), Summary: &n,
 	})
-	if err != nil {
-		t.Fatalf("note: %v", err)
-	}
+	must.Do(t, err)
 	return n
 }
 

@@ -9,10 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/core"
-	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/compare"
-	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
 
@@ -27,9 +25,8 @@ func keep(t *testing.T, r *repositories.Memories, user, content string) core.Mem
 
 // W11: create, get, list, update, delete.
 func TestMemories(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		r := repositories.NewMemories(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		r := repositories.NewMemories(s.Gorm)
 		made := keep(t, r, "carol", "likes tea")
 		if !core.ValidID(made.ID) || made.Dimension != 2 || made.CreatedAt.IsZero() {
 			t.Errorf("got %+v, want an id, a dimension and times", made)
@@ -62,9 +59,7 @@ func TestMemories(t *testing.T) {
 			}
 		}
 
-		if err := r.Delete(t.Context(), carol(), made.ID); err != nil {
-			t.Errorf("delete: %v", err)
-		}
+		compare.Error(t, "delete", nil, r.Delete(t.Context(), carol(), made.ID))
 		wantNotFound(t, "delete again", r.Delete(t.Context(), ann(), made.ID))
 		_, err = r.Get(t.Context(), ann(), made.ID)
 		wantNotFound(t, "get after delete", err)
@@ -85,9 +80,8 @@ func equalJSON(a, b json.RawMessage) bool {
 // Pages neither repeat nor omit, also where times are equal and rows are written in
 // between.
 func TestMemoryPages(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		r := repositories.NewMemories(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		r := repositories.NewMemories(s.Gorm)
 		at := core.Now().Add(-time.Hour)
 		var want []core.MemoryID
 		for i := range 25 {
@@ -118,9 +112,8 @@ func TestMemoryPages(t *testing.T) {
 
 // Only vectors of the space are read, in batches that neither repeat nor omit.
 func TestVectorsOfASpace(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		r := repositories.NewMemories(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		r := repositories.NewMemories(s.Gorm)
 		want := map[core.MemoryID]bool{}
 		for i := range 10 {
 			want[keep(t, r, []string{"", "carol", "dave"}[i%3], "x").ID] = true
@@ -155,9 +148,7 @@ func TestVectorsOfASpace(t *testing.T) {
 			"stale of all, no dimension":   {number(t)(r.CountAllStale(t.Context(), core.VectorSpace{Model: "m-1"})), 3},
 			"stale of one who has nothing": {number(t)(r.CountStale(t.Context(), bob(), space())), 0},
 		} {
-			if pair[0] != pair[1] {
-				t.Errorf("%s: got %d, want %d", what, pair[0], pair[1])
-			}
+			compare.Equal(t, what, pair[1], pair[0])
 		}
 	})
 }
@@ -175,9 +166,8 @@ func number(t *testing.T) func(int, error) int {
 // Stale memories come in pages; a vector is stored only if its memory is still as it
 // was read.
 func TestSetVectors(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		r := repositories.NewMemories(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		r := repositories.NewMemories(s.Gorm)
 		for _, owner := range []string{"ann", "bob", "ann", "ann", "bob"} {
 			must.Get(r.Create(t.Context(), core.Memory{Owner: owner, Content: "x"}))(t)
 		}
@@ -209,9 +199,7 @@ func TestSetVectors(t *testing.T) {
 		if n, err := r.SetVectors(t.Context(), all); err != nil || n != 3 {
 			t.Errorf("got %d stored, error %v, want 3: one was changed and one deleted", n, err)
 		}
-		if n := number(t)(r.CountAllStale(t.Context(), space())); n != 1 {
-			t.Errorf("got %d stale afterwards, want the one that was changed", n)
-		}
+		compare.Equal(t, "stale afterwards: want the one that was changed", 1, number(t)(r.CountAllStale(t.Context(), space())))
 		got, err := r.Get(t.Context(), ann(), changed.ID)
 		if err != nil || got.Content != "newer" || got.EmbeddingModel != "" {
 			t.Errorf("the changed one: got %+v, error %v", got, err)

@@ -76,9 +76,7 @@ func TestAppendManyIsOneEvent(t *testing.T) {
 					t.Errorf("got event %s %+v, want one messages.imported for all", got.Events[0].Type, data)
 				}
 			}
-			if len(got.Events) != want {
-				t.Errorf("%d messages: got %d events, want %d", n, len(got.Events), want)
-			}
+			compare.Equal(t, fmt.Sprintf("%d messages: events", n), want, len(got.Events))
 		}
 	})
 }
@@ -111,9 +109,7 @@ func TestAppendIsRefused(t *testing.T) {
 
 		broken := said(core.RoleUser, "nul \x00")
 		wantError(t, "all or nothing", try(ann(), session.ID, true, hello, broken), core.ErrInvalid)
-		if n := len(s.log(t, session.ID)); n != 2 {
-			t.Errorf("got %d messages in the log, want only the turn", n)
-		}
+		compare.Equal(t, "messages in the log: want only the turn", 2, len(s.log(t, session.ID)))
 		must.Do(t, s.archive(t.Context(), ann(), session.ID))
 		wantError(t, "archived", try(ann(), session.ID, false, hello), core.ErrConflict)
 	})
@@ -145,9 +141,7 @@ func TestAppendToolResults(t *testing.T) {
 		s.append(t, session.ID, false, result("a"))
 		s.append(t, session.ID, false, said(core.RoleUser, "next"))
 		refused("behind another message", "a")
-		if n := len(s.log(t, session.ID)); n != 6 {
-			t.Errorf("got %d messages, want 6", n)
-		}
+		compare.Equal(t, "messages", 6, len(s.log(t, session.ID)))
 	})
 }
 
@@ -193,9 +187,7 @@ func TestAppendBranch(t *testing.T) {
 			if m := got.Messages[0]; m.ParentID != after || !m.OnPath {
 				t.Errorf("after %q: got parent %q, on path %v", after, m.ParentID, m.OnPath)
 			}
-			if path := s.log(t, session.ID); len(path) != length {
-				t.Errorf("after %q: %d messages on the path, want %d", after, len(path), length)
-			}
+			compare.Equal(t, fmt.Sprintf("after %q: messages on the path", after), length, len(s.log(t, session.ID)))
 			replaced, err := s.messages.Get(t.Context(), ann(), session.ID, before[3].ID)
 			if err != nil || replaced.OnPath || replaced.Content != before[3].Content {
 				t.Errorf("after %q: the replaced message is %+v, %v", after, replaced, err)

@@ -2,7 +2,6 @@ package repositories_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -356,8 +355,6 @@ func TestSetRecorded(t *testing.T) {
 				t.Errorf("message %d: got %q at %s, want %q at %s", m.Seq, m.Author, m.CreatedAt, author, at)
 			}
 		}
-		if err := s.messages.SetRecorded(t.Context(), bob(), id, recorded); !errors.Is(err, core.ErrNotFound) {
-			t.Errorf("another owner: got %v, want %v", err, core.ErrNotFound)
-		}
+		compare.Error(t, "another owner", core.ErrNotFound, s.messages.SetRecorded(t.Context(), bob(), id, recorded))
 	})
 }

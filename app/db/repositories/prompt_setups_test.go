@@ -44,9 +44,7 @@ func TestPromptSetups(t *testing.T) {
 		must.Get2(s.sessions.ApplyContext(t.Context(), ann(), core.ContextChange{SessionID: id, Expect: s.get(t, id).PromptRevision, Setup: &second}))(t)
 		compare.Equal(t, "the first one", []core.PromptSetup{first}, find(ann(), id, first.Hash, "unknown"))
 		fork := must.Get(repositories.NewBranches(s.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: id}))(t)
-		if got := find(ann(), fork.ID, first.Hash, second.Hash); len(got) != 2 {
-			t.Errorf("got %+v in a fork, want both", got)
-		}
+		compare.Equal(t, "in a fork: want both", 2, len(find(ann(), fork.ID, first.Hash, second.Hash)))
 		if got := find(core.Tenant{Owner: "bob"}, id, first.Hash); len(got) > 0 {
 			t.Errorf("another owner got %+v", got)
 		}

@@ -1,10 +1,12 @@
 package repositories_test
 
 import (
+	"fmt"
 	"testing"
 
 	"bobbin/app/core"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -93,9 +95,7 @@ func TestPurgeFindsCopies(t *testing.T) {
 		}
 		s.wantNothingLeft(t, "copies")
 		for _, id := range []core.SessionID{id, fork.ID, again.ID} {
-			if log := s.log(t, id); len(log) != 2 {
-				t.Errorf("session %s: %d messages are left, want the two of others", id, len(log))
-			}
+			compare.Equal(t, fmt.Sprintf("session %s: messages are left: want the two of others", id), 2, len(s.log(t, id)))
 		}
 	})
 }

@@ -5,11 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
@@ -30,9 +29,7 @@ func TestPurgeKnowsEveryTable(t *testing.T) {
 			query = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
 		}
 		var tables []string
-		if err := d.Gorm.WithContext(t.Context()).Raw(query).Scan(&tables).Error; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, d.Gorm.WithContext(t.Context()).Raw(query).Scan(&tables).Error)
 		for _, table := range tables {
 			if !slices.Contains(nobodys, table) && !slices.Contains(repositories.PurgedTables(), table) {
 				t.Errorf("what becomes of the table %s when a session or a user is purged? Say it in purge.go", table)
@@ -186,21 +183,15 @@ func TestUsageAfterAPurgeInSteps(t *testing.T) {
 		if n := s.left(t, large); n != 0 || len(s.log(t, small)) != 1 {
 			t.Errorf("%d rows are left, and another session has %d messages, want 1", n, len(s.log(t, small)))
 		}
-		if got, want := s.usageKeys(t, core.UsageByUser), []string{" 122", "carol 2", "dave 2"}; !cmp.Equal(got, want) {
-			t.Errorf("by user: got %v, want %v", got, want)
-		}
-		if got, want := s.usageKeys(t, core.UsageBySession), []string{string(last) + " 3", string(small) + " 3", " 120"}; !cmp.Equal(got, want) {
-			t.Errorf("by session: got %v, want %v", got, want)
-		}
+		compare.Equal(t, "by user", []string{" 122", "carol 2", "dave 2"}, s.usageKeys(t, core.UsageByUser))
+		compare.Equal(t, "by session", []string{string(last) + " 3", string(small) + " 3", " 120"}, s.usageKeys(t, core.UsageBySession))
 		if n := s.count(t, "SELECT COUNT(*) FROM usage_days WHERE session_id = ? OR calls <= 0", large); n != 0 {
 			t.Errorf("%d rows of the session are left", n)
 		}
 		if gone, err = purges.User(t.Context(), "ann", "carol"); err != nil || gone.Emptied["model_calls"] != 2 {
 			t.Errorf("purge of a user: got %+v, %v", gone, err)
 		}
-		if got, want := s.usageKeys(t, core.UsageByUser), []string{" 124", "dave 2"}; !cmp.Equal(got, want) {
-			t.Errorf("by user: got %v, want %v", got, want)
-		}
+		compare.Equal(t, "by user", []string{" 124", "dave 2"}, s.usageKeys(t, core.UsageByUser))
 		if n := s.count(t, "SELECT COUNT(*) FROM usage_days WHERE user_id = 'carol'"); n != 0 {
 			t.Errorf("the user's name is still in %d rows", n)
 		}

@@ -74,9 +74,7 @@ func TestMessagesAreStoredOnce(t *testing.T) {
 		if err != nil || runs.Items[0].Input.Content != question || runs.Items[0].Input.TokenCount != 7 {
 			t.Errorf("list: got %+v, %v, want the question", runs.Items[0].Input, err)
 		}
-		if got := s.run(t, claimed.Run.ID).Input; got.Content != question {
-			t.Errorf("get: got %+v, want the question", got)
-		}
+		compare.Equal(t, "get: want the question", question, s.run(t, claimed.Run.ID).Input.Content)
 	})
 }
 
@@ -112,9 +110,7 @@ func TestEventOfANewerVersion(t *testing.T) {
 		if got := dataText(t, all[0]); got != `{"until":["noon"]}` || all[0].Type != "run.paused" {
 			t.Errorf("got %s %s, want the event as it is stored", all[0].Type, got)
 		}
-		if got := dataText(t, all[1]); got != `{"message":"m1"}` {
-			t.Errorf("got %s, want the data as they are stored", got)
-		}
+		compare.Equal(t, "dataText(t, all[1]): want the data as they are stored", `{"message":"m1"}`, dataText(t, all[1]))
 	})
 }
 

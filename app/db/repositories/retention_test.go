@@ -7,6 +7,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -62,16 +63,12 @@ func TestSweepEvents(t *testing.T) {
 			if got := s.seqs(t, mixed.ID); got[0] != 3 || len(got) != len(all)-2 {
 				t.Errorf("kept of the session with two old events: %v", got)
 			}
-			if got := s.seqs(t, fresh.ID); len(got) != len(all) {
-				t.Errorf("kept of the fresh session: %v", got)
-			}
+			compare.Equal(t, "kept of the fresh session", len(all), len(s.seqs(t, fresh.ID)))
 			s.turns(t, old.ID, 1)
 			if got := s.seqs(t, old.ID); got[1] != last+1 {
 				t.Errorf("the numbers do not go on: %v after %d", got, last)
 			}
-			if got := len(s.log(t, old.ID)); got != 6 {
-				t.Errorf("got %d messages, want all 6", got)
-			}
+			compare.Equal(t, "messages: want all 6", 6, len(s.log(t, old.ID)))
 			s.exec(t, "DELETE FROM session_events WHERE session_id IN (?, ?, ?)", old.ID, mixed.ID, fresh.ID)
 		}
 	})

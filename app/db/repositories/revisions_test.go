@@ -40,9 +40,7 @@ func TestReviseReplacesEverywhere(t *testing.T) {
 		s.keep(t, "k", "POST /x", `{"message":{"id":"`+string(log[0].ID)+`","content":"zebra"}}`)
 
 		_, _, err := branches.Revise(t.Context(), ann(), core.ReviseMessage{SessionID: id, MessageID: log[0].ID, Content: "the horse is blue", TokenCount: 5})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if hits := s.remainsOf(t, "zebra"); len(hits) != 1 || hits["message_revisions"] != 1 {
 			t.Errorf("got the old text in %v, want it in its revision alone", hits)
 		}

@@ -1,6 +1,7 @@
 package repositories_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -9,18 +10,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/core"
-	"bobbin/app/db"
 	"bobbin/app/db/repositories"
-	"bobbin/tests/dbtest"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
 // All runs of an owner are listed, page by page, with totals: those since a time, and older ones that
 // have not ended.
 func TestListAllRuns(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		first, second := s.session(t).ID, s.session(t).ID
 		s.turns(t, first, 2)
 		s.turns(t, second, 1)
@@ -56,7 +54,7 @@ func TestListAllRuns(t *testing.T) {
 		if page := must.Get(s.runs.ListAll(t.Context(), core.Tenant{Owner: "eve"}, core.RunQuery{From: hour}))(t); len(page.Items) != 0 || page.Totals != (core.RunTotals{}) {
 			t.Errorf("another owner: got %+v, want nothing", page)
 		}
-		must.Get(repositories.NewPurges(d.Gorm).Session(t.Context(), first, false))(t)
+		must.Get(repositories.NewPurges(s.Gorm).Session(t.Context(), first, false))(t)
 		if got, _ := list(core.RunQuery{From: hour, Status: core.RunSucceeded}); !slices.Equal(got, []string{"second succeeded"}) {
 			t.Errorf("purged: got %q, want those of the second session", got)
 		}
@@ -65,12 +63,10 @@ func TestListAllRuns(t *testing.T) {
 
 // Deliveries of all runs are listed by their state, the newest first.
 func TestListAllDeliveries(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		session := must.Get(s.sessions.Create(t.Context(), core.Session{Owner: "ann", Agent: "assistant", Webhook: hook("here")}))(t)
 		s.turns(t, session.ID, 3)
-		deliveries := repositories.NewDeliveries(d.Gorm)
+		deliveries := repositories.NewDeliveries(s.Gorm)
 		var got []core.DeliveryID
 		q := core.DeliveryQuery{State: core.DeliveryPending, PageQuery: core.PageQuery{Limit: 2}}
 		for {
@@ -87,9 +83,7 @@ func TestListAllDeliveries(t *testing.T) {
 			t.Errorf("got %q, want three, the newest first", got)
 		}
 		for who, q := range map[string]core.DeliveryQuery{"eve": {}, "ann": {State: core.DeliveryFailed}} {
-			if page := must.Get(deliveries.ListAll(t.Context(), core.Tenant{Owner: who}, q))(t); len(page.Items) != 0 {
-				t.Errorf("%s, %+v: got %+v, want none", who, q, page.Items)
-			}
+			compare.Equal(t, fmt.Sprintf("%s, %+v", who, q), 0, len(must.Get(deliveries.ListAll(t.Context(), core.Tenant{Owner: who}, q))(t).Items))
 		}
 	})
 }

@@ -12,7 +12,8 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
-	"bobbin/tests/dbtest"
+	"bobbin/tests/compare"
+	"bobbin/tests/must"
 )
 
 // sameJSON compares JSON columns by what they say: jsonb orders keys anew.
@@ -77,11 +78,8 @@ func TestRunLimitsHoldForRequestsAtOnce(t *testing.T) {
 		"of both":               {30, 5, func(in *core.AcceptRun) { in.User, in.MaxOfUser, in.MaxOwned = "eve", 9, 5 }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dbtest.Each(t, func(t *testing.T, d *db.DB) {
-				if got := open(d).acceptAtOnce(t, tt.requests, tt.limit); got != tt.want {
-					t.Errorf("%d requests at once: got %d accepted, want %d", tt.requests, got, tt.want)
-				}
+			each(t, func(t *testing.T, s *store) {
+				compare.Equal(t, fmt.Sprintf("%d requests at once: accepted", tt.requests), tt.want, s.acceptAtOnce(t, tt.requests, tt.limit))
 			})
 		})
 	}
@@ -111,13 +109,9 @@ func TestKnownWriteFindsChanges(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dbtest.Each(t, func(t *testing.T, d *db.DB) {
-				s := open(d)
+			each(t, func(t *testing.T, s *store) {
 				a, m := s.accept(t, ask(s.session(t).ID, "hello")), answer("bye")
-				if err := tt.change(t, s, d, a.Run); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, tt.change(t, s, s.DB, a.Run))
 				out := s.write(t, core.RunWrite{
 					RunID: a.Run.ID, SessionID: a.Run.SessionID, Attempt: 1, Messages: []core.Message{m}, Known: a.Known,
 					End: &core.RunEnd{Status: core.RunSucceeded, AnswerID: m.ID},

@@ -46,9 +46,7 @@ func TestSearchEndsInTime(t *testing.T) {
 			}
 			must.Do(t, errors.Join(s.Gorm.Callback().Row().After("gorm:row").Replace("end", after), s.Gorm.Callback().Query().After("gorm:query").Replace("end", after)))
 			_, err := repositories.NewSearch(s.Gorm).Messages(ctx, ann(), core.SearchQuery{Text: "pump*"})
-			if !errors.Is(err, context.Canceled) {
-				t.Errorf("after %s: got %v, want that it ends", until, err)
-			}
+			compare.Error(t, fmt.Sprintf("after %s: want that it ends", until), context.Canceled, err)
 		}
 	})
 }

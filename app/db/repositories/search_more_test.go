@@ -50,9 +50,7 @@ func (s *store) titlesWith(t testing.TB, tenant core.Tenant, text string) []stri
 func TestSearchFindsOnlyWhatItMay(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
 		session, err := s.sessions.Create(t.Context(), core.Session{Owner: "ann", UserID: "carol", Title: "old"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		s.finish(t, s.accept(t, ask(session.ID, "red pump")).Run, "red answer")
 		s.finish(t, s.accept(t, ask(session.ID, "red valve")).Run, "blue answer")
 		s.edit(t, session.ID, s.log(t, session.ID)[2].ID, "green valve")
@@ -68,9 +66,7 @@ func TestSearchFindsOnlyWhatItMay(t *testing.T) {
 		want("no user of hers", carol(), core.SearchQuery{Text: "red", UserID: "dave"})
 		want("another owner", bob(), core.SearchQuery{Text: "red"})
 		_, err = repositories.NewSearch(s.Gorm).Messages(t.Context(), bob(), core.SearchQuery{Text: "red", SessionID: session.ID})
-		if !errors.Is(err, core.ErrNotFound) {
-			t.Errorf("another owner's session: got %v, want core.ErrNotFound", err)
-		}
+		compare.Error(t, "another owner's session", core.ErrNotFound, err)
 
 		branches := repositories.NewBranches(s.Gorm)
 		fork := must.Get(branches.Fork(t.Context(), ann(), core.ForkSession{SessionID: session.ID, Title: "forked"}))(t)
@@ -79,15 +75,11 @@ func TestSearchFindsOnlyWhatItMay(t *testing.T) {
 		want("deleted", ann(), core.SearchQuery{Text: "pump", SessionID: session.ID, AllBranches: true})
 		want("its copy", ann(), core.SearchQuery{Text: "pump"}, "red pump")
 
-		if got := s.titlesWith(t, ann(), "pump"); !slices.Equal(got, []string{"forked"}) {
-			t.Errorf("sessions with pump: got %q, want the fork", got)
-		}
+		compare.Equal(t, "sessions with pump: want the fork", []string{"forked"}, s.titlesWith(t, ann(), "pump"))
 		title := "New name"
 		must.Get2(s.sessions.Update(t.Context(), ann(), session.ID, core.SessionPatch{Title: &title}))(t)
 		for text, want := range map[string][]string{"name": {"New name"}, "old": {}, "forked": {"forked"}, "blue": {}, "valve": {"New name", "forked"}} {
-			if got := s.titlesWith(t, ann(), text); !slices.Equal(got, want) {
-				t.Errorf("sessions with %q: got %q, want %q", text, got, want)
-			}
+			compare.Equal(t, fmt.Sprintf("sessions with %q", text), want, s.titlesWith(t, ann(), text))
 		}
 		if got := s.titlesWith(t, bob(), "name"); len(got) > 0 {
 			t.Errorf("another owner: got %q", got)
@@ -151,9 +143,7 @@ func TestSearchPages(t *testing.T) {
 		for _, q := range []core.SearchQuery{
 			{Text: "pump", PageQuery: core.PageQuery{Cursor: "x"}}, {Text: "pump", PageQuery: core.PageQuery{Limit: 201}}, {Text: "..."},
 		} {
-			if _, err := repositories.NewSearch(s.Gorm).Messages(t.Context(), ann(), q); !errors.Is(err, core.ErrInvalid) {
-				t.Errorf("%+v: got %v, want core.ErrInvalid", q, err)
-			}
+			compare.Error(t, fmt.Sprintf("%+v", q), core.ErrInvalid, compare.ErrorOf(repositories.NewSearch(s.Gorm).Messages(t.Context(), ann(), q)))
 		}
 	})
 }
@@ -311,17 +301,13 @@ func TestSearchBeforeTheIndex(t *testing.T) {
 					if sort == core.SortNewest && i%5 > 0 {
 						continue // indexes
 					}
-					if got := s.contents(t, ann(), q); !slices.Equal(got, []string{fmt.Sprintf("pump%d of the hall", i-back)}) {
-						t.Errorf("%s %s after %d: got %q", sort, q.Text, i, got)
-					}
+					compare.Equal(t, fmt.Sprintf("%s %s after %d", sort, q.Text, i), []string{fmt.Sprintf("pump%d of the hall", i-back)}, s.contents(t, ann(), q))
 				}
 			}
 		}
 		log := s.log(t, id)
 		s.edit(t, id, log[4].ID, "valve")
-		if got := s.ranked(t, core.SearchQuery{Text: "pump2"}); len(got) != 0 {
-			t.Errorf("off the path: got %d results", len(got))
-		}
+		compare.Equal(t, "off the path: results", 0, len(s.ranked(t, core.SearchQuery{Text: "pump2"})))
 		s.index(t)
 		if got := s.ranked(t, core.SearchQuery{Text: "pump3 pump2 pump1"}); len(got) != 1 || got[0].Excerpt != "pump1 of the hall" {
 			t.Errorf("off the path: got %+v", got)
@@ -367,9 +353,7 @@ func TestIndexingIsBrokenOff(t *testing.T) {
 			t.Errorf("reindex: got %d sessions, %v", n, err)
 		}
 		s.index(t)
-		if n := s.count(t, "SELECT COUNT(*) FROM search_entries"); n != sessions*each {
-			t.Errorf("reindexed: got %d entries, want %d", n, sessions*each)
-		}
+		compare.Equal(t, "reindexed: entries", sessions*each, s.count(t, "SELECT COUNT(*) FROM search_entries"))
 	})
 }
 

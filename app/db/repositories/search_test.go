@@ -13,6 +13,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/searchtext"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/golden"
 	"bobbin/tests/must"
@@ -200,9 +201,7 @@ func TestChangesWaitForTheIndex(t *testing.T) {
 		s.turns(t, id, 1)
 		asked := s.log(t, id)[0].ID
 		indexer := s.Gorm.WithContext(t.Context()).Begin()
-		if err := indexer.Exec("SELECT seq FROM session_readers WHERE session_id = ? FOR UPDATE", id).Error; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, indexer.Exec("SELECT seq FROM session_readers WHERE session_id = ? FOR UPDATE", id).Error)
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		if err := change(ctx, id, asked); err == nil {
 			t.Errorf("%s: did not wait for the indexer", name)
@@ -210,9 +209,7 @@ func TestChangesWaitForTheIndex(t *testing.T) {
 		cancel()
 		s.get(t, id) // not hidden by a purge that waits
 		indexer.Rollback()
-		if err := change(t.Context(), id, asked); err != nil {
-			t.Errorf("%s: after the indexer: %v", name, err)
-		}
+		compare.Error(t, name+": after the indexer", nil, change(t.Context(), id, asked))
 	}
 }
 
@@ -223,9 +220,7 @@ func TestSearchesWaitForTheIndex(t *testing.T) {
 	id := s.session(t).ID
 	s.turns(t, id, 1)
 	other := s.Gorm.WithContext(t.Context()).Begin()
-	if err := other.Exec("SELECT seq FROM session_readers WHERE session_id = ? FOR UPDATE", id).Error; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, other.Exec("SELECT seq FROM session_readers WHERE session_id = ? FOR UPDATE", id).Error)
 	begin := time.Now()
 	time.AfterFunc(300*time.Millisecond, func() { other.Rollback() })
 	q := core.SearchQuery{Text: s.log(t, id)[0].Content, SessionID: id, Sort: core.SortNewest}

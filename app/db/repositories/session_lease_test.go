@@ -13,6 +13,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
@@ -48,9 +49,7 @@ func (s *store) recover(t *testing.T) int {
 			_, err = purges.Recover(t.Context(), id, "other/1")
 		}
 	}
-	if err != nil {
-		t.Fatalf("recover: %v", err)
-	}
+	must.Do(t, err)
 	return len(ids)
 }
 
@@ -120,9 +119,7 @@ func TestImportingSessionIsBusy(t *testing.T) {
 // checkUnread checks that nobody sees more than the first n messages of a session.
 func (s *store) checkUnread(t *testing.T, id core.SessionID, n int) {
 	t.Helper()
-	if got := len(s.log(t, id)); got != n {
-		t.Errorf("log: got %d messages, want %d", got, n)
-	}
+	compare.Equal(t, "log: messages", n, len(s.log(t, id)))
 	for _, q := range []core.MessageQuery{{}, {AllBranches: true}, {Before: 1 << 40}, {After: int64(n - 1)}} {
 		q.Limit = 200
 		page, err := s.messages.List(t.Context(), ann(), id, q)
@@ -173,9 +170,7 @@ func TestAbandonedImportIsRemoved(t *testing.T) {
 		}
 		wantError(t, "the import that lost its lease", finish(t.Context()), core.ErrStale)
 		for table, want := range map[string]int{"messages": 4, "search_entries": 4} {
-			if n := s.count(t, "SELECT COUNT(*) FROM "+table+" WHERE session_id = ?", id); n != want {
-				t.Errorf("%s: got %d rows, want %d", table, n, want)
-			}
+			compare.Equal(t, table+": rows", want, s.count(t, "SELECT COUNT(*) FROM "+table+" WHERE session_id = ?", id))
 		}
 		if s.Dialect() == "sqlite" {
 			if n := s.count(t, "SELECT COUNT(*) FROM search_words WHERE search_words MATCH 'new'"); n != 0 {
@@ -252,9 +247,7 @@ func TestFailedImport(t *testing.T) {
 					}
 				}
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			func() {
 				defer func() { _ = recover() }()
 				_, err = s.messages.Append(t.Context(), ann(), core.AppendMessages{SessionID: id, Messages: history(300, "rope"), Import: true, Worker: worker})
@@ -270,12 +263,8 @@ func TestFailedImport(t *testing.T) {
 // wantFree checks that nothing of an import is left, and that the session takes messages.
 func (s *store) wantFree(t *testing.T, id core.SessionID) {
 	t.Helper()
-	if n := s.count(t, "SELECT COUNT(*) FROM messages WHERE session_id = ?", id); n != 0 {
-		t.Errorf("got %d messages, want none", n)
-	}
-	if n := s.count(t, "SELECT COUNT(*) FROM sessions WHERE busy <> '' AND id = ?", id); n != 0 {
-		t.Error("the session is busy")
-	}
+	compare.Equal(t, "messages", 0, s.count(t, "SELECT COUNT(*) FROM messages WHERE session_id = ?", id))
+	compare.Equal(t, "the session is busy", 0, s.count(t, "SELECT COUNT(*) FROM sessions WHERE busy <> '' AND id = ?", id))
 }
 
 // An import of few messages that are long is written in steps, too, and has one event.

@@ -89,12 +89,8 @@ func TestListSessionsPages(t *testing.T) {
 			}
 		}
 		wantPages("none archived", false)
-		if got := s.listSessions(t, core.SessionQuery{Agent: "agent-1", PageQuery: core.PageQuery{Limit: 4}}); len(got) != 11 {
-			t.Errorf("of agent-1: got %d sessions, want 11", len(got))
-		}
-		if got := s.listSessions(t, core.SessionQuery{UserID: "user-2"}); len(got) != 7 {
-			t.Errorf("of user-2: got %d sessions, want 7", len(got))
-		}
+		compare.Equal(t, "of agent-1: sessions", 11, len(s.listSessions(t, core.SessionQuery{Agent: "agent-1", PageQuery: core.PageQuery{Limit: 4}})))
+		compare.Equal(t, "of user-2: sessions", 7, len(s.listSessions(t, core.SessionQuery{UserID: "user-2"})))
 		mine, err := s.sessions.List(t.Context(), core.Tenant{Owner: "ann", User: "user-2"}, core.SessionQuery{})
 		if err != nil || len(mine.Items) != 7 {
 			t.Errorf("in the scope of user-2: got %d sessions, %v, want 7", len(mine.Items), err)
@@ -137,9 +133,7 @@ func TestCreateSession(t *testing.T) {
 			// A new session is empty, whatever the caller says.
 			MessageCount: 9, LastSeq: 9, LastEventSeq: 9, SummaryVersion: 9, PromptRevision: 9, SummaryThroughID: &through,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if !core.ValidID(got.ID) || got.CreatedAt.IsZero() || !got.UpdatedAt.Equal(got.CreatedAt) || got.LastSeq != 0 || got.SummaryThroughID != nil {
 			t.Errorf("created: got %+v, want id, times, and nothing in it", got)
 		}
@@ -251,18 +245,12 @@ func TestListByCreationIsStable(t *testing.T) {
 			must.Do(t, s.archive(t.Context(), ann(), all[7]))
 		}
 		q := core.SessionQuery{PageQuery: core.PageQuery{Limit: 2}, Order: core.OrderByCreation, Archived: true}
-		if got := s.pages(t, q, used); !slices.Equal(got, all) {
-			t.Errorf("got %v, want %v", got, all)
-		}
+		compare.Equal(t, "s.pages(t, q, used)", all, s.pages(t, q, used))
 		q.Archived = false
 		want := slices.DeleteFunc(slices.Clone(all), func(id core.SessionID) bool { return id == all[4] || id == all[7] })
-		if got := s.pages(t, q, nil); !slices.Equal(got[1:], want) {
-			t.Errorf("without archived ones: got %v, want %v behind the new one", got, want)
-		}
+		compare.Equal(t, "without archived ones: want behind the new one", want, s.pages(t, q, nil)[1:])
 		page, err := s.sessions.List(t.Context(), ann(), q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		q.Order, q.Cursor = core.OrderByActivity, *page.NextCursor
 		_, err = s.sessions.List(t.Context(), ann(), q)
 		wantError(t, "a cursor of the other order", err, core.ErrInvalid)
@@ -318,9 +306,7 @@ func TestRankedSessions(t *testing.T) {
 			{core.SessionQuery{Text: "nowhere"}, ""},
 			{core.SessionQuery{Text: question, PageQuery: one}, "leak, other pump, weather"},
 		} {
-			if got := strings.Join(list(tt.q), ", "); got != tt.want {
-				t.Errorf("%+v: got %s, want %s", tt.q, got, tt.want)
-			}
+			compare.Equal(t, fmt.Sprintf("%+v", tt.q), tt.want, strings.Join(list(tt.q), ", "))
 		}
 		for _, text := range []string{"", "-pump", "!"} {
 			if _, err := s.sessions.List(t.Context(), ann(), core.SessionQuery{Text: text, Order: core.OrderByRelevance}); !errors.Is(err, core.ErrInvalid) {

@@ -8,9 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/core"
-	"bobbin/app/db"
 	"bobbin/app/db/repositories"
-	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
 
@@ -49,9 +47,8 @@ func claimItem(t *testing.T, inbox *repositories.SlackInbox, worker, key string)
 // A message arrives twice: as a mention too, or because the process died between the insert and
 // the acknowledgment, and Slack repeats it. It is stored once, also concurrently.
 func TestSlackItemIsStoredOnce(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		inbox := repositories.NewSlackInbox(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		inbox := repositories.NewSlackInbox(s.Gorm)
 		var wait sync.WaitGroup
 		results := make([]bool, 8)
 		for i := range results {
@@ -74,7 +71,7 @@ func TestSlackItemIsStoredOnce(t *testing.T) {
 			t.Errorf("stored %d times, want once", n)
 		}
 		// After a restart: the item waits, and the repetition adds nothing, before it is done and after.
-		restarted := repositories.NewSlackInbox(d.Gorm)
+		restarted := repositories.NewSlackInbox(s.Gorm)
 		item := claimItem(t, restarted, "one/2", "C1/1.0")
 		if string(item.Payload) != `{"text":"the pump is red"}` || item.User != "carol" || item.Attempts != 1 {
 			t.Errorf("got the item %+v", item)
@@ -148,9 +145,8 @@ func TestSlackLease(t *testing.T) {
 // One gesture becomes two messages with different timestamps: the older one counts, or the one
 // that was handled already; far apart they are two.
 func TestSlackGesture(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		ctx, inbox := t.Context(), repositories.NewSlackInbox(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		ctx, inbox := t.Context(), repositories.NewSlackInbox(s.Gorm)
 		item := func(ts string) core.SlackItem {
 			i := slackItem(ts, ts)
 			i.Gesture = "C1/U1/g1"
@@ -239,9 +235,8 @@ func installation(team, tokens string) core.SlackInstallation {
 // An installation is found by its workspace as long as it is active. Tokens that were replaced
 // meanwhile do not end it.
 func TestSlackInstallationFind(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		r := repositories.NewSlackInstallations(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		r := repositories.NewSlackInstallations(s.Gorm)
 		own := installation("T1", "one")
 		for _, i := range []core.SlackInstallation{installation("T1", "old"), own, installation("T0", "other")} {
 			must.Do(t, r.Save(t.Context(), i))

@@ -8,6 +8,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -59,9 +60,7 @@ func TestSlackBind(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
 		threads := repositories.NewSlackThreads(s.Gorm)
 		first, other := s.bindThread(t, "1.1"), s.session(t)
-		if err := bindThread(t, threads, first); err != nil {
-			t.Errorf("the second time: %v", err)
-		}
+		compare.Error(t, "the second time", nil, bindThread(t, threads, first))
 		if got, err := threads.Find(t.Context(), "T1", "C1", "1.1"); err != nil || got != first {
 			t.Errorf("got thread %+v (%v), want %+v", got, err, first)
 		}
@@ -78,9 +77,7 @@ func TestSlackBind(t *testing.T) {
 		foreign.Owner = "bob"
 		wantNotFound(t, "a session of another owner", bindThread(t, threads, foreign))
 		bobs, err := s.sessions.Create(t.Context(), core.Session{Owner: "bob", Agent: "assistant"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		stolen := slackThread(bobs.ID, "1.1")
 		stolen.Owner = "bob"
 		wantError(t, "a thread of another owner", bindThread(t, threads, stolen), core.ErrConflict)
@@ -96,9 +93,7 @@ func TestSlackBind(t *testing.T) {
 		}
 		_, err = threads.Find(t.Context(), "T1", "C1", "1.1")
 		wantNotFound(t, "detached", err)
-		if err := bindThread(t, threads, slackThread(first.SessionID, "1.1")); err != nil {
-			t.Errorf("a detached thread: %v", err)
-		}
+		compare.Error(t, "a detached thread", nil, bindThread(t, threads, slackThread(first.SessionID, "1.1")))
 	})
 }
 
@@ -240,9 +235,7 @@ func TestSlackPosts(t *testing.T) {
 			t.Errorf("off the path: got %+v (%v), want one post", list, err)
 		}
 		must.Get(repositories.NewPurges(s.Gorm).Session(t.Context(), thread.SessionID, false))(t)
-		if n := s.count(t, "SELECT (SELECT COUNT(*) FROM slack_posts) + (SELECT COUNT(*) FROM slack_threads)"); n != 0 {
-			t.Errorf("purged: got %d rows, want none", n)
-		}
+		compare.Equal(t, "purged: rows", 0, s.count(t, "SELECT (SELECT COUNT(*) FROM slack_posts) + (SELECT COUNT(*) FROM slack_threads)"))
 	})
 }
 
@@ -262,22 +255,16 @@ func TestSlackPostOfSeveralParts(t *testing.T) {
 			p, _, err := posts.Begin(t.Context(), "a/1", core.SlackPost{
 				SessionID: thread.SessionID, ItemID: item, Part: part, Owner: "ann", Kind: core.SlackPostMessage, Team: "T1", Channel: "C1", Thread: "1.1",
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			p.State, p.TS = core.SlackPostSent, ts
 			must.Do(t, posts.Update(t.Context(), "a/1", p))
 			sent = append(sent, p)
 		}
 		sent[0].Hash = "edited"
-		if err := posts.Update(t.Context(), "a/1", sent[0]); err != nil {
-			t.Errorf("update of the first part: %v", err)
-		}
+		compare.Error(t, "update of the first part", nil, posts.Update(t.Context(), "a/1", sent[0]))
 		for i := range sent {
 			sent[i].State = core.SlackPostPending
-			if err := posts.Update(t.Context(), "a/1", sent[i]); err != nil {
-				t.Errorf("part %d becomes pending: %v", i, err)
-			}
+			compare.Error(t, fmt.Sprintf("part %d becomes pending", i), nil, posts.Update(t.Context(), "a/1", sent[i]))
 		}
 		if p, begun, err := posts.Begin(t.Context(), "a/1", sent[0]); err != nil || !begun {
 			t.Errorf("begin the first part again: got %+v, %v (%v), want it to begin", p, begun, err)

@@ -8,6 +8,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -29,9 +30,7 @@ func (s *store) instructions(t *testing.T, session core.SessionID) string {
 
 func (s *store) wantInstructions(t *testing.T, when string, session core.SessionID, want string) {
 	t.Helper()
-	if got := s.instructions(t, session); got != want {
-		t.Errorf("%s: got %q, want %q", when, got, want)
-	}
+	compare.Equal(t, when, want, s.instructions(t, session))
 }
 
 // What a user's message says for the whole conversation is stored when it is first asked for, once, and
@@ -53,15 +52,11 @@ func TestStandingInstructionsFollowTheirMessages(t *testing.T) {
 
 		log := s.log(t, id)
 		fork, err := branches.Fork(t.Context(), ann(), core.ForkSession{SessionID: id, MessageID: log[1].ID})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		s.wantInstructions(t, "forked after the first answer", fork.ID, "1 Always answer in Dutch.")
 
 		_, _, err = branches.Revise(t.Context(), ann(), core.ReviseMessage{SessionID: id, MessageID: log[0].ID, Content: "Always answer in French.", TokenCount: 5})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		s.wantInstructions(t, "edited", id, "1 Always answer in French.; 3 My budget is 400 €.")
 
 		in := ask(id, "Never use emojis.")
@@ -110,9 +105,7 @@ func TestStandingInstructionsOfImports(t *testing.T) {
 		messages := history(300, "rope")
 		messages[298].Content = strings.Repeat("Always mention ropes.\n", 5)
 		s.append(t, id, true, messages...)
-		if got := s.instructions(t, id); got != strings.TrimSuffix(strings.Repeat("299 Always mention ropes.; ", 5), "; ") {
-			t.Errorf("got %q", got)
-		}
+		compare.Equal(t, "s.instructions(t, id)", strings.TrimSuffix(strings.Repeat("299 Always mention ropes.; ", 5), "; "), s.instructions(t, id))
 		s.exec(t, "UPDATE sessions SET standing_count = ? WHERE id = ?", core.MaxInstructions-1, id) // as if there were so many
 		s.finish(t, s.accept(t, ask(id, "Never mention ropes.\nAlways be brief.\nNever be rude.")).Run, "fine")
 		must.Get(repositories.NewStandingInstructions(s.Gorm).OnPath(t.Context(), ann(), id, 1))(t)
@@ -139,17 +132,11 @@ func TestStandingInstructionsByHand(t *testing.T) {
 			t.Errorf("edit: got %+v, %v", edited, err)
 		}
 		all, err := byHand.OnPath(t.Context(), ann(), id, 10)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for range 2 {
-			if err := byHand.Remove(t.Context(), ann(), id, all[0].ID); err != nil {
-				t.Errorf("remove: %v", err)
-			}
+			compare.Error(t, "remove", nil, byHand.Remove(t.Context(), ann(), id, all[0].ID))
 		}
-		if err := byHand.Remove(t.Context(), ann(), id, added.ID); err != nil {
-			t.Errorf("remove what was added: %v", err)
-		}
+		compare.Error(t, "remove what was added", nil, byHand.Remove(t.Context(), ann(), id, added.ID))
 		all, err = byHand.OnPath(t.Context(), ann(), id, 10)
 		if err != nil || len(all) != 2 || all[0].RemovedAt == nil || all[1].RemovedAt != nil {
 			t.Errorf("after removals: got %+v, %v, want the first marked as removed", all, err)
@@ -167,9 +154,7 @@ func TestStandingInstructionsByHand(t *testing.T) {
 				return err
 			}(),
 		} {
-			if !errors.Is(err, core.ErrNotFound) {
-				t.Errorf("%s: got %v, want not found", name, err)
-			}
+			compare.Error(t, name+": want not found", core.ErrNotFound, err)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -33,13 +34,9 @@ func TestStoredBytes(t *testing.T) {
 		text := func(n int) core.Message {
 			return core.Message{Role: core.RoleUser, Content: strings.Repeat("ä", n/2), Source: core.SourceAPI}
 		}
-		if got := total(); got != 0 {
-			t.Errorf("got %d bytes without sessions, want 0", got)
-		}
+		compare.Equal(t, "bytes without sessions", 0, total())
 		id := create()
-		if got := total(); got != 1024+100 {
-			t.Errorf("got %d bytes of an empty session, want 1124", got)
-		}
+		compare.Equal(t, "bytes of an empty session: want 1124", 1024+100, total())
 		first := s.append(t, id, false, text(1000), text(2000)).Messages[0]
 		want("append", id, 3000, 2)
 		var many []core.Message

@@ -127,16 +127,12 @@ func TestConcurrentLeasesOneWins(t *testing.T) {
 		var won atomic.Int32
 		race(racers, func(i int) {
 			got, err := s.sessions.LeaseSummary(t.Context(), ann(), id, fmt.Sprint(i), time.Minute)
-			if err != nil {
-				t.Errorf("racer %d: %v", i, err)
-			}
+			compare.Error(t, fmt.Sprintf("racer %d", i), nil, err)
 			if got.OK() {
 				won.Add(1)
 			}
 		})
-		if won.Load() != 1 {
-			t.Errorf("got %d holders, want 1", won.Load())
-		}
+		compare.Equal(t, "holders", 1, won.Load())
 	})
 }
 
@@ -188,9 +184,7 @@ func TestDeleteErasesPreparedSummaries(t *testing.T) {
 			t.Errorf("the secret is still in %v", left)
 		}
 		s.wantPrepared(t, id, 0)
-		if n := s.count(t, "SELECT COUNT(*) FROM session_summaries WHERE state = 'erased'"); n != 2 {
-			t.Errorf("got %d versions erased, want both", n)
-		}
+		compare.Equal(t, "versions erased: want both", 2, s.count(t, "SELECT COUNT(*) FROM session_summaries WHERE state = 'erased'"))
 	})
 }
 
@@ -228,17 +222,13 @@ func TestConcurrentCompactionsOneWins(t *testing.T) {
 					t.Errorf("racer %d: %v", i, err)
 				}
 			})
-			if won.Load() != 1 {
-				t.Errorf("round %d: got %d winners, want 1", round, won.Load())
-			}
+			compare.Equal(t, fmt.Sprintf("round %d: winners", round), 1, won.Load())
 		}
 		got := s.get(t, id)
 		if got.PromptRevision != 3 || got.SummaryVersion != 3 || got.SummaryCount != 3 {
 			t.Errorf("session: got %+v, want three compactions", got)
 		}
-		if n := s.count(t, "SELECT COUNT(*) FROM session_summaries WHERE state = 'active'"); n != 1 {
-			t.Errorf("active summaries: got %d, want 1", n)
-		}
+		compare.Equal(t, "active summaries", 1, s.count(t, "SELECT COUNT(*) FROM session_summaries WHERE state = 'active'"))
 		gapless(t, "event", s.allEvents(t, id), func(e core.Event) int64 { return e.Seq })
 	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -58,15 +59,11 @@ func TestTemporarySessionsAndWebhooks(t *testing.T) {
 		must.Do(t, repositories.NewOwnerWebhooks(s.Gorm).Set(t.Context(), "ann", hook))
 		brief := s.temporary(t, "").ID
 		s.turns(t, brief, 1)
-		if n := s.count(t, "SELECT COUNT(*) FROM deliveries"); n != 0 {
-			t.Errorf("got %d deliveries, want none to the owner's default", n)
-		}
+		compare.Equal(t, "deliveries: want none to the owner's default", 0, s.count(t, "SELECT COUNT(*) FROM deliveries"))
 		in := ask(brief, "with a webhook of its own")
 		in.Webhook = &hook
 		s.finish(t, s.accept(t, in).Run, "done")
-		if n := s.count(t, "SELECT COUNT(*) FROM deliveries"); n != 1 {
-			t.Errorf("got %d deliveries, want the one of the run's own webhook", n)
-		}
+		compare.Equal(t, "deliveries: want the one of the run's own webhook", 1, s.count(t, "SELECT COUNT(*) FROM deliveries"))
 	})
 }
 

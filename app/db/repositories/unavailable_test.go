@@ -3,12 +3,14 @@ package repositories_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
 
 	"bobbin/app/core"
 	"bobbin/app/db"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/pgproxy"
@@ -23,9 +25,7 @@ func TestDatabaseAway(t *testing.T) {
 	if err == nil {
 		err = d.Migrate(t.Context())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { _ = d.Close() }) // its server is gone
 	s := open(d)
 	session := s.session(t).ID
@@ -38,9 +38,7 @@ func TestDatabaseAway(t *testing.T) {
 		_, err = s.runs.Approvals(t.Context(), core.NewID[core.RunID]())
 		wantAway(t, "read of what has no words for its errors", err)
 		must.Do(t, server.Start(t.Context()))
-		if _, err := s.sessions.Get(t.Context(), ann(), session); err != nil {
-			t.Errorf("%s: got %v when the server is there again", mode, err)
-		}
+		compare.Error(t, fmt.Sprintf("%s: when the server is there again", mode), nil, compare.ErrorOf(s.sessions.Get(t.Context(), ann(), session)))
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()

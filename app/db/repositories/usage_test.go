@@ -141,9 +141,7 @@ func TestGiveTitle(t *testing.T) {
 				t.Errorf("%s: got title %q, events %v, error %v, want %q as before", what, got, events, err, want)
 			}
 		}
-		if n := s.count(t, "SELECT COUNT(*) FROM model_calls WHERE purpose = 'title'"); n != 4 {
-			t.Errorf("%d calls are booked, want all 4", n)
-		}
+		compare.Equal(t, "calls are booked: want all 4", 4, s.count(t, "SELECT COUNT(*) FROM model_calls WHERE purpose = 'title'"))
 		_, err = s.sessions.GiveTitle(t.Context(), bob(), core.NewTitle{SessionID: fresh.ID, Title: "x"})
 		wantNotFound(t, "another's session", err)
 		race(racers, func(i int) {

@@ -11,6 +11,7 @@ import (
 
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/mcptest"
 	"bobbin/tests/process"
 )
@@ -52,9 +53,7 @@ func TestSecretsOfTheEnvironment(t *testing.T) {
 	d.Env = []string{"PATH", "TOKEN", "MODE=verbose-4711"}
 	s, log := start(t, d)
 	for name, want := range map[string]string{"TOKEN": "***", "MODE": "verbose-4711", "PATH": os.Getenv("PATH")} {
-		if got := call(t, s, "test__env", fmt.Sprintf(`{"name":%q}`, name)); got != want {
-			t.Errorf("%s: got %s, want %s", name, got, want)
-		}
+		compare.Equal(t, name, want, call(t, s, "test__env", fmt.Sprintf(`{"name":%q}`, name)))
 	}
 	await(t, s, "the lines in the log", func(tools.Listing) bool { return strings.Count(log.String(), "mcp server wrote") == 2 })
 	if text := log.String(); strings.Contains(text, "hush") || !strings.Contains(text, `text="debug: token ***"`) {
@@ -127,16 +126,10 @@ func TestManyTools(t *testing.T) {
 func TestLargeResult(t *testing.T) {
 	t.Parallel()
 	s, log := start(t, program(""))
-	if got := call(t, s, "test__large", "{}"); !strings.Contains(got, "was lost during the call") {
-		t.Errorf("got %.100s", got)
-	}
+	compare.Contains(t, `call(t, s, "test__large", "{}")`, "was lost during the call", call(t, s, "test__large", "{}"))
 	await(t, s, "the next connection", func(tools.Listing) bool { return strings.Count(log.String(), "mcp server connected") > 1 })
-	if got := call(t, s, "test__echo", `{"text":"x"}`); got != "x" {
-		t.Errorf("got %s", got)
-	}
-	if !strings.Contains(log.String(), "message of more than 16 MiB") {
-		t.Errorf("the log does not say why: %s", log)
-	}
+	compare.Equal(t, `call(t, s, "test__echo", '{"text":"x"}')`, "x", call(t, s, "test__echo", `{"text":"x"}`))
+	compare.Contains(t, "the log does not say why", "message of more than 16 MiB", log.String())
 }
 
 // An idle server has one set of goroutines, and none when it has ended.
@@ -187,9 +180,7 @@ func TestHTTPServerComesBack(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	await(t, s, "the loss", func(l tools.Listing) bool { return l.Problem != "" })
-	if got := call(t, s, "test__write", "{}"); !strings.Contains(got, "is not connected at the moment, so nothing was called") {
-		t.Errorf("got %s", got)
-	}
+	compare.Contains(t, `call(t, s, "test__write", "{}")`, "is not connected at the moment, so nothing was called", call(t, s, "test__write", "{}"))
 	setDown(false)
 	await(t, s, "the connection", func(l tools.Listing) bool { return l.Problem == "" })
 	if got := call(t, s, "test__write", `{"text":"x"}`); got != "wrote x" {

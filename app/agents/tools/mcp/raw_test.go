@@ -10,6 +10,7 @@ import (
 
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 )
 
 // rawServer serves the protocol by hand: answer returns the result of a method, in JSON, or writes to w
@@ -114,9 +115,7 @@ func TestCachingHints(t *testing.T) {
 	})
 	s, _ := start(t, d)
 	before := lists.Load()
-	if got := call(t, s, "test__x", "{}"); !strings.Contains(got, "was lost during the call") {
-		t.Errorf("got %s", got)
-	}
+	compare.Contains(t, `call(t, s, "test__x", "{}")`, "was lost during the call", call(t, s, "test__x", "{}"))
 	await(t, s, "the list after the call", func(tools.Listing) bool { return lists.Load() > before })
 }
 

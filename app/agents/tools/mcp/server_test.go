@@ -22,6 +22,7 @@ import (
 	"bobbin/app/agents/tools"
 	"bobbin/app/agents/tools/mcp"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/logtext"
 	"bobbin/tests/mcptest"
 )
@@ -141,9 +142,7 @@ func TestTools(t *testing.T) {
 				{"test__fail", "{}", "error: no such city"},
 				{"test__picture", "{}", "here\n[image image/png, 5 bytes]"},
 			} {
-				if got := call(t, s, c.tool, c.arguments); got != c.want {
-					t.Errorf("%s %s: got %q, want %q", c.tool, c.arguments, got, c.want)
-				}
+				compare.Equal(t, fmt.Sprintf("%s %s", c.tool, c.arguments), c.want, call(t, s, c.tool, c.arguments))
 			}
 		})
 	}
@@ -211,9 +210,7 @@ func TestSlowCall(t *testing.T) {
 	if got := callWithin(t, s, "test__sleep", "{}", 50*time.Millisecond); got != "error: context deadline exceeded" {
 		t.Errorf("got %s", got)
 	}
-	if got := call(t, s, "test__echo", `{"text":"x"}`); got != "x" {
-		t.Errorf("got %s", got)
-	}
+	compare.Equal(t, `call(t, s, "test__echo", '{"text":"x"}')`, "x", call(t, s, "test__echo", `{"text":"x"}`))
 }
 
 // A server that is not needed any more ends, also while a call is in flight, which is an error then.
@@ -233,9 +230,7 @@ func TestStopInACall(t *testing.T) {
 	}
 	cancel()
 	<-done
-	if got := <-answer; !strings.Contains(got, "was lost during the call") {
-		t.Errorf("got %s", got)
-	}
+	compare.Contains(t, "<-answer", "was lost during the call", <-answer)
 }
 
 // A hundred calls at once share the connection.
@@ -248,9 +243,7 @@ func TestManyCalls(t *testing.T) {
 			var wg sync.WaitGroup
 			for i := range 100 {
 				wg.Go(func() {
-					if got := call(t, s, "test__echo", fmt.Sprintf(`{"text":"%d"}`, i)); got != fmt.Sprint(i) {
-						t.Errorf("call %d: got %s", i, got)
-					}
+					compare.Equal(t, fmt.Sprintf("call %d", i), fmt.Sprint(i), call(t, s, "test__echo", fmt.Sprintf(`{"text":"%d"}`, i)))
 				})
 			}
 			wg.Wait()

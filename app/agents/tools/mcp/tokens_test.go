@@ -11,6 +11,7 @@ import (
 
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/mcptest"
 )
 
@@ -87,38 +88,26 @@ func TestTokens(t *testing.T) {
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(func() {
-			if got := call(t, s, "test__echo", `{"text":"x"}`); got != "x" {
-				t.Errorf("got %s", got)
-			}
+			compare.Equal(t, `call(t, s, "test__echo", '{"text":"x"}')`, "x", call(t, s, "test__echo", `{"text":"x"}`))
 		})
 	}
 	all.Wait()
-	if got := call(t, s, "test__echo", `{"text":"access-token-1"}`); got != "***" {
-		t.Errorf("the server repeats the token: got %s", got)
-	}
-	if n := tokens.set(func() { tokens.revoked["access-token-1"] = true }); n != 1 {
-		t.Errorf("got %d tokens of one hour, want 1", n)
-	}
+	compare.Equal(t, "the server repeats the token", "***", call(t, s, "test__echo", `{"text":"access-token-1"}`))
+	compare.Equal(t, "tokens of one hour", 1, tokens.set(func() { tokens.revoked["access-token-1"] = true }))
 	for range 20 {
 		all.Go(func() {
-			if got := call(t, s, "test__write", `{"text":"y"}`); got != "wrote y" {
-				t.Errorf("after the token was refused: got %s", got)
-			}
+			compare.Equal(t, "after the token was refused", "wrote y", call(t, s, "test__write", `{"text":"y"}`))
 		})
 	}
 	all.Wait()
-	if n := tokens.set(func() {}); n != 2 {
-		t.Errorf("got %d tokens after one was refused, want 2", n)
-	}
+	compare.Equal(t, "tokens after one was refused", 2, tokens.set(func() {}))
 	tokens.set(func() { tokens.revoked["access-token-2"], tokens.revoked["access-token-3"] = true, true })
 	for range 3 {
 		if got := call(t, s, "test__echo", `{"text":"z"}`); got == "z" {
 			t.Error("a server that refuses all tokens was called")
 		}
 	}
-	if n := tokens.set(func() {}); n != 2 {
-		t.Errorf("got %d tokens for a server that refuses all of them, want no more than 2", n)
-	}
+	compare.Equal(t, "tokens for a server that refuses all of them: want no more than 2", 2, tokens.set(func() {}))
 	if tokens.wrong != "" || strings.Contains(log.String(), "hush") || strings.Contains(log.String(), "access-token-") {
 		t.Errorf("a request was %q; the log: %s", tokens.wrong, log)
 	}
@@ -131,9 +120,7 @@ func TestTokenExpires(t *testing.T) {
 	s, _ := start(t, d)
 	before := tokens.set(func() { tokens.expires = 3600 })
 	for range 3 {
-		if got := call(t, s, "test__echo", `{"text":"x"}`); got != "x" {
-			t.Errorf("got %s", got)
-		}
+		compare.Equal(t, `call(t, s, "test__echo", '{"text":"x"}')`, "x", call(t, s, "test__echo", `{"text":"x"}`))
 	}
 	if n := tokens.set(func() {}); n != before+1 {
 		t.Errorf("got %d more tokens for three calls, want 1", n-before)
@@ -146,14 +133,10 @@ func TestTokenServerIsAway(t *testing.T) {
 	tokens, d := newTokenServer(t, 3600)
 	tokens.set(func() { tokens.down = true })
 	s, _ := start(t, d)
-	if got := s.Listing().Problem; !strings.Contains(got, "no access token: the token server cannot be reached") {
-		t.Errorf("away: got %q", got)
-	}
+	compare.Contains(t, "away", "no access token: the token server cannot be reached", s.Listing().Problem)
 	tokens.set(func() { tokens.down = false })
 	await(t, s, "the connection", func(l tools.Listing) bool { return l.Problem == "" })
-	if got := call(t, s, "test__echo", `{"text":"x"}`); got != "x" {
-		t.Errorf("back: got %s", got)
-	}
+	compare.Equal(t, "back", "x", call(t, s, "test__echo", `{"text":"x"}`))
 	d.OAuth.ClientSecret = "PATH"
 	if s, log := start(t, d); !strings.Contains(s.Listing().Problem, "the token server answers 401 invalid_client") || strings.Contains(log.String(), "is wrong") {
 		t.Errorf("refused: got %q, %s", s.Listing().Problem, log)

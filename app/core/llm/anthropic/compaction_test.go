@@ -48,9 +48,7 @@ func TestModelsThatCompact(t *testing.T) {
 		"claude-haiku-4-5": false, "claude-opus-4-20250514": false, "claude-opus-6": false, "other": false,
 	} {
 		info := open(t, anthropic.Options{Model: model}).Info()
-		if info.Compacts != want {
-			t.Errorf("%s: got %v, want %v", model, info.Compacts, want)
-		}
+		compare.Equal(t, model, want, info.Compacts)
 	}
 }
 

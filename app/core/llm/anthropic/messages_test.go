@@ -31,9 +31,7 @@ func TestImages(t *testing.T) {
 		`[{"source":{"data":"b25l","media_type":"image/png","type":"base64"},"type":"image"},{"source":{"data":"dHdv","media_type":"image/png","type":"base64"},"type":"image"},{"text":"look","type":"text"}]`,
 		`{"source":{"data":"dGhyZWU=","media_type":"image/png","type":"base64"},`,
 	} {
-		if !strings.Contains(body, want) {
-			t.Errorf("got %s, want %s in it", body, want)
-		}
+		compare.Contains(t, "body: want in it", want, body)
 	}
 	if strings.Contains(body, llm.EmptyText) {
 		t.Errorf("got %s, want no text with images alone", body)
@@ -54,9 +52,7 @@ func TestDocuments(t *testing.T) {
 		`[` + document + `"type":"document"},{"source":{"data":"b25l","media_type":"image/png","type":"base64"},"type":"image"},{"text":"look","type":"text"}]`,
 		`[` + document + `"cache_control":{"type":"ephemeral"},"type":"document"}]`,
 	} {
-		if !strings.Contains(p.raw(), want) {
-			t.Errorf("got %s, want %s in it", p.raw(), want)
-		}
+		compare.Contains(t, "p.raw(): want in it", want, p.raw())
 	}
 }
 
@@ -206,9 +202,7 @@ func TestToolChanges(t *testing.T) {
 			body, before := p.body(), plain.body()
 			delete(body, "messages")
 			delete(before, "messages")
-			if got, want := fmt.Sprint(body), fmt.Sprint(before); got != want {
-				t.Errorf("got %s, want %s beside the messages", got, want)
-			}
+			compare.Equal(t, "fmt.Sprint(body): want beside the messages", fmt.Sprint(before), fmt.Sprint(body))
 		})
 	}
 	if len(plain.Last().Header.Values("Anthropic-Beta")) > 0 {
@@ -220,9 +214,7 @@ func TestToolChanges(t *testing.T) {
 func TestModelsThatChangeTools(t *testing.T) {
 	t.Parallel()
 	for model, want := range map[string]llm.ToolChanges{"claude-opus-5-5": llm.ToolsChangeable, "claude-opus-4-8": llm.ToolsFixed} {
-		if got := open(t, anthropic.Options{Model: model}).Info().ToolChanges; got != want {
-			t.Errorf("%s: got %q, want %q", model, got, want)
-		}
+		compare.Equal(t, model, want, open(t, anthropic.Options{Model: model}).Info().ToolChanges)
 		m, err := anthropic.NewOnCloud(anthropic.Options{Model: model}, anthropic.Cloud{Provider: "bedrock"})
 		if err != nil || m.Info().ToolChanges != llm.ToolsFixed {
 			t.Errorf("%s on a cloud: got %q, %v", model, m.Info().ToolChanges, err)

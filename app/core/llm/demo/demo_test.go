@@ -4,16 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/demo"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -162,9 +162,7 @@ func TestArithmeticCallsTheCalculator(t *testing.T) {
 			}
 			got = append(got, arguments.Expression)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%q: expressions (-want +got):\n%s", text, diff)
-		}
+		compare.Equal(t, fmt.Sprintf("%q: expressions", text), want, got)
 		if (res.Finish == core.FinishToolCalls) != (len(want) > 0) {
 			t.Errorf("%q: got finish %q", text, res.Finish)
 		}
@@ -188,17 +186,13 @@ func TestToolsAreCalledAndTheirResultsReported(t *testing.T) {
 	if !strings.HasSuffix(got.Text, "17 * 23 = 391\nThe tool current_time says: Saturday, 21 November 2026, 14:05") || got.Finish != core.FinishStop {
 		t.Errorf("got %q, %q, want both results", got.Text, got.Finish)
 	}
-	if !strings.Contains(got.Text, "no language model") {
-		t.Errorf("got %q, want the introduction in the first answer in words", got.Text)
-	}
+	compare.Contains(t, "got.Text: want the introduction in the first answer in words", "no language model", got.Text)
 	again := c.ask(question)
 	if len(again.ToolCalls) != 2 || again.ToolCalls[0].ID == res.ToolCalls[0].ID {
 		t.Errorf("got %+v, want other ids than the first time", again.ToolCalls)
 	}
 	c.req.Messages = append(c.req.Messages, llm.Message{Role: core.RoleTool, ToolName: "calculator", Content: "error: division by zero"})
-	if got := c.next().Text; got != "The tool calculator says: error: division by zero" {
-		t.Errorf("got %q, want the error", got)
-	}
+	compare.Equal(t, "c.next().Text: want the error", "The tool calculator says: error: division by zero", c.next().Text)
 }
 
 // With tool choice "none", and without tools, it answers in text.
@@ -263,9 +257,7 @@ func TestToolChoices(t *testing.T) {
 		for _, call := range chat.ask(c.text).ToolCalls {
 			got = append(got, call.Name)
 		}
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s: calls (-want +got):\n%s", name, diff)
-		}
+		compare.Equal(t, fmt.Sprintf("%s: calls", name), c.want, got)
 	}
 	chat := newChat(t)
 	chat.req.ToolChoice = core.ToolChoiceRequired
@@ -338,7 +330,5 @@ func TestUsage(t *testing.T) {
 		Tools:    []llm.ToolSpec{{Name: "calc", Description: "calculates", Parameters: []byte(`{"type":"object"}`)}},
 	}
 	res := must.Get(llm.Collect(newModel().Stream(t.Context(), req), nil))(t)
-	if got, want := res.Usage.InputTokens, 3+(4+5)+(4+3)+(4+8+1+2)+(8+1+3+5); got != want {
-		t.Errorf("got %d tokens, want %d", got, want)
-	}
+	compare.Equal(t, "tokens", 3+(4+5)+(4+3)+(4+8+1+2)+(8+1+3+5), res.Usage.InputTokens)
 }

@@ -108,17 +108,13 @@ func TestSummarySaysSomethingNew(t *testing.T) {
 	t.Parallel()
 	previous := "- My name is Ada Byron.\n- I live in Graz with my 3 cats.\n- Our house has 5 rooms in Linz Street."
 	got := summarize(t, previous, "[4] user: My name is Ada Byron. The weather was terrible yesterday. So be it.", 40)
-	if !strings.Contains(got, "The weather was terrible yesterday.") {
-		t.Errorf("got %q, want the weather in it", got)
-	}
+	compare.Contains(t, "got: want the weather in it", "The weather was terrible yesterday.", got)
 }
 
 func TestSummaryInItsOwnLanguage(t *testing.T) {
 	t.Parallel()
 	got := summarize(t, "", "[1] user: 私の名前は愛です。京都に住んでいます。", 100)
-	if !strings.Contains(got, "京都に住んでいます。") {
-		t.Errorf("got %q, want the user's own words", got)
-	}
+	compare.Contains(t, "got: want the user's own words", "京都に住んでいます。", got)
 }
 
 func FuzzSummarize(f *testing.F) {

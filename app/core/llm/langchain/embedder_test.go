@@ -53,12 +53,9 @@ func (s *embedServer) RoundTrip(r *http.Request) (*http.Response, error) {
 // embedder returns an embedder that talks to the server.
 func (s *embedServer) embedder(t *testing.T, key string, limits providerhttp.Timeouts) *langchain.Embedder {
 	t.Helper()
-	e, err := langchain.NewEmbedder(langchain.Options{
+	e := must.Get(langchain.NewEmbedder(langchain.Options{
 		Provider: "openai", Model: "embed-1", BaseURL: "http://provider.test/v1", APIKey: key, Transport: s, Timeouts: limits,
-	}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatalf("NewEmbedder: %v", err)
-	}
+	}, slog.New(slog.DiscardHandler)))(t)
 	return e
 }
 

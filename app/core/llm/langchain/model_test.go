@@ -13,6 +13,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/langchain"
 	"bobbin/app/core/llm/providerhttp"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -127,9 +128,7 @@ func TestSilence(t *testing.T) {
 // What Ollama does not take here is in its Info, so that agents that set it are refused by name.
 func TestOptions(t *testing.T) {
 	for _, o := range []langchain.Options{{}, {Model: "m", BaseURL: "localhost"}} {
-		if _, err := langchain.New(o); !errors.Is(err, core.ErrInvalid) {
-			t.Errorf("%v: got %v, want it refused", o, err)
-		}
+		compare.Error(t, fmt.Sprintf("%v: want it refused", o), core.ErrInvalid, compare.ErrorOf(langchain.New(o)))
 	}
 	m := must.Get(langchain.New(langchain.Options{Model: "m", Info: llm.Info{Images: true, Documents: llm.DocumentsAlways}}))(t)
 	info := m.Info()

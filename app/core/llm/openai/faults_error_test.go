@@ -9,7 +9,9 @@ import (
 
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/openai"
+	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 func TestO11ErrorsAreTyped(t *testing.T) {
@@ -38,15 +40,11 @@ func TestO12NothingIsFlattened(t *testing.T) {
 		m, err := openai.New(openai.Options{Model: "m", BaseURL: baseURL, Transport: llmtest.Transport(func(*http.Request) (*http.Response, error) {
 			return nil, refused
 		})})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		_, err = collect(t, m, ask("hi"))
 		if !llm.IsKind(err, llm.KindNetwork) || !errors.Is(err, refused) {
 			t.Errorf("got %v, want KindNetwork that wraps the cause", err)
 		}
-		if want := "openai: network: http://provider.test/v1 was not reached: dial tcp: connection refused"; err.Error() != want {
-			t.Errorf("got %q, want %q", err, want)
-		}
+		compare.Equal(t, "err.Error()", "openai: network: http://provider.test/v1 was not reached: dial tcp: connection refused", err.Error())
 	})
 }

@@ -190,7 +190,7 @@ func TestO15Images(t *testing.T) {
 		map[string]any{"role": "assistant", "content": "one and two"},
 		map[string]any{"role": "user", "content": []any{url("dGhyZWU=")}},
 	}
-	compare.Equal(t, "messages", want, got["messages"])
+	compare.Equal[any](t, "messages", want, got["messages"])
 }
 
 // PDFs are file parts with their name and their bytes; other messages keep their bytes.
@@ -218,7 +218,7 @@ func TestO15Files(t *testing.T) {
 		map[string]any{"role": "assistant", "content": "and JSON"},
 		map[string]any{"role": "user", "content": []any{file}},
 	}
-	compare.Equal(t, "messages", want, got["messages"])
+	compare.Equal[any](t, "messages", want, got["messages"])
 }
 
 func TestO17OneChoice(t *testing.T) {

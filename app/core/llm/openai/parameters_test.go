@@ -92,9 +92,7 @@ func TestResponseFormats(t *testing.T) {
 			Format json.RawMessage `json:"response_format"`
 		}
 		must.Do(t, json.Unmarshal(s.Received()[0].Body, &body))
-		if got := string(body.Format); got != tt.want {
-			t.Errorf("%s: got %s, want %s, keys in the schema's order", name, got, tt.want)
-		}
+		compare.Equal(t, name+": want keys in the schema's order", tt.want, string(body.Format))
 	}
 }
 

@@ -99,7 +99,7 @@ func TestToolTurnsBecomeText(t *testing.T) {
 		map[string]any{"role": "user", "content": "[result of clock]\nnoon\n\nWell?"},
 		map[string]any{"role": "assistant", "content": "It is 2."},
 	}
-	compare.Equal(t, "messages", want, got["messages"])
+	compare.Equal[any](t, "messages", want, got["messages"])
 	if got["tools"] != nil || got["tool_choice"] != nil {
 		t.Errorf("got tools %v and tool_choice %v, want neither", got["tools"], got["tool_choice"])
 	}
@@ -113,7 +113,7 @@ func TestEmptyMessagesAreMarked(t *testing.T) {
 	t.Parallel()
 	got := sent(t, openai.Options{}, llm.Request{Messages: []llm.Message{{Role: core.RoleUser}, {Role: core.RoleAssistant}}})
 	want := []any{map[string]any{"role": "user", "content": "[empty]"}, map[string]any{"role": "assistant", "content": "[empty]"}}
-	compare.Equal(t, "messages", want, got["messages"])
+	compare.Equal[any](t, "messages", want, got["messages"])
 }
 
 func TestCallIDsThatAProviderRefuses(t *testing.T) {

@@ -8,12 +8,12 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"reflect"
 	"strings"
 	"testing"
 
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/openai"
+	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
 )
@@ -48,9 +48,7 @@ func TestKeyIsSentAndNeverShown(t *testing.T) {
 				return nil, fmt.Errorf("cannot send %s %v", r.URL, r.Header)
 			}),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		_, err = collect(t, m, ask("hi"))
 		if !llm.IsKind(err, llm.KindNetwork) || strings.Contains(err.Error(), key) {
 			t.Errorf("got %v, want KindNetwork without the key", err)
@@ -72,9 +70,7 @@ func TestKeyIsNotPrinted(t *testing.T) {
 			t.Errorf("%s: got %s, want it without the key", name, got)
 		}
 	}
-	if got, want := fmt.Sprint(options), "{openai model m at http://provider.test/v1}"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	compare.Equal(t, "fmt.Sprint(options)", "{openai model m at http://provider.test/v1}", fmt.Sprint(options))
 }
 
 func TestNoKeyNoHeader(t *testing.T) {
@@ -145,7 +141,5 @@ func TestInfo(t *testing.T) {
 	t.Parallel()
 	m := must.Get(openai.New(openai.Options{Name: "local", Model: "llama3.2", Provider: "ollama", Info: llm.Info{Window: 4096, PriorFactor: 1.1}}))(t)
 	want := llm.Info{Name: "local", Provider: "ollama", Window: 4096, PriorFactor: 1.1, NoToolChoice: true, Lacks: []llm.Parameter{llm.StrictTools, llm.ParallelTools}}
-	if got := m.Info(); !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
+	compare.Equal(t, "m.Info()", want, m.Info())
 }

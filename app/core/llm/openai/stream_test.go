@@ -194,12 +194,8 @@ func TestGeminiSignatures(t *testing.T) {
 		signed+"map[google:map[thought_signature:skip_thought_signature_validator]]"; got != want {
 		t.Errorf("Gemini 3: got %s, want %s", got, want)
 	}
-	if got := signatures(openai.Options{Provider: "gemini", Model: "models/gemini-2.5-flash"}); got != signed+"<nil>" {
-		t.Errorf("Gemini 2: got %s, want only the real one", got)
-	}
-	if got := signatures(openai.Options{Provider: "openai"}); got != none {
-		t.Errorf("OpenAI: got %s, want none", got)
-	}
+	compare.Equal(t, "Gemini 2: want only the real one", signed+"<nil>", signatures(openai.Options{Provider: "gemini", Model: "models/gemini-2.5-flash"}))
+	compare.Equal(t, "OpenAI", none, signatures(openai.Options{Provider: "openai"}))
 }
 
 // Where the template of the server has opened the thought in the prompt, and the settings say so, no
@@ -358,9 +354,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 		for range 5 {
 			must.Get(collect(t, m, ask("hi")))(t)
 		}
-		if dials != 1 {
-			t.Errorf("got %d connections for 5 calls, want 1", dials)
-		}
+		compare.Equal(t, "connections for 5 calls", 1, dials)
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/providerhttp"
+	"bobbin/tests/compare"
 	"bobbin/tests/seed"
 )
 
@@ -114,7 +115,5 @@ func TestTemplateFitsTheNextChunk(t *testing.T) {
 	t.Parallel()
 	const frame = `{"id":"c","model":"m","choices":[{"index":0,"delta":{"content":%s},"logprobs":null,"finish_reason":null}],"usage":null}`
 	template := newTemplate([]byte(strings.Replace(frame, "%s", `"Hel"`, 1)))
-	if got := template.text([]byte(strings.Replace(frame, "%s", `"l\u00f6 \"\n"`, 1))); got != "lö \"\n" {
-		t.Errorf("got %q, want the text by the template", got)
-	}
+	compare.Equal(t, "got: want the text by the template", "lö \"\n", template.text([]byte(strings.Replace(frame, "%s", `"l\u00f6 \"\n"`, 1))))
 }

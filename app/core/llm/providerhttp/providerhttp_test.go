@@ -14,6 +14,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/providerhttp"
+	"bobbin/tests/compare"
 )
 
 // transport is a function as a transport.
@@ -118,9 +119,7 @@ func TestReader(t *testing.T) {
 		if err != nil {
 			got = err.Error()
 		}
-		if got != want {
-			t.Errorf("%q: got %q, want %q", body, got, want)
-		}
+		compare.Equal(t, fmt.Sprintf("%q", body), want, got)
 	}
 }
 
@@ -164,10 +163,6 @@ func TestCheckURL(t *testing.T) {
 			t.Errorf("%q: got %v, want fine %v", base, err, fine)
 		}
 	}
-	if got := providerhttp.Redacted("http://u:p@h/x?key=k"); got != "http://h/x" {
-		t.Errorf("got %s", got)
-	}
-	if got := providerhttp.Redacted("://"); got != "?" {
-		t.Errorf("got %s", got)
-	}
+	compare.Equal(t, `providerhttp.Redacted("http://u:p@h/x?key=k")`, "http://h/x", providerhttp.Redacted("http://u:p@h/x?key=k"))
+	compare.Equal(t, `providerhttp.Redacted("://")`, "?", providerhttp.Redacted("://"))
 }

@@ -112,9 +112,7 @@ func TestAnsweringModel(t *testing.T) {
 		must.Do(t, err)
 		got = d.Model
 	}
-	if want := "gpt-6-2026-09-01"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	compare.Equal(t, "got", "gpt-6-2026-09-01", got)
 }
 
 // FuzzStream: see llmtest.

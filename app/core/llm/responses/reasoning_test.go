@@ -174,9 +174,7 @@ func TestAddedTools(t *testing.T) {
 			t.Parallel()
 			req := ask("hi")
 			req.Messages = append(req.Messages, llm.Message{Role: core.RoleSystem, Content: c.content, AddedTools: []llm.ToolSpec{scales}})
-			if got := toJSON(t, sent(t, responses.Options{Model: c.model}, req).JSON()["input"]); got != c.want {
-				t.Errorf("got %s, want %s", got, c.want)
-			}
+			compare.Equal(t, "got", c.want, toJSON(t, sent(t, responses.Options{Model: c.model}, req).JSON()["input"]))
 			m, err := responses.New(responses.Options{Model: c.model})
 			if err != nil || (m.Info().ToolChanges == llm.ToolsAdded) != (c.model == "gpt-6.2") {
 				t.Errorf("got the info %+v, %v", m.Info(), err)

@@ -73,9 +73,7 @@ func TestMedia(t *testing.T) {
 	}}}}
 	want := `[{"content":[{"text":"Look.","type":"input_text"},{"detail":"auto","image_url":"data:image/png;base64,aW1hZ2U=","type":"input_image"},` +
 		`{"file_data":"data:application/pdf;base64,cGFnZXM=","filename":"a.pdf","type":"input_file"}],"role":"user"}]`
-	if got := toJSON(t, sent(t, responses.Options{}, req).JSON()["input"]); got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	compare.Equal(t, `toJSON(t, sent(t, responses.Options{}, req).JSON()["input"])`, want, toJSON(t, sent(t, responses.Options{}, req).JSON()["input"]))
 }
 
 // Ids that are too long are replaced, the same in a call and its result.
@@ -134,8 +132,6 @@ func TestSystemMessages(t *testing.T) {
 	} {
 		req := ask("hi")
 		req.Messages = append(req.Messages, llm.Message{Role: core.RoleSystem, Content: "Be brief."})
-		if got := toJSON(t, sent(t, responses.Options{Model: model}, req).JSON()["input"]); got != want {
-			t.Errorf("%s: got %s, want %s", model, got, want)
-		}
+		compare.Equal(t, model, want, toJSON(t, sent(t, responses.Options{Model: model}, req).JSON()["input"]))
 	}
 }
