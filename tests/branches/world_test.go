@@ -321,5 +321,5 @@ func (w *world) session(id core.SessionID) core.Session {
 
 // marksOf returns the marks in a message.
 func marksOf(m core.Message) []string {
-	return mark.FindAllString(m.Content+" "+string(m.ToolCalls), -1)
+	return mark.FindAllString(m.Content+" "+fmt.Sprint(m.ToolCalls), -1)
 }
