@@ -13,11 +13,11 @@ const SecretPrefix = "bob_"
 
 // APIKey is a key of the database. Its secret is nowhere.
 type APIKey struct {
-	ID         KeyID      `json:"id"`
+	ID         KeyID      `json:"id" gorm:"primaryKey"`
 	Name       string     `json:"name"`
 	Owner      string     `json:"owner"` // whose rows callers with the key see
-	Rights     Scopes     `json:"scopes"`
-	CreatedAt  time.Time  `json:"created_at"`
+	Rights     Scopes     `json:"scopes" gorm:"-"`
+	CreatedAt  time.Time  `json:"created_at" gorm:"autoCreateTime:false"`
 	ExpiresAt  *time.Time `json:"expires_at"`   // null = never
 	LastUsedAt *time.Time `json:"last_used_at"` // null = never; to the minute
 	RevokedAt  *time.Time `json:"revoked_at"`   // null = it was not

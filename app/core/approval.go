@@ -48,14 +48,14 @@ const (
 
 // Approval is the question whether a tool may start, or what its result is.
 type Approval struct {
-	ID          ApprovalID     `json:"id"`
+	ID          ApprovalID     `json:"id" gorm:"primaryKey"`
 	Kind        ApprovalKind   `json:"kind,omitempty" enum:"approval,client_tool" doc:"'approval': may the tool start? 'client_tool': what is the result of the call? Absent in events of earlier versions, which are approvals."`
 	RunID       RunID          `json:"run_id"`
 	SessionID   SessionID      `json:"session_id"`
-	ToolCallID  string         `json:"tool_call_id"`
+	ToolCallID  string         `json:"tool_call_id" gorm:"column:call_id"`
 	Tool        string         `json:"tool"`
 	Arguments   string         `json:"arguments" doc:"As the model wrote them, normally JSON."`
-	Edited      string         `json:"edited_arguments,omitempty" doc:"With which the tool starts instead, as JSON."`
+	Edited      string         `json:"edited_arguments,omitempty" doc:"With which the tool starts instead, as JSON." gorm:"column:edited_arguments"`
 	Definition  string         `json:"-"` // hash of the tool's definition, that alone was asked for; empty for clients' tools
 	Mode        ApprovalMode   `json:"mode" enum:"always,first" doc:"always: every call needs approval; first: until one was approved in the session."`
 	Status      ApprovalStatus `json:"status" enum:"open,approved,denied,answered,expired,closed" doc:"'answered': it has a result that no tool of the server made."`

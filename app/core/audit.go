@@ -32,11 +32,11 @@ type SettingChange struct {
 
 // AuditEntry is something that an operator did. No secret is in it.
 type AuditEntry struct {
-	ID        AuditID         `json:"id"`
-	CreatedAt time.Time       `json:"created_at"`
+	ID        AuditID         `json:"id" gorm:"primaryKey"`
+	CreatedAt time.Time       `json:"created_at" gorm:"autoCreateTime:false"`
 	Actor     string          `json:"actor"`  // who did it
 	Action    string          `json:"action"` // one of the Audit… words
 	Owner     string          `json:"owner"`  // whose things it was about; empty = nobody's alone
 	Target    string          `json:"target"` // what it was done to
-	Details   json.RawMessage `json:"details,omitempty"`
+	Details   json.RawMessage `json:"details,omitempty" gorm:"serializer:json"`
 }

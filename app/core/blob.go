@@ -17,10 +17,10 @@ const (
 
 // Blob is an image or a file that was uploaded. Its content never changes.
 type Blob struct {
-	ID        BlobID    `json:"id"`
+	ID        BlobID    `json:"id" gorm:"primaryKey"`
 	Owner     string    `json:"-"`
 	UserID    string    `json:"user_id,omitempty"`
-	SessionID SessionID `json:"session_id,omitempty"` // for which it was uploaded; empty = none, or several
+	SessionID SessionID `json:"session_id,omitempty" gorm:"serializer:ref"` // for which it was uploaded; empty = none, or several
 	MediaType string    `json:"media_type" doc:"Detected from the content." example:"image/png"`
 	Name      string    `json:"name"` // cleaned: no path, nothing that cannot be shown
 	Size      int64     `json:"size" doc:"Bytes."`
@@ -28,10 +28,10 @@ type Blob struct {
 	Width     int       `json:"width,omitempty"`                 // of an image, in pixels
 	Height    int       `json:"height,omitempty"`
 	Pages     int       `json:"pages,omitempty" doc:"Of a document: its pages or slides, of which at most 10,000 are read and counted."`
-	Blank     int       `json:"pages_without_text,omitempty" doc:"Scanned or drawn pages. Models see their content only if they get the PDF as a file."`
-	Tokens    int       `json:"token_count,omitempty" doc:"Tokens of the text that models get."`
+	Blank     int       `json:"pages_without_text,omitempty" doc:"Scanned or drawn pages. Models see their content only if they get the PDF as a file." gorm:"column:blank_pages"`
+	Tokens    int       `json:"token_count,omitempty" doc:"Tokens of the text that models get." gorm:"column:token_count"`
 	Extracted bool      `json:"extracted,omitempty" doc:"Models get the text extracted from the document."`
-	CreatedAt time.Time `json:"created_at"`
+	CreatedAt time.Time `json:"created_at" gorm:"autoCreateTime:false"`
 }
 
 // DocumentText is what models are sent of a document: of a PDF, for example.

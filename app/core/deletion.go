@@ -24,25 +24,25 @@ const (
 // Deletion is the removal of a session or a user for good, as a job that survives
 // restarts.
 type Deletion struct {
-	ID         DeletionID     `json:"id"`
+	ID         DeletionID     `json:"id" gorm:"primaryKey"`
 	Owner      string         `json:"-"`
 	Kind       DeletionKind   `json:"kind" enum:"session,user"`
-	SessionID  SessionID      `json:"session_id,omitempty" doc:"Of a session's deletion."`
-	UserHash   string         `json:"-"` // whose data it is: SecretHash of the user; empty = nobody's
-	User       string         `json:"-"` // of a user's deletion that is not done
-	Actor      string         `json:"-"` // who asked for it, as the audit log names them
+	SessionID  SessionID      `json:"session_id,omitempty" doc:"Of a session's deletion." gorm:"-"`
+	UserHash   string         `json:"-"`                       // whose data it is: SecretHash of the user; empty = nobody's
+	User       string         `json:"-" gorm:"column:user_id"` // of a user's deletion that is not done
+	Actor      string         `json:"-"`                       // who asked for it, as the audit log names them
 	SlackPosts bool           `json:"slack_posts,omitempty" doc:"The posts in Slack are deleted as well."`
-	Status     DeletionStatus `json:"status" enum:"pending,running,succeeded" doc:"A deletion does not fail: it is retried until it succeeds."`
+	Status     DeletionStatus `json:"status" enum:"pending,running,succeeded" doc:"A deletion does not fail: it is retried until it succeeds." gorm:"-"`
 	RowsTotal  int64          `json:"rows_total" doc:"Rows at the beginning; 0 before they are counted."`
 	RowsLeft   int64          `json:"rows_left" doc:"Remaining rows of the sessions, counted every few seconds."`
 	Attempts   int            `json:"attempts"`
 	Error      string         `json:"error,omitempty" doc:"Why the last attempt failed. Another one follows."`
-	Report     *PurgeReport   `json:"report,omitempty" doc:"Of a deletion that succeeded."`
-	CreatedAt  time.Time      `json:"created_at"`
+	Report     *PurgeReport   `json:"report,omitempty" doc:"Of a deletion that succeeded." gorm:"serializer:json"`
+	CreatedAt  time.Time      `json:"created_at" gorm:"autoCreateTime:false"`
 	FinishedAt *time.Time     `json:"finished_at,omitempty"` // nil until the deletion succeeded
 
-	Plan  *DeletionPlan `json:"-"` // nil until the first attempt has made it, and when it is done
-	Lease string        `json:"-"` // of the process at work
+	Plan  *DeletionPlan `json:"-" gorm:"serializer:json"`    // nil until the first attempt has made it, and when it is done
+	Lease string        `json:"-" gorm:"column:lease_owner"` // of the process at work
 }
 
 // DeletionPlan is what there was when a deletion began. An attempt that follows another

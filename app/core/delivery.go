@@ -70,13 +70,13 @@ func (w Webhook) String() string { return w.URL.String() }
 // Delivery is a report that has to reach somebody outside. It is written in the
 // transaction of what it reports, and tried until it arrives or there is no hope.
 type Delivery struct {
-	ID         DeliveryID    `json:"id" doc:"The 'webhook-id' that the receiver gets."`
+	ID         DeliveryID    `json:"id" doc:"The 'webhook-id' that the receiver gets." gorm:"primaryKey;type:uuid"`
 	Owner      string        `json:"-"`
-	SessionID  SessionID     `json:"session_id"`
-	RunID      RunID         `json:"run_id"`
+	SessionID  SessionID     `json:"session_id" gorm:"type:uuid"`
+	RunID      RunID         `json:"run_id" gorm:"type:uuid"`
 	Kind       DeliveryKind  `json:"kind" enum:"webhook"`
 	Event      EventType     `json:"event" doc:"The reported event." example:"run.succeeded"`
-	Target     Target        `json:"target" doc:"The URL, without parts that may be secret."`
+	Target     Target        `json:"target" doc:"The URL, without parts that may be secret." gorm:"-"`
 	Secret     string        `json:"-"` // as Webhook.Secret
 	State      DeliveryState `json:"state" enum:"pending,delivered,failed"`
 	Attempt    int           `json:"attempt" doc:"Number of attempts."`
@@ -84,12 +84,12 @@ type Delivery struct {
 	Since      time.Time     `json:"-"` // when it was made, or asked for again
 	LeaseOwner string        `json:"-"` // the process that delivers it
 	LeaseUntil *time.Time    `json:"-"` // by the database's clock
-	NextAt     *time.Time    `json:"next_at,omitempty" doc:"Time of the next attempt."`
+	NextAt     *time.Time    `json:"next_at,omitempty" doc:"Time of the next attempt." gorm:"-"`
 	Error      string        `json:"error,omitempty" doc:"Why the last attempt failed."`
-	CreatedAt  time.Time     `json:"created_at"`
+	CreatedAt  time.Time     `json:"created_at" gorm:"autoCreateTime:false"`
 	FinishedAt *time.Time    `json:"finished_at,omitempty"`
-	TakenOver  bool          `json:"-"` // as it is claimed: another process had it, and has not settled it
-	Receiver   string        `json:"-"` // Target.Receiver
+	TakenOver  bool          `json:"-" gorm:"-"` // as it is claimed: another process had it, and has not settled it
+	Receiver   string        `json:"-"`          // Target.Receiver
 }
 
 // DeliveryClaim asks for deliveries that are due.

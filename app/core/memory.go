@@ -8,17 +8,17 @@ import (
 // Memory is a fact that a user asked to keep. Memories live outside the agent
 // graph: no node reads or writes them.
 type Memory struct {
-	ID             MemoryID        `json:"id"`
+	ID             MemoryID        `json:"id" gorm:"primaryKey"`
 	Owner          string          `json:"-"`
 	UserID         string          `json:"user_id"`
 	Content        string          `json:"content"`
-	Metadata       json.RawMessage `json:"metadata,omitempty" schema:"Metadata"`
-	Embedding      []float32       `json:"-"`
+	Metadata       json.RawMessage `json:"metadata,omitempty" schema:"Metadata" gorm:"serializer:json"`
+	Embedding      []float32       `json:"-" gorm:"serializer:vector"`
 	EmbeddingModel string          `json:"embedding_model" doc:"Empty if it could not be embedded."`
 	Dimension      int             `json:"dimension"` // of Embedding; 0 = it has none
-	Stale          bool            `json:"stale" doc:"Search does not find it until it is reindexed."`
-	CreatedAt      time.Time       `json:"created_at"`
-	UpdatedAt      time.Time       `json:"updated_at"`
+	Stale          bool            `json:"stale" doc:"Search does not find it until it is reindexed." gorm:"-"`
+	CreatedAt      time.Time       `json:"created_at" gorm:"autoCreateTime:false"`
+	UpdatedAt      time.Time       `json:"updated_at" gorm:"autoUpdateTime:false"`
 }
 
 // SavedMemory is a memory that was just written.

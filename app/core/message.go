@@ -56,18 +56,18 @@ const (
 // row never deleted by context management; only OnPath and Pinned move, until
 // the user edits or deletes it.
 type Message struct {
-	ID              MessageID       `json:"id"`
-	SessionID       SessionID       `json:"session_id"`
+	ID              MessageID       `json:"id" gorm:"primaryKey;type:uuid"`
+	SessionID       SessionID       `json:"session_id" gorm:"type:uuid"`
 	Owner           string          `json:"-"`
 	Seq             int64           `json:"seq" doc:"1, 2, 3 … in the session; 0 while queued."`
-	ParentID        MessageID       `json:"parent_id,omitempty"`
+	ParentID        MessageID       `json:"parent_id,omitempty" gorm:"serializer:ref;type:uuid"`
 	OnPath          bool            `json:"on_path" doc:"It is on the current path."`
 	Role            Role            `json:"role"`
 	Content         string          `json:"content"` // the text
-	Parts           []Part          `json:"parts,omitempty"`
+	Parts           []Part          `json:"parts,omitempty" gorm:"serializer:json;type:jsonb"`
 	Status          MessageStatus   `json:"status" enum:"complete,partial,failed" doc:"partial: the run was canceled; failed: a tool error."`
-	ToolCalls       []ToolCall      `json:"tool_calls,omitempty"`   // of an assistant message, in the model's order
-	ToolCallID      string          `json:"tool_call_id,omitempty"` // of a tool message: the call it answers
+	ToolCalls       []ToolCall      `json:"tool_calls,omitempty" gorm:"serializer:json;type:jsonb"` // of an assistant message, in the model's order
+	ToolCallID      string          `json:"tool_call_id,omitempty"`                                 // of a tool message: the call it answers
 	ToolName        string          `json:"tool_name,omitempty"`
 	Model           string          `json:"model,omitempty"`
 	FinishReason    FinishReason    `json:"finish_reason,omitempty" doc:"stop, length, tool_calls, content_filter, or another value of the provider." example:"stop"`
@@ -77,20 +77,20 @@ type Message struct {
 	Author          string          `json:"author,omitempty" doc:"The name for people; prompts show it where several people speak."`
 	AuthorID        string          `json:"author_id,omitempty" doc:"The user who wrote it."`
 	Named           bool            `json:"-"` // prompts show the author's name: AfterSpeaker
-	RunID           RunID           `json:"run_id,omitempty"`
-	ClientMessageID string          `json:"client_message_id,omitempty"`
-	Metadata        json.RawMessage `json:"metadata,omitempty" schema:"Metadata"` // a JSON object
-	CreatedAt       time.Time       `json:"created_at"`
+	RunID           RunID           `json:"run_id,omitempty" gorm:"serializer:ref;type:uuid"`
+	ClientMessageID string          `json:"client_message_id,omitempty" gorm:"serializer:ref"`
+	Metadata        json.RawMessage `json:"metadata,omitempty" schema:"Metadata" gorm:"serializer:json;type:jsonb"` // a JSON object
+	CreatedAt       time.Time       `json:"created_at" gorm:"autoCreateTime:false"`
 	RevisedAt       *time.Time      `json:"revised_at,omitempty" doc:"When its content was edited in place."`
 	DeletedAt       *time.Time      `json:"deleted_at,omitempty" doc:"When it was deleted; its content is removed."`
-	Feedback        *Feedback       `json:"feedback,omitempty" doc:"A person's feedback on the message."`
-	Branch          *Branch         `json:"branch,omitempty" doc:"In lists, for a message with siblings."`
-	Revisions       []Revision      `json:"revisions,omitempty" doc:"What it said before it was edited in place, oldest first; of a single message, and in exports. The newest ones, up to 1 MiB."`
+	Feedback        *Feedback       `json:"feedback,omitempty" doc:"A person's feedback on the message." gorm:"serializer:json;type:jsonb"`
+	Branch          *Branch         `json:"branch,omitempty" doc:"In lists, for a message with siblings." gorm:"-"`
+	Revisions       []Revision      `json:"revisions,omitempty" doc:"What it said before it was edited in place, oldest first; of a single message, and in exports. The newest ones, up to 1 MiB." gorm:"-"`
 
 	// Unloaded is how many bytes of its texts were left in storage: Content, Metadata,
 	// the texts and signatures of Parts, the arguments and signatures of ToolCalls are
 	// empty then. 0 = the message is whole.
-	Unloaded int `json:"-"`
+	Unloaded int `json:"-" gorm:"-"`
 }
 
 // Rating is what somebody thinks of a message.

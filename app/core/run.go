@@ -36,19 +36,19 @@ const (
 // Run is one passage of a user's message through an agent's graph. A run exists
 // from the moment it is accepted; its message enters the log when it starts.
 type Run struct {
-	ID              RunID           `json:"id"`
-	SessionID       SessionID       `json:"session_id"`
+	ID              RunID           `json:"id" gorm:"primaryKey;type:uuid"`
+	SessionID       SessionID       `json:"session_id" gorm:"type:uuid"`
 	Owner           string          `json:"-"`
-	User            string          `json:"user_id,omitempty"`
+	User            string          `json:"user_id,omitempty" gorm:"column:user_id"`
 	QueueSeq        int64           `json:"queue_seq" doc:"Order of acceptance in the session."`
 	Status          RunStatus       `json:"status" enum:"queued,running,waiting,succeeded,failed,canceled"`
 	Agent           string          `json:"agent"`
 	AgentVersion    string          `json:"agent_version,omitempty"`
 	Model           string          `json:"model,omitempty" doc:"Requested with the message."`
-	Input           RunInput        `json:"input" doc:"The message that the run answers. In events it has no content; 'message.created' and 'run.queued' do."`
-	Options         *RunOptions     `json:"-"`               // nil = none
-	UserMessageID   MessageID       `json:"user_message_id"` // assigned when the run is accepted
-	ClientMessageID string          `json:"client_message_id,omitempty"`
+	Input           RunInput        `json:"input" doc:"The message that the run answers. In events it has no content; 'message.created' and 'run.queued' do." gorm:"serializer:json;type:jsonb"`
+	Options         *RunOptions     `json:"-" gorm:"serializer:json;type:json"` // nil = none
+	UserMessageID   MessageID       `json:"user_message_id" gorm:"type:uuid"`   // assigned when the run is accepted
+	ClientMessageID string          `json:"client_message_id,omitempty" gorm:"serializer:ref"`
 	RequestHash     string          `json:"-"` // of the request with the idempotency key that ClientMessageID is; else empty
 	Multitask       Multitask       `json:"multitask"`
 	Attempt         int             `json:"attempt" doc:"More than 1 after a crash or an approval."`
@@ -57,19 +57,19 @@ type Run struct {
 	Deaths          int             `json:"-"` // processes that died while they executed it
 	GiveBacks       int             `json:"-"` // attempts that gave it back because the database could not be reached
 	CancelRequested bool            `json:"cancel_requested,omitempty"`
-	Partial         string          `json:"-"` // text on its way, saved now and then
-	State           json.RawMessage `json:"-"` // what is not in the log; at most MaxRunState bytes
-	Context         json.RawMessage `json:"context,omitempty" schema:"ContextReport" doc:"Of its last model call."`
-	Error           *RunError       `json:"error,omitempty"`     // of a failed run
-	Usage           Usage           `json:"usage"`               // of the model calls for its answer; summaries are in the books
-	AnswerID        MessageID       `json:"answer_id,omitempty"` // the last assistant message
-	Webhook         *Webhook        `json:"webhook,omitempty"`   // where its end is told; nil = where the session says
-	CreatedAt       time.Time       `json:"created_at"`
+	Partial         string          `json:"-"`                                   // text on its way, saved now and then
+	State           json.RawMessage `json:"-" gorm:"serializer:json;type:jsonb"` // what is not in the log; at most MaxRunState bytes
+	Context         json.RawMessage `json:"context,omitempty" schema:"ContextReport" doc:"Of its last model call." gorm:"serializer:json;type:jsonb"`
+	Error           *RunError       `json:"error,omitempty" gorm:"serializer:json;type:jsonb"`   // of a failed run
+	Usage           Usage           `json:"usage" gorm:"embedded"`                               // of the model calls for its answer; summaries are in the books
+	AnswerID        MessageID       `json:"answer_id,omitempty" gorm:"serializer:ref;type:uuid"` // the last assistant message
+	Webhook         *Webhook        `json:"webhook,omitempty" gorm:"-"`                          // where its end is told; nil = where the session says
+	CreatedAt       time.Time       `json:"created_at" gorm:"autoCreateTime:false"`
 	StartedAt       *time.Time      `json:"started_at,omitempty"`
 	FinishedAt      *time.Time      `json:"finished_at,omitempty"`
-	FirstEvent      int64           `json:"-"` // number of its first event; 0 = not known
-	Resumed         bool            `json:"-"` // just claimed after a decision: the attempts before left no text behind
-	Approvals       []Approval      `json:"approvals,omitempty" doc:"What a waiting run waits for. Not in lists and events."`
+	FirstEvent      int64           `json:"-" gorm:"column:first_event_seq"` // number of its first event; 0 = not known
+	Resumed         bool            `json:"-" gorm:"-"`                      // just claimed after a decision: the attempts before left no text behind
+	Approvals       []Approval      `json:"approvals,omitempty" doc:"What a waiting run waits for. Not in lists and events." gorm:"-"`
 }
 
 // RunsActive stands for all states before the end in a RunQuery.
@@ -256,10 +256,10 @@ type Written struct {
 // a crash, no row means run it; a row without a result means "interrupted,
 // outcome unknown".
 type ToolExecution struct {
-	RunID      RunID
+	RunID      RunID `gorm:"primaryKey"`
 	SessionID  SessionID
 	Owner      string
-	CallID     string
+	CallID     string `gorm:"primaryKey"`
 	Attempt    int
 	Tool       string
 	StartedAt  time.Time

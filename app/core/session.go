@@ -7,7 +7,7 @@ import (
 
 // Session is a conversation that goes on for ever.
 type Session struct {
-	ID                  SessionID       `json:"id"`
+	ID                  SessionID       `json:"id" gorm:"primaryKey"`
 	Owner               string          `json:"-"`
 	Agent               string          `json:"agent"`
 	Model               string          `json:"model,omitempty" doc:"Only if it overrides the agent's."`
@@ -16,12 +16,12 @@ type Session struct {
 	Source              Source          `json:"source"`
 	Timezone            string          `json:"timezone,omitempty"`     // IANA name; empty = UTC
 	Instructions        string          `json:"instructions,omitempty"` // the user's own, added to the system prompt
-	Metadata            json.RawMessage `json:"metadata,omitempty" schema:"Metadata"`
+	Metadata            json.RawMessage `json:"metadata,omitempty" schema:"Metadata" gorm:"serializer:json"`
 	Pinned              bool            `json:"pinned" doc:"For lists; has no other effect."`
-	Tags                []string        `json:"tags,omitempty" schema:"Tags"` // likewise
-	Webhook             *Webhook        `json:"webhook,omitempty"`            // where the ends of its runs are told; nil = nowhere
+	Tags                []string        `json:"tags,omitempty" schema:"Tags" gorm:"serializer:json"` // likewise
+	Webhook             *Webhook        `json:"webhook,omitempty" gorm:"-"`                          // where the ends of its runs are told; nil = nowhere
 	Temporary           bool            `json:"temporary,omitempty" doc:"It is in no list and no search, and is removed at 'expires_at'."`
-	ExpiresAt           *time.Time      `json:"expires_at,omitempty" doc:"Of a temporary session: a day after its last activity."`
+	ExpiresAt           *time.Time      `json:"expires_at,omitempty" doc:"Of a temporary session: a day after its last activity." gorm:"-"`
 	Slack               bool            `json:"slack,omitempty" doc:"It is attached to a thread of Slack. For owners."`
 	MessageCount        int             `json:"message_count"`
 	SummarizedCount     int             `json:"summarized_count" doc:"Messages that the active summary covers."`
@@ -30,32 +30,32 @@ type Session struct {
 	SummaryThroughID    *MessageID      `json:"summary_through_id,omitempty" doc:"The last message that the active summary covers."`
 	SummaryVersion      int             `json:"summary_version" doc:"Of the active summary; 0 = none."`
 	LastSummarizedAt    *time.Time      `json:"last_summarized_at,omitempty"`
-	CreatedAt           time.Time       `json:"created_at"`
-	UpdatedAt           time.Time       `json:"updated_at" doc:"Last activity."`
+	CreatedAt           time.Time       `json:"created_at" gorm:"autoCreateTime:false"`
+	UpdatedAt           time.Time       `json:"updated_at" doc:"Last activity." gorm:"autoUpdateTime:false"`
 	ArchivedAt          *time.Time      `json:"archived_at,omitempty"`
 
 	// What its runs do when it is read.
 
-	Status        SessionStatus `json:"status"`
-	ActiveRunID   RunID         `json:"active_run_id,omitempty" doc:"The running or waiting run, else the next one in the queue; absent while the session is idle."`
-	OpenApprovals int           `json:"open_approvals" doc:"Open approvals of the active run; getRun lists them."`
+	Status        SessionStatus `json:"status" gorm:"-"`
+	ActiveRunID   RunID         `json:"active_run_id,omitempty" doc:"The running or waiting run, else the next one in the queue; absent while the session is idle." gorm:"-"`
+	OpenApprovals int           `json:"open_approvals" doc:"Open approvals of the active run; getRun lists them." gorm:"-"`
 
 	// What follows is Bobbin's own book-keeping.
 
-	TitledAt          *time.Time      `json:"-"` // when the title was made or set; nil = never
-	SummaryThroughSeq int64           `json:"-"` // seq of SummaryThroughID; 0 = none
-	SummaryTokens     int             `json:"-"` // cl100k_base tokens of ConversationSummary
-	SummaryCovered    int             `json:"-"` // TokensCovered of the active summary
-	SummaryMadeFor    int             `json:"-"` // MadeFor of the active summary
-	NativeSummary     *NativeSummary  `json:"-"` // Native of the active summary
-	PromptState       json.RawMessage `json:"-"` // contextwindow.PromptState; nil = nothing was decided yet
-	PromptRevision    int             `json:"-"` // compare-and-set: raised by every compaction
-	LastSeq           int64           `json:"-"` // seq of the newest message
-	LastEventSeq      int64           `json:"-"` // number of the newest durable event
-	Speakers          string          `json:"-"` // AfterSpeaker; empty = no user of a message is known
-	StoredBytes       int64           `json:"-"` // of its messages, those of other branches included
-	StandingCount     int             `json:"-"` // stored standing instructions, those of other branches included
-	Importing         bool            `json:"-"` // messages are being written that are not in the log yet; it takes no others
+	TitledAt          *time.Time      `json:"-"`                                      // when the title was made or set; nil = never
+	SummaryThroughSeq int64           `json:"-"`                                      // seq of SummaryThroughID; 0 = none
+	SummaryTokens     int             `json:"-"`                                      // cl100k_base tokens of ConversationSummary
+	SummaryCovered    int             `json:"-" gorm:"column:summary_tokens_covered"` // TokensCovered of the active summary
+	SummaryMadeFor    int             `json:"-"`                                      // MadeFor of the active summary
+	NativeSummary     *NativeSummary  `json:"-" gorm:"serializer:native"`             // Native of the active summary
+	PromptState       json.RawMessage `json:"-" gorm:"serializer:json"`               // contextwindow.PromptState; nil = nothing was decided yet
+	PromptRevision    int             `json:"-"`                                      // compare-and-set: raised by every compaction
+	LastSeq           int64           `json:"-"`                                      // seq of the newest message
+	LastEventSeq      int64           `json:"-"`                                      // number of the newest durable event
+	Speakers          string          `json:"-"`                                      // AfterSpeaker; empty = no user of a message is known
+	StoredBytes       int64           `json:"-"`                                      // of its messages, those of other branches included
+	StandingCount     int             `json:"-"`                                      // stored standing instructions, those of other branches included
+	Importing         bool            `json:"-" gorm:"-"`                             // messages are being written that are not in the log yet; it takes no others
 }
 
 // NewBytes returns what storing the session without its messages counts.

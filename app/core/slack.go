@@ -32,9 +32,9 @@ func (m SlackMode) Reads() bool { return m == SlackTwoWay || m == SlackToWeb }
 type SlackThread struct {
 	SessionID SessionID `json:"session_id"`
 	Owner     string    `json:"-"`
-	Team      string    `json:"team"`
-	Channel   string    `json:"channel"`
-	Thread    string    `json:"thread"` // ts of its first message
+	Team      string    `json:"team" gorm:"primaryKey"`
+	Channel   string    `json:"channel" gorm:"primaryKey"`
+	Thread    string    `json:"thread" gorm:"primaryKey"` // ts of its first message
 	Mode      SlackMode `json:"mode"`
 }
 
@@ -170,9 +170,9 @@ const (
 
 // SlackPost is a message in Slack that shows a part of an item: a message or an approval.
 type SlackPost struct {
-	SessionID             SessionID
-	ItemID                string
-	Part                  int // 0, 1, 2 … of a long text
+	SessionID             SessionID `gorm:"primaryKey"`
+	ItemID                string    `gorm:"primaryKey"`
+	Part                  int       `gorm:"primaryKey;autoIncrement:false"` // 0, 1, 2 … of a long text
 	Owner                 string
 	Kind                  SlackPostKind
 	Team, Channel, Thread string
@@ -180,10 +180,11 @@ type SlackPost struct {
 	State                 SlackPostState
 	Streaming             bool
 	OffPath               bool // marked in Slack as not on the current path
-	From, To              int  // bytes of the message that the part shows
+	From                  int  `gorm:"column:text_from"` // bytes of the message that the part shows
+	To                    int  `gorm:"column:text_to"`
 	Hash                  string
-	Error                 string // of a failed or unknown post
-	CreatedAt             time.Time
+	Error                 string    // of a failed or unknown post
+	CreatedAt             time.Time `gorm:"autoCreateTime:false"`
 }
 
 // SlackThreadStore stores which threads show which sessions, and how much of them.

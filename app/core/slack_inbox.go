@@ -30,22 +30,22 @@ const (
 
 // SlackItem is something that Slack sent, stored before it was acknowledged.
 type SlackItem struct {
-	ID       SlackItemID
+	ID       SlackItemID `gorm:"primaryKey"`
 	Owner    string
 	App      string // the Slack app
-	Key      string // unique in the app: of a message its channel and ts
+	Key      string `gorm:"column:item_key"` // unique in the app: of a message its channel and ts
 	Kind     SlackKind
 	Lane     string // items of one lane are handled one after the other, by Position: a thread
 	Position string // a timestamp of Slack
-	User     string // who caused it: slack:<team>/<user>; empty = nobody
+	User     string `gorm:"column:user_id"` // who caused it: slack:<team>/<user>; empty = nobody
 	Gesture  string // the same of messages that one gesture may have become; empty = unknown
-	Payload  []byte // JSON
+	Payload  []byte `gorm:"-"` // JSON
 
-	SessionID SessionID // what it goes to, or went to; empty = nothing, or not known yet
+	SessionID SessionID `gorm:"serializer:ref"` // what it goes to, or went to; empty = nothing, or not known yet
 	Attempts  int
-	Error     string // of the last attempt
-	Lease     string // of the process at work
-	CreatedAt time.Time
+	Error     string    // of the last attempt
+	Lease     string    `gorm:"column:lease_owner"` // of the process at work
+	CreatedAt time.Time `gorm:"autoCreateTime:false"`
 }
 
 // SlackInboxStore stores what Slack sent until it is handled.

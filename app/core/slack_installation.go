@@ -16,7 +16,7 @@ const (
 
 // SlackInstallation is a workspace of Slack in which the app was installed by OAuth.
 type SlackInstallation struct {
-	Team      string // id of the workspace
+	Team      string `gorm:"primaryKey"` // id of the workspace
 	Name      string
 	App       string
 	BotUser   string
@@ -24,8 +24,8 @@ type SlackInstallation struct {
 	Scopes    string // separated by commas
 	Tokens    []byte // sealed; nil when revoked
 	State     SlackInstallationState
-	CreatedAt time.Time
-	UpdatedAt time.Time
+	CreatedAt time.Time `gorm:"autoCreateTime:false"`
+	UpdatedAt time.Time `gorm:"autoUpdateTime:false"`
 }
 
 // SlackInstallationStore stores installations. Their tokens tell versions of a row apart: each

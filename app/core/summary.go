@@ -25,15 +25,15 @@ const (
 
 // Summary is one version of a session's summary. Versions are append-only.
 type Summary struct {
-	ID                SummaryID      `json:"id"`
+	ID                SummaryID      `json:"id" gorm:"primaryKey"`
 	SessionID         SessionID      `json:"session_id"`
 	Owner             string         `json:"-"`
 	Version           int            `json:"version" min:"1"` // 1, 2, 3 … in the session
 	Kind              SummaryKind    `json:"kind" enum:"rolling,run"`
 	State             SummaryState   `json:"state" enum:"prepared,active,dropped,erased,undone" doc:"undone: replaced by a restore. It can be restored."`
 	Content           string         `json:"content"`
-	FromID            MessageID      `json:"from_id"`    // first message covered
-	ThroughID         MessageID      `json:"through_id"` // last message covered
+	FromID            MessageID      `json:"from_id" gorm:"serializer:ref"`    // first message covered
+	ThroughID         MessageID      `json:"through_id" gorm:"serializer:ref"` // last message covered
 	FromSeq           int64          `json:"from_seq"`
 	ThroughSeq        int64          `json:"through_seq"`
 	MessagesCovered   int            `json:"messages_covered" doc:"From the beginning of the session."`
@@ -50,9 +50,9 @@ type Summary struct {
 	Trigger           string         `json:"trigger"`
 	Focus             string         `json:"focus,omitempty"` // what the user asked to keep
 	Note              string         `json:"note,omitempty" doc:"Why it differs from what was requested."`
-	Native            *NativeSummary `json:"native,omitempty" doc:"The own compaction of the model's provider, of the same messages, under the strategy native: prompts of that model have it in place of content. Absent if there is none."`
-	Duration          time.Duration  `json:"duration_ns"`
-	CreatedAt         time.Time      `json:"created_at"`
+	Native            *NativeSummary `json:"native,omitempty" doc:"The own compaction of the model's provider, of the same messages, under the strategy native: prompts of that model have it in place of content. Absent if there is none." gorm:"serializer:native"`
+	Duration          time.Duration  `json:"duration_ns" gorm:"column:duration_ns"`
+	CreatedAt         time.Time      `json:"created_at" gorm:"autoCreateTime:false"`
 	ActivatedAt       *time.Time     `json:"activated_at,omitempty" doc:"When it became active; absent if it never did."`
 }
 

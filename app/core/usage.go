@@ -78,36 +78,36 @@ const (
 
 // ModelCall records one call of a language model, for cost and calibration.
 type ModelCall struct {
-	ID           string        `json:"id"`
+	ID           string        `json:"id" gorm:"primaryKey;type:uuid"`
 	Owner        string        `json:"-"`
-	User         string        `json:"-"`
-	SessionID    SessionID     `json:"session_id"`
-	RunID        RunID         `json:"run_id,omitempty"`
+	User         string        `json:"-" gorm:"column:user_id"`
+	SessionID    SessionID     `json:"session_id" gorm:"serializer:ref;type:uuid"`
+	RunID        RunID         `json:"run_id,omitempty" gorm:"serializer:ref;type:uuid"`
 	Agent        string        `json:"agent"`
 	Purpose      ModelPurpose  `json:"purpose" enum:"answer,summary,title,embedding"`
 	Model        string        `json:"model"`
 	Provider     string        `json:"provider"`
-	Estimated    int           `json:"estimated_tokens" doc:"The prompt as counted before the call, cl100k_base."`
-	Usage        Usage         `json:"usage"`
-	Cost         *int64        `json:"cost_micro_usd,omitempty" doc:"Millionths of a US dollar; absent if the price or the usage is not known."`
+	Estimated    int           `json:"estimated_tokens" doc:"The prompt as counted before the call, cl100k_base." gorm:"column:estimated_tokens"`
+	Usage        Usage         `json:"usage" gorm:"embedded"`
+	Cost         *int64        `json:"cost_micro_usd,omitempty" doc:"Millionths of a US dollar; absent if the price or the usage is not known." gorm:"column:cost_micro_usd"`
 	FinishReason FinishReason  `json:"finish_reason,omitempty"`
 	Error        string        `json:"error,omitempty" doc:"The kind of the failure."`
-	Duration     time.Duration `json:"duration_ns"`
-	CreatedAt    time.Time     `json:"created_at" doc:"When it ended."`
+	Duration     time.Duration `json:"duration_ns" gorm:"column:duration_ns"`
+	CreatedAt    time.Time     `json:"created_at" doc:"When it ended." gorm:"autoCreateTime:false"`
 }
 
 // Calibration corrects local token counts for one model: what the provider
 // counts divided by what cl100k_base counts. It also keeps the window
 // that the provider told when it refused a prompt.
 type Calibration struct {
-	Model          string     `json:"model"`
+	Model          string     `json:"model" gorm:"primaryKey"`
 	Factor         float64    `json:"factor"`
 	Deviation      float64    `json:"deviation"` // mean relative error of the corrected estimate, 0.02 = 2 %
 	Samples        int        `json:"samples"`
-	Window         int        `json:"window,omitempty"`          // in the model's tokens; 0 = none was told
-	WindowAt       *time.Time `json:"window_at,omitempty"`       // when it was told
-	PrefixContract string     `json:"prefix_contract,omitempty"` // llm.PrefixContract that the provider's answers showed; empty = they showed none
+	Window         int        `json:"window,omitempty" gorm:"column:told_window"`       // in the model's tokens; 0 = none was told
+	WindowAt       *time.Time `json:"window_at,omitempty" gorm:"column:told_at"`        // when it was told
+	PrefixContract string     `json:"prefix_contract,omitempty" gorm:"column:contract"` // llm.PrefixContract that the provider's answers showed; empty = they showed none
 	// RefusesToolChanges: the provider refused messages that add or remove tools (llm.KindToolChangesRefused).
 	RefusesToolChanges bool      `json:"refuses_tool_changes,omitempty"`
-	UpdatedAt          time.Time `json:"updated_at"`
+	UpdatedAt          time.Time `json:"updated_at" gorm:"autoUpdateTime:false"`
 }

@@ -15,6 +15,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db/commit"
+	"bobbin/app/db/models"
 )
 
 // insertBatch bounds the rows of one INSERT: the widest table has 28 columns; SQLite allows
@@ -93,7 +94,9 @@ func (d *DB) newHandle(dialector gorm.Dialector) (*gorm.DB, error) {
 	// PrepareStmt stays off: pgx caches prepared statements itself, and on SQLite gorm's
 	// cache made a turn only 17 % faster and could deadlock (a transaction waited for a
 	// statement that a waiting goroutine was preparing).
+	models.RegisterSerializers()
 	g, err := gorm.Open(dialector, &gorm.Config{
+		NamingStrategy:         models.Names{},
 		SkipDefaultTransaction: true,
 		DisableAutomaticPing:   true,
 		TranslateError:         true,

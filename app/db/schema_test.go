@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"gorm.io/gorm/schema"
 
+	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/app/db/models"
 	"bobbin/tests/compare"
@@ -197,9 +198,9 @@ func TestBothSchemasAreTheSame(t *testing.T) {
 func TestRowsFitTheSchema(t *testing.T) {
 	t.Parallel()
 	rows := []any{
-		models.Session{}, models.SessionReader{}, models.SessionAlias{}, models.SlackThread{}, models.SlackPost{}, models.SlackInstallation{}, models.Message{}, models.MessageRevision{}, models.StandingInstruction{}, models.PromptSetup{}, models.Run{}, models.Event{}, models.Summary{}, models.ToolExecution{}, models.Approval{}, models.Delivery{}, models.Deletion{}, models.SlackItem{},
-		models.SearchEntry{}, models.MessageVector{}, models.MessageVectorWork{}, models.APIKey{}, models.AuditEntry{},
-		models.ModelCall{}, models.Memory{}, models.Blob{}, models.BlobContent{}, models.BlobReference{}, models.BlobText{}, models.SigningKey{}, models.BlobTotal{}, models.IdempotencyKey{}, models.IdempotencyMention{}, models.UsageDay{}, models.ReceiverOutage{}, models.OwnerWebhook{}, models.Calibration{}, models.WriteCheck{},
+		models.Session{}, models.SessionReader{}, models.SessionAlias{}, models.SlackThread{}, core.SlackPost{}, core.SlackInstallation{}, core.Message{}, models.MessageRevision{}, models.StandingInstruction{}, models.PromptSetup{}, models.Run{}, models.Event{}, core.Summary{}, core.ToolExecution{}, models.Approval{}, models.Delivery{}, models.Deletion{}, models.SlackItem{},
+		models.SearchEntry{}, models.MessageVector{}, models.MessageVectorWork{}, models.APIKey{}, core.AuditEntry{},
+		core.ModelCall{}, core.Memory{}, models.Blob{}, models.BlobContent{}, models.BlobReference{}, models.BlobText{}, models.SigningKey{}, models.BlobTotal{}, models.IdempotencyKey{}, models.IdempotencyMention{}, models.UsageDay{}, models.ReceiverOutage{}, models.OwnerWebhook{}, core.Calibration{}, models.WriteCheck{},
 	}
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		tables := readSchema(t, d)
@@ -208,9 +209,14 @@ func TestRowsFitTheSchema(t *testing.T) {
 			s := must.Get(schema.Parse(row, &sync.Map{}, d.Gorm.NamingStrategy))(t)
 			want := table{Columns: map[string]column{}, PrimaryKey: strings.Join(s.PrimaryFieldDBNames, ", ")}
 			for _, f := range s.Fields {
-				want.Columns[f.DBName] = fieldColumn(f)
+				if f.DBName != "" {
+					want.Columns[f.DBName] = fieldColumn(f)
+				}
 			}
 			got := tables[s.Table]
+			if s.Table == "messages" { // only statements read it
+				delete(got.Columns, "origin_id")
+			}
 			got.Indexes, got.References = nil, nil
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s (-row +table):\n%s", s.Table, diff)
@@ -224,6 +230,14 @@ func TestRowsFitTheSchema(t *testing.T) {
 func fieldColumn(f *schema.Field) column {
 	always := []string{"runs.input", "session_events.data", "blob_contents.data", "signing_keys.secret"}
 	must := slices.Contains(always, f.Schema.Table+"."+f.DBName)
+	switch f.TagSettings["SERIALIZER"] {
+	case "ref":
+		return column{Kind: "text", Nullable: true}
+	case "json", "native":
+		return column{Kind: "text", Nullable: !must}
+	case "vector":
+		return column{Kind: "bytes", Nullable: true}
+	}
 	switch f.FieldType.String() {
 	case "models.Ref":
 		return column{Kind: "text", Nullable: true}

@@ -1,18 +1,18 @@
 package branches_test
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
-	"bobbin/app/db/models"
 	"bobbin/tests/must"
 )
 
 func newTalk(id core.SessionID) *talk {
-	return &talk{id: id, known: map[core.MessageID]models.Message{}, deleted: map[core.MessageID]bool{}, pinned: map[core.MessageID]bool{}}
+	return &talk{id: id, known: map[core.MessageID]core.Message{}, deleted: map[core.MessageID]bool{}, pinned: map[core.MessageID]bool{}}
 }
 
 // fault notes a broken promise.
@@ -23,12 +23,12 @@ func (w *world) fault(format string, args ...any) {
 }
 
 // learn remembers rows that are new, and compares the others.
-func (w *world) learn(k *talk) []models.Message {
+func (w *world) learn(k *talk) []core.Message {
 	w.t.Helper()
 	rows := w.rows(k.id)
 	clear(k.pinned)
 	for i, m := range rows {
-		id := core.MessageID(m.ID)
+		id := m.ID
 		k.pinned[id] = m.Pinned
 		was, ok := k.known[id]
 		if !ok {
@@ -44,7 +44,7 @@ func (w *world) learn(k *talk) []models.Message {
 			w.fault("message #%d: deleted %v, want %v", m.Seq, gone, k.deleted[id])
 		} else if gone && len(m.Content)+len(m.ToolCalls)+len(m.Parts)+len(m.Metadata) > 0 {
 			w.fault("message #%d was deleted and says %q", m.Seq, m.Content)
-		} else if !gone && (m.Content != was.Content || string(m.ToolCalls) != string(was.ToolCalls)) {
+		} else if !gone && (m.Content != was.Content || !reflect.DeepEqual(m.ToolCalls, was.ToolCalls)) {
 			w.fault("message #%d lost its content", m.Seq)
 		}
 	}
@@ -69,10 +69,10 @@ func (w *world) check(k *talk, step string) {
 
 // checkPath wants the current path to be the expected one, from a root, without a
 // gap.
-func (w *world) checkPath(k *talk, rows []models.Message) {
+func (w *world) checkPath(k *talk, rows []core.Message) {
 	w.t.Helper()
 	var got []core.MessageID
-	var last models.Ref
+	var last core.MessageID
 	for _, m := range rows {
 		if !m.OnPath {
 			continue
@@ -80,7 +80,7 @@ func (w *world) checkPath(k *talk, rows []models.Message) {
 		if m.ParentID != last {
 			w.fault("message #%d on the path has another parent than the one before it", m.Seq)
 		}
-		got, last = append(got, core.MessageID(m.ID)), models.Ref(m.ID)
+		got, last = append(got, m.ID), m.ID
 	}
 	if !slices.Equal(got, k.path) {
 		w.fault("got a path of %d messages, want %d", len(got), len(k.path))
@@ -92,7 +92,7 @@ func (w *world) checkPath(k *talk, rows []models.Message) {
 // that is off the path, deleted, or after its end.
 func (w *world) checkSummary(k *talk, s core.Session, step string) {
 	w.t.Helper()
-	var versions []models.Summary
+	var versions []core.Summary
 	must.Do(w.t, w.db.Gorm.WithContext(w.t.Context()).Where("session_id = ?", k.id).Order("version").Find(&versions).Error)
 	active := 0
 	for i, v := range versions {
@@ -117,7 +117,7 @@ func (w *world) checkSummary(k *talk, s core.Session, step string) {
 		w.fault("got %d active versions, the session has version %d", active, s.SummaryVersion)
 	}
 	back := map[string]bool{"edit": true, "after": true, "regenerate": true, "select": true, "delete": true, "revise": true, "interrupt": true}[step] ||
-		slices.ContainsFunc(versions, func(v models.Summary) bool { return v.ThroughSeq == k.through && v.MadeFor > 0 }) // a larger model answers
+		slices.ContainsFunc(versions, func(v core.Summary) bool { return v.ThroughSeq == k.through && v.MadeFor > 0 }) // a larger model answers
 	if !back && s.SummaryThroughSeq < k.through {
 		w.fault("%s moved the cursor from %d back to %d", step, k.through, s.SummaryThroughSeq)
 	}
@@ -154,7 +154,7 @@ func (w *world) checkSummary(k *talk, s core.Session, step string) {
 // checkLoops wants the notes in use to be those that the prompt state names, on messages
 // of the path behind the cursor that are all there, and to say nothing else than those
 // and the question before them.
-func (w *world) checkLoops(k *talk, s core.Session, versions []models.Summary) {
+func (w *world) checkLoops(k *talk, s core.Session, versions []core.Summary) {
 	w.t.Helper()
 	state := must.Get(contextwindow.DecodeState(s.PromptState))(w.t)
 	active := 0
@@ -164,7 +164,7 @@ func (w *world) checkLoops(k *talk, s core.Session, versions []models.Summary) {
 		}
 		active++
 		if !slices.ContainsFunc(state.Loops, func(r contextwindow.LoopRange) bool {
-			return string(r.ID) == v.ID && r.From == v.FromSeq && r.Through == v.ThroughSeq && r.Tokens == v.TokenCount
+			return r.ID == v.ID && r.From == v.FromSeq && r.Through == v.ThroughSeq && r.Tokens == v.TokenCount
 		}) {
 			w.fault("notes on #%d to #%d are active and not in the prompt state %+v", v.FromSeq, v.ThroughSeq, state.Loops)
 		}
@@ -172,7 +172,7 @@ func (w *world) checkLoops(k *talk, s core.Session, versions []models.Summary) {
 		for _, id := range k.path {
 			m := k.known[id]
 			inside := v.FromSeq <= m.Seq && m.Seq <= v.ThroughSeq
-			if k.deleted[id] || !inside && m.ID != string(k.known[core.MessageID(v.FromID)].ParentID) {
+			if k.deleted[id] || !inside && m.ID != k.known[v.FromID].ParentID {
 				continue
 			}
 			if inside {
@@ -266,11 +266,11 @@ func (w *world) checkRequest(req llm.Request, usable int) {
 	w.prompts++
 	k := w.asked
 	for _, m := range w.rows(k.id) {
-		if _, ok := k.known[core.MessageID(m.ID)]; !ok {
-			k.known[core.MessageID(m.ID)] = m
+		if _, ok := k.known[m.ID]; !ok {
+			k.known[m.ID] = m
 		}
-		if m.OnPath && !slices.Contains(k.path, core.MessageID(m.ID)) {
-			k.path = append(k.path, core.MessageID(m.ID))
+		if m.OnPath && !slices.Contains(k.path, m.ID) {
+			k.path = append(k.path, m.ID)
 		}
 	}
 	w.checkPrompt(k, req)

@@ -16,7 +16,6 @@ import (
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/llm"
 	"bobbin/app/db"
-	"bobbin/app/db/models"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/seed"
@@ -241,13 +240,13 @@ func leftOut(req llm.Request) (ranges [][2]int64) {
 // nothing else, and to end on the path, behind the one in use.
 func (w *world) checkPrepared(k *talk) {
 	w.t.Helper()
-	var ready []models.Summary
+	var ready []core.Summary
 	must.Do(w.t, w.db.Gorm.WithContext(w.t.Context()).Where("session_id = ? AND state = 'prepared'", k.id).Find(&ready).Error)
 	if len(ready) == 0 {
 		return
 	}
 	v, s := ready[0], w.session(k.id)
-	if len(ready) > 1 || v.ThroughSeq <= s.SummaryThroughSeq || !slices.Contains(k.path, core.MessageID(v.ThroughID)) {
+	if len(ready) > 1 || v.ThroughSeq <= s.SummaryThroughSeq || !slices.Contains(k.path, v.ThroughID) {
 		w.fault("got %d prepared, up to #%d, want one that ends on the path behind #%d", len(ready), v.ThroughSeq, s.SummaryThroughSeq)
 	}
 	said, covered := mark.FindAllString(v.Content, -1), 0

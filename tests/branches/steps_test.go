@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"bobbin/app/core"
-	"bobbin/app/db/models"
 	"bobbin/tests/must"
 )
 
@@ -161,16 +160,16 @@ func (w *world) finish(run core.Run, write core.RunWrite) {
 // extend appends to the path what the run wrote.
 func (w *world) extend(k *talk) {
 	for _, m := range w.rows(k.id) {
-		if _, ok := k.known[core.MessageID(m.ID)]; !ok && !slices.Contains(k.path, core.MessageID(m.ID)) {
-			k.path = append(k.path, core.MessageID(m.ID))
+		if _, ok := k.known[m.ID]; !ok && !slices.Contains(k.path, m.ID) {
+			k.path = append(k.path, m.ID)
 		}
 	}
 }
 
 // pick returns a message of those that fit; nil if there is none. Every second time
 // it is one of the current path, which has most of them in front of the cursor.
-func (w *world) pick(k *talk, fits func(models.Message) bool) *models.Message {
-	var all []models.Message
+func (w *world) pick(k *talk, fits func(core.Message) bool) *core.Message {
+	var all []core.Message
 	onPath := w.rand.IntN(2) == 0
 	for _, m := range w.rows(k.id) {
 		if m.DeletedAt == nil && (m.OnPath || !onPath) && fits(m) {
@@ -186,9 +185,9 @@ func (w *world) pick(k *talk, fits func(models.Message) bool) *models.Message {
 	return &all[w.rand.IntN(len(all))]
 }
 
-func anything(models.Message) bool { return true }
+func anything(core.Message) bool { return true }
 
-func question(m models.Message) bool { return m.Role == "user" }
+func question(m core.Message) bool { return m.Role == "user" }
 
 // way returns the path to a message, as the test knows the tree.
 func (k *talk) way(id core.MessageID) []core.MessageID {
@@ -208,10 +207,10 @@ func (w *world) edit(k *talk, how core.Multitask) bool {
 		return false
 	}
 	a, err := w.chat.Send(w.t.Context(), tenant, core.SendMessage{
-		SessionID: k.id, Edits: core.MessageID(m.ID), Content: w.message(), Multitask: how,
+		SessionID: k.id, Edits: m.ID, Content: w.message(), Multitask: how,
 	})
 	w.accepted(k, a, err)
-	k.path = append(k.way(core.MessageID(m.ParentID)), a.Message.ID)
+	k.path = append(k.way(m.ParentID), a.Message.ID)
 	if how == "" {
 		w.drive(k)
 	}
@@ -222,7 +221,7 @@ func (w *world) edit(k *talk, how core.Multitask) bool {
 func (w *world) after(k *talk, how core.Multitask) bool {
 	after, way := core.AfterStart, []core.MessageID(nil)
 	if m := w.pick(k, anything); m != nil && w.rand.IntN(6) > 0 {
-		after = core.MessageID(m.ID)
+		after = m.ID
 		way = k.way(after)
 		for _, id := range k.atom(after) { // a call stays with its results
 			if !slices.Contains(way, id) {
@@ -246,11 +245,11 @@ func (w *world) regenerate(k *talk, how core.Multitask) bool {
 	if m == nil {
 		return false
 	}
-	want := core.MessageID(m.ID)
+	want := m.ID
 	for k.known[want].Role != "user" {
 		want = core.MessageID(k.known[want].ParentID)
 	}
-	a, err := w.chat.Regenerate(w.t.Context(), tenant, core.Regenerate{SessionID: k.id, MessageID: core.MessageID(m.ID), Multitask: how})
+	a, err := w.chat.Regenerate(w.t.Context(), tenant, core.Regenerate{SessionID: k.id, MessageID: m.ID, Multitask: how})
 	if k.deleted[want] {
 		if !errors.Is(err, core.ErrUnprocessable) {
 			w.t.Errorf("regenerate an answer without a question: got %v\n%v", err, w.trace)
@@ -270,23 +269,23 @@ func (w *world) regenerate(k *talk, how core.Multitask) bool {
 
 // choose selects a branch.
 func (w *world) choose(k *talk) {
-	m := w.pick(k, func(m models.Message) bool { return !m.OnPath })
+	m := w.pick(k, func(m core.Message) bool { return !m.OnPath })
 	if m == nil {
 		m = w.pick(k, anything)
 	}
 	if m == nil {
 		return
 	}
-	if _, err := w.chat.Select(w.t.Context(), tenant, k.id, core.MessageID(m.ID)); err != nil {
+	if _, err := w.chat.Select(w.t.Context(), tenant, k.id, m.ID); err != nil {
 		w.t.Fatalf("select: %v\n%v", err, w.trace)
 	}
-	if slices.Contains(k.path, core.MessageID(m.ID)) {
+	if slices.Contains(k.path, m.ID) {
 		return
 	}
-	leaf := core.MessageID(m.ID)
+	leaf := m.ID
 	for _, other := range w.rows(k.id) { // the newest below comes last
-		if slices.Contains(k.way(core.MessageID(other.ID)), core.MessageID(m.ID)) {
-			leaf = core.MessageID(other.ID)
+		if slices.Contains(k.way(other.ID), m.ID) {
+			leaf = other.ID
 		}
 	}
 	k.path = k.way(leaf)
@@ -298,13 +297,13 @@ func (w *world) delete(k *talk) {
 	if m == nil {
 		return
 	}
-	if err := w.chat.DeleteMessage(w.t.Context(), tenant, k.id, core.MessageID(m.ID)); err != nil {
+	if err := w.chat.DeleteMessage(w.t.Context(), tenant, k.id, m.ID); err != nil {
 		w.t.Fatalf("delete: %v\n%v", err, w.trace)
 	}
-	for _, id := range k.atom(core.MessageID(m.ID)) {
+	for _, id := range k.atom(m.ID) {
 		k.deleted[id] = true
 	}
-	if err := w.chat.DeleteMessage(w.t.Context(), tenant, k.id, core.MessageID(m.ID)); err != nil {
+	if err := w.chat.DeleteMessage(w.t.Context(), tenant, k.id, m.ID); err != nil {
 		w.t.Errorf("delete again: %v", err)
 	}
 }
@@ -315,7 +314,7 @@ func (w *world) revise(k *talk) {
 	if m == nil {
 		return
 	}
-	id := core.MessageID(m.ID)
+	id := m.ID
 	revised, err := w.chat.Revise(w.t.Context(), tenant, k.id, id, w.message())
 	if err != nil {
 		w.t.Fatalf("revise: %v\n%v", err, w.trace)
@@ -335,7 +334,7 @@ func (k *talk) atom(id core.MessageID) []core.MessageID {
 	for grown := true; grown; {
 		grown = false
 		for other, m := range k.known {
-			if m.Role == "tool" && slices.Contains(atom, core.MessageID(m.ParentID)) && !slices.Contains(atom, other) {
+			if m.Role == "tool" && slices.Contains(atom, m.ParentID) && !slices.Contains(atom, other) {
 				atom, grown = append(atom, other), true
 			}
 		}
@@ -345,11 +344,11 @@ func (k *talk) atom(id core.MessageID) []core.MessageID {
 
 // pin pins a message, or unpins it.
 func (w *world) pin(k *talk, pinned bool) {
-	m := w.pick(k, func(m models.Message) bool { return m.Pinned != pinned })
+	m := w.pick(k, func(m core.Message) bool { return m.Pinned != pinned })
 	if m == nil {
 		return
 	}
-	_, err := w.chat.Pin(w.t.Context(), tenant, k.id, core.MessageID(m.ID), pinned)
+	_, err := w.chat.Pin(w.t.Context(), tenant, k.id, m.ID, pinned)
 	if errors.Is(err, core.ErrContextFloor) && pinned {
 		return
 	}
@@ -363,7 +362,7 @@ func (w *world) fork(k *talk) {
 	in := core.ForkSession{SessionID: k.id}
 	want := k.path
 	if m := w.pick(k, anything); m != nil && w.rand.IntN(3) > 0 {
-		in.MessageID = core.MessageID(m.ID)
+		in.MessageID = m.ID
 		want = k.way(in.MessageID)
 		for _, id := range k.atom(in.MessageID) {
 			if !slices.Contains(want, id) && k.known[in.MessageID].Seq < k.known[id].Seq {
@@ -379,13 +378,13 @@ func (w *world) fork(k *talk) {
 	copied.partial = k.partial
 	var texts, wanted []string
 	for _, m := range w.rows(made.ID) {
-		copied.path = append(copied.path, core.MessageID(m.ID))
-		texts = append(texts, m.Content+string(m.ToolCalls))
+		copied.path = append(copied.path, m.ID)
+		texts = append(texts, m.Content+fmt.Sprint(m.ToolCalls))
 	}
 	slices.SortFunc(want, func(a, b core.MessageID) int { return int(k.known[a].Seq - k.known[b].Seq) })
 	for _, id := range want {
 		if !k.deleted[id] {
-			wanted = append(wanted, k.known[id].Content+string(k.known[id].ToolCalls))
+			wanted = append(wanted, k.known[id].Content+fmt.Sprint(k.known[id].ToolCalls))
 		}
 	}
 	if !slices.Equal(texts, wanted) {
@@ -453,17 +452,17 @@ func (w *world) interrupt(k *talk) {
 func (w *world) busy(k *talk) {
 	run := w.begin(k)
 	ctx := w.t.Context()
-	m, off := w.pick(k, question), w.pick(k, func(m models.Message) bool { return !m.OnPath })
+	m, off := w.pick(k, question), w.pick(k, func(m core.Message) bool { return !m.OnPath })
 	var errs []error
 	if off != nil && !off.OnPath {
 		_, err := w.chat.Select(ctx, tenant, k.id, core.MessageID(off.ID))
 		errs = append(errs, err)
 	}
 	if m != nil {
-		_, err := w.chat.Send(ctx, tenant, core.SendMessage{SessionID: k.id, Edits: core.MessageID(m.ID), Content: "no"})
-		_, err2 := w.chat.Regenerate(ctx, tenant, core.Regenerate{SessionID: k.id, MessageID: core.MessageID(m.ID)})
-		_, err3 := w.chat.Send(ctx, tenant, core.SendMessage{SessionID: k.id, After: core.MessageID(m.ID), Content: "no"})
-		errs = append(errs, err, err2, err3, w.chat.DeleteMessage(ctx, tenant, k.id, core.MessageID(m.ID)))
+		_, err := w.chat.Send(ctx, tenant, core.SendMessage{SessionID: k.id, Edits: m.ID, Content: "no"})
+		_, err2 := w.chat.Regenerate(ctx, tenant, core.Regenerate{SessionID: k.id, MessageID: m.ID})
+		_, err3 := w.chat.Send(ctx, tenant, core.SendMessage{SessionID: k.id, After: m.ID, Content: "no"})
+		errs = append(errs, err, err2, err3, w.chat.DeleteMessage(ctx, tenant, k.id, m.ID))
 	}
 	for i, err := range errs {
 		if !errors.Is(err, core.ErrConflict) {

@@ -37,7 +37,6 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
 	"bobbin/app/db"
-	"bobbin/app/db/models"
 	"bobbin/app/db/repositories"
 	"bobbin/app/events"
 	"bobbin/app/runs"
@@ -295,9 +294,9 @@ func (w *world) text(n int) string {
 // talk is a session as the test knows it.
 type talk struct {
 	id       core.SessionID
-	known    map[core.MessageID]models.Message // every row ever seen, as it was first
+	known    map[core.MessageID]core.Message // every row ever seen, as it was first
 	deleted  map[core.MessageID]bool
-	replaced []models.Message        // messages as they were before edits in place
+	replaced []core.Message          // messages as they were before edits in place
 	pinned   map[core.MessageID]bool // when it was last looked at
 	path     []core.MessageID        // as it must be
 	question core.MessageID          // of the run at work
@@ -307,9 +306,9 @@ type talk struct {
 }
 
 // rows returns the log as it is stored, and the marks of each message.
-func (w *world) rows(id core.SessionID) []models.Message {
+func (w *world) rows(id core.SessionID) []core.Message {
 	w.t.Helper()
-	var rows []models.Message
+	var rows []core.Message
 	must.Do(w.t, w.db.Gorm.WithContext(w.t.Context()).Where("session_id = ?", id).Order("seq").Find(&rows).Error)
 	return rows
 }
@@ -321,6 +320,6 @@ func (w *world) session(id core.SessionID) core.Session {
 }
 
 // marksOf returns the marks in a message.
-func marksOf(m models.Message) []string {
-	return mark.FindAllString(m.Content+" "+string(m.ToolCalls), -1)
+func marksOf(m core.Message) []string {
+	return mark.FindAllString(m.Content+" "+fmt.Sprint(m.ToolCalls), -1)
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"bobbin/app/core"
-	"bobbin/app/db/models"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/must"
 )
@@ -69,7 +68,7 @@ type syncResult struct {
 	streams          int
 	marked           int // posts of attempts that were lost
 	loops            []string
-	unknown          []models.SlackPost
+	unknown          []core.SlackPost
 	toSession, toWeb difference // messages of Slack in the session; of the web likewise
 	toThread         difference // of the session in the thread
 }
@@ -147,9 +146,9 @@ func (th *syncThread) compare(r *syncResult) {
 }
 
 // excuseUnknown leaves out messages whose post is in the state "unknown": these are listed.
-func (th *syncThread) excuseUnknown(d *difference, log []core.Message, unknown []models.SlackPost) {
+func (th *syncThread) excuseUnknown(d *difference, log []core.Message, unknown []core.SlackPost) {
 	d.missing = slices.DeleteFunc(d.missing, func(text string) bool {
-		return slices.ContainsFunc(unknown, func(p models.SlackPost) bool {
+		return slices.ContainsFunc(unknown, func(p core.SlackPost) bool {
 			return slices.ContainsFunc(log, func(m core.Message) bool { return string(m.ID) == p.ItemID && normalize(m.Content) == text })
 		})
 	})

@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgtype"
 	"gorm.io/gorm"
+
+	"bobbin/app/core"
 )
 
 // writePostgres writes the changes in one statement, except those of sessions and runs that are locked
@@ -42,7 +44,7 @@ func (c *Commits) writePostgres(g *gorm.DB, changes []*Change) error {
 		sql = numberPlaceholders(g, textOf(all, single), "?")
 		c.texts.Store(key, sql)
 	}
-	var written []string
+	var written []core.SessionID
 	err := Text(g, sql.(string), args...).Scan(&written).Error
 	for _, ch := range changes {
 		ch.written = err == nil && slices.Contains(written, ch.session.ID)
@@ -73,7 +75,7 @@ func join(changes []*Change) []*joined {
 				of[s.target], all = j, append(all, j)
 			}
 			for _, row := range s.rows {
-				j.rows = append(j.rows, append([]any{ch.session.ID}, row...))
+				j.rows = append(j.rows, append([]any{string(ch.session.ID)}, row...))
 			}
 		}
 	}

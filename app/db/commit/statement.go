@@ -205,7 +205,7 @@ type Run struct {
 func (ch *Change) UpdateRun(r Run) (owned bool, err error) {
 	ended := r.Row.FinishedAt != nil
 	n, err := ch.Update(runUpdate, runKinds,
-		r.Row.Status, r.Row.AnswerID, r.Row.Error, r.Row.FinishedAt, r.State, r.Context, r.Partial, models.Ref(r.Write), ended, ended,
+		r.Row.Status, models.Ref(r.Row.AnswerID), models.EncodeJSON(r.Row.Error), r.Row.FinishedAt, r.State, r.Context, r.Partial, models.Ref(r.Write), ended, ended,
 		r.Usage.InputTokens, r.Usage.OutputTokens, r.Usage.ReasoningTokens, r.Usage.CacheReadTokens, r.Usage.CacheWriteTokens,
 		r.Row.CancelRequested, r.Row.ID, r.Row.Attempt, r.Write)
 	return n > 0, err

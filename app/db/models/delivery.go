@@ -8,38 +8,17 @@ import (
 
 // Delivery is a row of deliveries.
 type Delivery struct {
-	ID         string `gorm:"primaryKey;type:uuid"`
-	Owner      string
-	SessionID  string `gorm:"type:uuid"`
-	RunID      string `gorm:"type:uuid"`
-	Kind       string
-	Event      string
-	Target     string
-	Receiver   string // core.Target.Receiver
-	Secret     string
-	State      string
-	Attempt    int
-	Tries      int
-	Since      time.Time
-	LeaseOwner string
-	LeaseUntil *time.Time // by the database's clock
-	DueAt      time.Time  // the next try, or the end of the lease; likewise
-	Error      string
-	CreatedAt  time.Time `gorm:"autoCreateTime:false"`
-	FinishedAt *time.Time
+	core.Delivery
+	Target string    // with the parts that may be secret, which core.Target hides
+	DueAt  time.Time // the next try, or the end of the lease; by the database's clock
 }
 
 // Core returns the delivery of the row.
 func (d Delivery) Core() core.Delivery {
-	out := core.Delivery{
-		ID: core.DeliveryID(d.ID), Owner: d.Owner, SessionID: core.SessionID(d.SessionID), RunID: core.RunID(d.RunID),
-		Kind: core.DeliveryKind(d.Kind), Event: core.EventType(d.Event), Target: core.Target(d.Target), Receiver: d.Receiver, Secret: d.Secret,
-		State: core.DeliveryState(d.State), Attempt: d.Attempt, Tries: d.Tries, Since: toUTC(d.Since),
-		LeaseOwner: d.LeaseOwner, LeaseUntil: toUTCPtr(d.LeaseUntil), Error: d.Error,
-		CreatedAt: toUTC(d.CreatedAt), FinishedAt: toUTCPtr(d.FinishedAt),
-	}
+	out := d.Delivery
+	out.Target = core.Target(d.Target)
 	if out.State == core.DeliveryPending && d.LeaseUntil == nil && d.Error != "" && d.DueAt.After(d.Since) {
-		out.NextAt = toUTCPtr(&d.DueAt)
+		out.NextAt = &d.DueAt
 	}
 	return out
 }

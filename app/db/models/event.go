@@ -1,6 +1,7 @@
 package models
 
 import (
+	"encoding/json"
 	"time"
 
 	"bobbin/app/core"
@@ -46,6 +47,6 @@ func (r Event) Core() core.Event {
 	kind := core.EventType(r.Type)
 	return core.Event{
 		SessionID: core.SessionID(r.SessionID), Seq: r.EventSeq, Type: kind,
-		RunID: core.RunID(r.RunID), At: toUTC(r.At), Data: core.DecodeEventData(kind, r.Data.rawMessage()), Size: len(r.Data),
+		RunID: core.RunID(r.RunID), At: r.At, Data: core.DecodeEventData(kind, json.RawMessage(r.Data)), Size: len(r.Data),
 	}
 }

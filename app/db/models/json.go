@@ -1,7 +1,6 @@
 package models
 
 import (
-	"bytes"
 	"database/sql/driver"
 	"encoding/hex"
 	"encoding/json"
@@ -47,12 +46,9 @@ func (j *JSON) Scan(v any) error {
 	return nil
 }
 
-// rawMessage returns the column as a core value.
-func (j JSON) rawMessage() json.RawMessage { return json.RawMessage(j) }
-
-// jsonFrom returns raw as a column: NULL for empty and for null.
-func jsonFrom(raw []byte) JSON {
-	if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
+// RawJSON returns raw as a column: NULL for empty and for null.
+func RawJSON(raw json.RawMessage) JSON {
+	if len(raw) == 0 || string(raw) == "null" {
 		return nil
 	}
 	return JSON(raw)
@@ -71,8 +67,8 @@ func EncodeJSON(v any) JSON {
 	return JSON(raw)
 }
 
-// decodeInto reads a column into v; NULL leaves v as it is.
-func (j JSON) decodeInto(v any) error {
+// Decode reads the column into v; NULL leaves v as it is.
+func (j JSON) Decode(v any) error {
 	if j == nil {
 		return nil
 	}

@@ -1,31 +1,45 @@
 package models_test
 
 import (
+	"database/sql"
+	"reflect"
 	"strings"
+	"sync"
 	"testing"
 
+	"gorm.io/gorm/schema"
+
+	"bobbin/app/core"
 	"bobbin/app/db/models"
+	"bobbin/tests/must"
 )
 
-// A corrupted column is an error that names the row.
+// A corrupted column is an error that names the column.
 func TestSpoiledColumnsAreErrors(t *testing.T) {
 	t.Parallel()
-	tests := map[string]func() error{
-		"parts of message x":      func() error { _, err := models.Message{ID: "x", Parts: models.JSON(`{`)}.Core(); return err },
-		"tool calls of message x": func() error { _, err := models.Message{ID: "x", ToolCalls: models.JSON(`{}`)}.Core(); return err },
-		"input of run x":          func() error { _, err := models.Run{ID: "x", Input: models.JSON(`[]`)}.Core(); return err },
-		"error of run x":          func() error { _, err := models.Run{ID: "x", Error: models.JSON(`[]`)}.Core(); return err },
-		"embedding of memory x":   func() error { _, err := models.Memory{ID: "x", Embedding: []byte{1}}.Core(); return err },
+	models.RegisterSerializers()
+	tests := map[string]struct {
+		row   any
+		value any
+	}{
+		"parts of a row of messages":      {new(core.Message), `{`},
+		"tool_calls of a row of messages": {new(core.Message), `{}`},
+		"run_id of a row of messages":     {new(core.Message), 1},
+		"metadata of a row of messages":   {new(core.Message), 1},
+		"input of a row of runs":          {new(models.Run), `[]`},
+		"error of a row of runs":          {new(models.Run), `[]`},
+		"embedding of a row of memories":  {new(core.Memory), []byte{1}},
 	}
-	for want, f := range tests {
-		if err := f(); err == nil || !strings.HasPrefix(err.Error(), want) {
+	for want, c := range tests {
+		column, _, _ := strings.Cut(want, " ")
+		f := must.Get(schema.Parse(c.row, &sync.Map{}, models.Names{}))(t).LookUpField(column)
+		stored := f.NewValuePool.Get()
+		if err := stored.(sql.Scanner).Scan(c.value); err != nil {
+			t.Fatal(err)
+		}
+		err := f.Set(t.Context(), reflect.ValueOf(c.row).Elem(), stored)
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("got %v, want an error that begins with %q", err, want)
 		}
-	}
-	if err := new(models.JSON).Scan(1); err == nil {
-		t.Error("JSON of a number: got no error")
-	}
-	if err := new(models.Ref).Scan(1); err == nil {
-		t.Error("id of a number: got no error")
 	}
 }

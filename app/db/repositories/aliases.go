@@ -32,7 +32,7 @@ func (r *Aliases) Open(ctx context.Context, a core.Alias, s core.Session) (core.
 	if err != nil {
 		return core.Session{}, err
 	}
-	row := models.SessionFrom(s)
+	row := sessionFrom(s)
 	alias := models.SessionAlias{Owner: s.Owner, Surface: string(a.Surface), Alias: a.Name, SessionID: string(s.ID), CreatedAt: s.CreatedAt}
 	err = inTx(ctx, r.db, func(tx *gorm.DB) error {
 		if err := createSession(tx, row); err != nil {

@@ -22,7 +22,7 @@ func NewAPIKeys(db *gorm.DB) *APIKeys { return &APIKeys{db: db} }
 // Create stores a key whose secret has that hash, with its entry in the audit log.
 func (r *APIKeys) Create(ctx context.Context, key core.APIKey, hash string, entry core.AuditEntry) error {
 	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
-		row := models.APIKeyFrom(key, hash)
+		row := models.APIKey{APIKey: key, SecretHash: hash, Scopes: key.Rights.String()}
 		if err := tx.Create(&row).Error; err != nil {
 			return err
 		}
@@ -46,13 +46,13 @@ func (r *APIKeys) ByHash(ctx context.Context, hash string) (core.APIKey, error) 
 
 // ByIDs returns those of the keys that exist, in any order.
 func (r *APIKeys) ByIDs(ctx context.Context, ids []core.KeyID) ([]core.APIKey, error) {
-	list, err := findAll(r.db.WithContext(ctx).Where("id IN ?", ids), infallible(models.APIKey.Core))
+	list, err := findAll(r.db.WithContext(ctx).Where("id IN ?", ids), models.APIKey.Core)
 	return list, wrapError(err, "API keys", "")
 }
 
 // List returns all keys, including revoked ones, the oldest first.
 func (r *APIKeys) List(ctx context.Context) ([]core.APIKey, error) {
-	list, err := findAll(r.db.WithContext(ctx).Order("created_at, id"), infallible(models.APIKey.Core))
+	list, err := findAll(r.db.WithContext(ctx).Order("created_at, id"), models.APIKey.Core)
 	return list, wrapError(err, "API keys", "")
 }
 

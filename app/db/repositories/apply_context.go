@@ -68,13 +68,12 @@ func (stx *sessionTx) changeSummary(change core.ContextChange) (int, error) {
 	case change.Summary != nil:
 		return stx.activateSummary(*change.Summary)
 	case change.Refused != "":
-		n := stx.session.Core().NativeSummary
-		if n == nil {
+		if stx.session.NativeSummary == nil {
 			return 0, nil
 		}
-		n.Refused = change.Refused
-		stx.session.NativeSummary = models.NativeFrom(n)
-		return 0, stx.tx.Model(&models.Summary{}).Scopes(activeOf(stx.session.ID)).UpdateColumn("native", stx.session.NativeSummary).Error
+		refused := *stx.session.NativeSummary
+		refused.Refused, stx.session.NativeSummary = change.Refused, &refused
+		return 0, stx.tx.Model(&core.Summary{}).Scopes(activeOf(stx.session.ID)).UpdateColumn("native", models.NativeFrom(&refused)).Error
 	}
 	return 0, nil
 }
@@ -84,7 +83,7 @@ func (stx *sessionTx) changeSummary(change core.ContextChange) (int, error) {
 func (stx *sessionTx) raiseRevision(state []byte) {
 	stx.session.PromptRevision++
 	if len(state) > 0 {
-		stx.session.PromptState = models.JSON(state)
+		stx.session.PromptState = state
 	}
 }
 
@@ -104,8 +103,7 @@ func (stx *sessionTx) activateSummary(s core.Summary) (int, error) {
 	if err := stx.dropLoops(s); err != nil {
 		return 0, err
 	}
-	row := models.SummaryFrom(s)
-	if err := insertRows(stx.tx, &row); err != nil {
+	if err := insertRows(stx.tx, &s); err != nil {
 		return 0, wrapError(err, "summary", s.ID)
 	}
 	stx.session.SummaryCount++
@@ -115,24 +113,24 @@ func (stx *sessionTx) activateSummary(s core.Summary) (int, error) {
 // replaceSummary drops the active summary and the prepared one, and makes s the session's
 // summary.
 func (stx *sessionTx) replaceSummary(s core.Summary) error {
-	err := stx.tx.Model(&models.Summary{}).Scopes(activeOf(stx.session.ID)).UpdateColumn("state", core.SummaryDropped).Error
+	err := stx.tx.Model(&core.Summary{}).Scopes(activeOf(stx.session.ID)).UpdateColumn("state", core.SummaryDropped).Error
 	if err == nil {
 		err = stx.dropPrepared()
 	}
 	row := &stx.session
-	row.ConversationSummary, row.SummaryThroughID, row.SummaryThroughSeq = &s.Content, models.Ref(s.ThroughID), s.ThroughSeq
+	row.ConversationSummary, row.SummaryThroughID, row.SummaryThroughSeq = &s.Content, &s.ThroughID, s.ThroughSeq
 	row.SummaryVersion, row.SummaryTokens, row.SummarizedCount = s.Version, s.TokenCount, s.MessagesCovered
 	row.SummaryCovered, row.SummaryMadeFor, row.LastSummarizedAt = s.TokensCovered, s.MadeFor, s.ActivatedAt
-	row.NativeSummary = models.NativeFrom(s.Native)
+	row.NativeSummary = s.Native
 	return err
 }
 
 // withNextVersion fills in the session's next version and the missing fields of a summary.
 func (stx *sessionTx) withNextVersion(s core.Summary) (core.Summary, error) {
 	var last int
-	err := stx.tx.Model(&models.Summary{}).Select("COALESCE(MAX(version), 0)").
+	err := stx.tx.Model(&core.Summary{}).Select("COALESCE(MAX(version), 0)").
 		Where("session_id = ?", stx.session.ID).Scan(&last).Error
-	s.SessionID, s.Owner, s.Version = core.SessionID(stx.session.ID), stx.session.Owner, last+1
+	s.SessionID, s.Owner, s.Version = stx.session.ID, stx.session.Owner, last+1
 	if s.ID == "" {
 		s.ID = core.NewID[core.SummaryID]()
 	}

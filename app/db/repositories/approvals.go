@@ -23,7 +23,7 @@ func (r *Runs) Approvals(ctx context.Context, id core.RunID, calls ...string) ([
 
 // approvals reads the approvals that db selects.
 func approvals(db *gorm.DB) ([]core.Approval, error) {
-	return findAll(db.Order("requested_at, id"), infallible(models.Approval.Core))
+	return findAll(db.Order("requested_at, id"), models.Approval.Core)
 }
 
 // Allowed returns the definitions of the tools that need no further approval in the session:

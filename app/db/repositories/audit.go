@@ -6,7 +6,6 @@ import (
 	"gorm.io/gorm"
 
 	"bobbin/app/core"
-	"bobbin/app/db/models"
 )
 
 // Audit is the log of operators' actions. Entries are only added. Safe for concurrent use.
@@ -24,15 +23,14 @@ func (r *Audit) Add(ctx context.Context, entry core.AuditEntry) error {
 
 // Last returns the newest entry of an action on a target; ErrNotFound when there is none.
 func (r *Audit) Last(ctx context.Context, action, target string) (core.AuditEntry, error) {
-	var row models.AuditEntry
+	var row core.AuditEntry
 	err := r.db.WithContext(ctx).Where("action = ? AND target = ?", action, target).Order("created_at DESC, id DESC").Take(&row).Error
-	return row.Core(), wrapError(err, "audit entry", target)
+	return row, wrapError(err, "audit entry", target)
 }
 
 // insertAuditEntry inserts an entry within a transaction.
 func insertAuditEntry(tx *gorm.DB, entry core.AuditEntry) error {
-	row := models.AuditEntryFrom(entry)
-	return tx.Create(&row).Error
+	return tx.Create(&entry).Error
 }
 
 // List returns a page of entries, the newest first.
@@ -43,11 +41,11 @@ func (r *Audit) List(ctx context.Context, q core.PageQuery) (core.Page[core.Audi
 		return none, err
 	}
 	db := orderNewestFirst(r.db.WithContext(ctx), after)
-	var rows []models.AuditEntry
+	var rows []core.AuditEntry
 	if err := db.Limit(limit + 1).Find(&rows).Error; err != nil {
 		return none, wrapError(err, "audit log", "")
 	}
-	return pageOf(rows, limit, infallible(models.AuditEntry.Core), func(e models.AuditEntry) position {
-		return position{List: "audit", N: e.CreatedAt.UnixMicro(), ID: e.ID}
-	})
+	return pageOf(rows, limit, same, func(e core.AuditEntry) position {
+		return position{List: "audit", N: e.CreatedAt.UnixMicro(), ID: string(e.ID)}
+	}), nil
 }

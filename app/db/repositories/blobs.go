@@ -47,13 +47,13 @@ func (r *Blobs) Put(ctx context.Context, b core.Blob, content core.BlobContent, 
 		}
 		if len(same) > 0 {
 			stored, err = refreshBlob(tx, same[0], b)
-			return stored.ID, errors.Join(err, insertBlobText(tx, b, content.Text))
+			return string(stored.ID), errors.Join(err, insertBlobText(tx, b, content.Text))
 		}
-		stored = models.BlobFrom(b)
+		stored = models.Blob{Blob: b, UploadedAt: b.CreatedAt, Unreferenced: true}
 		if err := insertBlob(tx, stored, content, room); err != nil {
 			return "", err
 		}
-		return stored.ID, insertBlobText(tx, b, content.Text)
+		return string(stored.ID), insertBlobText(tx, b, content.Text)
 	})
 	switch {
 	case err != nil:
@@ -66,12 +66,12 @@ func (r *Blobs) Put(ctx context.Context, b core.Blob, content core.BlobContent, 
 
 // refreshBlob records a repeated upload of a blob.
 func refreshBlob(tx *gorm.DB, row models.Blob, b core.Blob) (models.Blob, error) {
-	if row.SessionID != models.Ref(b.SessionID) {
+	if row.SessionID != b.SessionID {
 		row.SessionID = "" // several sessions
 	}
-	changes := map[string]any{"session_id": row.SessionID, "uploaded_at": b.CreatedAt}
+	changes := map[string]any{"session_id": models.Ref(row.SessionID), "uploaded_at": b.CreatedAt}
 	if b.Extracted && !row.Extracted { // stored before texts were extracted
-		row.Extracted, row.Pages, row.BlankPages, row.TokenCount = true, b.Pages, b.Blank, b.Tokens
+		row.Extracted, row.Pages, row.Blank, row.Tokens = true, b.Pages, b.Blank, b.Tokens
 		changes["extracted"], changes["pages"], changes["blank_pages"], changes["token_count"] = true, b.Pages, b.Blank, b.Tokens
 	}
 	err := tx.Model(&models.Blob{}).Where("id = ?", row.ID).UpdateColumns(changes).Error
@@ -110,7 +110,7 @@ func insertBlob(tx *gorm.DB, row models.Blob, content core.BlobContent, room cor
 		}
 	}
 	var contents int64
-	err := tx.Model(&models.BlobContent{}).Where("owner = ? AND sha256 = ?", row.Owner, row.Sha256).Count(&contents).Error
+	err := tx.Model(&models.BlobContent{}).Where("owner = ? AND sha256 = ?", row.Owner, row.SHA256).Count(&contents).Error
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func insertBlob(tx *gorm.DB, row models.Blob, content core.BlobContent, room cor
 		return noRoomError(used, room.Owner, stored)
 	}
 	if contents == 0 {
-		row := models.BlobContent{Owner: row.Owner, Sha256: row.Sha256, Size: stored, CreatedAt: row.CreatedAt, Data: content.Data}
+		row := models.BlobContent{Owner: row.Owner, Sha256: row.SHA256, Size: stored, CreatedAt: row.CreatedAt, Data: content.Data}
 		if err := insertRows(tx, &row); err != nil {
 			return err
 		}
@@ -264,9 +264,9 @@ func (r *Blobs) List(ctx context.Context, tenant core.Tenant, q core.BlobQuery) 
 	if err := db.Limit(limit + 1).Find(&rows).Error; err != nil {
 		return none, wrapError(err, "files of", tenant.Owner)
 	}
-	return pageOf(rows, limit, infallible(models.Blob.Core), func(b models.Blob) position {
-		return position{List: "blobs", N: b.CreatedAt.UnixMicro(), ID: b.ID}
-	})
+	return pageOf(rows, limit, models.Blob.Core, func(b models.Blob) position {
+		return position{List: "blobs", N: b.CreatedAt.UnixMicro(), ID: string(b.ID)}
+	}), nil
 }
 
 // Find returns a file of any owner.

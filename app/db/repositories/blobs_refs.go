@@ -52,7 +52,7 @@ func (stx *sessionTx) linkBlobs(m core.Message) error {
 
 // unlinkBlobs drops the messages' references. A blob without other references is removed
 // immediately: its author deletes it.
-func (stx *sessionTx) unlinkBlobs(messages []models.Ref) error {
+func (stx *sessionTx) unlinkBlobs(messages []core.MessageID) error {
 	var blobs []models.Ref
 	of := stx.tx.Model(&models.BlobReference{}).Where("message_id IN ?", messages)
 	if err := of.Distinct("blob_id").Pluck("blob_id", &blobs).Error; err != nil || len(blobs) == 0 {
@@ -70,12 +70,12 @@ func (stx *sessionTx) releaseUnsentFiles(run core.Run) error {
 	if run.Input.Regenerate { // its message is in the log
 		return nil
 	}
-	return stx.releaseFiles([]models.Ref{models.Ref(run.UserMessageID)})
+	return stx.releaseFiles([]core.MessageID{run.UserMessageID})
 }
 
 // releaseFiles drops the references of messages that do not enter the log. Their author may
 // still send the files with other messages; a sweep removes unreferenced ones.
-func (stx *sessionTx) releaseFiles(messages []models.Ref) error {
+func (stx *sessionTx) releaseFiles(messages []core.MessageID) error {
 	err := stx.tx.Exec("UPDATE blobs SET unreferenced = true WHERE id IN (SELECT blob_id FROM blob_references WHERE message_id IN ?)", messages).Error
 	if err == nil {
 		err = stx.tx.Where("message_id IN ?", messages).Delete(&models.BlobReference{}).Error

@@ -10,7 +10,6 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/conversation"
-	"bobbin/app/db/models"
 )
 
 // The log of a session is a tree: the parent of each message is the one before it. The
@@ -20,7 +19,7 @@ import (
 
 // pathNode is a message's position in the tree.
 type pathNode struct {
-	ID     models.Ref
+	ID     core.MessageID
 	Seq    int64
 	OnPath bool
 }
@@ -57,7 +56,7 @@ func (stx *sessionTx) resolveBranch(in core.AcceptRun) (core.AcceptRun, error) {
 		}
 		atom, err := stx.atomOf(in.After) // a tool call and its results are never separated
 		if err == nil {
-			in.Input.After = core.MessageID(atom[len(atom)-1])
+			in.Input.After = atom[len(atom)-1]
 		}
 		return in, err
 	case in.Answers != "":
@@ -66,14 +65,14 @@ func (stx *sessionTx) resolveBranch(in core.AcceptRun) (core.AcceptRun, error) {
 			return in, err
 		}
 		in.Input.Regenerate = true
-		var ids []models.Ref // the user's message of the turn
+		var ids []core.MessageID // the user's message of the turn
 		if err = stx.treeQuery().Raw(questionSQL, sql.Named("m", m.ID)).Scan(&ids).Error; err != nil {
 			return in, err
 		}
 		if len(ids) == 0 {
 			return in, core.Errorf(core.ErrUnprocessable, "message %s does not answer an existing user message: there is nothing to regenerate", m.ID)
 		}
-		in.Answers = core.MessageID(ids[0])
+		in.Answers = ids[0]
 		return in, nil
 	}
 	return in, nil
@@ -160,14 +159,14 @@ func (stx *sessionTx) switchPath(c pathChange) error {
 	if len(path) > 0 && path[0].OnPath {
 		common, path = path[0], path[1:]
 	}
-	off := stx.tx.Model(&models.Message{}).Where("session_id = ? AND on_path AND seq > ?", stx.session.ID, common.Seq).
+	off := stx.tx.Model(&core.Message{}).Where("session_id = ? AND on_path AND seq > ?", stx.session.ID, common.Seq).
 		UpdateColumn("on_path", false)
 	if off.Error != nil {
 		return off.Error
 	}
 	for part := range slices.Chunk(path, maxIDs) {
-		ids := idsOf(part, func(n pathNode) models.Ref { return n.ID })
-		if err := stx.tx.Model(&models.Message{}).Where("id IN ?", ids).UpdateColumn("on_path", true).Error; err != nil {
+		ids := idsOf(part, func(n pathNode) core.MessageID { return n.ID })
+		if err := stx.tx.Model(&core.Message{}).Where("id IN ?", ids).UpdateColumn("on_path", true).Error; err != nil {
 			return err
 		}
 	}
@@ -194,7 +193,7 @@ func (stx *sessionTx) switchPath(c pathChange) error {
 	}
 	var changed *core.PathChange
 	if isOther {
-		changed = &core.PathChange{AfterID: core.MessageID(common.ID), AfterSeq: common.Seq, LeafID: c.leaf}
+		changed = &core.PathChange{AfterID: common.ID, AfterSeq: common.Seq, LeafID: c.leaf}
 	}
 	stx.setUpdatedAt()
 	return stx.emitSession(c.run, core.SessionData{Path: changed})
@@ -214,7 +213,7 @@ ORDER BY s.through_seq DESC, s.version DESC LIMIT 1`
 func (stx *sessionTx) fallBack(before int64, why string) error {
 	stx.raiseRevision(nil)
 	stx.session.PromptState = nil
-	var valid []models.Summary
+	var valid []core.Summary
 	err := stx.tx.Raw(validSQL, sql.Named("s", stx.session.ID), sql.Named("before", before)).Scan(&valid).Error
 	switch {
 	case err != nil:
@@ -230,8 +229,7 @@ func (stx *sessionTx) fallBack(before int64, why string) error {
 }
 
 // repeatVersion returns the version, of another session if one is named, as a new one that is not stored yet.
-func repeatVersion(row models.Summary, why, of string) core.Summary {
-	s := row.Core()
+func repeatVersion(s core.Summary, why, of string) core.Summary {
 	s.ID, s.CreatedAt = "", core.Now()
 	s.MessagesAdded, s.TokensBefore, s.TokensAfter, s.Duration = 0, s.TokenCount, s.TokenCount, 0
 	s.Trigger, s.Note = why, fmt.Sprintf("repeats version %d%s", s.Version, of)
@@ -247,15 +245,15 @@ func (stx *sessionTx) clearSummary() error {
 	if err := stx.dropPrepared(); err != nil { // it extends the removed summary
 		return err
 	}
-	row.ConversationSummary, row.SummaryThroughID, row.SummaryThroughSeq = nil, "", 0
+	row.ConversationSummary, row.SummaryThroughID, row.SummaryThroughSeq = nil, nil, 0
 	row.SummaryVersion, row.SummaryTokens, row.SummarizedCount, row.LastSummarizedAt = 0, 0, 0, nil
 	row.SummaryCovered, row.SummaryMadeFor, row.NativeSummary = 0, 0, nil
-	return stx.tx.Model(&models.Summary{}).Scopes(activeOf(row.ID)).UpdateColumn("state", core.SummaryDropped).Error
+	return stx.tx.Model(&core.Summary{}).Scopes(activeOf(row.ID)).UpdateColumn("state", core.SummaryDropped).Error
 }
 
 // activeOf narrows a query on summaries to the active one, in the words of the partial
 // index.
-func activeOf(session string) func(*gorm.DB) *gorm.DB {
+func activeOf(session core.SessionID) func(*gorm.DB) *gorm.DB {
 	return func(db *gorm.DB) *gorm.DB {
 		return db.Where("session_id = ? AND kind = 'rolling' AND state = 'active'", session)
 	}
@@ -265,7 +263,7 @@ func activeOf(session string) func(*gorm.DB) *gorm.DB {
 func (stx *sessionTx) checkIdle() error {
 	f, err := stx.loadFacts()
 	if err == nil && f.Active+f.Queued > 0 {
-		err = conversation.Busy(core.SessionID(stx.session.ID))
+		err = conversation.Busy(stx.session.ID)
 	}
 	return err
 }

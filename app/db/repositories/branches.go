@@ -112,10 +112,10 @@ func (r *Branches) updateMessage(ctx context.Context, tenant core.Tenant, sessio
 			return err
 		}
 		stx.emitMessage(core.EventMessageUpdated, m)
-		ids := []models.Ref{models.Ref(id)}
+		ids := []core.MessageID{id}
 		before, err := stx.countStored(ids)
 		if err == nil {
-			err = stx.tx.Model(&models.Message{}).Where("id = ?", id).UpdateColumns(changes).Error
+			err = stx.tx.Model(&core.Message{}).Where("id = ?", id).UpdateColumns(changes).Error
 		}
 		if err == nil {
 			err = stx.addStored(ids, before)
@@ -142,7 +142,7 @@ func (r *Messages) withBranches(db *gorm.DB, session core.SessionID, list []core
 		roots = roots || m.ParentID == ""
 		parents = append(parents, models.Ref(m.ParentID))
 	}
-	var all, first []models.Message
+	var all, first []core.Message
 	err := db.Select("id, parent_id, seq").Where(siblingsSQL, parents).Where(inLogOf, session).Order("seq").Find(&all).Error
 	if err == nil && roots {
 		err = db.Select("id, parent_id, seq").Where("session_id = ? AND parent_id IS NULL AND deleted_at IS NULL", session).

@@ -87,36 +87,37 @@ func indexAfter[T any](p position, list []T, key func(T) string) int {
 }
 
 // pageOf returns a page of rows, which were queried with a limit of one more.
-func pageOf[R, T any](rows []R, limit int, value func(R) (T, error), at func(R) position) (core.Page[T], error) {
+func pageOf[R, T any](rows []R, limit int, value func(R) T, at func(R) position) core.Page[T] {
 	var next *string
 	if len(rows) > limit {
 		rows = rows[:limit]
 		next = at(rows[limit-1]).encodeCursor()
 	}
-	items, err := mapRows(rows, value)
-	return core.Page[T]{Items: items, NextCursor: next}, err
+	return core.Page[T]{Items: mapRows(rows, value), NextCursor: next}
 }
 
+// same is the value of rows that are values of core.
+func same[T any](row T) T { return row }
+
 // mapRows converts rows to core values; the result is never nil.
-func mapRows[R, T any](rows []R, value func(R) (T, error)) ([]T, error) {
+func mapRows[R, T any](rows []R, value func(R) T) []T {
 	out := make([]T, 0, len(rows))
 	for _, r := range rows {
-		v, err := value(r)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, v)
+		out = append(out, value(r))
 	}
-	return out, nil
+	return out
 }
 
 // findAll returns the rows of a query as core values.
-func findAll[R, T any](db *gorm.DB, value func(R) (T, error)) ([]T, error) {
-	var rows []R
-	if err := db.Find(&rows).Error; err != nil {
-		return nil, err
-	}
-	return mapRows(rows, value)
+func findAll[R, T any](db *gorm.DB, value func(R) T) ([]T, error) {
+	rows, err := findRows[R](db)
+	return mapRows(rows, value), err
+}
+
+// findRows returns the rows of a query.
+func findRows[R any](db *gorm.DB) (rows []R, err error) {
+	err = db.Find(&rows).Error
+	return rows, err
 }
 
 // findIn returns the rows that match db and have one of the values in the column.
@@ -131,11 +132,6 @@ func findIn[R, V any](db *gorm.DB, column string, list []V) ([]R, error) {
 		all = append(all, rows...)
 	}
 	return all, nil
-}
-
-// infallible adapts a conversion that cannot fail.
-func infallible[R, T any](value func(R) T) func(R) (T, error) {
-	return func(r R) (T, error) { return value(r), nil }
 }
 
 // isPostgres reports whether the database is PostgreSQL rather than SQLite.

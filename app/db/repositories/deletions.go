@@ -24,7 +24,7 @@ func NewDeletions(db *gorm.DB) *Deletions { return &Deletions{db: db} }
 // Create stores a deletion that is due immediately. If the same target has an unfinished
 // one, it returns that.
 func (r *Deletions) Create(ctx context.Context, d core.Deletion) (core.Deletion, error) {
-	row := models.DeletionFrom(d)
+	row := models.Deletion{Deletion: d, Target: d.Target()}
 	for {
 		err := inTx(ctx, r.db, func(tx *gorm.DB) error {
 			var now clockTime
@@ -38,7 +38,7 @@ func (r *Deletions) Create(ctx context.Context, d core.Deletion) (core.Deletion,
 			if err != nil {
 				return core.Deletion{}, wrapError(err, "deletion", d.ID)
 			}
-			return row.Core()
+			return row.Core(), nil
 		}
 		open, err := findNewest(r.db.WithContext(ctx), "owner = ? AND kind = ? AND target = ? AND finished_at IS NULL", d.Owner, row.Kind, row.Target)
 		if !isNotFound(err) { // otherwise it has finished meanwhile
@@ -76,7 +76,7 @@ func findNewest(db *gorm.DB, where string, args ...any) (core.Deletion, error) {
 	if err != nil {
 		return core.Deletion{}, wrapError(err, "deletion", "")
 	}
-	return row.Core()
+	return row.Core(), nil
 }
 
 // Claim leases a deletion that is due, or that an earlier process of the worker's replica
@@ -86,7 +86,7 @@ func (r *Deletions) Claim(ctx context.Context, worker string) (core.Deletion, er
 	if err != nil {
 		return core.Deletion{}, wrapError(err, "deletion for worker", worker)
 	}
-	return row.Core()
+	return row.Core(), nil
 }
 
 // Renew renews the lease and stores how many rows are left. ErrStale when the lease was

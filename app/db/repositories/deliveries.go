@@ -64,7 +64,7 @@ func (r *Deliveries) List(ctx context.Context, tenant core.Tenant, run core.RunI
 	if _, err := NewRuns(r.db).Get(ctx, tenant, run); err != nil {
 		return nil, err
 	}
-	list, err := findAll(r.db.WithContext(ctx).Where("run_id = ?", run).Order("created_at, id"), infallible(models.Delivery.Core))
+	list, err := findAll(r.db.WithContext(ctx).Where("run_id = ?", run).Order("created_at, id"), models.Delivery.Core)
 	return list, wrapError(err, "run", run)
 }
 
@@ -85,7 +85,7 @@ func (r *Deliveries) ListAll(ctx context.Context, tenant core.Tenant, q core.Del
 	if err := db.Find(&rows).Error; err != nil {
 		return core.Page[core.Delivery]{}, wrapError(err, "deliveries of", tenant.Owner)
 	}
-	return pageOf(rows, limit, infallible(models.Delivery.Core), func(d models.Delivery) position { return position{List: "deliveries", ID: d.ID} })
+	return pageOf(rows, limit, models.Delivery.Core, func(d models.Delivery) position { return position{List: "deliveries", ID: string(d.ID)} }), nil
 }
 
 // maxWaiting bounds the deliveries that Stats counts.
@@ -144,11 +144,10 @@ func (stx *sessionTx) reportEvent(e core.Event) error {
 	}
 	// SQLite's clock has milliseconds: with a finer time the delivery would not be due yet.
 	now := core.Now().Truncate(time.Millisecond)
-	row := models.Delivery{
-		ID: core.NewID[string](), Owner: run.Owner, SessionID: string(run.SessionID), RunID: string(run.ID),
-		Kind: string(core.DeliveryWebhook), Event: string(e.Type), Target: string(hook.URL), Receiver: hook.URL.Receiver(),
-		Secret: hook.Secret, State: string(core.DeliveryPending), Since: now, DueAt: now, CreatedAt: now,
-	}
+	row := models.Delivery{Target: string(hook.URL), DueAt: now, Delivery: core.Delivery{
+		ID: core.NewID[core.DeliveryID](), Owner: run.Owner, SessionID: run.SessionID, RunID: run.ID, Kind: core.DeliveryWebhook,
+		Event: e.Type, Receiver: hook.URL.Receiver(), Secret: hook.Secret, State: core.DeliveryPending, Since: now, CreatedAt: now,
+	}}
 	return wrapError(stx.change.Insert(&row), "delivery", row.ID)
 }
 
@@ -158,7 +157,7 @@ func (stx *sessionTx) reportEvent(e core.Event) error {
 // of receivers, not on the length of the backlog.
 func (r *Deliveries) Claim(ctx context.Context, c core.DeliveryClaim) ([]core.Delivery, error) {
 	var rows []models.Delivery
-	leasedBefore := map[string]bool{}
+	leasedBefore := map[core.DeliveryID]bool{}
 	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
 		// The receivers that may get deliveries and have one due, the longest waiting first.
 		none := []string{"/"} // no receiver has a slash
@@ -188,7 +187,7 @@ func (r *Deliveries) Claim(ctx context.Context, c core.DeliveryClaim) ([]core.De
 		if err != nil || len(due) == 0 {
 			return err
 		}
-		ids := make([]string, 0, len(due))
+		ids := make([]core.DeliveryID, 0, len(due))
 		for _, d := range due {
 			ids = append(ids, d.ID)
 			leasedBefore[d.ID] = d.LeaseOwner != ""
@@ -206,11 +205,11 @@ func (r *Deliveries) Claim(ctx context.Context, c core.DeliveryClaim) ([]core.De
 	slices.SortFunc(rows, func(a, b models.Delivery) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
-	list, err := mapRows(rows, infallible(models.Delivery.Core))
+	list := mapRows(rows, models.Delivery.Core)
 	for i := range list {
-		list[i].TakenOver = leasedBefore[string(list[i].ID)]
+		list[i].TakenOver = leasedBefore[list[i].ID]
 	}
-	return list, err
+	return list, nil
 }
 
 // dueSQL is the condition for deliveries that are due.

@@ -53,7 +53,7 @@ func (r *Deliveries) updateInSession(ctx context.Context, id core.DeliveryID, fi
 	if err := r.db.WithContext(ctx).Select("session_id").Where("id = ?", id).Take(&found).Error; err != nil {
 		return nil, wrapError(err, "delivery", id)
 	}
-	stx, err := changeOnce(ctx, r.db, core.SessionID(found.SessionID), func(stx *sessionTx) error {
+	stx, err := changeOnce(ctx, r.db, found.SessionID, func(stx *sessionTx) error {
 		columns, err := changes(stx.tx)
 		if err != nil {
 			return err
@@ -67,7 +67,7 @@ func (r *Deliveries) updateInSession(ctx context.Context, id core.DeliveryID, fi
 		if res.RowsAffected == 0 {
 			return core.Errorf(core.ErrStale, "delivery %s is in progress, or was settled by another process", id)
 		}
-		if row.State != string(core.DeliveryPending) || row.Error == "" {
+		if row.State != core.DeliveryPending || row.Error == "" {
 			stx.emitEvents(row.Core().Updated())
 		}
 		return nil
@@ -93,7 +93,7 @@ func (r *Deliveries) GiveUpReceiver(ctx context.Context, in core.ReceiverGivenUp
 			if err != nil {
 				return err
 			}
-			var ids []string
+			var ids []core.DeliveryID
 			for _, d := range found {
 				if txs[d.SessionID] != nil {
 					ids = append(ids, d.ID)
@@ -134,13 +134,13 @@ func undeliverable(in core.ReceiverGivenUp) func(*gorm.DB) *gorm.DB {
 
 // lockSessions locks the sessions of the deliveries in a fixed order. It leaves out
 // sessions that were removed with their deliveries, or are being removed.
-func lockSessions(tx *gorm.DB, deliveries []models.Delivery) (map[string]*sessionTx, error) {
-	txs := map[string]*sessionTx{}
+func lockSessions(tx *gorm.DB, deliveries []models.Delivery) (map[core.SessionID]*sessionTx, error) {
+	txs := map[core.SessionID]*sessionTx{}
 	for _, d := range deliveries {
 		txs[d.SessionID] = nil
 	}
 	for _, id := range slices.Sorted(maps.Keys(txs)) {
-		stx, err := lockSession(tx, core.SessionID(id), func(db *gorm.DB) *gorm.DB { return db.Where(visibleSQL) })
+		stx, err := lockSession(tx, id, func(db *gorm.DB) *gorm.DB { return db.Where(visibleSQL) })
 		switch {
 		case isNotFound(err):
 			delete(txs, id)

@@ -50,11 +50,7 @@ func (stx *sessionTx) eraseAtoms(messages ...core.Message) error {
 	if err != nil || len(ids) == 0 {
 		return err
 	}
-	rows, err := findIn[models.Message](stx.tx.Select("id, tool_calls"), "id", ids)
-	if err != nil {
-		return err
-	}
-	before, err := mapRows(rows, models.Message.Core)
+	before, err := findIn[core.Message](stx.tx.Select("id, tool_calls"), "id", ids)
 	if err != nil {
 		return err
 	}
@@ -74,7 +70,7 @@ func (stx *sessionTx) eraseAtoms(messages ...core.Message) error {
 // back to what is valid without it. It emits the changed messages and the session; why is
 // the trigger of a restored summary.
 func (stx *sessionTx) eraseDerived(e erasure, why string) error {
-	ids := idsOf(e.messages, func(m core.Message) models.Ref { return models.Ref(m.ID) })
+	ids := idsOf(e.messages, func(m core.Message) core.MessageID { return m.ID })
 	covered, err := stx.eraseSummaries(e.messages)
 	if err != nil {
 		return err
@@ -84,12 +80,10 @@ func (stx *sessionTx) eraseDerived(e erasure, why string) error {
 		return err
 	}
 	for _, row := range rows {
-		run, err := row.Core()
-		if err == nil && (!run.Input.Empty() || run.Options != nil || run.RequestHash != "") {
-			err = stx.eraseInput(run)
-		}
-		if err != nil {
-			return err
+		if !row.Input.Empty() || row.Options != nil || row.RequestHash != "" {
+			if err := stx.eraseInput(row.Run); err != nil {
+				return err
+			}
 		}
 	}
 	titled, err := stx.eraseTitle(ids)
@@ -100,7 +94,7 @@ func (stx *sessionTx) eraseDerived(e erasure, why string) error {
 	if err != nil {
 		return err
 	}
-	if err := stx.eraseAnswers(append(ids, asked...), titled || covered); err != nil {
+	if err := stx.eraseAnswers(append(asked, idsOf(ids, func(id core.MessageID) string { return string(id) })...), titled || covered); err != nil {
 		return err
 	}
 	if err := stx.eraseEvents(e); err != nil {
@@ -131,18 +125,18 @@ SELECT id FROM down ORDER BY seq`
 
 // atomOf returns the messages of the atom that the message belongs to, in the order of
 // their seq.
-func (stx *sessionTx) atomOf(id core.MessageID) ([]models.Ref, error) {
-	var ids []models.Ref
+func (stx *sessionTx) atomOf(id core.MessageID) ([]core.MessageID, error) {
+	var ids []core.MessageID
 	err := stx.treeQuery().Raw(atomSQL, sql.Named("m", id)).Scan(&ids).Error
 	return ids, err
 }
 
 // atomsOf returns the messages of the atoms that the messages belong to.
-func (stx *sessionTx) atomsOf(messages []core.Message) ([]models.Ref, error) {
-	var all []models.Ref
-	known := map[models.Ref]bool{}
+func (stx *sessionTx) atomsOf(messages []core.Message) ([]core.MessageID, error) {
+	var all []core.MessageID
+	known := map[core.MessageID]bool{}
 	for _, m := range messages {
-		ids := []models.Ref{models.Ref(m.ID)}
+		ids := []core.MessageID{m.ID}
 		if m.Role == core.RoleAssistant || m.Role == core.RoleTool {
 			var err error
 			if ids, err = stx.atomOf(m.ID); err != nil {
@@ -161,7 +155,7 @@ func (stx *sessionTx) atomsOf(messages []core.Message) ([]models.Ref, error) {
 
 // eraseMessages marks the messages as deleted, clears their content, and returns them as
 // they are then, in the order of their seq.
-func (stx *sessionTx) eraseMessages(ids []models.Ref) ([]core.Message, error) {
+func (stx *sessionTx) eraseMessages(ids []core.MessageID) ([]core.Message, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
@@ -173,7 +167,7 @@ func (stx *sessionTx) eraseMessages(ids []models.Ref) ([]core.Message, error) {
 		return nil, err
 	}
 	for part := range slices.Chunk(ids, maxIDs) {
-		err := stx.tx.Model(&models.Message{}).Where("id IN ?", part).UpdateColumns(map[string]any{
+		err := stx.tx.Model(&core.Message{}).Where("id IN ?", part).UpdateColumns(map[string]any{
 			"content": "", "parts": nil, "tool_calls": nil, "tool_call_id": "", "tool_name": "", "author": "", "author_id": "",
 			"metadata": nil, "feedback": nil, "token_count": 0, "pinned": false, "revised_at": nil, "deleted_at": gorm.Expr("COALESCE(deleted_at, ?)", core.Now()),
 		}).Error
@@ -192,12 +186,12 @@ func (stx *sessionTx) eraseMessages(ids []models.Ref) ([]core.Message, error) {
 	if err := errors.Join(stx.removeInstructions(ids), stx.addStored(ids, before)); err != nil {
 		return nil, err
 	}
-	rows, err := findIn[models.Message](stx.tx, "id", ids)
+	rows, err := findIn[core.Message](stx.tx, "id", ids)
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(rows, func(a, b models.Message) int { return cmp.Compare(a.Seq, b.Seq) })
-	return mapRows(rows, models.Message.Core)
+	slices.SortFunc(rows, func(a, b core.Message) int { return cmp.Compare(a.Seq, b.Seq) })
+	return rows, nil
 }
 
 // eraseInput clears the input and the options of a run.
@@ -215,24 +209,24 @@ func (stx *sessionTx) eraseUnsent(id core.MessageID) error {
 	if len(rows) == 0 {
 		return notFound("message", id)
 	}
-	run, err := rows[0].Core()
+	run := rows[0].Run
 	switch {
-	case err != nil || run.Input.DeletedAt != nil:
-		return err
+	case run.Input.DeletedAt != nil:
+		return nil
 	case !run.Status.Ended():
-		return conversation.Busy(core.SessionID(stx.session.ID))
+		return conversation.Busy(stx.session.ID)
 	}
 	now := core.Now()
 	run.Input.DeletedAt = &now
 	run.Input = run.Input.Emptied()
-	ids := []models.Ref{models.Ref(id)}
+	ids := []core.MessageID{id}
 	if err := stx.eraseInput(run); err != nil {
 		return err
 	}
 	if err := stx.unlinkBlobs(ids); err != nil {
 		return err
 	}
-	if err := stx.eraseAnswers(ids, false); err != nil {
+	if err := stx.eraseAnswers([]string{string(id)}, false); err != nil {
 		return err
 	}
 	m := run.UserMessage()
@@ -255,10 +249,10 @@ func (stx *sessionTx) eraseEvents(e erasure) error {
 	if len(e.calls) == 0 {
 		return nil
 	}
-	var ids []models.Ref
+	var ids []core.RunID
 	for _, m := range e.messages {
 		if m.RunID != "" {
-			ids = append(ids, models.Ref(m.RunID))
+			ids = append(ids, m.RunID)
 		}
 	}
 	slices.Sort(ids)
@@ -273,7 +267,7 @@ func (stx *sessionTx) eraseEvents(e erasure) error {
 
 // redactRun redacts the events of a run that has ended, between its first one and its end.
 func (stx *sessionTx) redactRun(e erasure, run models.Run) error {
-	for after := run.FirstEventSeq - 1; ; {
+	for after := run.FirstEvent - 1; ; {
 		var rows []models.Event
 		err := stx.tx.Where("session_id = ? AND event_seq > ? AND type IN ?", stx.session.ID, after, []core.EventType{
 			core.EventToolStarted, core.EventToolFinished, core.EventApprovalRequested, core.EventApprovalDecided,
@@ -302,7 +296,7 @@ func (stx *sessionTx) redactRun(e erasure, run models.Run) error {
 // isLastOf reports whether no event of the run follows.
 func isLastOf(run models.Run, row models.Event) bool {
 	if core.EventType(row.Type).EndsRun() {
-		return string(row.RunID) == run.ID
+		return core.RunID(row.RunID) == run.ID
 	}
 	// Retention may have removed the event of its end.
 	return run.FinishedAt != nil && row.At.After(run.FinishedAt.Add(time.Minute))

@@ -15,7 +15,7 @@ import (
 // What a summary covers lies on the path to its last message. The model that writes notes
 // on a tool loop also sees the question, which is the parent of the loop's first message.
 func (stx *sessionTx) eraseSummaries(messages []core.Message) (bool, error) {
-	var rows []models.Summary
+	var rows []core.Summary
 	err := stx.tx.Select("id, version, kind, through_id, from_seq").
 		Where("session_id = ? AND through_seq >= ?", stx.session.ID, messages[0].Seq).Find(&rows).Error
 	if err != nil || len(rows) == 0 {
@@ -25,9 +25,9 @@ func (stx *sessionTx) eraseSummaries(messages []core.Message) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	rows = slices.DeleteFunc(rows, func(s models.Summary) bool { return !covers(s) })
-	for part := range slices.Chunk(idsOf(rows, func(s models.Summary) string { return s.ID }), maxIDs) {
-		err := stx.tx.Model(&models.Summary{}).Where("id IN ?", part).UpdateColumns(map[string]any{
+	rows = slices.DeleteFunc(rows, func(s core.Summary) bool { return !covers(s) })
+	for part := range slices.Chunk(idsOf(rows, func(s core.Summary) core.SummaryID { return s.ID }), maxIDs) {
+		err := stx.tx.Model(&core.Summary{}).Where("id IN ?", part).UpdateColumns(map[string]any{
 			"content": "", "focus": "", "token_count": 0, "state": core.SummaryErased, "native": nil, "note": "a message that it covered was deleted or edited",
 		}).Error
 		if err != nil {
@@ -39,31 +39,31 @@ func (stx *sessionTx) eraseSummaries(messages []core.Message) (bool, error) {
 
 // summaryCoverage returns a function that reports whether a summary covers one of the
 // messages.
-func (stx *sessionTx) summaryCoverage(messages []core.Message) (func(models.Summary) bool, error) {
+func (stx *sessionTx) summaryCoverage(messages []core.Message) (func(core.Summary) bool, error) {
 	type place struct {
-		ID, ParentID models.Ref
+		ID, ParentID core.MessageID
 		Seq          int64
 	}
 	var rows []place
-	err := stx.tx.Model(&models.Message{}).Where("session_id = ? AND seq >= ?", stx.session.ID, messages[0].Seq).Find(&rows).Error
+	err := stx.tx.Model(&core.Message{}).Where("session_id = ? AND seq >= ?", stx.session.ID, messages[0].Seq).Find(&rows).Error
 	if err != nil {
 		return nil, err
 	}
-	tree := make(map[models.Ref]place, len(rows))
+	tree := make(map[core.MessageID]place, len(rows))
 	for _, row := range rows {
 		tree[row.ID] = row
 	}
-	gone := make(map[models.Ref]bool, len(messages))
+	gone := make(map[core.MessageID]bool, len(messages))
 	for _, m := range messages {
-		gone[models.Ref(m.ID)] = true
+		gone[m.ID] = true
 	}
-	return func(s models.Summary) bool {
+	return func(s core.Summary) bool {
 		for id := s.ThroughID; ; {
 			if gone[id] {
 				return true
 			}
 			m, ok := tree[id]
-			if !ok || s.Kind == string(core.SummaryRun) && m.Seq < s.FromSeq {
+			if !ok || s.Kind == core.SummaryRun && m.Seq < s.FromSeq {
 				return false
 			}
 			id = m.ParentID
@@ -82,7 +82,7 @@ SELECT COUNT(*) FROM up WHERE id = @question`
 // eraseTitle removes the session's title if it was generated from the turn of one of the
 // messages; the next answer generates a new one. A title that a user set stays. It reports
 // whether the title was generated from the messages.
-func (stx *sessionTx) eraseTitle(ids []models.Ref) (bool, error) {
+func (stx *sessionTx) eraseTitle(ids []core.MessageID) (bool, error) {
 	if stx.session.TitleMessageID == "" {
 		return false, nil
 	}
@@ -100,11 +100,11 @@ func (stx *sessionTx) eraseTitle(ids []models.Ref) (bool, error) {
 
 // eraseApprovals clears the arguments, the comments and the results in the approvals of the tool
 // calls, and returns their ids.
-func (stx *sessionTx) eraseApprovals(calls map[string]bool) ([]models.Ref, error) {
-	var all []models.Ref
+func (stx *sessionTx) eraseApprovals(calls map[string]bool) ([]string, error) {
+	var all []string
 	for part := range slices.Chunk(slices.Sorted(maps.Keys(calls)), maxIDs) {
 		asked := stx.tx.Model(&models.Approval{}).Where("session_id = ? AND call_id IN ?", stx.session.ID, part)
-		var ids []models.Ref
+		var ids []string
 		if err := asked.Pluck("id", &ids).Error; err != nil {
 			return nil, err
 		}

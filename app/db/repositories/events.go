@@ -67,7 +67,7 @@ func (r *Events) LastOf(ctx context.Context, sessions []core.SessionID) (map[cor
 	}
 	newest := make(map[core.SessionID]int64, len(rows))
 	for _, row := range rows {
-		newest[core.SessionID(row.ID)] = row.LastEventSeq
+		newest[row.ID] = row.LastEventSeq
 	}
 	return newest, nil
 }
@@ -203,11 +203,7 @@ func referredMessages(db *gorm.DB, rows []models.Event) (map[models.Ref]core.Mes
 			ids, runs[id] = append(ids, id), row.RunID
 		}
 	}
-	logged, err := findIn[models.Message](db, "id", ids)
-	if err != nil {
-		return nil, err
-	}
-	messages, err := mapRows(logged, models.Message.Core)
+	messages, err := findIn[core.Message](db, "id", ids)
 	if err != nil {
 		return nil, err
 	}
@@ -226,10 +222,7 @@ func referredMessages(db *gorm.DB, rows []models.Event) (map[models.Ref]core.Mes
 		return nil, err
 	}
 	for _, row := range queued {
-		run, err := row.Core()
-		if err != nil {
-			return nil, err
-		}
+		run := row.Core()
 		found[models.Ref(run.UserMessageID)] = run.UserMessage()
 	}
 	return found, nil
@@ -254,11 +247,11 @@ type runRow struct {
 	models.Run `gorm:"embedded"`
 
 	Message struct {
-		ID         models.Ref
+		ID         core.MessageID
 		Content    string
-		Parts      models.JSON
+		Parts      []core.Part `gorm:"serializer:json"`
 		Author     string
-		Metadata   models.JSON
+		Metadata   json.RawMessage `gorm:"serializer:json"`
 		TokenCount int
 		DeletedAt  *time.Time
 	} `gorm:"embedded;embeddedPrefix:message_"`
@@ -276,7 +269,7 @@ func findRuns(db, which *gorm.DB, order string) ([]core.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return mapRows(rows, runRow.toCore)
+	return mapRows(rows, runRow.toCore), nil
 }
 
 // findRun returns the run that matches.
@@ -292,15 +285,13 @@ func findRun(db, which *gorm.DB) (core.Run, error) {
 }
 
 // toCore returns the run. Runs of earlier versions store their input themselves.
-func (r runRow) toCore() (core.Run, error) {
-	run, err := r.Run.Core()
-	if err != nil || r.Message.ID == "" || !run.Input.Empty() || run.Input.Regenerate {
-		return run, err
+func (r runRow) toCore() core.Run {
+	run := r.Run.Core()
+	if r.Message.ID != "" && run.Input.Empty() && !run.Input.Regenerate {
+		run.SetInput(core.Message{
+			ID: r.Message.ID, Content: r.Message.Content, Parts: r.Message.Parts, Author: r.Message.Author,
+			Metadata: r.Message.Metadata, TokenCount: r.Message.TokenCount, DeletedAt: r.Message.DeletedAt,
+		})
 	}
-	m, err := models.Message{
-		ID: string(r.Message.ID), Content: r.Message.Content, Parts: r.Message.Parts, Author: r.Message.Author,
-		Metadata: r.Message.Metadata, TokenCount: r.Message.TokenCount, DeletedAt: r.Message.DeletedAt,
-	}.Core()
-	run.SetInput(m)
-	return run, err
+	return run
 }

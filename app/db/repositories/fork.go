@@ -55,10 +55,10 @@ func (r *Branches) Fork(ctx context.Context, tenant core.Tenant, in core.ForkSes
 type forkJob struct {
 	*sessionLease
 	source core.SessionID
-	leaf   models.Ref   // the last message to copy; empty = none
-	prefix string       // of the ids of the copies
-	path   []models.Ref // the messages to copy, in order
-	copied int          // how many of them are copied
+	leaf   core.MessageID   // the last message to copy; empty = none
+	prefix string           // of the ids of the copies
+	path   []core.MessageID // the messages to copy, in order
+	copied int              // how many of them are copied
 }
 
 // beginFork stores the copy as a hidden session without messages.
@@ -69,11 +69,11 @@ func (r *Branches) beginFork(ctx context.Context, tenant core.Tenant, in core.Fo
 			return err
 		}
 		s, now := source.session, core.Now()
-		row := models.Session{
-			ID: cmp.Or(string(in.ID), core.NewID[string]()), Owner: s.Owner, Agent: s.Agent, Model: s.Model, Title: in.Title, UserID: s.UserID,
+		row := models.Session{Busy: busyFork, Session: core.Session{
+			ID: cmp.Or(in.ID, core.NewID[core.SessionID]()), Owner: s.Owner, Agent: s.Agent, Model: s.Model, Title: in.Title, UserID: s.UserID,
 			Source: s.Source, Timezone: s.Timezone, Instructions: s.Instructions, Metadata: s.Metadata, Tags: s.Tags,
-			Temporary: s.Temporary, Speakers: s.Speakers, CreatedAt: now, UpdatedAt: now, Busy: busyFork,
-		}
+			Temporary: s.Temporary, Speakers: s.Speakers, CreatedAt: now, UpdatedAt: now,
+		}}
 		if err := insertSession(source.tx, row); err != nil {
 			return err
 		}
@@ -95,8 +95,8 @@ func (f *forkJob) copySome(ctx context.Context, rows int) error {
 			return err
 		}
 		for i, row := range rows {
-			seq := f.copied + slices.Index(part, models.Ref(row.MessageID)) + 1
-			rows[i].MessageID, rows[i].SessionID = string(copyID(f.prefix, seq)), stx.session.ID
+			seq := f.copied + slices.Index(part, core.MessageID(row.MessageID)) + 1
+			rows[i].MessageID, rows[i].SessionID = string(copyID(f.prefix, seq)), string(stx.session.ID)
 		}
 		return insertRows(stx.tx, &rows)
 	})
@@ -109,7 +109,7 @@ func (f *forkJob) copySome(ctx context.Context, rows int) error {
 // finishFork copies what belongs to the messages, and makes the copy visible. The source is
 // locked, so that no deletion changes it meanwhile.
 func (f *forkJob) finishFork(ctx context.Context, note resultRecorder) (out core.Session, err error) {
-	copies := make(map[models.Ref]messageCopy, len(f.path)) // by their originals
+	copies := make(map[core.MessageID]messageCopy, len(f.path)) // by their originals
 	for i, id := range f.path {
 		copies[id] = messageCopy{id: copyID(f.prefix, i+1), seq: int64(i + 1)}
 	}
@@ -135,13 +135,13 @@ func (f *forkJob) finishFork(ctx context.Context, note resultRecorder) (out core
 			return err
 		}
 		for i := range rows {
-			rows[i].SessionID = fork.session.ID
+			rows[i].SessionID = string(fork.session.ID)
 		}
 		if err := insertRows(fork.tx, &rows); err != nil {
 			return err
 		}
 		// Erasing the message of the title erases the title.
-		if of, ok := copies[source.session.TitleMessageID]; ok && source.session.TitleMade {
+		if of, ok := copies[core.MessageID(source.session.TitleMessageID)]; ok && source.session.TitleMade {
 			fork.session.TitleMessageID, fork.session.TitleMade = models.Ref(of.id), true
 		}
 		if err := fork.indexTitle(); err != nil {
@@ -171,10 +171,10 @@ func copyID(prefix string, seq int) core.MessageID {
 }
 
 // forkLeaf returns the last message to copy; empty if there is none.
-func (stx *sessionTx) forkLeaf(id core.MessageID) (models.Ref, error) {
+func (stx *sessionTx) forkLeaf(id core.MessageID) (core.MessageID, error) {
 	if id == "" {
 		f, err := stx.loadFacts()
-		return f.ParentID, err
+		return core.MessageID(f.ParentID), err
 	}
 	if _, err := stx.findMessage(id); err != nil {
 		return "", err
@@ -210,8 +210,8 @@ func (f *forkJob) findPath(ctx context.Context) error {
 // copyLog copies the messages, the first to the n-th place of the log, from 0 on. The ids
 // of the copies follow from their seq, so that one statement can set their parents, too.
 // ErrStale if one of the messages was removed.
-func (stx *sessionTx) copyLog(ids []models.Ref, n int, prefix string) error {
-	columns := columnsOf(stx.tx, &models.Message{})
+func (stx *sessionTx) copyLog(ids []core.MessageID, n int, prefix string) error {
+	columns := append(columnsOf(stx.tx, &core.Message{}), "origin_id")
 	id := "CAST(CAST(@prefix AS text) || lpad(to_hex(%s), 12, '0') AS uuid)"
 	if !isPostgres(stx.tx) {
 		id = "@prefix || printf('%%012x', %s)"
@@ -249,20 +249,20 @@ WHERE session_id = ? AND kind = 'rolling' AND state IN ('active', 'dropped') AND
 ORDER BY through_seq DESC, version DESC`
 
 // copySummary copies the source's newest summary whose last message was copied.
-func (stx *sessionTx) copySummary(source *sessionTx, copies map[models.Ref]messageCopy) error {
-	var rows []models.Summary
+func (stx *sessionTx) copySummary(source *sessionTx, copies map[core.MessageID]messageCopy) error {
+	var rows []core.Summary
 	if err := stx.tx.Raw(forkSummarySQL, source.session.ID).Scan(&rows).Error; err != nil {
 		return err
 	}
-	newest := slices.IndexFunc(rows, func(s models.Summary) bool { return copies[s.ThroughID].seq > 0 })
+	newest := slices.IndexFunc(rows, func(s core.Summary) bool { return copies[s.ThroughID].seq > 0 })
 	if newest < 0 {
 		return nil
 	}
-	var row models.Summary
+	var row core.Summary
 	if err := stx.tx.Where("id = ?", rows[newest].ID).Take(&row).Error; err != nil {
 		return err
 	}
-	s, last := repeatVersion(row, "fork", " of session "+source.session.ID), copies[row.ThroughID]
+	s, last := repeatVersion(row, "fork", " of session "+string(source.session.ID)), copies[row.ThroughID]
 	s.FromID, s.FromSeq, s.ThroughID, s.ThroughSeq = copyID(string(last.id)[:idPrefix], 1), 1, last.id, last.seq
 	s.MessagesCovered, s.MessagesAdded = int(last.seq), int(last.seq)
 	_, err := stx.activateSummary(s)

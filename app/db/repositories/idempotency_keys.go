@@ -228,7 +228,7 @@ func isOutdated(tx *gorm.DB, target string, a core.KeyedAnswer) (bool, error) {
 	}
 	for part := range slices.Chunk(idsIn(ownID, string(a.Body)), maxIDs) {
 		var deleted int64
-		err := tx.Model(&models.Message{}).Where("id IN ? AND deleted_at IS NOT NULL", part).Count(&deleted).Error
+		err := tx.Model(&core.Message{}).Where("id IN ? AND deleted_at IS NOT NULL", part).Count(&deleted).Error
 		if err != nil || deleted > 0 {
 			return deleted > 0, err
 		}
@@ -245,15 +245,11 @@ func idsIn(pattern *regexp.Regexp, text string) []string {
 	return ids
 }
 
-// eraseAnswers clears stored answers that mention one of the messages, or with session the
+// eraseAnswers clears stored answers that mention one of the ids, or with session the
 // session.
-func (stx *sessionTx) eraseAnswers(ids []models.Ref, session bool) error {
-	mentioned := make([]string, 0, len(ids)+1)
-	for _, id := range ids {
-		mentioned = append(mentioned, string(id))
-	}
+func (stx *sessionTx) eraseAnswers(mentioned []string, session bool) error {
 	if session {
-		mentioned = append(mentioned, stx.session.ID)
+		mentioned = append(mentioned, string(stx.session.ID))
 	}
 	for part := range slices.Chunk(mentioned, maxIDs) {
 		err := stx.tx.Model(&models.IdempotencyKey{}).

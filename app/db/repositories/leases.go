@@ -241,7 +241,7 @@ func columnsOf(db *gorm.DB, row any) []string {
 	if err := stmt.Parse(row); err != nil {
 		panic("repositories: " + err.Error()) // the row type is wrong
 	}
-	return stmt.Schema.DBNames
+	return slices.Clip(stmt.Schema.DBNames)
 }
 
 // Waiting returns sessions with queued runs and no active one, the longest waiting first. A

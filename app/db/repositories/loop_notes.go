@@ -11,7 +11,6 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
-	"bobbin/app/db/models"
 )
 
 // Notes on tool loops are summaries of kind run. The session's prompt state says which of
@@ -21,7 +20,7 @@ import (
 // Find returns the summaries of a session with these ids, whatever their state; missing
 // ones are left out.
 func (r *Summaries) Find(ctx context.Context, tenant core.Tenant, id core.SessionID, ids []core.SummaryID) ([]core.Summary, error) {
-	list, err := findAll(byID(ctx, r.db, "session", id).Scopes(withinSession(tenant, id)).Where("id IN ?", ids).Order("version"), infallible(models.Summary.Core))
+	list, err := findRows[core.Summary](byID(ctx, r.db, "session", id).Scopes(withinSession(tenant, id)).Where("id IN ?", ids).Order("version"))
 	return list, wrapError(err, "session", id)
 }
 
@@ -32,11 +31,11 @@ func (r *Summaries) Loops(ctx context.Context, tenant core.Tenant, id core.Sessi
 	if err := requireVisible(db, tenant, id); err != nil {
 		return nil, err
 	}
-	rows, err := validLoops(db, string(id), after, math.MaxInt64)
+	rows, err := validLoops(db, id, after, math.MaxInt64)
 	if err != nil {
 		return nil, wrapError(err, "session", id)
 	}
-	return mapRows(rows, infallible(models.Summary.Core))
+	return rows, nil
 }
 
 const validLoopsSQL = `SELECT s.* FROM session_summaries s JOIN messages m ON m.id = s.through_id
@@ -45,16 +44,16 @@ ORDER BY s.from_seq, s.through_seq DESC, s.version DESC`
 
 // validLoops returns the notes between the seqs, in order. A run's messages are
 // consecutive, so if the last message of a range is on the path, all of them are.
-func validLoops(db *gorm.DB, session string, after, before int64) ([]models.Summary, error) {
-	var rows []models.Summary
+func validLoops(db *gorm.DB, session core.SessionID, after, before int64) ([]core.Summary, error) {
+	var rows []core.Summary
 	err := db.Raw(validLoopsSQL, sql.Named("s", session), sql.Named("after", after), sql.Named("before", before)).Scan(&rows).Error
 	return longestLoops(rows), err
 }
 
 // longestLoops keeps the first of overlapping notes.
-func longestLoops(rows []models.Summary) []models.Summary {
+func longestLoops(rows []core.Summary) []core.Summary {
 	through := int64(0)
-	return slices.DeleteFunc(rows, func(s models.Summary) bool {
+	return slices.DeleteFunc(rows, func(s core.Summary) bool {
 		inside := s.FromSeq <= through
 		through = max(through, s.ThroughSeq)
 		return inside
@@ -72,7 +71,7 @@ func (stx *sessionTx) dropLoops(s core.Summary) error {
 }
 
 func (stx *sessionTx) loopsInUse() *gorm.DB {
-	return stx.tx.Model(&models.Summary{}).Where("session_id = ? AND kind = 'run' AND state = 'active'", stx.session.ID)
+	return stx.tx.Model(&core.Summary{}).Where("session_id = ? AND kind = 'run' AND state = 'active'", stx.session.ID)
 }
 
 // resumeLoops activates the notes that are valid between the cursor and the seq after the
@@ -83,7 +82,7 @@ func (stx *sessionTx) resumeLoops(before int64) error {
 	if err != nil {
 		return err
 	}
-	ids := idsOf(rows, func(s models.Summary) string { return s.ID })
+	ids := idsOf(rows, func(s core.Summary) core.SummaryID { return s.ID })
 	gone := stx.loopsInUse()
 	if len(ids) > 0 {
 		gone = gone.Where("id NOT IN ?", ids)
@@ -92,7 +91,7 @@ func (stx *sessionTx) resumeLoops(before int64) error {
 		return err
 	}
 	if len(ids) > 0 {
-		if err := stx.tx.Model(&models.Summary{}).Where("id IN ?", ids).UpdateColumn("state", core.SummaryActive).Error; err != nil {
+		if err := stx.tx.Model(&core.Summary{}).Where("id IN ?", ids).UpdateColumn("state", core.SummaryActive).Error; err != nil {
 			return err
 		}
 	}
@@ -100,16 +99,16 @@ func (stx *sessionTx) resumeLoops(before int64) error {
 }
 
 // useLoops writes the notes in use into the prompt state.
-func (stx *sessionTx) useLoops(rows []models.Summary) error {
+func (stx *sessionTx) useLoops(rows []core.Summary) error {
 	state, err := contextwindow.DecodeState(stx.session.PromptState)
 	if err != nil || len(state.Loops)+len(rows) == 0 {
 		return err
 	}
 	state.Loops = nil
 	for _, s := range rows {
-		state.Loops = append(state.Loops, contextwindow.LoopRangeOf(s.Core()))
+		state.Loops = append(state.Loops, contextwindow.LoopRangeOf(s))
 	}
-	stx.session.PromptState = models.JSON(state.Encode())
+	stx.session.PromptState = state.Encode()
 	return nil
 }
 
@@ -118,18 +117,18 @@ ORDER BY from_seq, through_seq DESC, version DESC`
 
 // copyLoops copies the source's notes on copied messages that the fork's summary does not
 // cover.
-func (stx *sessionTx) copyLoops(source *sessionTx, copies map[models.Ref]messageCopy) error {
-	var found, rows []models.Summary
+func (stx *sessionTx) copyLoops(source *sessionTx, copies map[core.MessageID]messageCopy) error {
+	var found, rows []core.Summary
 	if err := stx.tx.Raw(forkLoopsSQL, source.session.ID).Scan(&found).Error; err != nil {
 		return err
 	}
-	found = slices.DeleteFunc(found, func(s models.Summary) bool { return copies[s.ThroughID].seq == 0 })
+	found = slices.DeleteFunc(found, func(s core.Summary) bool { return copies[s.ThroughID].seq == 0 })
 	for _, row := range longestLoops(found) {
 		from, through := copies[row.FromID], copies[row.ThroughID]
 		if from.seq == 0 {
 			return fmt.Errorf("the messages of notes %s were not copied", row.ID)
 		}
-		s := repeatVersion(row, "fork", " of session "+source.session.ID)
+		s := repeatVersion(row, "fork", " of session "+string(source.session.ID))
 		s.ID, s.MessagesAdded = core.NewID[core.SummaryID](), row.MessagesAdded
 		s.FromID, s.FromSeq, s.ThroughID, s.ThroughSeq = from.id, from.seq, through.id, through.seq
 		if s.FromSeq <= stx.session.SummaryThroughSeq {
@@ -138,7 +137,7 @@ func (stx *sessionTx) copyLoops(source *sessionTx, copies map[models.Ref]message
 		if _, err := stx.activateSummary(s); err != nil {
 			return err
 		}
-		rows = append(rows, models.SummaryFrom(s))
+		rows = append(rows, s)
 	}
 	return stx.useLoops(rows)
 }

@@ -3,9 +3,7 @@ package repositories
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"strings"
-	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -45,8 +43,7 @@ func (r *Memories) Create(ctx context.Context, m core.Memory) (core.Memory, erro
 	}
 	m.Dimension = len(m.Embedding)
 	id, repeated, err := commitRowOnce(ctx, r.db, func(tx *gorm.DB) (string, error) {
-		row := models.MemoryFrom(m)
-		return row.ID, insertRows(tx, &row)
+		return string(m.ID), insertRows(tx, &m)
 	})
 	switch {
 	case err != nil:
@@ -60,14 +57,11 @@ func (r *Memories) Create(ctx context.Context, m core.Memory) (core.Memory, erro
 // Get returns the memory, without its vector.
 func (r *Memories) Get(ctx context.Context, tenant core.Tenant, id core.MemoryID) (core.Memory, error) {
 	row, err := takeMemory(byID(ctx, r.db, "memory", id), tenant, id)
-	if err != nil {
-		return core.Memory{}, wrapError(err, "memory", id)
-	}
-	return row.Core()
+	return row, wrapError(err, "memory", id)
 }
 
-func takeMemory(db *gorm.DB, tenant core.Tenant, id core.MemoryID) (models.Memory, error) {
-	var row models.Memory
+func takeMemory(db *gorm.DB, tenant core.Tenant, id core.MemoryID) (core.Memory, error) {
+	var row core.Memory
 	err := db.Select(withoutVector).Scopes(inScope(tenant)).Where("id = ?", id).Take(&row).Error
 	return row, err
 }
@@ -75,7 +69,7 @@ func takeMemory(db *gorm.DB, tenant core.Tenant, id core.MemoryID) (models.Memor
 // Found returns those of the memories that are in the scope, in no order, without their
 // vectors.
 func (r *Memories) Found(ctx context.Context, tenant core.Tenant, ids []core.MemoryID) ([]core.Memory, error) {
-	list, err := findAll(r.db.WithContext(ctx).Select(withoutVector).Scopes(inScope(tenant)).Where("id IN ?", ids), models.Memory.Core)
+	list, err := findRows[core.Memory](r.db.WithContext(ctx).Select(withoutVector).Scopes(inScope(tenant)).Where("id IN ?", ids))
 	return list, wrapError(err, "memories of", tenant.Owner)
 }
 
@@ -87,8 +81,8 @@ func (r *Memories) List(ctx context.Context, tenant core.Tenant, q core.PageQuer
 		return none, err
 	}
 	db := orderNewestFirst(r.db.WithContext(ctx), after).Select(withoutVector).Scopes(inScope(tenant))
-	var rows []models.Memory
-	db = db.Model(&models.Memory{}).Session(&gorm.Session{})
+	var rows []core.Memory
+	db = db.Model(&core.Memory{}).Session(&gorm.Session{})
 	limit, err = fitRows(db, longColumns{texts: []string{"content"}, jsons: []string{"metadata"}}, limit, cmp.Or(q.Bytes, core.MaxPageBytes))
 	if err == nil {
 		err = db.Limit(limit + 1).Find(&rows).Error
@@ -96,9 +90,9 @@ func (r *Memories) List(ctx context.Context, tenant core.Tenant, q core.PageQuer
 	if err != nil {
 		return none, wrapError(err, "memories of", tenant.Owner)
 	}
-	return pageOf(rows, limit, models.Memory.Core, func(m models.Memory) position {
-		return position{List: "memories", N: m.CreatedAt.UnixMicro(), ID: m.ID}
-	})
+	return pageOf(rows, limit, same, func(m core.Memory) position {
+		return position{List: "memories", N: m.CreatedAt.UnixMicro(), ID: string(m.ID)}
+	}), nil
 }
 
 // Update replaces content, metadata and vector of the memory with m's id, and returns it.
@@ -108,36 +102,30 @@ func (r *Memories) Update(ctx context.Context, tenant core.Tenant, m core.Memory
 	if err := checkMetadata(m.Metadata); err != nil {
 		return core.Memory{}, err
 	}
-	var row models.Memory
+	var row core.Memory
 	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
 		var err error
 		if row, err = takeMemory(byID(ctx, tx, "memory", m.ID).Scopes(withRowLock("memories", clause.LockingStrengthUpdate)), tenant, m.ID); err != nil {
 			return err
 		}
-		wanted := models.MemoryFrom(m)
-		changes := map[string]any{
-			"content": wanted.Content, "metadata": wanted.Metadata, "updated_at": core.Now(),
-		}
-		if len(m.Embedding) > 0 || wanted.Content != row.Content {
-			row.EmbeddingModel, row.Dimension = wanted.EmbeddingModel, wanted.Dimension
+		row.UpdatedAt = core.Now()
+		changes := map[string]any{"content": m.Content, "metadata": models.RawJSON(m.Metadata), "updated_at": row.UpdatedAt}
+		if len(m.Embedding) > 0 || m.Content != row.Content {
+			row.EmbeddingModel, row.Dimension = m.EmbeddingModel, len(m.Embedding)
 			if len(m.Embedding) == 0 {
 				row.EmbeddingModel = ""
 			}
-			changes["embedding"], changes["embedding_model"], changes["dimension"] = wanted.Embedding, row.EmbeddingModel, row.Dimension
+			changes["embedding"], changes["embedding_model"], changes["dimension"] = models.Vector(m.Embedding), row.EmbeddingModel, row.Dimension
 		}
-		row.Content, row.Metadata = wanted.Content, wanted.Metadata
-		row.UpdatedAt, _ = changes["updated_at"].(time.Time)
-		return tx.Model(&models.Memory{}).Where("id = ?", m.ID).UpdateColumns(changes).Error
+		row.Content, row.Metadata = m.Content, m.Metadata
+		return tx.Model(&core.Memory{}).Where("id = ?", m.ID).UpdateColumns(changes).Error
 	})
-	if err != nil {
-		return core.Memory{}, wrapError(err, "memory", m.ID)
-	}
-	return row.Core()
+	return row, wrapError(err, "memory", m.ID)
 }
 
 // Delete removes the memory permanently.
 func (r *Memories) Delete(ctx context.Context, tenant core.Tenant, id core.MemoryID) error {
-	res := byID(ctx, r.db, "memory", id).Scopes(inScope(tenant)).Where("id = ?", id).Delete(&models.Memory{})
+	res := byID(ctx, r.db, "memory", id).Scopes(inScope(tenant)).Where("id = ?", id).Delete(&core.Memory{})
 	if res.Error == nil && res.RowsAffected == 0 {
 		return notFound("memory", id)
 	}
@@ -158,12 +146,8 @@ func (r *Memories) Vectors(ctx context.Context, tenant core.Tenant, q core.Vecto
 	case q.After.ID != "":
 		db = db.Where("(user_id, id) > (?, ?)", q.After.UserID, q.After.ID)
 	}
-	list, err := findAll(db.Order(order).Limit(q.Limit), func(row models.Memory) (core.MemoryVector, error) {
-		v, err := models.ParseVector(row.Embedding)
-		if err != nil {
-			err = fmt.Errorf("embedding of memory %s: %w", row.ID, err)
-		}
-		return core.MemoryVector{ID: core.MemoryID(row.ID), UserID: row.UserID, Vector: v}, err
+	list, err := findAll(db.Order(order).Limit(q.Limit), func(m core.Memory) core.MemoryVector {
+		return core.MemoryVector{ID: m.ID, UserID: m.UserID, Vector: m.Embedding}
 	})
 	return list, wrapError(err, "memories of", tenant.Owner)
 }
@@ -192,7 +176,7 @@ func (r *Memories) CountStale(ctx context.Context, tenant core.Tenant, space cor
 // CountAllStale is CountStale for all owners.
 func (r *Memories) CountAllStale(ctx context.Context, space core.VectorSpace) (int, error) {
 	var n int64
-	err := r.db.WithContext(ctx).Model(&models.Memory{}).Scopes(outsideVectorSpace(space)).Count(&n).Error
+	err := r.db.WithContext(ctx).Model(&core.Memory{}).Scopes(outsideVectorSpace(space)).Count(&n).Error
 	return int(n), wrapError(err, "memories of", "all owners")
 }
 
@@ -221,13 +205,13 @@ func (r *Memories) Stale(ctx context.Context, tenant core.Tenant, space core.Vec
 	if after.isSet() {
 		db = db.Where("id > ?", after.ID)
 	}
-	var rows []models.Memory
+	var rows []core.Memory
 	if err := db.Order("id").Limit(q.Limit + 1).Find(&rows).Error; err != nil {
 		return none, wrapError(err, "memories of", tenant.Owner)
 	}
-	return pageOf(rows, q.Limit, models.Memory.Core, func(m models.Memory) position {
-		return position{List: "stale memories", ID: m.ID}
-	})
+	return pageOf(rows, q.Limit, same, func(m core.Memory) position {
+		return position{List: "stale memories", ID: string(m.ID)}
+	}), nil
 }
 
 // SetVectors stores vectors of memories that were read before, and returns how many it
@@ -236,9 +220,8 @@ func (r *Memories) SetVectors(ctx context.Context, list []core.Memory) (stored i
 	err = inTx(ctx, r.db, func(tx *gorm.DB) error {
 		stored = 0
 		for _, m := range list {
-			row := models.MemoryFrom(m)
-			res := tx.Model(&models.Memory{}).Where("id = ? AND owner = ? AND content = ?", m.ID, m.Owner, m.Content).
-				UpdateColumns(map[string]any{"embedding": row.Embedding, "embedding_model": row.EmbeddingModel, "dimension": row.Dimension})
+			res := tx.Model(&core.Memory{}).Where("id = ? AND owner = ? AND content = ?", m.ID, m.Owner, m.Content).
+				UpdateColumns(map[string]any{"embedding": models.Vector(m.Embedding), "embedding_model": m.EmbeddingModel, "dimension": len(m.Embedding)})
 			if res.Error != nil {
 				return res.Error
 			}

@@ -2,7 +2,6 @@ package repositories
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -68,17 +67,13 @@ func (r *MessageVectors) Unembedded(ctx context.Context, space core.VectorSpace,
 			return core.Unembedded{}, wrapError(err, "message vectors", "")
 		}
 		next := core.Unembedded{SessionID: core.SessionID(s.ID), Owner: s.Owner, AfterSeq: s.Seq, ThroughSeq: s.LastSeq}
-		var rows []models.Message
 		err = db.Select("id, session_id, owner, seq, role, substr(content, 1, ?) AS content, created_at", embeddedText).Where(unembeddedSQL, map[string]any{
 			"session": s.ID, "after": s.Seq, "through": s.LastSeq, "model": space.Model, "dimension": space.Dimension,
-		}).Order("seq").Limit(limit).Find(&rows).Error
-		if err == nil {
-			next.Messages, err = mapRows(rows, models.Message.Core)
-		}
+		}).Order("seq").Limit(limit).Find(&next.Messages).Error
 		if n := len(next.Messages); n == limit {
 			next.ThroughSeq = next.Messages[n-1].Seq
 		}
-		if err == nil && len(rows) == 0 { // nothing in it has a text
+		if err == nil && len(next.Messages) == 0 { // nothing in it has a text
 			if _, err = advanceVectors(db, next); err == nil {
 				continue
 			}
@@ -109,21 +104,18 @@ func (stx *sessionTx) dropVector(m core.Message) error {
 // that made them. Those of messages that are gone are dropped, and all if one was edited meanwhile.
 func (r *MessageVectors) StoreVectors(ctx context.Context, of core.Unembedded, space core.VectorSpace, vectors []core.MessageVector, call core.ModelCall) error {
 	err := changeSession(ctx, r.db, of.SessionID, func(stx *sessionTx) error {
-		ids := make([]models.Ref, len(vectors))
-		for i, v := range vectors {
-			ids[i] = models.Ref(v.MessageID)
-		}
-		rows, err := findIn[models.Message](stx.tx.Select("id").Where("deleted_at IS NULL AND session_id = ?", of.SessionID), "id", ids)
+		ids := idsOf(vectors, func(v core.MessageVector) core.MessageID { return v.MessageID })
+		rows, err := findIn[core.Message](stx.tx.Select("id").Where("deleted_at IS NULL AND session_id = ?", of.SessionID), "id", ids)
 		if err != nil {
 			return err
 		}
 		var list []models.MessageVector
 		for _, v := range vectors {
-			if !slices.ContainsFunc(rows, func(m models.Message) bool { return m.ID == string(v.MessageID) }) {
+			if !slices.ContainsFunc(rows, func(m core.Message) bool { return m.ID == v.MessageID }) {
 				continue
 			}
 			list = append(list, models.MessageVector{
-				MessageID: string(v.MessageID), SessionID: string(of.SessionID), Owner: of.Owner, Model: space.Model, Dimension: len(v.Vector), Embedding: models.Vector(v.Vector),
+				MessageID: string(v.MessageID), SessionID: string(of.SessionID), Owner: of.Owner, Model: space.Model, Dimension: len(v.Vector), Embedding: v.Vector,
 			})
 		}
 		current, err := advanceVectors(stx.tx, of)
@@ -159,11 +151,7 @@ func (r *MessageVectors) SessionVectors(ctx context.Context, tenant core.Tenant,
 	if err := db.Order("v.message_id DESC").Limit(q.Limit).Scan(&rows).Error; err != nil {
 		return nil, wrapError(err, "session", session)
 	}
-	return mapRows(rows, func(row models.MessageVector) (core.MessageVector, error) {
-		v, err := models.ParseVector(row.Embedding)
-		if err != nil {
-			err = fmt.Errorf("vector of message %s: %w", row.MessageID, err)
-		}
-		return core.MessageVector{MessageID: core.MessageID(row.MessageID), SessionID: core.SessionID(row.SessionID), Vector: v}, err
-	})
+	return mapRows(rows, func(row models.MessageVector) core.MessageVector {
+		return core.MessageVector{MessageID: core.MessageID(row.MessageID), SessionID: core.SessionID(row.SessionID), Vector: row.Embedding}
+	}), nil
 }

@@ -3,6 +3,8 @@ package repositories
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -27,22 +29,17 @@ func NewMessages(db *gorm.DB) *Messages { return &Messages{db: db} }
 func (r *Messages) Get(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.MessageID) (core.Message, error) {
 	// The session is compared here: with both conditions a planner may scan all messages of
 	// the session.
-	var row models.Message
+	var row core.Message
 	err := byID(ctx, byID(ctx, r.db, "session", session), "message", id).Scopes(ownedBy(tenant, session)).Where("id = ?", id).Where(inLogOf, session).Take(&row).Error
-	if err == nil && row.SessionID != string(session) {
+	if err == nil && row.SessionID != session {
 		err = gorm.ErrRecordNotFound
 	}
 	if err != nil {
 		return core.Message{}, wrapError(err, "message", id)
 	}
-	list, err := mapRows([]models.Message{row}, models.Message.Core)
-	if err == nil {
-		err = wrapError(addRevisions(r.db.WithContext(ctx), list), "message", id)
-	}
-	if err != nil {
-		return core.Message{}, err
-	}
-	return list[0], nil
+	list := []core.Message{row}
+	err = addRevisions(r.db.WithContext(ctx), list)
+	return list[0], wrapError(err, "message", id)
 }
 
 // inConversation narrows a query to the messages of the conversation: those on the current
@@ -82,7 +79,7 @@ func (r *Messages) Pinned(ctx context.Context, tenant core.Tenant, session core.
 func (r *Messages) CountOnPath(ctx context.Context, tenant core.Tenant, session core.SessionID) (int, error) {
 	db := byID(ctx, r.db, "session", session)
 	var n int64
-	err := db.Model(&models.Message{}).Scopes(withinLog(tenant, session), inConversation).Count(&n).Error
+	err := db.Model(&core.Message{}).Scopes(withinLog(tenant, session), inConversation).Count(&n).Error
 	if err == nil && n == 0 {
 		err = requireVisible(db, tenant, session)
 	}
@@ -129,8 +126,8 @@ func (r *Messages) List(ctx context.Context, tenant core.Tenant, session core.Se
 	if q.Before > 0 {
 		list = list.Where("seq < ?", q.Before)
 	}
-	var rows []models.Message
-	list = seekMessages(list, direction, from).Model(&models.Message{}).Session(&gorm.Session{})
+	var rows []core.Message
+	list = seekMessages(list, direction, from).Model(&core.Message{}).Session(&gorm.Session{})
 	long := longMessageColumns()
 	if q.Revisions {
 		long.related = []string{revisionBytesSQL}
@@ -145,7 +142,7 @@ func (r *Messages) List(ctx context.Context, tenant core.Tenant, session core.Se
 	if err != nil {
 		return none, wrapError(err, "session", session)
 	}
-	p, err := pageOf(rows, limit, models.Message.Core, func(m models.Message) position {
+	p := pageOf(rows, limit, same, func(m core.Message) position {
 		return position{List: direction, N: m.Seq}
 	})
 	if direction == messagesBackward {
@@ -194,19 +191,17 @@ func (r *Messages) loadConversation(ctx context.Context, tenant core.Tenant, ses
 	defer func() { _ = rows.Close() }()
 	list := []core.Message{}
 	for rows.Next() { // a session may have very many, and gorm would take longer to read them than the database
-		m, unloaded := models.Message{SessionID: string(session), Owner: tenant.Owner}, 0
-		err := rows.Scan(&m.ID, &m.Seq, &m.ParentID, &m.OnPath, &m.Role, &m.Status, &m.ToolCallID, &m.ToolName, &m.Model,
-			&m.FinishReason, &m.TokenCount, &m.Pinned, &m.Source, &m.Author, &m.AuthorID, &m.Named, &m.RunID, &m.ClientMessageID, &m.CreatedAt, &m.DeletedAt, &m.RevisedAt,
-			&m.Content, &m.Parts, &m.ToolCalls, &m.Metadata, &unloaded)
-		if err != nil {
+		m := core.Message{SessionID: session, Owner: tenant.Owner}
+		var parent, run, client models.Ref
+		var parts, calls, metadata models.JSON
+		err := rows.Scan(&m.ID, &m.Seq, &parent, &m.OnPath, &m.Role, &m.Status, &m.ToolCallID, &m.ToolName, &m.Model,
+			&m.FinishReason, &m.TokenCount, &m.Pinned, &m.Source, &m.Author, &m.AuthorID, &m.Named, &run, &client, &m.CreatedAt, &m.DeletedAt, &m.RevisedAt,
+			&m.Content, &parts, &calls, &metadata, &m.Unloaded)
+		if err = errors.Join(err, parts.Decode(&m.Parts), calls.Decode(&m.ToolCalls)); err != nil {
 			return nil, wrapError(err, "session", session)
 		}
-		message, err := m.Core()
-		if err != nil {
-			return nil, err
-		}
-		message.Unloaded = unloaded
-		list = append(list, message)
+		m.ParentID, m.RunID, m.ClientMessageID, m.Metadata = core.MessageID(parent), core.RunID(run), string(client), json.RawMessage(metadata)
+		list = append(list, m)
 	}
 	if err = rows.Err(); err == nil && len(list) == 0 {
 		err = requireVisible(db, tenant, session)
@@ -269,23 +264,23 @@ func (r *Messages) GetMessages(ctx context.Context, tenant core.Tenant, session 
 	} else {
 		db = byID(ctx, db, "session", session)
 	}
-	var rows []models.Message
+	rows := []core.Message{}
 	for batch := range slices.Chunk(ids, maxMessageIDs) {
-		var found []models.Message
+		var found []core.Message
 		if err := db.Where("id IN ? AND deleted_at IS NULL", batch).Scopes(visible).Find(&found).Error; err != nil {
 			return nil, wrapError(err, "session", session)
 		}
 		rows = append(rows, found...)
 	}
 	// The session is compared here, as in Get.
-	rows = slices.DeleteFunc(rows, func(m models.Message) bool { return session != "" && m.SessionID != string(session) })
+	rows = slices.DeleteFunc(rows, func(m core.Message) bool { return session != "" && m.SessionID != session })
 	if len(rows) == 0 && session != "" {
 		if err := requireVisible(db, tenant, session); err != nil {
 			return nil, err
 		}
 	}
-	slices.SortFunc(rows, func(a, b models.Message) int { return cmp.Compare(a.Seq, b.Seq) })
-	return mapRows(rows, models.Message.Core)
+	slices.SortFunc(rows, func(a, b core.Message) int { return cmp.Compare(a.Seq, b.Seq) })
+	return rows, nil
 }
 
 // SetRecorded gives messages of the log, by their seq, the authors and times of a recorded
@@ -308,12 +303,12 @@ func (r *Messages) SetRecorded(ctx context.Context, tenant core.Tenant, session 
 			if len(changes) == 0 {
 				continue
 			}
-			if err := stx.tx.Model(&models.Message{}).Where("session_id = ? AND seq = ?", session, m.Seq).UpdateColumns(changes).Error; err != nil {
+			if err := stx.tx.Model(&core.Message{}).Where("session_id = ? AND seq = ?", session, m.Seq).UpdateColumns(changes).Error; err != nil {
 				return err
 			}
 			indexed = min(indexed, m.Seq-1)
 		}
-		err = stx.tx.Model(&models.SessionReader{SessionID: stx.session.ID, Reader: models.ReaderSearch}).UpdateColumn("seq", indexed).Error
+		err = stx.tx.Model(&models.SessionReader{SessionID: string(stx.session.ID), Reader: models.ReaderSearch}).UpdateColumn("seq", indexed).Error
 		if err != nil {
 			return err
 		}

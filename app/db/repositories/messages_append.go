@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"bobbin/app/core"
-	"bobbin/app/db/models"
 )
 
 // How many messages, and bytes of them, one transaction stores, and up to how many imported
@@ -74,7 +73,7 @@ func (stx *sessionTx) findByClientID(id string) ([]core.Message, error) {
 	if id == "" {
 		return nil, nil
 	}
-	var rows []models.Message
+	var rows []core.Message
 	err := stx.tx.Where("session_id = ? AND client_message_id = ?", stx.session.ID, id).Limit(1).Find(&rows).Error
 	if err != nil || len(rows) == 0 {
 		return nil, err
@@ -82,7 +81,7 @@ func (stx *sessionTx) findByClientID(id string) ([]core.Message, error) {
 	if rows[0].RunID != "" {
 		return nil, clientIDTakenError(id)
 	}
-	return mapRows(rows, models.Message.Core)
+	return rows, nil
 }
 
 func clientIDTakenError(id string) error {
@@ -208,12 +207,8 @@ const maxClientIDs = 500
 // checkToolResults refuses leading tool results without an open call at the end of the
 // current path.
 func (stx *sessionTx) checkToolResults(messages []core.Message) error {
-	var rows []models.Message
-	if err := stx.tx.Raw(openCallsSQL, map[string]any{"s": stx.session.ID}).Scan(&rows).Error; err != nil {
-		return err
-	}
-	tail, err := mapRows(rows, models.Message.Core)
-	if err != nil {
+	var tail []core.Message
+	if err := stx.tx.Raw(openCallsSQL, map[string]any{"s": stx.session.ID}).Scan(&tail).Error; err != nil {
 		return err
 	}
 	open := map[string]int{} // how many calls there are without a result, by id

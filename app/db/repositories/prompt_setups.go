@@ -34,13 +34,13 @@ func (r *PromptSetups) Find(ctx context.Context, tenant core.Tenant, session cor
 			return nil, err
 		}
 	}
-	return mapRows(rows, infallible(models.PromptSetup.Core))
+	return mapRows(rows, models.PromptSetup.Core), nil
 }
 
 // storeSetup stores a setup, unless the session has it.
 func (stx *sessionTx) storeSetup(s core.PromptSetup) error {
 	row := models.PromptSetup{
-		SessionID: stx.session.ID, Hash: s.Hash, Owner: stx.session.Owner, SystemPrompt: s.SystemPrompt, ToolUsage: s.ToolUsage,
+		SessionID: string(stx.session.ID), Hash: s.Hash, Owner: stx.session.Owner, SystemPrompt: s.SystemPrompt, ToolUsage: s.ToolUsage,
 		Tools: string(s.Tools), CreatedAt: core.Now(),
 	}
 	if err := insertRows(stx.tx.Clauses(clause.OnConflict{DoNothing: true}), &row); err != nil {

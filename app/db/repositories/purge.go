@@ -197,14 +197,14 @@ func (lease *sessionLease) purgeSession(ctx context.Context) (core.Purged, error
 func (lease *sessionLease) purgeUsage(ctx context.Context, gone *core.Purged) error {
 	err := lease.runSteps(ctx, gone, func(stx *sessionTx, limit int, gone *core.Purged) (int64, error) {
 		var ids []string
-		err := stx.tx.Model(&models.ModelCall{}).Where("session_id = ?", stx.session.ID).Limit(limit).Pluck("id", &ids).Error
+		err := stx.tx.Model(&core.ModelCall{}).Where("session_id = ?", stx.session.ID).Limit(limit).Pluck("id", &ids).Error
 		if err == nil && len(ids) > 0 {
 			err = stx.forgetUsers(ids)
 		}
 		if err != nil || len(ids) == 0 {
 			return 0, err
 		}
-		res := stx.tx.Model(&models.ModelCall{}).Where("id IN ?", ids).UpdateColumns(map[string]any{"session_id": nil, "run_id": nil, "user_id": ""})
+		res := stx.tx.Model(&core.ModelCall{}).Where("id IN ?", ids).UpdateColumns(map[string]any{"session_id": nil, "run_id": nil, "user_id": ""})
 		gone.Empty("model_calls", res.RowsAffected)
 		return res.RowsAffected, res.Error
 	})
@@ -222,7 +222,7 @@ func (lease *sessionLease) purgeUsage(ctx context.Context, gone *core.Purged) er
 		days := make([]string, 0, len(rows))
 		for i, row := range rows {
 			days = append(days, row.Day)
-			rows[i].SessionID, rows[i].Shard = "", usageShard(stx.session.ID)
+			rows[i].SessionID, rows[i].Shard = "", usageShard(string(stx.session.ID))
 		}
 		if err := commit.Insert(stx.tx, sumDays(rows)); err != nil {
 			return 0, err

@@ -63,7 +63,7 @@ const beyondLogSQL = "session_id = @s AND seq > (SELECT last_seq FROM sessions W
 // index.
 func (lease *sessionLease) dropImport(ctx context.Context) error {
 	err := lease.runSteps(ctx, &core.Purged{}, func(stx *sessionTx, limit int, _ *core.Purged) (int64, error) {
-		var messages []models.Ref
+		var messages []core.MessageID
 		err := stx.tx.Raw("SELECT DISTINCT message_id FROM blob_references WHERE session_id = @s AND message_id IN (SELECT id FROM messages WHERE "+beyondLogSQL+") LIMIT @limit",
 			map[string]any{"s": lease.id, "limit": limit}).Scan(&messages).Error
 		if err == nil && len(messages) > 0 {

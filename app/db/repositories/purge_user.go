@@ -47,7 +47,7 @@ func (r *Purges) Shared(ctx context.Context, owner, user string) ([]core.Session
 // Memories returns the ids of the user's memories.
 func (r *Purges) Memories(ctx context.Context, owner, user string) ([]core.MemoryID, error) {
 	var ids []core.MemoryID
-	err := r.db.WithContext(ctx).Model(&models.Memory{}).Where("owner = ? AND user_id = ?", owner, user).Pluck("id", &ids).Error
+	err := r.db.WithContext(ctx).Model(&core.Memory{}).Where("owner = ? AND user_id = ?", owner, user).Pluck("id", &ids).Error
 	return ids, wrapError(err, "memories of user", user)
 }
 
@@ -78,7 +78,7 @@ func (r *Purges) purgeMemories(ctx context.Context, owner, user string, gone *co
 	for part := range slices.Chunk(ids, purgeChunk) {
 		var n int64
 		err := r.retryTx(ctx, func(tx *gorm.DB) error {
-			res := tx.Where("owner = ? AND id IN ?", owner, part).Delete(&models.Memory{})
+			res := tx.Where("owner = ? AND id IN ?", owner, part).Delete(&core.Memory{})
 			n = res.RowsAffected
 			return res.Error
 		})
@@ -94,12 +94,12 @@ func (r *Purges) purgeMemories(ctx context.Context, owner, user string, gone *co
 func (r *Purges) purgeUserUsage(ctx context.Context, owner, user string, gone *core.Purged) error {
 	db := r.db.WithContext(ctx)
 	var ids []string
-	err := db.Model(&models.ModelCall{}).Where("owner = ? AND user_id = ? AND user_id <> ''", owner, user).Pluck("id", &ids).Error
+	err := db.Model(&core.ModelCall{}).Where("owner = ? AND user_id = ? AND user_id <> ''", owner, user).Pluck("id", &ids).Error
 	if err != nil {
 		return err
 	}
 	for part := range slices.Chunk(ids, purgeChunk) {
-		res := db.Model(&models.ModelCall{}).Where("id IN ?", part).UpdateColumn("user_id", "")
+		res := db.Model(&core.ModelCall{}).Where("id IN ?", part).UpdateColumn("user_id", "")
 		if res.Error != nil {
 			return res.Error
 		}
@@ -190,7 +190,7 @@ func (stx *sessionTx) checkRunsEnded(allowed core.Unended) error {
 	var leased int64
 	err := stx.tx.Model(&models.Run{}).Where("session_id = ? AND status = 'running' AND lease_until > "+clockSQL(stx.tx, 0), stx.session.ID).Count(&leased).Error
 	if err == nil && leased > 0 {
-		err = conversation.Busy(core.SessionID(stx.session.ID))
+		err = conversation.Busy(stx.session.ID)
 	}
 	return err
 }
@@ -198,18 +198,14 @@ func (stx *sessionTx) checkRunsEnded(allowed core.Unended) error {
 // emptyMessages deletes some of the user's messages and their answers, as a user would, and
 // returns how many.
 func (stx *sessionTx) emptyMessages(owner, user string, gone *core.Purged) (int, error) {
-	var rows []models.Message
+	var rows []core.Message
 	err := stx.tx.Where(userMessagesSQL, userParams(owner, user)).Where("session_id = ?", stx.session.ID).Order("seq").Limit(sharedRows).Find(&rows).Error
 	if err != nil || len(rows) == 0 {
 		return 0, err
 	}
-	messages, err := mapRows(rows, models.Message.Core)
-	if err != nil {
-		return 0, err
-	}
-	ids := idsOf(rows, func(m models.Message) string { return m.ID })
+	ids := idsOf(rows, func(m core.Message) core.MessageID { return m.ID })
 	var copies int64
-	err = stx.tx.Model(&models.Message{}).Where("origin_id IN ? AND deleted_at IS NULL", ids).Count(&copies).Error
+	err = stx.tx.Model(&core.Message{}).Where("origin_id IN ? AND deleted_at IS NULL", ids).Count(&copies).Error
 	if err == nil && copies > 0 {
 		err = core.Errorf(core.ErrStale, "session %s was forked meanwhile", stx.session.ID)
 	}
@@ -217,7 +213,7 @@ func (stx *sessionTx) emptyMessages(owner, user string, gone *core.Purged) (int,
 		return 0, err
 	}
 	// Before eraseAtoms, which copies the remaining columns into events.
-	err = stx.tx.Model(&models.Message{}).Where("id IN ?", ids).UpdateColumn("client_message_id", nil).Error
+	err = stx.tx.Model(&core.Message{}).Where("id IN ?", ids).UpdateColumn("client_message_id", nil).Error
 	if err != nil {
 		return 0, err
 	}
@@ -225,7 +221,7 @@ func (stx *sessionTx) emptyMessages(owner, user string, gone *core.Purged) (int,
 		stx.session.Speakers = ""
 	}
 	gone.Empty("messages", int64(len(rows)))
-	return len(rows), stx.eraseAtoms(messages...)
+	return len(rows), stx.eraseAtoms(rows...)
 }
 
 // cancelRuns cancels the user's unfinished runs, whose messages are about to be erased.
@@ -237,10 +233,7 @@ func (stx *sessionTx) cancelRuns(owner, user string) error {
 		return err
 	}
 	for _, row := range rows {
-		run, err := row.Core()
-		if err != nil {
-			return err
-		}
+		run := row.Core()
 		if run.Status == core.RunQueued && run.Attempt == 0 {
 			if err := stx.releaseUnsentFiles(run); err != nil {
 				return err
@@ -265,13 +258,10 @@ func (stx *sessionTx) emptyRuns(owner, user string, gone *core.Purged) (int, err
 	}
 	mine := make(map[core.RunID]bool, len(rows))
 	for _, row := range rows {
-		run, err := row.Core()
-		if err != nil {
-			return 0, err
-		}
-		empty := models.RunFrom(anonymizeRun(run))
+		run := row.Core()
+		empty := anonymizeRun(run)
 		err = stx.tx.Model(&models.Run{}).Where("id = ?", row.ID).UpdateColumns(map[string]any{
-			"user_id": "", "input": empty.Input, "options": nil, "client_message_id": nil, "partial": "", "state": nil, "context": nil, "error": empty.Error,
+			"user_id": "", "input": models.EncodeJSON(empty.Input), "options": nil, "client_message_id": nil, "partial": "", "state": nil, "context": nil, "error": models.EncodeJSON(empty.Error),
 			"webhook_url": "", "webhook_secret": "",
 		}).Error
 		if err != nil {

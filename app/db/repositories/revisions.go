@@ -61,14 +61,14 @@ func (stx *sessionTx) findRevisable(id core.MessageID) (core.Message, error) {
 		return m, failed
 	}
 	if queued > 0 {
-		return m, conversation.Busy(core.SessionID(stx.session.ID))
+		return m, conversation.Busy(stx.session.ID)
 	}
 	return m, err
 }
 
 // replaceText stores the new text and returns the message.
 func (stx *sessionTx) replaceText(m core.Message, in core.ReviseMessage) (core.Message, error) {
-	now, ids := core.Now(), []models.Ref{models.Ref(m.ID)}
+	now, ids := core.Now(), []core.MessageID{m.ID}
 	before, err := stx.countStored(ids)
 	if err != nil {
 		return m, err
@@ -77,7 +77,7 @@ func (stx *sessionTx) replaceText(m core.Message, in core.ReviseMessage) (core.M
 		return m, err
 	}
 	m.Content, m.TokenCount, m.RevisedAt = in.Content, in.TokenCount, &now
-	err = stx.tx.Model(&models.Message{}).Where("id = ?", m.ID).UpdateColumns(map[string]any{"content": m.Content, "token_count": m.TokenCount, "revised_at": now}).Error
+	err = stx.tx.Model(&core.Message{}).Where("id = ?", m.ID).UpdateColumns(map[string]any{"content": m.Content, "token_count": m.TokenCount, "revised_at": now}).Error
 	indexed := int64(0)
 	if err == nil {
 		indexed, err = stx.lockIndex()
@@ -115,7 +115,7 @@ func (stx *sessionTx) keepRevision(m core.Message, latest core.Revision) error {
 	}
 	all, number := []core.Revision{}, int64(1)
 	for _, row := range rows {
-		all, number = append(all, row.Core()), row.Number+1
+		all, number = append(all, row.Revision), row.Number+1
 	}
 	all = append(all, latest)
 	if dropped := len(all) - len(core.KeptRevisions(all)); dropped > 0 {
@@ -129,7 +129,7 @@ func (stx *sessionTx) keepRevision(m core.Message, latest core.Revision) error {
 
 func revisionRow(m core.Message, number int64, r core.Revision) models.MessageRevision {
 	return models.MessageRevision{
-		MessageID: string(m.ID), Number: number, SessionID: string(m.SessionID), Owner: m.Owner, Content: r.Content, TokenCount: r.TokenCount, ReplacedAt: r.ReplacedAt,
+		Revision: r, MessageID: string(m.ID), Number: number, SessionID: string(m.SessionID), Owner: m.Owner,
 	}
 }
 
@@ -152,7 +152,7 @@ func addRevisions(db *gorm.DB, messages []core.Message) error {
 	rows, err := findRevisions(db, ids)
 	of := map[string][]core.Revision{}
 	for _, row := range rows {
-		of[row.MessageID] = append(of[row.MessageID], row.Core())
+		of[row.MessageID] = append(of[row.MessageID], row.Revision)
 	}
 	for i, m := range messages {
 		messages[i].Revisions = of[string(m.ID)]

@@ -92,9 +92,9 @@ func (r *Runs) List(ctx context.Context, tenant core.Tenant, session core.Sessio
 	if err != nil {
 		return none, wrapError(err, "session", session)
 	}
-	return pageOf(runs, limit, func(r core.Run) (core.Run, error) { return r, nil }, func(r core.Run) position {
+	return pageOf(runs, limit, same, func(r core.Run) position {
 		return position{List: "runs", N: r.QueueSeq}
-	})
+	}), nil
 }
 
 // longRunColumns are the columns of runs that may be long, with those of their messages.

@@ -88,7 +88,7 @@ func (stx *sessionTx) acceptOnce(in core.AcceptRun, q factsQuery, limits *runLim
 	run, row := *c.Accepted, models.RunFrom(*c.Accepted)
 	starts := run.Status == core.RunRunning
 	if starts {
-		row.Input = models.EncodeJSON(run.Input.Emptied()) // the message enters the log now
+		row.Input = run.Input.Emptied() // the message enters the log now
 	}
 	if err := stx.change.Insert(&row); err != nil {
 		return core.Accepted{}, wrapError(err, "run", run.ID)
@@ -135,7 +135,7 @@ const factsSQL = `(SELECT COUNT(*) FROM runs WHERE session_id = $1 AND status = 
 
 // loadFacts reads the state of the session in one statement.
 func (stx *sessionTx) loadFacts() (sessionFacts, error) {
-	return stx.queryFacts(factsQuery{session: stx.session.ID, owner: stx.session.Owner})
+	return stx.queryFacts(factsQuery{session: string(stx.session.ID), owner: stx.session.Owner})
 }
 
 // queryFacts executes the query for the session, unless the facts were loaded with it.
@@ -198,13 +198,12 @@ func (stx *sessionTx) repeatAccepted(id models.Ref) (core.Accepted, error) {
 
 // findInLog returns a message of the session, nil if it is not in the log.
 func (stx *sessionTx) findInLog(id core.MessageID) (*core.Message, error) {
-	var rows []models.Message
+	var rows []core.Message
 	err := byID(stx.tx.Statement.Context, stx.tx, "message", id).Where("id = ?", id).Limit(1).Find(&rows).Error
 	if err != nil || len(rows) == 0 || rows[0].SessionID != stx.session.ID {
 		return nil, err
 	}
-	m, err := rows[0].Core()
-	return &m, err
+	return &rows[0], nil
 }
 
 // The limits of an owner's and of a user's runs count the runs of all sessions, while a change knows

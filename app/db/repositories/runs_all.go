@@ -56,21 +56,19 @@ func (r *Runs) ListAll(ctx context.Context, tenant core.Tenant, q core.RunQuery)
 	if err != nil {
 		return core.RunList{}, wrapError(err, "runs of", tenant.Owner)
 	}
-	page, err := pageOf(rows, limit, runHeadRow.toCore, func(row runHeadRow) position { return position{List: "all runs", ID: row.ID} })
-	if err == nil {
-		err = r.addApprovals(ctx, page.Items)
-	}
+	page := pageOf(rows, limit, runHeadRow.toCore, func(row runHeadRow) position { return position{List: "all runs", ID: string(row.ID)} })
+	err = r.addApprovals(ctx, page.Items)
 	list.Items, list.NextCursor = page.Items, page.NextCursor
 	return list, err
 }
 
 // toCore returns the head of the run.
-func (r runHeadRow) toCore() (core.RunHead, error) {
-	run, err := r.Run.Core()
+func (r runHeadRow) toCore() core.RunHead {
+	run := r.Core()
 	return core.RunHead{
 		ID: run.ID, SessionID: run.SessionID, Title: r.Title, UserID: run.User, Status: run.Status, Agent: run.Agent, Error: run.Error, Prompt: r.Prompt,
 		CreatedAt: run.CreatedAt, StartedAt: run.StartedAt, FinishedAt: run.FinishedAt,
-	}, err
+	}
 }
 
 // addApprovals adds what waiting runs wait for, without long arguments.

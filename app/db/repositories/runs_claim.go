@@ -1,6 +1,7 @@
 package repositories
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -58,9 +59,9 @@ func (r *Runs) Claim(ctx context.Context, session core.SessionID, worker string)
 			"status": string(run.Status), "attempt": run.Attempt, "lease_owner": run.LeaseOwner, "lease_until": run.LeaseUntil, "started_at": run.StartedAt,
 		}
 		row := models.RunFrom(run)
-		row.Input = models.EncodeJSON(run.Input.Emptied())
+		row.Input = run.Input.Emptied()
 		if inLog == nil {
-			changes["input"] = row.Input
+			changes["input"] = models.EncodeJSON(row.Input)
 		}
 		message, err := stx.enterLog(run, f, inLog)
 		if err == nil {
@@ -125,7 +126,8 @@ func (stx *sessionTx) loadState(id core.RunID) (s conversation.State, err error)
 func (stx *sessionTx) storeChange(c conversation.Change) error {
 	rows := make([]models.Approval, len(c.Changed))
 	for i, a := range c.Changed {
-		rows[i] = models.ApprovalFrom(stx.session.Owner, a)
+		a.Kind = cmp.Or(a.Kind, core.KindApproval)
+		rows[i] = models.Approval{Approval: a, Owner: stx.session.Owner}
 	}
 	if err := insertRows(stx.tx.Clauses(clause.OnConflict{UpdateAll: true}), &rows); err != nil {
 		return err

@@ -58,16 +58,13 @@ func (stx *sessionTx) storeWrite(w core.RunWrite) (core.Written, error) {
 	} else if err := stx.tx.Where("id = ? AND session_id = ?", w.RunID, w.SessionID).Limit(1).Find(&row).Error; err != nil {
 		return core.Written{}, err
 	}
-	if row.Attempt != w.Attempt || row.Status != string(core.RunRunning) || w.ID != "" && row.LastWrite == w.ID {
+	if row.Attempt != w.Attempt || row.Status != core.RunRunning || w.ID != "" && row.LastWrite == w.ID {
 		return stx.repeatedWrite(w)
 	}
 	if owned, err := stx.updateOwnedRun(&row, w); err != nil || !owned {
 		return core.Written{}, cmp.Or(err, conversation.StaleRun(w.RunID))
 	}
-	run, err := row.Core()
-	if err != nil {
-		return core.Written{}, err
-	}
+	run := row.Core()
 	var last core.MessageID // on the path; empty = not known
 	known, onlyWriter := w.Known.(*loadedSession)
 	if onlyWriter = onlyWriter && known.LastEventSeq == stx.session.LastEventSeq; onlyWriter {
@@ -137,14 +134,14 @@ func (stx *sessionTx) updateOwnedRun(row *models.Run, w core.RunWrite) (owned bo
 	}
 	if w.End != nil {
 		now := core.Now()
-		row.Status, row.Error, row.FinishedAt, row.LeaseOwner, row.LeaseUntil = string(w.End.Status), models.EncodeJSON(w.End.Error), &now, "", nil
-		row.AnswerID = cmp.Or(models.Ref(w.End.AnswerID), row.AnswerID)
+		row.Status, row.Error, row.FinishedAt, row.LeaseOwner, row.LeaseUntil = w.End.Status, w.End.Error, &now, "", nil
+		row.AnswerID = cmp.Or(w.End.AnswerID, row.AnswerID)
 	}
 	if u.State != nil {
-		row.State = u.State
+		row.State = w.State
 	}
 	if u.Context != nil {
-		row.Context = u.Context
+		row.Context = w.Context
 	}
 	if u.Partial != nil {
 		row.Partial = *u.Partial
@@ -204,7 +201,7 @@ func (stx *sessionTx) findLogged(messages []core.Message) (map[core.MessageID]co
 		}
 		ids = append(ids, m.ID)
 	}
-	var rows []models.Message
+	var rows []core.Message
 	err := stx.read.Where("id IN ? OR id = (SELECT l.id FROM messages l WHERE l.session_id = ? AND l.on_path ORDER BY l.seq DESC LIMIT 1)",
 		ids, stx.session.ID).Order("seq").Find(&rows).Error
 	if err != nil {
@@ -212,12 +209,8 @@ func (stx *sessionTx) findLogged(messages []core.Message) (map[core.MessageID]co
 	}
 	known := map[core.MessageID]core.Message{}
 	var last core.MessageID
-	for _, row := range rows {
-		m, err := row.Core()
-		if err != nil {
-			return nil, "", err
-		}
-		if row.SessionID != stx.session.ID {
+	for _, m := range rows {
+		if m.SessionID != stx.session.ID {
 			return nil, "", core.Errorf(core.ErrConflict, "message %s belongs to another session", m.ID)
 		}
 		known[m.ID] = m
@@ -241,10 +234,7 @@ func (stx *sessionTx) repeatedWrite(w core.RunWrite) (core.Written, error) {
 	if found.Error != nil {
 		return core.Written{}, found.Error
 	}
-	run, err := row.Core()
-	if err != nil {
-		return core.Written{}, err
-	}
+	run := row.Core()
 	out := core.Written{Run: run, MoreQueued: stx.session.LastQueueSeq > run.QueueSeq}
 	if len(w.Messages) > 0 {
 		known, _, err := stx.findLogged(w.Messages)
@@ -262,6 +252,7 @@ func (stx *sessionTx) repeatedWrite(w core.RunWrite) (core.Written, error) {
 		return core.Written{}, err
 	}
 	slices.Reverse(rows)
+	var err error
 	out.Events, err = renderEvents(stx.tx, w.SessionID, rows)
 	return out, err
 }

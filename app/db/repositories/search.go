@@ -11,7 +11,6 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/searchtext"
-	"bobbin/app/db/models"
 )
 
 // Search finds messages by their words. Safe for concurrent use.
@@ -164,7 +163,7 @@ type foundMessage struct {
 	Seq       int64
 	Role      string
 	Content   string
-	ToolCalls models.JSON
+	ToolCalls []core.ToolCall `gorm:"serializer:json"`
 	ToolName  string
 	Author    string
 	CreatedAt time.Time
@@ -226,11 +225,7 @@ func (s *messageSearch) readNewest(limit int) (core.SearchPage, error) {
 
 // newHit returns the hit of a row with what find finds in its text.
 func (s *messageSearch) newHit(f foundMessage, find func(string) ([]searchtext.Span, bool)) (core.SearchHit, bool, error) {
-	m, err := models.Message{ID: f.ID, Content: f.Content, ToolCalls: f.ToolCalls, ToolName: f.ToolName}.Core()
-	if err != nil {
-		return core.SearchHit{}, false, err
-	}
-	text := indexedText(m)
+	text := indexedText(core.Message{Content: f.Content, ToolCalls: f.ToolCalls, ToolName: f.ToolName})
 	spans, ok := find(text)
 	if !ok {
 		return core.SearchHit{}, false, nil
@@ -350,7 +345,7 @@ func (s *messageSearch) loadAround(hits []core.SearchHit) (map[core.SessionID][]
 		windows = append(windows, window{string(h.SessionID), h.Seq - aroundReach, h.Seq + aroundReach})
 	}
 	with, args := windowsSQL(s.db, windows)
-	var rows []models.Message
+	var rows []core.Message
 	err := s.db.Raw(with+`
 		SELECT DISTINCT m.id, m.session_id, m.seq, m.role, m.author, substr(m.content, 1, 2000) AS content, m.tool_name, m.created_at
 		FROM w CROSS JOIN messages m JOIN sessions s ON s.id = m.session_id
@@ -366,7 +361,7 @@ func (s *messageSearch) loadAround(hits []core.SearchHit) (map[core.SessionID][]
 		}
 		n := core.Neighbor{MessageID: core.MessageID(r.ID), Seq: r.Seq, Role: core.Role(r.Role), Author: r.Author, CreatedAt: r.CreatedAt.UTC()}
 		n.Excerpt, _ = searchtext.Excerpt(r.Content, nil, cmp.Or(max(s.q.Excerpt, 0), core.DefaultExcerpt))
-		id := core.SessionID(r.SessionID)
+		id := r.SessionID
 		out[id] = append(out[id], n)
 	}
 	return out, nil

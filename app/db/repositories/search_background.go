@@ -104,7 +104,7 @@ func readUnindexed(tx *gorm.DB, sessions []unindexedSession) ([]unindexedPart, e
 	size, rest := 0, int64(indexedMessages)
 	for i := 0; i < len(sessions) && rest > 0 && size < indexedBytes; i++ {
 		s := sessions[i]
-		in := directPart{ID: s.ID, IndexedSeq: s.Seq, LastSeq: s.LastSeq}
+		in := directPart{ID: string(s.ID), IndexedSeq: s.Seq, LastSeq: s.LastSeq}
 		messages, err := findUnindexed(tx, in, "ASC", int(rest), indexedBytes)
 		if err != nil {
 			return nil, err
@@ -128,12 +128,12 @@ func readUnindexed(tx *gorm.DB, sessions []unindexedSession) ([]unindexedPart, e
 // writeIndex writes the entries of the parts, and how far their sessions are indexed.
 func writeIndex(tx *gorm.DB, parts []unindexedPart) error {
 	var entries []entry
-	var replaced []models.Ref
+	var replaced []core.MessageID
 	for _, part := range parts {
 		s := part.session
 		for _, m := range part.messages {
 			entries = append(entries, messageEntry(m, s.UserID))
-			replaced = append(replaced, models.Ref(m.ID))
+			replaced = append(replaced, m.ID)
 		}
 		if s.Seq < 0 {
 			entries = append(entries, titleEntry(s.Session))
@@ -154,7 +154,7 @@ func writeIndex(tx *gorm.DB, parts []unindexedPart) error {
 		if update.Callback().Raw().Execute(update); update.Error != nil {
 			return update.Error
 		}
-		ids = append(ids, part.session.ID)
+		ids = append(ids, string(part.session.ID))
 	}
 	// What is indexed is to be embedded, too: no turn writes that.
 	behind := "UPDATE session_readers SET behind = true WHERE session_id IN ? AND reader = ? AND NOT behind AND seq < (SELECT search.seq FROM session_readers search WHERE search.session_id = session_readers.session_id AND search.reader = ?)"
@@ -171,13 +171,13 @@ func writeIndex(tx *gorm.DB, parts []unindexedPart) error {
 // most so many, in their order. Neither database reads a text for its length. A text counts no more than is
 // read of it, so what is read exceeds the bytes if some messages are left.
 func findUnindexed(db *gorm.DB, p directPart, order string, most, bytes int) ([]core.Message, error) {
-	var rows []models.Message
+	var rows []core.Message
 	within := map[string]string{"ASC": "<= COALESCE(%s, $3)", "DESC": ">= COALESCE(%s, 0)"}[order]
 	sql := fmt.Sprintf(unindexedMessagesSQL, fmt.Sprintf(within, fmt.Sprintf(boundSQL, order)))
 	if err := commit.Text(db, sql, p.ID, p.IndexedSeq, p.LastSeq, most, bytes).Scan(&rows).Error; err != nil {
 		return nil, err
 	}
-	return mapRows(rows, models.Message.Core)
+	return rows, nil
 }
 
 const unindexedMessagesSQL = `SELECT id, session_id, owner, seq, on_path, role, substr(content, 1, 262144) AS content, tool_calls, tool_name, author, author_id, created_at FROM messages

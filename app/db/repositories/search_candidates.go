@@ -2,12 +2,11 @@ package repositories
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 
+	"bobbin/app/core"
 	"bobbin/app/core/relevance"
 	"bobbin/app/core/searchtext"
-	"bobbin/app/db/models"
 )
 
 // findMembers returns the documents with each phrase and prefix, and adds them. Whole says that the
@@ -103,16 +102,15 @@ func (s *rankedSearch) findInTexts(term searchtext.Term) (map[int64]bool, error)
 func (s *rankedSearch) textsWith(ids []string, term searchtext.Term) (map[string]bool, error) {
 	has := map[string]bool{}
 	for part := range slices.Chunk(ids, inexactBatch) {
-		var rows []models.Message
+		var rows []core.Message
 		if err := s.db.Select("id, substr(content, 1, 262144) AS content, tool_calls, tool_name").Where("id IN ?", part).Find(&rows).Error; err != nil {
 			return nil, err
 		}
 		for _, row := range rows {
-			m, err := row.Core()
-			if err = errors.Join(err, s.db.Statement.Context.Err()); err != nil {
+			if err := s.db.Statement.Context.Err(); err != nil {
 				return nil, err
 			}
-			has[row.ID] = searchtext.FindTerms(indexedText(m), []searchtext.Term{term})[0]
+			has[string(row.ID)] = searchtext.FindTerms(indexedText(row), []searchtext.Term{term})[0]
 		}
 	}
 	return has, nil

@@ -37,7 +37,7 @@ func messageEntry(m core.Message, user string) entry {
 
 // titleEntry returns the entry of a session's title.
 func titleEntry(s models.Session) entry {
-	return entry{owner: s.Owner, session: s.ID, user: s.UserID, at: s.CreatedAt, onPath: true, text: s.Title}
+	return entry{owner: s.Owner, session: string(s.ID), user: s.UserID, at: s.CreatedAt, onPath: true, text: s.Title}
 }
 
 // indexedText returns the searchable text of a message: its content, and the arguments of

@@ -176,9 +176,11 @@ func (r *Sessions) listRanked(ctx context.Context, tenant core.Tenant, q core.Se
 	if err := list.Where("id IN ?", ids).Scopes(selectSessions(q.Summaries)).Find(&rows).Error; err != nil {
 		return none, wrapError(err, "sessions of", tenant.Owner)
 	}
-	slices.SortFunc(rows, func(a, b sessionRow) int { return cmp.Compare(slices.Index(ids, a.ID), slices.Index(ids, b.ID)) })
+	slices.SortFunc(rows, func(a, b sessionRow) int {
+		return cmp.Compare(slices.Index(ids, string(a.ID)), slices.Index(ids, string(b.ID)))
+	})
 	var page core.Page[core.Session]
-	page.Items, _ = mapRows(rows, infallible(sessionRow.toCore))
+	page.Items = mapRows(rows, sessionRow.toCore)
 	if next > 0 {
 		page.NextCursor = position{List: "sessions-relevance", N: int64(next), ID: s.newest, M: s.total, Key: ids[len(ids)-1]}.encodeCursor()
 	}
@@ -203,7 +205,7 @@ func (s *rankedSearch) rankSessions(list *gorm.DB, q core.SessionQuery) (ids []s
 			return nil, err
 		}
 		for _, row := range rows {
-			add(row.ID)
+			add(string(row.ID))
 		}
 	}
 	results, err := s.rankEntries()

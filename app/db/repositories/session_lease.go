@@ -43,7 +43,7 @@ func (stx *sessionTx) sessionBusyError() error {
 	why := map[string]string{
 		busyImport: "a history is being imported into it", busyFork: "it is a fork that is not complete", busyPurge: "it is being removed",
 	}[stx.session.Busy]
-	return core.SessionBusy(core.SessionID(stx.session.ID), why)
+	return core.SessionBusy(stx.session.ID, why)
 }
 
 // sessionLease is the right to change a session in steps.
@@ -56,7 +56,7 @@ type sessionLease struct {
 
 // acquireLease makes the session busy. Each step renews the lease for core.RunLease.
 func (stx *sessionTx) acquireLease(db *gorm.DB, busy, worker string) (*sessionLease, error) {
-	lease := &sessionLease{db: db, id: core.SessionID(stx.session.ID), owner: worker + "/" + core.NewID[string]()}
+	lease := &sessionLease{db: db, id: stx.session.ID, owner: worker + "/" + core.NewID[string]()}
 	stx.session.Busy, stx.session.BusyOwner = busy, lease.owner
 	stx.clocks["busy_until"] = gorm.Expr(clockSQL(db, core.RunLease))
 	return lease, stx.saveChanges()

@@ -54,17 +54,17 @@ func (stx *sessionTx) insertMessages(messages []core.Message, parent core.Messag
 		return nil, nil
 	}
 	log := core.Session{
-		ID: core.SessionID(stx.session.ID), Owner: stx.session.Owner,
+		ID: stx.session.ID, Owner: stx.session.Owner,
 		LastSeq: stx.session.LastSeq, MessageCount: stx.session.MessageCount, Speakers: stx.session.Speakers,
 	}
 	log, stored := conversation.Append(log, messages, parent, run)
 	stx.session.LastSeq, stx.session.MessageCount, stx.session.Speakers = log.LastSeq, log.MessageCount, log.Speakers
-	rows := make([]models.Message, 0, len(messages))
+	rows := make([]core.Message, 0, len(messages))
 	for _, m := range stored {
 		if err := stx.linkBlobs(m); err != nil {
 			return nil, wrapError(err, "message", m.ID)
 		}
-		rows = append(rows, models.MessageFrom(m))
+		rows = append(rows, m)
 	}
 	if err := stx.change.Insert(&rows); err != nil {
 		return nil, wrapError(err, "message", stored[0].ID)
@@ -97,7 +97,7 @@ func (stx *sessionTx) extendLog(n int) {
 func (stx *sessionTx) emitEvents(events ...core.Event) {
 	for _, e := range events {
 		stx.session.LastEventSeq++
-		e.SessionID, e.Seq = core.SessionID(stx.session.ID), stx.session.LastEventSeq
+		e.SessionID, e.Seq = stx.session.ID, stx.session.LastEventSeq
 		e.Owner = core.EventOwner{Owner: stx.session.Owner, User: stx.session.UserID}
 		if e.At.IsZero() {
 			e.At = core.Now()
@@ -108,9 +108,9 @@ func (stx *sessionTx) emitEvents(events ...core.Event) {
 
 // recordCalls inserts model calls, with missing fields from the session and the run.
 func (stx *sessionTx) recordCalls(calls []core.ModelCall, run core.RunID) error {
-	rows := make([]models.ModelCall, 0, len(calls))
+	rows := make([]core.ModelCall, 0, len(calls))
 	for _, c := range calls {
-		c.SessionID, c.Owner = core.SessionID(stx.session.ID), stx.session.Owner
+		c.SessionID, c.Owner = stx.session.ID, stx.session.Owner
 		if c.User == "" {
 			c.User = stx.session.UserID
 		}
@@ -123,11 +123,11 @@ func (stx *sessionTx) recordCalls(calls []core.ModelCall, run core.RunID) error 
 		if c.CreatedAt.IsZero() {
 			c.CreatedAt = core.Now()
 		}
-		rows = append(rows, models.ModelCallFrom(c))
+		rows = append(rows, c)
 	}
 	for _, c := range rows {
 		stx.session.Usage = sumUsage(stx.session.Usage, callUsage(c), 1)
-		stx.days = append(stx.days, usageDays(c, stx.session.ID, usageShard(stx.session.ID))...)
+		stx.days = append(stx.days, usageDays(c, string(stx.session.ID), usageShard(string(stx.session.ID)))...)
 	}
 	return wrapError(stx.change.Insert(&rows), "session", stx.session.ID)
 }

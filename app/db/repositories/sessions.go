@@ -28,8 +28,8 @@ func (r *Sessions) Create(ctx context.Context, s core.Session) (core.Session, er
 	if err != nil {
 		return core.Session{}, err
 	}
-	row := models.SessionFrom(s)
-	id, repeated, err := commitRowOnce(ctx, r.db, func(tx *gorm.DB) (string, error) { return row.ID, createSession(tx, row) })
+	row := sessionFrom(s)
+	id, repeated, err := commitRowOnce(ctx, r.db, func(tx *gorm.DB) (string, error) { return string(row.ID), createSession(tx, row) })
 	switch {
 	case err != nil:
 		return core.Session{}, wrapError(err, "session", s.ID)
@@ -80,8 +80,9 @@ func insertSession(tx *gorm.DB, row models.Session) error {
 	if err := insertRows(tx, &row); err != nil {
 		return err
 	}
+	id := string(row.ID)
 	return insertRows(tx, &[]models.SessionReader{
-		{SessionID: row.ID, Reader: models.ReaderSearch, Owner: row.Owner, Seq: -1}, {SessionID: row.ID, Reader: models.ReaderVectors, Owner: row.Owner},
+		{SessionID: id, Reader: models.ReaderSearch, Owner: row.Owner, Seq: -1}, {SessionID: id, Reader: models.ReaderVectors, Owner: row.Owner},
 	})
 }
 
@@ -155,14 +156,14 @@ func applyPatch(stx *sessionTx, p core.SessionPatch) bool {
 	set(&s.Timezone, p.Timezone)
 	set(&s.Instructions, p.Instructions)
 	if len(p.Metadata) > 0 {
-		s.Metadata = models.JSON(p.Metadata)
+		s.Metadata = p.Metadata
 	}
 	s.Temporary = s.Temporary && !p.Keep
 	if p.Pinned != nil {
 		s.Pinned = *p.Pinned
 	}
 	if p.Tags != nil {
-		s.Tags = models.EncodeJSON(p.Tags)
+		s.Tags = p.Tags
 	}
 	if p.Webhook != nil {
 		s.Webhook = models.WebhookFrom(p.Webhook)
@@ -191,7 +192,7 @@ func (r *Sessions) GiveTitle(ctx context.Context, tenant core.Tenant, t core.New
 			return nil
 		}
 		var changed int64 // deleted, or edited since the run began
-		err := stx.tx.Model(&models.Message{}).Where("id IN ?", t.Of).
+		err := stx.tx.Model(&core.Message{}).Where("id IN ?", t.Of).
 			Where("deleted_at IS NOT NULL OR revised_at > (SELECT started_at FROM runs WHERE id = ?)", models.Ref(t.RunID)).Count(&changed).Error
 		if err != nil || changed > 0 {
 			return err
@@ -207,4 +208,9 @@ func (r *Sessions) GiveTitle(ctx context.Context, tenant core.Tenant, t core.New
 		return nil, wrapError(err, "session", t.SessionID)
 	}
 	return stx.events, nil
+}
+
+// sessionFrom returns the row of a new session.
+func sessionFrom(s core.Session) models.Session {
+	return models.Session{Session: s, Webhook: models.WebhookFrom(s.Webhook)}
 }

@@ -62,9 +62,9 @@ func (r *Sessions) List(ctx context.Context, tenant core.Tenant, q core.SessionQ
 	if err != nil {
 		return none, wrapError(err, "sessions of", tenant.Owner)
 	}
-	return pageOf(rows, limit, infallible(sessionRow.toCore), func(s sessionRow) position {
-		return position{List: list.name, N: list.timeOf(s).UnixMicro(), ID: s.ID}
-	})
+	return pageOf(rows, limit, sessionRow.toCore, func(s sessionRow) position {
+		return position{List: list.name, N: list.timeOf(s).UnixMicro(), ID: string(s.ID)}
+	}), nil
 }
 
 // findSessions returns the first q.Limit sessions, or fewer if they exceed the byte limit,

@@ -24,7 +24,7 @@ func NewSlackInbox(db *gorm.DB) *SlackInbox { return &SlackInbox{db: db} }
 
 // Add stores an item that is due immediately, unless the app has one with its key.
 func (r *SlackInbox) Add(ctx context.Context, item core.SlackItem) (added bool, err error) {
-	row := models.SlackItemFrom(item)
+	row := models.SlackItem{SlackItem: item, Payload: string(item.Payload)}
 	err = inTx(ctx, r.db, func(tx *gorm.DB) error {
 		var now clockTime
 		if err := tx.Raw("SELECT " + clockSQL(tx, 0)).Row().Scan(&now); err != nil {

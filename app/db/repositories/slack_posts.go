@@ -20,9 +20,9 @@ func NewSlackPosts(db *gorm.DB) *SlackPosts { return &SlackPosts{db: db} }
 
 // PostAt returns the post with Slack's id in the channel; ErrNotFound if Bobbin has none.
 func (r *SlackPosts) PostAt(ctx context.Context, team, channel, ts string) (core.SlackPost, error) {
-	var row models.SlackPost
+	var row core.SlackPost
 	err := r.db.WithContext(ctx).Where("team = ? AND channel = ? AND ts = ? AND ts <> ''", team, channel, ts).Take(&row).Error
-	return row.Core(), wrapError(err, "Slack post", ts)
+	return row, wrapError(err, "Slack post", ts)
 }
 
 // Of returns the posts of the items, ordered by part.
@@ -47,9 +47,9 @@ func (r *SlackPosts) Fault(ctx context.Context, tenant core.Tenant, session core
 	if err := requireID("message", item); err != nil {
 		return core.SlackPost{}, err
 	}
-	var row models.SlackPost
+	var row core.SlackPost
 	err := onePost(r.db.WithContext(ctx), core.SlackPost{SessionID: session, ItemID: item, Part: part}).Where(faultSQL).Take(&row).Error
-	return row.Core(), wrapError(err, "failed or unknown Slack post of", core.Clip(item, 40))
+	return row, wrapError(err, "failed or unknown Slack post of", core.Clip(item, 40))
 }
 
 // Settle stores the state and the error of a post. It needs no lease.
@@ -68,7 +68,7 @@ func (r *SlackPosts) Resend(ctx context.Context, tenant core.Tenant, p core.Slac
 		if err != nil {
 			return wrapError(err, "Slack thread of session", p.SessionID)
 		}
-		if !thread.Core().Mode.Posts() {
+		if !thread.Mode.Posts() {
 			return core.Errorf(core.ErrConflict, "the thread is in the mode %s, in which nothing is posted; choose two_way or to_slack first", thread.Mode)
 		}
 		if p.State != core.SlackPostSent {
@@ -98,13 +98,12 @@ func (stx *sessionTx) emitPosted(p core.SlackPost) error {
 		}
 		return err
 	}
-	var row models.Message
+	var row core.Message
 	if err := stx.tx.Where("id = ? AND session_id = ?", p.ItemID, p.SessionID).Take(&row).Error; err != nil {
 		return wrapError(err, "message", p.ItemID)
 	}
-	m, err := row.Core()
-	stx.emitMessage(core.EventMessageUpdated, m)
-	return err
+	stx.emitMessage(core.EventMessageUpdated, row)
+	return nil
 }
 
 // Unfinished returns the posts of the session that may be in Slack or still stream, the
@@ -135,7 +134,7 @@ func (r *SlackPosts) Outdated(ctx context.Context, session core.SessionID) ([]co
 }
 
 func (r *SlackPosts) find(ctx context.Context, session core.SessionID, which condition) ([]core.SlackPost, error) {
-	list, err := findAll(r.db.WithContext(ctx).Where("slack_posts.session_id = ?", session).Scopes(which), infallible(models.SlackPost.Core))
+	list, err := findRows[core.SlackPost](r.db.WithContext(ctx).Where("slack_posts.session_id = ?", session).Scopes(which))
 	return list, wrapError(err, "Slack posts of session", session)
 }
 
@@ -146,7 +145,7 @@ func (r *SlackPosts) LastPosted(ctx context.Context, t core.SlackThread) (ts str
 		TS  string
 		Seq int64
 	}
-	err = r.db.WithContext(ctx).Model(&models.SlackPost{}).Joins("LEFT JOIN messages m ON m.id = slack_posts.item_id").
+	err = r.db.WithContext(ctx).Model(&core.SlackPost{}).Joins("LEFT JOIN messages m ON m.id = slack_posts.item_id").
 		Select("COALESCE(MAX(slack_posts.ts), '') AS ts, COALESCE(MAX(m.seq), 0) AS seq").
 		Where("slack_posts.session_id = ? AND team = ? AND channel = ? AND thread = ?", t.SessionID, t.Team, t.Channel, t.Thread).Scan(&last).Error
 	return last.TS, last.Seq, wrapError(err, "Slack posts of session", t.SessionID)
@@ -156,7 +155,7 @@ func (r *SlackPosts) LastPosted(ctx context.Context, t core.SlackThread) (ts str
 // returns that and false. ErrStale if the worker no longer has the thread's lease.
 func (r *SlackPosts) Begin(ctx context.Context, worker string, p core.SlackPost) (core.SlackPost, bool, error) {
 	p.State, p.CreatedAt = core.SlackPostSending, core.Now()
-	row := models.SlackPost(p)
+	row := p
 	begun := false
 	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
 		if err := checkThreadLease(tx, worker, p.SessionID); err != nil {
@@ -171,10 +170,10 @@ func (r *SlackPosts) Begin(ctx context.Context, worker string, p core.SlackPost)
 		if begun = again.RowsAffected == 1; again.Error != nil {
 			return again.Error
 		}
-		row = models.SlackPost{}
+		row = core.SlackPost{}
 		return onePost(tx, p).Take(&row).Error
 	})
-	return row.Core(), begun, wrapError(err, "Slack post of", p.ItemID)
+	return row, begun, wrapError(err, "Slack post of", p.ItemID)
 }
 
 // Confirm stores that the post is in Slack with its ts, unless its ts is known, or Bobbin has no such
@@ -197,7 +196,7 @@ func (r *SlackPosts) Confirm(ctx context.Context, p core.SlackPost) error {
 // Update stores what became of a post. ErrStale if the worker no longer has the thread's
 // lease.
 func (r *SlackPosts) Update(ctx context.Context, worker string, p core.SlackPost) error {
-	row := models.SlackPost(p)
+	row := p
 	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
 		if err := checkThreadLease(tx, worker, p.SessionID); err != nil {
 			return err
@@ -210,5 +209,5 @@ func (r *SlackPosts) Update(ctx context.Context, worker string, p core.SlackPost
 // onePost selects the stored post. gorm's own condition for a primary key leaves out the part if
 // it is 0, and so would select all parts.
 func onePost(tx *gorm.DB, p core.SlackPost) *gorm.DB {
-	return tx.Model(&models.SlackPost{}).Where("session_id = ? AND item_id = ? AND part = ?", p.SessionID, p.ItemID, p.Part)
+	return tx.Model(&core.SlackPost{}).Where("session_id = ? AND item_id = ? AND part = ?", p.SessionID, p.ItemID, p.Part)
 }

@@ -39,7 +39,7 @@ func (r *SlackThreads) Bind(ctx context.Context, t core.SlackThread) (events []c
 			if row.Team != t.Team || row.Channel != t.Channel || row.Thread != t.Thread {
 				return core.Errorf(core.ErrConflict, "session %s belongs to another thread of Slack; detach it first", t.SessionID)
 			}
-			if row.SessionID == string(t.SessionID) {
+			if row.SessionID == t.SessionID {
 				return nil
 			}
 			if row.Owner != t.Owner {
@@ -52,8 +52,7 @@ func (r *SlackThreads) Bind(ctx context.Context, t core.SlackThread) (events []c
 		}
 		now, seq := core.Now(), stx.session.LastEventSeq
 		row := models.SlackThread{
-			Team: t.Team, Channel: t.Channel, Thread: t.Thread, SessionID: string(t.SessionID), Owner: t.Owner, Mode: string(t.Mode),
-			FirstSeq: stx.session.LastSeq, SentSeq: seq, LastSeq: seq, DueAt: now, CreatedAt: now,
+			SlackThread: t, FirstSeq: stx.session.LastSeq, SentSeq: seq, LastSeq: seq, DueAt: now, CreatedAt: now,
 		}
 		if err := stx.tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(&row).Error; err != nil {
 			return err
@@ -87,13 +86,13 @@ func (stx *sessionTx) bindAlias(t core.SlackThread) error {
 func (r *SlackThreads) Find(ctx context.Context, team, channel, thread string) (core.SlackThread, error) {
 	var row models.SlackThread
 	err := r.db.WithContext(ctx).Where("team = ? AND channel = ? AND thread = ?", team, channel, thread).Take(&row).Error
-	return row.Core(), wrapError(err, "Slack thread", thread)
+	return row.SlackThread, wrapError(err, "Slack thread", thread)
 }
 
 // OfSession returns the session's thread; ErrNotFound if it has none.
 func (r *SlackThreads) OfSession(ctx context.Context, tenant core.Tenant, session core.SessionID) (core.SlackThread, error) {
 	row, err := r.ofSession(ctx, tenant, session)
-	return row.Core(), err
+	return row.SlackThread, err
 }
 
 func (r *SlackThreads) ofSession(ctx context.Context, tenant core.Tenant, session core.SessionID) (row models.SlackThread, err error) {
@@ -109,7 +108,7 @@ func (r *SlackThreads) ofSession(ctx context.Context, tenant core.Tenant, sessio
 // newest first.
 func (r *SlackThreads) Status(ctx context.Context, tenant core.Tenant, session core.SessionID) (core.SlackThreadStatus, error) {
 	row, err := r.ofSession(ctx, tenant, session)
-	status := core.SlackThreadStatus{SlackThread: row.Core()}
+	status := core.SlackThreadStatus{SlackThread: row.SlackThread}
 	if err != nil {
 		return status, err
 	}
@@ -132,7 +131,7 @@ func (r *SlackThreads) Status(ctx context.Context, tenant core.Tenant, session c
 	}
 	if err == nil {
 		var posted int64
-		err = r.db.WithContext(ctx).Model(&models.SlackPost{}).Where("session_id = ? AND part = 0 AND kind = 'message' AND state = 'sent'", session).Count(&posted).Error
+		err = r.db.WithContext(ctx).Model(&core.SlackPost{}).Where("session_id = ? AND part = 0 AND kind = 'message' AND state = 'sent'", session).Count(&posted).Error
 		status.Posted = int(posted)
 	}
 	return status, wrapError(err, "Slack posts of session", session)
@@ -152,12 +151,12 @@ func (r *SlackThreads) SetMode(ctx context.Context, tenant core.Tenant, session 
 		if err := stx.tx.Where("session_id = ?", session).Take(&row).Error; err != nil {
 			return wrapError(err, "Slack thread of session", session)
 		}
-		before := core.SlackMode(row.Mode)
+		before := row.Mode
 		if before == mode {
 			return nil
 		}
-		row.Mode = string(mode)
-		if err := stx.emitSlack(new(row.Core())); err != nil {
+		row.Mode = mode
+		if err := stx.emitSlack(new(row.SlackThread)); err != nil {
 			return err
 		}
 		changes := map[string]any{}
@@ -171,7 +170,7 @@ func (r *SlackThreads) SetMode(ctx context.Context, tenant core.Tenant, session 
 		events = stx.events
 		return stx.tx.Model(&models.SlackThread{}).Where("session_id = ?", session).UpdateColumns(changes).Error
 	}, visibleTo(tenant))
-	return row.Core(), events, wrapError(err, "session", session)
+	return row.SlackThread, events, wrapError(err, "session", session)
 }
 
 // Stop ends posting to the session's thread, if it has one: its mode becomes "off".
@@ -190,7 +189,7 @@ func (r *SlackThreads) Unbind(ctx context.Context, tenant core.Tenant, session c
 		if err := stx.tx.Where("session_id = ?", session).Find(&rows).Error; err != nil || len(rows) == 0 {
 			return err
 		}
-		t := rows[0].Core()
+		t := rows[0].SlackThread
 		if err := stx.tx.Where("owner = ? AND surface = ? AND alias = ?", t.Owner, t.Alias().Surface, t.Alias().Name).Delete(&models.SessionAlias{}).Error; err != nil {
 			return err
 		}
@@ -222,7 +221,9 @@ func (r *SlackThreads) Claim(ctx context.Context, c core.SlackClaim) ([]core.Sla
 	if err != nil {
 		return nil, wrapError(err, "Slack threads for worker", c.Worker)
 	}
-	return mapRows(rows, infallible(models.SlackThread.Backlog))
+	return mapRows(rows, func(t models.SlackThread) core.SlackBacklog {
+		return core.SlackBacklog{SlackThread: t.SlackThread, FirstSeq: t.FirstSeq, SentSeq: t.SentSeq}
+	}), nil
 }
 
 // leasedUntil are the lease columns of a thread that the worker has for the time.
@@ -295,27 +296,26 @@ func NewSlackInstallations(db *gorm.DB) *SlackInstallations { return &SlackInsta
 
 // Save stores an installation, in the place of an earlier one of the team.
 func (r *SlackInstallations) Save(ctx context.Context, i core.SlackInstallation) error {
-	row := models.SlackInstallation(i)
-	err := r.db.WithContext(ctx).Clauses(clause.OnConflict{UpdateAll: true}).Create(&row).Error
+	err := r.db.WithContext(ctx).Clauses(clause.OnConflict{UpdateAll: true}).Create(&i).Error
 	return wrapError(err, "Slack installation", i.Team)
 }
 
 // List returns all installations, also the revoked ones, ordered by team.
 func (r *SlackInstallations) List(ctx context.Context) ([]core.SlackInstallation, error) {
-	list, err := findAll(r.db.WithContext(ctx).Order("team"), infallible(models.SlackInstallation.Core))
+	list, err := findRows[core.SlackInstallation](r.db.WithContext(ctx).Order("team"))
 	return list, wrapError(err, "Slack installations", "")
 }
 
 // Find returns the active installation of the team; ErrNotFound if there is none.
 func (r *SlackInstallations) Find(ctx context.Context, team string) (core.SlackInstallation, error) {
-	var row models.SlackInstallation
+	var row core.SlackInstallation
 	err := r.db.WithContext(ctx).Where("team = ? AND state = ?", team, core.SlackInstalled).Take(&row).Error
-	return row.Core(), wrapError(err, "Slack installation", team)
+	return row, wrapError(err, "Slack installation", team)
 }
 
 // Revoke marks an installation revoked and removes its tokens, unless it has other tokens by now.
 func (r *SlackInstallations) Revoke(ctx context.Context, i core.SlackInstallation) error {
-	err := r.db.WithContext(ctx).Model(&models.SlackInstallation{}).Where("team = ? AND tokens = ? AND state = ?", i.Team, i.Tokens, core.SlackInstalled).
+	err := r.db.WithContext(ctx).Model(&core.SlackInstallation{}).Where("team = ? AND tokens = ? AND state = ?", i.Team, i.Tokens, core.SlackInstalled).
 		UpdateColumns(map[string]any{"state": core.SlackRevoked, "tokens": nil, "updated_at": core.Now()}).Error
 	return wrapError(err, "Slack installation", i.Team)
 }

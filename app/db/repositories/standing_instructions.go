@@ -56,7 +56,7 @@ func (r *StandingInstructions) OnPath(ctx context.Context, tenant core.Tenant, s
 	}
 	out := make([]core.StandingInstruction, 0, len(rows))
 	for _, row := range slices.Backward(rows) {
-		i := row.Core()
+		i := row.StandingInstruction.StandingInstruction
 		m := core.Message{Role: core.RoleUser, Author: row.Author, AuthorID: row.AuthorID, Named: row.Named}
 		i.Author, i.Speaker = prompttext.SpeakerName(m), core.SpeakerOf(m)
 		out = append(out, i)
@@ -93,7 +93,7 @@ func (stx *sessionTx) findInstructions() error {
 	if err != nil {
 		return err
 	}
-	var messages []models.Message
+	var messages []core.Message
 	err = stx.tx.Raw(unsearchedSQL, stx.session.ID, through, stx.session.LastSeq, maxFindStep).Scan(&messages).Error
 	if through = stx.session.LastSeq; len(messages) == maxFindStep {
 		through = messages[maxFindStep-1].Seq
@@ -117,7 +117,7 @@ func (stx *sessionTx) findRevised(m core.Message) error {
 	if err != nil || m.Seq > through {
 		return err
 	}
-	return stx.storeInstructions(instructionsOf(models.MessageFrom(m)))
+	return stx.storeInstructions(instructionsOf(m))
 }
 
 // foundThrough returns the seq up to which users' messages were searched for instructions.
@@ -128,14 +128,14 @@ func (stx *sessionTx) foundThrough() (seq int64, err error) {
 
 func (stx *sessionTx) setFoundThrough(seq int64) error {
 	return stx.tx.Clauses(clause.OnConflict{UpdateAll: true}).
-		Create(&models.SessionReader{SessionID: stx.session.ID, Reader: models.ReaderStanding, Owner: stx.session.Owner, Seq: seq}).Error
+		Create(&models.SessionReader{SessionID: string(stx.session.ID), Reader: models.ReaderStanding, Owner: stx.session.Owner, Seq: seq}).Error
 }
 
 // Add stores an instruction after the last message of the session.
 func (r *StandingInstructions) Add(ctx context.Context, tenant core.Tenant, in core.NewInstruction) (core.StandingInstruction, error) {
-	row := models.StandingInstruction{
-		ID: core.NewID[string](), SessionID: string(in.SessionID), Text: in.Text, Language: in.Language, Topic: in.Topic, CreatedAt: core.Now(),
-	}
+	row := models.StandingInstruction{StandingInstruction: core.StandingInstruction{
+		ID: core.NewID[core.InstructionID](), SessionID: in.SessionID, Text: in.Text, Language: in.Language, Topic: in.Topic, CreatedAt: core.Now(),
+	}}
 	id, repeated, err := commitOnce(ctx, func(note resultRecorder) error {
 		return changeSession(ctx, r.db, in.SessionID, func(stx *sessionTx) error {
 			var added int64
@@ -150,7 +150,7 @@ func (r *StandingInstructions) Add(ctx context.Context, tenant core.Tenant, in c
 			if err != nil {
 				return err
 			}
-			return note(stx.tx, row.ID)
+			return note(stx.tx, string(row.ID))
 		}, visibleTo(tenant))
 	})
 	if err != nil {
@@ -159,7 +159,7 @@ func (r *StandingInstructions) Add(ctx context.Context, tenant core.Tenant, in c
 	if repeated {
 		return r.get(ctx, tenant, in.SessionID, core.InstructionID(id))
 	}
-	return row.Core(), nil
+	return row.StandingInstruction, nil
 }
 
 // Edit replaces the text of an instruction; language and topic are those of the new text.
@@ -220,7 +220,7 @@ func (r *StandingInstructions) get(ctx context.Context, tenant core.Tenant, sess
 	if err == nil {
 		err = requireVisible(db, tenant, session)
 	}
-	return row.Core(), wrapError(err, "standing instruction", id)
+	return row.StandingInstruction, wrapError(err, "standing instruction", id)
 }
 
 // lineBreaks matches what ends a line.
@@ -230,13 +230,13 @@ var lineBreaks = regexp.MustCompile(`\r\n|[\n\r\v\f\x{85}\x{2028}\x{2029}]`)
 const instructionRows = 250
 
 // instructionsOf returns what the user's message says for the whole conversation.
-func instructionsOf(m models.Message) []models.StandingInstruction {
+func instructionsOf(m core.Message) []models.StandingInstruction {
 	var rows []models.StandingInstruction
 	for i, f := range standing.Find(m.Content) {
-		rows = append(rows, models.StandingInstruction{
-			ID: core.NewID[string](), SessionID: m.SessionID, Owner: m.Owner, MessageID: models.Ref(m.ID), Seq: m.Seq, Number: i + 1,
+		rows = append(rows, models.StandingInstruction{Owner: m.Owner, Number: i + 1, StandingInstruction: core.StandingInstruction{
+			ID: core.NewID[core.InstructionID](), SessionID: m.SessionID, MessageID: m.ID, Seq: m.Seq,
 			Text: lineBreaks.ReplaceAllLiteralString(f.Text, " "), Language: f.Language, Topic: f.Topic, Withdraws: f.Withdraws, Amends: f.Amends, CreatedAt: m.CreatedAt,
-		})
+		}})
 	}
 	return rows
 }
@@ -273,7 +273,7 @@ func (stx *sessionTx) recountInstructions() error {
 }
 
 // removeInstructions removes those of the messages.
-func (stx *sessionTx) removeInstructions(messages []models.Ref) error {
+func (stx *sessionTx) removeInstructions(messages []core.MessageID) error {
 	removed := int64(0)
 	for part := range slices.Chunk(messages, maxIDs) {
 		res := stx.tx.Where("message_id IN ?", part).Delete(&models.StandingInstruction{})
@@ -290,7 +290,7 @@ func (stx *sessionTx) removeInstructions(messages []models.Ref) error {
 
 // copyInstructions copies those of copied messages to the fork, and those that were added by
 // hand before the last of these.
-func (stx *sessionTx) copyInstructions(source *sessionTx, copies map[models.Ref]messageCopy) error {
+func (stx *sessionTx) copyInstructions(source *sessionTx, copies map[core.MessageID]messageCopy) error {
 	var rows, copied []models.StandingInstruction
 	err := stx.tx.Where("session_id = ?", source.session.ID).Order("seq, number, id").Find(&rows).Error
 	if err != nil {
@@ -317,7 +317,7 @@ func (stx *sessionTx) copyInstructions(source *sessionTx, copies map[models.Ref]
 		if row.MessageID != "" && of.seq == 0 || later {
 			continue
 		}
-		row.ID, row.SessionID, row.MessageID, row.Seq = core.NewID[string](), stx.session.ID, models.Ref(of.id), of.seq
+		row.ID, row.SessionID, row.MessageID, row.Seq = core.NewID[core.InstructionID](), stx.session.ID, of.id, of.seq
 		copied = append(copied, row)
 	}
 	return errors.Join(stx.storeInstructions(copied), stx.setFoundThrough(copyOf(through)))

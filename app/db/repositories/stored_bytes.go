@@ -11,12 +11,12 @@ import (
 )
 
 // countStored returns what messages of the session count; of all of them without ids.
-func (stx *sessionTx) countStored(ids []models.Ref) (int64, error) {
+func (stx *sessionTx) countStored(ids []core.MessageID) (int64, error) {
 	cast := ""
 	if isPostgres(stx.tx) {
 		cast = "::text"
 	}
-	sum := stx.tx.Model(&models.Message{}).Where("session_id = ?", stx.session.ID).
+	sum := stx.tx.Model(&core.Message{}).Where("session_id = ?", stx.session.ID).
 		Select(`COALESCE(SUM(? + octet_length(content) + COALESCE(octet_length(parts`+cast+`), 0) + COALESCE(octet_length(tool_calls`+cast+`), 0) +
 	COALESCE(octet_length(metadata`+cast+`), 0) + COALESCE(`+revisionBytesSQL+`, 0)), 0)`, core.StoredRow)
 	var total, n int64
@@ -34,7 +34,7 @@ func (stx *sessionTx) countStored(ids []models.Ref) (int64, error) {
 }
 
 // addStored changes what the messages of the session count by what these do now and did before.
-func (stx *sessionTx) addStored(ids []models.Ref, before int64) error {
+func (stx *sessionTx) addStored(ids []core.MessageID, before int64) error {
 	n, err := stx.countStored(ids)
 	stx.session.StoredBytes += n - before
 	return err

@@ -12,7 +12,6 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/conversation"
-	"bobbin/app/db/models"
 )
 
 // Summaries reads the versions of sessions' summaries; Sessions.ApplyContext writes them.
@@ -36,8 +35,8 @@ func (r *Summaries) List(ctx context.Context, tenant core.Tenant, id core.Sessio
 	if after.isSet() {
 		list = list.Where("version < ?", after.N)
 	}
-	var rows []models.Summary
-	list = list.Model(&models.Summary{}).Order("version DESC").Session(&gorm.Session{})
+	var rows []core.Summary
+	list = list.Model(&core.Summary{}).Order("version DESC").Session(&gorm.Session{})
 	limit, err = fitRows(list, longColumns{texts: []string{"content"}, jsons: []string{"native"}}, limit, cmp.Or(q.Bytes, core.MaxPageBytes))
 	if err == nil {
 		err = list.Limit(limit + 1).Find(&rows).Error
@@ -48,22 +47,22 @@ func (r *Summaries) List(ctx context.Context, tenant core.Tenant, id core.Sessio
 	if err != nil {
 		return none, wrapError(err, "session", id)
 	}
-	return pageOf(rows, limit, infallible(models.Summary.Core), func(s models.Summary) position {
+	return pageOf(rows, limit, same, func(s core.Summary) position {
 		return position{List: "summaries", N: int64(s.Version)}
-	})
+	}), nil
 }
 
 // Get returns one version of a session's summary.
 func (r *Summaries) Get(ctx context.Context, tenant core.Tenant, id core.SessionID, version int) (core.Summary, error) {
 	db := byID(ctx, r.db, "session", id)
-	var row models.Summary
+	var row core.Summary
 	err := db.Scopes(withinSession(tenant, id)).Where("version = ?", version).Take(&row).Error
 	if errors.Is(err, gorm.ErrRecordNotFound) {
 		if err = requireVisible(db, tenant, id); err == nil {
 			err = core.Errorf(core.ErrNotFound, "session %s has no summary with version %d", id, version)
 		}
 	}
-	return row.Core(), wrapError(err, "session", id)
+	return row, wrapError(err, "session", id)
 }
 
 // maxVersions bounds the result of Versions.
@@ -82,14 +81,14 @@ func (r *Summaries) Versions(ctx context.Context, tenant core.Tenant, id core.Se
 	if err := requireVisible(db, tenant, id); err != nil {
 		return nil, err
 	}
-	var rows []models.Summary
+	var rows []core.Summary
 	err := db.Raw(versionsSQL, sql.Named("s", id), sql.Named("owner", tenant.Owner), sql.Named("max", maxVersions)).Scan(&rows).Error
 	if err != nil {
 		return nil, wrapError(err, "session", id)
 	}
-	rows = slices.CompactFunc(rows, func(a, b models.Summary) bool { return a.ThroughSeq == b.ThroughSeq })
+	rows = slices.CompactFunc(rows, func(a, b core.Summary) bool { return a.ThroughSeq == b.ThroughSeq })
 	slices.Reverse(rows)
-	return mapRows(rows, infallible(func(row models.Summary) core.SummaryVersion { return row.Core().AsVersion() }))
+	return mapRows(rows, core.Summary.AsVersion), nil
 }
 
 // Restorable returns a version of a session's summary if it may become the active one
@@ -104,12 +103,12 @@ func (r *Summaries) Restorable(ctx context.Context, tenant core.Tenant, id core.
 	if err != nil {
 		return core.Summary{}, wrapError(err, "session", id)
 	}
-	return row.Core(), nil
+	return row, nil
 }
 
 // findRestorable is Restorable for a session that is known to be in the scope.
-func findRestorable(db *gorm.DB, id core.SessionID, version int) (models.Summary, error) {
-	var row models.Summary
+func findRestorable(db *gorm.DB, id core.SessionID, version int) (core.Summary, error) {
+	var row core.Summary
 	err := db.Where("session_id = ? AND version = ?", id, version).Take(&row).Error
 	if errors.Is(err, gorm.ErrRecordNotFound) {
 		return row, core.Errorf(core.ErrNotFound, "session %s has no summary with version %d", id, version)
@@ -117,13 +116,13 @@ func findRestorable(db *gorm.DB, id core.SessionID, version int) (models.Summary
 	if err != nil {
 		return row, err
 	}
-	var last models.Message
+	var last core.Message
 	switch {
-	case row.Kind != string(core.SummaryRolling):
+	case row.Kind != core.SummaryRolling:
 		return row, core.Errorf(core.ErrUnprocessable, "version %d is the summary of one run's tool calls and not of the conversation", version)
-	case row.ActivatedAt == nil && row.State != string(core.SummaryErased):
+	case row.ActivatedAt == nil && row.State != core.SummaryErased:
 		return row, core.Errorf(core.ErrUnprocessable, "version %d was prepared in advance and never used", version)
-	case row.State == string(core.SummaryErased):
+	case row.State == core.SummaryErased:
 		return row, core.Errorf(core.ErrUnprocessable, "version %d was erased: a message that it covered was deleted or edited", version)
 	}
 	err = db.Select("id, on_path").Where("id = ?", row.ThroughID).Take(&last).Error
@@ -169,7 +168,7 @@ func (r *Sessions) RestoreSummary(ctx context.Context, tenant core.Tenant, in co
 // new version.
 func (stx *sessionTx) restoreVersion(version int) (int, error) {
 	if version == 0 {
-		err := stx.undoVersions(models.Summary{})
+		err := stx.undoVersions(core.Summary{})
 		if err == nil {
 			err = stx.dropPrepared() // it extends the summary that goes
 		}
@@ -178,7 +177,7 @@ func (stx *sessionTx) restoreVersion(version int) (int, error) {
 		}
 		return 0, err
 	}
-	row, err := findRestorable(stx.tx, core.SessionID(stx.session.ID), version)
+	row, err := findRestorable(stx.tx, stx.session.ID, version)
 	if err != nil {
 		return 0, err
 	}
@@ -197,18 +196,18 @@ AND EXISTS (SELECT 1 FROM messages m WHERE m.id = through_id AND m.on_path)`
 
 // undoVersions withdraws the versions on the path that end after the given one, or end with
 // it and are newer. Otherwise fallBack would restore them when the path changes.
-func (stx *sessionTx) undoVersions(to models.Summary) error {
+func (stx *sessionTx) undoVersions(to core.Summary) error {
 	return stx.tx.Exec(undoSQL, sql.Named("s", stx.session.ID), sql.Named("through", to.ThroughSeq), sql.Named("version", to.Version)).Error
 }
 
 // Before returns the newest version of the conversation's summary before the given one
 // whose text still exists; ErrNotFound if there is none.
 func (r *Summaries) Before(ctx context.Context, tenant core.Tenant, id core.SessionID, version int) (core.Summary, error) {
-	var row models.Summary
+	var row core.Summary
 	err := byID(ctx, r.db, "session", id).Scopes(withinSession(tenant, id)).
 		Where("kind = 'rolling' AND state IN ('active', 'dropped', 'undone') AND activated_at IS NOT NULL AND version < ?", version).
 		Order("version DESC").Take(&row).Error
-	return row.Core(), wrapError(err, "session", id)
+	return row, wrapError(err, "session", id)
 }
 
 const firstSQL = `SELECT COALESCE(MIN(s.version), 0) FROM session_summaries s JOIN messages m ON m.id = s.through_id

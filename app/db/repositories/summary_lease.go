@@ -46,10 +46,10 @@ func (r *Sessions) SummaryWork(ctx context.Context, tenant core.Tenant, id core.
 		w.Since = row.SummaryLeaseSince
 	}
 	if row.Version > 0 {
-		w.Prepared = models.Summary{
-			ID: string(row.ID), Version: row.Version, State: string(core.SummaryPrepared), ThroughID: row.ThroughID, ThroughSeq: row.ThroughSeq,
+		w.Prepared = core.Summary{
+			ID: core.SummaryID(row.ID), Version: row.Version, State: core.SummaryPrepared, ThroughID: core.MessageID(row.ThroughID), ThroughSeq: row.ThroughSeq,
 			TokenCount: row.TokenCount, MessagesCovered: row.MessagesCovered, TokensCovered: row.TokensCovered, MadeFor: row.MadeFor,
-		}.Core().AsVersion()
+		}.AsVersion()
 	}
 	if row.Open && row.SummaryBreakerUntil != nil {
 		until := row.SummaryBreakerUntil.UTC()
@@ -139,7 +139,7 @@ func (stx *sessionTx) countFailure(reason string) {
 
 // preparedOf narrows a query on summaries to the prepared one, in the words of the partial
 // index.
-func preparedOf(session string) func(*gorm.DB) *gorm.DB {
+func preparedOf(session core.SessionID) func(*gorm.DB) *gorm.DB {
 	return func(db *gorm.DB) *gorm.DB {
 		return db.Where("session_id = ? AND kind = 'rolling' AND state = 'prepared'", session)
 	}
@@ -156,8 +156,7 @@ func (stx *sessionTx) prepareSummary(s core.Summary) (int, error) {
 	if err := stx.dropPrepared(); err != nil {
 		return 0, err
 	}
-	row := models.SummaryFrom(s)
-	return s.Version, wrapError(insertRows(stx.tx, &row), "summary", s.ID)
+	return s.Version, wrapError(insertRows(stx.tx, &s), "summary", s.ID)
 }
 
 // usableSQL is the condition for versions of a conversation's summary that a prompt can
@@ -178,16 +177,16 @@ func (stx *sessionTx) useVersion(version int) error {
 		}
 		return stx.resumeLoops(math.MaxInt64)
 	}
-	var rows []models.Summary
+	var rows []core.Summary
 	if err := stx.tx.Raw(useSQL, stx.session.ID, version).Scan(&rows).Error; err != nil {
 		return err
 	}
 	if len(rows) == 0 || version == stx.session.SummaryVersion {
 		return core.Errorf(core.ErrStale, "summary %d of session %s can no longer be used; load the session again", version, stx.session.ID)
 	}
-	s, now := rows[0].Core(), core.Now()
+	s, now := rows[0], core.Now()
 	s.ActivatedAt = &now
-	row := stx.tx.Model(&models.Summary{}).Where("id = ?", s.ID).Session(&gorm.Session{})
+	row := stx.tx.Model(&core.Summary{}).Where("id = ?", s.ID).Session(&gorm.Session{})
 	// It must not count as prepared: replaceSummary drops the prepared one.
 	err := row.UpdateColumns(map[string]any{"state": core.SummaryDropped, "activated_at": now}).Error
 	if err == nil {
@@ -209,13 +208,13 @@ func (stx *sessionTx) useVersion(version int) error {
 
 // dropPrepared drops the prepared summary, if there is one.
 func (stx *sessionTx) dropPrepared() error {
-	return stx.tx.Model(&models.Summary{}).Scopes(preparedOf(stx.session.ID)).UpdateColumn("state", core.SummaryDropped).Error
+	return stx.tx.Model(&core.Summary{}).Scopes(preparedOf(stx.session.ID)).UpdateColumn("state", core.SummaryDropped).Error
 }
 
 // dropPreparedFrom drops the prepared summary unless it ends on the current path,
 // before the given seq.
 func (stx *sessionTx) dropPreparedFrom(before int64) error {
-	return stx.tx.Model(&models.Summary{}).Scopes(preparedOf(stx.session.ID)).
+	return stx.tx.Model(&core.Summary{}).Scopes(preparedOf(stx.session.ID)).
 		Where("through_seq >= ? OR NOT EXISTS (SELECT 1 FROM messages m WHERE m.id = session_summaries.through_id AND m.on_path)", before).
 		UpdateColumn("state", core.SummaryDropped).Error
 }

@@ -28,7 +28,7 @@ func (r *Runs) StartTools(ctx context.Context, id core.RunID, attempt int, list 
 		if len(run) == 0 {
 			return conversation.StaleRun(id)
 		}
-		rows := make([]models.ToolExecution, 0, len(list))
+		rows := make([]core.ToolExecution, 0, len(list))
 		known := map[string]bool{}
 		for _, e := range list {
 			if known[e.CallID] {
@@ -40,7 +40,7 @@ func (r *Runs) StartTools(ctx context.Context, id core.RunID, attempt int, list 
 			if e.StartedAt.IsZero() {
 				e.StartedAt = core.Now()
 			}
-			rows = append(rows, models.ToolExecution(e))
+			rows = append(rows, e)
 		}
 		return insertRows(tx.Clauses(clause.OnConflict{
 			Columns:   []clause.Column{{Name: "run_id"}, {Name: "call_id"}},
@@ -53,7 +53,7 @@ func (r *Runs) StartTools(ctx context.Context, id core.RunID, attempt int, list 
 // ToolExecutions returns the executions of a run in the order in which they started. One
 // without FinishedAt, of an attempt that is over, was interrupted: its effect is unknown.
 func (r *Runs) ToolExecutions(ctx context.Context, id core.RunID) ([]core.ToolExecution, error) {
-	list, err := findAll(byID(ctx, r.db, "run", id).Where("run_id = ?", id).Order("started_at, call_id"), infallible(models.ToolExecution.Core))
+	list, err := findRows[core.ToolExecution](byID(ctx, r.db, "run", id).Where("run_id = ?", id).Order("started_at, call_id"))
 	return list, wrapError(err, "run", id)
 }
 

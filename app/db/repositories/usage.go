@@ -57,13 +57,12 @@ func (r *ModelCalls) SessionTotal(ctx context.Context, tenant core.Tenant, sessi
 
 // RecordCall stores a call that belongs to no session.
 func (r *ModelCalls) RecordCall(ctx context.Context, call core.ModelCall) error {
-	row := models.ModelCallFrom(call)
 	return wrapError(retryDelays(func() error {
 		return inTx(ctx, r.db, func(tx *gorm.DB) error {
-			if err := tx.Create(&row).Error; err != nil {
+			if err := commit.Insert(tx, &call); err != nil {
 				return err
 			}
-			return commit.Insert(tx, sumDays(usageDays(row, "", usageShard(row.ID))))
+			return commit.Insert(tx, sumDays(usageDays(call, "", usageShard(call.ID))))
 		})
 	}), "usage of", call.Owner)
 }
@@ -109,16 +108,16 @@ func (r *ModelCalls) Usage(ctx context.Context, tenant core.Tenant, q core.Usage
 	if err := db.Scan(&rows).Error; err != nil {
 		return core.UsageReport{}, wrapError(err, "usage of", tenant.Owner)
 	}
-	page, err := pageOf(rows, limit, infallible(func(t usageRow) core.UsageRow {
+	page := pageOf(rows, limit, func(t usageRow) core.UsageRow {
 		return core.UsageRow{Key: t.Key, UsageTotal: t.UsageTotal}
-	}), func(t usageRow) position { return position{List: list, Key: t.Key} })
+	}, func(t usageRow) position { return position{List: list, Key: t.Key} })
 	report.Items, report.NextCursor = page.Items, page.NextCursor
 	return report, err
 }
 
 // callsBetween selects the scope's model calls in a time range.
 func (r *ModelCalls) callsBetween(ctx context.Context, tenant core.Tenant, from, to time.Time) *gorm.DB {
-	return r.db.WithContext(ctx).Model(&models.ModelCall{}).Scopes(inScope(tenant)).Where("created_at >= ? AND created_at < ?", from.UTC(), to.UTC())
+	return r.db.WithContext(ctx).Model(&core.ModelCall{}).Scopes(inScope(tenant)).Where("created_at >= ? AND created_at < ?", from.UTC(), to.UTC())
 }
 
 // usageBetween selects the scope's usage in a time range, at a level narrowed to the
@@ -178,7 +177,7 @@ func (r *ModelCalls) OfRun(ctx context.Context, run core.Run) ([]core.ModelCall,
 	if run.FinishedAt != nil {
 		calls = calls.Where("created_at <= ?", run.FinishedAt.UTC().Add(clockSkew))
 	}
-	list, err := findAll(calls.Order("created_at, id"), infallible(models.ModelCall.Core))
+	list, err := findRows[core.ModelCall](calls.Order("created_at, id"))
 	return list, wrapError(err, "run", run.ID)
 }
 

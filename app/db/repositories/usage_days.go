@@ -24,16 +24,16 @@ const usageShards = 8
 func usageDay(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 
 // callUsage returns the usage of a call.
-func callUsage(c models.ModelCall) core.UsageTotal {
+func callUsage(c core.ModelCall) core.UsageTotal {
 	t := core.UsageTotal{
-		Calls: 1, InputTokens: int64(c.InputTokens), OutputTokens: int64(c.OutputTokens), ReasoningTokens: int64(c.ReasoningTokens),
-		CacheReadTokens: int64(c.CacheReadTokens), CacheWriteTokens: int64(c.CacheWriteTokens),
+		Calls: 1, InputTokens: int64(c.Usage.InputTokens), OutputTokens: int64(c.Usage.OutputTokens), ReasoningTokens: int64(c.Usage.ReasoningTokens),
+		CacheReadTokens: int64(c.Usage.CacheReadTokens), CacheWriteTokens: int64(c.Usage.CacheWriteTokens),
 	}
-	if c.CostMicroUsd != nil {
-		t.CostMicroUSD = *c.CostMicroUsd
+	if c.Cost != nil {
+		t.CostMicroUSD = *c.Cost
 	}
 	// A call that failed before any output has no missing price; one that was canceled during the output has.
-	if c.CostMicroUsd == nil && (c.Error == "" || c.Error == "canceled" || c.InputTokens > 0) {
+	if c.Cost == nil && (c.Error == "" || c.Error == "canceled" || c.Usage.InputTokens > 0) {
 		t.UnpricedCalls = 1
 	}
 	return t
@@ -41,13 +41,13 @@ func callUsage(c models.ModelCall) core.UsageTotal {
 
 // usageDays returns the rows of all levels for a call of the session; empty = of none. The days
 // of a user have a single shard.
-func usageDays(c models.ModelCall, session string, shard int) []models.UsageDay {
+func usageDays(c core.ModelCall, session string, shard int) []models.UsageDay {
 	d := models.UsageDay{
-		Owner: c.Owner, UserID: c.UserID, Day: usageDay(c.CreatedAt), Agent: c.Agent, Model: c.Model,
-		UsageTotal: callUsage(c), SpentTokens: int64(c.InputTokens + c.OutputTokens),
+		Owner: c.Owner, UserID: c.User, Day: usageDay(c.CreatedAt), Agent: c.Agent, Model: c.Model,
+		UsageTotal: callUsage(c), SpentTokens: int64(c.Usage.InputTokens + c.Usage.OutputTokens),
 	}
 	if d.SpentTokens == 0 && (c.Error == "" || c.Error == "canceled") { // the provider did not report them
-		d.SpentTokens = int64(c.EstimatedTokens)
+		d.SpentTokens = int64(c.Estimated)
 	}
 	all, ofUser, ofSession := d, d, d
 	all.Level, all.UserID, all.Shard = models.UsageOfAll, "", shard
@@ -156,7 +156,7 @@ func (r *Purges) forgetUserDays(ctx context.Context, owner, user string, gone *c
 func (stx *sessionTx) forgetUsers(calls []string) error {
 	day := dayOfCallSQL(stx.tx)
 	var named []models.UsageDay
-	err := stx.tx.Model(&models.ModelCall{}).Where("id IN ? AND user_id <> ''", calls).
+	err := stx.tx.Model(&core.ModelCall{}).Where("id IN ? AND user_id <> ''", calls).
 		Select("owner, user_id, " + day + " AS day, agent, model, " + totalSQL + ", " + spentSQL + " AS spent_tokens").
 		Group("owner, user_id, " + day + ", agent, model").Scan(&named).Error
 	if err != nil || len(named) == 0 {
@@ -168,7 +168,7 @@ func (stx *sessionTx) forgetUsers(calls []string) error {
 		users[d.UserID] = true
 		d.Level = models.UsageOfUser
 		anonymous, less := d, d
-		anonymous.UserID, anonymous.Shard = "", usageShard(stx.session.ID)
+		anonymous.UserID, anonymous.Shard = "", usageShard(string(stx.session.ID))
 		less.UsageTotal, less.SpentTokens = sumUsage(core.UsageTotal{}, d.UsageTotal, -1), -d.SpentTokens
 		moved = append(moved, anonymous, less)
 	}

@@ -29,7 +29,7 @@ func (r *UserExports) Files(ctx context.Context, owner, user string, after core.
 	if after != "" {
 		db = db.Where("id > ?", after)
 	}
-	list, err := findAll(db.Order("id").Limit(limit), infallible(models.Blob.Core))
+	list, err := findAll(db.Order("id").Limit(limit), models.Blob.Core)
 	return list, wrapError(err, "files of user", user)
 }
 
@@ -40,19 +40,15 @@ func (r *UserExports) Elsewhere(ctx context.Context, owner, user string, after c
 	if after != "" {
 		db = db.Where("id > ?", after)
 	}
-	var rows []models.Message
-	if err := db.Order("id").Limit(limit).Find(&rows).Error; err != nil {
-		return nil, wrapError(err, "messages of user", user)
-	}
-	messages, err := mapRows(rows, models.Message.Core)
+	messages, err := findRows[core.Message](db.Order("id").Limit(limit))
 	if err == nil {
-		err = wrapError(addRevisions(r.db.WithContext(ctx), messages), "messages of user", user)
+		err = addRevisions(r.db.WithContext(ctx), messages)
 	}
-	return messages, err
+	return messages, wrapError(err, "messages of user", user)
 }
 
 // Keys returns the API keys of the owner, the oldest first.
 func (r *UserExports) Keys(ctx context.Context, owner string) ([]core.APIKey, error) {
-	list, err := findAll(r.db.WithContext(ctx).Where("owner = ?", owner).Order("created_at, id"), infallible(models.APIKey.Core))
+	list, err := findAll(r.db.WithContext(ctx).Where("owner = ?", owner).Order("created_at, id"), models.APIKey.Core)
 	return list, wrapError(err, "API keys of", owner)
 }
