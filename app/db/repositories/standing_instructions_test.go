@@ -3,6 +3,7 @@ package repositories_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -15,7 +16,7 @@ import (
 // message.
 func (s *store) instructions(t *testing.T, session core.SessionID) string {
 	t.Helper()
-	all := must.Get(repositories.NewStandingInstructions(s.Gorm).OnPath(t.Context(), ann(), session, core.MaxInstructions))(t)
+	all := must.Get(repositories.NewStandingInstructions(s.Gorm).OnPath(t.Context(), ann(), session, math.MaxInt64, core.MaxInstructions))(t)
 	var out []string
 	for _, i := range all {
 		out = append(out, fmt.Sprintf("%d %s", i.Seq, i.Text))
@@ -93,7 +94,7 @@ func TestStandingInstructionsHaveSpeakers(t *testing.T) {
 			core.Message{Role: core.RoleUser, Content: "Call me Annie.", AuthorID: "u1"},
 			core.Message{Role: core.RoleUser, Content: "Call me Bob.", Author: "Bob"},
 			core.Message{Role: core.RoleUser, Content: "Call me Max."})
-		all, err := repositories.NewStandingInstructions(s.Gorm).OnPath(t.Context(), ann(), id, 10)
+		all, err := repositories.NewStandingInstructions(s.Gorm).OnPath(t.Context(), ann(), id, math.MaxInt64, 10)
 		if err != nil || len(all) != 4 {
 			t.Fatalf("got %d instructions and %v, want 4", len(all), err)
 		}
@@ -115,7 +116,7 @@ func TestStandingInstructionsOfImports(t *testing.T) {
 		}
 		s.exec(t, "UPDATE sessions SET standing_count = ? WHERE id = ?", core.MaxInstructions-1, id) // as if there were so many
 		s.finish(t, s.accept(t, ask(id, "Never mention ropes.\nAlways be brief.\nNever be rude.")).Run, "fine")
-		must.Get(repositories.NewStandingInstructions(s.Gorm).OnPath(t.Context(), ann(), id, 1))(t)
+		must.Get(repositories.NewStandingInstructions(s.Gorm).OnPath(t.Context(), ann(), id, math.MaxInt64, 1))(t)
 		if n := s.count(t, "SELECT COUNT(*) FROM standing_instructions WHERE session_id = ?", id); n != 6 {
 			t.Errorf("got %d instructions, want the two oldest dropped for three new ones", n)
 		}
@@ -138,7 +139,7 @@ func TestStandingInstructionsByHand(t *testing.T) {
 		if err != nil || edited.Text != "Be very brief." || edited.EditedAt == nil {
 			t.Errorf("edit: got %+v, %v", edited, err)
 		}
-		all, err := byHand.OnPath(t.Context(), ann(), id, 10)
+		all, err := byHand.OnPath(t.Context(), ann(), id, math.MaxInt64, 10)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,7 +151,7 @@ func TestStandingInstructionsByHand(t *testing.T) {
 		if err := byHand.Remove(t.Context(), ann(), id, added.ID); err != nil {
 			t.Errorf("remove what was added: %v", err)
 		}
-		all, err = byHand.OnPath(t.Context(), ann(), id, 10)
+		all, err = byHand.OnPath(t.Context(), ann(), id, math.MaxInt64, 10)
 		if err != nil || len(all) != 2 || all[0].RemovedAt == nil || all[1].RemovedAt != nil {
 			t.Errorf("after removals: got %+v, %v, want the first marked as removed", all, err)
 		}
@@ -161,7 +162,7 @@ func TestStandingInstructionsByHand(t *testing.T) {
 			"add":    func() error { _, err := byHand.Add(t.Context(), bob(), elsewhere); return err }(),
 			"edit":   func() error { _, err := byHand.Edit(t.Context(), bob(), all[0].ID, elsewhere); return err }(),
 			"remove": byHand.Remove(t.Context(), bob(), id, all[0].ID),
-			"list":   func() error { _, err := byHand.OnPath(t.Context(), bob(), id, 10); return err }(),
+			"list":   func() error { _, err := byHand.OnPath(t.Context(), bob(), id, math.MaxInt64, 10); return err }(),
 			"of another session": func() error {
 				_, err := byHand.Edit(t.Context(), ann(), all[0].ID, core.NewInstruction{SessionID: fork.ID, Text: "x"})
 				return err
