@@ -167,8 +167,11 @@ func (k *Compactor) firstPlan(t Turn, phase contextwindow.Phase) (p plan, done b
 		return plan{}, false, err
 	}
 	in.Phase, in.NoSummary, in.NoLoop = phase, t.Trial, t.Trial
-	if v := t.Work.Prepared; v.Version > 0 && t.Work.Revision == t.Session.PromptRevision {
-		in.Versions = []core.SummaryVersion{v}
+	if w := t.Work; w.Revision == t.Session.PromptRevision {
+		if w.Prepared.Version > 0 {
+			in.Versions = []core.SummaryVersion{w.Prepared}
+		}
+		in.Resting = w.Breaker.Until != nil && time.Now().Before(*w.Breaker.Until)
 	}
 	p = newPlan(in)
 	return p, t.Trial || p.nextOrder() == nil && p.d.Activate == nil && !p.d.Compacted && !contextwindow.MayUseOlder(in), nil

@@ -122,10 +122,10 @@ func nearLimitReason(state contextwindow.PromptState, d contextwindow.Decision) 
 
 // promptParts returns the texts of the turn's prompt.
 func (k *Compactor) promptParts(t Turn) contextwindow.Parts {
-	byID := make(map[core.MessageID]core.Message, len(t.History)+len(t.Run)+len(t.Pinned))
+	byID := make(messagesByID, len(t.History)+len(t.Run)+len(t.Pinned))
 	for _, list := range [][]core.Message{t.Pinned, t.History, t.Run} {
-		for _, m := range list {
-			byID[m.ID] = m
+		for i := range list {
+			byID[list[i].ID] = &list[i]
 		}
 	}
 	parts := contextwindow.Parts{
