@@ -49,11 +49,25 @@ func NewRecorder(store core.RunStore, feed *events.Feed, logger *slog.Logger) *R
 	return &Recorder{store: store, feed: feed, log: logger, runs: map[core.RunID]*runState{}}
 }
 
-// Append stores the write and publishes its events. A result must not get lost, so it is
-// written even if ctx has ended meanwhile, and retried until ctx ends while the database cannot
-// be reached. Errors: ErrStale when another process owns the run or it has ended; ErrCanceled
-// when it should wait but is to be canceled; anything else for which the store refuses it.
+// Append stores the write and publishes its events.
 func (j *Recorder) Append(ctx context.Context, w core.RunWrite) (core.Written, error) {
+	written, err := j.Write(ctx, w)
+	if err == nil {
+		j.Publish(ctx, written.Events)
+	}
+	return written, err
+}
+
+// Publish publishes the events of a write.
+func (j *Recorder) Publish(ctx context.Context, list []core.Event) {
+	j.feed.Publish(context.WithoutCancel(ctx), list)
+}
+
+// Write stores the write. A result must not get lost, so it is written even if ctx has ended
+// meanwhile, and retried until ctx ends while the database cannot be reached. Errors: ErrStale
+// when another process owns the run or it has ended; ErrCanceled when it should wait but is to be
+// canceled; anything else for which the store refuses it.
+func (j *Recorder) Write(ctx context.Context, w core.RunWrite) (core.Written, error) {
 	if w.ID == "" { // its retries are idempotent
 		w.ID = core.NewID[string]()
 	}
@@ -77,7 +91,6 @@ func (j *Recorder) Append(ctx context.Context, w core.RunWrite) (core.Written, e
 		return core.Written{}, fmt.Errorf("write run %s: %w", w.RunID, err)
 	}
 	j.applyWrite(w, written)
-	j.feed.Publish(context.WithoutCancel(ctx), written.Events)
 	return written, nil
 }
 

@@ -350,7 +350,7 @@ func (n *LLM) storeAnswer(ctx context.Context, s AgentState, c call) (_ AgentSta
 	if w.Context, err = n.contextReport(s, c); err != nil {
 		return s, err
 	}
-	written, err := n.Journal.Append(ctx, w)
+	written, err := n.Journal.Write(ctx, w)
 	if err != nil {
 		return s, fmt.Errorf("store answer: %w", err)
 	}
@@ -359,5 +359,6 @@ func (n *LLM) storeAnswer(ctx context.Context, s AgentState, c call) (_ AgentSta
 	if w.End != nil && written.Known != nil { // nobody else has written since the run began
 		n.Tails.storeTail(s, written.Events[len(written.Events)-1].Seq)
 	}
+	n.Journal.Publish(ctx, written.Events) // who reads the end may send the next message, which needs the tail
 	return s, nil
 }

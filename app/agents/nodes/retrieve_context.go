@@ -17,14 +17,18 @@ type RetrieveContext struct{ Deps }
 // Run does the node's work. Errors: ErrContextFloor when the message cannot be
 // sent to this model at all.
 func (n *RetrieveContext) Run(ctx context.Context, s AgentState) (AgentState, error) {
-	cursor := summaryCursor(s.Session)
-	all, ok := n.Tails.findTail(s, cursor)
+	t, ok := n.Tails.takeTail(s)
 	if !ok {
 		var err error
-		if all, err = n.Messages.GetMessagesAfter(ctx, s.Run.Tenant(), s.Session.ID, cursor); err != nil {
+		if t.messages, err = n.Messages.GetMessagesAfter(ctx, s.Run.Tenant(), s.Session.ID, summaryCursor(s.Session)); err != nil {
 			return s, fmt.Errorf("load messages: %w", err)
 		}
+		if t.pinned, err = n.Compactor.LoadPinned(ctx, s.Session); err != nil {
+			return s, err
+		}
 	}
+	all := t.messages
+	s.Pinned, s.Work = t.pinned, t.work
 	for _, m := range all {
 		if m.ID == s.UserMessage.ID {
 			s.UserMessage = m

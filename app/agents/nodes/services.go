@@ -38,6 +38,9 @@ type Deps struct {
 type Recorder interface {
 	// Append commits one step of a run. ErrStale: another process owns the run.
 	Append(ctx context.Context, w core.RunWrite) (core.Written, error)
+	// Write is Append for a caller that publishes the events itself.
+	Write(ctx context.Context, w core.RunWrite) (core.Written, error)
+	Publish(ctx context.Context, events []core.Event)
 	// Delta publishes something that is not stored.
 	Delta(ctx context.Context, e core.Event)
 }

@@ -1,7 +1,6 @@
 package nodes
 
 import (
-	"slices"
 	"sync"
 
 	"bobbin/app/core"
@@ -20,8 +19,8 @@ const messageOverhead = 1 << 10
 
 // TailCache has the messages after the summaries of the sessions that this process served last, so
 // that the next run need not load them. An entry is used only if nothing has happened in the session
-// since: every change of messages, by whichever process, has an event, and events are numbered. Safe
-// for concurrent use; a nil TailCache has nothing.
+// since: every change of messages, by whichever process, has an event, and events are numbered. The run
+// that takes an entry owns it, and appends to it. Safe for concurrent use; a nil TailCache has nothing.
 type TailCache struct {
 	mu    sync.Mutex
 	tails map[core.SessionID]tail // guarded by mu
@@ -32,7 +31,9 @@ type TailCache struct {
 type tail struct {
 	event    int64          // the session's last one
 	cursor   core.MessageID // the message after which the tail begins; empty = the conversation's first
-	messages []core.Message // never changed in place
+	messages []core.Message
+	pinned   []core.Message   // before them
+	work     core.SummaryWork // as last loaded
 	bytes    int
 }
 
@@ -41,25 +42,26 @@ func NewTailCache() *TailCache {
 	return &TailCache{tails: map[core.SessionID]tail{}}
 }
 
-// findTail returns the messages after the cursor with the one that began the run; false if they have
+// takeTail removes and returns the end of the conversation, with the message that began the run; false if it has
 // to be loaded.
-func (c *TailCache) findTail(s AgentState, cursor core.MessageID) ([]core.Message, bool) {
+func (c *TailCache) takeTail(s AgentState) (tail, bool) {
 	if c == nil || s.UserMessage.Seq == 0 {
-		return nil, false
+		return tail{}, false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t, ok := c.tails[s.Run.SessionID]
 	if !ok {
-		return nil, false
+		return tail{}, false
 	}
+	delete(c.tails, s.Run.SessionID)
+	c.bytes -= t.bytes
 	last := t.messages[len(t.messages)-1]
-	if t.event != s.Run.FirstEvent-1 || t.cursor != cursor || s.Run.Attempt != 1 || s.UserMessage.ParentID != last.ID || s.UserMessage.Seq != last.Seq+1 {
-		delete(c.tails, s.Run.SessionID)
-		c.bytes -= t.bytes
-		return nil, false
+	if t.event != s.Run.FirstEvent-1 || t.cursor != summaryCursor(s.Session) || s.Run.Attempt != 1 || s.UserMessage.ParentID != last.ID || s.UserMessage.Seq != last.Seq+1 {
+		return tail{}, false
 	}
-	return append(t.messages[:len(t.messages):len(t.messages)], s.UserMessage), true
+	t.messages = append(t.messages, s.UserMessage)
+	return t, true
 }
 
 // storeTail stores the end of the conversation after a run that has ended with the event.
@@ -67,7 +69,7 @@ func (c *TailCache) storeTail(s AgentState, event int64) {
 	if c == nil || s.Session.Temporary {
 		return
 	}
-	t := tail{event: event, cursor: summaryCursor(s.Session), messages: slices.Concat(s.History, []core.Message{s.UserMessage}, s.RunMessages)}
+	t := tail{event: event, cursor: summaryCursor(s.Session), messages: append(append(s.History, s.UserMessage), s.RunMessages...), pinned: s.Pinned, work: s.Work}
 	texts := 0
 	for _, m := range t.messages {
 		if m.Seq == 0 {

@@ -33,25 +33,24 @@ func TestTailCache(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		change func(*AgentState)
-		cursor core.MessageID
 		want   bool
 	}{
-		{"the next message", func(*AgentState) {}, "", true},
-		{"something happened between", func(s *AgentState) { s.Run.FirstEvent++ }, "", false},
-		{"another summary", func(*AgentState) {}, "q", false},
-		{"a second attempt", func(s *AgentState) { s.Run.Attempt = 2 }, "", false},
-		{"another branch", func(s *AgentState) { s.UserMessage.ParentID = "q" }, "", false},
-		{"a message between", func(s *AgentState) { s.UserMessage.Seq++ }, "", false},
-		{"not in the log", func(s *AgentState) { s.UserMessage.Seq = 0 }, "", false},
-		{"another session", func(s *AgentState) { s.Run.SessionID = "o" }, "", false},
+		{"the next message", func(*AgentState) {}, true},
+		{"something happened between", func(s *AgentState) { s.Run.FirstEvent++ }, false},
+		{"another summary", func(s *AgentState) { s.Session.SummaryThroughID = new(core.MessageID("q")) }, false},
+		{"a second attempt", func(s *AgentState) { s.Run.Attempt = 2 }, false},
+		{"another branch", func(s *AgentState) { s.UserMessage.ParentID = "q" }, false},
+		{"a message between", func(s *AgentState) { s.UserMessage.Seq++ }, false},
+		{"not in the log", func(s *AgentState) { s.UserMessage.Seq = 0 }, false},
+		{"another session", func(s *AgentState) { s.Run.SessionID = "o" }, false},
 	} {
 		c := NewTailCache()
 		c.storeTail(endedRun("s", "answer"), 7)
 		s := nextRun()
 		tt.change(&s)
-		got, ok := c.findTail(s, tt.cursor)
+		got, ok := c.takeTail(s)
 		var ids strings.Builder
-		for _, m := range got {
+		for _, m := range got.messages {
 			ids.WriteString(string(m.ID))
 		}
 		if ok != tt.want || ok && ids.String() != "qam" {
@@ -60,7 +59,7 @@ func TestTailCache(t *testing.T) {
 	}
 	var none *TailCache
 	none.storeTail(endedRun("s", "answer"), 7)
-	if _, ok := none.findTail(nextRun(), ""); ok {
+	if _, ok := none.takeTail(nextRun()); ok {
 		t.Error("no cache has a tail")
 	}
 }
@@ -94,8 +93,8 @@ func TestTailCacheKeepsALongLog(t *testing.T) {
 	old := core.Message{ID: "o", Seq: 1, Role: core.RoleAssistant, Content: strings.Repeat("x", 1000)}.WithoutTexts()
 	long.History = slices.Repeat([]core.Message{old}, 5000)
 	c.storeTail(long, 7)
-	got, ok := c.findTail(nextRun(), "")
-	if !ok || len(got) != 5003 || got[0].Unloaded != 1000 {
-		t.Errorf("got %d messages, %v, want all", len(got), ok)
+	got, ok := c.takeTail(nextRun())
+	if !ok || len(got.messages) != 5003 || got.messages[0].Unloaded != 1000 {
+		t.Errorf("got %d messages, %v, want all", len(got.messages), ok)
 	}
 }

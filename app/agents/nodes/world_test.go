@@ -123,9 +123,13 @@ func (w *world) journal() journal { return journal{w.feed, w.db.Runs} }
 
 // Append is runs.Recorder.Append: like it, it writes also when ctx has ended.
 func (j journal) Append(ctx context.Context, w core.RunWrite) (core.Written, error) {
-	out, err := j.runs.Write(context.WithoutCancel(ctx), w)
+	out, err := j.Write(ctx, w)
 	j.Publish(ctx, out.Events)
 	return out, err
+}
+
+func (j journal) Write(ctx context.Context, w core.RunWrite) (core.Written, error) {
+	return j.runs.Write(context.WithoutCancel(ctx), w)
 }
 
 // append puts a message into the log.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 
 	"bobbin/app/core"
@@ -96,7 +97,7 @@ func (s *Service) exportJSON(ctx context.Context, tenant core.Tenant, session co
 	}
 	var given []core.StandingInstruction
 	if s.Instructions != nil {
-		if given, err = s.Instructions.OnPath(ctx, tenant, session.ID, core.MaxInstructions); err != nil {
+		if given, err = s.Instructions.OnPath(ctx, tenant, session.ID, math.MaxInt64, core.MaxInstructions); err != nil {
 			return n, fmt.Errorf("export standing instructions: %w", err)
 		}
 	}

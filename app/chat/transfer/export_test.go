@@ -121,7 +121,7 @@ func (full) Write([]byte) (int, error) { return 0, errFull }
 type instructions []core.StandingInstruction
 
 // OnPath returns them all.
-func (i instructions) OnPath(context.Context, core.Tenant, core.SessionID, int) ([]core.StandingInstruction, error) {
+func (i instructions) OnPath(context.Context, core.Tenant, core.SessionID, int64, int) ([]core.StandingInstruction, error) {
 	return i, nil
 }
 

@@ -39,7 +39,7 @@ func (k *Compactor) IsDone(ctx context.Context, t Turn) bool {
 		return true
 	}
 	t.History, t.Run, t.RunID, t.Recalled, t.Cap = slices.Concat(t.History, t.Run), nil, "", nil, 0
-	p, quiet, err := k.firstPlan(ctx, t, contextwindow.AfterRun)
+	p, quiet, err := k.firstPlan(t, contextwindow.AfterRun)
 	if err != nil || quiet || p.d.Summarize != nil || p.d.Activate != nil || p.d.Compacted || contextwindow.MayUseOlder(p.in) {
 		return quiet && err == nil
 	}
@@ -142,7 +142,7 @@ func (k *Compactor) advanceSession(ctx context.Context, tenant core.Tenant, id c
 	if t, err = k.loadTurnMessages(ctx, tenant, t); err != nil {
 		return false, err
 	}
-	if _, quiet, err := k.firstPlan(ctx, t, contextwindow.AfterRun); err != nil || quiet {
+	if _, quiet, err := k.firstPlan(t, contextwindow.AfterRun); err != nil || quiet {
 		return false, err
 	}
 	lease, err := k.acquireLease(ctx, tenant, id)
@@ -160,13 +160,19 @@ func (k *Compactor) advanceSession(ctx context.Context, tenant core.Tenant, id c
 
 // firstPlan plans the turn, and reports whether that leaves nothing to carry out: so it is for most
 // prompts and after most runs. The work on summaries, which need not be loaded then, only defers what
-// a trigger asks for, or shows that it has been done.
-func (k *Compactor) firstPlan(ctx context.Context, t Turn, phase contextwindow.Phase) (p plan, done bool, err error) {
-	in, err := k.planInput(ctx, t)
+// a trigger asks for, or shows that it has been done, as it does where it was loaded before.
+func (k *Compactor) firstPlan(t Turn, phase contextwindow.Phase) (p plan, done bool, err error) {
+	in, err := k.planInput(t)
 	if err != nil {
 		return plan{}, false, err
 	}
 	in.Phase, in.NoSummary, in.NoLoop = phase, t.Trial, t.Trial
+	if w := t.Work; w.Revision == t.Session.PromptRevision {
+		if w.Prepared.Version > 0 {
+			in.Versions = []core.SummaryVersion{w.Prepared}
+		}
+		in.Resting = w.Breaker.Until != nil && time.Now().Before(*w.Breaker.Until)
+	}
 	p = newPlan(in)
 	return p, t.Trial || p.nextOrder() == nil && p.d.Activate == nil && !p.d.Compacted && !contextwindow.MayUseOlder(in), nil
 }

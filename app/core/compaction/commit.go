@@ -56,7 +56,7 @@ func (k *Compactor) commitDraft(ctx context.Context, t Turn, p plan, m draft, e 
 		if err != nil {
 			return t, p, fmt.Errorf("commit the summary: %w", err)
 		}
-		t.History = messagesAfter(t.History, t.Session.SummaryThroughSeq)
+		t = t.behindSummary()
 		if e.committed = m.summary; m.ahead {
 			k.Publisher.Delta(ctx, t.newEvent(core.EventContextCompleted, core.ContextData{Kind: m.order.Kind, Trigger: m.order.Trigger, Ahead: true}))
 		}
@@ -76,13 +76,25 @@ func (k *Compactor) revalidateDraft(ctx context.Context, t Turn, p plan, m draft
 	if fresh.Session.SummaryVersion != t.Session.SummaryVersion || !unchanged {
 		return t, p, false, nil
 	}
-	in, err := k.planInput(ctx, fresh)
+	in, err := k.planInput(fresh)
 	if err != nil {
 		return t, p, false, err
 	}
 	in = k.withSummaryWork(ctx, in, fresh, e)
 	in.Summarized = p.in.Summarized
 	return fresh, newPlan(in), true, nil
+}
+
+// behindSummary returns the turn with the messages that its summary has come to cover out of its history.
+func (t Turn) behindSummary() Turn {
+	n := len(messagesThrough(t.History, t.Session.SummaryThroughSeq))
+	for _, m := range t.History[:n] {
+		if m.Pinned {
+			t.Pinned = append(t.Pinned[:len(t.Pinned):len(t.Pinned)], m)
+		}
+	}
+	t.History = slices.Clone(t.History[n:]) // the others need no memory
+	return t
 }
 
 // isSameText reports whether a is the message b, not edited since.
@@ -117,7 +129,8 @@ func (k *Compactor) activateVersion(ctx context.Context, t Turn, p plan) (Turn, 
 	if err != nil {
 		return t, p, fmt.Errorf("activate version %d of the summary: %w", s.Version, err)
 	}
-	t.History, t.Work.Prepared = messagesAfter(t.History, s.ThroughSeq), core.SummaryVersion{}
+	t = t.behindSummary()
+	t.Work.Prepared = core.SummaryVersion{}
 	return t, next, nil
 }
 

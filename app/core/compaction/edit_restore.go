@@ -126,7 +126,7 @@ func (c *Inspector) Restore(ctx context.Context, tenant core.Tenant, id core.Ses
 	if err != nil {
 		return core.Session{}, err
 	}
-	in, err := c.planInput(ctx, t)
+	in, err := c.planInput(t)
 	if err != nil {
 		return core.Session{}, err
 	}

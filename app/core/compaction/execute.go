@@ -71,11 +71,10 @@ type progress struct {
 
 // fitTurn is Fit without recalled passages, warnings, notes and observer.
 func (k *Compactor) fitTurn(ctx context.Context, t Turn) (Turn, plan, error) {
-	p, done, err := k.firstPlan(ctx, t, contextwindow.BeforeCall)
-	if err == nil && t.Standing == nil && (!done || t.Session.SummaryVersion > 0 || t.Session.StandingCount > 0 || p.d.HidesRequests()) {
-		// A prompt that shows all messages lists no instructions but those that were added by hand.
-		if t, err = k.withStanding(ctx, t); err == nil && len(t.Standing.inputs) > 0 {
-			p, done, err = k.firstPlan(ctx, t, contextwindow.BeforeCall)
+	p, done, err := k.firstPlan(t, contextwindow.BeforeCall)
+	if through := t.standingThrough(p); err == nil && through >= 0 && (t.Standing == nil || t.Standing.through < through) {
+		if t, err = k.withStanding(ctx, t, through); err == nil && len(t.Standing.inputs) > 0 {
+			p, done, err = k.firstPlan(t, contextwindow.BeforeCall)
 		}
 	}
 	if err != nil || done {
@@ -156,7 +155,7 @@ func (k *Compactor) planAndExecute(ctx context.Context, t Turn, e *progress) (Tu
 // planTurn plans the turn. If a summary is due, it first looks for versions that cover more
 // than the one in use.
 func (k *Compactor) planTurn(ctx context.Context, t Turn, e *progress) (plan, error) {
-	in, err := k.planInput(ctx, t)
+	in, err := k.planInput(t)
 	if err != nil {
 		return plan{}, err
 	}

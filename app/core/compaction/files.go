@@ -46,14 +46,10 @@ func (k *Compactor) withNamedTexts(ctx context.Context, t Turn, d contextwindow.
 // and the files that it needs from storage.
 func (k *Compactor) assemble(ctx context.Context, t Turn, d contextwindow.Decision) (contextwindow.Prompt, error) {
 	t, err := k.withNamedTexts(ctx, t, d)
-	var pinned []core.Message
-	if err == nil && len(d.Pinned) > 0 {
-		pinned, err = k.loadPinned(ctx, t)
-	}
 	if err != nil {
 		return contextwindow.Prompt{}, err
 	}
-	parts := k.promptParts(t, pinned)
+	parts := k.promptParts(t)
 	if d.Total <= d.Budget.Usable { // else people look at it, and it is not sent
 		if parts.Rendered, err = k.renderUnloaded(ctx, t, parts, d); err == nil {
 			_, missing, _ := contextwindow.Unloaded(parts, d)

@@ -39,7 +39,7 @@ func (k *Compactor) Fit(ctx context.Context, t Turn) (Turn, contextwindow.Decisi
 	}
 	unloaded := func(m core.Message) bool { return m.Unloaded > 0 }
 	if err == nil && (slices.ContainsFunc(t.History, unloaded) || slices.ContainsFunc(t.Run, unloaded)) {
-		t.Rendered, err = k.renderUnloaded(ctx, t, k.promptParts(t, nil), d)
+		t.Rendered, err = k.renderUnloaded(ctx, t, k.promptParts(t), d)
 	}
 	k.Observer.Fitted(ctx, t, d, err)
 	return t, d, err
@@ -121,11 +121,11 @@ func nearLimitReason(state contextwindow.PromptState, d contextwindow.Decision) 
 }
 
 // promptParts returns the texts of the turn's prompt.
-func (k *Compactor) promptParts(t Turn, pinned []core.Message) contextwindow.Parts {
-	byID := make(map[core.MessageID]core.Message, len(t.History)+len(t.Run)+len(pinned))
-	for _, list := range [][]core.Message{pinned, t.History, t.Run} {
-		for _, m := range list {
-			byID[m.ID] = m
+func (k *Compactor) promptParts(t Turn) contextwindow.Parts {
+	byID := make(messagesByID, len(t.History)+len(t.Run)+len(t.Pinned))
+	for _, list := range [][]core.Message{t.Pinned, t.History, t.Run} {
+		for i := range list {
+			byID[list[i].ID] = &list[i]
 		}
 	}
 	parts := contextwindow.Parts{

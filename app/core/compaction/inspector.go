@@ -103,7 +103,7 @@ func (c *Inspector) CheckPin(ctx context.Context, tenant core.Tenant, id core.Se
 	if err != nil {
 		return err
 	}
-	in, err := c.planInput(ctx, t)
+	in, err := c.planInput(t)
 	if err != nil {
 		return err
 	}

@@ -135,7 +135,7 @@ var errNativeTooLarge = errors.New("the provider's compaction is too large")
 // writeNative asks the provider for a compaction of the messages that the order covers, behind
 // exactly the prompt that they were sent in.
 func (k *Compactor) writeNative(ctx context.Context, t Turn, o contextwindow.Order, material summarize.Request) (*core.NativeSummary, []core.ModelCall, error) {
-	whole, err := k.planInput(ctx, t)
+	whole, err := k.planInput(t)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -217,7 +217,7 @@ func (k *Compactor) planCovered(ctx context.Context, t Turn, whole contextwindow
 
 // planFrozen plans the turn's prompt so that it begins with the turn's own setup.
 func (k *Compactor) planFrozen(ctx context.Context, t Turn) (contextwindow.Decision, error) {
-	in, err := k.planInput(ctx, t)
+	in, err := k.planInput(t)
 	if setup, ok := k.promptSetup(t); ok {
 		in.Summary.Frozen = setup.Hash
 	}

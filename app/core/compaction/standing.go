@@ -3,6 +3,7 @@ package compaction
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"bobbin/app/core"
@@ -10,27 +11,44 @@ import (
 	"bobbin/app/core/standing"
 )
 
-// InstructionReader reads the newest standing instructions of a session's current path, at most
-// as many as the limit, oldest first, without their states (repositories.StandingInstructions).
+// InstructionReader reads the newest standing instructions of a session's current path: those of its
+// messages through a seq, and those added by hand. They are at most as many as the limit, oldest first,
+// without their states (repositories.StandingInstructions).
 type InstructionReader interface {
-	OnPath(ctx context.Context, tenant core.Tenant, session core.SessionID, limit int) ([]core.StandingInstruction, error)
+	OnPath(ctx context.Context, tenant core.Tenant, session core.SessionID, through int64, limit int) ([]core.StandingInstruction, error)
 }
+
+// allMessages is a seq after every message.
+const allMessages = math.MaxInt64
 
 // Standing is what users set for the whole conversation, as the prompts of a turn may list it.
 // It is never changed.
 type Standing struct {
-	given  []core.StandingInstruction // what was recognized, or added or edited by hand, in any state
-	inputs []contextwindow.Instruction
+	through int64                      // the last message whose instructions are there
+	given   []core.StandingInstruction // what was recognized, or added or edited by hand, in any state
+	inputs  []contextwindow.Instruction
 }
 
-// withStanding returns the turn with the standing instructions of its session. The prompts of
-// a run have them as they were when the first one needed them.
-func (k *Compactor) withStanding(ctx context.Context, t Turn) (Turn, error) {
-	if t.Standing != nil {
+// standingThrough returns the last message whose instructions the prompt of the plan may have to list,
+// since the prompt does not show the message; 0 = those added by hand alone, -1 = it lists none.
+func (t Turn) standingThrough(p plan) int64 {
+	switch {
+	case p.d.Summarize != nil || p.d.Activate != nil || p.d.HidesRequests():
+		return allMessages
+	case t.Session.SummaryVersion > 0 || t.Session.StandingCount > 0:
+		return t.Session.SummaryThroughSeq
+	}
+	return -1
+}
+
+// withStanding returns the turn with the standing instructions of its session's messages through the seq,
+// and those added by hand. The prompts of a run have them as they were when the first one needed them.
+func (k *Compactor) withStanding(ctx context.Context, t Turn, through int64) (Turn, error) {
+	if t.Standing != nil && t.Standing.through >= through {
 		return t, nil
 	}
-	all, err := k.loadInstructions(ctx, t, resolvedInstructions)
-	t.Standing = &Standing{given: all}
+	all, err := k.loadInstructions(ctx, t, through, resolvedInstructions)
+	t.Standing = &Standing{through: through, given: all}
 	// A prompt may have to list the newest that stand, and the newest that a message replaced or withdrew,
 	// which stand until that message has left the prompt.
 	stand, ended := 0, 0
@@ -55,13 +73,13 @@ func (k *Compactor) withStanding(ctx context.Context, t Turn) (Turn, error) {
 	return t, err
 }
 
-// loadInstructions returns the standing instructions of the turn's session with their states,
-// oldest first: at most as many as the limit, the newest.
-func (k *Compactor) loadInstructions(ctx context.Context, t Turn, limit int) ([]core.StandingInstruction, error) {
+// loadInstructions returns the standing instructions of the turn's session that InstructionReader
+// describes, with their states.
+func (k *Compactor) loadInstructions(ctx context.Context, t Turn, through int64, limit int) ([]core.StandingInstruction, error) {
 	if k.Stores.Standing == nil {
 		return nil, nil
 	}
-	rows, err := k.Stores.Standing.OnPath(ctx, scopeOf(t), t.Session.ID, limit)
+	rows, err := k.Stores.Standing.OnPath(ctx, scopeOf(t), t.Session.ID, through, limit)
 	if err != nil {
 		return nil, fmt.Errorf("load standing instructions: %w", err)
 	}
@@ -77,7 +95,7 @@ const reportedInstructions = 200
 // reportInstructions adds the instructions that stand to the report, with the place of each in
 // the prompt: the newest where there are many.
 func (c *Inspector) reportInstructions(ctx context.Context, v snapshot, r *core.ContextReport) error {
-	all, err := c.loadInstructions(ctx, v.turn, core.MaxInstructions)
+	all, err := c.loadInstructions(ctx, v.turn, allMessages, core.MaxInstructions)
 	if err != nil {
 		return err
 	}
@@ -115,7 +133,7 @@ func (c *Inspector) StandingInstructions(ctx context.Context, tenant core.Tenant
 	if err != nil {
 		return nil, err
 	}
-	return c.loadInstructions(ctx, t, core.MaxInstructions)
+	return c.loadInstructions(ctx, t, allMessages, core.MaxInstructions)
 }
 
 // resolvedInstructions bounds how many of the newest instructions are compared with each other

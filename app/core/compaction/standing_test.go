@@ -22,7 +22,7 @@ type instructions struct {
 }
 
 // OnPath returns the newest instructions.
-func (r *instructions) OnPath(_ context.Context, _ core.Tenant, _ core.SessionID, limit int) ([]core.StandingInstruction, error) {
+func (r *instructions) OnPath(_ context.Context, _ core.Tenant, _ core.SessionID, _ int64, limit int) ([]core.StandingInstruction, error) {
 	r.reads++
 	return slices.Clone(r.all[max(len(r.all)-limit, 0):]), r.err
 }

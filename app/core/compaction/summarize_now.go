@@ -30,7 +30,7 @@ func (k *Compactor) Summarize(ctx context.Context, tenant core.Tenant, id core.S
 	if err != nil {
 		return core.Summary{}, err
 	}
-	in, err := k.planInput(ctx, t)
+	in, err := k.planInput(t)
 	if err != nil {
 		return core.Summary{}, err
 	}

@@ -53,13 +53,13 @@ func (k *Compactor) renderUnloaded(ctx context.Context, t Turn, parts contextwin
 }
 
 // messagesByID are messages by their ids.
-type messagesByID = map[core.MessageID]core.Message
+type messagesByID = map[core.MessageID]*core.Message
 
 // eachSlice loads the messages of the slots and calls use for one slice after the other.
 func (k *Compactor) eachSlice(ctx context.Context, t Turn, slots []contextwindow.Slot, headers messagesByID, use func([]contextwindow.Slot, messagesByID)) error {
 	list := make([]core.Message, len(slots))
 	for i, s := range slots {
-		list[i] = headers[s.ID]
+		list[i] = *headers[s.ID]
 	}
 	for slice, size := range core.Slices(list, sliceBytes) {
 		n := len(slice)
@@ -94,7 +94,7 @@ func (k *Compactor) loadSlice(ctx context.Context, t Turn, slice []core.Message,
 				m.ToolCalls[i].Arguments = "{}"
 			}
 		}
-		whole[m.ID] = m
+		whole[m.ID] = &m
 	}
 	use(whole)
 	return nil

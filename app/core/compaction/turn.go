@@ -70,6 +70,7 @@ type Turn struct {
 	Session core.Session
 	Profile Profile
 	RunID   core.RunID       // for usage records; empty between runs
+	Pinned  []core.Message   // on the path, pinned, and covered by the summary
 	History []core.Message   // on the path after the cursor, before the run in progress; system rows included
 	Run     []core.Message   // the run in progress, the user's message first; empty between runs
 	Work    core.SummaryWork // on the session's summaries, as last loaded

@@ -72,7 +72,7 @@ func (k *Compactor) loadTurnMessages(ctx context.Context, tenant core.Tenant, t 
 // withTexts returns the turn with the standing instructions of its session and the setups of its
 // thoughts.
 func (k *Compactor) withTexts(ctx context.Context, t Turn) (Turn, error) {
-	t, err := k.withStanding(ctx, t)
+	t, err := k.withStanding(ctx, t, allMessages)
 	if err != nil {
 		return t, err
 	}
@@ -98,7 +98,10 @@ func (k *Compactor) reloadTurn(ctx context.Context, t Turn) (Turn, error) {
 		return t, fmt.Errorf("reload session: %w", err)
 	}
 	t.Session = session
-	if t, err = k.loadHistory(ctx, t); err != nil {
+	if t, err = k.loadHistory(ctx, t); err == nil && t.Standing != nil {
+		t, err = k.withStanding(ctx, t, session.SummaryThroughSeq)
+	}
+	if err != nil {
 		return t, err
 	}
 	return k.withSetups(ctx, t)
@@ -119,7 +122,8 @@ func (k *Compactor) loadHistory(ctx context.Context, t Turn) (Turn, error) {
 		messages = messages[:n-1] // stored after the session was read
 	}
 	t.History = BeforeRun(messages, t.Run)
-	return t, nil
+	t.Pinned, err = k.LoadPinned(ctx, session)
+	return t, err
 }
 
 // BeforeRun returns the messages before the run in progress; all of them when there is no
@@ -137,7 +141,7 @@ func BeforeRun(messages, run []core.Message) []core.Message {
 }
 
 // planInput converts a turn to the input of Plan.
-func (k *Compactor) planInput(ctx context.Context, t Turn) (contextwindow.Input, error) {
+func (k *Compactor) planInput(t Turn) (contextwindow.Input, error) {
 	state, err := contextwindow.DecodeState(t.Session.PromptState)
 	if err != nil {
 		return contextwindow.Input{}, err
@@ -176,26 +180,20 @@ func (k *Compactor) planInput(ctx context.Context, t Turn) (contextwindow.Input,
 			in.Summary.Tokens, in.Summary.Frozen = n.Tokens, k.frozenFor(t, n)
 		}
 	}
-	pinned, err := k.loadPinned(ctx, t)
-	in.Pinned = k.planItems(t, pinned, llm.Info{}) // they are quoted
-	return in, err
+	in.Pinned = k.planItems(t, t.Pinned, llm.Info{}) // they are quoted
+	return in, nil
 }
 
-// loadPinned returns the pinned messages that the summary covers.
-func (k *Compactor) loadPinned(ctx context.Context, t Turn) ([]core.Message, error) {
-	if t.Session.SummaryThroughSeq == 0 {
+// LoadPinned returns the pinned messages that the session's summary covers.
+func (k *Compactor) LoadPinned(ctx context.Context, session core.Session) ([]core.Message, error) {
+	if session.SummaryThroughSeq == 0 {
 		return nil, nil
 	}
-	all, err := k.Stores.Messages.Pinned(ctx, scopeOf(t), t.Session.ID)
+	all, err := k.Stores.Messages.Pinned(ctx, core.Tenant{Owner: session.Owner}, session.ID)
 	if err != nil {
 		return nil, fmt.Errorf("load pinned messages: %w", err)
 	}
-	for i, m := range all {
-		if m.Seq > t.Session.SummaryThroughSeq {
-			return all[:i], nil
-		}
-	}
-	return all, nil
+	return messagesThrough(all, session.SummaryThroughSeq), nil
 }
 
 // Error margins of an estimate, used to compute the output limit.

@@ -25,7 +25,7 @@ func (k *Compactor) loadVersion(ctx context.Context, t Turn, v core.SummaryVersi
 // made for a smaller model and the older one is enough for this; nothing is stored. It
 // reports false if the turn stays as it is.
 func (k *Compactor) withOlderVersion(ctx context.Context, t Turn) (Turn, bool, error) {
-	in, err := k.planInput(ctx, t)
+	in, err := k.planInput(t)
 	if err != nil || !contextwindow.MayUseOlder(in) {
 		return t, false, err
 	}
@@ -63,7 +63,7 @@ func (k *Compactor) withEarlierVersion(ctx context.Context, t Turn, to core.Summ
 		state.Loops = append(state.Loops, contextwindow.LoopRangeOf(n))
 	}
 	t = t.withSummary(to, state).withNotes(loops...)
-	t.History = BeforeRun(messages, t.Run)
+	t.Pinned, t.History = messagesThrough(t.Pinned, to.ThroughSeq), BeforeRun(messages, t.Run)
 	return k.withSetups(ctx, t)
 }
 

@@ -153,6 +153,8 @@ func (w *world) turn() compaction.Turn {
 			m = m.WithoutTexts()
 		}
 		switch {
+		case m.Seq <= session.SummaryThroughSeq && m.Pinned:
+			t.Pinned = append(t.Pinned, m)
 		case m.Seq <= session.SummaryThroughSeq:
 		case m.RunID != "" && m.RunID == w.run.ID:
 			t.Run = append(t.Run, m)

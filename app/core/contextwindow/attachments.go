@@ -45,7 +45,7 @@ func Attached(parts Parts, d Decision) (contents, texts []core.BlobID) {
 		if s.Place != core.PlaceVerbatim && s.Place != core.PlaceShortened {
 			continue
 		}
-		for i, p := range parts.Messages[s.ID].Parts {
+		for i, p := range parts.message(s.ID).Parts {
 			switch {
 			case shown[mediaKey{s.ID, i}]:
 				add(&contents, p.BlobID)
@@ -88,7 +88,7 @@ func shownMedia(parts Parts, d Decision) map[mediaKey]bool {
 		if s.Place != core.PlaceVerbatim || s.Note {
 			continue
 		}
-		for i, p := range parts.Messages[s.ID].Parts {
+		for i, p := range parts.message(s.ID).Parts {
 			if !parts.Model.Takes(p) {
 				continue
 			}
@@ -165,10 +165,8 @@ func hasFiles(m core.Message) bool { return slices.ContainsFunc(m.Parts, core.Pa
 func (a attachments) promptMessages(parts Parts, slots []Slot) map[core.MessageID]core.Message {
 	out := make(map[core.MessageID]core.Message, len(slots))
 	for _, s := range slots {
-		m, ok := parts.Messages[s.ID]
+		m := parts.message(s.ID)
 		switch {
-		case !ok: // unpinned since the plan was made
-			continue
 		case m.Unloaded > 0:
 			m.Content = notShownText
 		case hasFiles(m):

@@ -19,12 +19,12 @@ import (
 
 // pictures is a log of user's messages with images of those sizes in MiB, one each.
 func pictures(sizes ...int64) (cw.Parts, cw.Decision) {
-	parts := cw.Parts{Messages: map[core.MessageID]core.Message{}, Model: llm.Info{Images: true}, Blobs: map[core.BlobID][]byte{}}
+	parts := cw.Parts{Messages: map[core.MessageID]*core.Message{}, Model: llm.Info{Images: true}, Blobs: map[core.BlobID][]byte{}}
 	var d cw.Decision
 	for i, size := range sizes {
 		p := core.Part{Type: core.PartImage, BlobID: core.BlobID(fmt.Sprint("b", i)), MediaType: "image/png", Size: size << 20, Tokens: 300}
 		m := core.Message{ID: core.MessageID(fmt.Sprint("m", i)), Seq: int64(i + 1), Role: core.RoleUser, Content: "look", Parts: []core.Part{p}}
-		parts.Messages[m.ID] = m
+		parts.Messages[m.ID] = &m
 		parts.Blobs[p.BlobID] = []byte(p.BlobID)
 		d.History = append(d.History, cw.Slot{Item: cw.ItemOf(m, llm.Info{}, quarter{}), Place: core.PlaceVerbatim})
 	}

@@ -11,25 +11,25 @@ import (
 
 // addAtom appends a message and, after one with tool calls, the results in the order of the
 // calls; unmatched results follow.
-func (p *assembly) addAtom(atom []Slot, messages map[core.MessageID]core.Message) {
+func (p *assembly) addAtom(atom []Slot) {
 	head, rest := atom[0], slices.Clone(atom[1:])
 	if head.Place == core.PlaceCovered {
 		p.addNotes(head)
 		return
 	}
-	p.addMessage(head, messages[head.ID])
+	p.addMessage(head, p.parts.message(head.ID))
 	for _, call := range head.Calls {
 		i := slices.IndexFunc(rest, func(s Slot) bool { return s.CallID == call && !s.Orphan })
 		switch {
 		case i >= 0:
-			p.addMessage(rest[i], messages[rest[i].ID])
+			p.addMessage(rest[i], p.parts.message(rest[i].ID))
 			rest = slices.Delete(rest, i, i+1) // two calls may have one id
 		case head.Place != core.PlaceLeftOut:
 			p.appendMessage(p.newMessage(llm.Message{Role: core.RoleTool, ToolCallID: call, Content: "[no result: the call was interrupted]"}))
 		}
 	}
 	for _, s := range rest {
-		p.addMessage(s, messages[s.ID])
+		p.addMessage(s, p.parts.message(s.ID))
 	}
 }
 

@@ -15,27 +15,35 @@ import (
 // Parts are the texts of a prompt.
 type Parts struct {
 	SystemPrompt string
-	ToolUsage    string              // instructions for the use of tools, after the summary; empty = none
-	Instructions string              // of the run alone, after all others; empty = none
-	Summary      string              // the active one; empty = none
-	Native       *core.NativeSummary // stands in the prompt in place of Summary; nil = none does
-	SummaryRole  core.Role           // role of its message; RoleUser = before the other messages
-	Summarized   int                 // messages that it covers
-	Searches     bool                // the agent can search in them
-	Messages     map[core.MessageID]core.Message
-	Quotes       Quotes                          // as far as their texts are there
-	Repeated     map[core.RunID]string           // instructions of earlier runs that a decision repeats, as far as they are there
-	Setups       Setups                          // texts of the setups that a decision names, but for the current one
-	Rendered     Rendered                        // messages whose texts are not loaded
-	Loops        map[core.SummaryID]core.Summary // the notes that a decision names
-	ReadsResults bool                            // the agent can read on in tool results of which the prompt has an excerpt
-	Tools        int                             // cl100k_base tokens of the tool definitions
-	ToolSpecs    []llm.ToolSpec                  // thoughts are bound to them, to the format of the answer and to the effort
+	ToolUsage    string                           // instructions for the use of tools, after the summary; empty = none
+	Instructions string                           // of the run alone, after all others; empty = none
+	Summary      string                           // the active one; empty = none
+	Native       *core.NativeSummary              // stands in the prompt in place of Summary; nil = none does
+	SummaryRole  core.Role                        // role of its message; RoleUser = before the other messages
+	Summarized   int                              // messages that it covers
+	Searches     bool                             // the agent can search in them
+	Messages     map[core.MessageID]*core.Message // never changed
+	Quotes       Quotes                           // as far as their texts are there
+	Repeated     map[core.RunID]string            // instructions of earlier runs that a decision repeats, as far as they are there
+	Setups       Setups                           // texts of the setups that a decision names, but for the current one
+	Rendered     Rendered                         // messages whose texts are not loaded
+	Loops        map[core.SummaryID]core.Summary  // the notes that a decision names
+	ReadsResults bool                             // the agent can read on in tool results of which the prompt has an excerpt
+	Tools        int                              // cl100k_base tokens of the tool definitions
+	ToolSpecs    []llm.ToolSpec                   // thoughts are bound to them, to the format of the answer and to the effort
 	Format       *core.ResponseFormat
 	Effort       string
 	Model        llm.Info               // says which images and files it accepts
 	Blobs        map[core.BlobID][]byte // contents that Attached names; a missing one is described
 	Documents    map[core.BlobID][]byte // texts that Attached names; a missing one is described
+}
+
+// message returns the message with the id; an empty one if the parts do not have it.
+func (p Parts) message(id core.MessageID) core.Message {
+	if m := p.Messages[id]; m != nil {
+		return *m
+	}
+	return core.Message{}
 }
 
 // Prompt is what is sent, message by message with its origin.
@@ -148,7 +156,7 @@ func Assemble(parts Parts, d Decision, count core.TextCounter) Prompt {
 	}
 	p.addBlock(SectionPinned, pinnedBlock(d.Pinned, p.files.promptMessages(parts, d.Pinned), count))
 	for _, s := range d.Pinned {
-		if parts.Messages[s.ID].Unloaded > 0 {
+		if parts.message(s.ID).Unloaded > 0 {
 			sent[SectionPinned] += s.Tokens
 		}
 	}
@@ -205,7 +213,7 @@ func (p *assembly) addAll(section Section, slots []Slot) {
 		for len(slots[i].Calls) > 0 && end < len(slots) && slots[end].Role == core.RoleTool {
 			end++
 		}
-		p.addAtom(slots[i:end], p.parts.Messages)
+		p.addAtom(slots[i:end])
 		i = end
 	}
 }
@@ -344,10 +352,7 @@ func pinnedBlock(pinned []Slot, messages map[core.MessageID]core.Message, count 
 	var b strings.Builder
 	b.WriteString("Messages that the user pinned, quoted from earlier in this conversation:")
 	for _, s := range pinned {
-		m, ok := messages[s.ID]
-		if !ok {
-			continue
-		}
+		m := messages[s.ID]
 		fmt.Fprintf(&b, "\n<pinned message=\"#%d\" from=\"%s\">\n%s\n</pinned>", s.Seq, s.Role, fenceSafe(prompttext.WithSpeaker(m), count))
 	}
 	return b.String()

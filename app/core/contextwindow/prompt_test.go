@@ -325,10 +325,10 @@ func TestRunInstructionsAreAppended(t *testing.T) {
 				{ID: "2", Seq: 2, RunID: "r", Role: core.RoleAssistant, Content: "two", TokenCount: 5, Parts: []core.Part{thought}},
 				{ID: "3", Seq: 3, Role: core.RoleUser, Content: "three", TokenCount: 5},
 			}
-			parts := cw.Parts{Instructions: c.this, Model: c.model, Messages: map[core.MessageID]core.Message{}, Repeated: map[core.RunID]string{"r": c.earlier}}
+			parts := cw.Parts{Instructions: c.this, Model: c.model, Messages: map[core.MessageID]*core.Message{}, Repeated: map[core.RunID]string{"r": c.earlier}}
 			in := cw.Input{Policy: preset(t, "off"), Model: cw.Limits{Window: 8192}, Binds: c.model.Prefix.Binds(), System: cw.SystemTokens(parts, quarter{})}
 			for i, m := range log {
-				parts.Messages[m.ID] = m
+				parts.Messages[m.ID] = &m
 				if i < 2 {
 					in.History = append(in.History, cw.ItemOf(m, c.model, quarter{}))
 				} else {

@@ -31,7 +31,7 @@ func (p Parts) formOf(s Slot) Form {
 func Unloaded(parts Parts, d Decision) (render, whole []Slot, forms Rendered) {
 	forms = Rendered{}
 	for s := range joined(d.Pinned, d.History, d.Run) {
-		m := parts.Messages[s.ID]
+		m := parts.message(s.ID)
 		shown := s.Place == core.PlaceVerbatim || s.Place == core.PlaceShortened
 		if m.Unloaded == 0 || !shown {
 			continue
@@ -51,11 +51,11 @@ func Unloaded(parts Parts, d Decision) (render, whole []Slot, forms Rendered) {
 
 // Render returns the messages of the slots as the prompt shows them. From the parts it uses
 // only the facts about agent and model.
-func Render(parts Parts, slots []Slot, messages map[core.MessageID]core.Message, count core.TextCounter) Rendered {
+func Render(parts Parts, slots []Slot, messages map[core.MessageID]*core.Message, count core.TextCounter) Rendered {
 	p := assembly{count: count, parts: parts, files: attachments{model: parts.Model}}
 	forms := make(Rendered, len(slots))
 	for _, s := range slots {
-		forms[parts.formOf(s)] = p.renderMessage(s, messages[s.ID])
+		forms[parts.formOf(s)] = p.renderMessage(s, *messages[s.ID])
 	}
 	return forms
 }

@@ -77,9 +77,9 @@ func sentOf(t *testing.T, change func(*core.Message, *cw.Parts)) cw.PromptSize {
 	t.Helper()
 	c := new(talk).user(20).round(20).answer(20).user(20)
 	parts := c.parts()
-	m := parts.Messages[c.log[1].ID]
+	m := *parts.Messages[c.log[1].ID]
 	change(&m, &parts)
-	parts.Messages[m.ID], c.log[1] = m, m
+	parts.Messages[m.ID], c.log[1] = &m, m
 	d, _ := cw.Plan(c.during(preset(t, "off"), 8_192, 5))
 	return cw.Assemble(parts, d, quarter{}).Sent
 }
@@ -127,17 +127,17 @@ func TestSentImages(t *testing.T) {
 		text int // tokens of the message besides
 		want bool
 	}{{"most of it is an image", 100, false}, {"hardly any of it is", 10_000, true}} {
-		m := parts.Messages["m0"]
+		m := *parts.Messages["m0"]
 		m.Content = strings.Repeat("word", c.text)
-		parts.Messages["m0"] = m
+		parts.Messages["m0"] = &m
 		sent := cw.Assemble(parts, d, quarter{}).Sent
 		if got := sent.Comparable(); got != c.want || sent.Media == 0 {
 			t.Errorf("%s: comparable %v with %d tokens of images in %d, want %v", c.name, got, sent.Media, sent.Total(), c.want)
 		}
 	}
-	m := parts.Messages["m0"]
+	m := *parts.Messages["m0"]
 	m.Content = "look"
-	parts.Messages["m0"] = m
+	parts.Messages["m0"] = &m
 	parts.Model.Images = false // described instead
 	if sent := cw.Assemble(parts, d, quarter{}).Sent; !sent.Comparable() || sent.Media != 0 || sent.Of[cw.SectionTail] > 60 {
 		t.Errorf("described: got %+v, want the words alone", sent)
@@ -173,12 +173,12 @@ func TestSentReasoningUncounted(t *testing.T) {
 	t.Parallel()
 	parts, d := pictures(1)
 	parts.Model = llm.Info{Provider: "openai", ThoughtOrigin: "openai/gpt-6"}
-	m := parts.Messages["m0"]
+	m := *parts.Messages["m0"]
 	m.Role, m.ToolCalls, m.Parts = core.RoleAssistant, []core.ToolCall{{ID: "a", Name: "f"}}, []core.Part{
 		{Type: "reasoning", Name: "rs_1", Signature: strings.Repeat("x", 1_600), Origin: "openai/gpt-6"},
 		{Type: "reasoning", Signature: strings.Repeat("x", 1_600), Origin: "anthropic/claude-opus-5-5"},
 	}
-	parts.Messages["m0"] = m
+	parts.Messages["m0"] = &m
 	d.History[0].Item = cw.ItemOf(m, parts.Model, quarter{})
 	all := cw.Assemble(parts, d, quarter{}).Sent
 	parts.Model.ReasoningUncounted = true
@@ -201,10 +201,10 @@ func TestSentAsText(t *testing.T) {
 // withoutTexts returns the parts as they are when the texts of some messages were left
 // in storage.
 func withoutTexts(parts cw.Parts, left func(core.Message) bool) cw.Parts {
-	messages := map[core.MessageID]core.Message{}
+	messages := map[core.MessageID]*core.Message{}
 	for id, m := range parts.Messages {
-		if left(m) {
-			m = m.WithoutTexts()
+		if left(*m) {
+			m = new(m.WithoutTexts())
 		}
 		messages[id] = m
 	}

@@ -103,7 +103,7 @@ func (a *agentTalk) ask(agent string) (cw.Decision, cw.Prompt) {
 		}
 	}
 	a.log = append(a.log, core.Message{ID: core.MessageID(fmt.Sprint(len(a.log) + 1)), Seq: int64(len(a.log) + 1), Role: core.RoleUser, Content: "why?", TokenCount: 5})
-	parts := cw.Parts{SystemPrompt: setup.SystemPrompt, ToolSpecs: setup.Specs, Tools: setup.ToolTokens, Model: a.model, Messages: map[core.MessageID]core.Message{}, Setups: known}
+	parts := cw.Parts{SystemPrompt: setup.SystemPrompt, ToolSpecs: setup.Specs, Tools: setup.ToolTokens, Model: a.model, Messages: map[core.MessageID]*core.Message{}, Setups: known}
 	in := cw.Input{
 		Policy: preset(a.t, "off"), Model: cw.Limits{Window: a.window}, Binds: a.model.Prefix.Binds(), State: a.state,
 		System: cw.SystemTokens(parts, quarter{}), Tools: setup.ToolTokens, Setup: hash, Setups: known, ToolChanges: a.model.ToolChanges,
@@ -113,7 +113,7 @@ func (a *agentTalk) ask(agent string) (cw.Decision, cw.Prompt) {
 		parts.Summary, parts.Native = "words", &core.NativeSummary{Part: core.Part{Type: core.PartCompaction, Text: "own"}, Tokens: 60}
 	}
 	for i, m := range a.log {
-		parts.Messages[m.ID] = m
+		parts.Messages[m.ID] = &m
 		if i < len(a.log)-1 {
 			in.History = append(in.History, cw.ItemOf(m, a.model, quarter{}))
 		} else {

@@ -193,7 +193,7 @@ func TestShortenedProperty(t *testing.T) {
 // limit tokens.
 func assembleShortened(m core.Message, limit int, count textCounter) string {
 	d := cw.Decision{Run: []cw.Slot{{Item: cw.ItemOf(m, llm.Info{}, quarter{}), Place: core.PlaceShortened, Limit: limit}}}
-	p := cw.Assemble(cw.Parts{Messages: map[core.MessageID]core.Message{m.ID: m}}, d, count)
+	p := cw.Assemble(cw.Parts{Messages: map[core.MessageID]*core.Message{m.ID: &m}}, d, count)
 	return p.Messages[0].Content
 }
 

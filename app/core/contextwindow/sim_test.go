@@ -420,12 +420,12 @@ func (s *sim) prompt() bool {
 }
 
 func (s *sim) parts() cw.Parts {
-	parts := cw.Parts{SystemPrompt: s.system, Setups: s.setups, ToolSpecs: s.setups[s.setup].Specs, Tools: s.tools(), Summary: s.text, Loops: s.notes, Quotes: s.quotes, Messages: map[core.MessageID]core.Message{}, Model: s.thinks, Instructions: s.options[s.run], Repeated: s.options}
+	parts := cw.Parts{SystemPrompt: s.system, Setups: s.setups, ToolSpecs: s.setups[s.setup].Specs, Tools: s.tools(), Summary: s.text, Loops: s.notes, Quotes: s.quotes, Messages: map[core.MessageID]*core.Message{}, Model: s.thinks, Instructions: s.options[s.run], Repeated: s.options}
 	if s.frozen() != "" {
 		parts.Native = &core.NativeSummary{Part: core.Part{Type: core.PartCompaction, Text: s.text}, Tokens: s.summary.Tokens}
 	}
 	for _, m := range s.log {
-		parts.Messages[m.ID] = m
+		parts.Messages[m.ID] = &m
 	}
 	return parts
 }

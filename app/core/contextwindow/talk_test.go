@@ -106,9 +106,9 @@ func (c *talk) during(p cw.Policy, window int, from int64) cw.Input {
 const testSystem = 20
 
 func (c *talk) parts() cw.Parts {
-	parts := cw.Parts{SystemPrompt: strings.Repeat("You! ", 16)[:(testSystem-4)*4], Messages: map[core.MessageID]core.Message{}}
+	parts := cw.Parts{SystemPrompt: strings.Repeat("You! ", 16)[:(testSystem-4)*4], Messages: map[core.MessageID]*core.Message{}}
 	for _, m := range c.log {
-		parts.Messages[m.ID] = m
+		parts.Messages[m.ID] = &m
 	}
 	return parts
 }

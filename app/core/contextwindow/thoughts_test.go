@@ -80,9 +80,9 @@ func TestThoughtsUntilACompaction(t *testing.T) {
 	}
 	assemble := func(state cw.PromptState, model llm.Info) cw.Prompt {
 		in := cw.Input{Policy: preset(t, "window"), Model: cw.Limits{Window: 8192}, Binds: model.Prefix.Binds(), State: state, System: 10}
-		parts := cw.Parts{SystemPrompt: "Help.", Messages: map[core.MessageID]core.Message{}, Model: model}
+		parts := cw.Parts{SystemPrompt: "Help.", Messages: map[core.MessageID]*core.Message{}, Model: model}
 		for _, m := range log {
-			parts.Messages[m.ID] = m
+			parts.Messages[m.ID] = &m
 			in.History = append(in.History, cw.ItemOf(m, model, quarter{}))
 		}
 		n := len(in.History) - 1

@@ -89,7 +89,10 @@ func ToolTurnsAsText(turns []Message) []Message {
 // work so far; between the results of a run that failed and the next question comes NoAnswer. System
 // messages are left out.
 func Alternating(turns []Message) []Message {
-	turns = slices.DeleteFunc(slices.Clone(UserFirst(turns)), func(m Message) bool { return m.Role == core.RoleSystem })
+	turns = UserFirst(turns)
+	if isSystem := func(m Message) bool { return m.Role == core.RoleSystem }; slices.ContainsFunc(turns, isSystem) {
+		turns = slices.DeleteFunc(slices.Clone(turns), isSystem)
+	}
 	out := make([]Message, 0, len(turns))
 	for i, end := 0, 0; i < len(turns); i = end {
 		turn := turns[i]

@@ -30,29 +30,25 @@ func NewStandingInstructions(db *gorm.DB) *StandingInstructions { return &Standi
 // those of the message.
 const onPathSQL = `SELECT i.*, m.author, m.author_id, COALESCE(m.named, false) AS named FROM standing_instructions i
 JOIN sessions s ON s.id = i.session_id LEFT JOIN messages m ON m.id = i.message_id
-WHERE i.session_id = @session AND (i.message_id IS NULL OR m.on_path AND m.seq <= s.last_seq)
+WHERE i.session_id = @session AND (i.message_id IS NULL OR m.on_path AND m.seq <= s.last_seq AND m.seq <= @through)
 ORDER BY i.seq DESC, CASE WHEN i.message_id IS NULL THEN 0 ELSE 1 END, i.number DESC, i.id DESC LIMIT @limit`
 
-// OnPath returns the newest instructions of the session's current path, at most as many as the
-// limit, oldest first, without their states; those that only withdraw others are among them.
-func (r *StandingInstructions) OnPath(ctx context.Context, tenant core.Tenant, session core.SessionID, limit int) ([]core.StandingInstruction, error) {
+// OnPath returns the newest instructions of the session's current path, of its messages through the seq and
+// those added by hand, at most as many as the limit, oldest first, without their states; those that only
+// withdraw others are among them.
+func (r *StandingInstructions) OnPath(ctx context.Context, tenant core.Tenant, session core.SessionID, through int64, limit int) ([]core.StandingInstruction, error) {
 	var rows []struct {
 		models.StandingInstruction
 		Author   string
 		AuthorID string
 		Named    bool
 	}
-	if err := r.findLate(ctx, tenant, session); err != nil {
+	if n, err := r.findLate(ctx, tenant, session, through); err != nil || n == 0 {
 		return nil, err
 	}
 	db := byID(ctx, r.db, "session", session)
-	if err := db.Raw(onPathSQL, map[string]any{"session": session, "limit": limit}).Scan(&rows).Error; err != nil {
+	if err := db.Raw(onPathSQL, map[string]any{"session": session, "through": through, "limit": limit}).Scan(&rows).Error; err != nil {
 		return nil, wrapError(err, "standing instructions of session", session)
-	}
-	if len(rows) == 0 || rows[0].Owner != tenant.Owner || tenant.User != "" {
-		if err := requireVisible(db, tenant, session); err != nil {
-			return nil, err
-		}
 	}
 	out := make([]core.StandingInstruction, 0, len(rows))
 	for _, row := range slices.Backward(rows) {
@@ -67,18 +63,23 @@ func (r *StandingInstructions) OnPath(ctx context.Context, tenant core.Tenant, s
 // maxFindStep bounds the messages that are searched while their session is locked.
 const maxFindStep = 16
 
-// findLate stores the instructions of the users' messages that were not searched for any: most sessions
-// end before a prompt has to list one.
-func (r *StandingInstructions) findLate(ctx context.Context, tenant core.Tenant, session core.SessionID) error {
+// findLate stores the instructions of the users' messages through the seq that were not searched for any, and
+// returns how many the session has: most sessions end before a prompt has to list one.
+func (r *StandingInstructions) findLate(ctx context.Context, tenant core.Tenant, session core.SessionID, through int64) (int, error) {
 	for {
-		behind := false
-		err := byID(ctx, r.db, "session", session).Raw("SELECT last_seq > COALESCE((SELECT seq FROM session_readers WHERE session_id = sessions.id AND reader = ?), 0) FROM sessions WHERE id = ?",
-			models.ReaderStanding, session).Scan(&behind).Error
+		var row struct {
+			StandingCount    int
+			LastSeq, Through int64
+		}
+		err := byID(ctx, r.db, "session", session).Model(&models.Session{}).Scopes(visibleTo(tenant)).Where("id = ?", session).
+			Select("standing_count, last_seq, COALESCE((SELECT seq FROM session_readers WHERE session_id = sessions.id AND reader = ?), 0) AS through", models.ReaderStanding).
+			Take(&row).Error
+		behind := row.Through < min(row.LastSeq, through)
 		if err == nil && behind {
 			err = changeSession(ctx, r.db, session, (*sessionTx).findInstructions, visibleTo(tenant))
 		}
 		if err != nil || !behind {
-			return wrapError(err, "standing instructions of session", session)
+			return row.StandingCount, wrapError(err, "session", session)
 		}
 	}
 }

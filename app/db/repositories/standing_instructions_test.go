@@ -3,6 +3,7 @@ package repositories_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -16,7 +17,7 @@ import (
 // message.
 func (s *store) instructions(t *testing.T, session core.SessionID) string {
 	t.Helper()
-	all := must.Get(repositories.NewStandingInstructions(s.Gorm).OnPath(t.Context(), ann(), session, core.MaxInstructions))(t)
+	all := must.Get(repositories.NewStandingInstructions(s.Gorm).OnPath(t.Context(), ann(), session, math.MaxInt64, core.MaxInstructions))(t)
 	var out []string
 	for _, i := range all {
 		out = append(out, fmt.Sprintf("%d %s", i.Seq, i.Text))
@@ -88,7 +89,7 @@ func TestStandingInstructionsHaveSpeakers(t *testing.T) {
 			core.Message{Role: core.RoleUser, Content: "Call me Annie.", AuthorID: "u1"},
 			core.Message{Role: core.RoleUser, Content: "Call me Bob.", Author: "Bob"},
 			core.Message{Role: core.RoleUser, Content: "Call me Max."})
-		all, err := repositories.NewStandingInstructions(s.Gorm).OnPath(t.Context(), ann(), id, 10)
+		all, err := repositories.NewStandingInstructions(s.Gorm).OnPath(t.Context(), ann(), id, math.MaxInt64, 10)
 		if err != nil || len(all) != 4 {
 			t.Fatalf("got %d instructions and %v, want 4", len(all), err)
 		}
@@ -108,7 +109,7 @@ func TestStandingInstructionsOfImports(t *testing.T) {
 		compare.Equal(t, "s.instructions(t, id)", strings.TrimSuffix(strings.Repeat("299 Always mention ropes.; ", 5), "; "), s.instructions(t, id))
 		s.exec(t, "UPDATE sessions SET standing_count = ? WHERE id = ?", core.MaxInstructions-1, id) // as if there were so many
 		s.finish(t, s.accept(t, ask(id, "Never mention ropes.\nAlways be brief.\nNever be rude.")).Run, "fine")
-		must.Get(repositories.NewStandingInstructions(s.Gorm).OnPath(t.Context(), ann(), id, 1))(t)
+		must.Get(repositories.NewStandingInstructions(s.Gorm).OnPath(t.Context(), ann(), id, math.MaxInt64, 1))(t)
 		if n := s.count(t, "SELECT COUNT(*) FROM standing_instructions WHERE session_id = ?", id); n != 6 {
 			t.Errorf("got %d instructions, want the two oldest dropped for three new ones", n)
 		}
@@ -131,13 +132,13 @@ func TestStandingInstructionsByHand(t *testing.T) {
 		if err != nil || edited.Text != "Be very brief." || edited.EditedAt == nil {
 			t.Errorf("edit: got %+v, %v", edited, err)
 		}
-		all, err := byHand.OnPath(t.Context(), ann(), id, 10)
+		all, err := byHand.OnPath(t.Context(), ann(), id, math.MaxInt64, 10)
 		must.Do(t, err)
 		for range 2 {
 			compare.Error(t, "remove", nil, byHand.Remove(t.Context(), ann(), id, all[0].ID))
 		}
 		compare.Error(t, "remove what was added", nil, byHand.Remove(t.Context(), ann(), id, added.ID))
-		all, err = byHand.OnPath(t.Context(), ann(), id, 10)
+		all, err = byHand.OnPath(t.Context(), ann(), id, math.MaxInt64, 10)
 		if err != nil || len(all) != 2 || all[0].RemovedAt == nil || all[1].RemovedAt != nil {
 			t.Errorf("after removals: got %+v, %v, want the first marked as removed", all, err)
 		}
@@ -148,7 +149,7 @@ func TestStandingInstructionsByHand(t *testing.T) {
 			"add":    func() error { _, err := byHand.Add(t.Context(), bob(), elsewhere); return err }(),
 			"edit":   func() error { _, err := byHand.Edit(t.Context(), bob(), all[0].ID, elsewhere); return err }(),
 			"remove": byHand.Remove(t.Context(), bob(), id, all[0].ID),
-			"list":   func() error { _, err := byHand.OnPath(t.Context(), bob(), id, 10); return err }(),
+			"list":   func() error { _, err := byHand.OnPath(t.Context(), bob(), id, math.MaxInt64, 10); return err }(),
 			"of another session": func() error {
 				_, err := byHand.Edit(t.Context(), ann(), all[0].ID, core.NewInstruction{SessionID: fork.ID, Text: "x"})
 				return err
