@@ -54,7 +54,12 @@ func (s *Service) DryRun(ctx context.Context, tenant core.Tenant, id core.Sessio
 	if err := f.Err(); err != nil {
 		return core.ContextPlan{}, err
 	}
-	ask.Content, ask.Tokens = content, s.Counter.Message(core.Message{Role: core.RoleUser, Content: content})
+	if len(ask.Parts) > 0 {
+		if ask.Parts, err = s.Files.Attach(ctx, tenant, ask.Parts); err != nil {
+			return core.ContextPlan{}, err
+		}
+	}
+	ask.Content, ask.Tokens = content, s.Counter.Message(core.Message{Role: core.RoleUser, Content: content, Parts: ask.Parts})
 	return s.ContextPlanner.DryRun(ctx, tenant, id, ask)
 }
 

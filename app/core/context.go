@@ -62,6 +62,7 @@ type ContextReport struct {
 	Thoughts             *ThoughtsReport       `json:"thoughts,omitempty" doc:"Earlier thoughts (reasoning with a signature) in the messages of the prompt. Absent without any."`
 	StandingInstructions []StandingInstruction `json:"standing_instructions,omitempty" doc:"Those that stand, with their places in the prompt, oldest first; if there are many, the newest 200."`
 
+	Digests        string           `json:"digests,omitempty" doc:"Of a run: four characters for each part of its last prompt, by which later prompts are compared."`
 	SummaryVersion int              `json:"summary_version" doc:"The version that the prompt uses; 0 = none. After a change to a larger model the next message may use an older one."`
 	SummaryReason  string           `json:"summary_reason,omitempty" doc:"What it covers, and why this version."`
 	Versions       []SummaryVersion `json:"versions,omitempty" doc:"The versions that a prompt can use, those with the smallest coverage first; if there are many, the newest."`
@@ -84,14 +85,14 @@ type ThoughtsGroup struct {
 
 // ContextPart is one section of the prompt.
 type ContextPart struct {
-	Name     string `json:"name"` // system, tools, summary, pinned, standing, tail, recalled, run, reserve, free
+	Name     string `json:"name" enum:"system,tools,summary,pinned,standing,tail,recalled,run,reserve,free"`
 	Tokens   int    `json:"tokens"`
 	Messages int    `json:"messages,omitempty"`
 }
 
 // TriggerStatus is how near a trigger is.
 type TriggerStatus struct {
-	Name      string `json:"name"` // share, messages, tokens, unsummarized
+	Name      string `json:"name" enum:"share,messages,tokens,unsummarized"`
 	Value     int    `json:"value"`
 	Threshold int    `json:"threshold"`
 	Percent   int    `json:"percent"`
@@ -130,6 +131,17 @@ type PromptView struct {
 	Messages        []PromptMessage `json:"messages"`
 	Tools           []PromptTool    `json:"tools" doc:"With which it begins."`
 	MaxOutputTokens int             `json:"max_output_tokens"`
+	Unchanged       *UnchangedParts `json:"unchanged,omitempty" doc:"What the last model call of the conversation was sent, too. Absent before the first one."`
+}
+
+// UnchangedParts says how much of a prompt the last model call was sent, too: parts that are equal, counted from
+// the beginning. The parts are the tools (one part), the system blocks and the messages.
+type UnchangedParts struct {
+	RunID   RunID     `json:"run_id" doc:"The run of that call."`
+	At      time.Time `json:"at" doc:"When that run was accepted."`
+	Parts   int       `json:"parts"`
+	OfParts int       `json:"of_parts" doc:"How many that call was sent. If all of them are unchanged, the prompt only grew at its end."`
+	Tokens  int       `json:"tokens" doc:"Of the unchanged parts, in the model's own."`
 }
 
 // PromptMessage is one message of a PromptView.
@@ -137,7 +149,7 @@ type PromptMessage struct {
 	MessageID      MessageID    `json:"message_id,omitempty"`
 	SummaryVersion int          `json:"summary_version,omitempty" min:"1" doc:"Of notes on a tool loop, with the placement covered: they replace messages."`
 	Placement      Placement    `json:"placement" enum:"covered,verbatim,masked,shortened,left_out,recalled,standing,instructions,system,excluded," doc:"recalled: the message quotes passages of the conversation that the user message asks for. standing: it lists standing instructions. instructions: it has the instructions of a run. system: it has the system prompt, or changes of the tools, from there on."`
-	Section        string       `json:"section" doc:"The section of the context report in which it counts."`
+	Section        string       `json:"section" enum:"system,tools,summary,pinned,standing,tail,recalled,run" doc:"The section of the context report in which it counts."`
 	Role           Role         `json:"role"`
 	Content        string       `json:"content"`
 	ToolCalls      []ToolCall   `json:"tool_calls,omitempty"`

@@ -73,6 +73,7 @@ type Delivery struct {
 	ID         DeliveryID    `json:"id" doc:"The 'webhook-id' that the receiver gets." gorm:"primaryKey;type:uuid"`
 	Owner      string        `json:"-"`
 	SessionID  SessionID     `json:"session_id" gorm:"type:uuid"`
+	Title      string        `json:"title,omitempty" doc:"Of the session; in lists of all runs only." gorm:"-"`
 	RunID      RunID         `json:"run_id" gorm:"type:uuid"`
 	Kind       DeliveryKind  `json:"kind" enum:"webhook"`
 	Event      EventType     `json:"event" doc:"The reported event." example:"run.succeeded"`

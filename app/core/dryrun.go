@@ -6,6 +6,7 @@ type PlanPreview struct {
 	Model   string `json:"model" doc:"A model; by default the session's."`
 	Policy  string `json:"policy" doc:"A preset (window, budget, sliding, ratio, off) with the global settings, without the overrides in the agent's file; by default the agent's policy."`
 	Content string `json:"content" doc:"The text of the next message; up to 'limits.message_bytes' (413)."`
+	Parts   []Part // the files of that message
 	Tokens  int    // of that message, cl100k_base
 }
 

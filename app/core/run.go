@@ -81,13 +81,16 @@ const MaxListedArguments = 2000
 // RunQuery asks for runs of all sessions.
 type RunQuery struct {
 	Status RunStatus `query:"status" enum:"active,queued,running,waiting,succeeded,failed,canceled" doc:"Only these; 'active': those that have not ended."`
+	Agent  string    `query:"agent" doc:"Only those of this agent."`
+	Error  string    `query:"error" doc:"Only those that failed with this code."`
+	Oldest bool      `query:"order" enum:"asc,desc" word:"asc" default:"desc" doc:"'asc': the oldest first."`
 	From   time.Time `query:"from" format:"day" example:"2026-11-01" doc:"A day in UTC or a time: only runs accepted at that time or later, and those that have not ended. By default a day ago."`
 	PageQuery
 }
 
 // RunList is a page of runs of all sessions.
 type RunList struct {
-	Totals     RunTotals `json:"totals" doc:"Of all runs of the time, whatever their status."`
+	Totals     RunTotals `json:"totals" doc:"Of all runs of the time, whatever their status, agent and error."`
 	Items      []RunHead `json:"items"` // never nil
 	NextCursor *string   `json:"next_cursor" schema:"NextCursor"`
 }

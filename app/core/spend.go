@@ -41,6 +41,7 @@ type UsageQuery struct {
 	GroupBy UsageGroup `query:"group_by" enum:"session,user,agent,model,day,day_agent" default:"day" doc:"The groups; 'day_agent' has a group for each agent of each day, with a key such as 2026-11-21 assistant."`
 	From    time.Time  `query:"from" format:"day" example:"2026-11-01" doc:"A day in UTC or a time: calls at that time or later."`
 	To      time.Time  `query:"to" format:"day" example:"2026-12-01" doc:"A day in UTC or a time: calls before it."`
+	Largest bool       `query:"sort" enum:"key,tokens" word:"tokens" default:"key" doc:"'tokens': the groups with the most tokens, on one page."`
 	PageQuery
 }
 
@@ -51,7 +52,7 @@ type UsageRow struct {
 }
 
 // UsageReport is a page of groups, days and sessions newest first, others by their
-// names, with the total of all pages.
+// names, or the largest ones, with the total of all pages.
 type UsageReport struct {
 	GroupBy    UsageGroup `json:"group_by" enum:"session,user,agent,model,day,day_agent"`
 	From       time.Time  `json:"from"`

@@ -26,10 +26,10 @@ func TestBuild(t *testing.T) {
 	npm := process.FindPageTools(t, source)
 	dir := t.TempDir()
 	ui := copySource(t, dir)
-	cmd := exec.CommandContext(t.Context(), npm, "run", "--silent", "build")
+	cmd := exec.CommandContext(t.Context(), npm, "run", "--silent", "bundle")
 	cmd.Dir = ui
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("npm run build: %v\n%s", err, out)
+		t.Fatalf("npm run bundle: %v\n%s", err, out)
 	}
 	want, got := readFolder(t, filepath.Join(dir, "dist")), readFolder(t, committed)
 	for _, name := range slices.Sorted(maps.Keys(want)) {

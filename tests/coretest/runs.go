@@ -3,6 +3,7 @@ package coretest
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -16,9 +17,24 @@ type Runs struct {
 	s             *Store
 }
 
-// Reports returns nothing: runs of this store have no reports.
-func (r Runs) Reports(context.Context, core.Tenant, core.SessionID, int) ([]core.RunReport, int, error) {
-	return nil, 0, nil
+// Reports returns the reports of the newest runs that have one.
+func (r Runs) Reports(ctx context.Context, tenant core.Tenant, session core.SessionID, limit int) (list []core.RunReport, older int, err error) {
+	err = r.s.inSession(ctx, "Reports", tenant, session, func(*Conversation) error {
+		for _, run := range r.s.runsOf(session) {
+			if len(run.Context) == 0 {
+				continue
+			}
+			report := core.RunReport{RunID: run.ID, At: run.CreatedAt}
+			if err := json.Unmarshal(run.Context, &report.Report); err != nil {
+				return err
+			}
+			list = append(list, report)
+		}
+		older = max(len(list)-limit, 0)
+		list = list[older:]
+		return nil
+	})
+	return list, older, err
 }
 
 // isActive reports whether a run is running or waits for a decision.

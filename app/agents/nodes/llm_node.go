@@ -61,6 +61,7 @@ type call struct {
 	decision contextwindow.Decision
 	sent     contextwindow.PromptSize
 	prefix   string // see llm.Request
+	digests  string // of the prompt, see llm.Request
 	// calledAnyway: it called a tool, but was told not to.
 	calledAnyway bool
 	unanswered   bool // with a refusal by a filter: the prompt has turns that were never answered
@@ -213,7 +214,7 @@ func (n *LLM) callModel(ctx context.Context, s AgentState, t *attempts, d contex
 	}
 	mayCall := req.ToolChoice != core.ToolChoiceNone
 	req, sent = t.withoutRefused(req, sent, s.UserMessage)
-	c := call{id: t.next, sent: sent, prefix: req.Prefix}
+	c := call{id: t.next, sent: sent, prefix: req.Prefix, digests: req.Digests()}
 	if c.id == "" { // if the process dies, the next attempt can tell which message was being written
 		c.id = s.Run.DraftID(s.Run.Attempt, len(s.RunMessages))
 	}

@@ -157,7 +157,9 @@ func (n *LLM) learnFromRefusal(session core.SessionID, c call, e *llm.Error) {
 
 // contextReport returns the context report of the run as it is stored.
 func (n *LLM) contextReport(s AgentState, c call) (json.RawMessage, error) {
-	raw, err := json.Marshal(s.Measures.In(n.Compactor.Describe(c.turn, c.decision, c.sent)))
+	report := s.Measures.In(n.Compactor.Describe(c.turn, c.decision, c.sent))
+	report.Digests = c.digests
+	raw, err := json.Marshal(report)
 	if err != nil {
 		return nil, fmt.Errorf("context report: %w", err)
 	}

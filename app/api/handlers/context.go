@@ -23,6 +23,7 @@ func (h Native) registerContext(r Router) {
 		return h.Chat.Where(ctx, tenant, in.SessionID, in.MessageID)
 	})
 	bind(r, ops.PlanContext, func(ctx context.Context, tenant core.Tenant, in ops.Plan) (core.ContextPlan, error) {
+		in.PlanPreview.Parts = partsOf(in.Parts)
 		return h.Chat.DryRun(ctx, tenant, in.SessionID, in.PlanPreview)
 	})
 	bind(r, ops.ListStandingInstructions, func(ctx context.Context, tenant core.Tenant, in ops.SessionPage) (core.Page[core.StandingInstruction], error) {

@@ -6,6 +6,7 @@ import "bobbin/app/core"
 type Plan struct {
 	InSession
 	core.PlanPreview
+	Parts []FilePart `json:"parts" doc:"The files of the next message."`
 }
 
 // Summarize asks for a summary.

@@ -71,7 +71,7 @@ var (
 	})
 	ListAllRuns = describe[core.RunQuery, core.RunList](Operation{
 		ID: "listAllRuns", Route: "GET /api/v1/runs", Tag: "Runs", Scope: core.CanRead, OwnersOnly: true, Returns: "A page of runs",
-		Summary: "List the runs of all sessions, newest first", Description: "Without their messages and reports; those of temporary sessions as well. The totals are of all pages.",
+		Summary: "List the runs of all sessions", Description: "Without their messages and reports; those of temporary sessions as well. The totals are of all pages.",
 	})
 	GetRun = describe[InRun, core.Run](Operation{
 		ID: "getRun", Route: "GET /api/v1/runs/{id}", Tag: "Runs", Scope: core.CanRead, Returns: "The run",

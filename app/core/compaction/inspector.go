@@ -40,10 +40,10 @@ func (c *Inspector) loadSnapshot(ctx context.Context, tenant core.Tenant, id cor
 		return snapshot{}, err
 	}
 	more := 0
-	if ask.Content != "" { // a run in progress counts as ended
+	if ask.Content != "" || len(ask.Parts) > 0 { // a run in progress counts as ended
 		m := core.Message{
 			ID: core.NewID[core.MessageID](), Seq: int64(t.wholeLog()) + 1, OnPath: true,
-			Role: core.RoleUser, Content: ask.Content, TokenCount: ask.Tokens,
+			Role: core.RoleUser, Content: ask.Content, Parts: ask.Parts, TokenCount: ask.Tokens,
 		}
 		t.History, t.Run, more = slices.Concat(t.History, t.Run), []core.Message{m}, 1
 	}

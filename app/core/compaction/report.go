@@ -239,7 +239,35 @@ func (c *Inspector) Prompt(ctx context.Context, tenant core.Tenant, id core.Sess
 			AddedTools: promptTools(m.AddedTools), RemovedTools: m.RemovedTools,
 		})
 	}
-	return view, nil
+	view.Unchanged, err = c.compareWithLast(ctx, tenant, v)
+	return view, err
+}
+
+// compareWithLast says which parts of the prompt the last model call was sent, too; nil if there was none.
+func (c *Inspector) compareWithLast(ctx context.Context, tenant core.Tenant, v snapshot) (*core.UnchangedParts, error) {
+	reports, _, err := c.Stores.Runs.Reports(ctx, tenant, v.turn.Session.ID, 1)
+	if err != nil {
+		return nil, fmt.Errorf("report of the last run: %w", err)
+	}
+	if len(reports) == 0 || reports[0].Report.Digests == "" { // it is of an earlier version
+		return nil, nil //nolint:nilnil // no call, no comparison
+	}
+	last := reports[0].Report.Digests
+	now := llm.Request{System: v.prompt.System, Tools: v.prompt.Tools, Messages: v.prompt.LLM()}.Digests()
+	same := llm.CountEqual(last, now)
+	tokens := v.prompt.Sent.Used(v.d)
+	if same == 0 {
+		tokens -= v.d.Shown(v.prompt.Sent.Of[contextwindow.SectionTools])
+	}
+	blocks := v.prompt.Blocks
+	for _, b := range blocks[min(max(same-1, 0), len(blocks)):] {
+		tokens -= v.d.Shown(b.Tokens)
+	}
+	sizes := v.prompt.Shown(v.d)
+	for _, size := range sizes[min(max(same-1-len(blocks), 0), len(sizes)):] {
+		tokens -= size
+	}
+	return &core.UnchangedParts{RunID: reports[0].RunID, At: reports[0].At, Parts: same, OfParts: llm.CountParts(last), Tokens: max(tokens, 0)}, nil
 }
 
 // promptTools returns the tool definitions as they are shown.

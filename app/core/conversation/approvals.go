@@ -123,7 +123,11 @@ func (c *Change) decide(a *core.Approval, d core.ApprovalDecision) error {
 	if a.Comment != "" {
 		words += ": " + a.Comment
 	}
-	return core.Errorf(core.ErrConflict, "approval %s is no longer open: it was %s", a.ID, words)
+	e := core.Errorf(core.ErrConflict, "approval %s is no longer open: it was %s", a.ID, words)
+	if a.Status == core.ApprovalApproved || a.Status == core.ApprovalDenied || a.Status == core.ApprovalAnswered {
+		e.Code = core.CodeCallDecided
+	}
+	return e
 }
 
 // close settles the open approvals of the run that match.

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+	"hash/crc32"
 	"slices"
 	"strings"
 
@@ -75,17 +76,59 @@ func NewPrefix(info Info, system []string, tools []ToolSpec, format *core.Respon
 			h.addText(block)
 		}
 	}
-	raw, err := json.Marshal([]any{tools, format, effort})
-	if err != nil { // parameters that are not JSON: no provider takes them
-		raw = []byte(err.Error())
-	}
-	h.addText(string(raw))
+	h.addJSON([]any{tools, format, effort})
 	return Prefix{sha256.Sum256(h)}
 }
 
 // With returns the prefix that ends with one more message.
 func (p Prefix) With(m Message) Prefix {
 	h := fieldHash(p.sum[:])
+	h.addMessage(m)
+	return Prefix{sha256.Sum256(h)}
+}
+
+// digestSize is the size of one digest in Digests: 24 bits.
+const digestSize = 4
+
+// Digests returns a digest of each part of the prompt, in the order of providers' caches: the tools, the system
+// blocks, the messages. They show how far a later prompt begins with the same parts (CountEqual) and protect
+// against no forgery.
+func (r Request) Digests() string {
+	h, digests := fieldHash{}, make([]byte, 0, digestSize*(1+len(r.System)+len(r.Messages)))
+	add := func() {
+		sum := binary.BigEndian.AppendUint32(nil, crc32.Checksum(h, castagnoli))
+		digests, h = base64.RawURLEncoding.AppendEncode(digests, sum[:3]), h[:0]
+	}
+	h.addJSON(r.Tools)
+	add()
+	for _, block := range r.System {
+		h.addText(block)
+		add()
+	}
+	for _, m := range r.Messages {
+		h.addMessage(m)
+		add()
+	}
+	return string(digests)
+}
+
+//nolint:gochecknoglobals // a constant table
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// CountParts returns how many parts the prompt of the digests has.
+func CountParts(digests string) int { return len(digests) / digestSize }
+
+// CountEqual returns how many parts at the beginning of two prompts are equal, by their Digests.
+func CountEqual(a, b string) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n / digestSize
+}
+
+// addMessage adds what a model gets of a message.
+func (h *fieldHash) addMessage(m Message) {
 	for _, text := range []string{string(m.Role), PlainText(m), m.ToolCallID} {
 		h.addText(text)
 	}
@@ -100,8 +143,8 @@ func (p Prefix) With(m Message) Prefix {
 			h.addText(part.Name)
 			h.addText(part.Text)
 			h.addText(part.Signature)
-			h = binary.AppendUvarint(h, uint64(part.Offset)) //nolint:gosec // G115: never negative
-			h = binary.AppendUvarint(h, uint64(part.Calls))  //nolint:gosec // G115: never negative
+			*h = binary.AppendUvarint(*h, uint64(part.Offset)) //nolint:gosec // G115: never negative
+			*h = binary.AppendUvarint(*h, uint64(part.Calls))  //nolint:gosec // G115: never negative
 		}
 	}
 	for _, media := range m.Media {
@@ -109,15 +152,11 @@ func (p Prefix) With(m Message) Prefix {
 		h.addText(media.Name)
 		h.addText(media.MediaType)
 		sum := sha256.Sum256(media.Data)
-		h = append(h, sum[:]...)
+		*h = append(*h, sum[:]...)
 	}
 	for _, tool := range m.AddedTools {
-		raw, err := json.Marshal(tool)
-		if err != nil { // as in NewPrefix
-			raw = []byte(err.Error())
-		}
 		h.addText("added")
-		h.addText(string(raw))
+		h.addJSON(tool)
 	}
 	for _, name := range m.RemovedTools {
 		h.addText("removed")
@@ -128,7 +167,6 @@ func (p Prefix) With(m Message) Prefix {
 			h.addText(text)
 		}
 	}
-	return Prefix{sha256.Sum256(h)}
 }
 
 // prefixBytes is how much of the hash is stored with a thought: enough that two prompts of a
@@ -152,4 +190,12 @@ type fieldHash []byte
 
 func (h *fieldHash) addText(text string) {
 	*h = append(binary.AppendUvarint(*h, uint64(len(text))), text...)
+}
+
+func (h *fieldHash) addJSON(value any) {
+	raw, err := json.Marshal(value)
+	if err != nil { // parameters that are not JSON: no provider takes them
+		raw = []byte(err.Error())
+	}
+	h.addText(string(raw))
 }

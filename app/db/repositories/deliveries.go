@@ -81,11 +81,19 @@ func (r *Deliveries) ListAll(ctx context.Context, tenant core.Tenant, q core.Del
 	if after.isSet() {
 		db = db.Where("id < ?", after.ID)
 	}
-	var rows []models.Delivery
-	if err := db.Find(&rows).Error; err != nil {
+	type titledRow struct {
+		models.Delivery
+		Title string
+	}
+	var rows []titledRow
+	if err := db.Model(&models.Delivery{}).Select("*, COALESCE((SELECT title FROM sessions WHERE sessions.id = deliveries.session_id), '') AS title").Find(&rows).Error; err != nil {
 		return core.Page[core.Delivery]{}, wrapError(err, "deliveries of", tenant.Owner)
 	}
-	return pageOf(rows, limit, models.Delivery.Core, func(d models.Delivery) position { return position{List: "deliveries", ID: string(d.ID)} }), nil
+	return pageOf(rows, limit, func(r titledRow) core.Delivery {
+		d := r.Core()
+		d.Title = r.Title
+		return d
+	}, func(r titledRow) position { return position{List: "deliveries", ID: string(r.ID)} }), nil
 }
 
 // maxWaiting bounds the deliveries that Stats counts.

@@ -28,9 +28,14 @@ const runTotalsSQL = "COUNT(*) FILTER (WHERE status = 'queued') AS queued, COUNT
 	"COUNT(*) FILTER (WHERE status = 'waiting') AS waiting, COUNT(*) FILTER (WHERE status = 'succeeded') AS succeeded, " +
 	"COUNT(*) FILTER (WHERE status = 'failed') AS failed, COUNT(*) FILTER (WHERE status = 'canceled') AS canceled"
 
-// ListAll returns the runs of all sessions since a time, and those that have not ended, the newest first.
+// ListAll returns the runs of all sessions since a time, and those that have not ended, the newest first unless
+// the query wants the oldest.
 func (r *Runs) ListAll(ctx context.Context, tenant core.Tenant, q core.RunQuery) (core.RunList, error) {
-	limit, after, err := pageStart(q.Limit, q.Cursor, "all runs")
+	name, order, beyond := "all runs", "DESC", "<"
+	if q.Oldest {
+		name, order, beyond = "all runs, oldest first", "ASC", ">"
+	}
+	limit, after, err := pageStart(q.Limit, q.Cursor, name)
 	if err != nil {
 		return core.RunList{}, err
 	}
@@ -46,17 +51,23 @@ func (r *Runs) ListAll(ctx context.Context, tenant core.Tenant, q core.RunQuery)
 	default:
 		runs = runs.Where("status = ?", q.Status)
 	}
+	if q.Agent != "" {
+		runs = runs.Where("agent = ?", q.Agent)
+	}
+	if q.Error != "" {
+		runs = runs.Where("error ->> 'code' = ?", q.Error)
+	}
 	if after.isSet() {
-		runs = runs.Where("id < ?", after.ID)
+		runs = runs.Where("id "+beyond+" ?", after.ID)
 	}
 	var rows []runHeadRow
 	err = runs.Select("id, session_id, user_id, status, agent, error, created_at, started_at, finished_at, " +
 		"CAST(COALESCE(context ->> 'used', '0') AS bigint) AS prompt, (SELECT title FROM sessions WHERE sessions.id = runs.session_id) AS title").
-		Order("id DESC").Limit(limit + 1).Find(&rows).Error
+		Order("id " + order).Limit(limit + 1).Find(&rows).Error
 	if err != nil {
 		return core.RunList{}, wrapError(err, "runs of", tenant.Owner)
 	}
-	page := pageOf(rows, limit, runHeadRow.toCore, func(row runHeadRow) position { return position{List: "all runs", ID: string(row.ID)} })
+	page := pageOf(rows, limit, runHeadRow.toCore, func(row runHeadRow) position { return position{List: name, ID: string(row.ID)} })
 	err = r.addApprovals(ctx, page.Items)
 	list.Items, list.NextCursor = page.Items, page.NextCursor
 	return list, err

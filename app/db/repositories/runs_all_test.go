@@ -48,8 +48,23 @@ func TestListAllRuns(t *testing.T) {
 		if got, _ := list(core.RunQuery{From: hour, Status: core.RunsActive}); !slices.Equal(got, all[:2]) {
 			t.Errorf("active: got %q, want %q", got, all[:2])
 		}
+		oldest := slices.Clone(all)
+		slices.Reverse(oldest)
+		if got, _ := list(core.RunQuery{From: hour, Oldest: true, PageQuery: core.PageQuery{Limit: 2}}); !slices.Equal(got, oldest) {
+			t.Errorf("the oldest first: got %q, want %q", got, oldest)
+		}
+		if got, totals := list(core.RunQuery{From: hour, Agent: "other"}); len(got) != 0 || totals.Succeeded != 3 {
+			t.Errorf("of another agent: got %q, totals %+v, want none, and the totals of all", got, totals)
+		}
 		if got, totals := list(core.RunQuery{From: time.Now().Add(time.Hour)}); !slices.Equal(got, all[:2]) || totals.Succeeded != 0 {
 			t.Errorf("from now on: got %q, %+v, want %q", got, totals, all[:2])
+		}
+		failing := s.accept(t, ask(s.session(t).ID, "fail")).Run
+		s.write(t, core.RunWrite{RunID: failing.ID, SessionID: failing.SessionID, Attempt: 1, End: &core.RunEnd{Status: core.RunFailed, Error: &core.RunError{Code: "model", Message: "out of order"}}})
+		for code, want := range map[string]int{"model": 1, "timeout": 0} {
+			if got, _ := list(core.RunQuery{From: hour, Error: code}); len(got) != want {
+				t.Errorf("failed with %s: got %q, want %d", code, got, want)
+			}
 		}
 		if page := must.Get(s.runs.ListAll(t.Context(), core.Tenant{Owner: "eve"}, core.RunQuery{From: hour}))(t); len(page.Items) != 0 || page.Totals != (core.RunTotals{}) {
 			t.Errorf("another owner: got %+v, want nothing", page)
@@ -67,12 +82,15 @@ func TestListAllDeliveries(t *testing.T) {
 		session := must.Get(s.sessions.Create(t.Context(), core.Session{Owner: "ann", Agent: "assistant", Webhook: hook("here")}))(t)
 		s.turns(t, session.ID, 3)
 		deliveries := repositories.NewDeliveries(s.Gorm)
+		must.Get2(s.sessions.Update(t.Context(), ann(), session.ID, core.SessionPatch{Title: new("reported")}))(t)
 		var got []core.DeliveryID
 		q := core.DeliveryQuery{State: core.DeliveryPending, PageQuery: core.PageQuery{Limit: 2}}
 		for {
 			page := must.Get(deliveries.ListAll(t.Context(), ann(), q))(t)
 			for _, d := range page.Items {
-				got = append(got, d.ID)
+				if got = append(got, d.ID); d.Title != "reported" {
+					t.Errorf("got title %q, want the session's", d.Title)
+				}
 			}
 			if page.NextCursor == nil {
 				break

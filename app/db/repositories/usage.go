@@ -100,13 +100,20 @@ func (r *ModelCalls) Usage(ctx context.Context, tenant core.Tenant, q core.Usage
 	if key != "day" && isPostgres(r.db) { // texts compare by their bytes on both databases
 		key += ` COLLATE "C"`
 	}
-	db := r.usageBetween(ctx, tenant, q, level).Select(key + " AS key, " + daysSQL).Group(key).Order(key + " " + order).Limit(limit + 1)
+	db := r.usageBetween(ctx, tenant, q, level).Select(key + " AS key, " + daysSQL).Group(key)
+	if q.Largest {
+		db = db.Order("SUM(input_tokens) + SUM(output_tokens) DESC")
+	}
+	db = db.Order(key + " " + order).Limit(limit + 1)
 	if after.isSet() {
 		db = db.Where(key+" "+beyond+" ?", after.Key)
 	}
 	var rows []usageRow
 	if err := db.Scan(&rows).Error; err != nil {
 		return core.UsageReport{}, wrapError(err, "usage of", tenant.Owner)
+	}
+	if q.Largest {
+		rows = rows[:min(len(rows), limit)]
 	}
 	page := pageOf(rows, limit, func(t usageRow) core.UsageRow {
 		return core.UsageRow{Key: t.Key, UsageTotal: t.UsageTotal}

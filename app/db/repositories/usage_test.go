@@ -88,6 +88,13 @@ func TestUsage(t *testing.T) {
 				compare.Equal(t, fmt.Sprintf("by %s, %d a page", by, limit), want, got)
 			}
 		}
+		q := january()
+		q.GroupBy, q.Largest, q.Limit = core.UsageBySession, true, 1
+		largest := must.Get(s.modelCalls.Usage(t.Context(), ann(), q))(t)
+		compare.Equal(t, "the largest session", []string{string(first) + " 3 150+10 $7 1"}, usageLines(largest))
+		if largest.NextCursor != nil || largest.Total.Calls != 5 {
+			t.Errorf("the largest session: got cursor %v and total %+v, want one page and the total of all", largest.NextCursor, largest.Total)
+		}
 		total, err := s.modelCalls.SessionTotal(t.Context(), ann(), second)
 		if want := (core.UsageTotal{Calls: 2, InputTokens: 3, OutputTokens: 1, CostMicroUSD: 2, UnpricedCalls: 1}); err != nil || total != want {
 			t.Errorf("session: got %+v, error %v, want %+v", total, err, want)

@@ -30,6 +30,11 @@ export function setLanguage(to: Language): void {
   location.reload(); // drafts are kept with their conversations, the place is in the address
 }
 
+/** The text for a word of the server; one that the page does not know is shown as it is. */
+export function textOf(table: Readonly<Record<string, string>>, word: string, other = word): string {
+  return Object.hasOwn(table, word) ? table[word]! : other;
+}
+
 /** A room's texts in the page's language. A text that one language lacks does not compile. */
 export function pick<T>(texts: { en: T; de: NoInfer<T> }): T {
   return texts[language];

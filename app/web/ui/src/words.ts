@@ -1,4 +1,5 @@
 // The texts that the whole page shares; each room has its own beside them.
+import type { Schema } from "./api/http";
 import { locale, pick } from "./language";
 
 const number = new Intl.NumberFormat(locale);
@@ -97,7 +98,7 @@ export const words = pick({
     loading: "Loading",
     you: "You",
     system: "System",
-    sources: { slack: "Slack", web: "web", api: "API", cli: "terminal", client: "client" } as Record<string, string>,
+    sources: { slack: "Slack", web: "web", api: "API", cli: "terminal", client: "client" } satisfies Record<Schema["Message"]["source"], string>,
     messageBy: (who: string, when: string) => `${who}, ${when}`,
     generating: "Generating",
     isWriting: "writing",

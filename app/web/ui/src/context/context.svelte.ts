@@ -187,15 +187,15 @@ export class Context {
   }
 
   /** Plans the draft after a pause; the answer says what was to be cleaned up. */
-  planDraft(content: string): () => void {
-    if (!content.trim()) {
+  planDraft(content: string, parts: { blob_id: string }[]): () => void {
+    if (!content.trim() && parts.length === 0) {
       this.plan = undefined;
       return () => {};
     }
     const stop = new AbortController();
     const timer = setTimeout(async () => {
       try {
-        const plan = await this.dryRun({ content }, stop.signal);
+        const plan = await this.dryRun({ content, ...(parts.length ? { parts } : {}) }, stop.signal);
         if (!stop.signal.aborted) this.plan = plan;
       } catch {
         if (!stop.signal.aborted) this.plan = undefined; // the meter shows what is known without it
@@ -207,7 +207,7 @@ export class Context {
     };
   }
 
-  dryRun(json: { content?: string; model?: string }, signal?: AbortSignal): Promise<Plan> {
+  dryRun(json: { content?: string; parts?: { blob_id: string }[]; model?: string }, signal?: AbortSignal): Promise<Plan> {
     return ask<Plan>(`sessions/${this.conversation.id}/context/plan`, { method: "POST", json, signal });
   }
 

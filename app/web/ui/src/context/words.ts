@@ -1,5 +1,6 @@
 // The texts of the context's part of the page.
-import { pick } from "../language";
+import type { Schema } from "../api/http";
+import { pick, textOf } from "../language";
 import { count, plural, words as page } from "../words";
 
 const own = pick({
@@ -15,7 +16,7 @@ const own = pick({
       run: "This run",
       free: "Free",
       reserve: "Kept for the answer",
-    } as Record<string, string>,
+    } satisfies Record<Schema["ContextPart"]["name"], string>,
     causes: {
       share: "when the prompt passed its trigger",
       messages: "after its number of messages",
@@ -23,7 +24,7 @@ const own = pick({
       unsummarized: "at the limit of messages",
       overflow: "after the provider refused the prompt as too long",
       larger_model: "since a larger model answers",
-    } as Record<string, string>,
+    },
     title: "Context",
     nextPrompt: "the next prompt",
     panel: "Context of the next prompt",
@@ -40,7 +41,7 @@ const own = pick({
     estimatedTitle: "Not counted by the model yet",
     summaryAt: (n: number) => `summary at ${count(n)}`,
     landsAt: (n: number) => `lands at ${count(n)}`,
-    windowFrom: { provider: "learned from a refused prompt", default: "assumed, the model is unknown" } as Record<string, string>,
+    windowFrom: { provider: "learned from a refused prompt", default: "assumed, the model is unknown", configuration: "", model: "" } satisfies Record<Schema["ContextReport"]["window_source"], string>,
     window: (n: number, why: string) => `Window ${count(n)}, ${why}`,
 
     meter: (used: string, usable: number, percent: number, hint: string) =>
@@ -103,7 +104,7 @@ const own = pick({
       shortened: "shortened",
       compacted: "in notes",
       left_out: "left out",
-    } as Record<string, string>,
+    },
 
     summaries: "Summaries",
     policy: (name: string) => `policy ${name}`,
@@ -114,7 +115,7 @@ const own = pick({
       erased: "erased",
       undone: "undone",
       dropped: "",
-    } as Record<string, string>,
+    } satisfies Record<Schema["Summary"]["state"], string>,
     version: (n: number) => `v${n}`,
     view: (v: number) => `Open v${v}`,
     changes: (v: number) => `What v${v} changed`,
@@ -152,8 +153,8 @@ const own = pick({
     focus: (text: string) => `Told to keep: ${text}. `,
     editedBy: "Edited by hand. ",
     restoredAs: (note: string) => (note ? `Restored: ${note}. ` : "Restored. "),
-    why: (trigger: string, at: number) =>
-      trigger === "share" && at ? `, when the prompt passed ${count(at)}` : own.causes[trigger] ? `, ${own.causes[trigger]}` : "",
+    why: (trigger: string, at: number): string =>
+      trigger === "share" && at ? `, when the prompt passed ${count(at)}` : textOf(own.causes, trigger, "").replace(/^(?=.)/, ", "),
     addedTo: (n: number, v: number) => (v ? `${plural(n, "message was", "messages were")} added to v${v}. ` : ""),
     tokens: (n: number) => plural(n, "token"),
     text: "Text",
@@ -198,7 +199,7 @@ const own = pick({
       shortened: "Shortened.",
       left_out: "Left out.",
       excluded: "Not in the prompt.",
-    } as Record<string, string>,
+    } satisfies Record<Schema["MessageLocation"]["placement"], string>,
     placedIn: (v: number) => `In summary v${v}.`,
     tokensInstead: (now: number, whole: number) => `The next prompt has ${count(now)} of its ${plural(whole, "token")}.`,
     tokensThere: (n: number) => `The next prompt has it whole: ${plural(n, "token")}.`,
@@ -266,7 +267,7 @@ const own = pick({
     estimatedTitle: "Vom Modell noch nicht gezählt",
     summaryAt: (n: number) => `Zusammenfassung bei ${count(n)}`,
     landsAt: (n: number) => `danach ${count(n)}`,
-    windowFrom: { provider: "aus einem abgelehnten Prompt gelernt", default: "angenommen, das Modell ist unbekannt" },
+    windowFrom: { provider: "aus einem abgelehnten Prompt gelernt", default: "angenommen, das Modell ist unbekannt", configuration: "", model: "" },
     window: (n: number, why: string) => `Fenster ${count(n)}, ${why}`,
 
     meter: (used: string, usable: number, percent: number, hint: string) =>
@@ -380,8 +381,8 @@ const own = pick({
     focus: (text: string) => `Sollte behalten: ${text}. `,
     editedBy: "Von Hand bearbeitet. ",
     restoredAs: (note: string) => (note ? `Wiederhergestellt: ${note}. ` : "Wiederhergestellt. "),
-    why: (trigger: string, at: number) =>
-      trigger === "share" && at ? `, als der Prompt ${count(at)} überschritt` : own.causes[trigger] ? `, ${own.causes[trigger]}` : "",
+    why: (trigger: string, at: number): string =>
+      trigger === "share" && at ? `, als der Prompt ${count(at)} überschritt` : textOf(own.causes, trigger, "").replace(/^(?=.)/, ", "),
     addedTo: (n: number, v: number) => (v ? `Zu v${v} ${n === 1 ? "kam 1 Nachricht" : `kamen ${count(n)} Nachrichten`} hinzu. ` : ""),
     tokens: (n: number) => `${count(n)} Token`,
     text: "Text",
@@ -465,5 +466,5 @@ export const words = {
   ...page,
   ...own,
   whereIs: page.where,
-  section: (name: string) => own.sections[name] ?? name.replaceAll("_", " "),
+  section: (name: string) => textOf(own.sections, name, name.replaceAll("_", " ")),
 };

@@ -18,6 +18,8 @@ export class List<Item, P extends Page<Item> = Page<Item>> {
   constructor(
     private readonly path: string,
     private readonly query: () => Request["query"] = () => ({}),
+    /** So many pages are loaded at once, for what is shown whole. */
+    private readonly pages = 1,
   ) {}
 
   /** Loads what is shown anew; an answer that a later one has overtaken counts no more. */
@@ -25,11 +27,17 @@ export class List<Item, P extends Page<Item> = Page<Item>> {
     const turn = ++this.asked;
     try {
       const limit = Math.min(Math.max(50, this.items.length), 200);
-      const page = await ask<P>(this.path, { query: { limit, ...this.query() } });
+      const first = await ask<P>(this.path, { query: { limit, ...this.query() } });
+      const items = [...first.items];
+      let last = first;
+      for (let n = 1; n < this.pages && last.next_cursor; n++) {
+        last = await ask<P>(this.path, { query: { limit, ...this.query(), cursor: last.next_cursor } });
+        items.push(...last.items);
+      }
       if (turn !== this.asked) return;
-      this.first = page;
-      this.items = page.items;
-      this.keep(page);
+      this.first = first;
+      this.items = items;
+      this.keep(last);
     } catch (e) {
       if (turn === this.asked) this.failure = asError(e);
     }

@@ -1,5 +1,5 @@
 // The books by day and agent, as columns of a chart.
-import { tokensOf, usageDays, utcDay, type UsageRow } from "./operation.svelte";
+import { tokensOf, utcDay, type UsageRow } from "./operation.svelte";
 
 const mostAgents = 4;
 
@@ -23,7 +23,7 @@ export function splitKey(key: string): [day: string, agent: string] {
 }
 
 /** Costs, or tokens where no model has a price. */
-export function chartOf(rows: UsageRow[]): UsageChart {
+export function chartOf(rows: UsageRow[], days: number): UsageChart {
   const byCost = rows.some((r) => r.cost_micro_usd > 0);
   const amountOf = (r: UsageRow) => (byCost ? r.cost_micro_usd : tokensOf(r));
   const totals = new Map<string, number>();
@@ -34,8 +34,8 @@ export function chartOf(rows: UsageRow[]): UsageChart {
   const ranked = [...totals].map(([name, total]) => ({ name, total })).sort((a, b) => b.total - a.total);
   const rest = ranked.slice(mostAgents).reduce((sum, a) => sum + a.total, 0);
   const agents = ranked.length > mostAgents ? [...ranked.slice(0, mostAgents), { name: "", total: rest }] : ranked;
-  const columns = Array.from({ length: usageDays }, (_, i): Column => {
-    const day = utcDay(usageDays - 1 - i);
+  const columns = Array.from({ length: days }, (_, i): Column => {
+    const day = utcDay(days - 1 - i);
     const parts = agents.map(() => 0);
     for (const r of rows) {
       const [on, agent] = splitKey(r.key);

@@ -1,29 +1,18 @@
 // The texts of the operation.
-import { language, pick } from "../language";
-import { count } from "../words";
-
-const money = new Intl.NumberFormat(language, { style: "currency", currency: "USD", minimumFractionDigits: 2, maximumFractionDigits: 2 });
-const percent = new Intl.NumberFormat(language, { style: "percent", maximumFractionDigits: 1 });
-const short = new Intl.NumberFormat(language, { notation: "compact", maximumFractionDigits: 1 });
-const day = new Intl.DateTimeFormat(language, { day: "numeric", month: "short", timeZone: "UTC" });
-
-/** Cost in millionths of a dollar. */
-export const dollars = (micro: number) => (micro > 0 && micro < 10_000 ? `< ${money.format(0.01)}` : money.format(micro / 1e6));
-export const share = (part: number, whole: number) => percent.format(whole ? part / whole : 0);
-export const shortCount = (n: number) => short.format(n);
-/** A day of the books, which are in UTC. */
-export const dayOf = (date: string) => day.format(new Date(`${date}T00:00Z`));
+import type { Schema } from "../api/http";
+import { pick } from "../language";
+import { count, plural } from "../words";
+import type { Delivery, RunHead, Status, Tab } from "./operation.svelte";
 
 export const words = pick({
   en: {
-    tabs: { "": "Overview", runs: "Runs", deliveries: "Deliveries", usage: "Usage", memories: "Memories" } as Record<string, string>,
+    tabs: { "": "Overview", runs: "Runs", deliveries: "Deliveries", usage: "Usage", memories: "Memories" } satisfies Record<Tab, string>,
     parts: "Parts of the operation",
     live: "Live",
     notLive: "Not up to date",
     notForYou: "This is for keys, not for end users.",
     tryAgain: "Try again",
     more: "Show more",
-    all: "All",
     loading: "Loading",
 
     running: "Running",
@@ -34,23 +23,28 @@ export const words = pick({
     failedDay: "Failed, 24 h",
     ofRuns: (n: number, share: string) => `of ${count(n)}, ${share}`,
     notThrough: "Deliveries not through",
-    failedAndWaiting: (failed: string, waiting: string) => `${failed} failed, ${waiting} wait`,
+    failedAndWaiting: (failed: string, waiting: string) => `${failed} failed, ${waiting} waiting`,
     tokensToday: "Tokens today",
-    calls: (n: number, cached: string) => `${count(n)} calls, ${cached} cached`,
+    calls: (n: number, cached: string) => `${plural(n, "call")}, ${cached} cached`,
     costToday: "Cost today",
-    unpriced: (n: number) => `${count(n)} calls without a price`,
+    unpriced: (n: number) => `${plural(n, "call")} without a price`,
     allPriced: "every call has a price",
 
     runs: "Runs",
     runsOf: "Runs by status",
-    active: "Active",
-    failed: "Failed",
+    filters: {
+      "": "All", active: "Active", queued: "Queued", running: "Running", waiting: "Waiting", succeeded: "Done", failed: "Failed", canceled: "Stopped",
+    } satisfies Record<Status, string>,
+    everyAgent: "Every agent",
+    reason: "Reason",
+    everyReason: "Every reason",
+    noSuchRuns: "No such run in 24 hours.",
     status: "Status",
     conversation: "Conversation",
     agent: "Agent",
     time: "Time",
     prompt: "Prompt",
-    states: { queued: "queued", running: "running", waiting: "waiting", succeeded: "done", failed: "failed", canceled: "stopped" } as Record<string, string>,
+    states: { queued: "queued", running: "running", waiting: "waiting", succeeded: "done", failed: "failed", canceled: "stopped" } satisfies Record<RunHead["status"], string>,
     noRuns: "No run is active.",
     noRunsAtAll: "No runs in 24 hours.",
     untitled: "Untitled",
@@ -76,17 +70,18 @@ export const words = pick({
     state: "State",
     to: "To",
     action: "Action",
-    deliveryStates: { pending: "waits", delivered: "delivered", failed: "failed" } as Record<string, string>,
+    deliveryStates: { pending: "waits", delivered: "delivered", failed: "failed" } satisfies Record<Delivery["state"], string>,
     inTime: (time: string) => `in ${time}`,
-    attempts: (n: number) => (n === 1 ? "1 attempt" : `${count(n)} attempts`),
+    attempts: (n: number) => plural(n, "attempt"),
     retryTo: (to: string) => `Try again: ${to}`,
     noDeliveries: "No deliveries: no webhook is set, or no run has ended since.",
     allThrough: "All deliveries are through.",
     firstOfMany: (n: number) => `the newest ${count(n)}`,
 
-    costPerDay: "Cost per day",
-    tokensPerDay: "Tokens per day",
-    lastDays: (n: number) => `the last ${n} days, UTC`,
+    costPerDay: "Cost per day, UTC",
+    tokensPerDay: "Tokens per day, UTC",
+    range: "Length of time",
+    lastDays: (n: number) => `last ${n} days`,
     today: "today",
     others: "others",
     chartDay: (day: string, total: string, parts: string) => `${day}: ${total} (${parts})`,
@@ -107,7 +102,7 @@ export const words = pick({
     searchMemories: "Search in memories",
     search: "Search",
     clear: "Show all",
-    foundBy: { words: "found by their words", meaning: "found by their meaning" } as Record<string, string>,
+    foundBy: { words: "found by their words", meaning: "found by their meaning" } satisfies Record<Schema["MemoryMatches"]["matches"], string>,
     noMemories: "No memories: nothing was kept yet.",
     noMatch: "No memory is like this.",
     stale: "not found by search until it is indexed again",
@@ -119,41 +114,45 @@ export const words = pick({
     removed: "Memory deleted",
   },
   de: {
-    tabs: { "": "Übersicht", runs: "Läufe", deliveries: "Zustellungen", usage: "Verbrauch", memories: "Erinnerungen" } as Record<string, string>,
+    tabs: { "": "Übersicht", runs: "Läufe", deliveries: "Zustellungen", usage: "Verbrauch", memories: "Erinnerungen" },
     parts: "Teile des Betriebs",
     live: "Aktuell",
     notLive: "Nicht aktuell",
     notForYou: "Das ist für Schlüssel, nicht für Endnutzer.",
     tryAgain: "Wiederholen",
     more: "Mehr zeigen",
-    all: "Alle",
     loading: "Wird geladen",
 
     running: "Laufen",
-    moreQueued: (n: number) => `${count(n)} weitere warten`,
+    moreQueued: (n: number) => `${plural(n, "weiterer wartet", "weitere warten")}`,
     waiting: "Warten auf jemanden",
     oldest: (time: string) => `am längsten ${time}`,
     nothingWaits: "Nichts wartet.",
     failedDay: "Fehlgeschlagen, 24 h",
     ofRuns: (n: number, share: string) => `von ${count(n)}, ${share}`,
     notThrough: "Nicht zugestellt",
-    failedAndWaiting: (failed: string, waiting: string) => `${failed} fehlgeschlagen, ${waiting} warten`,
+    failedAndWaiting: (failed: string, waiting: string) => `${failed} fehlgeschlagen, ${waiting} in Arbeit`,
     tokensToday: "Token heute",
-    calls: (n: number, cached: string) => `${count(n)} Aufrufe, ${cached} aus dem Cache`,
+    calls: (n: number, cached: string) => `${plural(n, "Aufruf", "Aufrufe")}, ${cached} aus dem Cache`,
     costToday: "Kosten heute",
-    unpriced: (n: number) => `${count(n)} Aufrufe ohne Preis`,
+    unpriced: (n: number) => `${plural(n, "Aufruf", "Aufrufe")} ohne Preis`,
     allPriced: "jeder Aufruf hat einen Preis",
 
     runs: "Läufe",
     runsOf: "Läufe nach Zustand",
-    active: "Aktiv",
-    failed: "Fehlgeschlagen",
+    filters: {
+      "": "Alle", active: "Aktiv", queued: "Eingereiht", running: "Laufend", waiting: "Wartend", succeeded: "Fertig", failed: "Fehlgeschlagen", canceled: "Angehalten",
+    },
+    everyAgent: "Jeder Agent",
+    reason: "Grund",
+    everyReason: "Jeder Grund",
+    noSuchRuns: "Kein solcher Lauf in 24 Stunden.",
     status: "Zustand",
     conversation: "Unterhaltung",
     agent: "Agent",
     time: "Zeit",
     prompt: "Prompt",
-    states: { queued: "eingereiht", running: "läuft", waiting: "wartet", succeeded: "fertig", failed: "fehlgeschlagen", canceled: "angehalten" } as Record<string, string>,
+    states: { queued: "eingereiht", running: "läuft", waiting: "wartet", succeeded: "fertig", failed: "fehlgeschlagen", canceled: "angehalten" },
     noRuns: "Kein Lauf ist aktiv.",
     noRunsAtAll: "Keine Läufe in 24 Stunden.",
     untitled: "Ohne Titel",
@@ -179,17 +178,18 @@ export const words = pick({
     state: "Zustand",
     to: "An",
     action: "Aktion",
-    deliveryStates: { pending: "wartet", delivered: "zugestellt", failed: "fehlgeschlagen" } as Record<string, string>,
+    deliveryStates: { pending: "wartet", delivered: "zugestellt", failed: "fehlgeschlagen" },
     inTime: (time: string) => `in ${time}`,
-    attempts: (n: number) => (n === 1 ? "1 Versuch" : `${count(n)} Versuche`),
+    attempts: (n: number) => plural(n, "Versuch", "Versuche"),
     retryTo: (to: string) => `Wiederholen: ${to}`,
     noDeliveries: "Keine Zustellungen: es gibt keinen Webhook, oder seither endete kein Lauf.",
     allThrough: "Alles ist zugestellt.",
     firstOfMany: (n: number) => `die neuesten ${count(n)}`,
 
-    costPerDay: "Kosten pro Tag",
-    tokensPerDay: "Token pro Tag",
-    lastDays: (n: number) => `die letzten ${n} Tage, UTC`,
+    costPerDay: "Kosten pro Tag, UTC",
+    tokensPerDay: "Token pro Tag, UTC",
+    range: "Zeitraum",
+    lastDays: (n: number) => `letzte ${n} Tage`,
     today: "heute",
     others: "andere",
     chartDay: (day: string, total: string, parts: string) => `${day}: ${total} (${parts})`,
@@ -210,7 +210,7 @@ export const words = pick({
     searchMemories: "In Erinnerungen suchen",
     search: "Suchen",
     clear: "Alle zeigen",
-    foundBy: { words: "gefunden nach Wörtern", meaning: "gefunden nach Bedeutung" } as Record<string, string>,
+    foundBy: { words: "gefunden nach Wörtern", meaning: "gefunden nach Bedeutung" },
     noMemories: "Keine Erinnerungen: noch wurde nichts behalten.",
     noMatch: "Keine Erinnerung ist ähnlich.",
     stale: "die Suche findet sie erst, wenn sie neu indiziert ist",

@@ -1,4 +1,4 @@
-// The exact prompt of the next model call, in parts, and how much of it is the same as before.
+// The exact prompt of the next model call, in parts, and what of it the last call was sent, too.
 import { asError, ask, type ApiError, type Schema } from "../api/http";
 import type { Message } from "../state/entry.svelte";
 import { words } from "./words";
@@ -8,39 +8,20 @@ type PromptMessage = Schema["PromptMessage"];
 
 /** One part of the prompt, in its order. */
 export interface Part {
-  /** Of the context report. */
-  section: string;
+  section: PromptMessage["section"];
   title: string;
   text: string;
   tokens: number;
-  placement: string;
+  placement: PromptMessage["placement"];
   message?: Message;
 }
 
-/** What the page knows of an earlier prompt: its parts' texts, in order, and when it had them. */
-interface Known {
-  texts: string[];
-  at: number;
-}
-
-export interface Comparison {
-  at: number;
-  tokens: number;
-  /** The first part that differs; undefined = none does. */
-  from?: Part;
-  /** All that was there before is there still, and in its place. */
-  onlyMore: boolean;
-}
-
-const newest = new Map<string, Known>();
-const before = new Map<string, Known>();
 const pageSize = 200;
 const mostPages = 10;
 
 export class PromptText {
   prompt = $state.raw<Prompt>();
   parts = $state.raw<Part[]>([]);
-  same = $state.raw<Comparison>();
   failure = $state.raw<ApiError>();
   private messages = new Map<string, Message>();
   private asked = 0;
@@ -54,7 +35,6 @@ export class PromptText {
       await this.loadMessages(prompt.messages.flatMap((m) => m.message_id ?? []));
       if (number !== this.asked) return;
       const parts = partsOf(prompt, this.messages);
-      this.same = compare(this.session, parts);
       this.prompt = prompt;
       this.parts = parts;
       this.failure = undefined;
@@ -87,17 +67,18 @@ export function textOf(parts: Part[]): string {
 
 function partsOf(prompt: Prompt, messages: Map<string, Message>): Part[] {
   const system = prompt.system.map((text, i): Part => {
-    const { name: section = "system", tokens = 0 } = prompt.system_parts[i] ?? {};
-    return { section, title: words.sections[section] ?? section, text, tokens, placement: "" };
+    const { name, tokens = 0 } = prompt.system_parts[i] ?? {};
+    const section = (name ?? "system") as Part["section"]; // no text is free or reserved
+    return { section, title: words.sections[section], text, tokens, placement: "" };
   });
   const tools: Part[] = prompt.tools.length
-    ? [{ section: "tools", title: words.sections.tools!, text: toolText(prompt.tools), tokens: 0, placement: "" }]
+    ? [{ section: "tools", title: words.sections.tools, text: toolText(prompt.tools), tokens: 0, placement: "" }]
     : [];
   const rest = prompt.messages.map((m): Part => ({
-    section: m.section, title: words.roles[m.role] ?? m.role, text: messageText(m), tokens: m.tokens, placement: m.placement,
+    section: m.section, title: words.roles[m.role], text: messageText(m), tokens: m.tokens, placement: m.placement,
     message: messages.get(m.message_id ?? ""),
   }));
-  return [...system.slice(0, 1), ...tools, ...system.slice(1), ...rest];
+  return [...tools, ...system, ...rest];
 }
 
 function toolText(tools: Schema["PromptTool"][]): string {
@@ -112,15 +93,7 @@ function messageText(m: PromptMessage): string {
   return lines.filter(Boolean).join("\n");
 }
 
-/** How many parts from the beginning are the same as in the prompt that this page had before this one. */
-function compare(session: string, parts: Part[]): Comparison | undefined {
-  const texts = parts.map((p) => `${p.section} ${p.title} ${p.text}`);
-  const last = newest.get(session);
-  if (last && !(last.texts.length === texts.length && last.texts.every((t, i) => t === texts[i]))) before.set(session, last);
-  newest.set(session, { texts, at: Date.now() });
-  const earlier = before.get(session);
-  if (!earlier) return undefined;
-  let n = 0;
-  while (n < texts.length && texts[n] === earlier.texts[n]) n++;
-  return { at: earlier.at, tokens: parts.slice(0, n).reduce((sum, p) => sum + p.tokens, 0), from: parts[n], onlyMore: n === earlier.texts.length };
+/** The first part that the last model call was not sent; undefined = it was sent all. The server counts the tools as one, also without any. */
+export function firstChanged(prompt: Prompt, parts: Part[]): Part | undefined {
+  return parts[Math.max(0, prompt.unchanged!.parts - (prompt.tools.length ? 0 : 1))];
 }

@@ -1,6 +1,5 @@
 // The steps of a run on one time axis: model calls, tools, summaries, and what waited for a person.
 import type { Schema } from "../api/http";
-import { decimal } from "../text/format";
 import { hasEnded, type Call, type Happened, type Run, type Working } from "./run.svelte";
 import { words } from "./words";
 
@@ -106,15 +105,9 @@ function waits({ run, happened }: Told, now: number): Unnumbered[] {
     const open = a.status === "open" && !hasEnded(run);
     return {
       kind: "wait", name: a.tool, from: Date.parse(a.requested_at), to: a.decided_at ? Date.parse(a.decided_at) : open ? now : Date.parse(run.finished_at ?? a.requested_at),
-      what: open ? words.waits : words.by(words.decided[a.status] ?? a.status, a.decided_by ?? ""), live: false, bad: a.status === "denied",
+      what: open ? words.waits : words.by(words.decided[a.status === "open" ? "closed" : a.status], a.decided_by ?? ""), live: false, bad: a.status === "denied",
     };
   });
-}
-
-/** Empty if it is not known. */
-export function costOf(microUsd: number | undefined): string {
-  if (microUsd === undefined) return "";
-  return microUsd ? `$${decimal(microUsd / 1e6, 4)}` : "$0";
 }
 
 /** Marks of an axis from 0 to so many ms: at most six, at round numbers. */

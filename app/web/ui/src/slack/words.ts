@@ -1,8 +1,9 @@
 // The texts about the thread of Slack that a conversation belongs to.
+import type { Schema } from "../api/http";
 import { pick } from "../language";
-import { count } from "../words";
+import { plural } from "../words";
 
-type Mode = "two_way" | "to_web" | "to_slack" | "off";
+type Mode = Schema["SlackMode"];
 
 export const words = pick({
   en: {
@@ -35,7 +36,7 @@ export const words = pick({
     notYet: "Not yet in Slack",
     allThere: "Everything is in Slack.",
     nothingPosted: "Nothing is posted in this mode.",
-    posted: (n: number) => `${count(n)} ${n === 1 ? "message" : "messages"} posted`,
+    posted: (n: number) => `${plural(n, "message")} posted`,
     quote: (text: string) => `“${text}”`,
     message: "A message",
     part: (n: number) => `part ${n}`,
@@ -58,6 +59,7 @@ export const words = pick({
       waits: "Waits for Slack",
       show: "Details",
     },
+    // Slack has many more codes, and shows those that are not here itself.
     reasons: {
       is_archived: "the channel is archived",
       channel_not_found: "the channel is not there, or the app may not see it",
@@ -110,7 +112,7 @@ export const words = pick({
     notYet: "Noch nicht in Slack",
     allThere: "Alles ist in Slack.",
     nothingPosted: "In dieser Einstellung wird nichts gepostet.",
-    posted: (n: number) => `${count(n)} ${n === 1 ? "Nachricht" : "Nachrichten"} gepostet`,
+    posted: (n: number) => `${plural(n, "Nachricht", "Nachrichten")} gepostet`,
     quote: (text: string) => `„${text}“`,
     message: "Eine Nachricht",
     part: (n: number) => `Teil ${n}`,
@@ -144,7 +146,7 @@ export const words = pick({
       restricted_action: "eine Regel des Workspace verbietet es",
       invalid_auth: "Slack nimmt das Token nicht an",
       ratelimited: "Slack bat um eine Pause",
-    } as Record<string, string>,
+    },
 
     attachTitle: "Mit einem Thread verbinden",
     attachText: "Den Link zu einer Nachricht in Slack kopieren (in ihrem Menü „Link kopieren“). Ihr Thread zeigt dann, was hier geschieht; was vorher geschah, wird nicht gepostet.",

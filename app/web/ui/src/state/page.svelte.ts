@@ -10,6 +10,8 @@ class Page {
   conversation = $state.raw<Conversation>();
   /** The text in the composer; the meter asks what it would cost. */
   draft = $state("");
+  /** The files of that message that the server has. */
+  parts = $state.raw<{ blob_id: string }[]>([]);
   /** Why a new conversation could not be made. */
   failure = $state.raw<ApiError>();
 

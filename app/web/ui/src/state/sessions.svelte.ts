@@ -18,6 +18,8 @@ const mostSeen = 500;
 class Sessions {
   heads = $state.raw<Head[]>([]);
   loaded = $state(false);
+  /** Changes arrive as they happen. */
+  live = $state(false);
   failure = $state.raw<ApiError>();
   cursor = $state.raw<string | null>(null);
   showArchived = $state(false);
@@ -156,6 +158,7 @@ class Sessions {
       path: "events",
       onEvent: (e) => this.receive(e),
       onState: (state, error) => {
+        this.live = state === "open";
         if (state === "closed" && error?.status === 401) this.feed = undefined; // again after the sign-in
       },
     });

@@ -21,7 +21,7 @@ export function explain(error: ApiError): Explained {
     case 404:
       return { title: words.notHere, detail: "", passing: false };
     case 409:
-      return { title: words.faster, detail, passing: true };
+      return { title: ["call_decided", "stale"].includes(error.code) ? words.faster : words.failed, detail, passing: true };
     case 413:
       return { title: words.tooLarge, detail, passing: false };
     case 429:

@@ -1,6 +1,6 @@
 // Numbers, times and sizes as the page writes them, in the person's zone and the page's language.
 import { language, locale } from "../language";
-import { words } from "../words";
+import { count, words } from "../words";
 
 // The times of the English page are on the 24-hour clock, and days stand before months.
 const times = { en: "en-GB", de: "de-DE" }[language];
@@ -47,6 +47,27 @@ export function dateGroup(at: string, now: number): string {
 export function decimal(n: number, digits = 1): string {
   return n.toLocaleString(locale, { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
+
+const compact = new Intl.NumberFormat(locale, { notation: "compact", maximumFractionDigits: 1 });
+const utcDay = new Intl.DateTimeFormat(times, { day: "numeric", month: "short", timeZone: "UTC" });
+
+/** A part of a whole, in percent. */
+export function share(part: number, whole: number, digits = 0): string {
+  return `${(whole ? (100 * part) / whole : 0).toLocaleString(locale, { maximumFractionDigits: digits })} %`;
+}
+
+/** A large number in few characters. */
+export const shortCount = (n: number) => (n < 10_000 ? count(n) : compact.format(n)); // German has no short form for thousands
+
+/** Cost in millionths of a dollar. What is less than the last digit is said to be. */
+export function dollars(micro: number, digits = 2): string {
+  const money = (usd: number) => usd.toLocaleString(locale, { style: "currency", currency: "USD", minimumFractionDigits: digits, maximumFractionDigits: digits });
+  const least = 10 ** -digits;
+  return micro > 0 && micro / 1e6 < least ? `< ${money(least)}` : money(micro / 1e6);
+}
+
+/** A day of the books, which are in UTC. */
+export const dayOf = (date: string) => utcDay.format(new Date(`${date}T00:00Z`));
 
 export function durationOf(ms: number): string {
   if (ms < 1000) return `${Math.max(1, Math.round(ms))} ms`;
