@@ -23,8 +23,11 @@ import (
 	"bobbin/tests/slackfake/fakeslack"
 )
 
-// aliceKey is the key of Bobbins that want one.
-const aliceKey = "q7Zf2mW9xK4vT1nB8cR5yH3pL6dJ0sG2"
+// Keys of Bobbins that want one.
+const (
+	aliceKey = "q7Zf2mW9xK4vT1nB8cR5yH3pL6dJ0sG2"
+	robinKey = "t3Kd8sL1wQ6zV9mX2cN5bJ7hG4fR0yPa"
+)
 
 // bobbin is a Bobbin in a process of its own behind a proxy, and what the scripts may do to it.
 type bobbin struct {
@@ -122,7 +125,7 @@ func (b *bobbin) configure(t *testing.T, s setup) {
 	var text strings.Builder
 	text.WriteString("default_llm: small\ntitles: false\n")
 	if s.keys {
-		fmt.Fprintf(&text, "auth: {required: true, keys: [{name: alice, secret: %s}]}\n", aliceKey)
+		fmt.Fprintf(&text, "auth: {required: true, keys: [{name: alice, secret: %s}, {name: robin, secret: %s}]}\n", aliceKey, robinKey)
 	}
 	text.WriteString(s.settings)
 	text.WriteString("models:\n")

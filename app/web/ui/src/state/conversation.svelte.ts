@@ -6,7 +6,7 @@ import { loadMarkdown } from "../text/lazy";
 import { words } from "../words";
 import { auth } from "./auth.svelte";
 import { Entry, type Message } from "./entry.svelte";
-import { Outbox } from "./outbox.svelte";
+import { outboxOf, type Outbox } from "./outbox.svelte";
 import { Retry } from "./retry.svelte";
 import { ui } from "./ui.svelte";
 
@@ -78,7 +78,9 @@ export class Conversation {
   private forkedAfter: number | undefined;
 
   constructor(readonly id: string) {
-    this.outbox = new Outbox(this);
+    this.outbox = outboxOf(id);
+    this.outbox.forgetSent();
+    this.outbox.onaccepted = (run) => this.noteRun(run);
   }
 
   get running(): boolean {
@@ -112,7 +114,6 @@ export class Conversation {
   close(): void {
     this.closed = true;
     this.again.stop();
-    this.outbox.again.stop();
     this.feed?.close();
     cancelAnimationFrame(this.frame);
   }
@@ -127,9 +128,10 @@ export class Conversation {
     const query = seq
       ? { after: Math.max(0, seq - pageSize / 2), limit: pageSize }
       : { order: "desc", limit: pageSize };
+    const before = new Set(this.entries.filter((e) => e.message));
     const [page] = await Promise.all([ask<Schema["MessagePage"]>(`sessions/${this.id}/messages`, { query }), loadMarkdown()]);
     const items = seq ? page.items : page.items.slice().reverse();
-    const live = this.entries.filter((e) => !e.message);
+    const live = this.entries.filter((e) => !before.has(e)); // what is written, and what came since the question
     this.hasBefore = (items[0]?.seq ?? 1) > 1 && (seq ? true : page.next_cursor !== null);
     this.hasAfter = seq ? page.next_cursor !== null : false;
     const entries = items.map((m) => this.entryOf(m));

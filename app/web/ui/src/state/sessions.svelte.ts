@@ -64,9 +64,10 @@ class Sessions {
     void this.load();
   }
 
-  async create(fields: { agent?: string; model?: string }): Promise<Session> {
+  /** With a key it is made once, however often it is asked for. */
+  async create(fields: { agent?: string; model?: string }, key = ""): Promise<Session> {
     const json = { source: "web", timezone: timeZone, ...fields };
-    const session = await ask<Session>("sessions", { method: "POST", json });
+    const session = await ask<Session>("sessions", { method: "POST", json, headers: key ? { "Idempotency-Key": key } : {} });
     this.merge([headOf(session)]);
     return session;
   }
