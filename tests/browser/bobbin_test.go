@@ -120,6 +120,7 @@ func (b *bobbin) configure(t *testing.T, s setup) {
 	t.Helper()
 	agents := filepath.Join(b.dir, "agents")
 	apptest.Must(true, os.MkdirAll(agents, 0o700))(t)
+	apptest.Must(true, os.WriteFile(filepath.Join(agents, "brief.yaml"), []byte("name: brief\nmodel: smaller\n"), 0o600))(t)
 	apptest.Must(true, os.WriteFile(filepath.Join(agents, "careful.yaml"),
 		[]byte("name: careful\nsystem_prompt: You ask before you act.\ntools: [calculator]\ntool_settings:\n  calculator: {approval: always}\n"), 0o600))(t)
 	var text strings.Builder

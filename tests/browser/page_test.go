@@ -24,6 +24,7 @@ func TestPage(t *testing.T) {
 		{"size", testSize},
 		{"chat", testChat},
 		{"written", func(t *testing.T, b *bobbin) { writtenCases().play(t, b, "written") }},
+		{"thread", func(t *testing.T, b *bobbin) { threadCases().play(t, b, "thread") }},
 		{"access", testAccess},
 		{"context", testContext},
 		{"runs", testRuns},
@@ -91,7 +92,12 @@ func chatCases() cases {
 
 // writtenCases is about what a person types: it is not lost, doubled, or in another place.
 func writtenCases() cases {
-	return cases{always: []string{"places"}, night: []string{"tabs", "broken", "first", "queue"}}
+	return cases{always: []string{"places"}, night: []string{"tabs", "broken", "first", "queue", "upload"}}
+}
+
+// threadCases is about long use: one stop for Tab, old failures, and conversations that others delete.
+func threadCases() cases {
+	return cases{night: []string{"stops", "rename", "agent", "old", "deleted"}}
 }
 
 func testChat(t *testing.T, b *bobbin) {

@@ -44,6 +44,9 @@ func TestShowPage(t *testing.T) {
 		for _, name := range writtenCases().all() {
 			play(b, "written", name, map[string]any{})
 		}
+		for _, name := range threadCases().all() {
+			play(b, "thread", name, map[string]any{})
+		}
 		for _, name := range runCases() {
 			play(b, "runs", name, map[string]any{})
 		}

@@ -63,6 +63,7 @@ export const cases = {
     await v.log.getByText('sent after a reload').waitFor()
     await v.log.getByText('Kept here').waitFor()
     await v.page.unroute(posts, abort)
+    await v.shot('kept-here')
     await v.button('Send again', v.log).click()
     await v.settled('answer to: sent after a reload')
     await v.page.route(posts, abort)
@@ -92,6 +93,7 @@ export const cases = {
     await v.page.reload()
     await v.page.getByText('made once, and no more').waitFor()
     await v.field.pressSequentially('typed meanwhile')
+    await v.shot('first-kept')
     await until('two answers were lost', () => lost >= 2)
     await v.page.unroute(sessions, lose)
     await v.settled('answer to: made once, and no more')
@@ -145,7 +147,28 @@ export const cases = {
     await v.page.reload()
     await v.open(id)
     equal(await editor.inputValue(), 'half of an edit', 'the edit after another conversation and a reload')
+    await v.shot('edit-kept')
     equal(await v.field.inputValue(), 'waits in the queue\n\nalready in the field', 'the draft')
+  },
+
+  /** A file that cannot be loaded waits for the connection, and says what a reload would lose. */
+  async upload(open) {
+    const v = await open()
+    await v.ask('a conversation')
+    const abort = route => route.abort()
+    await v.page.route('**/blobs', abort)
+    const choosing = v.page.waitForEvent('filechooser')
+    await v.button('Add a file').click()
+    await (await choosing).setFiles({ name: 'waits.txt', mimeType: 'text/plain', buffer: Buffer.from('text of a file') })
+    await v.page.getByText('a reload loses it').waitFor()
+    check(await v.button('Send').isDisabled(), 'a message goes without its file')
+    const id = v.session()
+    await v.page.evaluate(() => document.querySelector('a.new').click())
+    await v.page.unroute('**/blobs', abort)
+    await v.open(id)
+    await v.page.getByText('14 B').waitFor()
+    await v.ask('with the file')
+    await v.log.getByRole('button', { name: 'waits.txt' }).waitFor()
   },
 
   /** Whoever signs in next finds nothing of the one before; the same person finds all of it. */
@@ -178,6 +201,7 @@ export const cases = {
     equal(await v.field.inputValue(), '', 'the field')
     await v.field.fill('a draft of the other')
     await until('the draft is kept', async () => (await kept()).includes('a draft of the other'))
+    await v.showList()
     await v.button('signed in with a key, More').click()
     await v.page.getByRole('menuitem', { name: 'Sign out' }).click()
     await v.page.getByLabel('Key or token').waitFor()

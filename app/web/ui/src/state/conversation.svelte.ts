@@ -212,6 +212,7 @@ export class Conversation {
   private async loadRuns(session: Session): Promise<void> {
     const page = await ask<Schema["RunPage"]>(`sessions/${this.id}/runs`, { query: { limit: 20 } });
     for (const run of page.items) this.keepRun(run);
+    void this.loadUnanswered();
     for (const a of this.openApprovals) if (a.run_id !== session.active_run_id) await this.loadRun(a.run_id);
     if (session.active_run_id && session.status !== "queued") {
       await this.loadRun(session.active_run_id);
@@ -223,6 +224,22 @@ export class Conversation {
     if (!this.activeRun) this.summarizing = undefined;
     this.entries = this.entries.filter((e) => e.message || !ended(this.runs.get(e.runId)));
     this.contextVersion++;
+  }
+
+  /** A message without a whole answer says why, however old its run is. */
+  private async loadUnanswered(): Promise<void> {
+    const answered = new Set(this.entries.filter((e) => e.role === "assistant" && e.message?.status !== "partial").map((e) => e.runId));
+    const ids = new Set(this.entries.map((e) => e.runId).filter((id) => id && !answered.has(id) && !this.runs.has(id)));
+    await Promise.all([...ids].map((id) => this.loadRun(id).catch(() => {}))); // without it nothing is said
+  }
+
+  /** The conversation was deleted, by whomever. */
+  end(error = new ApiError(404, "", "")): void {
+    this.feed?.close();
+    this.entries = this.pending = [];
+    this.session = this.activeRun = undefined;
+    this.hasBefore = this.hasAfter = false;
+    this.failure = error;
   }
 
   /** An answer that was on its way while the run ended does not wake it again. */
@@ -237,7 +254,9 @@ export class Conversation {
     this.paging = true;
     try {
       const page = await ask<Schema["MessagePage"]>(`sessions/${this.id}/messages`, { query });
-      if (!this.closed) apply(page.items, page.next_cursor !== null || page.items.length >= pageSize);
+      if (this.closed) return;
+      apply(page.items, page.next_cursor !== null || page.items.length >= pageSize);
+      void this.loadUnanswered();
     } catch (e) {
       ui.announce(asError(e).message);
     } finally {
@@ -263,6 +282,7 @@ export class Conversation {
         this.feedError = error;
         this.retryAt = retryAt ?? 0;
         if (state === "open") void this.outbox.sendWaiting();
+        if (error?.status === 404) this.end(error);
         if (state === "waiting") ui.announce(words.connectionLost);
       },
     });

@@ -96,7 +96,7 @@ export class Draft {
   }
 
   private get slot(): string {
-    return `bobbin.writing.${this.session}`;
+    return `bobbin.draft.${this.session}`;
   }
 
   private keepSoon(): void {
@@ -106,8 +106,12 @@ export class Draft {
 }
 
 function read(slot: string): Kept {
-  const none = { text: "", files: [], edits: {} };
-  return { ...none, ...(JSON.parse(kept(slot) || "{}") as Partial<Kept>) };
+  const text = kept(slot);
+  try {
+    return JSON.parse(text) as Kept;
+  } catch {
+    return { text, files: [], edits: {} }; // nothing, or of a page that kept the text alone
+  }
 }
 
 const drafts = new Map<string, Draft>();

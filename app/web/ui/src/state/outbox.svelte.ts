@@ -20,9 +20,14 @@ export class OutboxItem {
   problem = $state.raw<ApiError>();
   constructor(
     readonly message: Outgoing,
-    readonly id: string = crypto.randomUUID?.() ?? `${Date.now()}-${Math.random().toString(36).slice(2)}`,
+    readonly id = newId(),
     readonly at = Date.now(),
   ) {}
+}
+
+/** Names a message, so that the server takes it once. */
+export function newId(): string {
+  return crypto.randomUUID?.() ?? `${Date.now()}-${Math.random().toString(36).slice(2)}`; // not where the page has no TLS
 }
 
 const longestWait = 30_000; // ms for an answer

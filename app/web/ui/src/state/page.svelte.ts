@@ -25,6 +25,7 @@ class Page {
   follow(): void {
     const show = () => this.show(router.current.session, router.current.seq);
     router.onchange = show;
+    sessions.ondeleted = (id) => id === this.conversation?.id && this.conversation.end();
     show();
     sendAll();
     addEventListener("online", sendAll);
