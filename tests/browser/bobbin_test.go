@@ -23,8 +23,11 @@ import (
 	"bobbin/tests/slackfake/fakeslack"
 )
 
-// aliceKey is the key of Bobbins that want one.
-const aliceKey = "q7Zf2mW9xK4vT1nB8cR5yH3pL6dJ0sG2"
+// Keys of Bobbins that want one.
+const (
+	aliceKey = "q7Zf2mW9xK4vT1nB8cR5yH3pL6dJ0sG2"
+	robinKey = "t3Kd8sL1wQ6zV9mX2cN5bJ7hG4fR0yPa"
+)
 
 // bobbin is a Bobbin in a process of its own behind a proxy, and what the scripts may do to it.
 type bobbin struct {
@@ -117,12 +120,13 @@ func (b *bobbin) configure(t *testing.T, s setup) {
 	t.Helper()
 	agents := filepath.Join(b.dir, "agents")
 	apptest.Must(true, os.MkdirAll(agents, 0o700))(t)
+	apptest.Must(true, os.WriteFile(filepath.Join(agents, "brief.yaml"), []byte("name: brief\nmodel: smaller\n"), 0o600))(t)
 	apptest.Must(true, os.WriteFile(filepath.Join(agents, "careful.yaml"),
 		[]byte("name: careful\nsystem_prompt: You ask before you act.\ntools: [calculator]\ntool_settings:\n  calculator: {approval: always}\n"), 0o600))(t)
 	var text strings.Builder
 	text.WriteString("default_llm: small\ntitles: false\n")
 	if s.keys {
-		fmt.Fprintf(&text, "auth: {required: true, keys: [{name: alice, secret: %s}]}\n", aliceKey)
+		fmt.Fprintf(&text, "auth: {required: true, keys: [{name: alice, secret: %s}, {name: robin, secret: %s}]}\n", aliceKey, robinKey)
 	}
 	text.WriteString(s.settings)
 	text.WriteString("models:\n")

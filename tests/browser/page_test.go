@@ -23,6 +23,8 @@ func TestPage(t *testing.T) {
 	}{
 		{"size", testSize},
 		{"chat", testChat},
+		{"written", func(t *testing.T, b *bobbin) { writtenCases().play(t, b, "written") }},
+		{"thread", func(t *testing.T, b *bobbin) { threadCases().play(t, b, "thread") }},
 		{"access", testAccess},
 		{"context", testContext},
 		{"runs", testRuns},
@@ -88,6 +90,16 @@ func chatCases() cases {
 	}
 }
 
+// writtenCases is about what a person types: it is not lost, doubled, or in another place.
+func writtenCases() cases {
+	return cases{always: []string{"places"}, night: []string{"tabs", "broken", "first", "queue", "upload"}}
+}
+
+// threadCases is about long use: one stop for Tab, old failures, and conversations that others delete.
+func threadCases() cases {
+	return cases{night: []string{"stops", "rename", "agent", "old", "deleted"}}
+}
+
 func testChat(t *testing.T, b *bobbin) {
 	t.Helper()
 	chatCases().play(t, b, "chat")
@@ -105,7 +117,11 @@ func TestChatOnPostgreSQL(t *testing.T) {
 func TestSignIn(t *testing.T) {
 	t.Parallel()
 	b := newBobbin(t, setup{database: dbtest.MigratedSQLiteURL(t), keys: true})
-	b.play(t, "chat", "signin", map[string]any{"key": aliceKey}, nil)
+	args := map[string]any{"key": aliceKey, "other": robinKey}
+	b.play(t, "chat", "signin", args, nil)
+	if apptest.IsLong() {
+		b.play(t, "written", "keyed", args, nil)
+	}
 }
 
 // The thread of Slack beside a conversation; a fake Slack is the other side.

@@ -41,6 +41,12 @@ func TestShowPage(t *testing.T) {
 		for _, name := range chatCases().all() {
 			play(b, "chat", name, map[string]any{})
 		}
+		for _, name := range writtenCases().all() {
+			play(b, "written", name, map[string]any{})
+		}
+		for _, name := range threadCases().all() {
+			play(b, "thread", name, map[string]any{})
+		}
 		for _, name := range runCases() {
 			play(b, "runs", name, map[string]any{})
 		}
@@ -57,7 +63,9 @@ func TestShowPage(t *testing.T) {
 		for _, name := range widgetCases() {
 			play(site, "widget", name, maps.Clone(more))
 		}
-		play(newBobbin(t, setup{database: dbtest.MigratedSQLiteURL(t), keys: true}), "chat", "signin", map[string]any{"key": aliceKey})
+		keyed := newBobbin(t, setup{database: dbtest.MigratedSQLiteURL(t), keys: true})
+		play(keyed, "chat", "signin", map[string]any{"key": aliceKey})
+		play(keyed, "written", "keyed", map[string]any{"key": aliceKey, "other": robinKey})
 		table.AddRow(row...)
 	}
 	table.Log(t)

@@ -50,6 +50,7 @@ export interface Request {
 
 /** Sends a request with the caller's key, and throws an ApiError for every answer that is not 2xx. */
 export async function send(path: string, request: Request = {}): Promise<Response> {
+  if (auth.left) await new Promise(() => {});
   const url = new URL(path, apiBase);
   for (const [name, value] of Object.entries(request.query ?? {})) {
     if (value !== undefined && value !== "") url.searchParams.set(name, String(value));
@@ -73,6 +74,8 @@ export async function send(path: string, request: Request = {}): Promise<Respons
     if (request.signal?.aborted) throw e;
     throw new ApiError(0, "offline", words.offlineShort);
   }
+  if (response.ok || response.status === 403) auth.accept(secret);
+  if (auth.left) await new Promise(() => {});
   if (response.ok) return response;
   const error = await readProblem(response);
   if (error.status === 401) auth.refused(error, secret);

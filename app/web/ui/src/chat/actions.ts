@@ -24,9 +24,9 @@ export function regenerate(conversation: Conversation, message: Message): Promis
 }
 
 /** A new version on a branch of its own, and its answer. */
-export function resend(conversation: Conversation, message: Message, content: string): Promise<boolean> {
+export function resend(conversation: Conversation, message: Message, content: string, id: string): Promise<boolean> {
   const path = `sessions/${conversation.id}/messages/${message.id}`;
-  const json = { content, source: "web", client_message_id: crypto.randomUUID?.() };
+  const json = { content, source: "web", client_message_id: id };
   return attempt(conversation, ask(path, { method: "PATCH", json, headers: soon }));
 }
 

@@ -77,6 +77,8 @@ const own = pick({
     prepared: (version: number) => `v${version} is ready: it changes no prompt before a trigger is crossed.`,
     breaker: (at: string, reason: string) => `The summary model does not answer${reason ? ` (${reason})` : ""}. Next attempt at ${at}.`,
     lastFailure: (reason: string) => `The last summary failed: ${reason}`,
+    madeWithoutModel: (reason: string) => `Made without a model: ${reason}.`,
+    reasons: {} as Record<string, string>,
 
     chart: "Prompt, turn by turn",
     chartHead: (turns: number, summaries: number) =>
@@ -305,6 +307,19 @@ const own = pick({
     breaker: (at: string, reason: string) =>
       `Das Modell für Zusammenfassungen antwortet nicht${reason ? ` (${reason})` : ""}. Nächster Versuch um ${at}.`,
     lastFailure: (reason: string) => `Die letzte Zusammenfassung schlug fehl: ${reason}`,
+    madeWithoutModel: (reason: string) => `Ohne Modell erstellt: ${reason}.`,
+    reasons: {
+      "the summary model cannot be used": "Das Modell für Zusammenfassungen ist nicht nutzbar",
+      "the spend limit of the day is reached": "Das Ausgabenlimit des Tages ist erreicht",
+      "the summary model failed too often and is paused": "Das Modell für Zusammenfassungen fiel zu oft aus und pausiert",
+      "the context window of the summary model is too small": "Das Fenster des Modells für Zusammenfassungen ist zu klein",
+      "the answer was empty": "Die Antwort war leer",
+      "the answer was cut off at the output limit": "Die Antwort war zu lang",
+      "the summary was not smaller than what it replaces": "Die Zusammenfassung war nicht kleiner als die Nachrichten",
+      "the answer said too little about the messages": "Die Antwort sagte zu wenig über die Nachrichten",
+      "the answer left out the earlier summary": "Die Antwort ließ die frühere Zusammenfassung aus",
+      "the strategy failed": "Die Strategie schlug fehl",
+    },
 
     chart: "Prompt, Runde für Runde",
     chartHead: (turns: number, summaries: number) =>
@@ -462,9 +477,15 @@ const own = pick({
   },
 });
 
+const fallback = /^fallback: /; // the server's mark of summaries that were made without their model
+
 export const words = {
   ...page,
   ...own,
   whereIs: page.where,
+  /** The server's reason in the page's words, where it has some. */
+  reason: (text: string) => textOf(own.reasons, text.replace(fallback, ""), text.replace(fallback, "")),
+  /** What a summary's note says. */
+  note: (note: string) => (fallback.test(note) ? own.madeWithoutModel(words.reason(note)) : note),
   section: (name: string) => textOf(own.sections, name, name.replaceAll("_", " ")),
 };

@@ -3,59 +3,54 @@ import { ApiError, asError, ask, type Schema } from "../api/http";
 import { explain } from "../text/errors";
 import { bytesOf } from "../text/format";
 import { words } from "../words";
+import { Retry } from "./retry.svelte";
 
 const largest = 20 * 1024 * 1024; // files.bytes
 
+/** A file that the server has. */
+export type Stored = Required<Pick<Schema["Blob"], "id" | "name" | "size">>;
+
 export class Attachment {
-  blob = $state.raw<Schema["Blob"]>();
+  stored = $state.raw<Stored>();
   problem = $state.raw<ApiError>();
-  constructor(readonly file: File) {}
+  readonly name: string;
+  readonly again = new Retry(() => this.upload());
+
+  constructor(
+    private readonly file: File | Stored,
+    public onstored?: () => void,
+  ) {
+    this.name = file.name;
+    if (file instanceof File) void this.upload();
+    else this.stored = file;
+  }
+
+  get refused(): boolean {
+    return Boolean(this.problem && !this.problem.passesIn);
+  }
 
   get note(): string {
-    if (this.problem) return this.problem.message || explain(this.problem).title;
-    return this.blob ? bytesOf(this.blob.size) : words.uploading;
-  }
-}
-
-export class Attachments {
-  items = $state.raw<Attachment[]>([]);
-
-  get blocked(): boolean {
-    return this.items.some((a) => !a.blob);
+    if (this.stored) return bytesOf(this.stored.size);
+    if (!this.problem) return words.uploading;
+    return this.refused ? this.problem.message || explain(this.problem).title : words.uploadWaits;
   }
 
-  get refused(): Attachment | undefined {
-    return this.items.find((a) => a.problem);
-  }
-
-  add(files: Iterable<File>): void {
-    for (const file of files) {
-      const attachment = new Attachment(file);
-      this.items = [...this.items, attachment];
-      void this.upload(attachment);
-    }
-  }
-
-  remove(attachment: Attachment): void {
-    this.items = this.items.filter((a) => a !== attachment);
-  }
-
-  clear(): void {
-    this.items = [];
-  }
-
-  private async upload(attachment: Attachment): Promise<void> {
-    const { file } = attachment;
+  private async upload(): Promise<void> {
+    const file = this.file as File;
     if (file.size > largest) {
-      attachment.problem = new ApiError(413, "too_large", words.fileTooLarge(bytesOf(file.size)));
+      this.problem = new ApiError(413, "too_large", words.fileTooLarge(bytesOf(file.size)));
       return;
     }
     const body = new FormData();
     body.append("file", file, file.name || "pasted");
     try {
-      attachment.blob = await ask<Schema["Blob"]>("blobs", { method: "POST", body });
+      const { id, size } = await ask<Schema["Blob"]>("blobs", { method: "POST", body });
+      this.stored = { id, name: file.name, size };
+      this.problem = undefined;
+      this.onstored?.();
     } catch (e) {
-      attachment.problem = asError(e);
+      this.problem = asError(e);
+      this.again.after(this.problem);
     }
   }
 }

@@ -6,7 +6,7 @@ import { loadMarkdown } from "../text/lazy";
 import { words } from "../words";
 import { auth } from "./auth.svelte";
 import { Entry, type Message } from "./entry.svelte";
-import { Outbox } from "./outbox.svelte";
+import { outboxOf, type Outbox } from "./outbox.svelte";
 import { Retry } from "./retry.svelte";
 import { ui } from "./ui.svelte";
 
@@ -78,7 +78,9 @@ export class Conversation {
   private forkedAfter: number | undefined;
 
   constructor(readonly id: string) {
-    this.outbox = new Outbox(this);
+    this.outbox = outboxOf(id);
+    this.outbox.forgetSent();
+    this.outbox.onaccepted = (run) => this.noteRun(run);
   }
 
   get running(): boolean {
@@ -112,7 +114,6 @@ export class Conversation {
   close(): void {
     this.closed = true;
     this.again.stop();
-    this.outbox.again.stop();
     this.feed?.close();
     cancelAnimationFrame(this.frame);
   }
@@ -127,9 +128,10 @@ export class Conversation {
     const query = seq
       ? { after: Math.max(0, seq - pageSize / 2), limit: pageSize }
       : { order: "desc", limit: pageSize };
+    const before = new Set(this.entries.filter((e) => e.message));
     const [page] = await Promise.all([ask<Schema["MessagePage"]>(`sessions/${this.id}/messages`, { query }), loadMarkdown()]);
     const items = seq ? page.items : page.items.slice().reverse();
-    const live = this.entries.filter((e) => !e.message);
+    const live = this.entries.filter((e) => !before.has(e)); // what is written, and what came since the question
     this.hasBefore = (items[0]?.seq ?? 1) > 1 && (seq ? true : page.next_cursor !== null);
     this.hasAfter = seq ? page.next_cursor !== null : false;
     const entries = items.map((m) => this.entryOf(m));
@@ -210,6 +212,7 @@ export class Conversation {
   private async loadRuns(session: Session): Promise<void> {
     const page = await ask<Schema["RunPage"]>(`sessions/${this.id}/runs`, { query: { limit: 20 } });
     for (const run of page.items) this.keepRun(run);
+    void this.loadUnanswered();
     for (const a of this.openApprovals) if (a.run_id !== session.active_run_id) await this.loadRun(a.run_id);
     if (session.active_run_id && session.status !== "queued") {
       await this.loadRun(session.active_run_id);
@@ -221,6 +224,22 @@ export class Conversation {
     if (!this.activeRun) this.summarizing = undefined;
     this.entries = this.entries.filter((e) => e.message || !ended(this.runs.get(e.runId)));
     this.contextVersion++;
+  }
+
+  /** A message without a whole answer says why, however old its run is. */
+  private async loadUnanswered(): Promise<void> {
+    const answered = new Set(this.entries.filter((e) => e.role === "assistant" && e.message?.status !== "partial").map((e) => e.runId));
+    const ids = new Set(this.entries.map((e) => e.runId).filter((id) => id && !answered.has(id) && !this.runs.has(id)));
+    await Promise.all([...ids].map((id) => this.loadRun(id).catch(() => {}))); // without it nothing is said
+  }
+
+  /** The conversation was deleted, by whomever. */
+  end(error = new ApiError(404, "", "")): void {
+    this.feed?.close();
+    this.entries = this.pending = [];
+    this.session = this.activeRun = undefined;
+    this.hasBefore = this.hasAfter = false;
+    this.failure = error;
   }
 
   /** An answer that was on its way while the run ended does not wake it again. */
@@ -235,7 +254,9 @@ export class Conversation {
     this.paging = true;
     try {
       const page = await ask<Schema["MessagePage"]>(`sessions/${this.id}/messages`, { query });
-      if (!this.closed) apply(page.items, page.next_cursor !== null || page.items.length >= pageSize);
+      if (this.closed) return;
+      apply(page.items, page.next_cursor !== null || page.items.length >= pageSize);
+      void this.loadUnanswered();
     } catch (e) {
       ui.announce(asError(e).message);
     } finally {
@@ -261,6 +282,7 @@ export class Conversation {
         this.feedError = error;
         this.retryAt = retryAt ?? 0;
         if (state === "open") void this.outbox.sendWaiting();
+        if (error?.status === 404) this.end(error);
         if (state === "waiting") ui.announce(words.connectionLost);
       },
     });

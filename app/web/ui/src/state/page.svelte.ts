@@ -1,50 +1,69 @@
-// The conversation that is open, and the draft of the next message.
-import { ApiError, asError } from "../api/http";
+// The conversation that is open, and what a person writes in it.
 import { agents } from "./agents.svelte";
 import { Conversation } from "./conversation.svelte";
-import type { Draft } from "./outbox.svelte";
+import { draftOf, type Draft } from "./drafts.svelte";
+import { Outbox, outboxOf, sendAll, type Outgoing, type OutboxItem } from "./outbox.svelte";
 import { router, sessionHref } from "./route.svelte";
 import { sessions } from "./sessions.svelte";
 
 class Page {
   conversation = $state.raw<Conversation>();
-  /** The text in the composer; the meter asks what it would cost. */
-  draft = $state("");
-  /** The files of that message that the server has. */
-  parts = $state.raw<{ blob_id: string }[]>([]);
-  /** Why a new conversation could not be made. */
-  failure = $state.raw<ApiError>();
+  /** Messages whose conversation is still to be made. */
+  readonly fresh = new Outbox("", (first) => this.begin(first));
 
-  show(session: string, seq: number): void {
+  /** What is written in the open conversation, or in a new one. */
+  get writing(): Draft {
+    return draftOf(this.conversation?.id ?? "");
+  }
+
+  /** The text in the composer; the meter asks what it would cost. */
+  get draft(): string {
+    return this.writing.text;
+  }
+
+  /** The files of that message that the server has. */
+  get parts(): { blob_id: string }[] {
+    return this.writing.files.flatMap((f) => (f.stored ? [{ blob_id: f.stored.id }] : []));
+  }
+
+  /** Shows what the address says, from now on. */
+  follow(): void {
+    const show = () => this.show(router.current.session, router.current.seq);
+    router.onchange = show;
+    sessions.ondeleted = (id) => id === this.conversation?.id && this.conversation.end();
+    show();
+    sendAll();
+    addEventListener("online", sendAll);
+  }
+
+  /** Sends to the open conversation, or to a new one. */
+  send(message: Outgoing): void {
+    if (this.conversation) return this.conversation.outbox.send(message);
+    const begin = { ...(agents.chosen && { agent: agents.chosen }), ...(agents.chosenModel && { model: agents.chosenModel }) };
+    this.fresh.send({ ...message, begin });
+  }
+
+  private show(session: string, seq: number): void {
     if ((this.conversation?.id ?? "") === session) return;
     this.conversation?.close();
     this.conversation = session ? new Conversation(session) : undefined;
     void this.conversation?.open(seq);
   }
 
-  /** Sends to the open conversation, or to a new one. False = nothing was taken, the draft stays. */
-  async send(draft: Draft): Promise<boolean> {
-    if (this.conversation) {
-      this.conversation.outbox.send(draft);
-      return true;
-    }
-    this.failure = undefined;
-    try {
-      const session = await sessions.create({
-        ...(agents.chosen ? { agent: agents.chosen } : {}),
-        ...(agents.chosenModel ? { model: agents.chosenModel } : {}),
-      });
-      const conversation = new Conversation(session.id);
-      conversation.session = session;
-      conversation.outbox.send(draft);
-      this.conversation = conversation;
+  /** Makes the conversation of a first message, once, and opens it for whoever still waits for that. */
+  private async begin(first: OutboxItem): Promise<Outbox> {
+    const session = await sessions.create(first.message.begin ?? {}, first.id);
+    const { view, session: shown } = router.current;
+    if (view === "chat" && !shown) {
+      const [unsent, draft] = [draftOf(""), draftOf(session.id)];
+      draft.putBack(unsent.text, unsent.files);
+      unsent.clear();
+      this.conversation = new Conversation(session.id);
+      this.conversation.session = session;
       router.go(sessionHref(session.id));
-      void conversation.open();
-      return true;
-    } catch (e) {
-      this.failure = asError(e);
-      return false;
+      void this.conversation.open();
     }
+    return outboxOf(session.id);
   }
 }
 

@@ -37,16 +37,28 @@ export function promptHref(session: string): string {
 
 class Router {
   current = $state.raw<Route>(parseRoute(location.hash));
+  /** Hears of another address before the next key or click does. */
+  onchange: (() => void) | undefined;
 
   constructor() {
-    addEventListener("hashchange", () => (this.current = parseRoute(location.hash)));
+    addEventListener("hashchange", () => this.follow(location.hash)); // Back, and addresses that are typed
+    addEventListener("click", (e) => {
+      const link = e.target instanceof Element ? e.target.closest<HTMLAnchorElement>('a[href^="#/"]') : null;
+      if (!link || e.defaultPrevented || e.button || e.ctrlKey || e.metaKey || e.shiftKey || e.altKey) return;
+      e.preventDefault(); // the browser would tell the page only after letters that are typed
+      this.go(link.getAttribute("href")!);
+    });
   }
 
-  /** What reads it is drawn before the next key: its event comes later than letters that are typed. */
-  go(href: string, replace = false): void {
+  go(href: string, replace = href === location.hash): void {
     if (replace) history.replaceState(null, "", href);
-    else location.hash = href.slice(1);
-    this.current = parseRoute(href);
+    else history.pushState(null, "", href);
+    this.follow(href);
+  }
+
+  private follow(hash: string): void {
+    this.current = parseRoute(hash);
+    this.onchange?.();
   }
 }
 

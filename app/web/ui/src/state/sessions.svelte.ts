@@ -25,6 +25,8 @@ class Sessions {
   showArchived = $state(false);
   /** Sessions whose last run failed while this page looked on. */
   failed = $state.raw<ReadonlySet<string>>(new Set());
+  /** Hears of a conversation that was deleted. */
+  ondeleted: ((id: string) => void) | undefined;
   private seen = $state.raw<Record<string, string>>(readSeen());
   private readonly since = this.firstVisit();
   private feed: Feed | undefined;
@@ -66,9 +68,10 @@ class Sessions {
     void this.load();
   }
 
-  async create(fields: { agent?: string; model?: string }): Promise<Session> {
+  /** With a key it is made once, however often it is asked for. */
+  async create(fields: { agent?: string; model?: string }, key = ""): Promise<Session> {
     const json = { source: "web", timezone: timeZone, ...fields };
-    const session = await ask<Session>("sessions", { method: "POST", json });
+    const session = await ask<Session>("sessions", { method: "POST", json, headers: key ? { "Idempotency-Key": key } : {} });
     this.merge([headOf(session)]);
     return session;
   }
@@ -168,7 +171,10 @@ class Sessions {
     if (event.event === "resync") return void this.load();
     if (event.event !== "session.head") return;
     const { session_id: id, deleted, archived = false, ...said } = JSON.parse(event.data) as Schema["SessionHeadEvent"];
-    if (deleted) return this.drop(id);
+    if (deleted) {
+      this.drop(id);
+      return this.ondeleted?.(id);
+    }
     const known = this.heads.find((h) => h.id === id);
     const unknown = { title: "", source: "api", status: "idle", updated_at: new Date().toISOString() } as const;
     this.merge([{ ...unknown, ...known, ...said, id, archived }]);

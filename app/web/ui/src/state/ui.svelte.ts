@@ -1,7 +1,7 @@
 // What the page itself remembers: theme, open parts, toasts, and the spoken status.
 
 export type Theme = "system" | "light" | "dark";
-export type Dialog = { name: "search" } | { name: "keys" } | { name: "switch"; model: string };
+export type Dialog = { name: "search" } | { name: "keys" } | { name: "switch"; model: string; agent?: string };
 
 export interface Toast {
   id: number;

@@ -1,4 +1,5 @@
-// Markdown to markup that cannot run, fetch or style anything: HTML becomes text, images become links,
+// Markdown to markup that cannot run, fetch or style anything: HTML becomes text, images become links that name their
+// host, since the page's policy lets nothing be loaded from another one, not even after a click,
 // and DOMPurify removes whatever is not in the list below.
 import DOMPurify from "dompurify";
 import { words } from "../words";
@@ -38,7 +39,8 @@ marked.use({
     },
     image({ href, text }) {
       const label = escapeHtml(text || words.image);
-      return linkTo(href, `${label} ↗`, "image") ?? `<span class="image">${label}</span>`;
+      const host = URL.canParse(href) ? `, ${escapeHtml(new URL(href).host)}` : "";
+      return linkTo(href, `${label}${host} ↗`, "image") ?? `<span class="image">${label}</span>`;
     },
     checkbox({ checked }) {
       return `<input type="checkbox" disabled aria-label="${checked ? words.taskDone : words.taskOpen}"${checked ? " checked" : ""}> `;

@@ -30,7 +30,7 @@ class Chat {
   }
 
   async send(content: string): Promise<void> {
-    const draft = { content, parts: [], files: [] };
+    const draft = { content, files: [] };
     if (this.conversation) return this.conversation.outbox.send(draft);
     this.first = content;
     this.failure = undefined;

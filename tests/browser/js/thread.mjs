@@ -1,0 +1,103 @@
+// The thread and the list as one uses them for long: by Tab, with old failures, renamed and deleted conversations.
+import { check, equal, until } from './visit.mjs'
+
+export const cases = {
+  /** The thread is one stop for Tab: arrows between messages, Enter into one, Esc out. */
+  async stops(open) {
+    const v = await open()
+    const { keyboard } = v.page
+    const said = Array.from({ length: 12 }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', content: i % 2 ? 'a [link](https://example.org) and `code`\n\n```js\nconst a = 1\n```' : `question ${i}` }))
+    await v.open(await v.imported(said, { title: 'many stops' }))
+    const at = () => v.page.evaluate(() => {
+      const e = document.activeElement
+      const article = e.closest('article')
+      return article ? `${e === article ? 'message' : 'in'} ${[...document.querySelectorAll('article')].indexOf(article)}` : e.id || e.ariaLabel || e.tagName
+    })
+    await v.button('More', v.page.getByRole('main')).focus()
+    await keyboard.press('Tab')
+    equal(await at(), 'message 11', 'Tab after the header')
+    await keyboard.press('Tab')
+    equal(await at(), 'message', 'Tab after the thread') // the field's id
+    await keyboard.press('Shift+Tab')
+    equal(await at(), 'message 11', 'Shift Tab before the field')
+    await keyboard.press('ArrowUp')
+    await keyboard.press('ArrowUp')
+    equal(await at(), 'message 9', 'two messages up')
+    await keyboard.press('Enter')
+    equal(await at(), 'in 9', 'Enter')
+    await keyboard.press('Tab')
+    equal(await at(), 'in 9', 'Tab in a message')
+    await keyboard.press('Escape')
+    equal(await at(), 'message 9', 'Esc')
+    await keyboard.press('Shift+Tab')
+    equal(await at(), 'More', 'Shift Tab before the thread')
+    await keyboard.press('Tab')
+    equal(await at(), 'message 9', 'the message that was left')
+    await keyboard.press('Enter')
+    for (let i = 0; i < 12 && (await at()).startsWith('in 9'); i++) await keyboard.press('Tab')
+    equal(await at(), 'message', 'Tab behind the last thing in a message')
+  },
+
+  /** F2 changes a title where it stands. */
+  async rename(open) {
+    const v = await open()
+    const id = await v.imported([{ role: 'user', content: 'anything' }], { title: 'heron at dusk' })
+    await v.open(id)
+    const title = v.page.getByRole('textbox', { name: 'New title' })
+    const rename = async text => {
+      await v.page.keyboard.press('F2')
+      await title.fill(text)
+      await title.press('Enter')
+      await until('the title is stored', async () => (await v.api(`sessions/${id}`)).title === text)
+    }
+    await v.field.focus()
+    await rename('egret at dusk')
+    await v.showList()
+    const link = v.list.locator(`a[href$="${id}"]`)
+    await link.focus()
+    await rename('ibis at dusk')
+    check(await link.evaluate(e => e === document.activeElement), 'the focus is not back')
+  },
+
+  /** An agent with a smaller model says first what it would bring about; it can be chosen on a phone, too. */
+  async agent(open) {
+    const v = await open()
+    await v.ask('a conversation')
+    const choose = async name => {
+      await v.page.getByRole('button', { name: /^Agent: / }).click()
+      await v.page.getByRole('menuitemradio', { name }).click()
+    }
+    await choose('brief')
+    const dialog = v.page.getByRole('dialog', { name: 'Switch to brief?' })
+    await dialog.getByText('word for word').first().waitFor()
+    await v.shot('agent')
+    await v.button('Keep assistant', dialog).click()
+    equal((await v.api(`sessions/${v.session()}`)).agent, 'assistant', 'the agent')
+    await choose('brief')
+    await v.button('Switch', dialog).click()
+    await until('the agent has changed', async () => (await v.api(`sessions/${v.session()}`)).agent === 'brief')
+    await v.page.getByRole('button', { name: 'Agent: brief' }).waitFor()
+  },
+
+  /** A failure says what it was, however long ago. */
+  async old(open) {
+    const v = await open()
+    const id = await v.imported([], { title: 'an old failure' })
+    const say = content => v.api(`sessions/${id}/messages`, { method: 'POST', json: { content } })
+    await say('the provider fails here').catch(() => {})
+    for (let i = 0; i < 21; i++) await say(`goes on ${i}`)
+    await v.open(id)
+    await v.log.getByRole('alert').getByText('The answer broke off').waitFor()
+  },
+
+  /** A conversation that somebody deletes is gone, not archived; what was being written stays. */
+  async deleted(open) {
+    const v = await open()
+    await v.ask('deleted elsewhere')
+    await v.field.fill('still being written')
+    await v.api('deletions', { method: 'POST', json: { session_id: v.session() } })
+    await v.page.getByText('This conversation is not here').first().waitFor()
+    equal([await v.page.getByText('Archived').count(), await v.articles.count()], [0, 0], 'what is left')
+    equal(await v.field.inputValue(), 'still being written', 'the draft')
+  },
+}
