@@ -57,8 +57,12 @@ func serveWebFile(c *gin.Context, name, caching, ancestors string) error {
 	if writeNotModified(c, file.ETag, caching) {
 		return nil
 	}
-	body := file.Body
-	if file.Gzip != nil && strings.Contains(c.GetHeader("Accept-Encoding"), "gzip") {
+	body, takes := file.Body, c.GetHeader("Accept-Encoding")
+	switch {
+	case file.Brotli != nil && strings.Contains(takes, "br"):
+		c.Header("Content-Encoding", "br")
+		body = file.Brotli
+	case file.Gzip != nil && strings.Contains(takes, "gzip"):
 		c.Header("Content-Encoding", "gzip")
 		body = file.Gzip
 	}

@@ -180,6 +180,8 @@ export const cases = {
     const alert = v.log.getByRole('alert')
     await alert.getByText('The answer broke off').waitFor()
     await v.idle()
+    const [{ id }] = (await v.api(`sessions/${v.session()}/runs`)).items
+    await alert.getByRole('button', { name: `run ${id.slice(0, 13)}` }).waitFor()
     await v.button('Answer again', v.log).first().waitFor()
     await v.state('error')
     await v.send('and goes on')

@@ -86,6 +86,7 @@ export const words = pick({
 
     costPerDay: "Cost per day",
     tokensPerDay: "Tokens per day",
+    usageTable: "Usage as a table",
     lastDays: (n: number) => `the last ${n} days, UTC`,
     today: "today",
     others: "others",
@@ -164,7 +165,7 @@ export const words = pick({
     answer: "Antwort",
     approve: "Erlauben",
     deny: "Ablehnen",
-    approveWhat: (tool: string, title: string) => `${tool} freigeben, ${title}`,
+    approveWhat: (tool: string, title: string) => `${tool} erlauben, ${title}`,
     denyWhat: (tool: string, title: string) => `${tool} ablehnen, ${title}`,
     arguments: "Argumente",
     tooLong: "Zu lang, um hier zu stehen: bitte in der Unterhaltung entscheiden.",
@@ -189,6 +190,7 @@ export const words = pick({
 
     costPerDay: "Kosten pro Tag",
     tokensPerDay: "Token pro Tag",
+    usageTable: "Verbrauch als Tabelle",
     lastDays: (n: number) => `die letzten ${n} Tage, UTC`,
     today: "heute",
     others: "andere",
