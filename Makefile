@@ -168,8 +168,8 @@ house: ## lines, packages, names, interfaces, imports, functions on the way of a
 page-pictures: ## take the README's two pictures of the web page anew
 	BOBBIN_PAGE_PICTURES=$(CURDIR)/docs/images $(measure_page) '^TestShowPictures$$'
 
-show-page-size: ## bytes per file of the first load, compressed; time to usable, cold and warm
-	$(measure_page) '^TestPage$$/^size$$'
+show-page-size: ## bytes per file of the first load, compressed; time to usable, cold (at most 300 ms) and warm
+	BOBBIN_PAGE_USABLE=300 $(measure_page) '^TestPage$$/^size$$'
 
 graph: ## draw the agent's graph in Mermaid
 	@go run . graph

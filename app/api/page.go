@@ -58,7 +58,12 @@ func serveWebFile(c *gin.Context, name, caching, ancestors string) error {
 		return nil
 	}
 	body := file.Body
-	if file.Gzip != nil && handlers.Accepts(c.Request.Header, "Accept-Encoding", "gzip") {
+	takes := func(coding string) bool { return handlers.Accepts(c.Request.Header, "Accept-Encoding", coding) }
+	switch {
+	case file.Brotli != nil && takes("br"):
+		c.Header("Content-Encoding", "br")
+		body = file.Brotli
+	case file.Gzip != nil && takes("gzip"):
 		c.Header("Content-Encoding", "gzip")
 		body = file.Gzip
 	}

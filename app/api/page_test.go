@@ -59,11 +59,15 @@ func TestAssets(t *testing.T) {
 	server := api.New(opts)
 	assets := must.Get(fs.Glob(os.DirFS(webPage), "assets/*"))(t)
 	for _, name := range append(assets, "") {
-		if strings.HasSuffix(name, ".gz") {
+		if strings.HasSuffix(name, ".gz") || strings.HasSuffix(name, ".br") {
 			continue
 		}
-		plain := do(server, request("GET", "/"+name, "", "Accept-Encoding: br, gzip; q=0"))
-		w := do(server, request("GET", "/"+name, "", "Accept-Encoding: gzip, br"))
+		plain := do(server, request("GET", "/"+name, "", "Accept-Encoding: br;q=0, gzip; q=0"))
+		smallest := do(server, request("GET", "/"+name, "", "Accept-Encoding: gzip, br"))
+		w := do(server, request("GET", "/"+name, "", "Accept-Encoding: gzip"))
+		if w.Header().Get("Content-Encoding") == "gzip" && (smallest.Header().Get("Content-Encoding") != "br" || smallest.Body.Len() >= w.Body.Len()) {
+			t.Errorf("/%s: got %d bytes as %q for who takes Brotli, want fewer than the %d of gzip", name, smallest.Body.Len(), smallest.Header().Get("Content-Encoding"), w.Body.Len())
+		}
 		if caching := plain.Header().Get("Cache-Control"); plain.Code != http.StatusOK || name != "" && caching != "public, max-age=31536000, immutable" {
 			t.Errorf("/%s: got %d, kept by %q, want 200 and for good", name, plain.Code, caching)
 		}

@@ -20,7 +20,9 @@ type File struct {
 	MediaType string
 	ETag      string // changes with the content
 	Body      []byte
-	Gzip      []byte // Body compressed; nil = the build has not compressed it
+	// Body compressed; nil = the build has not compressed it. Browsers take Brotli, which is a tenth smaller, over HTTPS
+	// and from this machine.
+	Brotli, Gzip []byte
 }
 
 // mediaTypes are those of the page's files. Those of the machine are not used: they differ.
@@ -40,7 +42,7 @@ func Lookup(name string) (File, bool) {
 var readFiles = sync.OnceValue(func() map[string]File { //nolint:gochecknoglobals // built from constants, never changes
 	files := map[string]File{}
 	err := fs.WalkDir(dist, "dist", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || path.Ext(name) == ".gz" || strings.HasPrefix(entry.Name(), ".") {
+		if err != nil || entry.IsDir() || path.Ext(name) == ".gz" || path.Ext(name) == ".br" || strings.HasPrefix(entry.Name(), ".") {
 			return err
 		}
 		media, ok := mediaTypes[path.Ext(name)]
@@ -51,9 +53,10 @@ var readFiles = sync.OnceValue(func() map[string]File { //nolint:gochecknoglobal
 		if err != nil {
 			return err
 		}
-		compressed, _ := dist.ReadFile(name + ".gz") // nil if there is none
+		brotli, _ := dist.ReadFile(name + ".br") // nil if there is none
+		gzip, _ := dist.ReadFile(name + ".gz")
 		sum := sha256.Sum256(body)
-		files[strings.TrimPrefix(name, "dist/")] = File{media, `"` + hex.EncodeToString(sum[:16]) + `"`, body, compressed}
+		files[strings.TrimPrefix(name, "dist/")] = File{media, `"` + hex.EncodeToString(sum[:16]) + `"`, body, brotli, gzip}
 		return nil
 	})
 	if err != nil {

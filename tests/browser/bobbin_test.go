@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/tests/apptest"
 	"bobbin/tests/process"
@@ -29,18 +29,24 @@ const (
 	robinKey = "t3Kd8sL1wQ6zV9mX2cN5bJ7hG4fR0yPa"
 )
 
-// bobbin is a Bobbin in a process of its own behind a proxy, and what the scripts may do to it.
+// bobbin is a Bobbin in processes of its own behind a proxy, and what the scripts may do to it.
 type bobbin struct {
 	*client.Client // past the proxy
 	URL            string
 
-	model   *provider.Server
-	gates   gates
-	proxy   *proxy
-	control *httptest.Server
-	dir     string
-	addr    string
-	now     *process.Process
+	model    *provider.Server
+	gates    gates
+	proxy    *proxy
+	control  *httptest.Server
+	dir      string
+	replicas []*replica // the proxy leads to the first one
+}
+
+// replica is one of the processes.
+type replica struct {
+	addr, dir string
+	variables []string // that join it with the other one
+	now       *process.Process
 }
 
 // setup is what a Bobbin is like.
@@ -57,13 +63,14 @@ type setup struct {
 	slack    *fakeslack.Server            // nil = Slack is off
 	token    string                       // of the app there
 	settings string                       // more lines of bobbin.yaml
+	replicas int                          // on one PostgreSQL; 0 = 1
 }
 
 // newBobbin starts a model, a Bobbin and the proxy.
 func newBobbin(t *testing.T, s setup) *bobbin {
 	t.Helper()
 	process.FindBrowser(t, "js") // before anything is started
-	b := &bobbin{dir: den.Temp(t), addr: process.FreeAddress(t), gates: gates{open: map[string]chan struct{}{}}}
+	b := &bobbin{dir: den.Temp(t), replicas: newReplicas(t, max(s.replicas, 1)), gates: gates{open: map[string]chan struct{}{}}}
 	if s.window == 0 {
 		s.window = 32_000
 	}
@@ -82,12 +89,31 @@ func newBobbin(t *testing.T, s setup) *bobbin {
 	}})
 	t.Cleanup(b.gates.release) // before the model waits for its answers
 	b.configure(t, s)
-	b.start(t, s)
-	b.proxy = newProxy(t, b.addr)
+	for _, r := range b.replicas {
+		b.start(t, s, r)
+	}
+	b.proxy = newProxy(t, b.replicas[0].addr)
 	b.URL = "http://" + b.proxy.addr + "/"
 	b.control = httptest.NewServer(b.controls(t, s))
 	t.Cleanup(b.control.Close)
 	return b
+}
+
+// newReplicas returns replicas that have not started; several know each other.
+func newReplicas(t *testing.T, n int) []*replica {
+	t.Helper()
+	all := make([]*replica, n)
+	for i := range all {
+		all[i] = &replica{addr: process.FreeAddress(t), dir: den.Temp(t)}
+	}
+	if n == 1 {
+		return all
+	}
+	clusters := []string{process.FreeAddress(t), process.FreeAddress(t)}
+	for i, r := range all {
+		r.variables = []string{"BOBBIN_NATS_CLUSTER_ADDR=" + clusters[i], "BOBBIN_NATS_PEERS=" + clusters[1-i], "BOBBIN_NATS_SECRET=" + aliceKey}
+	}
+	return all
 }
 
 // repeatQuestion says the question; "one long line" has an answer of 1 MB.
@@ -135,36 +161,41 @@ func (b *bobbin) configure(t *testing.T, s setup) {
 			name, b.model.URL, window, min(window/8, 4096))
 	}
 	apptest.Must(true, os.WriteFile(filepath.Join(b.dir, "bobbin.yaml"), []byte(text.String()), 0o600))(t)
-	options := client.Options{URL: "http://" + b.addr}
+	options := client.Options{URL: "http://" + b.replicas[0].addr}
 	if s.keys {
 		options.Key = aliceKey
 	}
 	b.Client = apptest.Must(client.New(options))(t)
 	t.Cleanup(func() {
-		b.now.Kill()
-		if log, err := os.ReadFile(filepath.Join(b.dir, "log")); t.Failed() && err == nil {
-			t.Logf("the end of Bobbin's log:\n%s", log[max(0, len(log)-3000):])
+		for _, r := range b.replicas {
+			r.now.Kill()
+			if log, err := os.ReadFile(filepath.Join(r.dir, "log")); t.Failed() && err == nil {
+				t.Logf("the end of Bobbin's log:\n%s", log[max(0, len(log)-3000):])
+			}
 		}
 	})
 }
 
-// start starts the process and waits until it takes requests.
-func (b *bobbin) start(t *testing.T, s setup) {
+// start starts a process and waits until it takes requests.
+func (b *bobbin) start(t *testing.T, s setup, r *replica) {
 	t.Helper()
-	cmd := exec.Command(den.Program(t, false), "serve", "--config", filepath.Join(b.dir, "bobbin.yaml"), "--data-dir", b.dir, //nolint:noctx // killed at the end of the test
-		"--agents-dir", filepath.Join(b.dir, "agents"), "--addr", b.addr, "--log-format", "text")
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.dir, "TMPDIR=" + b.dir, "PROVIDER_KEY=none", "BOBBIN_DATABASE_URL=" + s.database}
+	cmd := exec.Command(den.Program(t, false), "serve", "--config", filepath.Join(b.dir, "bobbin.yaml"), "--data-dir", r.dir, //nolint:noctx // killed at the end of the test
+		"--agents-dir", filepath.Join(b.dir, "agents"), "--addr", r.addr, "--log-format", "text")
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + r.dir, "TMPDIR=" + r.dir, "PROVIDER_KEY=none", "BOBBIN_DATABASE_URL=" + s.database}, r.variables...)
 	if s.slack != nil {
 		cmd.Env = append(cmd.Env, "BOBBIN_SLACK_API_URL="+s.slack.APIURL(), "BOBBIN_SLACK_BOT_TOKEN="+s.token, "BOBBIN_SLACK_SIGNING_SECRET=signing-secret")
 	}
-	b.now = apptest.Must(den.Start(cmd, filepath.Join(b.dir, "log")))(t)
+	r.now = apptest.Must(den.Start(cmd, filepath.Join(r.dir, "log")))(t)
 	for limit := time.Now().Add(apptest.Patience); ; apptest.PauseBriefly(t) {
-		if _, err := client.Call(t.Context(), b, ops.ListAgents, struct{}{}); err == nil {
-			return
+		if answer, err := http.Get("http://" + r.addr + "/readyz"); err == nil { //nolint:noctx // asked until it answers
+			_ = answer.Body.Close()
+			if answer.StatusCode == http.StatusOK {
+				return
+			}
 		}
 		select {
-		case <-b.now.Exited:
-			t.Fatalf("Bobbin ended at its start: %s", b.now.Cmd.ProcessState)
+		case <-r.now.Exited:
+			t.Fatalf("Bobbin ended at its start: %s", r.now.Cmd.ProcessState)
 		default:
 		}
 		if time.Now().After(limit) {
@@ -185,13 +216,22 @@ func (b *bobbin) controls(t *testing.T, s setup) http.Handler {
 	handle("/delay", func(r *http.Request) { b.proxy.setDelay(time.Duration(number(r, "ms")) * time.Millisecond) })
 	handle("/refuse", func(r *http.Request) { b.proxy.setDown(r.FormValue("on") == "true") })
 	handle("/restart", func(r *http.Request) {
+		first := b.replicas[0]
 		if r.FormValue("kill") == "" {
-			_ = b.now.Cmd.Process.Signal(syscall.SIGTERM)
-			<-b.now.Exited
+			_ = first.now.Cmd.Process.Signal(syscall.SIGTERM)
+			<-first.now.Exited
 		} else {
-			b.now.Kill()
+			first.now.Kill()
 		}
-		b.start(t, s)
+		b.start(t, s, first)
+	})
+	handle("/switch", func(r *http.Request) {
+		slices.Reverse(b.replicas)
+		b.proxy.lead(b.replicas[0].addr)
+		if r.FormValue("kill") != "" {
+			b.replicas[1].now.Kill()
+			b.start(t, s, b.replicas[1])
+		}
 	})
 	if s.slack != nil {
 		handle("/slack", func(r *http.Request) {

@@ -37,6 +37,9 @@ func testSize(t *testing.T, b *bobbin) {
 	table.AddRow("usable, cold", fmt.Sprintf("%.0f ms", got.Cold))
 	table.AddRow("usable, warm", fmt.Sprintf("%.0f ms", got.Warm))
 	table.Log(t)
+	if limit, _ := strconv.ParseFloat(os.Getenv("BOBBIN_PAGE_USABLE"), 64); limit > 0 && got.Cold > limit {
+		t.Errorf("the page is usable after %.0f ms, want at most %.0f on a machine that does nothing else", got.Cold, limit)
+	}
 }
 
 // pieces are those of each answer of the stream: a minute at 100 a second.
@@ -98,7 +101,8 @@ func testCuts(t *testing.T, b *bobbin) {
 	cases{always: []string{"offline"}, night: []string{"tabs", "fixed"}}.play(t, b, "cuts")
 }
 
-// TestShowCuts has BOBBIN_PAGE_CUTS random cuts, delays and restarts on each database.
+// TestShowCuts has BOBBIN_PAGE_CUTS random cuts, delays and restarts, half of them on SQLite, half on PostgreSQL
+// with two replicas, between which the page is led to and fro.
 func TestShowCuts(t *testing.T) {
 	n, _ := strconv.Atoi(os.Getenv("BOBBIN_PAGE_CUTS"))
 	if n == 0 {
@@ -107,13 +111,16 @@ func TestShowCuts(t *testing.T) {
 	table := apptest.NewTable("turns that something broke, and after which both tabs showed what was stored, once")
 	t.Cleanup(func() { table.Log(t) }) // the databases run beside each other
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		b := newBobbin(t, setup{database: url})
+		s, faults := setup{database: url}, []string{"cut", "cut", "away", "late", "restart", "kill"}
+		if strings.HasPrefix(url, "postgres") {
+			s.replicas, faults = 2, append(faults, "switch", "switch", "takeover")
+		}
+		b := newBobbin(t, s)
 		random := seed.Rand(t, 1)
 		for from := 0; from < n/2; from += 25 {
 			var steps []map[string]any
 			for range min(25, n/2-from) {
-				kind := []string{"cut", "cut", "away", "late", "restart", "kill"}[random.IntN(6)]
-				steps = append(steps, map[string]any{"fault": kind, "piece": random.IntN(8)})
+				steps = append(steps, map[string]any{"fault": faults[random.IntN(len(faults))], "piece": random.IntN(8)})
 			}
 			t.Run(fmt.Sprint(from), func(t *testing.T) {
 				var got struct{ Turns int }

@@ -14,13 +14,14 @@ import (
 
 // proxy passes bytes on between the browser and a Bobbin, late, or not at all. Safe for concurrent use.
 type proxy struct {
-	addr, target string
-	wait         sync.WaitGroup
+	addr string
+	wait sync.WaitGroup
 
-	mu    sync.Mutex
-	delay time.Duration     // of what the server sends; guarded by mu
-	down  bool              // connections end at once; guarded by mu
-	open  map[net.Conn]bool // guarded by mu
+	mu     sync.Mutex
+	target string            // guarded by mu
+	delay  time.Duration     // of what the server sends; guarded by mu
+	down   bool              // connections end at once; guarded by mu
+	open   map[net.Conn]bool // guarded by mu
 }
 
 func newProxy(t *testing.T, target string) *proxy {
@@ -46,13 +47,16 @@ func newProxy(t *testing.T, target string) *proxy {
 
 func (p *proxy) serve(ctx context.Context, in net.Conn) {
 	defer func() { _ = in.Close() }()
-	out, err := net.DialTimeout("tcp", p.target, time.Second) //nolint:noctx // a proxy has no request
+	p.mu.Lock()
+	target := p.target
+	p.mu.Unlock()
+	out, err := net.DialTimeout("tcp", target, time.Second) //nolint:noctx // a proxy has no request
 	if err != nil {
 		return
 	}
 	defer func() { _ = out.Close() }()
 	p.mu.Lock()
-	if p.down {
+	if p.down || target != p.target {
 		p.mu.Unlock()
 		return
 	}
@@ -87,6 +91,14 @@ func (p *proxy) cut() {
 	for conn := range p.open {
 		_ = conn.Close()
 	}
+}
+
+// lead leads to another server; what is connected with the one before breaks.
+func (p *proxy) lead(target string) {
+	p.mu.Lock()
+	p.target = target
+	p.mu.Unlock()
+	p.cut()
 }
 
 func (p *proxy) setDelay(d time.Duration) {

@@ -23,15 +23,18 @@ func TestShowPage(t *testing.T) {
 	if reportFolder() == "" {
 		t.Skip("BOBBIN_PAGE_REPORT says where the report goes: make show-page")
 	}
-	table := apptest.NewTable("flows, by theme and width")
+	table := apptest.NewTable("flows, by theme and width, and the states in which axe found nothing")
 	for _, look := range [][2]string{{"light", "wide"}, {"dark", "wide"}, {"light", "phone"}, {"dark", "phone"}} {
 		args := map[string]any{"theme": look[0], "width": look[1]}
-		row := []any{look[0], look[1]}
+		var row []any
+		states := 0
 		play := func(b *bobbin, flow, name string, more map[string]any) {
 			for k, v := range args {
 				more[k] = v
 			}
-			if t.Run(strings.Join([]string{look[0], look[1], name}, "-"), func(t *testing.T) { b.play(t, flow, name, more, nil) }) {
+			var got struct{ States int }
+			if t.Run(strings.Join([]string{look[0], look[1], name}, "-"), func(t *testing.T) { b.play(t, flow, name, more, &got) }) {
+				states += got.States
 				row = append(row, name)
 			} else {
 				row = append(row, "NOT "+name)
@@ -66,7 +69,7 @@ func TestShowPage(t *testing.T) {
 		keyed := newBobbin(t, setup{database: dbtest.MigratedSQLiteURL(t), keys: true})
 		play(keyed, "chat", "signin", map[string]any{"key": aliceKey})
 		play(keyed, "written", "keyed", map[string]any{"key": aliceKey, "other": robinKey})
-		table.AddRow(row...)
+		table.AddRow(append([]any{look[0], look[1], states}, row...)...)
 	}
 	table.Log(t)
 	writeReport(t, reportFolder())

@@ -4,18 +4,16 @@ import { check, equal, until } from './visit.mjs'
 /** Holds what the thread shows against the stored log: every message once, in order, word for word. */
 export async function compare(visit) {
   const { items } = await visit.api(`sessions/${visit.session()}/messages?limit=200`)
-  const shown = items.filter(m => m.role !== 'tool' && m.content)
-  await until(async () => `the thread shows ${JSON.stringify(await visit.texts())}, stored are ${JSON.stringify(shown.map(m => m.content))}`, async () => {
-    const texts = await visit.texts()
-    return texts.length === shown.length && shown.every((m, i) => texts[i].includes(m.content))
-  })
+  const stored = items.filter(m => m.role !== 'tool' && m.content).map(m => m.content)
+  const texts = async () => (await visit.texts()).map(t => t.trim()) // Markdown ends a block with a new line
+  await until(async () => `the thread shows ${JSON.stringify(await texts())}, stored are ${JSON.stringify(stored)}`, async () => JSON.stringify(await texts()) === JSON.stringify(stored))
 }
 
 export const cases = {
   async send(open) {
     const v = await open()
     await v.field.waitFor()
-    await v.shot('empty')
+    await v.state('empty')
     check(await v.field.evaluate(e => e === document.activeElement), 'the field has no focus at the start')
     await v.ask('my first words')
     check(v.session(), 'the address does not name the conversation')
@@ -164,7 +162,7 @@ export const cases = {
     await box.fill('zanzibar')
     const hit = v.page.getByRole('option', { name: /zanzibar/ })
     await hit.waitFor()
-    await v.shot('search')
+    await v.state('search')
     await box.press('Enter')
     await v.log.getByText('the zanzibar passage').waitFor()
     check(v.page.url().endsWith(`#/s/${id}/m/41`), `the address is ${v.page.url()}`)
@@ -182,8 +180,10 @@ export const cases = {
     const alert = v.log.getByRole('alert')
     await alert.getByText('The answer broke off').waitFor()
     await v.idle()
+    const [{ id }] = (await v.api(`sessions/${v.session()}/runs`)).items
+    await alert.getByRole('button', { name: `run ${id.slice(0, 13)}` }).waitFor()
     await v.button('Answer again', v.log).first().waitFor()
-    await v.shot('error')
+    await v.state('error')
     await v.send('and goes on')
     await v.answer.getByText('answer to:').waitFor()
     await v.idle()
@@ -198,7 +198,7 @@ export const cases = {
     await v.send('calculate this')
     const card = v.page.getByRole('region', { name: 'Question: may calculator start?' })
     await card.waitFor()
-    await v.shot('approval')
+    await v.state('approval')
     await second.page.getByRole('region', { name: 'Question: may calculator start?' }).waitFor()
     await v.button('Approve', card).click()
     await v.settled('answer to: calculate this')
@@ -247,7 +247,7 @@ export const cases = {
     await v.button('Sign in').click()
     await v.page.getByText('Your key is no longer valid').first().waitFor()
     await v.page.getByRole('button', { name: /^request / }).first().waitFor()
-    await v.shot('signin')
+    await v.state('signin')
     await secret.fill(key)
     await v.button('Sign in').click()
     await v.ask('with a key')

@@ -2,7 +2,28 @@
 import { check, equal } from './visit.mjs'
 
 const numbers = text => (text.match(/\d[\d,]*/g) ?? []).map(n => Number(n.replaceAll(',', '')))
+const count = n => n.toLocaleString('en-US')
 const same = (a, b) => JSON.stringify(a) === JSON.stringify(b)
+
+/** What the rows of the panel are called that tell when the next summary comes. */
+const triggers = { share: 'Tokens', messages: 'Messages', tokens: 'Tokens', unsummarized: 'Messages at most', iterations: 'Tool rounds', loop_tokens: 'Tokens in a tool loop' }
+
+/** How the line beside a message looks, by its place. */
+const textures = { verbatim: 'solid', covered: 'wound', masked: 'broken', shortened: 'broken', left_out: 'dots' }
+
+/** The parts of a bar: what each stands for and how large it is. */
+const barOf = bar => bar.locator('span').evaluateAll(all => all.map(e => [/\bc-(\w+)/.exec(e.className)[1], Number(e.style.flexGrow)]))
+
+/** The line beside each message: its texture as it is drawn, and what the message's head says of its place. */
+function readLine(articles) {
+  const textureOf = piece => {
+    const { backgroundImage: image } = getComputedStyle(piece.querySelector(':scope > .line'), '::before')
+    return image === 'none' ? 'solid' : image.includes('118deg') ? 'wound' : image.includes(' 5px') ? 'broken' : 'dots'
+  }
+  return articles.flatMap(a => [...a.querySelectorAll('.piece:not(.end)')].map((piece, i) => ({
+    seq: Number((i ? piece : a).dataset.seq), texture: textureOf(piece), says: i ? undefined : piece.querySelector('header .place')?.textContent ?? '',
+  })))
+}
 
 /** What differs between the page and the API at this moment. */
 async function differences(v) {
@@ -13,26 +34,39 @@ async function differences(v) {
   const hold = (what, got, want) => { if (!same(got, want)) bad.push(`${what}: the page has ${JSON.stringify(got)}, the API ${JSON.stringify(want)}`) }
   const meter = v.page.getByRole('meter', { name: 'Prompt' })
   hold('meter', [Number(await meter.getAttribute('aria-valuenow')), Number(await meter.getAttribute('aria-valuemax'))], [report.used, report.usable])
-  const last = s => ['free', 'reserve'].includes(s.name) // the page has what is kept for the answer at the end
-  const sections = [...report.sections.filter(s => !last(s)), ...report.sections.filter(last).toSorted((a, b) => a.name < b.name ? -1 : 1)]
-  hold('window bar', numbers(await panel.getByRole('img', { name: /^System prompt/ }).getAttribute('aria-label')), sections.map(s => s.tokens).filter(t => t > 0))
+  hold('percent', numbers(await meter.locator('+ .num').textContent()), [Math.round((100 * report.used) / report.usable)])
+  hold('figure', numbers(await panel.locator('.figure > .num').allTextContents().then(all => all.join(' '))), [report.used, report.usable, Math.round((100 * report.used) / report.usable)])
+  const last = s => s.name === 'reserve' // the page has what is kept for the answer at the end
+  const sections = [...report.sections.filter(s => !last(s)), ...report.sections.filter(last)].filter(s => s.tokens > 0).map(s => [s.name, s.tokens])
+  const bar = panel.getByRole('img', { name: /^System prompt/ })
+  hold('window bar', await barOf(bar), sections)
+  hold('window bar, read out', numbers(await bar.getAttribute('aria-label')), sections.map(s => s[1]))
+  const rows = await panel.locator('.legend li').evaluateAll(all => all.map(e => [/\bc-(\w+)/.exec(e.querySelector('.swatch').className)[1], Number(e.querySelector('.push').textContent.replaceAll(',', ''))]))
+  hold('sections', rows.filter(r => r[1] > 0), sections)
   const c = report.coverage
   const places = ['summarized', 'compacted', 'verbatim', 'masked', 'shortened', 'left_out'].filter(p => c[p] > 0 || p === 'summarized' || p === 'verbatim')
-  hold('coverage', numbers(await panel.getByRole('img', { name: /word for word/ }).getAttribute('aria-label')), places.map(p => c[p]))
-  const words = await panel.innerText()
-  check(words.includes('0 lost'), 'the panel does not say "0 lost"')
-  for (const t of report.triggers.filter(t => t.threshold > 0)) {
-    if (!same(numbers(words).includes(t.threshold), true)) bad.push(`trigger ${t.name}: ${t.threshold} is not in the panel`)
-  }
+  const covered = panel.getByRole('img', { name: /word for word/ })
+  hold('coverage', await barOf(covered), places.filter(p => c[p] > 0).map(p => [p, c[p]]))
+  hold('coverage, read out', numbers(await covered.getAttribute('aria-label')), places.map(p => c[p]))
+  hold('coverage, listed', numbers((await covered.locator('+ ul b').allTextContents()).join(' ')), places.map(p => c[p]))
+  hold('lost', await panel.getByText(`${c.lost} lost`).count(), 1)
+  const shownTriggers = await panel.locator('.trigger').evaluateAll(all => all.map(e => [e.children[0].textContent, e.children[2].textContent, e.querySelector('.track').classList.contains('warn'), Math.round(parseFloat(e.querySelector('i').style.width))]))
+  hold('triggers', shownTriggers, report.triggers.toSorted((a, b) => b.percent - a.percent).map(t => [
+    triggers[t.name] + (['messages', 'tokens'].includes(t.name) ? report.summary_version ? ` since v${report.summary_version}` : t.name === 'tokens' ? ' since the start' : '' : ''),
+    `${count(t.value)} of ${count(t.threshold)}`, t.fires, Math.round(Math.min(100, t.percent)),
+  ]))
   const chart = panel.getByRole('slider', { name: 'Prompt, turn by turn' })
   const newest = turns.turns.at(-1)
+  const made = turns.turns.filter(t => t.summarized)
   hold('chart, newest turn', numbers(await chart.getAttribute('aria-valuetext')).slice(0, 3), [turns.turns.length, newest.used, newest.usable])
-  hold('chart, summaries', await chart.locator('circle.made').count(), turns.turns.filter(t => t.summarized).length)
-  // The line: each message of the page says where it is.
-  const shown = await v.articles.evaluateAll(all => all.map(e => ({ seq: Number(e.dataset.seq), said: [...e.querySelectorAll('button')].some(b => b.textContent.startsWith(`#${e.dataset.seq} `)) })))
-  for (const { seq, said } of shown) {
-    const place = turns.ranges.find(r => r.from_seq <= seq && seq <= r.through_seq)?.place ?? 'verbatim'
-    if ((place !== 'verbatim') !== said) bad.push(`message ${seq}: it is ${place}, and the page ${said ? 'says where it is' : 'says nothing'}`)
+  hold('chart, columns', await chart.locator('rect.messages').count(), turns.turns.length)
+  hold('chart, summaries', await chart.locator('circle.made').count(), made.length)
+  hold('chart, versions', await chart.locator('text.version').allTextContents(), made.map(t => `v${t.summary_version}`))
+  const placeOf = seq => turns.ranges.find(r => r.from_seq <= seq && seq <= r.through_seq) ?? { place: 'verbatim' }
+  for (const { seq, texture, says } of await v.articles.evaluateAll(readLine)) {
+    const { place, summary_version: version } = placeOf(seq)
+    hold(`the line beside message ${seq}`, texture, textures[place])
+    if (says !== undefined) hold(`the head of message ${seq}`, says, place === 'verbatim' ? '' : `#${seq} · ${place === 'covered' ? `in summary v${version}` : place.replace('_', ' ')}`)
   }
   return { bad }
 }
@@ -65,12 +99,13 @@ export const cases = {
     }
     check(versions > 0, 'no summary was made')
     await compare('after the last summary')
-    await v.shot('context')
+    await v.state('context')
     const chart = panel.getByRole('slider')
     await chart.press('End')
     const all = await v.api(`sessions/${v.session()}/context/turns`)
     for (const turn of all.turns.toReversed()) { // the arrow keys read each one out
-      equal(numbers(await chart.getAttribute('aria-valuetext'))[1], turn.used, 'a turn of the chart')
+      const [, used, usable] = numbers(await chart.getAttribute('aria-valuetext'))
+      equal([used, usable], [turn.used, turn.usable], 'a turn of the chart')
       await chart.press('ArrowLeft')
     }
     return { turns, summaries: versions }
@@ -89,14 +124,14 @@ export const cases = {
     equal(await chart.locator('.messages').count(), 75, 'columns')
     const { turns, ranges } = await v.api(`sessions/${id}/context/turns`)
     equal(await chart.locator('circle.made').count(), turns.filter(t => t.summarized).length, 'summaries')
-    await v.shot('chart')
+    await v.state('chart')
     await v.page.keyboard.press('Control+.')
     await v.open(id, ranges.findLast(r => r.place === 'covered').through_seq)
     const card = v.page.getByRole('region', { name: /^Summary v/ })
     await card.scrollIntoViewIfNeeded()
     await card.getByRole('button', { expanded: false }).click()
     await card.getByRole('img', { name: /^Tools [\d,]+, Messages/ }).or(card.getByRole('img', { name: /^Tools [\d,]+, Summary [\d,]+, Messages/ })).nth(1).waitFor()
-    await v.shot('sections')
+    await v.state('sections')
   },
 
   /** The summary in its place: open, edit, undo, and what is said then. */
@@ -108,7 +143,7 @@ export const cases = {
     const card = v.page.getByRole('region', { name: /^Summary v1/ })
     await card.waitFor()
     await card.getByRole('button', { expanded: false }).click()
-    await v.shot('summary')
+    await v.state('summary')
     await v.button('Edit', card).click()
     await v.page.getByRole('textbox', { name: /v1|v2/ }).fill('# What we know\n\nThe heron was edited here.')
     await card.getByRole('button', { name: /^Save as v2/ }).click()

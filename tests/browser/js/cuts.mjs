@@ -13,6 +13,8 @@ const faults = {
   late: v => v.control('delay', { ms: 60 }),
   restart: v => v.control('restart'),
   kill: v => v.control('restart', { kill: 'yes' }),
+  switch: v => v.control('switch'), // to the other replica
+  takeover: v => v.control('switch', { kill: 'yes' }),
 }
 
 /** One conversation in which each turn meets a fault at some piece of its answer; two tabs watch. */
@@ -37,7 +39,7 @@ async function play(open, steps) {
     for (const one of [v, other]) await one.page.getByText('No connection').first().waitFor({ state: 'detached', timeout: 30_000 })
     for (const one of [v, other]) await compare(one)
   }
-  equal((await v.texts()).length, (await other.texts()).length, 'messages in both tabs')
+  equal(await other.texts(), await v.texts(), 'the other tab')
   return { turns: steps.length }
 }
 
@@ -57,7 +59,7 @@ export const cases = {
     await v.page.getByText('No connection').first().waitFor()
     await v.send('written without a connection')
     await v.page.getByText(/1 message waits/).waitFor()
-    await v.shot('offline')
+    await v.state('offline')
     await v.control('refuse', { on: 'false' })
     await v.settled('answer to: written without a connection')
     await compare(v)

@@ -22,7 +22,8 @@ async function play({ id, flow, name, args }) {
   }
   const answer = { id }
   try {
-    answer.result = await (await import(`./${flow}.mjs`)).cases[name](open, args)
+    const result = await (await import(`./${flow}.mjs`)).cases[name](open, args)
+    answer.result = { ...result, states: new Set(visits.flatMap(v => [...v.states])).size }
     const faults = visits.flatMap(v => v.faults)
     if (faults.length) answer.error = `the page did what it must not:\n  ${faults.slice(0, 12).join('\n  ')}`
   } catch (e) {

@@ -8,13 +8,16 @@ function fail(v, pattern, status, { code = '', ...headers } = {}) {
   return v.page.route(pattern, route => route.fulfill(answer), { times: 1 })
 }
 
+/** The request's id beside what failed, as the server gave it. */
+const idWithin = place => place.getByRole('button', { name: /^request 01a1fd1b-c4bd/ }).first().waitFor()
+
 /** What a refused message says; what waits for a while is sent by itself, the rest by a press. */
 const refusals = [
   { status: 403, says: 'This key may look, but not write' },
   { status: 409, says: 'Someone else was faster' },
   { status: 413, says: 'Too large' },
   { status: 429, code: 'spend_limit', 'Retry-After': '3600', says: 'the limit of this key is spent' },
-  { status: 429, 'Retry-After': '1', says: 'Too many at once', later: true },
+  { status: 429, 'Retry-After': '2', says: 'Too many at once', later: true },
   { status: 503, 'Retry-After': '3', says: 'Bobbin is starting again', later: true },
   { status: 401, says: 'Your key is no longer valid', sign: true },
 ]
@@ -28,6 +31,7 @@ export const cases = {
       await fail(v, '**/messages', status, more)
       await v.send(text)
       await v.page.getByText(says).first().waitFor()
+      await idWithin(v.page.getByRole('main'))
       await v.page.getByText(text).first().waitFor()
       if (sign) {
         await v.page.getByLabel('Key or token').fill('any-key-will-do-on-this-server-here')
@@ -52,6 +56,8 @@ export const cases = {
     await v.page.reload()
     await v.log.getByText('Bobbin is starting again').waitFor()
     await v.log.getByText('Next try in').waitFor()
+    await idWithin(v.log)
+    await idWithin(v.list.or(v.page.getByRole('complementary', { name: 'Conversations' })).first())
     await v.list.getByRole('link').first().waitFor()
     await v.log.getByText('a conversation').first().waitFor()
     check(await v.page.getByRole('alert').count() === 0, 'the failure is still shown')
@@ -68,6 +74,7 @@ export const cases = {
     await fail(v, '**/sessions/*/events', 401, { code: 'token_expired' })
     await v.control('cut')
     await v.page.getByLabel('Key or token').waitFor()
+    await idWithin(v.page.getByRole('main'))
     await v.control('release', { mark: 'hold-expired', pieces: 20 })
     await v.page.getByLabel('Key or token').fill('any-key-will-do-on-this-server-here')
     await v.button('Sign in').click()
@@ -134,16 +141,23 @@ export const cases = {
     await compare(v)
   },
 
-  /** A file of the page that does not come can be asked for again. */
+  /** A file of the page that does not come can be asked for again, code and style. */
   async parts(open) {
     const v = await open()
     await v.ask('a conversation')
-    await v.page.route('**/assets/Panel-*.js', route => route.abort())
-    await v.page.keyboard.press('Control+.')
-    await v.page.getByText('A part of the page did not load').waitFor()
-    await v.page.unroute('**/assets/Panel-*.js')
-    await v.button('Try again').click()
-    await v.page.getByRole('complementary', { name: /^Context/ }).getByText('0 lost').waitFor()
+    const panel = v.page.getByRole('complementary', { name: /^Context/ })
+    const styled = () => panel.evaluate(e => getComputedStyle(e.querySelector('.legend')).display === 'grid' && getComputedStyle(e.querySelector('.bar')).display === 'flex')
+    for (const file of ['**/assets/*.css', '**/assets/Panel-*.js']) {
+      await v.page.route(file, route => route.abort())
+      await v.page.keyboard.press('Control+.')
+      await v.page.getByText('A part of the page did not load').waitFor()
+      await v.page.unroute(file)
+      await v.button('Try again').click()
+      await panel.getByText('0 lost').waitFor()
+      await until('the panel has its style', styled)
+      await v.page.reload()
+      await v.settled('a conversation')
+    }
   },
 
   /** Esc closes the topmost thing and nothing below it, wherever the focus is. */
@@ -186,6 +200,7 @@ export const cases = {
     await fail(v, '**/blobs', 413)
     await give('large.txt', 'paste')
     await v.page.getByText("the server's sentence for 413").waitFor()
+    await idWithin(v.page.getByRole('main'))
     check(await v.button('Send').isDisabled(), 'a message with a refused file can be sent')
     await v.button('Remove large.txt').click()
     await give('pasted.txt', 'paste')
@@ -219,6 +234,7 @@ export const cases = {
     await menu('Import a file…')
     await (await wrong).setFiles({ name: 'wrong.json', mimeType: 'application/json', buffer: Buffer.from('{"half') })
     await v.page.getByText('That did not work').waitFor()
+    await v.page.getByRole('button', { name: /^request / }).first().waitFor()
     const copy = v.session()
     await menu('Fork')
     await until('the fork is open', () => v.session() && v.session() !== copy)

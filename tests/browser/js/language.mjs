@@ -1,6 +1,5 @@
 // The page in German: its flows go, and no English text of the catalogue is left.
 import { readFileSync, readdirSync } from 'node:fs'
-import { audit } from './a11y.mjs'
 import { check, equal } from './visit.mjs'
 
 const source = new URL('../../../app/web/ui/src/', import.meta.url)
@@ -8,7 +7,7 @@ const source = new URL('../../../app/web/ui/src/', import.meta.url)
 /** The texts of a catalogue that no other language has: each literal, and the parts of those with values in them. */
 function english() {
   const texts = { en: new Set(), de: new Set() }
-  for (const name of readdirSync(source, { recursive: true }).filter(f => /(^|\/)words\.ts$/.test(f))) {
+  for (const name of readdirSync(source, { recursive: true }).filter(f => /words\.ts$/i.test(f))) {
     let language = 'de' // what stands outside belongs to both
     for (const line of readFileSync(new URL(name, source), 'utf8').split('\n')) {
       language = /^  (en|de): \{$/.exec(line)?.[1] ?? (/^  \},?$/.test(line) ? 'de' : language)
@@ -21,12 +20,13 @@ function english() {
   return [...texts.en].filter(t => t.length > 7 && t !== 'assistant' && !texts.de.has(t))
 }
 
-/** What people see and hear of the page's own: not what was said, and not what the server says. */
+/** What people see and hear of the page's own: not what was said, nor what stands in the prompt. */
 function shown() {
   const out = []
+  const said = ':is(.said, .md, .long, .thoughts, pre)[dir=auto]'
   const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT)
   for (let n = walk.nextNode(); n; n = walk.nextNode()) {
-    if (n.nodeType === Node.TEXT_NODE) out.push(n.data)
+    if (n.nodeType === Node.TEXT_NODE) out.push(n.parentElement.closest(said) ? '' : n.data)
     else for (const name of ['aria-label', 'title', 'placeholder', 'alt', 'aria-valuetext']) out.push(n.getAttribute(name) ?? '')
   }
   return out.filter(t => t.trim())
@@ -42,7 +42,10 @@ export const cases = {
     check((await inEnglish(other)).length > 5, `none of ${left.length} English texts is found in the English page`)
     const v = await open({ locale: 'de-DE', theme, width })
     const found = []
-    const look = async state => found.push(...(await inEnglish(v)).map(text => `${state}: ${text}`), ...await audit(v, `${state}-german`))
+    const look = async state => {
+      found.push(...(await inEnglish(v)).map(text => `${state}: ${text}`))
+      await v.state(`${state}-german`)
+    }
     const field = v.page.getByRole('textbox', { name: 'Nachricht schreiben' })
     const log = v.log
     const idle = text => log.getByText(text).last().waitFor().then(() => v.idle())
@@ -121,12 +124,14 @@ export const cases = {
     await v.field.fill('a draft that stays')
     await v.page.waitForTimeout(500) // the page writes it down after 300 ms
     const address = v.page.url()
+    await v.showList()
     await v.button('Language').click()
     await v.page.getByRole('menuitemradio', { name: 'Deutsch' }).click()
     const field = v.page.getByRole('textbox', { name: 'Nachricht schreiben' })
     await field.waitFor()
     equal([v.page.url(), await field.inputValue(), await v.page.evaluate(() => document.documentElement.lang)], [address, 'a draft that stays', 'de'], 'after the choice')
     await v.page.reload()
+    await v.showList()
     await v.button('Sprache').click()
     await v.page.getByRole('menuitemradio', { name: 'English' }).click()
     await v.field.waitFor()

@@ -26,7 +26,7 @@ export const cases = {
     await waiting.getByRole('button', { name: 'Approve calculator, asks first' }).waitFor()
     await card(v, /^Failures/).getByText('the model is out of order').first().waitFor()
     await v.page.getByRole('img', { name: /assistant/ }).waitFor()
-    await v.shot('ops')
+    await v.state('ops')
     // The arguments are there before somebody decides.
     await waiting.getByRole('button', { name: 'Arguments: calculator' }).last().click()
     await waiting.getByText('6*7').waitFor()
@@ -51,14 +51,14 @@ export const cases = {
     await v.page.keyboard.press('Enter')
     await memories.getByText(/found by their/).waitFor()
     await memories.getByRole('button', { name: /^Delete: The inspection/ }).click()
-    await v.shot('ops-memories')
+    await v.state('ops-memories')
     await v.button('Delete for good').click()
     await until('the memory is gone', async () => (await v.api('memories')).items.every(m => !m.content.includes('inspection')))
     for (const tab of ['Runs', 'Deliveries', 'Usage']) {
       await v.page.getByRole('navigation', { name: 'Parts of the operation' }).getByRole('link', { name: tab }).click()
       await v.page.getByRole('region', { name: tab, exact: true }).first().waitFor()
       await v.page.locator('.ops-card').first().getByText(/./).first().waitFor()
-      await v.shot(`ops-${tab.toLowerCase()}`)
+      await v.state(`ops-${tab.toLowerCase()}`)
     }
     await v.page.reload()
     await v.page.getByRole('table').getByRole('cell', { name: 'assistant' }).first().waitFor()

@@ -14,7 +14,7 @@ export const cases = {
     await v.button('Attach', panel).click()
     await panel.getByText('This is not the link to a message in Slack.').waitFor()
     await field.fill(link)
-    await v.shot('slack-attach')
+    await v.state('slack-attach')
     await v.button('Attach', panel).click()
     await panel.getByText('data-imports').waitFor()
     await panel.getByText('Connected').waitFor()
@@ -34,7 +34,7 @@ export const cases = {
     if (narrow) await v.button('Details').first().click()
     await panel.getByText('“first”').waitFor()
     await panel.getByText('“second”').waitFor()
-    await v.shot('slack')
+    await v.state('slack')
 
     // It is looked for, found missing, and sent; the refused one is sent again by its line in the thread.
     await v.control('slack-clear')
@@ -59,7 +59,7 @@ export const cases = {
     if (narrow) await v.button('More', v.page.getByRole('main')).click()
     if (narrow) await v.page.getByRole('menuitem', { name: 'Slack' }).click()
     await panel.getByText(/^Waits since.*Slack asked for a pause.*Next try in \d+ s/).waitFor()
-    await v.shot('slack-waits')
+    await v.state('slack-waits')
     await v.control('slack-clear')
     await panel.getByRole('radio', { name: /^Paused/ }).check()
     await panel.getByText('Nothing is posted in this mode.').waitFor()

@@ -1,8 +1,9 @@
 // A visit is one person's tab: what they see and do, and what the page did that it must not.
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 const report = process.env.REPORT
+const axe = readFileSync(new URL('node_modules/axe-core/axe.min.js', import.meta.url), 'utf8')
 /** The widest layout begins at 1180; only the report's pictures need the size of the design's, and drawing costs. */
 const wide = { viewport: report ? { width: 1440, height: 900 } : { width: 1200, height: 640 } }
 const phone = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, hasTouch: true }
@@ -56,7 +57,7 @@ async function newTab(context) {
 export class Visit {
   static async open(browser, args, label) {
     const visit = new Visit()
-    Object.assign(visit, { args, label, faults: [], foreign: [], violations: [], held: new Set() })
+    Object.assign(visit, { args, label, faults: [], foreign: [], violations: [], held: new Set(), states: new Set() })
     visit.context = args.share?.context ?? await contextOf(browser, args)
     visit.tab = unused.get(visit.context)?.pop() ?? await newTab(visit.context)
     visit.tab.visit = visit
@@ -70,12 +71,13 @@ export class Visit {
   get log() { return this.page.getByRole('log') }
   get articles() { return this.log.getByRole('article') }
   get answer() { return this.articles.last() }
-  get list() { return this.page.getByRole('navigation', { name: 'All conversations' }) }
+  get list() { return this.page.getByRole('navigation', { name: /^(All conversations|Alle Unterhaltungen)$/ }) }
   button(name, within = this.page) { return within.getByRole('button', { name, exact: true }) }
 
   /** Opens the list where it is a drawer. */
   async showList() {
-    if (await this.button('Show the list').isVisible()) await this.button('Show the list').click()
+    const menu = this.page.getByRole('button', { name: /^(Show the list|Liste zeigen)$/ })
+    if (await menu.isVisible()) await menu.click()
   }
 
   async send(text) {
@@ -102,8 +104,11 @@ export class Visit {
 
   session() { return /#\/s\/([\w-]+)/.exec(this.page.url())?.[1] ?? '' }
 
-  /** What the messages say, also those out of sight, which have no inner text. */
-  async texts() { return this.articles.allTextContents() }
+  /** What was said, text by text, without names, times and buttons; also out of sight, where nothing has an inner text. */
+  async texts() {
+    const said = ':is(.said, .long, .md)'
+    return this.articles.locator(`${said}:not(${said} ${said})`).allTextContents()
+  }
 
   async control(path, values = {}) {
     const answer = await fetch(`${this.args.control}/${path}`, { method: 'POST', body: new URLSearchParams(values) })
@@ -156,11 +161,18 @@ export class Visit {
     return metrics.find(m => m.name === 'TaskDuration').value
   }
 
-  /** A picture of a state for the report; nothing where none is wanted. */
-  async shot(state) {
+  /** A state: axe finds nothing in it, or of some rules only; and a picture for the report, if one is wanted. CI looks
+   *  at those states that a case calls main. */
+  async state(name, { main = false, within = this.page, rules } = {}) {
+    if (main || this.args.long) {
+      if (!await within.evaluate('typeof axe === "object"')) await within.evaluate(axe + ';0')
+      const found = await within.evaluate(runOnly => window.axe.run(document, { resultTypes: ['violations'], preload: false, ...runOnly && { runOnly } }).then(r => r.violations.map(b => `${b.id}: ${b.nodes.slice(0, 3).map(n => n.html.slice(0, 160)).join(' | ')}`)), rules)
+      this.faults.push(...found.map(f => `axe in ${name}: ${f}`))
+      this.states.add(name)
+    }
     if (!report) return
     mkdirSync(join(report, 'shots'), { recursive: true })
-    await this.page.screenshot({ path: join(report, 'shots', `${state}-${this.args.theme ?? 'light'}-${this.args.width ?? 'wide'}.png`) })
+    await this.page.screenshot({ path: join(report, 'shots', `${name}-${this.args.theme ?? 'light'}-${this.args.width ?? 'wide'}.png`) })
   }
 
   async describe() {

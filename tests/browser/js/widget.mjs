@@ -1,5 +1,4 @@
 // The widget on a site of another origin: visitors talk in its bubble, and nobody else gets in.
-import { audit } from './a11y.mjs'
 import { payloads } from './payloads.mjs'
 import { check, equal, until } from './visit.mjs'
 import { inspect, parts } from './xss.mjs'
@@ -167,9 +166,10 @@ export const cases = {
     await ask(v, 'schwarz auf gelb')
     const colors = e => [getComputedStyle(e).backgroundColor, getComputedStyle(e).color]
     equal(await v.frame.locator('.me').first().evaluate(colors), ['rgb(255, 225, 0)', 'rgb(0, 0, 0)'], 'a light accent')
+    await v.frame.getByText('Ein Assistent antwortet sofort').waitFor()
+    await v.write.press('Escape') // on a phone the open chat covers the bubble
     equal(await v.bubble.evaluate(colors), ['rgb(255, 225, 0)', 'rgb(0, 0, 0)'], 'the bubble')
     check(await v.bubble.evaluate(e => e.getBoundingClientRect().left < 100), 'it is not on the left')
-    await v.frame.getByText('Ein Assistent antwortet sofort').waitFor()
     const dark = await visit(open, { accent: '#102030' })
     await ask(dark, 'white on blue')
     equal(await dark.frame.locator('.me').first().evaluate(colors), ['rgb(16, 32, 48)', 'rgb(255, 255, 255)'], 'a dark accent')
@@ -181,11 +181,11 @@ export const cases = {
     for (const { theme, width } of looks) {
       const v = await visit(open, {}, { theme, width })
       await v.frame.getByText('Ask about probes').waitFor()
-      const bad = await audit(v, 'widget-empty', frameOf(v))
+      await v.state('widget-empty', { within: frameOf(v) })
       await ask(v, rich, 'Yours')
       await v.frame.locator('table').first().waitFor()
-      bad.push(...await audit(v, 'widget', frameOf(v)), ...await audit(v, 'widget', v.page))
-      equal(bad, [], `axe, ${theme}, ${width}`)
+      await v.state('widget', { within: frameOf(v) })
+      await v.state('widget')
       check(await frameOf(v).evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'the widget is wider than its frame')
     }
   },

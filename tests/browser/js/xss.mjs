@@ -26,13 +26,25 @@ export function inspect() {
 /** Looks, opens what is folded, moves over every link, and looks again. */
 async function read(v, what) {
   for (let round = 0; round < 3; round++) { // what opens has folds of its own
-    await v.log.evaluate(e => e.querySelectorAll('details').forEach(d => { d.open = true }))
+    await v.page.evaluate(() => document.querySelectorAll('main details').forEach(d => { d.open = true }))
     await v.page.evaluate(() => new Promise(requestAnimationFrame))
   }
-  await v.page.evaluate(() => document.querySelectorAll('[role=log] *').forEach(e => {
+  await v.page.evaluate(() => document.querySelectorAll('main *').forEach(e => {
     for (const name of ['mouseover', 'mouseenter', 'focus', 'animationend', 'toggle']) e.dispatchEvent(new Event(name, { bubbles: true }))
   }))
   equal(await v.page.evaluate(inspect), [], `${what}: in the document`)
+}
+
+/** What the API has from people, models, tools, Slack and receivers, by its name. */
+const foreign = new Set(['title', 'content', 'author', 'message', 'detail', 'error', 'arguments', 'edited_arguments', 'comment', 'decided_by', 'tool', 'tool_name', 'name', 'description', 'target', 'event', 'user_id', 'reason', 'channel_name', 'model', 'finish_reason', 'note', 'code'])
+
+/** Puts the next hostile text in the place of each foreign one; counts them. */
+function poison(value, next, key = '') {
+  if (Array.isArray(value)) return value.map(v => poison(v, next, key))
+  if (value && typeof value === 'object') return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, poison(v, next, k)]))
+  if (typeof value !== 'string' || value === '') return value
+  if (key === 'key') return value.replace(/ .*/s, () => ` ${next()}`) // a day and an agent
+  return foreign.has(key) || key === 'system' ? next() : value
 }
 
 export const cases = {
@@ -91,6 +103,52 @@ export const cases = {
       await v.page.keyboard.press('Escape')
     }
     return { payloads: all.length }
+  },
+
+  /** The rooms beside the chat, in both languages: whatever a server may say there is hostile. */
+  async rooms(open, { payloads: count }) {
+    const all = payloads(count).map(p => p.replaceAll('\0', ''))
+    const v = await open()
+    const id = await v.imported([{ role: 'user', content: 'said before' }, { role: 'assistant', content: 'heard' }], { agent: 'careful', title: 'with runs' })
+    for (const content of ['one', 'the provider fails here', 'calculate this']) await v.api(`sessions/${id}/messages`, { method: 'POST', json: { content } })
+    await v.api('memories', { method: 'POST', json: { content: 'The inspection is on Friday.', user_id: 'carol' } })
+    const run = (await v.api(`sessions/${id}/runs`)).items[0].id
+    const now = new Date().toISOString()
+    const made = {
+      deliveries: { items: ['pending', 'failed', 'delivered'].map(state => ({ id: crypto.randomUUID(), session_id: id, run_id: run, kind: 'webhook', event: 'x', target: 'x', state, attempt: 3, next_at: now, error: 'x', created_at: now })), next_cursor: null },
+      slack: { session_id: id, team: 'T1', channel: 'C1', thread: '1700000000.000100', mode: 'two_way', channel_name: 'x', posted: 1, behind_since: now, reason: 'x', next_at: now, faults: ['failed', 'unknown'].map((state, part) => ({ item_id: id, part, state, reason: 'x', created_at: now })) },
+    }
+    let given = 0
+    const next = () => all[given++ % all.length]
+    const rooms = [`s/${id}/runs`, `s/${id}/prompt`, 'operation', 'operation/runs', 'operation/deliveries', 'operation/usage', 'operation/memories', `s/${id}`]
+    for (const locale of ['en-US', 'de-DE']) {
+      const one = locale === 'en-US' ? v : await open({ locale })
+      await one.page.route(/\/api\/v1\/(?!.*(events|\/graph)$)/, async route => {
+        const name = /\/(deliveries|slack)(\?|$)/.exec(route.request().url())?.[1]
+        if (name) return route.fulfill({ json: poison(made[name], next) })
+        const response = await route.fetch()
+        const json = await response.json().catch(() => undefined)
+        if (/\/sessions\/[\w-]+$/.test(route.request().url())) json.slack = true
+        return route.fulfill(json ? { response, json: poison(json, next) } : { response })
+      })
+      for (const address of rooms) {
+        for (const limit = given + all.length, most = v.args.long ? 40 : 1, from = { rounds: 0 }; given < limit && from.rounds < most; from.rounds++) {
+          await one.page.goto('about:blank')
+          await one.page.goto(`${v.args.url}#/${address}`)
+          if (address === `s/${id}`) {
+            await one.button(locale === 'en-US' ? 'More' : 'Mehr', one.page.getByRole('main')).click()
+            await one.page.getByRole('menuitem', { name: /Slack/ }).click()
+          }
+          await until(`${address} has asked`, async () => await one.page.locator('main .spin').count() === 0 && await one.page.locator('main').innerText() !== '')
+          await one.page.evaluate(() => document.querySelectorAll('main [aria-expanded=false]:not([aria-haspopup])').forEach(e => e.click()))
+          await read(one, `${address} in ${locale}`)
+        }
+      }
+      equal(one.foreign, [], 'requests elsewhere')
+      await one.page.unrouteAll({ behavior: 'ignoreErrors' })
+    }
+    check(given >= all.length, `only ${given} hostile texts were given`)
+    return { payloads: given }
   },
 
   /** A summary whose text is hostile, in the thread and in the panel. */

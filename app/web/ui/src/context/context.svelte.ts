@@ -3,8 +3,8 @@ import { untrack } from "svelte";
 import { ApiError, asError, ask, type Schema } from "../api/http";
 import type { Conversation } from "../state/conversation.svelte";
 import { ui } from "../state/ui.svelte";
-import { count } from "../words";
-import { words } from "./words";
+import { count, words as page } from "../words";
+import { words } from "./threadWords";
 
 export type Report = Schema["ContextReport"];
 export type Plan = Schema["ContextPlan"];
@@ -110,7 +110,7 @@ export class Context {
       case "floor":
         return this.floor;
       case "work":
-        return words.summarizing;
+        return page.summarizing;
       case "tight":
         return this.conversation.warning?.reason || words.tight;
       case "due":

@@ -1,10 +1,11 @@
 // Where each message stands in the next prompt. The thread's line asks for every message it draws.
 import { mount, unmount } from "svelte";
 import { page } from "../state/page.svelte";
+import { ui } from "../state/ui.svelte";
+import { words as pageWords } from "../words";
 import "./context.css";
 import { contextOf, type Range } from "./context.svelte";
-import Where from "./Where.svelte";
-import { words } from "./words";
+import { words } from "./threadWords";
 
 export type Place = "verbatim" | "summary" | "compacted" | "masked" | "shortened" | "left_out";
 
@@ -39,9 +40,15 @@ class Places {
     this.open?.();
     const close = () => {
       if (this.open === close) this.open = undefined;
-      void unmount(shown);
+      if (shown) void unmount(shown);
     };
-    const shown = mount(Where, { target: document.body, props: { session, message, beside, onclose: close } });
+    let shown: ReturnType<typeof mount> | undefined;
+    import("./Where.svelte").then(
+      ({ default: Where }) => {
+        if (this.open === close) shown = mount(Where, { target: document.body, props: { session, message, beside, onclose: close } });
+      },
+      () => ui.announce(pageWords.partFailed),
+    );
     this.open = close;
   }
 

@@ -2,6 +2,7 @@
 import type { Schema } from "../api/http";
 import { pick, textOf } from "../language";
 import { count, plural, words as page } from "../words";
+import { words as thread } from "./threadWords";
 
 const own = pick({
   en: {
@@ -32,9 +33,6 @@ const own = pick({
 
     summaryDetail: (version: number, messages: number) => `v${version}, for ${count(messages)}`,
     of: (total: number) => `of ${count(total)} tokens`,
-    percent: (n: number) => `${n} %`,
-    tooLarge: "Too large",
-    unknown: "–",
     measured: (deviation: number) => `measured ± ${deviation} %`,
     estimated: (deviation: number) => `estimated ± ${deviation} %`,
     measuredTitle: "Counted by the model itself in its last answers",
@@ -43,22 +41,6 @@ const own = pick({
     landsAt: (n: number) => `lands at ${count(n)}`,
     windowFrom: { provider: "learned from a refused prompt", default: "assumed, the model is unknown", configuration: "", model: "" } satisfies Record<Schema["ContextReport"]["window_source"], string>,
     window: (n: number, why: string) => `Window ${count(n)}, ${why}`,
-
-    meter: (used: string, usable: number, percent: number, hint: string) =>
-      `Context: ${used} of ${count(usable)} tokens, ${percent} percent. ${hint}`,
-    meterUnknown: "Context: not known yet",
-    prompt: "Prompt",
-
-    withDraft: (n: number) => `+ ${count(n)} with this draft.`,
-    turnsLeft: (n: number) => (n === 0 ? "Next summary with the next turn" : `Next summary in about ${plural(n, "turn")}`),
-    fullIn: (n: number) => (n === 0 ? "Full with the next turn" : `Full in about ${plural(n, "turn")}, no summaries`),
-    due: "The next message brings a summary",
-    dueDraft: (messages: number, waits: boolean) =>
-      `This message brings a summary of ${plural(messages, "message")}${waits ? ", and waits for it" : " in the background"}`,
-    tight: "It gets full, and no summary will be ready in time",
-    floor: (culprit: string, tokens: number, usable: number) =>
-      `Does not fit: the largest part, the ${culprit}, has ${count(tokens)} of ${count(usable)} tokens.`,
-    noContext: "This key may not see the context",
 
     nextSummary: "Next summary",
     inTurns: (n: number) => (n === 0 ? "with the next turn" : `in about ${plural(n, "turn")}, at the present rate`),
@@ -76,9 +58,6 @@ const own = pick({
     waitsFor: (n: number) => `After an undo or a summary it waits for ${count(n)} more tokens.`,
     prepared: (version: number) => `v${version} is ready: it changes no prompt before a trigger is crossed.`,
     breaker: (at: string, reason: string) => `The summary model does not answer${reason ? ` (${reason})` : ""}. Next attempt at ${at}.`,
-    lastFailure: (reason: string) => `The last summary failed: ${reason}`,
-    madeWithoutModel: (reason: string) => `Made without a model: ${reason}.`,
-    reasons: {} as Record<string, string>,
 
     chart: "Prompt, turn by turn",
     chartHead: (turns: number, summaries: number) =>
@@ -123,9 +102,6 @@ const own = pick({
     changes: (v: number) => `What v${v} changed`,
     restore: (v: number) => `Go back to v${v}`,
     more: "Older versions",
-    sizes: (ofPrompt: boolean, before: number, after: number) =>
-      `${ofPrompt ? "prompt" : "messages"} ${count(before)} → ${count(after)}`,
-    textOf: (n: number) => `Text of ${plural(n, "token")}`,
     textTitle: "Of its text alone, counted by cl100k_base; a model may count otherwise",
     facts: {
       turn: (n: number) => `turn ${n}`,
@@ -138,11 +114,6 @@ const own = pick({
       noModel: "made without a model",
     },
 
-    summary: (v: number) => `Summary v${v}`,
-    standsFor: (n: number) => ` stands for the ${plural(n, "message")} above`,
-    standsForRange: (n: number, from: number, to: number) => ` stands for ${plural(n, "message")}, #${from} to #${to}`,
-    forRange: (from: number, to: number) => ` for #${from} to #${to}`,
-    madeWithout: ", made without a model",
     undone: (n: number) => `, ${plural(n, "message")} word for word again`,
     undoneHead: (v: number) => `Summary v${v} undone`,
     erasedHead: (v: number) => `Summary v${v} was erased`,
@@ -158,42 +129,20 @@ const own = pick({
     why: (trigger: string, at: number): string =>
       trigger === "share" && at ? `, when the prompt passed ${count(at)}` : textOf(own.causes, trigger, "").replace(/^(?=.)/, ", "),
     addedTo: (n: number, v: number) => (v ? `${plural(n, "message was", "messages were")} added to v${v}. ` : ""),
-    tokens: (n: number) => plural(n, "token"),
     text: "Text",
     changesSince: (v: number) => (v ? `Changes since v${v}` : "Changes"),
     originals: (n: number) => plural(n, "original"),
     moreOriginals: "Show more",
     ofPieces: (n: number) => `of ${plural(n, "line")}`,
     redo: "Redo",
-    undoTitle: (n: number) => `Undo: ${plural(n, "message comes", "messages come")} back word for word`,
-    editTitle: (v: number) => `Edit summary v${v}`,
-    saveAs: (v: number) => `Save as v${v}`,
-    stays: (v: number) => `v${v} stays`,
-    expand: "Show the summary",
-    fold: "Fold the summary",
-    onlyNewest: (v: number) => `Now v${v} is in use. Your text is still here: save it over that version, or cancel.`,
-    toastUndone: (v: number) => `Summary v${v} undone`,
     toastRestored: (v: number) => `Back to summary v${v}`,
 
     summarizeNow: "Summarize now…",
-    summarizeAnd: "Summarize now, and keep",
     summarizeTitle: "Summarize now",
     summarizeText: "The oldest messages go into a summary before the prompt is full. They stay in the conversation, and you can undo it.",
     keepLabel: "What to keep above all (optional)",
-    keepExample: "setting names, sizes and run times",
-    summarize: "Summarize",
     toastSummary: (v: number) => `Summary v${v} is in use`,
-    seconds: (n: number) => `${n} s`,
-    atWork: (n: number | undefined, waits: boolean) =>
-      `Summarizing${n ? ` ${plural(n, "message")}` : ""}${waits ? ", your message waits" : ""}`,
 
-    label: {
-      summary: (v: number) => (v ? `in summary v${v}` : "in a summary"),
-      compacted: "in notes",
-      masked: "masked",
-      shortened: "shortened",
-      left_out: "left out",
-    },
     placed: {
       verbatim: "Word for word.",
       covered: "In a summary.",
@@ -219,7 +168,6 @@ const own = pick({
     atMost: (from: number, to: number) => `${count(from)} → at most ${count(to)}`,
     whenNow: "Your next message waits for it",
     whenLater: "In the background; no message waits for it",
-    activates: (v: number) => `Summary v${v}, which is ready, is used`,
     usesVersion: (v: number, messages: number) => `Summary v${v} stands for ${plural(messages, "message")}`,
     stayVerbatim: (n: number) => `${plural(n, "message stays", "messages stay")} word for word`,
     stayMasked: (n: number) => `${plural(n, "old tool result is", "old tool results are")} masked`,
@@ -260,9 +208,6 @@ const own = pick({
 
     summaryDetail: (version: number, messages: number) => `v${version} · ${count(messages)}`,
     of: (total: number) => `von ${count(total)} Token`,
-    percent: (n: number) => `${n} %`,
-    tooLarge: "Zu groß",
-    unknown: "–",
     measured: (deviation: number) => `gemessen ± ${deviation} %`,
     estimated: (deviation: number) => `geschätzt ± ${deviation} %`,
     measuredTitle: "Vom Modell selbst bei den letzten Antworten gezählt",
@@ -271,23 +216,6 @@ const own = pick({
     landsAt: (n: number) => `danach ${count(n)}`,
     windowFrom: { provider: "aus einem abgelehnten Prompt gelernt", default: "angenommen, das Modell ist unbekannt", configuration: "", model: "" },
     window: (n: number, why: string) => `Fenster ${count(n)}, ${why}`,
-
-    meter: (used: string, usable: number, percent: number, hint: string) =>
-      `Kontext: ${used} von ${count(usable)} Token, ${percent} Prozent. ${hint}`,
-    meterUnknown: "Kontext: noch nicht bekannt",
-    prompt: "Prompt",
-
-    withDraft: (n: number) => `+ ${count(n)} mit diesem Entwurf.`,
-    turnsLeft: (n: number) =>
-      n === 0 ? "Nächste Zusammenfassung mit der nächsten Runde" : `Nächste Zusammenfassung in etwa ${plural(n, "Runde", "Runden")}`,
-    fullIn: (n: number) => (n === 0 ? "Voll mit der nächsten Runde" : `Voll in etwa ${plural(n, "Runde", "Runden")}, ohne Zusammenfassungen`),
-    due: "Die nächste Nachricht löst eine Zusammenfassung aus",
-    dueDraft: (messages: number, waits: boolean) =>
-      `Diese Nachricht löst eine Zusammenfassung von ${plural(messages, "Nachricht", "Nachrichten")} aus${waits ? " und wartet darauf" : ", im Hintergrund"}`,
-    tight: "Es wird voll, und keine Zusammenfassung wird rechtzeitig fertig",
-    floor: (culprit: string, tokens: number, usable: number) =>
-      `Passt nicht: der größte Teil (${culprit}) hat ${count(tokens)} von ${count(usable)} Token.`,
-    noContext: "Dieser Schlüssel darf den Kontext nicht sehen",
 
     nextSummary: "Nächste Zusammenfassung",
     inTurns: (n: number) => (n === 0 ? "mit der nächsten Runde" : `in etwa ${plural(n, "Runde", "Runden")}, wenn es so weitergeht`),
@@ -306,20 +234,6 @@ const own = pick({
     prepared: (version: number) => `v${version} liegt bereit: sie ändert keinen Prompt, bevor eine Schwelle überschritten ist.`,
     breaker: (at: string, reason: string) =>
       `Das Modell für Zusammenfassungen antwortet nicht${reason ? ` (${reason})` : ""}. Nächster Versuch um ${at}.`,
-    lastFailure: (reason: string) => `Die letzte Zusammenfassung schlug fehl: ${reason}`,
-    madeWithoutModel: (reason: string) => `Ohne Modell erstellt: ${reason}.`,
-    reasons: {
-      "the summary model cannot be used": "Das Modell für Zusammenfassungen ist nicht nutzbar",
-      "the spend limit of the day is reached": "Das Ausgabenlimit des Tages ist erreicht",
-      "the summary model failed too often and is paused": "Das Modell für Zusammenfassungen fiel zu oft aus und pausiert",
-      "the context window of the summary model is too small": "Das Fenster des Modells für Zusammenfassungen ist zu klein",
-      "the answer was empty": "Die Antwort war leer",
-      "the answer was cut off at the output limit": "Die Antwort war zu lang",
-      "the summary was not smaller than what it replaces": "Die Zusammenfassung war nicht kleiner als die Nachrichten",
-      "the answer said too little about the messages": "Die Antwort sagte zu wenig über die Nachrichten",
-      "the answer left out the earlier summary": "Die Antwort ließ die frühere Zusammenfassung aus",
-      "the strategy failed": "Die Strategie schlug fehl",
-    },
 
     chart: "Prompt, Runde für Runde",
     chartHead: (turns: number, summaries: number) =>
@@ -364,9 +278,6 @@ const own = pick({
     changes: (v: number) => `Was v${v} geändert hat`,
     restore: (v: number) => `Zu v${v} zurückkehren`,
     more: "Ältere Fassungen",
-    sizes: (ofPrompt: boolean, before: number, after: number) =>
-      `${ofPrompt ? "Prompt" : "Nachrichten"} ${count(before)} → ${count(after)}`,
-    textOf: (n: number) => `Text mit ${count(n)} Token`,
     textTitle: "Nur der Text, gezählt mit cl100k_base; ein Modell zählt womöglich anders",
     facts: {
       turn: (n: number) => `Runde ${n}`,
@@ -379,11 +290,6 @@ const own = pick({
       noModel: "ohne Modell gemacht",
     },
 
-    summary: (v: number) => `Zusammenfassung v${v}`,
-    standsFor: (n: number) => (n === 1 ? " steht für die Nachricht darüber" : ` steht für die ${count(n)} Nachrichten darüber`),
-    standsForRange: (n: number, from: number, to: number) => ` steht für ${plural(n, "Nachricht", "Nachrichten")}, #${from} bis #${to}`,
-    forRange: (from: number, to: number) => ` für #${from} bis #${to}`,
-    madeWithout: ", ohne Modell gemacht",
     undone: (n: number) => `, ${plural(n, "Nachricht", "Nachrichten")} wieder wörtlich`,
     undoneHead: (v: number) => `Zusammenfassung v${v} zurückgenommen`,
     erasedHead: (v: number) => `Zusammenfassung v${v} wurde gelöscht`,
@@ -399,43 +305,21 @@ const own = pick({
     why: (trigger: string, at: number): string =>
       trigger === "share" && at ? `, als der Prompt ${count(at)} überschritt` : textOf(own.causes, trigger, "").replace(/^(?=.)/, ", "),
     addedTo: (n: number, v: number) => (v ? `Zu v${v} ${n === 1 ? "kam 1 Nachricht" : `kamen ${count(n)} Nachrichten`} hinzu. ` : ""),
-    tokens: (n: number) => `${count(n)} Token`,
     text: "Text",
     changesSince: (v: number) => (v ? `Änderungen seit v${v}` : "Änderungen"),
     originals: (n: number) => plural(n, "Original", "Originale"),
     moreOriginals: "Mehr zeigen",
     ofPieces: (n: number) => (n === 1 ? "von 1 Zeile" : `von ${count(n)} Zeilen`),
     redo: "Wiederherstellen",
-    undoTitle: (n: number) => `Rückgängig: ${plural(n, "Nachricht kommt", "Nachrichten kommen")} wörtlich zurück`,
-    editTitle: (v: number) => `Zusammenfassung v${v} bearbeiten`,
-    saveAs: (v: number) => `Als v${v} speichern`,
-    stays: (v: number) => `v${v} bleibt`,
-    expand: "Zusammenfassung zeigen",
-    fold: "Zusammenfassung zuklappen",
-    onlyNewest: (v: number) => `Jetzt ist v${v} in Gebrauch. Der Text ist noch da: über jene Fassung speichern oder abbrechen.`,
-    toastUndone: (v: number) => `Zusammenfassung v${v} zurückgenommen`,
     toastRestored: (v: number) => `Zurück bei Zusammenfassung v${v}`,
 
     summarizeNow: "Jetzt zusammenfassen …",
-    summarizeAnd: "Jetzt zusammenfassen, und behalten",
     summarizeTitle: "Jetzt zusammenfassen",
     summarizeText:
       "Die ältesten Nachrichten gehen in eine Zusammenfassung, bevor der Prompt voll ist. Sie bleiben in der Unterhaltung, und es lässt sich rückgängig machen.",
     keepLabel: "Was vor allem bleiben soll (freiwillig)",
-    keepExample: "Namen von Einstellungen, Größen und Laufzeiten",
-    summarize: "Zusammenfassen",
     toastSummary: (v: number) => `Zusammenfassung v${v} ist in Gebrauch`,
-    seconds: (n: number) => `${n} s`,
-    atWork: (n: number | undefined, waits: boolean) =>
-      `${n ? `${plural(n, "Nachricht wird", "Nachrichten werden")} zusammengefasst` : "Wird zusammengefasst"}${waits ? ", die neue Nachricht wartet" : ""}`,
 
-    label: {
-      summary: (v: number) => (v ? `in Zusammenfassung v${v}` : "in einer Zusammenfassung"),
-      compacted: "in Notizen",
-      masked: "ausgeblendet",
-      shortened: "gekürzt",
-      left_out: "weggelassen",
-    },
     placed: {
       verbatim: "Wörtlich.",
       covered: "In einer Zusammenfassung.",
@@ -462,7 +346,6 @@ const own = pick({
     atMost: (from: number, to: number) => `${count(from)} → höchstens ${count(to)}`,
     whenNow: "Die nächste Nachricht wartet darauf",
     whenLater: "Im Hintergrund; keine Nachricht wartet darauf",
-    activates: (v: number) => `Die bereitliegende Zusammenfassung v${v} wird benutzt`,
     usesVersion: (v: number, messages: number) => `Zusammenfassung v${v} steht für ${plural(messages, "Nachricht", "Nachrichten")}`,
     stayVerbatim: (n: number) => `${plural(n, "Nachricht bleibt", "Nachrichten bleiben")} wörtlich`,
     stayMasked: (n: number) => `${plural(n, "altes Werkzeugergebnis ist", "alte Werkzeugergebnisse sind")} ausgeblendet`,
@@ -477,15 +360,10 @@ const own = pick({
   },
 });
 
-const fallback = /^fallback: /; // the server's mark of summaries that were made without their model
-
 export const words = {
   ...page,
+  ...thread,
   ...own,
   whereIs: page.where,
-  /** The server's reason in the page's words, where it has some. */
-  reason: (text: string) => textOf(own.reasons, text.replace(fallback, ""), text.replace(fallback, "")),
-  /** What a summary's note says. */
-  note: (note: string) => (fallback.test(note) ? own.madeWithoutModel(words.reason(note)) : note),
   section: (name: string) => textOf(own.sections, name, name.replaceAll("_", " ")),
 };
