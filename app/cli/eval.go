@@ -125,7 +125,7 @@ func (p *program) buildEvaluation(f evalFlags, args []string) (eval.Evaluation, 
 		if err != nil {
 			return e, err
 		}
-		defer h.close()
+		defer h.file.Close()
 		e.Source, e.Format = "standard input", h.format
 		if e.Data, err = io.ReadAll(h.body); err != nil {
 			return e, err

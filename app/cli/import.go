@@ -43,7 +43,7 @@ func (p *program) importCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer h.close()
+			defer h.file.Close()
 			return p.withServer(cmd, func(ctx context.Context, s connection) error {
 				return p.importFile(ctx, s, h, into)
 			})
@@ -63,49 +63,39 @@ func (p *program) importCommand() *cobra.Command {
 
 // historyFile is a file to import, or one of its conversations.
 type historyFile struct {
+	file    *os.File
 	title   string
 	body    *io.SectionReader
 	format  core.ImportFormat
 	many    bool  // it holds conversations, which become a session each
 	leftOut int   // images and files that body mentions only
 	through int64 // percentage of a file of conversations that is read
-	close   func()
 }
 
-// openHistory opens a file, and detects what it holds. What is no file on a disk, such as the standard input, is
-// copied to one first.
-func (p *program) openHistory(name string) (historyFile, error) {
-	f, h := p.In, historyFile{close: func() {}}
+// openHistory opens a file, and detects what it holds. A pipe is read into memory.
+func (p *program) openHistory(name string) (h historyFile, err error) {
+	h.file = p.In
 	if name != "-" {
-		opened, err := os.Open(name)
-		if err != nil {
+		if h.file, err = os.Open(name); err != nil {
 			return h, core.Errorf(core.ErrInvalid, "%v", err)
 		}
-		f, h.title, h.close = opened, strings.TrimSuffix(filepath.Base(name), filepath.Ext(name)), func() { _ = opened.Close() }
+		h.title = strings.TrimSuffix(filepath.Base(name), filepath.Ext(name))
 	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		defer h.close()
-		var spool *os.File
-		if spool, err = os.CreateTemp("", "bobbin-import-"); err != nil {
-			return h, fmt.Errorf("copy of what is imported: %w", err)
-		}
-		h.close = func() { _, _ = spool.Close(), os.Remove(spool.Name()) }
-		_, err = io.Copy(spool, io.LimitReader(f, maxHistory+1))
-		f = spool
-	}
+	var in io.ReaderAt = h.file
 	size := int64(0)
-	if err == nil {
-		size, err = f.Seek(0, io.SeekEnd)
+	if info, err := h.file.Stat(); err == nil && info.Mode().IsRegular() {
+		size = info.Size()
+	} else {
+		data, err := io.ReadAll(io.LimitReader(h.file, maxHistory+1))
+		if err != nil {
+			return h, fmt.Errorf("read %s: %w", name, err)
+		}
+		in, size = bytes.NewReader(data), int64(len(data))
 	}
-	if err == nil && size > maxHistory {
-		err = core.Errorf(core.ErrTooLarge, "%s is larger than %s bytes: import it in parts", name, core.Number(maxHistory))
+	if size > maxHistory {
+		return h, core.Errorf(core.ErrTooLarge, "%s is larger than %s bytes: import it in parts", name, core.Number(maxHistory))
 	}
-	if err != nil {
-		h.close()
-		return h, fmt.Errorf("read %s: %w", name, err)
-	}
-	h.body = io.NewSectionReader(f, 0, size)
+	h.body = io.NewSectionReader(in, 0, size)
 	h.inspect()
 	return h, nil
 }
@@ -161,7 +151,7 @@ func (p *program) importFile(ctx context.Context, s connection, h historyFile, i
 }
 
 // progressLines is after how many conversations progress is a line, where there is no terminal.
-const progressLines = 500
+const progressLines = 100
 
 // importConversations imports the conversations of a file and prints the result. One that cannot be imported keeps
 // none of the others back.

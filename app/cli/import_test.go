@@ -104,7 +104,7 @@ func TestImportConversations(t *testing.T) {
 		out, errs         string
 	}{
 		{"export of ChatGPT", chatGPT, "import -", 0, "imported 3 conversations: 8 messages", "1 conversations have no messages and were skipped"},
-		{"many conversations", strings.Repeat(line+"\n", 501), "import -", 0, "imported 501 conversations", "imported 500 conversations, 99 % of the file\n"},
+		{"many conversations", strings.Repeat(line+"\n", 101), "import -", 0, "imported 101 conversations", "imported 100 conversations, 98 % of the file\n"},
 		{"archive of ChatGPT", "", "import " + archive, 0, "1 images or files were left out", ""},
 		{"lines for fine-tuning", line + "\n" + line + "\n", "import -", 0, "imported 2 conversations: 4 messages", ""},
 		{"one conversation", line, "import -", 0, "imported 2 messages", ""},

@@ -155,7 +155,7 @@ var (
 		Summary: "Permanently delete a session or a user", Example: `{"session_id": "01a1fd1b-c2ab-74fe-af4a-73c58ae3b243"}`,
 		Description: "Accepts the deletion of a session with all its data, or of all data of a user: sessions, memories, files, and the user's messages in sessions of others. It cannot be undone. " +
 			"Give exactly one of `session_id` and `user_id`. Runs that have not ended are canceled first. The deletion runs in the background, survives restarts and is retried until it succeeds; " +
-			"`Location` shows its progress.\n\nIt takes no `Idempotency-Key` (400) and may be repeated: the answer is the unfinished deletion of the same target, and for a session also the finished one (200). " +
+			"`Location` shows its progress.\n\nIt takes no `Idempotency-Key` (422) and may be repeated: the answer is the unfinished deletion of the same target, and for a session also the finished one (200). " +
 			"End users can delete their own sessions and themselves.",
 	}), func(d core.Deletion) string { return "/api/v1/deletions/" + string(d.ID) }), func(d core.Deletion) bool { return d.Status == core.DeletionSucceeded })
 	GetDeletion = describe[InDeletion, core.Deletion](Operation{

@@ -50,15 +50,9 @@ func (s *Service) Import(ctx context.Context, tenant core.Tenant, in core.Import
 	if err := memory.Resize(ctx, core.JSONMemory(cmp.Or(in.Size, s.Limits.Import), values)); err != nil {
 		return core.Imported{}, err
 	}
-	h, err := s.readHistory(ctx, in, "nothing was imported")
+	h, err := s.readHistory(ctx, in, "nothing was imported", func(size int64) error { return s.Stored.Admit(ctx, tenant, size) })
 	if err != nil || len(h.messages) == 0 {
 		return h.Imported, err
-	}
-	if err := s.Stored.Admit(ctx, tenant, h.stored); err != nil {
-		return core.Imported{}, err
-	}
-	if err := s.countTokens(ctx, &h); err != nil {
-		return core.Imported{}, err
 	}
 	stored, err := s.storeMessages(ctx, tenant, core.AppendMessages{SessionID: in.SessionID, Messages: h.messages, Import: true, Worker: s.Worker})
 	if err != nil {
@@ -72,10 +66,7 @@ func (s *Service) Import(ctx context.Context, tenant core.Tenant, in core.Import
 // nothing: only the Body, the Format and the Source of in are used. Errors are those
 // of Import that are about the body.
 func (s *Service) Read(ctx context.Context, in core.ImportMessages) ([]core.Message, core.Imported, error) {
-	h, err := s.readHistory(ctx, in, "the history cannot be used")
-	if err == nil {
-		err = s.countTokens(ctx, &h)
-	}
+	h, err := s.readHistory(ctx, in, "the history cannot be used", func(int64) error { return nil })
 	return h.messages, h.Imported, err
 }
 
@@ -88,8 +79,9 @@ type history struct {
 	faults   []core.FieldError
 }
 
-// readHistory reads and checks all of it. Refused begins the error that names its faults.
-func (s *Service) readHistory(ctx context.Context, in core.ImportMessages, refused string) (history, error) {
+// readHistory reads and checks all of it, and asks whether so many bytes may be stored. Refused begins the error that
+// names its faults.
+func (s *Service) readHistory(ctx context.Context, in core.ImportMessages, refused string, admit func(size int64) error) (history, error) {
 	var h history
 	for e, err := range s.Limits.readEntries(in.Body, in.Format) {
 		if err == nil {
@@ -126,20 +118,18 @@ func (s *Service) readHistory(ctx context.Context, in core.ImportMessages, refus
 		}
 		return history{}, &core.Error{Kind: core.ErrInvalid, Fields: h.faults, Message: refused + ": " + strings.Join(words, "; ")}
 	}
-	h.Imported.Imported = len(h.messages)
-	return h, nil
-}
-
-// countTokens counts the tokens of the messages.
-func (s *Service) countTokens(ctx context.Context, h *history) error {
+	if err := admit(h.stored); err != nil {
+		return history{}, err
+	}
 	for i := range h.messages {
 		if err := ctx.Err(); err != nil {
-			return err
+			return history{}, err
 		}
 		h.messages[i].TokenCount = s.Counter.Message(h.messages[i])
 		h.Tokens += h.messages[i].TokenCount
 	}
-	return nil
+	h.Imported.Imported = len(h.messages)
+	return h, nil
 }
 
 // readMessage reads one message; an error says what is wrong with it.

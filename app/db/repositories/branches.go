@@ -3,6 +3,7 @@ package repositories
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"math"
 
 	"gorm.io/gorm"
@@ -114,13 +115,7 @@ func (r *Branches) updateMessage(ctx context.Context, tenant core.Tenant, sessio
 		stx.emitMessage(core.EventMessageUpdated, m)
 		ids := []core.MessageID{id}
 		before, err := stx.countStored(ids)
-		if err == nil {
-			err = stx.tx.Model(&core.Message{}).Where("id = ?", id).UpdateColumns(changes).Error
-		}
-		if err == nil {
-			err = stx.addStored(ids, before)
-		}
-		return err
+		return errors.Join(err, stx.tx.Model(&core.Message{}).Where("id = ?", id).UpdateColumns(changes).Error, stx.addStored(ids, before))
 	})
 	if err != nil {
 		return core.Message{}, nil, wrapError(err, "message", id)
