@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,6 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"bobbin/app/api"
+	"bobbin/app/api/auth"
+	"bobbin/tests/apitest"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/process"
@@ -28,6 +32,13 @@ func onlyLong(t *testing.T) {
 	}
 }
 
+// eachURL runs the measurement on SQLite, then on PostgreSQL: not at the same time.
+func eachURL(t *testing.T, measure func(t *testing.T, url string)) {
+	t.Helper()
+	t.Run("sqlite", func(t *testing.T) { measure(t, dbtest.SQLiteURL(t)) })
+	t.Run("postgres", func(t *testing.T) { measure(t, dbtest.PostgresURL(t)) })
+}
+
 // growthText is as long as messageText, and sets nothing for later: a real conversation has such a message now and then.
 const growthText = "I moved the herons' feeding times to the early morning, since the visitors come later now. The notice at the gate is older than that, " +
 	"and somebody has painted over half of it. Which times did the last one name, and what stood below them?"
@@ -40,7 +51,7 @@ func TestShowGrowth(t *testing.T) {
 	t.Cleanup(den.Close)
 	p := must.Get(provider.New(provider.Options{Window: 128_000, Say: func(string) string { return strings.Repeat(chunkText, answerChunks) }}))(t)
 	t.Cleanup(p.Close)
-	dbtest.EachURL(t, func(t *testing.T, database string) {
+	eachURL(t, func(t *testing.T, database string) {
 		x := newBobbinTarget(t, den, t.Name(), p.URL, database)
 		path := x.url + "/api/v1/sessions/" + newSession(t, x.url) + "/messages"
 		turn := []func() (time.Duration, error){func() (time.Duration, error) {
@@ -70,7 +81,7 @@ func TestShowLargePrompts(t *testing.T) {
 		_, _ = io.WriteString(w, first+strings.Repeat(word, answerChunks)+last)
 	}))
 	t.Cleanup(server.Close)
-	dbtest.EachURL(t, func(t *testing.T, database string) {
+	eachURL(t, func(t *testing.T, database string) {
 		x := newBobbinTarget(t, den, t.Name(), server.URL+"/v1", database,
 			fmt.Sprintf("  - {name: large, provider: openai, base_url: %s/v1, context_window: 10000000, max_output_tokens: 4096, api_key_env: HOME}", server.URL))
 		path := x.url + "/api/v1/sessions/" + newSession(t, x.url) + "/messages"
@@ -88,71 +99,100 @@ func TestShowLargePrompts(t *testing.T) {
 	})
 }
 
-// overloadTime is how long messages come faster than they can be answered.
-const overloadTime = 20 * time.Second
+// How long messages come at one rate.
+const (
+	rampTime     = 8 * time.Second
+	overloadTime = 20 * time.Second
+)
 
-// What is answered when three times as many messages come as can be answered: by 64 sessions whose
-// next message follows each answer, then by 3,000 at a rate that does not depend on answers.
+// What is answered when messages come three times as fast as they can be answered, in 3,000 sessions and
+// at a rate that does not depend on the answers. The peak is the highest rate of answers while the rate of
+// messages grows.
 func TestShowOverload(t *testing.T) {
 	onlyLong(t)
 	den := must.Get(process.Open("bench"))(t)
 	t.Cleanup(den.Close)
 	p := newLeanProvider(t)
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	refusal := refusalCPU(t)
+	eachURL(t, func(t *testing.T, url string) {
 		x := newBobbinTarget(t, den, t.Name(), p, url)
-		x.measure(t, 64, 5, true)
-		peak := x.measure(t, 64, 50, true)
+		x.measure(t, 16, 5, true)
 		free := make(chan func() (time.Duration, error), 3_000)
 		for n := range cap(free) {
 			free <- x.newTurns(t, n, true)
 		}
-		cpu, database := cpuOf(t, x.pid), x.databaseCPU(t)
-		o := x.overload(t, 3*peak.PerSecond, free)
-		cpu, database = cpuOf(t, x.pid)-cpu, x.databaseCPU(t)-database
+		peak := x.findPeak(t, free)
+		o := x.offer(t, 3*peak, overloadTime, free)
 		slices.Sort(o.first)
 		rate := float64(len(o.first)) / o.took.Seconds()
 		t.Logf("peak %.0f turns/s; at %.0f messages/s: %.0f answered/s (%.0f %% of the peak), %d refused, %d without a free session, first word p50 %.0f, p99 %.0f ms, "+
-			"all done after %.1f s; CPU beyond that of answers at the peak: %.2f ms a refusal", peak.PerSecond, 3*peak.PerSecond, rate, 100*rate/peak.PerSecond, o.refused, o.missing,
-			o.first[len(o.first)/2], o.first[len(o.first)*99/100], o.took.Seconds(), (cpu+database-(peak.CPU+peak.CPUDatabase)*float64(len(o.first)))/float64(max(o.refused, 1)))
+			"all done after %.1f s; a refusal takes %.3f ms of CPU with its client", peak, 3*peak, rate, 100*rate/peak, o.refused, o.missing,
+			o.first[len(o.first)/2], o.first[len(o.first)*99/100], o.took.Seconds(), refusal)
 		for reason, n := range o.reasons {
 			t.Logf("%d × %s", n, reason)
 		}
 	})
 }
 
+// findPeak offers messages at rates that grow by 1.3 until fewer than 95 % are answered while they come, at two
+// rates in a row, and returns the highest rate of answers.
+func (x target) findPeak(t *testing.T, free chan func() (time.Duration, error)) (peak float64) {
+	t.Helper()
+	for rate, behind := 50.0, 0; behind < 2; rate *= 1.3 {
+		o := x.offer(t, rate, rampTime, free)
+		answered := float64(o.inTime) / rampTime.Seconds()
+		t.Logf("%.0f messages/s: %.0f answered/s, %d refused, %d without a free session", rate, answered, o.refused, o.missing)
+		if peak, behind = max(peak, answered), behind+1; answered >= 0.95*rate {
+			behind = 0
+		}
+	}
+	return peak
+}
+
+// refusalCPU returns the CPU of a refused message in ms, of the server and its client: an idle server in this
+// process refuses all.
+func refusalCPU(t *testing.T) float64 {
+	t.Helper()
+	s := httptest.NewServer(api.New(api.Options{
+		Services: apitest.New().Services(), Keys: &apitest.Keys{}, Limits: api.DefaultLimits(), Auth: auth.New(auth.Options{}),
+		Logger: slog.New(slog.DiscardHandler), Overloaded: func() bool { return true },
+	}))
+	t.Cleanup(s.Close)
+	const requests = 20_000
+	cpu := cpuOf(t, 0)
+	for range requests {
+		_, err := ask(s.URL+"/api/v1/sessions/"+string(apitest.SessionID)+"/messages", "text/event-stream", map[string]any{"content": messageText}, "", "")
+		if !errors.Is(err, errRefused) {
+			t.Fatalf("got %v, want a refusal", err)
+		}
+	}
+	return (cpuOf(t, 0) - cpu) / requests
+}
+
 // overloaded is what became of the messages.
 type overloaded struct {
 	mu      sync.Mutex
 	first   []float64 // ms until the first word, of those that were answered
+	inTime  int       // of them, while messages came
 	refused int
 	missing int // no session was free
 	reasons map[string]int
 	took    time.Duration // until the last answer
 }
 
-// overload sends messages at a rate, each in a free session.
-func (x target) overload(t *testing.T, perSecond float64, free chan func() (time.Duration, error)) *overloaded {
+// offer sends messages at a rate for the time, each in a free session.
+func (x target) offer(t *testing.T, perSecond float64, d time.Duration, free chan func() (time.Duration, error)) *overloaded {
 	t.Helper()
 	o := &overloaded{reasons: map[string]int{}}
 	var open sync.WaitGroup
 	began := time.Now()
-	for n := 0; time.Since(began) < overloadTime; n++ {
+	for n := 0; time.Since(began) < d; n++ {
 		process.Pause(t.Context(), time.Until(began.Add(time.Duration(float64(n)/perSecond*float64(time.Second)))))
 		select {
 		case turn := <-free:
 			open.Go(func() {
 				word, err := turn()
-				o.mu.Lock()
-				defer o.mu.Unlock()
-				switch {
-				case err == nil:
-					o.first = append(o.first, word.Seconds()*1e3)
-				case errors.Is(err, errRefused):
-					o.refused++
-					o.reasons[err.Error()]++
-				default:
-					o.reasons[err.Error()]++
-				}
+				o.count(word, err, time.Since(began) <= d)
 				free <- turn
 			})
 		default:
@@ -164,4 +204,21 @@ func (x target) overload(t *testing.T, perSecond float64, free chan func() (time
 	open.Wait()
 	o.took = time.Since(began)
 	return o
+}
+
+// count counts what became of one message.
+func (o *overloaded) count(word time.Duration, err error, inTime bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err != nil {
+		o.reasons[err.Error()]++
+	}
+	switch {
+	case err == nil:
+		if o.first = append(o.first, word.Seconds()*1e3); inTime {
+			o.inTime++
+		}
+	case errors.Is(err, errRefused):
+		o.refused++
+	}
 }
