@@ -8,6 +8,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db/models"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -304,9 +305,7 @@ func (w *world) delete(k *talk) {
 	for _, id := range k.atom(core.MessageID(m.ID)) {
 		k.deleted[id] = true
 	}
-	if err := w.chat.DeleteMessage(w.t.Context(), tenant, k.id, core.MessageID(m.ID)); err != nil {
-		w.t.Errorf("delete again: %v", err)
-	}
+	compare.Error(w.t, "delete again", nil, w.chat.DeleteMessage(w.t.Context(), tenant, k.id, core.MessageID(m.ID)))
 }
 
 // revise edits a user's message in place.
