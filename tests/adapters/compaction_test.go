@@ -7,6 +7,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/provider"
 )
@@ -91,9 +92,7 @@ func TestCompactionRefused(t *testing.T) {
 			if _, err := llmtest.Collect(t, k.opened(), k.req); !llm.IsKind(err, llm.KindCompactionRefused) {
 				t.Errorf("got %v, want that the compaction is refused", err)
 			}
-			if got := k.counts(); got.Refused != 1 {
-				t.Errorf("got %d refused requests, want one", got.Refused)
-			}
+			compare.Equal(t, "refused requests: want one", 1, k.counts().Refused)
 			k.req.Messages = whole
 			k.req = k.req.WithoutThoughts()
 			k.next() // the plain history is taken

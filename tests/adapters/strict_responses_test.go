@@ -12,6 +12,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/responses"
+	"bobbin/tests/compare"
 	"bobbin/tests/provider"
 )
 
@@ -111,9 +112,7 @@ func talkAboutImages(k *thinker) {
 func talkInJSON(k *thinker) {
 	k.req.ResponseFormat = &core.ResponseFormat{Type: core.FormatJSONSchema, Schema: json.RawMessage(`{"type":"object","properties":{"b":{},"answer":{"type":"string"}}}`)}
 	talk(k)
-	if want := `{"answer":"answer to: bye"}`; k.answer.Text != want {
-		k.t.Errorf("got %q, want %q", k.answer.Text, want)
-	}
+	compare.Equal(k.t, "k.answer.Text", `{"answer":"answer to: bye"}`, k.answer.Text)
 }
 
 // talkToAnotherGPT has a turn with another model in the middle.

@@ -17,6 +17,7 @@ import (
 	"bobbin/app/api/handlers"
 	"bobbin/app/client"
 	"bobbin/app/core/config"
+	"bobbin/tests/compare"
 	"bobbin/tests/document"
 	"bobbin/tests/must"
 )
@@ -88,9 +89,7 @@ func (h *Bobbin) Start() {
 	h.Client = h.NewClient("")
 	h.Stop = sync.OnceFunc(func() {
 		cancel()
-		if err := <-ended; err != nil {
-			h.T.Errorf("stop: %v", err)
-		}
+		compare.Error(h.T, "stop", nil, <-ended)
 	})
 }
 

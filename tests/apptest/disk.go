@@ -12,6 +12,7 @@ import (
 
 	"bobbin/app/db"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/seed"
 )
 
@@ -58,9 +59,7 @@ func (m *Marks) Find(t *testing.T, folders []string) map[string]string {
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	return found
 }

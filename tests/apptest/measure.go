@@ -62,14 +62,3 @@ func (tb *Table) Log(t testing.TB) {
 // PauseBriefly is for loops that ask until something has happened: asking without a pause
 // keeps it from happening.
 func PauseBriefly(t testing.TB) { process.Pause(t.Context(), 20*time.Millisecond) }
-
-// Must returns what a call returned that must not fail: Must(call())(t).
-func Must[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}

@@ -47,9 +47,7 @@ func ReadTurn(t testing.TB, stream iter.Seq2[core.Event, error]) Turn {
 	got := Turn{Texts: map[core.MessageID]string{}}
 	var last int64
 	for e, err := range stream {
-		if err != nil {
-			t.Fatalf("stream: %v", err)
-		}
+		must.Do(t, err)
 		if got.Run.Status.Ended() {
 			t.Errorf("got %s after the end of the run", e.Type)
 		}

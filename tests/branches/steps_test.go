@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -303,9 +304,7 @@ func (w *world) delete(k *talk) {
 	for _, id := range k.atom(m.ID) {
 		k.deleted[id] = true
 	}
-	if err := w.chat.DeleteMessage(w.t.Context(), tenant, k.id, m.ID); err != nil {
-		w.t.Errorf("delete again: %v", err)
-	}
+	compare.Error(w.t, "delete again", nil, w.chat.DeleteMessage(w.t.Context(), tenant, k.id, m.ID))
 }
 
 // revise edits a user's message in place.

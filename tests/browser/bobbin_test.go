@@ -18,6 +18,7 @@ import (
 
 	"bobbin/app/client"
 	"bobbin/tests/apptest"
+	"bobbin/tests/must"
 	"bobbin/tests/process"
 	"bobbin/tests/provider"
 	"bobbin/tests/slackfake/fakeslack"
@@ -145,10 +146,10 @@ func fail(w http.ResponseWriter, a provider.Asked) bool {
 func (b *bobbin) configure(t *testing.T, s setup) {
 	t.Helper()
 	agents := filepath.Join(b.dir, "agents")
-	apptest.Must(true, os.MkdirAll(agents, 0o700))(t)
-	apptest.Must(true, os.WriteFile(filepath.Join(agents, "brief.yaml"), []byte("name: brief\nmodel: smaller\n"), 0o600))(t)
-	apptest.Must(true, os.WriteFile(filepath.Join(agents, "careful.yaml"),
-		[]byte("name: careful\nsystem_prompt: You ask before you act.\ntools: [calculator]\ntool_settings:\n  calculator: {approval: always}\n"), 0o600))(t)
+	must.Do(t, os.MkdirAll(agents, 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(agents, "brief.yaml"), []byte("name: brief\nmodel: smaller\n"), 0o600))
+	must.Do(t, os.WriteFile(filepath.Join(agents, "careful.yaml"),
+		[]byte("name: careful\nsystem_prompt: You ask before you act.\ntools: [calculator]\ntool_settings:\n  calculator: {approval: always}\n"), 0o600))
 	var text strings.Builder
 	text.WriteString("default_llm: small\ntitles: false\n")
 	if s.keys {
@@ -160,12 +161,12 @@ func (b *bobbin) configure(t *testing.T, s setup) {
 		fmt.Fprintf(&text, "  - {name: %s, provider: openai, base_url: '%s', api_key_env: PROVIDER_KEY, context_window: %d, max_output_tokens: %d}\n",
 			name, b.model.URL, window, min(window/8, 4096))
 	}
-	apptest.Must(true, os.WriteFile(filepath.Join(b.dir, "bobbin.yaml"), []byte(text.String()), 0o600))(t)
+	must.Do(t, os.WriteFile(filepath.Join(b.dir, "bobbin.yaml"), []byte(text.String()), 0o600))
 	options := client.Options{URL: "http://" + b.replicas[0].addr}
 	if s.keys {
 		options.Key = aliceKey
 	}
-	b.Client = apptest.Must(client.New(options))(t)
+	b.Client = must.Get(client.New(options))(t)
 	t.Cleanup(func() {
 		for _, r := range b.replicas {
 			r.now.Kill()
@@ -185,7 +186,7 @@ func (b *bobbin) start(t *testing.T, s setup, r *replica) {
 	if s.slack != nil {
 		cmd.Env = append(cmd.Env, "BOBBIN_SLACK_API_URL="+s.slack.APIURL(), "BOBBIN_SLACK_BOT_TOKEN="+s.token, "BOBBIN_SLACK_SIGNING_SECRET=signing-secret")
 	}
-	r.now = apptest.Must(den.Start(cmd, filepath.Join(r.dir, "log")))(t)
+	r.now = must.Get(den.Start(cmd, filepath.Join(r.dir, "log")))(t)
 	for limit := time.Now().Add(apptest.Patience); ; apptest.PauseBriefly(t) {
 		if answer, err := http.Get("http://" + r.addr + "/readyz"); err == nil { //nolint:noctx // asked until it answers
 			_ = answer.Body.Close()

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
+	"bobbin/tests/must"
 	"bobbin/tests/process"
 )
 
@@ -135,13 +137,11 @@ func (b *bobbin) play(t *testing.T, flow, name string, args map[string]any, resu
 		all[k] = v
 	}
 	end, err := browser.send(flow, name, all)
-	apptest.Must(true, err)(t)
+	must.Do(t, err)
 	p := <-end
-	if p.Error != "" {
-		t.Errorf("%s, %s: %s", flow, name, p.Error)
-	}
+	compare.Equal(t, fmt.Sprintf("%s, %s", flow, name), "", p.Error)
 	if result != nil && len(p.Result) > 0 {
-		apptest.Must(true, json.Unmarshal(p.Result, result))(t)
+		must.Do(t, json.Unmarshal(p.Result, result))
 	}
 }
 

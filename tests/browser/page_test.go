@@ -10,6 +10,7 @@ import (
 
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/slackfake/fakeslack"
 )
 
@@ -134,12 +135,12 @@ func TestSlackPanel(t *testing.T) {
 // newBobbinInSlack starts a Bobbin that is an app of a fake Slack, and returns a link to a message there.
 func newBobbinInSlack(t *testing.T) (b *bobbin, link string) {
 	t.Helper()
-	slack := apptest.Must(fakeslack.New(fakeslack.Options{}))(t)
+	slack := must.Get(fakeslack.New(fakeslack.Options{}))(t)
 	t.Cleanup(func() { _ = slack.Close() })
 	workspace := slack.AddWorkspace("acme")
 	token := workspace.Install()
 	workspace.AddChannel("C0IMPORTS", "data-imports")
-	first := apptest.Must(workspace.AddUser("Ann", "").Post("C0IMPORTS", "Why is the nightly import slow?"))(t)
+	first := must.Get(workspace.AddUser("Ann", "").Post("C0IMPORTS", "Why is the nightly import slow?"))(t)
 	b = newBobbin(t, setup{database: dbtest.MigratedSQLiteURL(t), slack: slack, token: token})
 	return b, "https://acme.slack.com/archives/C0IMPORTS/p" + strings.ReplaceAll(first, ".", "")
 }
@@ -186,7 +187,7 @@ func testFailures(t *testing.T, b *bobbin) {
 // newPrefix starts a proxy that has a Bobbin below a path, and returns its address.
 func newPrefix(t *testing.T, target string) string {
 	t.Helper()
-	to := apptest.Must(url.Parse(target))(t)
+	to := must.Get(url.Parse(target))(t)
 	server := httptest.NewServer(&httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
 		r.Out.URL.Path = strings.TrimPrefix(r.In.URL.Path, "/tools/bobbin")
 		r.Out.Header.Del("Origin") // a Bobbin without keys answers its own origin only

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"bobbin/tests/apptest"
+	"bobbin/tests/must"
 	"bobbin/tests/process"
 )
 
@@ -26,7 +26,7 @@ type proxy struct {
 
 func newProxy(t *testing.T, target string) *proxy {
 	t.Helper()
-	l := apptest.Must(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
+	l := must.Get(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 	p := &proxy{addr: l.Addr().String(), target: target, open: map[net.Conn]bool{}}
 	p.wait.Go(func() {
 		for {

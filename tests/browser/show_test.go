@@ -12,6 +12,7 @@ import (
 
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // mockShots are the pictures of the design, where this machine has them.
@@ -90,8 +91,8 @@ func writeReport(t *testing.T, dir string) {
 		Mock        bool
 	}
 	var rows []row
-	apptest.Must(true, os.MkdirAll(filepath.Join(dir, "mock"), 0o700))(t)
-	for _, entry := range apptest.Must(os.ReadDir(filepath.Join(dir, "shots")))(t) {
+	must.Do(t, os.MkdirAll(filepath.Join(dir, "mock"), 0o700))
+	for _, entry := range must.Get(os.ReadDir(filepath.Join(dir, "shots")))(t) {
 		one := row{Name: entry.Name(), Width: "wide"}
 		if strings.Contains(one.Name, "phone") {
 			one.Width = "phone"
@@ -102,9 +103,9 @@ func writeReport(t *testing.T, dir string) {
 		rows = append(rows, one)
 	}
 	slices.SortFunc(rows, func(a, b row) int { return strings.Compare(a.Name, b.Name) })
-	file := apptest.Must(os.Create(filepath.Join(dir, "index.html")))(t)
-	apptest.Must(true, reportPage.Execute(file, rows))(t)
-	apptest.Must(true, file.Close())(t)
+	file := must.Get(os.Create(filepath.Join(dir, "index.html")))(t)
+	must.Do(t, reportPage.Execute(file, rows))
+	must.Do(t, file.Close())
 	t.Logf("%d pictures: %s", len(rows), file.Name())
 }
 
@@ -121,9 +122,9 @@ func TestShowPictures(t *testing.T) {
 	}
 	var questions []string
 	answers := map[string]string{}
-	for line := range strings.Lines(string(apptest.Must(os.ReadFile(sampleConversation))(t))) {
+	for line := range strings.Lines(string(must.Get(os.ReadFile(sampleConversation))(t))) {
 		var m struct{ Role, Content string }
-		apptest.Must(true, json.Unmarshal([]byte(line), &m))(t)
+		must.Do(t, json.Unmarshal([]byte(line), &m))
 		switch {
 		case m.Role == "user":
 			questions = append(questions, m.Content)
@@ -144,7 +145,7 @@ func TestShowPictures(t *testing.T) {
 	b := newBobbin(t, setup{database: dbtest.MigratedSQLiteURL(t), window: 5000, bare: true, say: say, summary: summarize})
 	b.play(t, "pictures", "readme", map[string]any{"dir": dir, "questions": questions[:36]}, nil)
 	for _, name := range []string{"page-chat.png", "page-context.png"} {
-		info := apptest.Must(os.Stat(filepath.Join(dir, name)))(t)
+		info := must.Get(os.Stat(filepath.Join(dir, name)))(t)
 		if info.Size() > largestPicture {
 			t.Errorf("%s has %d bytes, want at most %d", name, info.Size(), largestPicture)
 		}

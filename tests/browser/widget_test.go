@@ -13,6 +13,7 @@ import (
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/jwttest"
+	"bobbin/tests/must"
 )
 
 // site is a page of another origin with the widget's tag, and what gives its visitors their tokens: the first
@@ -60,7 +61,7 @@ func newWidget(t *testing.T) (b *bobbin, args map[string]any) {
 	signer := jwttest.NewSigner(t, "1", "EdDSA")
 	allowed, foreign := newSite(t, signer, &at), newSite(t, signer, &at)
 	keys := filepath.Join(t.TempDir(), "jwks.json")
-	apptest.Must(true, os.WriteFile(keys, jwttest.JWKS(t, signer), 0o600))(t)
+	must.Do(t, os.WriteFile(keys, jwttest.JWKS(t, signer), 0o600))
 	b = newBobbin(t, setup{database: dbtest.MigratedSQLiteURL(t), keys: true, settings: fmt.Sprintf(
 		"auth.jwt: {jwks_file: %q, issuer: %q, audience: %s, owner: alice}\nserver.widget_origins: [%q]\n", keys, jwttest.Issuer, jwttest.Audience, allowed.URL)})
 	at = b.URL

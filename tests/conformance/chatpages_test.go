@@ -16,6 +16,7 @@ import (
 	"bobbin/app/api/ops"
 	apiclient "bobbin/app/client"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
@@ -116,9 +117,7 @@ func newOpenWebUI(t *testing.T, b *bobbin) (page *chatPage, user string) {
 	for _, m := range regexp.MustCompile(`-e (\w+)=(<[^>]+>|\S+)`).FindAllStringSubmatch(command, -1) {
 		environment[m[1]] = m[2]
 	}
-	if !strings.Contains(command, "--add-host=host.docker.internal:host-gateway ") {
-		t.Error("the container does not know host.docker.internal")
-	}
+	compare.Contains(t, "the container does not know host.docker.internal", "--add-host=host.docker.internal:host-gateway ", command)
 	page = &chatPage{bobbin: b, base: environment["OPENAI_API_BASE_URL"], key: strings.Replace(environment["OPENAI_API_KEY"], "<your key>", aliceKey, 1), headers: map[string]string{}}
 	user = "6f1c2a4e-3b0d-4c55-9a7e-0d5b8f1e2c33"
 	if environment["ENABLE_FORWARD_USER_INFO_HEADERS"] == "true" {

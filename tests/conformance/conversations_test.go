@@ -1,6 +1,7 @@
 package conformance_test
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"bobbin/app/api/ops"
 	apiclient "bobbin/app/client"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -84,9 +86,7 @@ func conversationPages(t *testing.T, c *conversation) {
 	for _, order := range []string{"asc", "desc"} {
 		for _, limit := range []int{1, 2} {
 			list.Params = object{"limit": limit, "order": order}
-			if diff := cmp.Diff(want, decode[[]item](t, c.do(t, list).result)); diff != "" {
-				t.Errorf("%s, limit %d: (-want +got):\n%s", order, limit, diff)
-			}
+			compare.Equal(t, fmt.Sprintf("%s, limit %d:", order, limit), want, decode[[]item](t, c.do(t, list).result))
 			first := list
 			first.All = false
 			page := decode[struct{ Data []item }](t, c.do(t, first).result)

@@ -2,6 +2,7 @@ package conformance_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/process"
@@ -185,9 +187,7 @@ func TestMCPPage(t *testing.T) {
 	u := &mcpUser{bobbin: b, kind: mcpKinds()[0], cl: startClient(t, mcpKinds()[0].clientKind)}
 	tools := get[struct{ Tools []struct{ Name string } }](t, u, "listTools", nil)
 	for _, tool := range tools.Tools {
-		if !strings.Contains(text, "| `"+tool.Name+"` | `") {
-			t.Errorf("docs/MCP.md has no row for %s", tool.Name)
-		}
+		compare.Contains(t, fmt.Sprintf("docs/MCP.md has no row for %s", tool.Name), "| `"+tool.Name+"` | `", text)
 	}
 	wantEqual(t, "rows of tools", strings.Count(text, "| `read` |")+strings.Count(text, "| `write` |"), len(tools.Tools))
 }
@@ -260,9 +260,7 @@ func TestMCPServers(t *testing.T) {
 		return messages[len(messages)-1].Text
 	}
 	for _, tt := range calls {
-		if got := call(tt.server+"__"+tt.tool, tt.arguments); !strings.Contains(got, tt.want) {
-			t.Errorf("%s %s: got %q, want %q", tt.server, tt.tool, got, tt.want)
-		}
+		compare.Contains(t, fmt.Sprintf("%s %s", tt.server, tt.tool), tt.want, call(tt.server+"__"+tt.tool, tt.arguments))
 	}
 	if got := call("files__read_text_file", `{"path": "/etc/passwd"}`); !strings.Contains(got, "denied") || strings.Contains(got, "root:") {
 		t.Errorf("got %q for a file outside of the folder, want an error", got)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"bobbin/tests/compare"
 	"bobbin/tests/seed"
 )
 
@@ -298,9 +299,7 @@ func responseTool(t *testing.T, c *conversation) {
 		}
 	}
 	wantEqual(t, "indexes of the items", fmt.Sprint(all), "[0]")
-	if got := c.log(t, c.session()); len(got) != 4 {
-		t.Errorf("got %d messages, want 4: a question, a call, its result, an answer", len(got))
-	}
+	compare.Equal(t, "messages: want a question, a call, its result, an answer", 4, len(c.log(t, c.session())))
 	wantEqual(t, "output later", len(decode[response](t, c.do(t, c.newCall("responses.retrieve", nil, final.ID)).result).Output), 1)
 }
 
@@ -410,9 +409,7 @@ func responseOwners(t *testing.T, c *conversation) {
 		c.newCall("conversations.delete", nil, conversation),
 	} {
 		made.Key = bobKey
-		if got := c.fail(t, made); got.Status != http.StatusNotFound {
-			t.Errorf("%s: got %s, want 404", made.Method, got)
-		}
+		compare.Equal(t, made.Method+": want 404", http.StatusNotFound, c.fail(t, made).Status)
 	}
 	wantEqual(t, "messages of Alice", len(c.log(t, id)), 2)
 }

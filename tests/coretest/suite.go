@@ -1,12 +1,12 @@
 package coretest
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 )
 
 // TestRevisions is TestStores for stores with branches.
@@ -96,9 +96,7 @@ func (s *suite) succeeds(what string, err error) {
 
 func (s *suite) fails(what string, got, want error) {
 	s.Helper()
-	if !errors.Is(got, want) {
-		s.Errorf("%s: got error %v, want %v", what, got, want)
-	}
+	compare.Error(s, what, want, got)
 }
 
 // equal compares what a store returned, as it is printed.

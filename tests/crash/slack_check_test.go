@@ -19,8 +19,8 @@ type difference struct {
 	strange                      []string // in no list
 }
 
-// compare compares lists of texts.
-func compare(want, got []string) difference {
+// differ compares lists of texts.
+func differ(want, got []string) difference {
 	var d difference
 	place, times := map[string]int{}, map[string]int{}
 	for i, text := range want {
@@ -129,7 +129,7 @@ func (th *syncThread) compare(r *syncResult) {
 		}
 		posts = append(posts, text)
 	}
-	toSession := compare(th.inSlack, fromSlack)
+	toSession := differ(th.inSlack, fromSlack)
 	toSession.strange = slices.DeleteFunc(toSession.strange, func(text string) bool {
 		loop := slices.Contains(posts, text)
 		if loop {
@@ -137,10 +137,10 @@ func (th *syncThread) compare(r *syncResult) {
 		}
 		return loop
 	})
-	toThread := compare(shown, posts)
+	toThread := differ(shown, posts)
 	th.excuseUnknown(&toThread, log, r.unknown)
 	r.toSession.add(toSession)
-	r.toWeb.add(compare(th.onWeb, fromWeb))
+	r.toWeb.add(differ(th.onWeb, fromWeb))
 	r.toThread.add(toThread)
 	r.inSlack, r.onWeb, r.posts = r.inSlack+len(th.inSlack), r.onWeb+len(th.onWeb), r.posts+len(posts)
 }

@@ -331,7 +331,7 @@ func (k *slackAck) check() {
 	must.Do(k.t, err)
 	slices.Sort(k.sent)
 	slices.Sort(stored)
-	if d := compare(k.sent, stored); len(d.missing)+len(d.doubled)+len(d.strange) > 0 {
+	if d := differ(k.sent, stored); len(d.missing)+len(d.doubled)+len(d.strange) > 0 {
 		k.t.Errorf("of %d messages: missing %q, doubled %q, unexplained %q", len(k.sent), d.missing, d.doubled, d.strange)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/datadir"
 	"bobbin/app/db"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/pgproxy"
@@ -158,9 +159,7 @@ func (w writer) check(busy string, id core.SessionID, before int) {
 		"SELECT COUNT(*) FROM session_events WHERE type <> 'messages.imported'":         0,
 		"SELECT COUNT(*) FROM sessions WHERE last_seq <> message_count OR last_seq < 0": 0,
 	} {
-		if got := w.count(d, query); got != want {
-			w.t.Errorf("after a killed %s: %s: got %d, want %d", busy, query, got, want)
-		}
+		compare.Equal(w.t, fmt.Sprintf("after a killed %s: %s", busy, query), want, w.count(d, query))
 	}
 	if busy == "purge" {
 		return
@@ -168,9 +167,7 @@ func (w writer) check(busy string, id core.SessionID, before int) {
 	if answer, err := w.operator().SendAndWait(ctx, core.SendMessage{SessionID: id, Content: "Are you there?"}); err != nil || answer.Run.Status != core.RunSucceeded {
 		w.t.Errorf("a message after a killed %s: %+v, %v", busy, answer.Run, err)
 	}
-	if _, err := client.Call(ctx, w.operator(), ops.PurgeSessions, core.PurgeSessions{IDs: []core.SessionID{id}}); err != nil {
-		w.t.Errorf("purge: %v", err)
-	}
+	compare.Error(w.t, "purge", nil, compare.ErrorOf(client.Call(ctx, w.operator(), ops.PurgeSessions, core.PurgeSessions{IDs: []core.SessionID{id}})))
 }
 
 // TestKilledWhileItStarts: the first start on an empty database makes the schema;

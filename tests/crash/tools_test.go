@@ -16,6 +16,7 @@ import (
 	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/mcptest"
 	"bobbin/tests/must"
 	"bobbin/tests/provider"
@@ -185,9 +186,7 @@ func (w *toolWorld) wantResults(t *testing.T, run core.Run) {
 	}
 	for _, c := range callsInFlight {
 		t.Logf("kill -9 of Bobbin in mid-call, %s: %d calls; the log and the model have %q", c.kind, w.countCalls(c.tool), stored[c.tool])
-		if n := w.countCalls(c.tool); n != c.reached {
-			t.Errorf("%s: got %d calls, want %d", c.kind, n, c.reached)
-		}
+		compare.Equal(t, c.kind+": calls", c.reached, w.countCalls(c.tool))
 		if !slices.Equal(stored[c.tool], []string{c.result}) || !slices.ContainsFunc(prompt, func(s string) bool { return strings.Contains(s, c.result) }) {
 			t.Errorf("%s: the log has %q, the model %q, want %q", c.kind, stored[c.tool], prompt, c.result)
 		}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"bobbin/app/db"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -137,14 +138,9 @@ func MigratedPostgresURL(t testing.TB) string {
 // Open opens the database and closes it after the test. It does not migrate.
 func Open(t testing.TB, url string) *db.DB {
 	t.Helper()
-	d, err := db.Open(t.Context(), url, slog.New(slog.DiscardHandler), db.WithoutSync()) // tests need not survive a power failure
-	if err != nil {
-		t.Fatalf("open the test's database: %v", err)
-	}
+	d := must.Get(db.Open(t.Context(), url, slog.New(slog.DiscardHandler), db.WithoutSync()))(t)
 	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Errorf("close the test's database: %v", err)
-		}
+		compare.Error(t, "close the test's database", nil, d.Close())
 	})
 	return d
 }

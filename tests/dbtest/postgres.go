@@ -21,6 +21,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/migrations"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -63,9 +64,7 @@ func createDatabase(t testing.TB, migrated bool) string {
 	if errors.Is(err, errMissing) && !strings.Contains(os.Getenv(requireVariable), "postgres") {
 		t.Skip(err)
 	}
-	if err != nil {
-		t.Fatalf("PostgreSQL for tests: %v", err)
-	}
+	must.Do(t, err)
 	template := "template0"
 	if migrated {
 		template = templateName()
@@ -76,9 +75,7 @@ func createDatabase(t testing.TB, migrated bool) string {
 		// t.Context is over here.
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if err := executeSQL(ctx, u, fmt.Sprintf("DROP DATABASE IF EXISTS %s WITH (FORCE)", name)); err != nil {
-			t.Errorf("drop the test's database: %v", err)
-		}
+		compare.Error(t, "drop the test's database", nil, executeSQL(ctx, u, fmt.Sprintf("DROP DATABASE IF EXISTS %s WITH (FORCE)", name)))
 	})
 	return withDatabase(u, name)
 }

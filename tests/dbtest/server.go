@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -50,9 +51,7 @@ func NewServer(t testing.TB) *Server {
 	must.Do(t, err)
 	s := &Server{cluster: cluster{dir: dir, bin: bin, asUser: asUser, safe: true}, owner: thisProcess()}
 	t.Cleanup(func() {
-		if err := errors.Join(s.Stop(StopImmediate), os.RemoveAll(dir)); err != nil {
-			t.Errorf("remove the test's PostgreSQL: %v", err)
-		}
+		compare.Error(t, "remove the test's PostgreSQL", nil, errors.Join(s.Stop(StopImmediate), os.RemoveAll(dir)))
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
 	defer cancel()

@@ -1,6 +1,7 @@
 package deploy_test
 
 import (
+	"fmt"
 	"maps"
 	"net"
 	"os"
@@ -8,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"bobbin/tests/compare"
 )
 
 // compose is what of docker-compose.yaml is looked at.
@@ -107,16 +110,10 @@ func proxy(t *testing.T, replicas []string) {
 	t.Helper()
 	text := strings.Join(lines(read(t, "Caddyfile")), "\n")
 	for _, want := range []string{"flush_interval -1", "health_uri /readyz"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("the Caddyfile lacks %q", want)
-		}
+		compare.Contains(t, fmt.Sprintf("the Caddyfile lacks %q", want), want, text)
 	}
 	for _, name := range replicas {
-		if !strings.Contains(text, name+":8080") {
-			t.Errorf("the proxy does not know %s", name)
-		}
+		compare.Contains(t, fmt.Sprintf("the proxy does not know %s", name), name+":8080", text)
 	}
-	if strings.Count(text, "{") != strings.Count(text, "}") {
-		t.Error("the Caddyfile is not whole")
-	}
+	compare.Equal(t, "the Caddyfile is not whole", strings.Count(text, "}"), strings.Count(text, "{"))
 }

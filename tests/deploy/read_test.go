@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"bobbin/app/core/config"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -99,9 +100,7 @@ func loaded(t *testing.T, where string, env, flags map[string]string) config.Con
 		}
 	}
 	cfg, err := load(t, env, flags)
-	if err != nil {
-		t.Errorf("%s: the program would not start: %v", where, err)
-	}
+	compare.Error(t, where+": the program would not start", nil, err)
 	return cfg
 }
 

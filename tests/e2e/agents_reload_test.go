@@ -38,7 +38,7 @@ func TestReloadAgents(t *testing.T) {
 	})
 	ann := h.NewClient("ann-s3cret-0123456789")
 	id := apptest.NewSession(t, ann, ops.NewSession{Agent: "helper"})
-	atWork := apptest.Must(ann.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "use the tool"}))(t)
+	atWork := must.Get(ann.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "use the tool"}))(t)
 	<-asked
 
 	writeAgent(t, h.Config, "helper", "You are the NEW helper.")

@@ -50,11 +50,9 @@ func decide(t *testing.T, h *apptest.Bobbin, run core.Run, in ops.Decision) {
 func ended(t *testing.T, h *apptest.Bobbin, id core.RunID) (core.Run, []string) {
 	t.Helper()
 	for _, err := range h.WatchRun(t.Context(), id, core.Cursor{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
-	run := apptest.Must(client.Call(t.Context(), h, ops.GetRun, ops.InRun{RunID: id}))(t)
+	run := must.Get(client.Call(t.Context(), h, ops.GetRun, ops.InRun{RunID: id}))(t)
 	var results []string
 	for _, m := range apptest.ListMessages(t, h.Client, run.SessionID) {
 		if m.Role == core.RoleTool && m.RunID == id {
@@ -93,9 +91,7 @@ func TestApprovals(t *testing.T) {
 		}
 		var told []core.EventType
 		for e, err := range h.WatchRun(t.Context(), run.ID, core.Cursor{}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if e.Seq > 0 && e.Type != core.EventMessageCreated && !strings.HasPrefix(string(e.Type), "context.") {
 				told = append(told, e.Type)
 			}

@@ -23,7 +23,7 @@ import (
 // path returns the current path, "role content" of each message, and its messages.
 func path(t testing.TB, c *client.Client, id core.SessionID) ([]string, []core.Message) {
 	t.Helper()
-	page := apptest.Must(client.Call(t.Context(), c, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: id}}))(t)
+	page := must.Get(client.Call(t.Context(), c, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: id}}))(t)
 	var texts []string
 	for _, m := range page.Items {
 		texts = append(texts, string(m.Role)+" "+m.Content)
@@ -150,9 +150,7 @@ func branched(t *testing.T, c *client.Client, id core.SessionID, log []core.Mess
 		t.Errorf("got %+v, want a tombstone", m)
 	}
 	for e, err := range c.WatchSession(t.Context(), id, core.Cursor{}) { // everything once more
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if e.Type == core.EventMessageCreated && apptest.EventData[core.MessageData](t, e).Message.ID == log[5].ID {
 			if strings.Contains(dataText(t, e), "answer to: three") {
 				t.Errorf("got %+v, want nothing of what was deleted", e.Data)
@@ -160,15 +158,11 @@ func branched(t *testing.T, c *client.Client, id core.SessionID, log []core.Mess
 			break
 		}
 	}
-	if _, err := client.Call(t.Context(), c, ops.DeleteMessage, apptest.InMessage(id, log[5].ID)); err != nil {
-		t.Errorf("again: %v", err)
-	}
+	compare.Error(t, "again", nil, compare.ErrorOf(client.Call(t.Context(), c, ops.DeleteMessage, apptest.InMessage(id, log[5].ID))))
 	apptest.SendMessage(t, c, core.SendMessage{SessionID: id, Content: "four"})
 	// The server of the model wants roles to alternate: both questions are one there.
 	wantPath(t, c, id, append(turns("one", "two"), "user three", "user four", "assistant answer to: three\n\nfour")...)
-	if r := contextOf(t, c, id); r.Coverage.Excluded != 4 {
-		t.Errorf("got %+v, want 4 messages excluded", r.Coverage)
-	}
+	compare.Equal(t, "contextOf(t, c, id).Coverage.Excluded: want messages excluded", 4, contextOf(t, c, id).Coverage.Excluded)
 }
 
 // The messages that a process keeps in memory are those of the log, whatever happens between two
@@ -182,7 +176,7 @@ func TestPromptsFollowTheLog(t *testing.T) {
 		id := apptest.NewSession(t, c, ops.NewSession{})
 		turn := func(content string) {
 			t.Helper()
-			view := apptest.Must(client.Call(ctx, c, ops.GetPrompt, ops.InSession{SessionID: id}))(t)
+			view := must.Get(client.Call(ctx, c, ops.GetPrompt, ops.InSession{SessionID: id}))(t)
 			asked := len(p.Received())
 			apptest.SendMessage(t, c, core.SendMessage{SessionID: id, Content: content})
 			var want, got []string
@@ -202,7 +196,7 @@ func TestPromptsFollowTheLog(t *testing.T) {
 		}
 		find := func(role core.Role, content string) core.MessageID {
 			t.Helper()
-			page := apptest.Must(client.Call(ctx, c, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: id}, MessageQuery: core.MessageQuery{AllBranches: true, PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}}))(t)
+			page := must.Get(client.Call(ctx, c, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: id}, MessageQuery: core.MessageQuery{AllBranches: true, PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}}))(t)
 			messages := page.Items
 			i := slices.IndexFunc(messages, func(m core.Message) bool { return m.Role == role && strings.HasSuffix(m.Content, content) })
 			if i < 0 {
@@ -210,41 +204,31 @@ func TestPromptsFollowTheLog(t *testing.T) {
 			}
 			return messages[i].ID
 		}
-		must := func(_ any, err error) {
-			t.Helper()
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-
 		turn("one")
 		turn("two")
 		turn("three")
 		turn("tool four")
 		turn("five")
-		if _, err := client.Call(ctx, c, ops.DeleteMessage, apptest.InMessage(id, find(core.RoleAssistant, "one"))); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(client.Call(ctx, c, ops.DeleteMessage, apptest.InMessage(id, find(core.RoleAssistant, "one"))))(t)
 		turn("six, after a message was deleted")
-		must(client.Call(ctx, c, ops.EditMessage, ops.EditedMessage{NewMessage: ops.NewMessage{InSession: ops.InSession{SessionID: id}, Content: "two, in other words", Run: new(false)}, MessageID: find(core.RoleUser, "two")}))
+		must.Get(client.Call(ctx, c, ops.EditMessage, ops.EditedMessage{NewMessage: ops.NewMessage{InSession: ops.InSession{SessionID: id}, Content: "two, in other words", Run: new(false)}, MessageID: find(core.RoleUser, "two")}))(t)
 		turn("seven, after a message was revised")
-		must(client.Call(ctx, c, ops.SendMessage, ops.NewMessage{InSession: ops.InSession{SessionID: id}, Run: new(false), Role: core.RoleUser, Content: "in passing"}))
+		must.Get(client.Call(ctx, c, ops.SendMessage, ops.NewMessage{InSession: ops.InSession{SessionID: id}, Run: new(false), Role: core.RoleUser, Content: "in passing"}))(t)
 		turn("eight, after a message without a run")
 		old := find(core.RoleAssistant, "eight, after a message without a run")
 		apptest.SendMessage(t, c, core.SendMessage{SessionID: id, Content: "five, otherwise", Edits: find(core.RoleUser, "five")})
 		turn("nine, on another branch")
-		must(client.Call(ctx, c, ops.SelectMessage, apptest.InMessage(id, old)))
+		must.Get(client.Call(ctx, c, ops.SelectMessage, apptest.InMessage(id, old)))(t)
 		turn("ten, on the first branch")
-		must(client.Call(ctx, c, ops.RegenerateMessage, ops.Regenerate{InMessage: apptest.InMessage(id, find(core.RoleAssistant, "ten, on the first branch"))}))
+		must.Get(client.Call(ctx, c, ops.RegenerateMessage, ops.Regenerate{InMessage: apptest.InMessage(id, find(core.RoleAssistant, "ten, on the first branch"))}))(t)
 		turn("eleven, after a new answer")
-		must(client.Call(ctx, c, ops.PinMessage, ops.Pinned{InMessage: apptest.InMessage(id, find(core.RoleUser, "three")), Pinned: new(true)}))
+		must.Get(client.Call(ctx, c, ops.PinMessage, ops.Pinned{InMessage: apptest.InMessage(id, find(core.RoleUser, "three")), Pinned: new(true)}))(t)
 		turn("twelve, after a pin")
-		must(client.Call(ctx, c, ops.SummarizeSession, ops.Summarize{InSession: ops.InSession{SessionID: id}}))
+		must.Get(client.Call(ctx, c, ops.SummarizeSession, ops.Summarize{InSession: ops.InSession{SessionID: id}}))(t)
 		turn("thirteen, after a summary")
 		turn("fourteen")
 
-		page, err := client.Call(ctx, c, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: id}, MessageQuery: core.MessageQuery{PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}})
-		must(page, err)
+		page := must.Get(client.Call(ctx, c, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: id}, MessageQuery: core.MessageQuery{PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}}))(t)
 		for i, m := range page.Items[1:] {
 			if before := page.Items[i]; m.ParentID != before.ID && before.Seq == m.Seq-1 {
 				t.Errorf("message %d: got the parent %s, want %s", m.Seq, m.ParentID, before.ID)

@@ -97,7 +97,7 @@ func compileChat(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, from := range map[string]string{"chat.mjs": "../../docs/examples/chat.ts", "driver.mjs": "testdata/driver.ts"} {
-		source := apptest.Must(os.ReadFile(from))(t)
+		source := must.Get(os.ReadFile(from))(t)
 		if lines := strings.Count(string(source), "\n"); lines > maxClientLines {
 			t.Errorf("%s has %d lines, want at most %d", from, lines, maxClientLines)
 		}
@@ -134,14 +134,12 @@ func openChat(t *testing.T, node, dir, url string, id core.SessionID) *chatClien
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), node, filepath.Join(dir, "driver.mjs"), url+"/api/v1", string(id))
 	cmd.Stderr = t.Output()
-	in := apptest.Must(cmd.StdinPipe())(t)
+	in := must.Get(cmd.StdinPipe())(t)
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() {
 		_ = in.Close()
 		_ = cmd.Wait() // killed with the test's context if it does not end by itself

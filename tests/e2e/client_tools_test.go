@@ -14,6 +14,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -52,7 +53,7 @@ func waitsForTools(t *testing.T, h *apptest.Bobbin, id core.SessionID, content s
 	if err != nil || got.Run.Status != core.RunWaiting {
 		t.Fatalf("%q: got the run %s, %v, want it waiting", content, got.Run.Status, err)
 	}
-	return apptest.Must(client.Call(t.Context(), h, ops.GetRun, ops.InRun{RunID: got.Run.ID}))(t)
+	return must.Get(client.Call(t.Context(), h, ops.GetRun, ops.InRun{RunID: got.Run.ID}))(t)
 }
 
 // questions returns what a run waits for.
@@ -142,9 +143,9 @@ func TestArgumentsOfClientTools(t *testing.T) {
 		"chat/completions": `{"model":"plain","stream":true,"messages":[{"role":"user","content":"hello"}],"tools":[{"type":"function","function":{"name":"lookup"}},{"type":"function","function":{"name":"weather"}}]}`,
 		"responses":        `{"model":"plain","stream":true,"input":"hello","tools":[{"type":"function","name":"lookup"},{"type":"function","name":"weather"}]}`,
 	} {
-		r := apptest.Must(http.NewRequestWithContext(t.Context(), http.MethodPost, h.URL+"/v1/"+path, strings.NewReader(body)))(t)
+		r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, h.URL+"/v1/"+path, strings.NewReader(body)))(t)
 		r.Header.Set("Content-Type", "application/json")
-		answer := apptest.Must(http.DefaultClient.Do(r))(t)
+		answer := must.Get(http.DefaultClient.Do(r))(t)
 		calls := readCalls{}
 		lines := bufio.NewScanner(answer.Body)
 		for lines.Scan() {

@@ -52,16 +52,14 @@ func sendKeyed(t *testing.T, h *apptest.Bobbin, r keyedRequest, key string) keye
 		if media == "" {
 			media = "application/json"
 		}
-		req := apptest.Must(http.NewRequestWithContext(t.Context(), method, h.URL+"/api/v1"+r.path, strings.NewReader(r.body)))(t)
+		req := must.Get(http.NewRequestWithContext(t.Context(), method, h.URL+"/api/v1"+r.path, strings.NewReader(r.body)))(t)
 		req.Header.Set("Content-Type", media)
 		req.Header.Set("Idempotency-Key", key)
 		req.Header.Set("Prefer", "respond-async")
-		res := apptest.Must(h.HTTP.Do(req))(t)
+		res := must.Get(h.HTTP.Do(req))(t)
 		body, err := io.ReadAll(res.Body)
 		_ = res.Body.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		var problem struct{ Code string }
 		_ = json.Unmarshal(body, &problem) // an answer of success has no code
 		if problem.Code != core.CodeInProgress {
@@ -86,9 +84,7 @@ func rowCounts(t *testing.T, g *gorm.DB) map[string]int {
 	counts := map[string]int{}
 	for _, table := range countedTables() {
 		var n int
-		if err := g.Raw("SELECT COUNT(*) FROM " + table).Scan(&n).Error; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, g.Raw("SELECT COUNT(*) FROM "+table).Scan(&n).Error)
 		counts[table] = n
 	}
 	return counts

@@ -23,6 +23,7 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/app/ops"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
@@ -36,9 +37,7 @@ func smallDisk(t *testing.T, bytes int) string {
 		t.Skipf("cannot mount a small file system: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
-			t.Errorf("unmount: %v", err)
-		}
+		compare.Error(t, "unmount", nil, syscall.Unmount(dir, syscall.MNT_DETACH))
 	})
 	return dir
 }
@@ -47,7 +46,7 @@ func smallDisk(t *testing.T, bytes int) string {
 func fillDisk(t *testing.T, dir string, but int64) (empty func()) {
 	t.Helper()
 	name := filepath.Join(dir, "ballast")
-	f := apptest.Must(os.Create(name))(t)
+	f := must.Get(os.Create(name))(t)
 	for size := 1 << 20; size > 0; {
 		if _, err := f.Write(make([]byte, size)); err != nil {
 			size /= 2
@@ -87,7 +86,7 @@ func TestFullDisk(t *testing.T) {
 		{SessionID: apptest.NewSession(t, h.Client, operations.NewSession{}), Content: "hold this"},
 		{SessionID: long, Content: "and now in short", Model: "tiny"},
 	} {
-		run := apptest.Must(h.SendAsync(t.Context(), m))(t)
+		run := must.Get(h.SendAsync(t.Context(), m))(t)
 		runs = append(runs, run.ID)
 		<-arrived
 	}

@@ -12,7 +12,6 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +21,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/documents"
 	"bobbin/tests/must"
@@ -31,10 +31,7 @@ import (
 // follow gets an address as a browser does, without a key.
 func followPath(h *apptest.Bobbin, path string) (status int, header http.Header, body string) {
 	h.T.Helper()
-	r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, h.URL+path, http.NoBody)
-	if err != nil {
-		h.T.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(context.Background(), http.MethodGet, h.URL+path, http.NoBody))(h.T)
 	response := must.Get(h.HTTP.Do(r))(h.T)
 	defer response.Body.Close()
 	data := must.Get(io.ReadAll(response.Body))(h.T)
@@ -60,7 +57,7 @@ func TestManageFiles(t *testing.T) {
 		list := func(q core.BlobQuery) []core.BlobID {
 			var ids []core.BlobID
 			for {
-				page := apptest.Must(client.Call(ctx, ann, ops.ListFiles, q))(t)
+				page := must.Get(client.Call(ctx, ann, ops.ListFiles, q))(t)
 				for _, b := range page.Items {
 					ids = append(ids, b.ID)
 				}
@@ -70,15 +67,9 @@ func TestManageFiles(t *testing.T) {
 				q.Cursor = *page.NextCursor
 			}
 		}
-		if got := list(core.BlobQuery{PageQuery: core.PageQuery{Limit: 1}}); !slices.Equal(got, []core.BlobID{loose.BlobID, cat.BlobID}) {
-			t.Errorf("all: got %v", got)
-		}
-		if got := list(core.BlobQuery{SessionID: id}); !slices.Equal(got, []core.BlobID{cat.BlobID}) {
-			t.Errorf("of the session: got %v", got)
-		}
-		if got := list(core.BlobQuery{UserID: "nobody"}); len(got) != 0 {
-			t.Errorf("of nobody: got %v", got)
-		}
+		compare.Equal(t, "all", []core.BlobID{loose.BlobID, cat.BlobID}, list(core.BlobQuery{PageQuery: core.PageQuery{Limit: 1}}))
+		compare.Equal(t, "of the session", []core.BlobID{cat.BlobID}, list(core.BlobQuery{SessionID: id}))
+		compare.Equal(t, "of nobody", 0, len(list(core.BlobQuery{UserID: "nobody"})))
 		if b, err := client.Call(ctx, ann, ops.DescribeFile, ops.InBlob{BlobID: cat.BlobID}); err != nil || b.Name != "cat.png" || b.Width != 64 {
 			t.Errorf("got %+v, %v", b, err)
 		}
@@ -89,9 +80,7 @@ func TestManageFiles(t *testing.T) {
 			"delete":   errorOf(client.Call(ctx, bob, ops.DeleteFile, ops.InBlob{BlobID: cat.BlobID})),
 			"session":  errorOf(client.Call(ctx, bob, ops.ListFiles, core.BlobQuery{SessionID: id})),
 		} {
-			if !errors.Is(err, core.ErrNotFound) {
-				t.Errorf("%s as another owner: got %v, want not found", what, err)
-			}
+			compare.Error(t, what+" as another owner: want not found", core.ErrNotFound, err)
 		}
 
 		link, err := client.Call(ctx, ann, ops.LinkFile, ops.NewBlobLink{InBlob: ops.InBlob{BlobID: cat.BlobID}})
@@ -103,7 +92,7 @@ func TestManageFiles(t *testing.T) {
 			header.Get("Cross-Origin-Resource-Policy") != "cross-origin" || header.Get("X-Content-Type-Options") != "nosniff" || len(body) != int(cat.Size) {
 			t.Errorf("got %d with %v", status, header)
 		}
-		svg := apptest.Must(client.Call(ctx, ann, ops.LinkFile, ops.NewBlobLink{InBlob: ops.InBlob{BlobID: loose.BlobID}, ExpiresIn: 3600}))(t)
+		svg := must.Get(client.Call(ctx, ann, ops.LinkFile, ops.NewBlobLink{InBlob: ops.InBlob{BlobID: loose.BlobID}, ExpiresIn: 3600}))(t)
 		if _, header, _ := followPath(h, svg.URL); !strings.HasPrefix(header.Get("Content-Type"), "text/plain") || !strings.HasPrefix(header.Get("Content-Disposition"), "attachment") ||
 			!strings.Contains(header.Get("Content-Security-Policy"), "sandbox") {
 			t.Errorf("a drawing that may hold a program: got %v", header)
@@ -111,7 +100,7 @@ func TestManageFiles(t *testing.T) {
 		if _, err := client.Call(ctx, ann, ops.LinkFile, ops.NewBlobLink{InBlob: ops.InBlob{BlobID: cat.BlobID}, ExpiresIn: 3601}); !errors.Is(err, core.ErrInvalid) {
 			t.Errorf("a link for too long: got %v", err)
 		}
-		later := apptest.Must(url.Parse(link.URL))(t)
+		later := must.Get(url.Parse(link.URL))(t)
 		query := later.Query()
 		query.Set("expires", "9999999999")
 		for what, path := range map[string]string{
@@ -132,9 +121,7 @@ func TestManageFiles(t *testing.T) {
 		if status, _, body := followPath(h, link.URL); status != 410 || !strings.Contains(body, "file_deleted") {
 			t.Errorf("the link of a deleted file: got %d, %s", status, body)
 		}
-		if _, err := readBlob(ctx, ann, cat.BlobID); !errors.Is(err, core.ErrNotFound) {
-			t.Errorf("a deleted file: got %v", err)
-		}
+		compare.Error(t, "a deleted file", core.ErrNotFound, compare.ErrorOf(readBlob(ctx, ann, cat.BlobID)))
 		if got := apptest.ListMessages(t, ann, id)[0].Parts[0]; got.Name != "cat.png" {
 			t.Errorf("got the part %+v, want it kept", got)
 		}
@@ -245,12 +232,10 @@ func TestMessageAsAForm(t *testing.T) {
 			if err == nil {
 				_, err = w.Write(data)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 		}
 		must.Do(t, errors.Join(form.WriteField("message", `{"content": "both"}`), form.Close()))
-		r := apptest.Must(http.NewRequestWithContext(t.Context(), http.MethodPost, h.URL+"/api/v1/sessions/"+string(id)+"/messages", &body))(t)
+		r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, h.URL+"/api/v1/sessions/"+string(id)+"/messages", &body))(t)
 		r.Header.Set("Content-Type", form.FormDataContentType())
 		response, err := h.HTTP.Do(r)
 		if err != nil || response.StatusCode != http.StatusOK {
@@ -274,8 +259,6 @@ func TestMessageAsAForm(t *testing.T) {
 		for _, m := range []core.MessageID{asked.ID, edited.ID} {
 			must.Get(client.Call(t.Context(), h, ops.DeleteMessage, apptest.InMessage(id, m)))(t)
 		}
-		if _, err := readBlob(t.Context(), h.Client, asked.Parts[0].BlobID); !errors.Is(err, core.ErrNotFound) {
-			t.Errorf("after the deletion: got %v, want not found", err)
-		}
+		compare.Error(t, "after the deletion: want not found", core.ErrNotFound, compare.ErrorOf(readBlob(t.Context(), h.Client, asked.Parts[0].BlobID)))
 	})
 }

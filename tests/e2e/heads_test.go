@@ -92,7 +92,7 @@ func TestHeads(t *testing.T) {
 		r.await("archived", id, func(s core.SessionHead) bool { return s.Archived })
 		must.Get(client.Call(t.Context(), h, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: id}, SessionPatch: core.SessionPatch{Archived: new(false)}}))(t)
 		r.await("brought back", id, func(s core.SessionHead) bool { return !s.Archived })
-		fork := apptest.Must(client.Call(t.Context(), h, ops.ForkSession, core.ForkSession{SessionID: id}))(t)
+		fork := must.Get(client.Call(t.Context(), h, ops.ForkSession, core.ForkSession{SessionID: id}))(t)
 		r.await("forked", fork.ID, func(s core.SessionHead) bool { return s.Title == "Sums (fork)" })
 		if d, err := client.Call(t.Context(), h, ops.CreateDeletion, ops.NewDeletion{SessionID: id}); err != nil {
 			t.Fatal(err)

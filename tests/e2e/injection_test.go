@@ -133,7 +133,7 @@ func injected(t *testing.T, h *apptest.Bobbin, agent, place string, planted []st
 	if _, err := client.Call(t.Context(), h, ops.SummarizeSession, ops.Summarize{InSession: ops.InSession{SessionID: id}}); err != nil {
 		t.Fatalf("%s: %v", place, err)
 	}
-	view := apptest.Must(client.Call(t.Context(), h, ops.GetPrompt, ops.InSession{SessionID: id}))(t)
+	view := must.Get(client.Call(t.Context(), h, ops.GetPrompt, ops.InSession{SessionID: id}))(t)
 	return whereAre(view, len(planted), pins)
 }
 

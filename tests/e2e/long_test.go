@@ -2,15 +2,14 @@ package e2e_test
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"bobbin/app/api/ops"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
 )
@@ -18,10 +17,9 @@ import (
 // longTurns is how long the long conversation is.
 func longTurns() int { return apptest.ChooseSize(130, 2000) }
 
-// A provider that counts with another tokenizer
-// plus 15 % and refuses what does not fit 8,192 tokens. W5, W6, W10, W12, R7;
-// Work per turn does not grow with the
-// session. BOBBIN_TEST_LONG=1 makes it 2,000 turns and adds PostgreSQL.
+// A provider that counts with another tokenizer plus 15 % and refuses what does not fit 8,192 tokens. W5, W6, W10, W12, R7.
+// Work per turn does not grow with the session: its statements here, its time in TestShowGrowth. BOBBIN_TEST_LONG=1 makes it
+// 2,000 turns and adds PostgreSQL.
 func TestShowLong(t *testing.T) {
 	if testing.Short() {
 		t.Skip("130 turns take a while")
@@ -55,27 +53,16 @@ type longTalk struct {
 	id       core.SessionID
 
 	asked []string
-	turns []cost
+	turns []int64 // the statements of each turn: odd ones are plain, even ones call a tool
 	usage core.Usage
-}
-
-// cost is what Bobbin needed for a turn.
-type cost struct {
-	tool       bool          // the turn called a tool
-	own        time.Duration // without the time in the provider's handler
-	statements int64
 }
 
 // turn says one thing and measures it.
 func (l *longTalk) turn(n int, question string) {
 	l.t.Helper()
-	busy, statements, start := l.provider.Busy(), l.App.Statements(), time.Now()
+	statements := l.App.Statements()
 	got := apptest.SendMessage(l.t, l.Client, core.SendMessage{SessionID: l.id, Content: question})
-	l.turns = append(l.turns, cost{
-		tool:       strings.Contains(question, "tool"),
-		own:        time.Since(start) - (l.provider.Busy() - busy),
-		statements: l.App.Statements() - statements,
-	})
+	l.turns = append(l.turns, l.App.Statements()-statements)
 	l.asked = append(l.asked, question)
 	l.usage = l.usage.Add(got.Run.Usage)
 	if want := "answer to: " + question; got.Answer.Content != want {
@@ -85,9 +72,7 @@ func (l *longTalk) turn(n int, question string) {
 	if strings.Contains(question, "tool") {
 		want = 4
 	}
-	if len(got.Messages) != want {
-		l.t.Errorf("turn %d: got %d messages, want %d", n, len(got.Messages), want)
-	}
+	compare.Equal(l.t, fmt.Sprintf("turn %d: messages", n), want, len(got.Messages))
 }
 
 // check holds the log against what was said.
@@ -134,29 +119,22 @@ func (l *longTalk) report() {
 	fig.AddRow("tokens", l.usage.InputTokens+l.usage.OutputTokens, fmt.Sprintf("%d in, %d out; factor %.2f ± %.1f %%",
 		l.usage.InputTokens, l.usage.OutputTokens, r.Calibration.Factor, 100*r.Calibration.Deviation))
 	fig.AddRow("of turns", "20–70", "the last 51", "ratio")
-	for _, kind := range []string{"all", "plain", "with a tool"} {
-		early, late := typicalCost(kind, l.turns[19:70]), typicalCost(kind, l.turns[longTurns()-51:])
-		fig.AddRow("  Bobbin's own time (median), "+kind, early.own.Round(time.Microsecond), late.own.Round(time.Microsecond), fmt.Sprintf("%.2f", ratio(late.own, early.own)))
-		fig.AddRow("  SQL statements (least), "+kind, early.statements, late.statements, fmt.Sprintf("%.2f", ratio(late.statements, early.statements)))
-		if got := ratio(late.statements, early.statements); got > 1.3 {
-			l.t.Errorf("turns, %s: got %.2f times as many statements in late ones, want at most 1.3", kind, got)
+	for first, kind := range []string{"plain", "with a tool"} { // background loops add theirs to the turns that they meet
+		early, late := leastOf(l.turns[19+(first+1)%2:70]), leastOf(l.turns[longTurns()-50+first:])
+		growth := float64(late) / float64(early)
+		fig.AddRow("  SQL statements (least), "+kind, early, late, fmt.Sprintf("%.2f", growth))
+		if growth > 1.3 {
+			l.t.Errorf("turns, %s: got %.2f times as many statements in late ones, want at most 1.3", kind, growth)
 		}
 	}
 	fig.Log(l.t)
 }
 
-// typicalCost returns the median of the time that the turns of a kind needed, and the fewest
-// statements: background loops add theirs to the turns that they meet.
-func typicalCost(kind string, turns []cost) cost {
-	var own []time.Duration
-	least := int64(math.MaxInt64)
-	for _, c := range turns {
-		if kind == "all" || c.tool == (kind == "with a tool") {
-			own, least = append(own, c.own), min(least, c.statements)
-		}
+// leastOf returns the least of every second number.
+func leastOf(numbers []int64) int64 {
+	least := numbers[0]
+	for n := 0; n < len(numbers); n += 2 {
+		least = min(least, numbers[n])
 	}
-	slices.Sort(own)
-	return cost{own: own[len(own)/2], statements: least}
+	return least
 }
-
-func ratio[T int64 | time.Duration](a, b T) float64 { return float64(a) / float64(b) }

@@ -13,6 +13,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -58,7 +59,7 @@ func TestLoopOfThirtyRounds(t *testing.T) {
 		if largest > requests[0].Tokens+(8+3)*round+3_000 || largest < 8*round || breaks != 3 {
 			t.Errorf("got a prompt of %d tokens and %d breaks, want no more than 11 rounds of %d and notes, and 3", largest, breaks, round)
 		}
-		notes := apptest.Must(client.Call(t.Context(), h, ops.ListSummaries, ops.SessionPage{InSession: ops.InSession{SessionID: id}}))(t).Items // the newest first
+		notes := must.Get(client.Call(t.Context(), h, ops.ListSummaries, ops.SessionPage{InSession: ops.InSession{SessionID: id}}))(t).Items // the newest first
 		if states := statesOf(notes); states != "active dropped dropped" || notes[0].Kind != core.SummaryRun || notes[0].MessagesCovered != 2*21 || notes[0].FromSeq != 6 || notes[0].ThroughSeq != 47 {
 			t.Errorf("got notes %+v, want three, the newest on 21 rounds", notes)
 		}
@@ -73,10 +74,10 @@ func TestLoopOfThirtyRounds(t *testing.T) {
 			t.Errorf("the next turn has %d messages and %d tokens, want the notes in it", len(next.Messages), next.Tokens)
 		}
 		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "You are welcome."})
-		if made := apptest.Must(client.Call(t.Context(), h, ops.SummarizeSession, ops.Summarize{InSession: ops.InSession{SessionID: id}}))(t); made.Kind != core.SummaryRolling || made.ThroughSeq != 66 || made.MessagesAdded != 66 {
+		if made := must.Get(client.Call(t.Context(), h, ops.SummarizeSession, ops.Summarize{InSession: ops.InSession{SessionID: id}}))(t); made.Kind != core.SummaryRolling || made.ThroughSeq != 66 || made.MessagesAdded != 66 {
 			t.Errorf("got %+v, want a summary of all messages up to the last turn", made)
 		}
-		if states := statesOf(apptest.Must(client.Call(t.Context(), h, ops.ListSummaries, ops.SessionPage{InSession: ops.InSession{SessionID: id}}))(t).Items); states != "active dropped dropped dropped" {
+		if states := statesOf(must.Get(client.Call(t.Context(), h, ops.ListSummaries, ops.SessionPage{InSession: ops.InSession{SessionID: id}}))(t).Items); states != "active dropped dropped dropped" {
 			t.Errorf("the summary and the notes are %s, want these dropped", states)
 		}
 		if r := contextOf(t, h.Client, id); r.Coverage.Compacted != 0 || r.Coverage.Summarized != 66 || r.Used > next.Tokens/2 {

@@ -104,7 +104,7 @@ func (s *manyServer) cpu(t *testing.T) float64 {
 	if !apptest.IsLong() {
 		return 0
 	}
-	raw := apptest.Must(os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.pid)))(t)
+	raw := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.pid)))(t)
 	var user, system float64
 	fields := strings.Fields(string(raw[strings.LastIndexByte(string(raw), ')')+1:]))
 	must.Get(fmt.Sscan(fields[11]+" "+fields[12], &user, &system))(t)
@@ -142,7 +142,7 @@ func newManyServer(t *testing.T, url string, p *provider.Server, places int) *ma
 // process builds Bobbin and starts it.
 func (s *manyServer) process(t *testing.T, url string, p *provider.Server) {
 	t.Helper()
-	den := apptest.Must(process.Open("many"))(t)
+	den := must.Get(process.Open("many"))(t)
 	t.Cleanup(den.Close)
 	server := den.NewServer(t, den.Program(t, false), den.Temp(t), fmt.Sprintf("default_llm: house\ntitles: false\nlog: {level: warn}\n"+
 		"models: [{name: house, provider: openai, base_url: %q, context_window: 8192, max_output_tokens: 2048}]\n", p.URL), "BOBBIN_DATABASE_URL="+url)
@@ -171,18 +171,18 @@ func (s *manyServer) memory(t *testing.T) bytesOf {
 	if !apptest.IsLong() {
 		return 0
 	}
-	status := apptest.Must(os.ReadFile(fmt.Sprintf("/proc/%d/status", s.pid)))(t)
+	status := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/status", s.pid)))(t)
 	found := regexp.MustCompile(`VmRSS:\s+(\d+) kB`).FindSubmatch(status)
 	if found == nil {
 		t.Fatal("the system does not say what the process takes")
 	}
-	rss := apptest.Must(strconv.ParseInt(string(found[1]), 10, 64))(t)
+	rss := must.Get(strconv.ParseInt(string(found[1]), 10, 64))(t)
 	return bytesOf(rss) << 10
 }
 
 // session makes a session.
 func (s *manyServer) session(ctx context.Context, t *testing.T) core.SessionID {
 	t.Helper()
-	session := apptest.Must(client.Call(ctx, s.client, ops.CreateSession, ops.NewSession{}))(t)
+	session := must.Get(client.Call(ctx, s.client, ops.CreateSession, ops.NewSession{}))(t)
 	return session.ID
 }

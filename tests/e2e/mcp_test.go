@@ -16,6 +16,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/ops"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/jwttest"
 	"bobbin/tests/must"
@@ -60,17 +61,17 @@ func newHostOver(t testing.TB, url string, over http.RoundTripper, revision stri
 	p := &host{t: t, outputs: map[string]*jsonschema.Resolved{}}
 	c := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	transport := &mcp.StreamableClientTransport{Endpoint: url + "/mcp", HTTPClient: &http.Client{Transport: over}, DisableStandaloneSSE: true, MaxRetries: -1}
-	session := apptest.Must(c.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: revision}))(t)
+	session := must.Get(c.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: revision}))(t)
 	t.Cleanup(func() { _ = session.Close() })
 	if got := session.InitializeResult().ProtocolVersion; got != revision {
 		t.Fatalf("got revision %s, want %s", got, revision)
 	}
 	p.ClientSession = session
 	for _, tool := range p.tools() {
-		raw := apptest.Must(json.Marshal(tool.OutputSchema))(t)
+		raw := must.Get(json.Marshal(tool.OutputSchema))(t)
 		var schema jsonschema.Schema
 		must.Do(t, json.Unmarshal(raw, &schema))
-		p.outputs[tool.Name] = apptest.Must(schema.Resolve(nil))(t)
+		p.outputs[tool.Name] = must.Get(schema.Resolve(nil))(t)
 	}
 	return p
 }
@@ -80,9 +81,7 @@ func (p *host) tools() []*mcp.Tool {
 	p.t.Helper()
 	var list []*mcp.Tool
 	for tool, err := range p.Tools(p.t.Context(), nil) {
-		if err != nil {
-			p.t.Fatal(err)
-		}
+		must.Do(p.t, err)
 		list = append(list, tool)
 	}
 	return list
@@ -190,9 +189,7 @@ func TestMCPTwoOwners(t *testing.T) {
 					t.Errorf("%s, %s: got %v %s, want nothing of the others", name, tool, failed, text)
 				}
 			}
-			if list := apptest.Must(p.ListResources(t.Context(), nil))(t); len(list.Resources) != 0 {
-				t.Errorf("%s: got %+v, want no resources", name, list.Resources)
-			}
+			compare.Equal(t, name+": want no resources", 0, len(must.Get(p.ListResources(t.Context(), nil))(t).Resources))
 		}
 	}
 	// The owner reads what its users wrote; users do not read prompts.
@@ -203,7 +200,7 @@ func TestMCPTwoOwners(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "not for end users") {
 		t.Errorf("got %v for the prompt, want it refused", err)
 	}
-	if templates := apptest.Must(kim.ListResourceTemplates(t.Context(), nil))(t); len(templates.ResourceTemplates) != 2 {
+	if templates := must.Get(kim.ListResourceTemplates(t.Context(), nil))(t); len(templates.ResourceTemplates) != 2 {
 		t.Errorf("got %+v, want no prompt", templates.ResourceTemplates)
 	}
 }
@@ -263,7 +260,7 @@ func TestMCPApproval(t *testing.T) {
 	if got.Status != core.RunWaiting || len(got.Approvals) != 1 || got.Approvals[0].Tool != "calculator" || !strings.Contains(got.Next, string(got.RunID)) {
 		t.Fatalf("got %+v, want a run that waits for a person", got)
 	}
-	apptest.Must(client.Call(t.Context(), h, operations.DecideApproval, operations.Decision{InRun: operations.InRun{RunID: got.RunID}, ApprovalID: got.Approvals[0].ApprovalID, Decision: "approve"}))(t)
+	must.Get(client.Call(t.Context(), h, operations.DecideApproval, operations.Decision{InRun: operations.InRun{RunID: got.RunID}, ApprovalID: got.Approvals[0].ApprovalID, Decision: "approve"}))(t)
 	if got = use[reply](host, "wait_for_run", arguments{"run_id": got.RunID}); got.Status != core.RunSucceeded || got.Answer == "" {
 		t.Errorf("got %+v, want the answer", got)
 	}

@@ -21,7 +21,9 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
 	"bobbin/tests/collector"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -39,7 +41,7 @@ func readMetrics(ctx context.Context, c *client.Client) (string, error) {
 // scrape reads the metrics as Prometheus does, with its own parser.
 func scrape(t testing.TB, c *client.Client) exposition {
 	t.Helper()
-	text := apptest.Must(readMetrics(t.Context(), c))(t)
+	text := must.Get(readMetrics(t.Context(), c))(t)
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(strings.NewReader(text))
 	if err != nil {
@@ -97,9 +99,7 @@ func eventually(t testing.TB, c *client.Client, want float64, name string, label
 // want fails the test unless the metric's series with the labels add up to want.
 func (e exposition) want(t testing.TB, want float64, name string, labels ...string) {
 	t.Helper()
-	if got := e.sum(name, labels...); got != want {
-		t.Errorf("%s%v: got %v, want %v", name, labels, got, want)
-	}
+	compare.Equal(t, fmt.Sprintf("%s%v", name, labels), want, e.sum(name, labels...))
 }
 
 // Who may read the metrics: they are of all owners, so a key must be named; this
@@ -197,7 +197,7 @@ func TestMetricsOfAConversation(t *testing.T) {
 		if factor := m.sum("bobbin_calibration_factor", model); factor < 1 || factor > 1.4 || m.sum("bobbin_calibration_samples", model) < 5 {
 			t.Errorf("got the factor %v, want about what the provider counts more", factor)
 		}
-		text := apptest.Must(readMetrics(t.Context(), h.Client))(t)
+		text := must.Get(readMetrics(t.Context(), h.Client))(t)
 		for _, secret := range []string{string(id), "user-4711", "SECRETWORD", "owner="} {
 			if strings.Contains(text, secret) {
 				t.Errorf("the metrics hold %q", secret)

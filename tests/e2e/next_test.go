@@ -25,6 +25,7 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -50,7 +51,7 @@ func TestShowNext(t *testing.T) {
 		h := apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p), streams)
 		plain := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2 * nextClients}}
 		t.Cleanup(plain.CloseIdleConnections)
-		c := apptest.Must(client.New(client.Options{URL: h.URL, HTTP: plain}))(t)
+		c := must.Get(client.New(client.Options{URL: h.URL, HTTP: plain}))(t)
 		w := &nextWorld{client: c, http: plain, url: h.URL, refused: map[string]int{}, done: map[string]int{}}
 		stop := w.startLoad(t)
 		began := time.Now()

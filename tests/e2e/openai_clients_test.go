@@ -35,12 +35,12 @@ func postForeign(t *testing.T, h *apptest.Bobbin, path, body string, headers ...
 	if body == "" {
 		method = http.MethodGet
 	}
-	r := apptest.Must(http.NewRequestWithContext(t.Context(), method, h.URL+"/v1/"+path, strings.NewReader(body)))(t)
+	r := must.Get(http.NewRequestWithContext(t.Context(), method, h.URL+"/v1/"+path, strings.NewReader(body)))(t)
 	r.Header.Set("Content-Type", "application/json")
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
-	answer := apptest.Must(http.DefaultClient.Do(r))(t)
+	answer := must.Get(http.DefaultClient.Do(r))(t)
 	defer func() { _ = answer.Body.Close() }()
 	var raw json.RawMessage
 	must.Do(t, json.NewDecoder(answer.Body).Decode(&raw))

@@ -11,6 +11,7 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/provider"
@@ -46,9 +47,7 @@ func awaitSummary(t *testing.T, c *client.Client, id core.SessionID, version int
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for e, err := range c.WatchSession(ctx, id, core.Cursor{}) {
-		if err != nil {
-			t.Fatalf("watch: %v", err)
-		}
+		must.Do(t, err)
 		if e.Type == core.EventContextCompleted && apptest.EventData[core.ContextData](t, e).Version >= version {
 			break
 		}
@@ -83,7 +82,7 @@ func TestScenarioMessagesTrigger(t *testing.T) {
 		t.Errorf("30 messages: got %d, %d summarized in version %d, want 24 in version 1", s.MessageCount, s.SummarizedCount, s.SummaryVersion)
 	}
 	all := apptest.ListMessages(t, h.Client, id)
-	made := apptest.Must(client.Call(t.Context(), h, ops.GetSummary, ops.InSummary{InSession: ops.InSession{SessionID: id}, Version: 1}))(t)
+	made := must.Get(client.Call(t.Context(), h, ops.GetSummary, ops.InSummary{InSession: ops.InSession{SessionID: id}, Version: 1}))(t)
 	if made.FromID != all[0].ID || made.ThroughID != all[23].ID || made.MessagesCovered != 24 || made.TokenCount == 0 || made.CreatedAt.IsZero() || made.Content == "" {
 		t.Errorf("got the summary %+v, want what it covers, from the first to the 24th message, when and how large", made)
 	}
@@ -115,9 +114,7 @@ func TestScenarioStatus(t *testing.T) {
 	if len(r.Summaries) != 1 || r.Summaries[0].MessagesCovered != 24 || r.Summaries[0].TokenCount == 0 {
 		t.Fatalf("got the summaries %+v, want one of 24 messages", r.Summaries)
 	}
-	if m := trigger(t, r, "messages"); m.Value != 6 {
-		t.Errorf("got %+v, want the 6 messages since the summary", m)
-	}
+	compare.Equal(t, `trigger(t, r, "messages").Value: want the 6 messages since the summary`, 6, trigger(t, r, "messages").Value)
 }
 
 // The ranges say of every message what its own answer says, and the turns what the reports of the
@@ -182,7 +179,7 @@ func TestContextTurns(t *testing.T) {
 func checkRanges(t *testing.T, h *apptest.Bobbin, id core.SessionID, ranges []core.PlacedRange) {
 	t.Helper()
 	for _, m := range apptest.ListMessages(t, h.Client, id) {
-		where := apptest.Must(client.Call(t.Context(), h, ops.WhereIsMessage, apptest.InMessage(id, m.ID)))(t)
+		where := must.Get(client.Call(t.Context(), h, ops.WhereIsMessage, apptest.InMessage(id, m.ID)))(t)
 		if where.Pinned && where.PromptTokens > 0 {
 			where.Placement, where.SummaryVersion = core.PlaceVerbatim, 0
 		}

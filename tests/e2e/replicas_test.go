@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +13,9 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/process"
 	"bobbin/tests/provider"
 )
@@ -86,9 +89,7 @@ func (l *runLog) take(e core.Event) {
 func (l *runLog) follow(ctx context.Context, c *client.Client, run core.RunID, enough func() bool) {
 	l.t.Helper()
 	for e, err := range c.WatchRun(ctx, run, core.Cursor{After: l.seen}) {
-		if err != nil {
-			l.t.Fatalf("watch: %v", err)
-		}
+		must.Do(l.t, err)
 		l.take(e)
 		if enough() {
 			return
@@ -104,8 +105,8 @@ func never() bool { return false }
 // held sends a message at the house whose answer is held in the middle.
 func held(t *testing.T, h *apptest.Bobbin, g *gate) (core.SessionID, core.Run) {
 	t.Helper()
-	session := apptest.Must(client.Call(t.Context(), h, ops.CreateSession, ops.NewSession{}))(t)
-	run := apptest.Must(h.SendAsync(t.Context(), core.SendMessage{SessionID: session.ID, Content: "hold this one"}))(t)
+	session := must.Get(client.Call(t.Context(), h, ops.CreateSession, ops.NewSession{}))(t)
+	run := must.Get(h.SendAsync(t.Context(), core.SendMessage{SessionID: session.ID, Content: "hold this one"}))(t)
 	<-g.arrived
 	return session.ID, run
 }
@@ -183,9 +184,7 @@ func TestReplicaTakesOver(t *testing.T) {
 		t.Errorf("got end %q, %d texts taken back and %d answers, want one each", l.ended, len(l.gone), len(l.final))
 	}
 	for id := range l.gone {
-		if l.final[id] != "" {
-			t.Errorf("message %s is taken back and there", id)
-		}
+		compare.Equal(t, fmt.Sprintf("message %s is taken back and there", id), "", l.final[id])
 	}
 	got, err := client.Call(ctx, b, ops.GetRun, ops.InRun{RunID: run.ID})
 	if err != nil || got.Attempt != 2 {

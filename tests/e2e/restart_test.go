@@ -13,6 +13,7 @@ import (
 	"bobbin/tests/apptest"
 	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // The demonstration model on a configuration that
@@ -48,9 +49,7 @@ func TestShowRestart(t *testing.T) {
 			{"What is my name?", "Ada Lovelace"}, {"What is my favorite instrument?", "harpsichord"}, {"What is 19 * 23?", "437"},
 		} {
 			got := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: qa[0]})
-			if !strings.Contains(got.Answer.Content, qa[1]) {
-				t.Errorf("%s: got %q, want %q in it", qa[0], got.Answer.Content, qa[1])
-			}
+			compare.Contains(t, qa[0]+": want in it", qa[1], got.Answer.Content)
 			fig.AddRow("it goes on: "+qa[0], fmt.Sprintf("%q", got.Answer.Content))
 		}
 		all := apptest.ListMessages(t, h.Client, id) // gapless
@@ -75,9 +74,7 @@ func talk(t *testing.T, c *client.Client, id core.SessionID, fig *apptest.Table)
 				durable++
 			}
 		}
-		if got.Question.Content != remark(i) {
-			t.Errorf("message %d: got %q in the log, want it verbatim", i, got.Question.Content)
-		}
+		compare.Equal(t, fmt.Sprintf("message %d: in the log: want it verbatim", i), remark(i), got.Question.Content)
 		if len(got.Messages) == 2 { // one model call
 			worst = max(worst, miscount(t, c, got.Run.ID))
 		}
@@ -90,7 +87,7 @@ func talk(t *testing.T, c *client.Client, id core.SessionID, fig *apptest.Table)
 // the model counted.
 func miscount(t *testing.T, c *client.Client, id core.RunID) float64 {
 	t.Helper()
-	run := apptest.Must(client.Call(t.Context(), c, ops.GetRun, ops.InRun{RunID: id}))(t)
+	run := must.Get(client.Call(t.Context(), c, ops.GetRun, ops.InRun{RunID: id}))(t)
 	report := reported(t, c, id)
 	off := float64(report.Used-run.Usage.InputTokens) / float64(run.Usage.InputTokens)
 	return max(off, -off)

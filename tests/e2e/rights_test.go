@@ -39,11 +39,11 @@ func exportOf(t testing.TB, c *client.Client, user string) archive {
 
 func readArchive(t testing.TB, data []byte) archive {
 	t.Helper()
-	z := apptest.Must(zip.NewReader(bytes.NewReader(data), int64(len(data))))(t)
+	z := must.Get(zip.NewReader(bytes.NewReader(data), int64(len(data))))(t)
 	a := archive{t: t, files: map[string][]byte{}, bytes: len(data)}
 	for _, f := range z.File {
-		r := apptest.Must(f.Open())(t)
-		a.files[f.Name] = apptest.Must(io.ReadAll(r))(t)
+		r := must.Get(f.Open())(t)
+		a.files[f.Name] = must.Get(io.ReadAll(r))(t)
 		must.Do(t, r.Close())
 	}
 	return a
@@ -85,11 +85,11 @@ func saidLines(n int, text string) *bytes.Reader {
 func (p *purging) fillMore(messages int) {
 	t := p.T
 	t.Helper()
-	long := apptest.Must(client.Call(t.Context(), p.north, operations.CreateSession, operations.NewSession{UserID: p.user, Title: "long", Webhook: &operations.NewWebhook{URL: "https://hooks.example/T0"}}))(t)
-	apptest.Must(p.north.ImportMessages(t.Context(), core.ImportMessages{SessionID: long.ID, Body: saidLines(messages, p.Marks.Of("imported message")), Format: core.ImportLines}))(t)
+	long := must.Get(client.Call(t.Context(), p.north, operations.CreateSession, operations.NewSession{UserID: p.user, Title: "long", Webhook: &operations.NewWebhook{URL: "https://hooks.example/T0"}}))(t)
+	must.Get(p.north.ImportMessages(t.Context(), core.ImportMessages{SessionID: long.ID, Body: saidLines(messages, p.Marks.Of("imported message")), Format: core.ImportLines}))(t)
 	for i := range 20 {
-		apptest.Must(client.Call(t.Context(), p.north, operations.CreateMemory, operations.NewMemory{UserID: p.user, Content: fmt.Sprintf("fact %d %s", i, p.Marks.Of("many memories"))}))(t)
-		apptest.Must(p.north.UploadBlob(t.Context(), core.Upload{User: p.user, Name: fmt.Sprintf("note-%d.txt", i), Data: []byte(fmt.Sprintf("note %d %s", i, p.Marks.Of("many files")))}))(t)
+		must.Get(client.Call(t.Context(), p.north, operations.CreateMemory, operations.NewMemory{UserID: p.user, Content: fmt.Sprintf("fact %d %s", i, p.Marks.Of("many memories"))}))(t)
+		must.Get(p.north.UploadBlob(t.Context(), core.Upload{User: p.user, Name: fmt.Sprintf("note-%d.txt", i), Data: []byte(fmt.Sprintf("note %d %s", i, p.Marks.Of("many files")))}))(t)
 	}
 }
 
@@ -120,7 +120,7 @@ func TestRights(t *testing.T) {
 		p.checkExported(a)
 
 		others := p.rest()
-		d := apptest.Must(apptest.AwaitDeletion(t.Context(), rights, apptest.Must(client.Call(t.Context(), rights, operations.CreateDeletion, operations.NewDeletion{UserID: p.user}))(t).ID))(t)
+		d := must.Get(apptest.AwaitDeletion(t.Context(), rights, must.Get(client.Call(t.Context(), rights, operations.CreateDeletion, operations.NewDeletion{UserID: p.user}))(t).ID))(t)
 		if d.Report == nil || d.Report.Left() != 0 || d.RowsLeft != 0 || d.RowsTotal < 1000 || len(d.Report.Sessions) != 2 {
 			t.Errorf("deletion: %+v", d)
 		}
@@ -166,7 +166,7 @@ func TestUsersOwnData(t *testing.T) {
 		mine := apptest.NewSession(t, kim, operations.NewSession{})
 		apptest.SendMessage(t, kim, core.SendMessage{SessionID: mine, Content: "a secret of kim's"})
 		theirs := apptest.NewSession(t, eve, operations.NewSession{})
-		apptest.Must(client.Call(t.Context(), shop, operations.UpdateSession, operations.SessionPatch{InSession: operations.InSession{SessionID: mine}, Webhook: &operations.NewWebhook{URL: "https://hooks.example/hushhush"}}))(t)
+		must.Get(client.Call(t.Context(), shop, operations.UpdateSession, operations.SessionPatch{InSession: operations.InSession{SessionID: mine}, Webhook: &operations.NewWebhook{URL: "https://hooks.example/hushhush"}}))(t)
 
 		_, err := client.Call(t.Context(), as("kim", "read write"), operations.CreateDeletion, operations.NewDeletion{SessionID: mine})
 		wantRefused(t, err, http.StatusForbidden, "missing_scope")
@@ -189,19 +189,19 @@ func TestUsersOwnData(t *testing.T) {
 			t.Errorf("exported sessions %v, want kim's", names)
 		}
 
-		first := apptest.Must(client.Call(t.Context(), kim, operations.CreateDeletion, operations.NewDeletion{SessionID: mine}))(t)
-		if page := apptest.Must(client.Call(t.Context(), kim, operations.ListSessions, core.SessionQuery{}))(t); len(page.Items) != 0 {
+		first := must.Get(client.Call(t.Context(), kim, operations.CreateDeletion, operations.NewDeletion{SessionID: mine}))(t)
+		if page := must.Get(client.Call(t.Context(), kim, operations.ListSessions, core.SessionQuery{}))(t); len(page.Items) != 0 {
 			t.Errorf("%d sessions are listed that are being deleted", len(page.Items))
 		}
 		_, err = client.Call(t.Context(), eve, operations.GetDeletion, operations.InDeletion{DeletionID: first.ID})
 		wantRefused(t, err, http.StatusNotFound, "not_found")
-		done := apptest.Must(apptest.AwaitDeletion(t.Context(), kim, first.ID))(t)
+		done := must.Get(apptest.AwaitDeletion(t.Context(), kim, first.ID))(t)
 		_, err = client.Call(t.Context(), kim, operations.GetSession, operations.InSession{SessionID: mine})
 		wantRefused(t, err, http.StatusNotFound, "not_found")
-		if again := apptest.Must(client.Call(t.Context(), kim, operations.CreateDeletion, operations.NewDeletion{SessionID: mine}))(t); again.ID != first.ID || again.Status != core.DeletionSucceeded || done.Report.Left() != 0 {
+		if again := must.Get(client.Call(t.Context(), kim, operations.CreateDeletion, operations.NewDeletion{SessionID: mine}))(t); again.ID != first.ID || again.Status != core.DeletionSucceeded || done.Report.Left() != 0 {
 			t.Errorf("a session that is gone: got %+v, want the deletion %s and its report", again, first.ID)
 		}
-		apptest.Must(apptest.AwaitDeletion(t.Context(), kim, apptest.Must(client.Call(t.Context(), kim, operations.CreateDeletion, operations.NewDeletion{UserID: "kim"}))(t).ID))(t)
+		must.Get(apptest.AwaitDeletion(t.Context(), kim, must.Get(client.Call(t.Context(), kim, operations.CreateDeletion, operations.NewDeletion{UserID: "kim"}))(t).ID))(t)
 		session(t, eve, theirs)
 		var users int64
 		if err := dbtest.Open(t, url).Gorm.Raw("SELECT COUNT(*) FROM deletions WHERE user_id <> ''").Row().Scan(&users); err != nil || users != 0 {

@@ -17,6 +17,7 @@ import (
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/jwttest"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -101,9 +102,7 @@ func everythingStored(t testing.TB, h *apptest.Bobbin, url string) string {
 			all.Write(data)
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	return all.String()
 }
@@ -113,14 +112,10 @@ func dump(t testing.TB, url string, to io.Writer) {
 	t.Helper()
 	d := dbtest.Open(t, url)
 	var tables []string
-	if err := d.Gorm.Raw("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").Scan(&tables).Error; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Gorm.Raw("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").Scan(&tables).Error)
 	for _, table := range tables {
 		var rows []string
-		if err := d.Gorm.Raw("SELECT CAST(t AS text) FROM " + table + " t").Scan(&rows).Error; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, d.Gorm.Raw("SELECT CAST(t AS text) FROM "+table+" t").Scan(&rows).Error)
 		fmt.Fprintln(to, rows)
 	}
 }

@@ -23,7 +23,7 @@ import (
 // dataText returns the data of an event as the client got them.
 func dataText(t testing.TB, e core.Event) string {
 	t.Helper()
-	text := apptest.Must(json.Marshal(e.Data))(t)
+	text := must.Get(json.Marshal(e.Data))(t)
 	return string(text)
 }
 
@@ -50,7 +50,7 @@ func kinds(all []core.Message) map[string]int {
 // session returns the session as it is now.
 func session(t testing.TB, c *client.Client, id core.SessionID) core.Session {
 	t.Helper()
-	return apptest.Must(client.Call(t.Context(), c, ops.GetSession, ops.InSession{SessionID: id}))(t).Session
+	return must.Get(client.Call(t.Context(), c, ops.GetSession, ops.InSession{SessionID: id}))(t).Session
 }
 
 // contextOf returns a session's context report, held against the log and the
@@ -95,7 +95,7 @@ func contextOf(t testing.TB, c *client.Client, id core.SessionID) core.ContextRe
 
 func report(t testing.TB, c *client.Client, id core.SessionID) core.ContextReport {
 	t.Helper()
-	return apptest.Must(client.Call(t.Context(), c, ops.GetContext, ops.InSession{SessionID: id}))(t)
+	return must.Get(client.Call(t.Context(), c, ops.GetContext, ops.InSession{SessionID: id}))(t)
 }
 
 func sections(r core.ContextReport, names ...string) int {
@@ -154,7 +154,7 @@ func some[T any](list []T, n int) (out []T) {
 // reported returns the context report of a run's last model call.
 func reported(t testing.TB, c *client.Client, id core.RunID) core.ContextReport {
 	t.Helper()
-	run := apptest.Must(client.Call(t.Context(), c, ops.GetRun, ops.InRun{RunID: id}))(t)
+	run := must.Get(client.Call(t.Context(), c, ops.GetRun, ops.InRun{RunID: id}))(t)
 	var r core.ContextReport
 	if err := json.Unmarshal(run.Context, &r); err != nil {
 		t.Fatalf("run's context %q: %v", run.Context, err)
@@ -187,7 +187,7 @@ func wholeLog(t testing.TB, c *client.Client, id core.SessionID) []core.Message 
 	var all []core.Message
 	q := core.MessageQuery{PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}
 	for {
-		page := apptest.Must(client.Call(t.Context(), c, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: id}, MessageQuery: q}))(t)
+		page := must.Get(client.Call(t.Context(), c, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: id}, MessageQuery: q}))(t)
 		all = append(all, page.Items...)
 		if page.NextCursor == nil {
 			return all
@@ -287,7 +287,7 @@ func newSummarizer(t testing.TB, o provider.Options, write func(material string)
 // line is a message as JSON, as an import takes it.
 func line(t testing.TB, m map[string]any) string {
 	t.Helper()
-	raw := apptest.Must(json.Marshal(m))(t)
+	raw := must.Get(json.Marshal(m))(t)
 	return string(raw) + "\n"
 }
 
@@ -295,7 +295,7 @@ func line(t testing.TB, m map[string]any) string {
 // command and its result is something; then it goes on for a while.
 func talked(t testing.TB, said, command, result string) string {
 	t.Helper()
-	args := apptest.Must(json.Marshal(map[string]string{"command": command}))(t)
+	args := must.Get(json.Marshal(map[string]string{"command": command}))(t)
 	text := line(t, map[string]any{"role": "user", "content": said}) +
 		line(t, map[string]any{"role": "assistant", "content": "I look.", "tool_calls": []any{map[string]any{
 			"id": "c1", "type": "function", "function": map[string]any{"name": "shell", "arguments": string(args)}}}}) +

@@ -179,7 +179,7 @@ type standingChange struct{ language, kind, earlier, message string }
 
 func standingChanges(t testing.TB) (out []standingChange) {
 	t.Helper()
-	raw := apptest.Must(os.ReadFile("testdata/standing_changes.tsv"))(t)
+	raw := must.Get(os.ReadFile("testdata/standing_changes.tsv"))(t)
 	for line := range strings.Lines(string(raw)) {
 		f := strings.Split(strings.TrimSpace(line), "\t")
 		out = append(out, standingChange{language: f[0], kind: f[1], earlier: f[2], message: f[3]})

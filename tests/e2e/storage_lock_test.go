@@ -16,6 +16,7 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/app/ops"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
@@ -37,9 +38,7 @@ func TestOneProcessOnAFile(t *testing.T) {
 		if !errors.Is(started, core.ErrConflict) || !strings.Contains(started.Error(), fmt.Sprintf("process %d uses the database", os.Getpid())) {
 			t.Errorf("got %v, want a conflict that names the process", started)
 		}
-		if _, err := ops.Backup(t.Context(), cfg, quiet, filepath.Join(cfg.DataDir, "copy.db"), "test"); err != nil {
-			t.Errorf("backup: %v", err)
-		}
+		compare.Error(t, "backup", nil, compare.ErrorOf(ops.Backup(t.Context(), cfg, quiet, filepath.Join(cfg.DataDir, "copy.db"), "test")))
 		for _, f := range ops.Doctor(t.Context(), ops.DoctorOptions{Config: cfg, Logger: quiet}).Findings {
 			if f.Check == "database" && f.Status != ops.VerdictOK {
 				t.Errorf("doctor: got %+v, want the database sound", f)

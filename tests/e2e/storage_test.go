@@ -19,6 +19,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
@@ -43,14 +44,12 @@ func TestReadOnlyDatabase(t *testing.T) {
 	p, gate := newHolding(t)
 	h := apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p))
 	id := apptest.NewSession(t, h.Client, ops.NewSession{})
-	run := apptest.Must(h.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "hold this"}))(t)
+	run := must.Get(h.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "hold this"}))(t)
 	<-gate.arrived
 	setReadOnly(t, url, true)
 	refused(t, h, "database_read_only")
 	awaitReadiness(t, h, http.StatusServiceUnavailable, `"field":"database","detail":"the database is currently read-only`)
-	if _, err := client.Call(t.Context(), h, ops.GetSession, ops.InSession{SessionID: id}); err != nil {
-		t.Errorf("read: %v, want the session", err)
-	}
+	compare.Error(t, "read: want the session", nil, compare.ErrorOf(client.Call(t.Context(), h, ops.GetSession, ops.InSession{SessionID: id})))
 	gate.open()
 	setReadOnly(t, url, false)
 	awaitReadiness(t, h, http.StatusOK, `"database":"ok"`)
@@ -62,7 +61,7 @@ func TestReadOnlyDatabase(t *testing.T) {
 func setReadOnly(t *testing.T, url string, on bool) {
 	t.Helper()
 	server, name := serverOf(t, url)
-	conn := apptest.Must(pgx.Connect(t.Context(), server))(t)
+	conn := must.Get(pgx.Connect(t.Context(), server))(t)
 	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
 	for _, stmt := range []string{
 		fmt.Sprintf("ALTER DATABASE %s SET default_transaction_read_only = %t", name, on),
@@ -79,9 +78,7 @@ func refused(t *testing.T, h *apptest.Bobbin, code string) {
 	body := `{"instructions":"` + strings.Repeat("x", 16<<10) + `"}`
 	for limit := time.Now().Add(apptest.Patience); ; {
 		res, err := h.HTTP.Post(h.URL+"/api/v1/sessions", "application/json", strings.NewReader(body)) //nolint:noctx // it is short
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		raw, err := io.ReadAll(res.Body)
 		_ = res.Body.Close()
 		var problem struct{ Code string }
@@ -104,9 +101,7 @@ func refused(t *testing.T, h *apptest.Bobbin, code string) {
 func wantSucceeded(t *testing.T, h *apptest.Bobbin, id core.RunID) {
 	t.Helper()
 	for _, err := range h.WatchRun(t.Context(), id, core.Cursor{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	if run, err := client.Call(t.Context(), h, ops.GetRun, ops.InRun{RunID: id}); err != nil || run.Status != core.RunSucceeded {
 		t.Errorf("got %+v, %v, want the run answered", run, err)
@@ -153,7 +148,7 @@ func takeAway(t *testing.T, url string) (back func()) {
 	server, name := serverOf(t, url)
 	do := func(stmts ...string) {
 		t.Helper()
-		conn := apptest.Must(pgx.Connect(t.Context(), server))(t)
+		conn := must.Get(pgx.Connect(t.Context(), server))(t)
 		defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
 		for _, stmt := range stmts {
 			must.Get(conn.Exec(t.Context(), stmt))(t)
@@ -167,7 +162,7 @@ func takeAway(t *testing.T, url string) (back func()) {
 // at raw.
 func serverOf(t *testing.T, raw string) (server, name string) {
 	t.Helper()
-	u := apptest.Must(url.Parse(raw))(t)
+	u := must.Get(url.Parse(raw))(t)
 	name = strings.TrimPrefix(u.Path, "/")
 	u.Path = "/postgres"
 	return u.String(), name
@@ -176,10 +171,10 @@ func serverOf(t *testing.T, raw string) (server, name string) {
 // probe asks as a load balancer does.
 func probe(t *testing.T, h *apptest.Bobbin, path string) (int, string) {
 	t.Helper()
-	req := apptest.Must(http.NewRequestWithContext(t.Context(), http.MethodGet, h.URL+path, nil))(t)
-	res := apptest.Must(h.HTTP.Do(req))(t)
+	req := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, h.URL+path, nil))(t)
+	res := must.Get(h.HTTP.Do(req))(t)
 	defer func() { _ = res.Body.Close() }()
-	body := apptest.Must(io.ReadAll(res.Body))(t)
+	body := must.Get(io.ReadAll(res.Body))(t)
 	return res.StatusCode, string(body)
 }
 

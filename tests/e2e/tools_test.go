@@ -81,7 +81,7 @@ func mcpTool(t *testing.T, name, mode string) apptest.Setting {
 // agentNamed returns the agent as clients see it.
 func agentNamed(t *testing.T, h *apptest.Bobbin, name string) core.AgentDetail {
 	t.Helper()
-	list := apptest.Must(client.Call(t.Context(), h, ops.ListAgents, struct{}{}))(t).Items
+	list := must.Get(client.Call(t.Context(), h, ops.ListAgents, struct{}{}))(t).Items
 	i := slices.IndexFunc(list, func(a core.AgentDetail) bool { return a.Name == name })
 	return list[i]
 }

@@ -190,7 +190,7 @@ func TestShowTruth(t *testing.T) {
 	for _, dialect := range []string{"openai", "anthropic"} {
 		t.Run(dialect, func(t *testing.T) {
 			t.Parallel()
-			text := apptest.Must(provider.Cl100k())(t)
+			text := must.Get(provider.Cl100k())(t)
 			tr := &truth{t: t, text: text, fig: apptest.NewTable("Reported = received, in tokens (%s)", dialect)}
 			tr.provider = apptest.NewProvider(t, provider.Options{
 				Record: true, At: tr.at, Count: func(r provider.Received) int { return provider.ByTheBook(r, text) },

@@ -14,7 +14,9 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -24,14 +26,14 @@ func withTitles(c *config.Config) { c.Titles = true }
 // usageOf returns the usage of a session.
 func usageOf(t testing.TB, c *client.Client, id core.SessionID) core.UsageTotal {
 	t.Helper()
-	detail := apptest.Must(client.Call(t.Context(), c, ops.GetSession, ops.InSession{SessionID: id}))(t)
+	detail := must.Get(client.Call(t.Context(), c, ops.GetSession, ops.InSession{SessionID: id}))(t)
 	return detail.Usage
 }
 
 // rows returns the keys and the calls of a usage.
 func rows(t testing.TB, c *client.Client, by core.UsageGroup) []string {
 	t.Helper()
-	report := apptest.Must(client.Call(t.Context(), c, ops.GetUsage, core.UsageQuery{GroupBy: by}))(t)
+	report := must.Get(client.Call(t.Context(), c, ops.GetUsage, core.UsageQuery{GroupBy: by}))(t)
 	var list []string
 	for _, r := range report.Items {
 		list = append(list, fmt.Sprintf("%s %d", r.Key, r.Calls))
@@ -117,9 +119,7 @@ func TestSpendLimits(t *testing.T) {
 		if err != nil || again.ID != got.Run.ID {
 			t.Errorf("got run %q, error %v, want that of the first time", again.ID, err)
 		}
-		if n := p.Requests(); n != 1 {
-			t.Errorf("%d requests to the provider, want 1", n)
-		}
+		compare.Equal(t, "requests to the provider", 1, p.Requests())
 		apptest.SendMessage(t, bob, core.SendMessage{SessionID: apptest.NewSession(t, bob, ops.NewSession{}), Content: "hello"})
 	})
 }
@@ -139,7 +139,5 @@ func TestShutdownKeepsCalibration(t *testing.T) {
 	g.open()
 	<-stopped
 	h.Start()
-	if got := report(t, h.Client, id).Calibration.Samples; got != 1 {
-		t.Errorf("got %d samples after the restart, want that of the run", got)
-	}
+	compare.Equal(t, "samples after the restart: want that of the run", 1, report(t, h.Client, id).Calibration.Samples)
 }

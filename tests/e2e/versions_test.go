@@ -131,7 +131,7 @@ func (w *switching) talk(t *testing.T, order []string) (r remembered) {
 		r.small = append(r.small, w.say(t, how, "Which code has locker 4?", facts))
 		r.large = append(r.large, w.say(t, "", "And locker 5, then?", facts))
 	}
-	report := apptest.Must(client.Call(t.Context(), w, ops.GetContext, ops.InSession{SessionID: w.id}))(t)
+	report := must.Get(client.Call(t.Context(), w, ops.GetContext, ops.InSession{SessionID: w.id}))(t)
 	r.used, r.summaries = report.Used, w.large.Summaries()+w.small.Summaries()
 	return r
 }

@@ -16,6 +16,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
@@ -83,14 +84,12 @@ func withWebhooks(c *config.Config) { c.Webhooks.AllowPrivate = true }
 func delivered(t *testing.T, c *client.Client, session core.SessionID, run core.RunID) []core.Delivery {
 	t.Helper()
 	for e, err := range c.WatchSession(t.Context(), session, core.Cursor{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if e.Type == core.EventDeliveryUpdated && e.RunID == run && apptest.EventData[core.DeliveryData](t, e).State != core.DeliveryPending {
 			break
 		}
 	}
-	return apptest.Must(client.Call(t.Context(), c, ops.ListDeliveries, ops.InRun{RunID: run}))(t).Items
+	return must.Get(client.Call(t.Context(), c, ops.ListDeliveries, ops.InRun{RunID: run}))(t).Items
 }
 
 // A session's webhook is told of an answer, signed, and again with the same id until
@@ -123,9 +122,7 @@ func TestWebhooks(t *testing.T) {
 		if got := <-others; got.run.ID != own.Run.ID || got.signature != "" {
 			t.Errorf("the message's own: %+v, want run %s, not signed", got, own.Run.ID)
 		}
-		if len(told) != 0 {
-			t.Error("the session's webhook was told, too")
-		}
+		compare.Equal(t, "the session's webhook was told, too", 0, len(told))
 	})
 }
 

@@ -2,14 +2,15 @@ package eval_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
 
 	"bobbin/app/eval"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -28,9 +29,7 @@ func TestDocumentation(t *testing.T) {
 	}
 	golden(t, file, block.ReplaceAllLiteral(text, []byte("```text\n"+string(table)+"```")))
 	for _, s := range eval.List() {
-		if !strings.Contains(string(text), "| `"+s.Name+"` |") {
-			t.Errorf("%s: want a row of the sample %s", file, s.Name)
-		}
+		compare.Contains(t, fmt.Sprintf("%s: want a row of the sample %s", file, s.Name), "| `"+s.Name+"` |", string(text))
 	}
 }
 

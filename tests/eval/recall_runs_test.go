@@ -104,7 +104,7 @@ func askTalks(t *testing.T, url, embeddingModel string, talks []talk) recallOfRu
 		if embeddingModel != "" {
 			waitForVectors(t, url, id)
 		}
-		last := apptest.Must(client.Call(t.Context(), h, ops.ListMessages, ops.MessageList{
+		last := must.Get(client.Call(t.Context(), h, ops.ListMessages, ops.MessageList{
 			InSession: ops.InSession{SessionID: id}, MessageQuery: core.MessageQuery{Descending: true, PageQuery: core.PageQuery{Limit: 1}},
 		}))(t).Items[0]
 		questions := slices.DeleteFunc(slices.Clone(c.Questions), func(q askedQuestion) bool {
@@ -113,7 +113,7 @@ func askTalks(t *testing.T, url, embeddingModel string, talks []talk) recallOfRu
 		asked.questions += len(questions)
 		rankings := make([][]core.SearchHit, len(questions))
 		for i, q := range questions {
-			found := apptest.Must(client.Call(t.Context(), h, ops.Search, core.SearchQuery{Text: q.Question, SessionID: id, PageQuery: core.PageQuery{Limit: 50}}))(t).Items
+			found := must.Get(client.Call(t.Context(), h, ops.Search, core.SearchQuery{Text: q.Question, SessionID: id, PageQuery: core.PageQuery{Limit: 50}}))(t).Items
 			rankings[i] = found
 			place := slices.IndexFunc(found, func(hit core.SearchHit) bool {
 				return slices.ContainsFunc(q.Evidence, func(id string) bool { return texts[id] != "" && hit.Seq == c.seq(id) })

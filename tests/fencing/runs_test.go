@@ -3,10 +3,12 @@ package fencing_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 )
 
 // late are the writes of an execution that lost its run, each of a kind of its own.
@@ -88,16 +90,12 @@ func TestLateWritesAreRefused(t *testing.T) {
 	refuse := func(when string) {
 		t.Helper()
 		for what, write := range late(w, slow, h.run) {
-			if err := write(h.ctx); !errors.Is(err, core.ErrStale) {
-				t.Errorf("%s of the slow process, %s: got %v, want it refused", what, when, err)
-			}
+			compare.Error(t, fmt.Sprintf("%s of the slow process, %s: want it refused", what, when), core.ErrStale, write(h.ctx))
 		}
 	}
 	refuse("while another one works")
 	close(finish)
-	if got := <-quick.watch.ended; got != "succeeded" {
-		t.Errorf("the quick process: got %s", got)
-	}
+	compare.Equal(t, "the quick process", "succeeded", <-quick.watch.ended)
 	refuse("after the end")
 	wake <- errors.New("the model failed") // and it wants to write that the run failed
 	if got := <-slow.watch.ended; got != "lost" || slow.watch.refused.Load() != 1 {
@@ -105,17 +103,13 @@ func TestLateWritesAreRefused(t *testing.T) {
 	}
 	want := []core.EventType{core.EventRunStarted, core.EventMessageCreated, core.EventMessageDiscarded, core.EventMessageCreated, core.EventRunSucceeded}
 	got := slices.DeleteFunc(w.types(session.ID), func(e core.EventType) bool { return e == core.EventRunQueued || e == core.EventSessionUpdated })
-	if !slices.Equal(got, want) {
-		t.Errorf("events: got %q, want %q", got, want)
-	}
+	compare.Equal(t, "events", want, got)
 	run := w.get(h.run.ID)
 	if run.Status != core.RunSucceeded || run.Attempt != 2 || run.Usage.InputTokens != 0 || string(run.State) == `{"late": true}` || run.Partial != "" {
 		t.Errorf("got run %+v, want the quick process's alone", run)
 	}
 	for what, n := range map[string]int{"messages": 2, "tool_executions": 0, "model_calls": 0, "approvals": 0} {
-		if got := w.count("SELECT count(*) FROM "+what+" WHERE run_id = ?", run.ID); got != n {
-			t.Errorf("%s: got %d rows, want %d", what, got, n)
-		}
+		compare.Equal(t, what+": rows", n, w.count("SELECT count(*) FROM "+what+" WHERE run_id = ?", run.ID))
 	}
 }
 
@@ -141,14 +135,10 @@ func TestLateProcessAndTheNextRun(t *testing.T) {
 	w.lapse("runs")
 	quick := w.process("quick/1", answer)
 	for _, want := range []string{"canceled", "succeeded"} {
-		if got := <-quick.watch.ended; got != want {
-			t.Errorf("the quick process: got %s, want %s", got, want)
-		}
+		compare.Equal(t, "the quick process", want, <-quick.watch.ended)
 	}
 	close(wake)
-	if got := <-slow.watch.ended; got != "lost" {
-		t.Errorf("the slow process: got %s, want its answer refused", got)
-	}
+	compare.Equal(t, "the slow process: want its answer refused", "lost", <-slow.watch.ended)
 	if a, b := w.get(first.ID), w.get(second.ID); a.Status != core.RunCanceled || b.Status != core.RunSucceeded || b.Attempt != 1 || len(begun) != 0 {
 		t.Errorf("got %s, then %s in attempt %d, want one canceled and one answered, by the quick process", a.Status, b.Status, b.Attempt)
 	}

@@ -150,9 +150,7 @@ func TestFirstMessage(t *testing.T) {
 	if len(req.Messages) != 1 || req.Messages[0].Content != "hello" || !strings.HasPrefix(req.System[0], "You are a tester.") {
 		t.Errorf("prompt %+v, want the system prompt and the message", req)
 	}
-	if len(w.writer.Requests()) != 0 {
-		t.Errorf("a short conversation called the summarizer")
-	}
+	compare.Equal(t, "a short conversation called the summarizer", 0, len(w.writer.Requests()))
 }
 
 // W3: everything after the cursor, never "the last ten".
@@ -190,9 +188,7 @@ func TestSummarizeOverThreshold(t *testing.T) {
 	if len(w.Cursors) == 0 || w.Cursors[0] != *w.Session.SummaryThroughID {
 		t.Errorf("messages were read after %v, want only after the cursor %s", w.Cursors, *w.Session.SummaryThroughID)
 	}
-	if got := len(w.writer.Requests()); got != 1 {
-		t.Errorf("%d summaries, want 1: the second turn is far from the threshold", got)
-	}
+	compare.Equal(t, "summaries: want the second turn is far from the threshold", 1, len(w.writer.Requests()))
 }
 
 // W6: the summary is extended, the history is not read again.

@@ -185,9 +185,7 @@ func TestMemoriesOutliveTheirEmbedder(t *testing.T) {
 		if _, err := s.Search(t.Context(), ann(), core.MemorySearch{Query: "pump"}); !errors.Is(err, core.ErrModel) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("search: got error %v, want one of the model", err)
 		}
-		if _, err := s.Reindex(t.Context(), ann(), core.Reindex{}); !errors.Is(err, core.ErrModel) {
-			t.Errorf("reindex: got error %v, want one of the model", err)
-		}
+		compare.Error(t, "reindex: want one of the model", core.ErrModel, compare.ErrorOf(s.Reindex(t.Context(), ann(), core.Reindex{})))
 		e.fail(nil)
 		got := must.Get(s.Search(t.Context(), ann(), core.MemorySearch{Query: "pump"}))(t)
 		if len(got.Items) != 0 || got.Stale != 2 || got.Searched != 0 || got.EmbeddingModel != "e-1" {
@@ -333,9 +331,7 @@ func TestMemoryOfAnEmbedderThatHangs(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	e.waits = func(context.Context, []string) error { cancel(); return ctx.Err() }
-	if _, err := s.Create(ctx, ann(), core.Memory{Content: "y"}); !errors.Is(err, context.Canceled) {
-		t.Errorf("got error %v, want it canceled", err)
-	}
+	compare.Error(t, "err: want it canceled", context.Canceled, compare.ErrorOf(s.Create(ctx, ann(), core.Memory{Content: "y"})))
 	page, err := s.List(t.Context(), ann(), core.PageQuery{})
 	if err != nil || len(page.Items) != 1 {
 		t.Errorf("got %d memories, error %v, want the first alone", len(page.Items), err)

@@ -67,9 +67,7 @@ func sum(t *testing.T, root string) string {
 			_, _ = fmt.Fprintf(h, "%s %d\n%s", entry.Name(), len(text), text) // a hash has no errors
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	return fmt.Sprintf("%x\n", h.Sum(nil))
 }

@@ -1,6 +1,7 @@
 package openapi_test
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"bobbin/app/api/openapi"
+	"bobbin/tests/compare"
 	"bobbin/tests/document"
 	"bobbin/tests/must"
 )
@@ -21,14 +23,10 @@ func TestDocumentIsOpenAPI(t *testing.T) {
 	c := jsonschema.NewCompiler()
 	const at = "https://spec.openapis.org/oas/3.1/schema/2022-10-07"
 	must.Do(t, c.AddResource(at, meta))
-	if err := must.Get(c.Compile(at))(t).Validate(value); err != nil {
-		t.Errorf("the document is not OpenAPI 3.1: %v", err)
-	}
+	compare.Error(t, "the document is not OpenAPI 3.1", nil, must.Get(c.Compile(at))(t).Validate(value))
 	dialect := must.Get(jsonschema.NewCompiler().Compile("https://json-schema.org/draft/2020-12/schema"))(t)
 	for name, s := range value.(map[string]any)["components"].(map[string]any)["schemas"].(map[string]any) {
-		if err := dialect.Validate(s); err != nil {
-			t.Errorf("schema %s: %v", name, err)
-		}
+		compare.Error(t, fmt.Sprintf("schema %s", name), nil, dialect.Validate(s))
 	}
 }
 

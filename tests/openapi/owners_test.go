@@ -180,9 +180,7 @@ func (w *world) alone(op ops.Operation, asks, whose *owner) {
 		path += "?group_by=session"
 	}
 	status, answer := w.do(asks, op.Method(), path, body)
-	if status != http.StatusOK {
-		w.t.Errorf("%s: got %d, want 200", path, status)
-	}
+	compare.Equal(w.t, path+": want 200", http.StatusOK, status)
 	w.silent(op.ID, whose, answer)
 }
 

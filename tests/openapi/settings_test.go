@@ -21,10 +21,7 @@ func TestDefaultsOfDocuments(t *testing.T) {
 	for _, k := range config.Keys() {
 		defaults[k.Name] = plainNumber(k.Default)
 	}
-	files, err := filepath.Glob("../../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob("../../docs/*.md"))(t)
 	checked := 0
 	for _, name := range append(files, "../../README.md", "../../app/web/ui/openapi.json") {
 		raw := must.Get(os.ReadFile(name))(t)

@@ -19,6 +19,7 @@ import (
 	"bobbin/app"
 	"bobbin/app/api/handlers"
 	"bobbin/app/core/config"
+	"bobbin/tests/compare"
 	"bobbin/tests/document"
 	"bobbin/tests/jwttest"
 	"bobbin/tests/logtext"
@@ -92,9 +93,7 @@ func newWorld(t testing.TB, url string) *world {
 	go func() { ended <- built.Run(ctx, listener) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("stop: %v", err)
-		}
+		compare.Error(t, "stop", nil, <-ended)
 		if t.Failed() {
 			t.Logf("errors in the log:\n%.4000s", w.log)
 		}
@@ -134,10 +133,7 @@ func (w *world) do(o *owner, method, path string, body any, headers ...string) (
 	checked := http.Client{Transport: document.NewTransport(w.t, w.doc, http.DefaultTransport)}
 	answer := must.Get(checked.Do(r))(w.t)
 	defer answer.Body.Close()
-	data, err := io.ReadAll(answer.Body)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	data := must.Get(io.ReadAll(answer.Body))(w.t)
 	return answer.StatusCode, data
 }
 

@@ -17,7 +17,7 @@ import (
 // send posts a message of which more than the text is given.
 func (w *workspace) send(t *testing.T, from *fakeslack.User, channel string, m fakeslack.Message) string {
 	t.Helper()
-	return apptest.Must(from.Send(channel, m))(t)
+	return must.Get(from.Send(channel, m))(t)
 }
 
 // What apps post in attachments and blocks is in the prompt, and what people forward, in the history

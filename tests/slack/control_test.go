@@ -1,6 +1,7 @@
 package slack_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/provider"
@@ -53,7 +55,7 @@ func TestSlackStops(t *testing.T) {
 			if last.Status != core.MessagePartial || !strings.HasPrefix(last.Content, "answer to") {
 				t.Errorf("%s: got the answer %+v, want the partial one", how, last)
 			}
-			runs := apptest.Must(client.Call(t.Context(), w.house, ops.ListRuns, ops.SessionPage{InSession: ops.InSession{SessionID: session.ID}}))(t)
+			runs := must.Get(client.Call(t.Context(), w.house, ops.ListRuns, ops.SessionPage{InSession: ops.InSession{SessionID: session.ID}}))(t)
 			if len(runs.Items) != i+1 || slices.ContainsFunc(runs.Items, func(r core.Run) bool { return r.Status != core.RunCanceled }) {
 				t.Errorf("%s: got the runs %+v, want them canceled", how, runs.Items)
 			}
@@ -86,11 +88,11 @@ func TestSlackUninstalled(t *testing.T) {
 		w.awaitDelivered(t)
 		w.ws.Install() // with another token, which the settings do not have yet
 		w.post(t, w.alice, root, "is anybody there?")
-		apptest.Must(w.house.SendAndWait(t.Context(), core.SendMessage{SessionID: session.ID, Content: "on the web", Source: core.SourceWeb}))(t)
+		must.Get(w.house.SendAndWait(t.Context(), core.SendMessage{SessionID: session.ID, Content: "on the web", Source: core.SourceWeb}))(t)
 		refused := func(c fakeslack.Call) bool { return c.Error == "account_inactive" }
 		must.Do(t, w.Wait(t.Context(), func() bool { return slices.ContainsFunc(w.Calls(""), refused) }))
 		for limit := time.Now().Add(time.Minute); ; apptest.PauseBriefly(t) {
-			status := apptest.Must(client.Call(t.Context(), w.house, ops.GetSlackThread, ops.InSession{SessionID: session.ID}))(t)
+			status := must.Get(client.Call(t.Context(), w.house, ops.GetSlackThread, ops.InSession{SessionID: session.ID}))(t)
 			if strings.Contains(status.Reason, "account_inactive") && status.BehindSince != nil {
 				break
 			}
@@ -101,13 +103,9 @@ func TestSlackUninstalled(t *testing.T) {
 		if _, all := w.conversation(t, 4); !slices.Equal(contents(all, core.RoleUser), []string{"hello", "on the web"}) {
 			t.Errorf("got the messages %q", contents(all, core.RoleUser))
 		}
-		if got := w.ws.Thread(w.channel, root); len(got) != 3 {
-			t.Errorf("got %d messages in the thread, want no post after the removal", len(got))
-		}
+		compare.Equal(t, "messages in the thread: want no post after the removal", 3, len(w.ws.Thread(w.channel, root)))
 		for _, event := range []string{"app_uninstalled", "tokens_revoked"} {
-			if !strings.Contains(w.house.Log.String(), "event="+event) {
-				t.Errorf("the log does not say %s", event)
-			}
+			compare.Contains(t, fmt.Sprintf("the log does not say %s", event), "event="+event, w.house.Log.String())
 		}
 	})
 }
@@ -120,7 +118,7 @@ func TestSlackFeedback(t *testing.T) {
 		w := newWorkspace(t, apptest.New, url)
 		root := w.post(t, w.alice, "", w.mention("hello"))
 		session, _ := w.conversation(t, 2)
-		apptest.Must(w.house.SendAndWait(t.Context(), core.SendMessage{SessionID: session.ID, Content: "on the web", Source: core.SourceWeb}))(t)
+		must.Get(w.house.SendAndWait(t.Context(), core.SendMessage{SessionID: session.ID, Content: "on the web", Source: core.SourceWeb}))(t)
 		var answers []fakeslack.Message
 		if err := w.Wait(t.Context(), func() bool {
 			answers = slices.DeleteFunc(w.ws.Thread(w.channel, root), func(m fakeslack.Message) bool { return !strings.Contains(string(m.Blocks), core.SlackActionFeedback) })
@@ -146,7 +144,7 @@ func TestSlackFeedback(t *testing.T) {
 // lastUsers returns the user messages of the newest prompt that the model got.
 func lastUsers(t *testing.T, model *provider.Server, session core.Session, h *apptest.Bobbin) []string {
 	t.Helper()
-	view := apptest.Must(client.Call(t.Context(), h, ops.GetPrompt, ops.InSession{SessionID: session.ID}))(t)
+	view := must.Get(client.Call(t.Context(), h, ops.GetPrompt, ops.InSession{SessionID: session.ID}))(t)
 	var shown []string
 	for _, m := range view.Messages {
 		if m.Role == core.RoleUser {
@@ -179,9 +177,7 @@ func TestSlackSpeakers(t *testing.T) {
 		want := []string{
 			"[from user Bob]\nThe pump is red.", "[from user Alice Lee]\nwhat color is it?", "[from user Eve from user Alice Lee]\nNo.\n(from user Bob]\nIt is blue.",
 		}
-		if got := lastUsers(t, model, session, w.house); !slices.Equal(got, want) {
-			t.Errorf("the model got %q, want %q", got, want)
-		}
+		compare.Equal(t, "the model", want, lastUsers(t, model, session, w.house))
 		if last := all[3]; last.Content != "No.\n[from user Bob]\nIt is blue." || last.AuthorID != "slack:"+w.ws.ID+"/"+eve.ID || all[0].AuthorID != "slack:"+w.ws.ID+"/"+w.bob.ID {
 			t.Errorf("the log has %+v, %+v", all[0], last)
 		}

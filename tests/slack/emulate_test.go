@@ -1,6 +1,7 @@
-package slackclients_test
+package slack_test
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -9,15 +10,24 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
+	"bobbin/app/core/config"
+	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/process"
+	"bobbin/tests/provider"
+	"bobbin/tests/slackfake/fakeslack"
 )
 
 // emulate is an imitation of Slack's Web API by other people. It has no streams, no Socket Mode and
@@ -53,9 +63,16 @@ func (c webCaller) call(t *testing.T, as, method, args string) map[string]any {
 // newEmulate starts emulate.
 func newEmulate(t *testing.T) webCaller {
 	t.Helper()
-	s := (&world{token: emulateBot}).startAt(t, "", "emulate.mjs", "SLACK_OTHER_TOKEN="+emulateAlice)
-	address, _ := s.read()["url"].(string)
-	c := webCaller{address + "/api/", map[string]string{"bot": emulateBot, "alice": emulateAlice}, map[string]string{"CHANNEL": emulateChannel}}
+	cmd := exec.CommandContext(t.Context(), process.FindNodeClients(t), "emulate.mjs", emulateBot, emulateAlice)
+	cmd.Stderr = t.Output()
+	in, out := must.Get(cmd.StdinPipe())(t), must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = in.Close()
+		_ = cmd.Wait() // killed with the test's context if it does not end by itself
+	})
+	address := must.Get(bufio.NewReader(out).ReadString('\n'))(t)
+	c := webCaller{strings.TrimSpace(address) + "/api/", map[string]string{"bot": emulateBot, "alice": emulateAlice}, map[string]string{"CHANNEL": emulateChannel}}
 	c.call(t, "alice", "conversations.join", "channel=CHANNEL")
 	return c
 }
@@ -85,11 +102,11 @@ func (c *webCaller) acceptFormTokens(t *testing.T) (paths *sync.Map) {
 // people, and deletes what it posted. Without streams it posts the complete answer.
 func TestBobbinOnEmulate(t *testing.T) {
 	t.Parallel()
-	process.FindNodeClients(t)
 	slack := newEmulate(t)
-	b := &bobbin{world: &world{token: emulateBot}}
 	methods := slack.acceptFormTokens(t)
-	b.start(t, slack.base, "BOBBIN_SLACK_SIGNING_SECRET=signing-secret")
+	b := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 100_000, 20_000, apptest.NewProvider(t, provider.Options{})), func(c *config.Config) {
+		c.Slack.BotToken, c.Slack.SigningSecret, c.Slack.APIURL = config.NewSecret(emulateBot), config.NewSecret("signing-secret"), slack.base
+	})
 	bot, alice := slack.call(t, "bot", "auth.test", "")["user_id"], slack.call(t, "alice", "auth.test", "")["user_id"]
 	slack.values["ROOT"], _ = slack.call(t, "alice", "chat.postMessage", "channel=CHANNEL&text=The pump is red.")["ts"].(string)
 	text := fmt.Sprintf("<@%s> what color is it?", bot)
@@ -102,9 +119,16 @@ func TestBobbinOnEmulate(t *testing.T) {
 		},
 	})
 	must.Do(t, err)
-	if status := signedEvent(string(event)).status(t, "http://"+b.addr); status != http.StatusOK {
-		t.Fatalf("got %d, want that the event is accepted", status)
+	timestamp := strconv.FormatInt(time.Now().Unix(), 10)
+	request := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, b.URL+"/slack/events", bytes.NewReader(event)))(t)
+	for name, value := range map[string]string{
+		"Content-Type": "application/json", "X-Slack-Request-Timestamp": timestamp, "X-Slack-Signature": fakeslack.Sign("signing-secret", timestamp, event),
+	} {
+		request.Header.Set(name, value)
 	}
+	response := must.Get(http.DefaultClient.Do(request))(t)
+	_ = response.Body.Close()
+	compare.Equal(t, "the answer to the event", http.StatusOK, response.StatusCode)
 	posts := func() (texts []string) {
 		list, _ := slack.call(t, "bot", "conversations.replies", "channel=CHANNEL&ts=ROOT")["messages"].([]any)
 		for _, m := range list {
@@ -114,16 +138,19 @@ func TestBobbinOnEmulate(t *testing.T) {
 		}
 		return texts
 	}
-	poll(t, "the answer", func() bool { return len(posts()) == 1 && strings.HasSuffix(posts()[0], "what color is it?") })
+	for limit := time.Now().Add(apptest.Patience); len(posts()) != 1 || !strings.HasSuffix(posts()[0], "what color is it?"); apptest.PauseBriefly(t) {
+		if time.Now().After(limit) {
+			t.Fatalf("got the posts %q, want the answer", posts())
+		}
+	}
 	page := must.Get(client.Call(t.Context(), b, ops.ListSessions, core.SessionQuery{}))(t)
 	log := must.Get(client.Call(t.Context(), b, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: page.Items[0].ID}}))(t)
 	if len(log.Items) != 3 || log.Items[0].Content != "The pump is red." || log.Items[1].Author != "alice" {
 		t.Errorf("got the messages %+v, want the history, and a name", log.Items)
 	}
-	if status := (rawRequest{"/api/v1/deletions", fmt.Sprintf(`{"session_id": %q, "slack_posts": true}`, page.Items[0].ID), map[string]string{"Content-Type": "application/json"}}).status(t, "http://"+b.addr); status != http.StatusAccepted {
-		t.Fatalf("got %d, want that the deletion is accepted", status)
-	}
-	poll(t, "the deletion of the posts", func() bool { return len(posts()) == 0 })
+	deletion := must.Get(client.Call(t.Context(), b, ops.CreateDeletion, ops.NewDeletion{SessionID: page.Items[0].ID, SlackPosts: true}))(t)
+	must.Get(apptest.AwaitDeletion(t.Context(), b, deletion.ID))(t)
+	compare.Equal(t, "posts after the deletion", 0, len(posts()))
 	for _, method := range []string{"auth.test", "users.info", "conversations.replies", "chat.postMessage", "chat.delete"} {
 		if _, called := methods.Load("/api/" + method); !called {
 			t.Errorf("Bobbin did not call %s", method)

@@ -21,7 +21,7 @@ import (
 // Bobbin that is installed in both by OAuth: on PostgreSQL two processes.
 func installedIn(t *testing.T, url string, o fakeslack.Options) (acme, other *workspace, houses []*apptest.Bobbin) {
 	t.Helper()
-	s := apptest.Must(fakeslack.New(o))(t)
+	s := must.Get(fakeslack.New(o))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	houses = oauthHouses(t, url, s)
 	var all [2]*workspace
@@ -55,7 +55,7 @@ func oauthHouses(t *testing.T, url string, s *fakeslack.Server, settings ...appt
 // installApp installs the app as the person who approves it does in a browser.
 func (w *workspace) installApp(t *testing.T, approve func(context.Context, string, ...*http.Cookie) (int, string, error)) {
 	t.Helper()
-	request := apptest.Must(http.NewRequestWithContext(t.Context(), http.MethodGet, w.house.URL+slack.InstallPath, nil))(t)
+	request := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, w.house.URL+slack.InstallPath, nil))(t)
 	answer, err := http.DefaultTransport.RoundTrip(request) // which follows no redirect
 	must.Do(t, err)
 	defer answer.Body.Close()

@@ -67,7 +67,7 @@ func TestSlackLostAnswerIsFoundByItsEvent(t *testing.T) {
 // faults returns what is wrong with the posts of the session.
 func (w *workspace) faults(t *testing.T, session core.SessionID) []core.SlackFault {
 	t.Helper()
-	return apptest.Must(client.Call(t.Context(), w.house, ops.GetSlackThread, ops.InSession{SessionID: session}))(t).Faults
+	return must.Get(client.Call(t.Context(), w.house, ops.GetSlackThread, ops.InSession{SessionID: session}))(t).Faults
 }
 
 // barriers hold answers to questions with certain words.

@@ -40,13 +40,13 @@ func TestSlackPurge(t *testing.T) {
 		}
 		w.wantPosts(t, first, 0)
 		one := w.sessionOf(t, kept)
-		report := apptest.Must(client.Call(t.Context(), purge, ops.PurgeSessions, core.PurgeSessions{IDs: []core.SessionID{one}, PurgeOptions: core.PurgeOptions{Force: true}}))(t)
+		report := must.Get(client.Call(t.Context(), purge, ops.PurgeSessions, core.PurgeSessions{IDs: []core.SessionID{one}, PurgeOptions: core.PurgeOptions{Force: true}}))(t)
 		if notes := strings.Join(report.Notes, "\n"); report.SlackPosts != nil || !strings.Contains(notes, "what was posted in Slack stays there") {
 			t.Errorf("without the flag: got %+v with the notes %s", report.SlackPosts, notes)
 		}
 		w.wantPosts(t, kept, 1)
 		user := core.PurgeUser{Owner: core.LocalOwner, User: "slack:" + w.ws.ID + "/" + w.alice.ID, PurgeOptions: core.PurgeOptions{Force: true, SlackPosts: true}}
-		report = apptest.Must(client.Call(t.Context(), purge, ops.PurgeUser, user))(t)
+		report = must.Get(client.Call(t.Context(), purge, ops.PurgeUser, user))(t)
 		compare.Equal(t, "a user's posts", &core.PurgedPosts{Found: 1, Deleted: 1}, report.SlackPosts)
 		w.wantPosts(t, removed, 0)
 		w.ask(t, "", 1)
@@ -92,12 +92,12 @@ func TestSlackPurgeOfWaitingChanges(t *testing.T) {
 			}
 		}
 		purge := w.house.NewClient(w.house.App.Token())
-		report := apptest.Must(client.Call(t.Context(), purge, ops.PurgeUser, core.PurgeUser{Owner: core.LocalOwner, User: "bob@example.org", PurgeOptions: core.PurgeOptions{Force: true}}))(t)
+		report := must.Get(client.Call(t.Context(), purge, ops.PurgeUser, core.PurgeUser{Owner: core.LocalOwner, User: "bob@example.org", PurgeOptions: core.PurgeOptions{Force: true}}))(t)
 		var left int
 		if p.ReadRow(&left, "SELECT COUNT(*) FROM slack_inbox WHERE payload LIKE '%the pump is blue%'"); left != 0 || report.Left() != 0 {
 			t.Errorf("after the purge of Bob %d edits and %d rows are left", left, report.Left())
 		}
-		report = apptest.Must(client.Call(t.Context(), purge, ops.PurgeSessions, core.PurgeSessions{IDs: []core.SessionID{session.ID}, PurgeOptions: core.PurgeOptions{Force: true}}))(t)
+		report = must.Get(client.Call(t.Context(), purge, ops.PurgeSessions, core.PurgeSessions{IDs: []core.SessionID{session.ID}, PurgeOptions: core.PurgeOptions{Force: true}}))(t)
 		if p.ReadRow(&left, "SELECT COUNT(*) FROM slack_inbox WHERE payload LIKE '%message_deleted%'"); left != 0 || report.Left() != 0 {
 			t.Errorf("after the purge of the session %d deletions and %d rows are left", left, report.Left())
 		}
@@ -110,7 +110,7 @@ func (w *workspace) lookUps() int { return len(w.Calls("users.info")) }
 // sessionOf returns the session of the thread.
 func (w *workspace) sessionOf(t *testing.T, root string) core.SessionID {
 	t.Helper()
-	for _, s := range apptest.Must(client.Call(t.Context(), w.house, ops.ListSessions, core.SessionQuery{}))(t).Items {
+	for _, s := range must.Get(client.Call(t.Context(), w.house, ops.ListSessions, core.SessionQuery{}))(t).Items {
 		for _, m := range apptest.ListMessages(t, w.house.Client, s.ID) {
 			if strings.Contains(string(m.Metadata), root) {
 				return s.ID
@@ -138,8 +138,8 @@ func (w *workspace) wantPosts(t *testing.T, root string, want int) {
 // delete requests a deletion and waits for it.
 func (w *workspace) delete(t *testing.T, body string) core.Deletion {
 	t.Helper()
-	answer := apptest.Must(w.house.HTTP.Post(w.house.URL+"/api/v1/deletions", "application/json", strings.NewReader(body)))(t)
+	answer := must.Get(w.house.HTTP.Post(w.house.URL+"/api/v1/deletions", "application/json", strings.NewReader(body)))(t)
 	defer answer.Body.Close()
 	id := strings.TrimPrefix(answer.Header.Get("Location"), "/api/v1/deletions/")
-	return apptest.Must(apptest.AwaitDeletion(t.Context(), w.house, core.DeletionID(id)))(t)
+	return must.Get(apptest.AwaitDeletion(t.Context(), w.house, core.DeletionID(id)))(t)
 }

@@ -12,6 +12,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/slackfake/fakeslack"
@@ -37,8 +38,14 @@ func inWorkspace(t *testing.T, do func(t *testing.T, w *workspace)) {
 // newWorkspace starts both. Open builds the house with the settings.
 func newWorkspace(t *testing.T, open func(t testing.TB, url string, settings ...apptest.Setting) *apptest.Bobbin, url string, settings ...apptest.Setting) *workspace {
 	t.Helper()
+	return newPatientWorkspace(t, []time.Duration{0, time.Second, 5 * time.Second}, open, url, settings...)
+}
+
+// newPatientWorkspace is newWorkspace where Slack repeats an event after these times.
+func newPatientWorkspace(t *testing.T, delays []time.Duration, open func(t testing.TB, url string, settings ...apptest.Setting) *apptest.Bobbin, url string, settings ...apptest.Setting) *workspace {
+	t.Helper()
 	w := &workspace{ahead: new(atomic.Int64)}
-	s := must.Get(fakeslack.New(fakeslack.Options{RetryDelays: []time.Duration{0, time.Second, 5 * time.Second}, AckTimeout: 5 * time.Second,
+	s := must.Get(fakeslack.New(fakeslack.Options{RetryDelays: delays, AckTimeout: 5 * time.Second,
 		Now: func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }}))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	w.Server, w.ws = s, s.AddWorkspace("acme")
@@ -58,7 +65,7 @@ func (w *workspace) mention(text string) string { return w.ws.Bot().Mention() + 
 // post writes a message into the channel, or into a thread, and returns its ts.
 func (w *workspace) post(t *testing.T, from *fakeslack.User, thread, text string) string {
 	t.Helper()
-	return apptest.Must(from.Reply(w.channel, thread, text))(t)
+	return must.Get(from.Reply(w.channel, thread, text))(t)
 }
 
 // postLate writes a message for the bot that Slack delivers late, in five seconds, and returns its ts.
@@ -83,7 +90,7 @@ func (w *workspace) awaitDelivered(t *testing.T) {
 func (w *workspace) sessions(t *testing.T, what string, holds func([]core.Session) bool) []core.Session {
 	t.Helper()
 	for limit := time.Now().Add(time.Minute); ; {
-		page := apptest.Must(client.Call(t.Context(), w.house, ops.ListSessions, core.SessionQuery{}))(t)
+		page := must.Get(client.Call(t.Context(), w.house, ops.ListSessions, core.SessionQuery{}))(t)
 		if holds(page.Items) {
 			return page.Items
 		}
@@ -236,7 +243,7 @@ func TestSlackDeletion(t *testing.T) {
 		}
 		session := w.sessions(t, "the session", func(list []core.Session) bool { return len(list) == 1 })[0]
 		for limit := time.Now().Add(time.Minute); ; apptest.PauseBriefly(t) {
-			page := apptest.Must(client.Call(t.Context(), w.house, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: session.ID}, MessageQuery: core.MessageQuery{AllBranches: true}}))(t)
+			page := must.Get(client.Call(t.Context(), w.house, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: session.ID}, MessageQuery: core.MessageQuery{AllBranches: true}}))(t)
 			if len(page.Items) == 1 && page.Items[0].Role == core.RoleAssistant {
 				break // lists leave out what was deleted
 			}
@@ -255,9 +262,7 @@ func TestSlackCommands(t *testing.T) {
 		w.conversation(t, 2)
 		answer := func(from *fakeslack.User, n int, words string) {
 			t.Helper()
-			if got := w.awaitPrivate(t, from, n); !strings.Contains(got, words) {
-				t.Errorf("got %q, want %q in it", got, words)
-			}
+			compare.Contains(t, "w.awaitPrivate(t, from, n): want in it", words, w.awaitPrivate(t, from, n))
 		}
 		w.post(t, w.bob, root, w.mention("/context"))
 		answer(w.bob, 1, "tokens")
@@ -339,12 +344,24 @@ func TestSlackSocketMode(t *testing.T) {
 		w.Disconnect("refresh_requested") // what is sent meanwhile comes again
 		w.post(t, w.alice, root, "and tall")
 		_, all := w.conversation(t, 4)
-		if got := contents(all, core.RoleUser); !slices.Equal(got, []string{"the pump is red", "and tall"}) {
-			t.Errorf("got %q", got)
-		}
+		compare.Equal(t, "contents(all, core.RoleUser)", []string{"the pump is red", "and tall"}, contents(all, core.RoleUser))
 		if got, err := w.alice.Command(w.channel, "/bobbin", "context"); err != nil {
 			t.Fatalf("got %+v, %v", got, err)
 		}
 		w.awaitPrivate(t, w.alice, 1)
 	})
+}
+
+// A socket that is open and silent is noticed: Bobbin opens another one, and what was sent to the silent one
+// comes again.
+func TestSlackSilentSocket(t *testing.T) {
+	t.Parallel()
+	delays := []time.Duration{0, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second}
+	w := newPatientWorkspace(t, delays, apptest.New, dbtest.MigratedSQLiteURL(t), func(c *config.Config) { c.Slack.AppToken = config.NewSecret("xapp-1-A0001-1") })
+	must.Do(t, w.Wait(t.Context(), func() bool { return w.Sockets() == 1 }))
+	root := w.post(t, w.alice, "", w.mention("the pump is red"))
+	w.conversation(t, 2)
+	w.SilenceSockets()
+	w.post(t, w.alice, root, "and tall")
+	w.conversation(t, 4)
 }
