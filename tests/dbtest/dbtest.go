@@ -137,7 +137,7 @@ func MigratedPostgresURL(t testing.TB) string {
 // Open opens the database and closes it after the test. It does not migrate.
 func Open(t testing.TB, url string) *db.DB {
 	t.Helper()
-	d, err := db.Open(t.Context(), url, slog.New(slog.DiscardHandler), db.WithoutSync()) // tests need not survive a power failure
+	d, err := db.Open(t.Context(), url, slog.New(slog.DiscardHandler), db.WithoutSync) // tests need not survive a power failure
 	if err != nil {
 		t.Fatalf("open the test's database: %v", err)
 	}
