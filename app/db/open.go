@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -50,17 +51,12 @@ type backend struct {
 }
 
 // Option changes how a database is opened.
-type Option func(*options)
-
-// options are the options of Open.
-type options struct {
-	withoutSync bool
-}
+type Option int
 
 // WithoutSync lets SQLite acknowledge a write before it is on the disk: committed data
 // survives a crash of the process, but may be lost when the machine loses power. It has no
 // effect on PostgreSQL, which has synchronous_commit.
-func WithoutSync() Option { return func(o *options) { o.withoutSync = true } }
+const WithoutSync Option = 1
 
 // Open opens the database at url and checks that it responds: "sqlite://path" (a missing
 // file and its folder are created, readable by their owner only) or
@@ -68,11 +64,7 @@ func WithoutSync() Option { return func(o *options) { o.withoutSync = true } }
 // is a core.ErrInvalid whose message says what is expected and never contains a password.
 // Commits wait for the disk, unless an option says otherwise.
 func Open(ctx context.Context, url string, logger *slog.Logger, opts ...Option) (*DB, error) {
-	var o options
-	for _, opt := range opts {
-		opt(&o)
-	}
-	b, err := newBackend(url, o)
+	b, err := newBackend(url, slices.Contains(opts, WithoutSync))
 	if err != nil {
 		return nil, err
 	}
@@ -112,11 +104,11 @@ func (d *DB) newHandle(dialector gorm.Dialector) (*gorm.DB, error) {
 	return g, g.Use(d.commits)
 }
 
-func newBackend(url string, o options) (backend, error) {
+func newBackend(url string, withoutSync bool) (backend, error) {
 	scheme, rest, _ := strings.Cut(url, "://")
 	switch scheme {
 	case "sqlite":
-		return openSQLite(rest, o)
+		return openSQLite(rest, withoutSync)
 	case "postgres", "postgresql":
 		return openPostgres(url)
 	}

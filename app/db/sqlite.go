@@ -1,6 +1,7 @@
 package db
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -33,7 +34,7 @@ const sqliteMaxConns = 8
 const sqliteParams = "mode=rw&_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)&_pragma=foreign_keys(1)" +
 	"&_txlock=immediate&_time_format=sqlite&_timezone=UTC&_pragma=synchronous"
 
-func openSQLite(path string, o options) (backend, error) {
+func openSQLite(path string, withoutSync bool) (backend, error) {
 	if path == "" || strings.HasPrefix(path, ":memory:") || strings.ContainsAny(path, "?\x00") {
 		return backend{}, core.Errorf(core.ErrInvalid,
 			"the database URL must be sqlite:// and the path of a file, without parameters; for example sqlite://bobbin-data/bobbin.db")
@@ -41,7 +42,7 @@ func openSQLite(path string, o options) (backend, error) {
 	if err := makeFile(path); err != nil {
 		return backend{}, fmt.Errorf("open database: %w", err)
 	}
-	connector, err := sqlite.NewConnector(sqliteDSN(path, o.withoutSync))
+	connector, err := sqlite.NewConnector(sqliteDSN(path, withoutSync))
 	if err != nil {
 		return backend{}, fmt.Errorf("open database: %w", err)
 	}
@@ -82,19 +83,17 @@ const (
 // locked: several processes that start concurrently on a new file each switch it to WAL,
 // and on a machine under load one waited longer than busy_timeout.
 func firstConnection(ctx context.Context, pool *sql.DB) error {
-	limit, cancel := context.WithTimeout(ctx, connectTime)
-	defer cancel()
-	for {
+	var locked error
+	_, err := poll(ctx, connectPause, connectTime, func() (bool, error) {
 		err := pool.PingContext(ctx)
-		if lite, ok := errors.AsType[*sqlite.Error](err); !ok || lite.Code()&0xff != sqlite3.SQLITE_BUSY {
-			return err
+		if lite, ok := errors.AsType[*sqlite.Error](err); ok && lite.Code()&0xff == sqlite3.SQLITE_BUSY {
+			locked = err
+			return false, nil
 		}
-		select {
-		case <-time.After(connectPause):
-		case <-limit.Done():
-			return err
-		}
-	}
+		locked = nil
+		return true, err
+	})
+	return cmp.Or(locked, err)
 }
 
 // makeFile creates the file if it is missing, so that the files that SQLite puts beside it

@@ -29,7 +29,7 @@ type Storage struct {
 func OpenStorage(ctx context.Context, cfg config.Config, log *slog.Logger) (*Storage, error) {
 	var opts []db.Option
 	if cfg.Database.Durability == config.DurabilityNormal {
-		opts = append(opts, db.WithoutSync())
+		opts = append(opts, db.WithoutSync)
 	}
 	url := cfg.Database.URL.Reveal()
 	if db.IsUnverified(url) {

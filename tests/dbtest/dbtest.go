@@ -138,7 +138,7 @@ func MigratedPostgresURL(t testing.TB) string {
 // Open opens the database and closes it after the test. It does not migrate.
 func Open(t testing.TB, url string) *db.DB {
 	t.Helper()
-	d := must.Get(db.Open(t.Context(), url, slog.New(slog.DiscardHandler), db.WithoutSync()))(t)
+	d := must.Get(db.Open(t.Context(), url, slog.New(slog.DiscardHandler), db.WithoutSync))(t) // tests need not survive a power failure
 	t.Cleanup(func() {
 		compare.Error(t, "close the test's database", nil, d.Close())
 	})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"gorm.io/gorm"
 
@@ -246,15 +245,7 @@ func loadSession(db *gorm.DB, id core.SessionID) (*core.Session, error) {
 type runRow struct {
 	models.Run `gorm:"embedded"`
 
-	Message struct {
-		ID         core.MessageID
-		Content    string
-		Parts      []core.Part `gorm:"serializer:json"`
-		Author     string
-		Metadata   json.RawMessage `gorm:"serializer:json"`
-		TokenCount int
-		DeletedAt  *time.Time
-	} `gorm:"embedded;embeddedPrefix:message_"`
+	Message core.Message `gorm:"embedded;embeddedPrefix:message_"`
 }
 
 // findRuns returns the runs of the query in the given order, with their inputs: these are
@@ -288,10 +279,7 @@ func findRun(db, which *gorm.DB) (core.Run, error) {
 func (r runRow) toCore() core.Run {
 	run := r.Run.Core()
 	if r.Message.ID != "" && run.Input.Empty() && !run.Input.Regenerate {
-		run.SetInput(core.Message{
-			ID: r.Message.ID, Content: r.Message.Content, Parts: r.Message.Parts, Author: r.Message.Author,
-			Metadata: r.Message.Metadata, TokenCount: r.Message.TokenCount, DeletedAt: r.Message.DeletedAt,
-		})
+		run.SetInput(r.Message)
 	}
 	return run
 }

@@ -86,6 +86,3 @@ func NewNarrowSearch(db *gorm.DB, bytes int) *Search {
 	s.bounds.bytes = bytes
 	return s
 }
-
-// NextRows is how many rows the step after one of that many rows takes.
-var NextRows = nextRows

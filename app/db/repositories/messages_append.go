@@ -254,13 +254,10 @@ func (r *Messages) importInSteps(ctx context.Context, tenant core.Tenant, in cor
 		}
 	}()
 	rest := in.Messages
-	for rows := firstRows; len(rest) > 0; {
-		part := rest[:countStep(rest, rows)]
+	for len(rest) > 0 {
+		part := rest[:countStep(rest, stepRows)]
 		if err := i.runStep(ctx, func(stx *sessionTx) error { return i.storePart(stx, part) }); err != nil {
 			return core.Appended{}, err
-		}
-		if len(part) == rows {
-			rows = i.nextRows(rows)
 		}
 		rest = rest[len(part):]
 	}

@@ -322,7 +322,7 @@ func (r *Purges) purgeUserBlobs(ctx context.Context, owner, user string, gone *c
 	if err != nil {
 		return err
 	}
-	for blobs := range slices.Chunk(all, firstRows) {
+	for blobs := range slices.Chunk(all, stepRows) {
 		var removed core.Purged
 		err := r.retryTx(ctx, func(tx *gorm.DB) error {
 			removed = core.Purged{}

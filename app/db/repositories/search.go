@@ -91,17 +91,14 @@ func (r *Search) Hits(ctx context.Context, tenant core.Tenant, q core.SearchQuer
 	}
 	hits := make([]core.SearchHit, 0, len(rows))
 	for _, row := range rows {
-		isWanted := (q.SessionID == "" || row.SessionID == string(q.SessionID)) && (q.Role == "" || row.Role == string(q.Role)) && !q.Except[row.Seq]
+		isWanted := (q.SessionID == "" || row.SessionID == q.SessionID) && (q.Role == "" || row.Role == q.Role) && !q.Except[row.Seq]
 		if !isWanted {
 			continue
 		}
-		hit, _, err := s.newHit(*row, func(text string) ([]searchtext.Span, bool) {
+		hit, _ := s.newHit(*row, func(text string) ([]searchtext.Span, bool) {
 			spans, _ := question.FindWords(text)
 			return spans, true
 		})
-		if err != nil {
-			return nil, wrapError(err, "search of", tenant.Owner)
-		}
 		hits = append(hits, hit)
 	}
 	return hits, nil
@@ -157,16 +154,8 @@ func (r *Search) indexScope(ctx context.Context, tenant core.Tenant, session cor
 
 // foundMessage is a message that the index found.
 type foundMessage struct {
-	ID        string
-	SessionID string
-	Title     string
-	Seq       int64
-	Role      string
-	Content   string
-	ToolCalls []core.ToolCall `gorm:"serializer:json"`
-	ToolName  string
-	Author    string
-	CreatedAt time.Time
+	core.Message
+	Title string
 }
 
 // messageSearch is one search.
@@ -209,11 +198,7 @@ func (s *messageSearch) readNewest(limit int) (core.SearchPage, error) {
 			if f == nil {
 				continue
 			}
-			hit, ok, err := s.newHit(*f, s.must.Find)
-			if err != nil {
-				return p, err
-			}
-			if ok {
+			if hit, ok := s.newHit(*f, s.must.Find); ok {
 				p.Items = append(p.Items, hit)
 			}
 		}
@@ -224,22 +209,22 @@ func (s *messageSearch) readNewest(limit int) (core.SearchPage, error) {
 }
 
 // newHit returns the hit of a row with what find finds in its text.
-func (s *messageSearch) newHit(f foundMessage, find func(string) ([]searchtext.Span, bool)) (core.SearchHit, bool, error) {
-	text := indexedText(core.Message{Content: f.Content, ToolCalls: f.ToolCalls, ToolName: f.ToolName})
+func (s *messageSearch) newHit(f foundMessage, find func(string) ([]searchtext.Span, bool)) (core.SearchHit, bool) {
+	text := indexedText(f.Message)
 	spans, ok := find(text)
 	if !ok {
-		return core.SearchHit{}, false, nil
+		return core.SearchHit{}, false
 	}
 	hit := core.SearchHit{
-		SessionID: core.SessionID(f.SessionID), SessionTitle: f.Title, MessageID: core.MessageID(f.ID),
-		Seq: f.Seq, Role: core.Role(f.Role), Author: f.Author, Highlights: []core.Highlight{}, CreatedAt: f.CreatedAt.UTC(),
+		SessionID: f.SessionID, SessionTitle: f.Title, MessageID: f.ID,
+		Seq: f.Seq, Role: f.Role, Author: f.Author, Highlights: []core.Highlight{}, CreatedAt: f.CreatedAt,
 	}
 	hit.Excerpt, spans = searchtext.Excerpt(text, spans, cmp.Or(max(s.q.Excerpt, 0), core.DefaultExcerpt))
 	for _, p := range spans {
 		hit.Highlights = append(hit.Highlights, core.Highlight{Start: p.Start, End: p.End})
 	}
 	hit.Pieces = core.Pieces(hit.Excerpt, hit.Highlights)
-	return hit, true, nil
+	return hit, true
 }
 
 // allowedMessages returns those of the messages that the search may show, by their ids.
@@ -250,7 +235,7 @@ func (s *messageSearch) allowedMessages(ids []string) (map[string]*foundMessage,
 		append([]any{ids}, args...)...).Scan(&rows).Error
 	found := make(map[string]*foundMessage, len(rows))
 	for i := range rows {
-		found[rows[i].ID] = &rows[i]
+		found[string(rows[i].ID)] = &rows[i]
 	}
 	return found, err
 }
@@ -359,10 +344,9 @@ func (s *messageSearch) loadAround(hits []core.SearchHit) (map[core.SessionID][]
 		if r.ToolName == core.ToolSearchHistory {
 			continue
 		}
-		n := core.Neighbor{MessageID: core.MessageID(r.ID), Seq: r.Seq, Role: core.Role(r.Role), Author: r.Author, CreatedAt: r.CreatedAt.UTC()}
+		n := core.Neighbor{MessageID: r.ID, Seq: r.Seq, Role: r.Role, Author: r.Author, CreatedAt: r.CreatedAt}
 		n.Excerpt, _ = searchtext.Excerpt(r.Content, nil, cmp.Or(max(s.q.Excerpt, 0), core.DefaultExcerpt))
-		id := r.SessionID
-		out[id] = append(out[id], n)
+		out[r.SessionID] = append(out[r.SessionID], n)
 	}
 	return out, nil
 }

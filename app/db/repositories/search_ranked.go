@@ -111,11 +111,7 @@ func (s *rankedSearch) readRanked(limit int) (core.SearchPage, error) {
 			if f == nil {
 				continue
 			}
-			hit, ok, err := s.newHit(*f, s.question.FindWords)
-			if err != nil {
-				return p, err
-			}
-			if ok {
+			if hit, ok := s.newHit(*f, s.question.FindWords); ok {
 				hit.Score = math.Round(r.Score*1e4) / 1e4
 				p.Items = append(p.Items, hit)
 			}

@@ -48,10 +48,9 @@ func (stx *sessionTx) sessionBusyError() error {
 
 // sessionLease is the right to change a session in steps.
 type sessionLease struct {
-	db       *gorm.DB
-	id       core.SessionID
-	owner    string
-	lastStep time.Duration // duration of the last step, without the wait for its turn
+	db    *gorm.DB
+	id    core.SessionID
+	owner string
 }
 
 // acquireLease makes the session busy. Each step renews the lease for core.RunLease.
@@ -70,10 +69,7 @@ func (lease *sessionLease) runStep(ctx context.Context, fn func(*sessionTx) erro
 	}
 	ctx, cancel := stepContext(ctx)
 	defer cancel()
-	var began time.Time
-	defer func() { lease.lastStep = time.Since(began) }()
 	return inSessionTurn(ctx, lease.db, lease.id, func(tx *gorm.DB) error {
-		began = time.Now()
 		stx, err := lease.lockLeased(tx)
 		if err == nil {
 			err = tx.Model(&models.Session{}).Where("id = ?", lease.id).UpdateColumn("busy_until", gorm.Expr(clockSQL(tx, core.RunLease))).Error
@@ -128,56 +124,28 @@ func (lease *sessionLease) endLease(ctx context.Context) {
 		UpdateColumn("busy_until", gorm.Expr(clockSQL(lease.db, 0)))
 }
 
-// The bounds of a step. Its number of rows adapts so that it takes some ten milliseconds,
-// whatever the rows contain. On a busy machine it reaches fewRows nevertheless, as the
-// overhead of each transaction would dominate below.
-const (
-	firstRows = 16
-	fewRows   = 128
-	maxRows   = 512
-	quickStep = 25 * time.Millisecond
-	slowStep  = 75 * time.Millisecond
-	hugeStep  = 500 * time.Millisecond
-)
-
-// nextRows returns how many rows the step after one of that many rows takes.
-func (lease *sessionLease) nextRows(rows int) int {
-	if isPostgres(lease.db) { // the writers of other sessions do not wait for it
-		return nextRows(rows, lease.lastStep/4)
-	}
-	return nextRows(rows, lease.lastStep)
-}
-
-func nextRows(rows int, took time.Duration) int {
-	switch {
-	case took < quickStep, rows < fewRows && took < hugeStep/2:
-		return min(2*rows, maxRows)
-	case took > hugeStep:
-		return max(rows/2, 1)
-	case took > slowStep && rows > fewRows:
-		return rows / 2
-	}
-	return rows
-}
+// stepRows is how many rows a step takes: enough that the overhead of transactions does not dominate, and
+// few enough that it takes some ten milliseconds.
+const stepRows = 128
 
 // runSteps runs fn in steps: it handles up to limit rows and returns how many there were,
 // until there are fewer. A step is retried if another transaction gets in the way. gone
 // collects what the steps removed.
 func (lease *sessionLease) runSteps(ctx context.Context, gone *core.Purged, fn func(stx *sessionTx, limit int, gone *core.Purged) (int64, error)) error {
-	for rows := firstRows; ; rows = lease.nextRows(rows) {
+	for {
 		var n int64
 		var removed core.Purged
 		err := retryDelays(func() error {
 			return lease.runStep(ctx, func(stx *sessionTx) (err error) {
 				removed = core.Purged{}
-				n, err = fn(stx, rows, &removed)
+				n, err = fn(stx, stepRows, &removed)
 				return err
 			})
 		})
 		if err != nil {
 			return err
 		}
-		if gone.Add(removed); n < int64(rows) {
+		if gone.Add(removed); n < stepRows {
 			return nil
 		}
 	}

@@ -321,18 +321,3 @@ func TestOthersWriteDuringAnImport(t *testing.T) {
 		}
 	})
 }
-
-// On a machine where each transaction takes long, whatever it does, steps do not stay small.
-func TestStepsOfABusyMachine(t *testing.T) {
-	t.Parallel()
-	rows := 1
-	for range 7 {
-		rows = repositories.NextRows(rows, 200*time.Millisecond)
-	}
-	if rows != 128 {
-		t.Errorf("got steps of %d rows where each takes 200 ms, want 128", rows)
-	}
-	if got := repositories.NextRows(rows, time.Second); got != 64 {
-		t.Errorf("got a step of %d rows after one of 128 that took a second, want 64", got)
-	}
-}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strconv"
 
 	"gorm.io/gorm"
 
@@ -96,40 +97,30 @@ func (r *Summaries) Versions(ctx context.Context, tenant core.Tenant, id core.Se
 // last message must be on the current path. Otherwise it returns ErrUnprocessable with the
 // reason, and ErrNotFound for a version that does not exist.
 func (r *Summaries) Restorable(ctx context.Context, tenant core.Tenant, id core.SessionID, version int) (core.Summary, error) {
-	if _, err := r.Get(ctx, tenant, id, version); err != nil {
-		return core.Summary{}, err
+	row, err := r.Get(ctx, tenant, id, version)
+	if err == nil {
+		err = checkRestorable(r.db.WithContext(ctx), row)
 	}
-	row, err := findRestorable(r.db.WithContext(ctx), id, version)
-	if err != nil {
-		return core.Summary{}, wrapError(err, "session", id)
-	}
-	return row, nil
+	return row, wrapError(err, "session", id)
 }
 
-// findRestorable is Restorable for a session that is known to be in the scope.
-func findRestorable(db *gorm.DB, id core.SessionID, version int) (core.Summary, error) {
-	var row core.Summary
-	err := db.Where("session_id = ? AND version = ?", id, version).Take(&row).Error
-	if errors.Is(err, gorm.ErrRecordNotFound) {
-		return row, core.Errorf(core.ErrNotFound, "session %s has no summary with version %d", id, version)
-	}
-	if err != nil {
-		return row, err
-	}
-	var last core.Message
+// checkRestorable returns the error of Restorable for a version.
+func checkRestorable(db *gorm.DB, row core.Summary) error {
+	version := row.Version
 	switch {
 	case row.Kind != core.SummaryRolling:
-		return row, core.Errorf(core.ErrUnprocessable, "version %d is the summary of one run's tool calls and not of the conversation", version)
+		return core.Errorf(core.ErrUnprocessable, "version %d is the summary of one run's tool calls and not of the conversation", version)
 	case row.ActivatedAt == nil && row.State != core.SummaryErased:
-		return row, core.Errorf(core.ErrUnprocessable, "version %d was prepared in advance and never used", version)
+		return core.Errorf(core.ErrUnprocessable, "version %d was prepared in advance and never used", version)
 	case row.State == core.SummaryErased:
-		return row, core.Errorf(core.ErrUnprocessable, "version %d was erased: a message that it covered was deleted or edited", version)
+		return core.Errorf(core.ErrUnprocessable, "version %d was erased: a message that it covered was deleted or edited", version)
 	}
-	err = db.Select("id, on_path").Where("id = ?", row.ThroughID).Take(&last).Error
+	var last core.Message
+	err := db.Select("id, on_path").Where("id = ?", row.ThroughID).Take(&last).Error
 	if err == nil && !last.OnPath {
 		err = core.Errorf(core.ErrUnprocessable, "version %d ends with message %s, which is on another branch: select that branch first", version, row.ThroughID)
 	}
-	return row, err
+	return err
 }
 
 // RestoreSummary makes an earlier version of the summary the active one, with its cursor,
@@ -177,11 +168,15 @@ func (stx *sessionTx) restoreVersion(version int) (int, error) {
 		}
 		return 0, err
 	}
-	row, err := findRestorable(stx.tx, stx.session.ID, version)
-	if err != nil {
-		return 0, err
+	var row core.Summary
+	err := wrapError(stx.tx.Where("session_id = ? AND version = ?", stx.session.ID, version).Take(&row).Error, "summary version", strconv.Itoa(version))
+	if err == nil {
+		err = checkRestorable(stx.tx, row)
 	}
-	if err := stx.undoVersions(row); err != nil {
+	if err == nil {
+		err = stx.undoVersions(row)
+	}
+	if err != nil {
 		return 0, err
 	}
 	s := repeatVersion(row, core.TriggerRestore, "")

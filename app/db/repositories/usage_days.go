@@ -119,7 +119,7 @@ func (r *Purges) forgetUserDays(ctx context.Context, owner, user string, gone *c
 	if err != nil {
 		return err
 	}
-	for part := range slices.Chunk(days, firstRows) {
+	for part := range slices.Chunk(days, stepRows) {
 		var n int64
 		err := r.retryTx(ctx, func(tx *gorm.DB) error {
 			which := named(tx, models.UsageOfUser).Where("day IN ?", part).Session(&gorm.Session{})
