@@ -51,17 +51,17 @@ func (h historyFile) conversations() iter.Seq2[historyFile, error] {
 			h.yieldArchive(yield)
 			return
 		}
-		yieldConversations(h.body, h.body.Size(), yield)
+		yieldConversations(h.title, h.body, h.body.Size(), yield)
 	}
 }
 
-// yieldConversations yields the conversations of a file of that size, until there is an error of all of it.
-func yieldConversations(r io.Reader, size int64, yield func(historyFile, error) bool) (goOn bool) {
+// yieldConversations yields the conversations of a file of that size. An error with the file's name is of all of it.
+func yieldConversations(name string, r io.Reader, size int64, yield func(historyFile, error) bool) (goOn bool) {
 	d, _ := newDecoder(r)
 	for n := 1; d.More(); n++ {
 		var raw json.RawMessage
 		if err := d.Decode(&raw); err != nil {
-			yield(historyFile{}, core.Errorf(core.ErrInvalid, "conversation %d, at byte %d, is not JSON: %v", n, d.InputOffset(), err))
+			yield(historyFile{title: name}, core.Errorf(core.ErrInvalid, "conversation %d, at byte %d, is not JSON: %v", n, d.InputOffset(), err))
 			return false
 		}
 		var err error
@@ -97,7 +97,7 @@ func (h historyFile) yieldArchive(yield func(historyFile, error) bool) {
 			yield(h, core.Errorf(core.ErrInvalid, "%s cannot be read: %v", f.Name, err))
 			return
 		}
-		goOn := yieldConversations(in, int64(f.UncompressedSize64), yield) //nolint:gosec // at most maxHistory
+		goOn := yieldConversations(f.Name, in, int64(f.UncompressedSize64), yield) //nolint:gosec // at most maxHistory
 		_ = in.Close()
 		if !goOn {
 			return
