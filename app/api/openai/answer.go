@@ -37,6 +37,15 @@ type sentCall struct {
 	sent int // bytes of its arguments
 }
 
+// newPart returns the part of a text from offset on that is behind the bytes that the client has; empty = none,
+// or something before it is missing.
+func newPart(has, offset int, text string) string {
+	if offset > has || offset+len(text) <= has {
+		return ""
+	}
+	return text[has-offset:]
+}
+
 // text returns the text of the answer as turns have it.
 func (a *answer) text() string { return normalize(strings.Join(a.texts, " ")) }
 
@@ -148,12 +157,11 @@ func (a *answer) extendCall(run core.RunID, call core.DeltaCall, offset int, arg
 		piece.toolCall = toolCall{ID: callID(run, call.ToolCallID), Type: "function", Function: functionCall{Name: call.Name}}
 	}
 	piece.Index = i
-	if has := &a.calls[i].sent; offset <= *has && offset+len(arguments) > *has {
-		piece.Function.Arguments = arguments[*has-offset:]
-		*has = offset + len(arguments)
-	} else if piece.ID == "" {
+	piece.Function.Arguments = newPart(a.calls[i].sent, offset, arguments)
+	if piece.ID+piece.Function.Arguments == "" {
 		return nil
 	}
+	a.calls[i].sent += len(piece.Function.Arguments)
 	return []callDelta{piece}
 }
 
@@ -163,15 +171,11 @@ func (a *answer) extend(id core.MessageID, offset int, text string) (p answerDel
 		return p
 	}
 	p.discarded = a.beginMessage(id)
-	if offset > a.sent || offset+len(text) <= a.sent {
-		return p
-	}
-	text = text[a.sent-offset:]
-	begins := a.sent == 0
-	a.sent += len(text)
-	if p.text = text; begins && a.any {
+	text = newPart(a.sent, offset, text)
+	if p.text = text; text != "" && a.sent == 0 && a.any {
 		p.text = textSeparator + text
 	}
+	a.sent += len(text)
 	return p
 }
 

@@ -132,10 +132,9 @@ func (e *responseEncoder) textItem(id core.MessageID) int {
 // extend adds the part of an item's text that is new, and returns that which the client does not have
 // and the number of its event.
 func (e *responseEncoder) extend(item *openItem, offset int, text string) (string, int64) {
-	if offset > len(item.text) || offset+len(text) <= len(item.text) {
+	if text = newPart(len(item.text), offset, text); text == "" {
 		return "", 0
 	}
-	text = text[len(item.text)-offset:]
 	item.text = append(item.text, text...)
 	e.pieces += int64(len(text))
 	number := e.base() + pieceBegins + e.pieces
