@@ -164,9 +164,7 @@ func TestLoadOverrides(t *testing.T) {
 		"README.md": "# agents", ".draft.yaml": "nam: x", "old/x.yaml": "nam: x",
 	}))(t)
 	compare.Equal(t, "agents", []string{"assistant", "quick", "researcher", "zoe"}, names(c))
-	if got, err := c.Get("assistant"); err != nil || got.SystemPrompt != "Mine." {
-		t.Errorf("assistant: got %q (%v), want the file's", got.SystemPrompt, err)
-	}
+	compare.Equal(t, "assistant: got.SystemPrompt: want the file's", "Mine.", must.Get(c.Get("assistant"))(t).SystemPrompt)
 }
 
 func TestGetUnknown(t *testing.T) {
@@ -246,9 +244,7 @@ func TestLoadFile(t *testing.T) {
 	if _, err := agents.LoadAgentFile(filepath.Join(dir, "none.yaml"), known()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v, want that there is no such file", err)
 	}
-	if got, err := agents.CatalogOf(agent).Get("mine"); err != nil || got.Version != agent.Version {
-		t.Errorf("got %+v, %v of a catalog of one, want the agent", got, err)
-	}
+	compare.Equal(t, "got.Version: want the agent", agent.Version, must.Get(agents.CatalogOf(agent).Get("mine"))(t).Version)
 }
 
 // folder is a folder of agents.

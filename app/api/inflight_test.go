@@ -14,6 +14,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/tests/apitest"
 	"bobbin/tests/compare"
+	"bobbin/tests/must"
 )
 
 // Until the server is ready only probes are answered; what came early is answered then.
@@ -118,9 +119,7 @@ func TestStop(t *testing.T) {
 		t.Fatalf("got line %q, %v, want a comment at once", line, err)
 	}
 	s.stop()
-	if rest, err := io.ReadAll(feed.Body); err != nil || string(rest) != ": connected\nid: 4\n\n" {
-		t.Errorf("got feed %q, %v, want its end in order", rest, err)
-	}
+	compare.Equal(t, "string(rest): want its end in order", ": connected\nid: 4\n\n", string(must.Get(io.ReadAll(feed.Body))(t)))
 	for open(t, "GET", s.url+"/readyz", "").StatusCode == 200 { // the stop has not begun yet
 	}
 	refused := func(when string) {

@@ -2,6 +2,7 @@ package chat_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -125,14 +126,10 @@ func TestPinAndFork(t *testing.T) {
 		}
 		wantKind(t, h.DeleteMessage(t.Context(), ann, id, "busy"), core.ErrConflict)
 		compare.Error(t, "delete", nil, h.DeleteMessage(t.Context(), ann, id, "m"))
-		if s, err := h.Select(t.Context(), ann, id, "m"); err != nil || s.Title != "selected" {
-			t.Errorf("select: got %q and %v", s.Title, err)
-		}
+		compare.Equal(t, "select: s.Title", "selected", must.Get(h.Select(t.Context(), ann, id, "m"))(t).Title)
 		for title, want := range map[string]string{"": "", "a talk": "a talk (fork)", strings.Repeat("ä", 250): strings.Repeat("ä", 246) + " (fork)"} {
 			must.Get(h.UpdateSession(t.Context(), ann, id, core.SessionPatch{Title: &title}))(t)
-			if s, err := h.Fork(t.Context(), ann, core.ForkSession{SessionID: id}); err != nil || s.Title != want {
-				t.Errorf("fork of %.20q: got %q and %v, want %q", title, s.Title, err, want)
-			}
+			compare.Equal(t, fmt.Sprintf("fork of %.20q: s.Title", title), want, must.Get(h.Fork(t.Context(), ann, core.ForkSession{SessionID: id}))(t).Title)
 		}
 		_, err = h.Fork(t.Context(), ann, core.ForkSession{SessionID: core.NewID[core.SessionID]()})
 		wantKind(t, err, core.ErrNotFound)

@@ -92,9 +92,7 @@ func TestAnswerCalls(t *testing.T) {
 		if err != nil || run.ID != a.RunID {
 			t.Fatalf("got the run %s, %v, want %s", run.ID, err, a.RunID)
 		}
-		if run, err := h.Wait(t.Context(), ann, a.RunID); err != nil || run.Status != core.RunSucceeded {
-			t.Errorf("got %s, %v, want it to have gone on", run.Status, err)
-		}
+		compare.Equal(t, "run.Status: want it to have gone on", core.RunSucceeded, must.Get(h.Wait(t.Context(), ann, a.RunID))(t).Status)
 	})
 }
 
@@ -113,9 +111,7 @@ func TestDecideWithoutAClaim(t *testing.T) {
 		synctest.Wait()
 		compare.Equal(t, "h.db.Run(a.RunID).Status: want it queued", core.RunQueued, h.db.Run(a.RunID).Status)
 		h.db.Before(nil)
-		if run, err := h.Wait(t.Context(), ann, a.RunID); err != nil || run.Status != core.RunSucceeded {
-			t.Errorf("got %s, %v, want it to have gone on", run.Status, err)
-		}
+		compare.Equal(t, "run.Status: want it to have gone on", core.RunSucceeded, must.Get(h.Wait(t.Context(), ann, a.RunID))(t).Status)
 	})
 }
 
@@ -137,9 +133,7 @@ func TestMessageInstead(t *testing.T) {
 		if next.Status != core.RunWaiting {
 			t.Fatalf("the next run has %s, want it to wait in turn", next.Status)
 		}
-		if run, err := h.Cancel(t.Context(), ann, next.ID, true); err != nil || run.Status != core.RunCanceled {
-			t.Errorf("cancel: got %s, %v", run.Status, err)
-		}
+		compare.Equal(t, "cancel: run.Status", core.RunCanceled, must.Get(h.Cancel(t.Context(), ann, next.ID, true))(t).Status)
 		last := h.db.RunsOf(h.session.ID)[2]
 		if _, err := h.Cancel(t.Context(), ann, last.ID, true); err != nil { // for the check of open calls
 			t.Error(err)
@@ -158,13 +152,9 @@ func TestStop(t *testing.T) {
 		queued := h.send(t, "queued")
 		wantKind(t, h.Stop(t.Context(), core.Tenant{Owner: "eve"}, h.session.ID), core.ErrNotFound)
 		must.Do(t, h.Stop(t.Context(), ann, h.session.ID))
-		if run, err := h.Wait(t.Context(), ann, long.Run.ID); err != nil || run.Status != core.RunCanceled {
-			t.Errorf("got run %s and error %v, want it canceled", run.Status, err)
-		}
+		compare.Equal(t, "run.Status: want it canceled", core.RunCanceled, must.Get(h.Wait(t.Context(), ann, long.Run.ID))(t).Status)
 		synctest.Wait()
-		if run, err := h.Wait(t.Context(), ann, queued.Run.ID); err != nil || run.Status != core.RunSucceeded {
-			t.Errorf("got the queued run %s and error %v, want it to have succeeded", run.Status, err)
-		}
+		compare.Equal(t, "run.Status: want it to have succeeded", core.RunSucceeded, must.Get(h.Wait(t.Context(), ann, queued.Run.ID))(t).Status)
 	})
 }
 

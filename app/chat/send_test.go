@@ -184,9 +184,7 @@ func TestSendWhileARunIsActive(t *testing.T) {
 		_, err := h.Send(t.Context(), ann, core.SendMessage{SessionID: h.session.ID, Content: "no", Multitask: core.MultitaskReject})
 		wantKind(t, err, core.ErrConflict)
 		urgent := h.sendAs(t, core.SendMessage{Content: "urgent", Multitask: core.MultitaskInterrupt})
-		if run, err := h.Wait(t.Context(), ann, urgent.Run.ID); err != nil || run.Status != core.RunSucceeded {
-			t.Errorf("got run %s and error %v, want it succeeded", run.Status, err)
-		}
+		compare.Equal(t, "run.Status: want it succeeded", core.RunSucceeded, must.Get(h.Wait(t.Context(), ann, urgent.Run.ID))(t).Status)
 		if got := h.db.Run(long.Run.ID); got.Status != core.RunCanceled {
 			t.Errorf("got the interrupted run %s, want it canceled", got.Status)
 		}
@@ -202,9 +200,7 @@ func TestInterruptWhenNothingIsActive(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		h := newHouse(t, 0, answer)
 		a := h.sendAs(t, core.SendMessage{Content: "hi", Multitask: core.MultitaskInterrupt})
-		if run, err := h.Wait(t.Context(), ann, a.Run.ID); err != nil || run.Status != core.RunSucceeded {
-			t.Errorf("got run %s and error %v, want it not to interrupt itself", run.Status, err)
-		}
+		compare.Equal(t, "run.Status: want it not to interrupt itself", core.RunSucceeded, must.Get(h.Wait(t.Context(), ann, a.Run.ID))(t).Status)
 	})
 }
 
@@ -246,8 +242,7 @@ func TestTooManyQueued(t *testing.T) {
 	})
 }
 
-// The request only listens. One that goes away in the middle does not
-// leave a run that nobody executes.
+// The request only listens. One that goes away in the middle does not leave a run that nobody executes.
 func TestSendWhoseCallerWentAway(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		h := newHouse(t, 0, answer)

@@ -153,9 +153,7 @@ func TestArchiveSession(t *testing.T) {
 func TestSummarizeChecksItsFocus(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		h := newHouse(t, 0, answer)
-		if s, err := h.Summarize(t.Context(), ann, "s", "the\x00 plan"); err != nil || s.Focus != "the\uFFFD plan" {
-			t.Errorf("got summary %+v and error %v", s, err)
-		}
+		compare.Equal(t, "s.Focus", "the\uFFFD plan", must.Get(h.Summarize(t.Context(), ann, "s", "the\x00 plan"))(t).Focus)
 		_, err := h.Summarize(t.Context(), ann, "s", strings.Repeat("x", 2001))
 		wantKind(t, err, core.ErrInvalid)
 		<-time.After(time.Second)

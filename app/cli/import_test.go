@@ -56,9 +56,7 @@ func TestImportAndExport(t *testing.T) {
 	if out, _ := do(0, "", "sessions", "list"); strings.Count(out, "\n") != 2 || !strings.Contains(out, "old chat") {
 		t.Errorf("list: %q, want one session with the name of the file", out)
 	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
-		t.Errorf("got %v, %v, want the two files", left, err)
-	}
+	compare.Equal(t, "len(left): want the two files", 2, len(must.Get(os.ReadDir(dir))(t)))
 }
 
 // chatGPT is an export of ChatGPT: a conversation with a branch, a tool, thoughts, an image and a hidden message;

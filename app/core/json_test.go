@@ -107,8 +107,7 @@ func TestJSONSizeAllocatesNothing(t *testing.T) {
 	compare.Equal(t, "allocations", 0, testing.AllocsPerRun(10, func() { core.JSONSize(text) }))
 }
 
-// Each step of each attempt of each
-// run has its own, and anybody can say which.
+// Each step of each attempt of each run has its own, and anybody can say which.
 func TestDraftID(t *testing.T) {
 	t.Parallel()
 	runs := []core.Run{{ID: core.NewID[core.RunID]()}, {ID: core.NewID[core.RunID]()}, {ID: "no uuid"}}

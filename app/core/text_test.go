@@ -15,6 +15,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/tests/compare"
+	"bobbin/tests/must"
 )
 
 // What somebody agrees to is shown whole, with what cannot be seen.
@@ -104,8 +105,7 @@ func TestNearest(t *testing.T) {
 	compare.Equal(t, "Nearest among none", "", core.Nearest("policy", nil))
 }
 
-// A large tool result is kept whole, and prompts show its
-// beginning, its end, and where the rest is.
+// A large tool result is kept whole, and prompts show its beginning, its end, and where the rest is.
 func TestExcerpt(t *testing.T) {
 	t.Parallel()
 	content := strings.Repeat("head ", 100) + strings.Repeat("tail ", 100)
@@ -158,9 +158,7 @@ func TestDuration(t *testing.T) {
 	if err := json.Unmarshal([]byte(`"1m30s"`), &d); err != nil || fmt.Sprint(int64(d)) != "90000000000" {
 		t.Errorf("got %d, error %v, want 90 s", d, err)
 	}
-	if raw, err := json.Marshal(d); err != nil || string(raw) != `"1m30s"` {
-		t.Errorf("got %s, error %v", raw, err)
-	}
+	compare.Equal(t, "string(raw)", `"1m30s"`, string(must.Get(json.Marshal(d))(t)))
 	if err := json.Unmarshal([]byte(`"soon"`), &d); err == nil {
 		t.Error("soon: got no error")
 	}

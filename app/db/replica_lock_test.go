@@ -10,6 +10,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
@@ -25,9 +26,7 @@ func TestHoldName(t *testing.T) {
 		if err != nil || other.Check(t.Context()) != nil {
 			t.Errorf("another name: %v", err)
 		}
-		if n, err := other.Others(t.Context()); err != nil || n != map[string]int{"postgres": 1, "sqlite": 0}[d.Dialect()] {
-			t.Errorf("got %d other processes, %v, want the one on PostgreSQL", n, err)
-		}
+		compare.Equal(t, "n: want the one on PostgreSQL", map[string]int{"postgres": 1, "sqlite": 0}[d.Dialect()], must.Get(other.Others(t.Context()))(t))
 		second, err := d.LockReplica(t.Context(), "a", "three")
 		var taken *db.ReplicaLockedError
 		if d.Dialect() == "postgres" && (!errors.As(err, &taken) || taken.Who != "first" || taken.Since.IsZero() || second != nil) {

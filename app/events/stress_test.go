@@ -17,7 +17,7 @@ import (
 	"bobbin/tests/seed"
 )
 
-// No gap, no repetition: two tabs see the same events in the same order.
+// S1, no gap, no repetition: two tabs see the same events in the same order.
 // Watchers join at random moments with random ids while a run talks and other
 // writers publish out of order, or not at all.
 func TestWatchersSeeEverythingOnceInOrder(t *testing.T) {

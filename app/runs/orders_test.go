@@ -2,6 +2,7 @@ package runs_test
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -17,7 +18,7 @@ import (
 
 // A run, with another queued behind it, meets a cancel, the stop of its process, a write that the
 // database refuses and one whose acknowledgement is lost: in every order, before, between and after
-// its own steps. TestEverythingAtOnce has more of everything and draws the order.
+// its own steps. TestFaults of tests/fault draws more of everything.
 func TestEveryOrder(t *testing.T) {
 	t.Parallel()
 	steps := []string{"cancel", "stop", "refused write", "lost acknowledgement", "tool call", "answer"}
@@ -61,7 +62,7 @@ func runInOrder(t *testing.T, order []string) {
 		if err := await(ctx, call); err != nil {
 			return err
 		}
-		if err := callTool(ctx, j, run, false); err != nil {
+		if err := callTool(ctx, j, run); err != nil {
 			return err
 		}
 		if err := await(ctx, end); err != nil {
@@ -129,4 +130,75 @@ func failOnce(may *bool, call string) error {
 	}
 	*may = false
 	return errDown
+}
+
+// closeCalls answers the calls that an attempt before this one left open.
+func closeCalls(ctx context.Context, j *runs.Recorder, run core.Run, log []core.Message) error {
+	open := map[string]bool{}
+	for _, m := range log {
+		for _, c := range m.ToolCalls {
+			if m.RunID == run.ID {
+				open[c.ID] = true
+			}
+		}
+		delete(open, m.ToolCallID)
+	}
+	for id := range open {
+		result := message(run, core.RoleTool, "interrupted")
+		result.ToolCallID = id
+		if _, err := j.Append(ctx, write(run, result)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// callTool appends a tool call and its result.
+func callTool(ctx context.Context, j *runs.Recorder, run core.Run) error {
+	call := message(run, core.RoleAssistant, "")
+	call.ToolCalls = []core.ToolCall{{ID: string(core.NewID[core.MessageID]()), Name: "clock"}}
+	if _, err := j.Append(ctx, write(run, call)); err != nil {
+		return err
+	}
+	result := message(run, core.RoleTool, "noon")
+	result.ToolCallID = call.ToolCalls[0].ID
+	_, err := j.Append(ctx, write(run, result))
+	return err
+}
+
+// checkSession checks that every run has ended, and that the messages came into
+// the log in the order of acceptance, once each.
+func checkSession(t *testing.T, db *coretest.Store, id core.SessionID) {
+	t.Helper()
+	var want []core.MessageID
+	answers := map[core.RunID]int{}
+	for _, r := range db.RunsOf(id) {
+		if !r.Status.Ended() {
+			t.Errorf("run %s is %s (attempt %d of %s), want it ended", r.ID, r.Status, r.Attempt, r.LeaseOwner)
+		}
+		if r.StartedAt != nil {
+			want = append(want, r.UserMessageID)
+		}
+		answers[r.ID] = 0
+		if r.Status == core.RunSucceeded {
+			answers[r.ID] = 1
+		}
+	}
+	var got []core.MessageID
+	for _, m := range db.Log(id) {
+		switch {
+		case m.Role == core.RoleUser:
+			got = append(got, m.ID)
+		case m.Role == core.RoleAssistant && m.Status == core.MessageComplete && len(m.ToolCalls) == 0:
+			answers[m.RunID]--
+		}
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got user messages %v in the log, want %v", got, want)
+	}
+	for run, n := range answers {
+		if n != 0 {
+			t.Errorf("run %s has %d answers too few", run, n)
+		}
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"bobbin/app/runs"
 	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
+	"bobbin/tests/must"
 )
 
 // waiter is an engine whose run calls two tools, the first of which needs an approval
@@ -47,9 +48,7 @@ func TestWaitingRunExpires(t *testing.T) {
 		p.wantStatus(t, run, core.RunWaiting)
 		<-time.After(7 * time.Second)
 		p.wantStatus(t, run, core.RunSucceeded)
-		if asked, err := p.db.Runs.Approvals(t.Context(), run.ID); err != nil || asked[0].Status != core.ApprovalExpired {
-			t.Errorf("got %+v, %v, want it expired", asked, err)
-		}
+		compare.Equal(t, "asked[0].Status: want it expired", core.ApprovalExpired, must.Get(p.db.Runs.Approvals(t.Context(), run.ID))(t)[0].Status)
 	})
 }
 

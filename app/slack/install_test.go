@@ -214,9 +214,7 @@ func TestInstallRefused(t *testing.T) {
 				t.Errorf("%s: got %d %s", want, status, body)
 			}
 		}
-		if all, err := w.store.List(t.Context()); err != nil || len(all) != 0 {
-			t.Errorf("got %+v, %v, want no installation", all, err)
-		}
+		compare.Equal(t, "len(all): want no installation", 0, len(must.Get(w.store.List(t.Context()))(t)))
 	})
 }
 

@@ -207,9 +207,7 @@ func TestPurgePosts(t *testing.T) {
 			t.Errorf("left are %+v, want the post that Slack does not delete", left)
 		}
 		w.turn(t, 3)
-		if thread, err := w.threads.OfSession(t.Context(), ann(), w.session.ID); err != nil || thread.Mode != core.SlackOff {
-			t.Errorf("got the thread %+v (%v), want it off", thread, err)
-		}
+		compare.Equal(t, "thread.Mode: want it off", core.SlackOff, must.Get(w.threads.OfSession(t.Context(), ann(), w.session.ID))(t).Mode)
 		compare.Error(t, "a session without a thread: want not found", nil, w.threads.Stop(t.Context(), core.NewID[core.SessionID]()))
 	})
 }

@@ -25,11 +25,9 @@ import (
 // part of them as of the other sequences. BOBBIN_INTERLEAVE_SEQUENCES is how many.
 const usualInterleaved = 3
 
-// A conversation with edits, new answers,
-// deletions, appended messages, other models and crashes, and beside it two processes
-// that make summaries. They go on call by call, in an order that the seed chooses. Every
-// message reaches the model exactly once, verbatim or covered; the cursor never passes
-// what was read.
+// A conversation with edits, new answers, deletions, appended messages, other models and crashes, and beside
+// it two processes that make summaries. They go on call by call, in an order that the seed chooses. Every
+// message reaches the model exactly once, verbatim or covered; the cursor never passes what was read.
 func TestInterleave(t *testing.T) {
 	t.Parallel()
 	sequences := setting("BOBBIN_INTERLEAVE_SEQUENCES", usualInterleaved)

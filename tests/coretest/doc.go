@@ -3,11 +3,10 @@
 //
 // # Store
 //
-// Each call of a method is one transaction under one lock: all of it happens or nothing. What it
-// changes is decided by core/conversation, as for the SQL store.
-// Before and After are its only hooks: they fail calls, or do what another process does at that
-// moment. Check reports what a run of many calls has broken. Tests read and change what is stored
-// through Conversation and Edit.
+// Each call of a method is one transaction under one lock: all of it happens or nothing. What it changes is
+// decided by core/conversation, as for the SQL store. Before and After are its only hooks: they fail calls,
+// or do what another process does at that moment. Check reports what a run of many calls has broken. Tests
+// read and change what is stored through Conversation and Edit.
 //
 // It has no branches (Input.Edits, Input.Regenerate), no webhooks and no search. A method that no
 // test needs is missing and panics: its noun embeds the interface.

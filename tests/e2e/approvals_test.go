@@ -70,8 +70,7 @@ func wantEnd(t *testing.T, h *apptest.Bobbin, id core.RunID, status core.RunStat
 	}
 }
 
-// A person approves and denies tool calls; calls that need nobody's
-// approval do not wait for the others.
+// A person approves and denies tool calls; calls that need nobody's approval do not wait for the others.
 func TestApprovals(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {

@@ -83,8 +83,7 @@ func until(t testing.TB, feed <-chan core.Event, what string, fits func(core.Eve
 	}
 }
 
-// Edit, regenerate, select, pin and delete over HTTP, and
-// what another client sees of it.
+// Edit, regenerate, select, pin and delete over HTTP, and what another client sees of it.
 func TestBranches(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {

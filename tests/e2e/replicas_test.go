@@ -140,9 +140,7 @@ func TestReplicaShowsTheAnswerOfAnother(t *testing.T) {
 			}
 		}
 	}
-	if got, err := client.Call(ctx, b, ops.GetRun, ops.InRun{RunID: run.ID}); err != nil || got.Status != core.RunSucceeded {
-		t.Errorf("got run %v, %v", got.Status, err)
-	}
+	compare.Equal(t, "got.Status", core.RunSucceeded, must.Get(client.Call(ctx, b, ops.GetRun, ops.InRun{RunID: run.ID}))(t).Status)
 }
 
 // TestReplicaCancelsTheRunOfAnother: the cancel reaches the process that executes, and

@@ -16,9 +16,8 @@ import (
 	"bobbin/tests/must"
 )
 
-// The demonstration model on a configuration that
-// is otherwise the default, SQLite and PostgreSQL by database.url alone. W6, W7,
-// W10: seq and the log survive a restart.
+// The demonstration model on a configuration that is otherwise the default, SQLite and PostgreSQL by
+// database.url alone. W6, W7, W10: seq and the log survive a restart.
 func TestShowRestart(t *testing.T) {
 	t.Parallel()
 	dbtest.EachURL(t, func(t *testing.T, url string) {

@@ -103,9 +103,7 @@ func wantSucceeded(t *testing.T, h *apptest.Bobbin, id core.RunID) {
 	for _, err := range h.WatchRun(t.Context(), id, core.Cursor{}) {
 		must.Do(t, err)
 	}
-	if run, err := client.Call(t.Context(), h, ops.GetRun, ops.InRun{RunID: id}); err != nil || run.Status != core.RunSucceeded {
-		t.Errorf("got %+v, %v, want the run answered", run, err)
-	}
+	compare.Equal(t, "run.Status: want the run answered", core.RunSucceeded, must.Get(client.Call(t.Context(), h, ops.GetRun, ops.InRun{RunID: id}))(t).Status)
 }
 
 // A database that is gone makes the server unready, and one that is back ready again;

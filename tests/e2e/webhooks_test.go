@@ -155,9 +155,7 @@ func TestDefaultWebhook(t *testing.T) {
 		}
 		must.Get(client.Call(t.Context(), h, ops.DeleteWebhook, struct{}{}))(t)
 		asked = apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "And 23 * 23?"})
-		if list, err := client.Call(t.Context(), h, ops.ListDeliveries, ops.InRun{RunID: asked.Run.ID}); err != nil || len(list.Items) != 0 {
-			t.Errorf("removed: got deliveries %+v, %v, want none", list, err)
-		}
+		compare.Equal(t, "removed: len(list.Items): want none", 0, len(must.Get(client.Call(t.Context(), h, ops.ListDeliveries, ops.InRun{RunID: asked.Run.ID}))(t).Items))
 
 		strict := apptest.New(t, "sqlite://"+t.TempDir()+"/strict.db")
 		_, err := client.Call(t.Context(), strict, ops.PutWebhook, ops.NewWebhook{URL: "http://example.com/hook"})

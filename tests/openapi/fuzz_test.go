@@ -30,11 +30,9 @@ func number(name string, otherwise int) int {
 	return otherwise
 }
 
-// TestFuzz: thousands of requests made from the document, valid, nearly valid and
-// wild, by two owners at once: no 500, no answer that the document does not have, no
-// hang, no leak of what is internal or another owner's, no goroutine left, and the
-// server works afterwards. BOBBIN_FUZZ_REQUESTS
-// changes how many.
+// TestFuzz: thousands of requests made from the document, valid, nearly valid and wild, by two owners at
+// once: no 500, no answer that the document does not have, no hang, no leak of what is internal or another
+// owner's, no goroutine left, and the server works afterwards. BOBBIN_FUZZ_REQUESTS changes how many.
 func TestFuzz(t *testing.T) {
 	total := number("BOBBIN_FUZZ_REQUESTS", 1200)
 	// One after the other: goroutines are counted.

@@ -69,9 +69,8 @@ func start(t testing.TB, raw string, readOnly bool) *Proxy {
 }
 
 // Lose lets the COMMIT of the next transaction with the word in one of its statements, or a statement with
-// the word without a transaction,
-// through and breaks the connection in the place of its answer. The channel is closed
-// when the database has committed.
+// the word without a transaction, through and breaks the connection in the place of its answer. The channel
+// is closed when the database has committed.
 func (p *Proxy) Lose(word string) (committed <-chan struct{}) { return p.arm(word, false) }
 
 // Hold is Lose, but the connection stays open and silent.

@@ -265,8 +265,7 @@ func TestAnswerOfALostRun(t *testing.T) {
 	compare.Error(t, "compare.ErrorOf(w.call(t.Context(), s))", core.ErrStale, compare.ErrorOf(w.call(t.Context(), s)))
 }
 
-// An answer that is in the log is not made
-// again, open calls wait for tool_node.
+// An answer that is in the log is not made again, open calls wait for tool_node.
 func TestNothingIsSaidTwice(t *testing.T) {
 	t.Parallel()
 	t.Run("the answer is there", func(t *testing.T) {

@@ -17,11 +17,11 @@ import (
 	"bobbin/app/core/compaction"
 	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
-// A result over its limit is stored whole, and the prompt gets
-// head, tail and a pointer, counted as it is sent and the same in every later prompt, also
-// when the limit is another one by then.
+// A result over its limit is stored whole, and the prompt gets head, tail and a pointer, counted as it is
+// sent and the same in every later prompt, also when the limit is another one by then.
 func TestLargeResultsAreStoredWhole(t *testing.T) {
 	t.Parallel()
 	large := "BEGIN " + strings.Repeat("0123456789 ", 20_000) + " END"
@@ -76,9 +76,7 @@ func TestToolSettingsOfTheAgent(t *testing.T) {
 		if got := w.results(); len(got) != 2 || !strings.Contains(got[0], "within 3s") || !strings.Contains(got[1], "within 1m0s") {
 			t.Errorf("got %q", got)
 		}
-		if raw, err := json.Marshal(seen); err != nil || string(raw) != `{"timeout":"3s","allow_hosts":["a"]}` {
-			t.Errorf("the tool got settings %s, error %v", raw, err)
-		}
+		compare.Equal(t, "the tool: string(raw)", `{"timeout":"3s","allow_hosts":["a"]}`, string(must.Get(json.Marshal(seen))(t)))
 	})
 }
 

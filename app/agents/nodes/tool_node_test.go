@@ -41,8 +41,7 @@ func (w *world) results() []string {
 	return out
 }
 
-// W13: tools run in parallel; their results are stored in
-// the order of the calls, whichever ends first.
+// W13: tools run in parallel; their results are stored in the order of the calls, whichever ends first.
 func TestResultsInTheOrderOfTheCalls(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 8192)

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"bobbin/app/agents/tools"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -132,9 +133,7 @@ func TestHTTPS(t *testing.T) {
 		return tools.Request{URL: fmt.Sprintf("https://%s:%d%s", host, s.port, path)}
 	}
 	f := tools.NewFetcher(o)
-	if page, err := f.Get(t.Context(), at("example.com", "/")); err != nil || page.Text != "HTTP/2.0" {
-		t.Errorf("got %q, error %v, want HTTP/2", page.Text, err)
-	}
+	compare.Equal(t, "page.Text: want HTTP/2", "HTTP/2.0", must.Get(f.Get(t.Context(), at("example.com", "/")))(t).Text)
 	if page, err := f.Get(t.Context(), at("example.com", "/endless")); err != nil || !page.Cut || len(page.Text) != 2<<20 {
 		t.Errorf("endless: got %d bytes, cut %v, error %v", len(page.Text), page.Cut, err)
 	}

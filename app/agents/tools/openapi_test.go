@@ -106,9 +106,7 @@ func TestOpenAPI(t *testing.T) {
 			t.Errorf("got  %s\nwant %s", text, want)
 		}
 	}
-	if text, err := callTool(t, put, `{"id":"1","body":{"name":"Bolt"}}`); err != nil || text != `PUT /v1/items/1 trace= auth=Bearer *** {"name":"Bolt"}` {
-		t.Errorf("got %s, %v", text, err)
-	}
+	compare.Equal(t, "text", `PUT /v1/items/1 trace= auth=Bearer *** {"name":"Bolt"}`, must.Get(callTool(t, put, `{"id":"1","body":{"name":"Bolt"}}`))(t))
 }
 
 // What OpenAPI 3.0 calls nullable may be null for the model, too.

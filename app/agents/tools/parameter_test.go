@@ -129,9 +129,7 @@ func TestIdempotencyKeyParameter(t *testing.T) {
 		if fault != nil {
 			t.Fatalf("got %+v", fault)
 		}
-		if text, err := callTool(t, got.Tools[0], `{"idempotency-key":"i","x-key":"x"}`); err != nil || text != want {
-			t.Errorf("got %s, %v, want %s", text, err, want)
-		}
+		compare.Equal(t, "text", want, must.Get(callTool(t, got.Tools[0], `{"idempotency-key":"i","x-key":"x"}`))(t))
 	}
 }
 
@@ -252,9 +250,7 @@ func TestOpenAPIOfAService(t *testing.T) {
 		if !ok {
 			continue
 		}
-		if text, err := callTool(t, tool, call[0]); err != nil || text != call[1] {
-			t.Errorf("%s: got %q, %v, want %q", tool.Definition.Name, text, err, call[1])
-		}
+		compare.Equal(t, fmt.Sprintf("%s: text", tool.Definition.Name), call[1], must.Get(callTool(t, tool, call[0]))(t))
 		delete(calls, tool.Definition.Name)
 	}
 	if len(calls) > 0 {

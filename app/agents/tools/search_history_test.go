@@ -84,8 +84,7 @@ func (f searchFunc) Messages(ctx context.Context, _ core.Tenant, _ core.SearchQu
 	return core.SearchPage{}, f(ctx)
 }
 
-// The agent finds any message of its session, and quotes it with id
-// and date.
+// The agent finds any message of its session, and quotes it with id and date.
 func TestSearchHistory(t *testing.T) {
 	t.Parallel()
 	hit := func(seq int64) core.SearchHit {
@@ -282,8 +281,7 @@ func (m messages) Get(_ context.Context, tenant core.Tenant, session core.Sessio
 	return core.Message{}, core.Errorf(core.ErrNotFound, "message %s does not exist", id)
 }
 
-// What a prompt shows only in part can be read whole, by
-// those to whom the session belongs.
+// What a prompt shows only in part can be read whole, by those to whom the session belongs.
 func TestReadResult(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

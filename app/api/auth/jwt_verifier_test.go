@@ -21,6 +21,7 @@ import (
 
 	"bobbin/app/api/auth"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/jwttest"
 	"bobbin/tests/must"
 )
@@ -202,9 +203,7 @@ func TestClaims(t *testing.T) {
 				wantRefused(t, v, token, tt.code, tt.words)
 				return
 			}
-			if who, err := v.Identify(t.Context(), token); err != nil || who.User != "ada" {
-				t.Errorf("got %+v and %v, want ada let in", who, err)
-			}
+			compare.Equal(t, "who.User: want ada let in", "ada", must.Get(v.Identify(t.Context(), token))(t).User)
 		})
 	}
 	twice := jwttest.Sign(t, jose.SigningKey{Algorithm: jose.EdDSA, Key: s.Private()}, "k",
@@ -250,9 +249,7 @@ func TestMapping(t *testing.T) {
 			}
 			reader := o
 			reader.Rights = core.CanRead
-			if who, err := auth.NewVerifier(keys, reader).Identify(t.Context(), token); err != nil || who.Rights&core.CanWrite != 0 {
-				t.Errorf("got %+v and %v, want no more than the settings allow", who, err)
-			}
+			compare.Equal(t, "who.Rights&core.CanWrite: want no more than the settings allow", 0, must.Get(auth.NewVerifier(keys, reader).Identify(t.Context(), token))(t).Rights&core.CanWrite)
 		})
 	}
 }

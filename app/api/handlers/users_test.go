@@ -38,9 +38,7 @@ func TestUserView(t *testing.T) {
 			t.Errorf("%T: got %s, %v, want it without what is the owner's", body, text, err)
 		}
 	}
-	if got, err := handlers.UserView(core.Message{Content: "x"}); err != nil || got.(core.Message).Content != "x" {
-		t.Errorf("got %v, %v for a message, want all of it", got, err)
-	}
+	compare.Equal(t, "got.(core.Message).Content: want all of it", "x", must.Get(handlers.UserView(core.Message{Content: "x"}))(t).(core.Message).Content)
 }
 
 // Every type of events says what end users see of it, and one that does not is refused.

@@ -88,14 +88,10 @@ func TestEdited(t *testing.T) { // not parallel: the editor has globals
 		}
 	}()
 	for _, want := range []string{"Hello", "a\nb c"} {
-		if got, err := e.Line(t.Context()); err != nil || got != want {
-			t.Errorf("got %q, %v, want %q", got, err, want)
-		}
+		compare.Equal(t, "got", want, must.Get(e.Line(t.Context()))(t))
 	}
 	compare.Error(t, "Ctrl-C", term.ErrInterrupted, compare.ErrorOf(e.Line(t.Context())))
-	if got, err := e.Line(t.Context()); err != nil || got != "日" {
-		t.Errorf("got %q, %v, want %q", got, err, "日")
-	}
+	compare.Equal(t, "got", "日", must.Get(e.Line(t.Context()))(t))
 	if s := out.String(); strings.Count(s, "\x1b[?2004h") != strings.Count(s, "\x1b[?2004l") {
 		t.Errorf("marking of pastes is switched on and off differently often: %q", s)
 	}

@@ -232,8 +232,7 @@ func TestAfterRun(t *testing.T) {
 	})
 }
 
-// A summarizer that fails in the background leaves the state as it
-// was, and says so.
+// A summarizer that fails in the background leaves the state as it was, and says so.
 func TestRow3BackgroundFailureStoresNothing(t *testing.T) {
 	t.Parallel()
 	for _, settings := range []core.ContextSettings{at("window", "background"), at("window", "after_run")} {

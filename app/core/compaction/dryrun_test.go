@@ -135,8 +135,7 @@ func TestDryRunElsewhere(t *testing.T) {
 	}
 }
 
-// What cannot be shrunk is an answer and not an error; nothing is said to
-// be summarized in vain.
+// What cannot be shrunk is an answer and not an error; nothing is said to be summarized in vain.
 func TestDryRunFloor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, core.ContextSettings{}, 128_000)

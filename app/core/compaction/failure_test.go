@@ -31,9 +31,8 @@ func full(t *testing.T) *world {
 	return w
 }
 
-// B7: whatever the summarizer does, the conversation
-// continues with a summary made without a model, and says so; nothing of the failure is
-// in it.
+// B7: whatever the summarizer does, the conversation continues with a summary made without a model, and says
+// so; nothing of the failure is in it.
 func TestRow3SummarizerFails(t *testing.T) {
 	t.Parallel()
 	fails := func(kind llm.ErrorKind) llmtest.Step {
@@ -78,8 +77,7 @@ func TestRow3SummarizerFails(t *testing.T) {
 	}
 }
 
-// A canceled summary leaves the state as it was, and the run ends with
-// the cause of the cancel.
+// A canceled summary leaves the state as it was, and the run ends with the cause of the cancel.
 func TestRow3Canceled(t *testing.T) {
 	t.Parallel()
 	w := full(t)
@@ -183,8 +181,7 @@ func TestRow18FailureAtEachStoreCall(t *testing.T) {
 	}
 }
 
-// Invariant 3: the cursor stands at the last message that
-// the summarizer was given, and it was given no more.
+// Invariant 3: the cursor stands at the last message that the summarizer was given, and it was given no more.
 func TestRow20CursorIsWhatWasRead(t *testing.T) {
 	t.Parallel()
 	for _, window := range []int{128_000, 4096} { // whole, and in several steps

@@ -253,8 +253,7 @@ func (w *world) another(through int64, content string) {
 	}
 }
 
-// Who loses the compare-and-set takes over the winner's summary, and
-// makes no second one when that suffices.
+// Who loses the compare-and-set takes over the winner's summary, and makes no second one when that suffices.
 func TestLostToAnotherProcess(t *testing.T) {
 	t.Parallel()
 	w := full(t)

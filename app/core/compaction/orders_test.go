@@ -181,9 +181,7 @@ func TestOrderTooLongForTheProvider(t *testing.T) {
 			return llmtest.Say(notes)
 		}})
 		if tt.manual {
-			if got, err := w.keeper.Summarize(t.Context(), w.scope(), w.Session.ID, "the dog"); err != nil || got.Focus != "the dog" {
-				t.Errorf("%s: got %+v, %v", name, got, err)
-			}
+			compare.Equal(t, fmt.Sprintf("%s: got.Focus", name), "the dog", must.Get(w.keeper.Summarize(t.Context(), w.scope(), w.Session.ID, "the dog"))(t).Focus)
 			continue
 		}
 		w.fit()

@@ -222,8 +222,7 @@ func TestTurnsLeftWithoutTriggers(t *testing.T) {
 	}
 }
 
-// Pins count in the floor, and are refused where they would leave no
-// room to land.
+// Pins count in the floor, and are refused where they would leave no room to land.
 func TestCheckPin(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, core.ContextSettings{}, 8192)
@@ -261,8 +260,7 @@ func medium(w *world) core.Message {
 	return m
 }
 
-// Invariant 2: what is on other branches or deleted is excluded, and
-// counted as such.
+// Invariant 2: what is on other branches or deleted is excluded, and counted as such.
 func TestCoverageCountsExcluded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, core.ContextSettings{}, 8192)

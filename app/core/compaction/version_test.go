@@ -155,8 +155,7 @@ func (w *world) diff(version, against int) core.SummaryDiff {
 	return must.Get(w.control().Diff(w.t.Context(), w.scope(), w.Session.ID, version, against))(w.t)
 }
 
-// A diff by lines and sentences, against the version before, another one
-// or nothing.
+// A diff by lines and sentences, against the version before, another one or nothing.
 func TestDiff(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, core.ContextSettings{}, 8192)

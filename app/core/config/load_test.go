@@ -69,8 +69,7 @@ func TestLoadNothing(t *testing.T) {
 	compare.Error(t, "Default().Validate", nil, config.Default().Validate())
 }
 
-// Flag, environment, bobbin.yaml (working directory,
-// then the user's), default.
+// Flag, environment, bobbin.yaml (working directory, then the user's), default.
 func TestLoadPrecedence(t *testing.T) {
 	t.Parallel()
 	full := source{

@@ -125,9 +125,8 @@ func TestLoopTriggers(t *testing.T) {
 	}
 }
 
-// Over the share of the window, the policy governs the history and
-// compaction the run: the loop comes first when it is what has grown, else the
-// history, and before any harsher rung when that is used up.
+// Over the share of the window, the policy governs the history and compaction the run: the loop comes first
+// when it is what has grown, else the history, and before any harsher rung when that is used up.
 func TestLoopAndHistory(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -203,9 +202,8 @@ func TestLoopNotesInThePrompt(t *testing.T) {
 	}
 }
 
-// Notes stay in use after their run, until the rolling summary, which is
-// made from the messages, has passed them. A larger window does not bring the long
-// version back.
+// Notes stay in use after their run, until the rolling summary, which is made from the messages, has passed
+// them. A larger window does not bring the long version back.
 func TestLoopInTheNextTurns(t *testing.T) {
 	t.Parallel()
 	c := new(talk).turns(1, 100).user(50)
@@ -269,9 +267,8 @@ func TestLoopEndsWhereTheRoundsDo(t *testing.T) {
 	}
 }
 
-// L2; invariants 2 and 3, over random conversations: what notes replace
-// is the beginning of a run's rounds, never its question and never its newest ones;
-// the notes are in the prompt once, in that place.
+// L2; invariants 2 and 3, over random conversations: what notes replace is the beginning of a run's rounds,
+// never its question and never its newest ones; the notes are in the prompt once, in that place.
 func TestLoopOverRandomConversations(t *testing.T) {
 	every(t, func(rt *rapid.T, sh shot) {
 		checkOrders(rt, sh)

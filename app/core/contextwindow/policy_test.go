@@ -94,8 +94,7 @@ func TestResolveDependentFields(t *testing.T) {
 	}
 }
 
-// Settings that contradict each other are refused, each with a
-// sentence that says why.
+// Settings that contradict each other are refused, each with a sentence that says why.
 func TestResolveRefusesContradictions(t *testing.T) {
 	t.Parallel()
 	nan := math.NaN()

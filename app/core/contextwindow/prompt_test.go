@@ -146,8 +146,7 @@ func TestPinnedToolResultIsQuotedAsItIsShown(t *testing.T) {
 	}
 }
 
-// Invariant 7: what is sent verbatim is byte for byte what the model
-// wrote: arguments, signatures, parts.
+// Invariant 7: what is sent verbatim is byte for byte what the model wrote: arguments, signatures, parts.
 func TestAssembleKeepsRawBytes(t *testing.T) {
 	t.Parallel()
 	c := new(talk).user(20).round(20)

@@ -242,8 +242,7 @@ func (w weighing) Text(s string) int {
 	return w.textCounter.Text(s)
 }
 
-// 1 MiB of anything is shortened by counting little more of it than
-// what stays, a few times over.
+// 1 MiB of anything is shortened by counting little more of it than what stays, a few times over.
 func TestShortenOneMiB(t *testing.T) {
 	t.Parallel()
 	count := cl100k(t)

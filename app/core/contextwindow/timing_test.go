@@ -111,8 +111,7 @@ func sized(p cw.Policy, tokens int) cw.Input {
 	return c.during(p, 128_000, int64(len(c.log)))
 }
 
-// Prepared over max(0.85 · trigger, landing + ¼ trigger), to the token,
-// and the prompt stays unchanged.
+// Prepared over max(0.85 · trigger, landing + ¼ trigger), to the token, and the prompt stays unchanged.
 func TestPreparedNearTheTrigger(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -259,9 +258,8 @@ func does(d cw.Decision) string {
 	}
 }
 
-// R4, B1, B5: what each timing does at each size, at each moment.
-// A prompt of 130,000 tokens does not fit; over 102,400 is over the trigger, over
-// 89,600 near it.
+// R4, B1, B5: what each timing does at each size, at each moment. A prompt of 130,000 tokens does not fit;
+// over 102,400 is over the trigger, over 89,600 near it.
 func TestTimings(t *testing.T) {
 	t.Parallel()
 	ready := func(in *cw.Input) {

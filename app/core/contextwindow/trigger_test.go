@@ -155,8 +155,7 @@ func TestSlidingNeverSplitsATurn(t *testing.T) {
 	}
 }
 
-// Invariant 8: a policy without triggers never summarizes, although
-// it may.
+// Invariant 8: a policy without triggers never summarizes, although it may.
 func TestNoTriggersNoSummary(t *testing.T) {
 	t.Parallel()
 	for _, agent := range []core.ContextSettings{

@@ -2,6 +2,7 @@ package llm_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -353,12 +354,8 @@ func TestWhichModelsGetDocuments(t *testing.T) {
 		"ollama/llava": "", "own server": "", "server that does": llm.DocumentsAlways, "told not to": llm.DocumentsNever, "blind": "",
 	} {
 		defaults.Env = variables(keys...)
-		if m, err := newRegistry(t, entries, defaults).Get(name); err != nil || m.Info().Documents != want {
-			t.Errorf("%s: got %v and %v, want the documents %q", name, m, err, want)
-		}
+		compare.Equal(t, fmt.Sprintf("%s: m.Info().Documents", name), want, must.Get(newRegistry(t, entries, defaults).Get(name))(t).Info().Documents)
 	}
 	defaults.Env = variables(append(keys, "OPENAI_BASE_URL=http://127.0.0.1:8000/v1")...)
-	if m, err := newRegistry(t, entries, defaults).Get("gpt-4o"); err != nil || m.Info().Documents != "" {
-		t.Errorf("another address in the environment: got %v and %v, want no documents", m, err)
-	}
+	compare.Equal(t, "another address in the environment: m.Info().Documents: want no documents", "", must.Get(newRegistry(t, entries, defaults).Get("gpt-4o"))(t).Info().Documents)
 }

@@ -13,6 +13,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/searchtext"
 	"bobbin/tests/compare"
+	"bobbin/tests/must"
 )
 
 func TestText(t *testing.T) {
@@ -357,9 +358,7 @@ func TestQueriesAreBounded(t *testing.T) {
 		}
 		return b.String()
 	}
-	if q, err := searchtext.Parse(phrases(8)); err != nil || len(q.Terms) != 8 {
-		t.Errorf("8 phrases: got %d terms, error %v, want 8", len(q.Terms), err)
-	}
+	compare.Equal(t, "8 phrases: len(q.Terms)", 8, len(must.Get(searchtext.Parse(phrases(8)))(t).Terms))
 	if _, err := searchtext.Parse(phrases(9)); !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), "at most 8 phrases, this one has 9") {
 		t.Errorf("9 phrases: got %v, want them refused", err)
 	}

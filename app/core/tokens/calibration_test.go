@@ -17,8 +17,7 @@ import (
 
 func prior(factor float64) func(string) float64 { return func(string) float64 { return factor } }
 
-// Within 10 calls the estimate is within 5 %, whatever the
-// prior was, and the deviation says so.
+// Within 10 calls the estimate is within 5 %, whatever the prior was, and the deviation says so.
 func TestRow11CalibrationConverges(t *testing.T) {
 	t.Parallel()
 	for _, before := range []float64{0.5, 1, 1.55} {

@@ -65,9 +65,7 @@ func TestAliasRebind(t *testing.T) {
 		compare.Error(t, "another owner", core.ErrStale, aliases.Rebind(t.Context(), "eve", thread, first.ID, second.ID))
 		must.Do(t, aliases.Rebind(t.Context(), "ann", thread, first.ID, second.ID))
 		compare.Error(t, "the second time", core.ErrStale, aliases.Rebind(t.Context(), "ann", thread, first.ID, second.ID))
-		if got, err := aliases.Open(t.Context(), thread, core.Session{Owner: "ann", Agent: "tester"}); err != nil || got.ID != second.ID {
-			t.Errorf("got session %s and error %v, want %s", got.ID, err, second.ID)
-		}
+		compare.Equal(t, "got.ID", second.ID, must.Get(aliases.Open(t.Context(), thread, core.Session{Owner: "ann", Agent: "tester"}))(t).ID)
 		must.Get(repositories.NewPurges(d.Gorm).Session(t.Context(), second.ID, false))(t)
 		if got, err := aliases.Open(t.Context(), thread, core.Session{Owner: "ann", Agent: "tester"}); err != nil || got.ID == second.ID {
 			t.Errorf("after the purge: got session %s and error %v, want a new session", got.ID, err)

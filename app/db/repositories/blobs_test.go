@@ -238,9 +238,7 @@ func TestBlobsBelongToTheirOwner(t *testing.T) {
 			wantNotFound(t, what, err)
 			_, _, err = s.blobs.Open(t.Context(), c.scope, c.id)
 			wantNotFound(t, what, err)
-			if got, err := s.blobs.Contents(t.Context(), c.scope, []core.BlobID{c.id}); err != nil || len(got) != 0 {
-				t.Errorf("%s: got %d contents and %v, want none", what, len(got), err)
-			}
+			compare.Equal(t, fmt.Sprintf("%s: len(got): want none", what), 0, len(must.Get(s.blobs.Contents(t.Context(), c.scope, []core.BlobID{c.id}))(t)))
 		}
 		got, err := s.blobs.Contents(t.Context(), carol(), []core.BlobID{carols.ID, "x"})
 		if err != nil || string(got[carols.ID]) != "content" {

@@ -117,9 +117,7 @@ func TestIdempotencyKeySweep(t *testing.T) {
 		}
 		s.exec(t, "UPDATE idempotency_keys SET expires_at = '2000-01-01 00:00:00+00:00' WHERE key <> 'k0'")
 		for _, want := range []int{3, 1, 0} {
-			if n, err := keys.Sweep(t.Context(), 3); err != nil || n != want {
-				t.Errorf("got %d swept, %v, want %d", n, err, want)
-			}
+			compare.Equal(t, "n", want, must.Get(keys.Sweep(t.Context(), 3))(t))
 		}
 		compare.Equal(t, "keys left: want the one that is valid", 1, s.count(t, "SELECT COUNT(*) FROM idempotency_keys"))
 	})
@@ -259,9 +257,7 @@ func TestAnswersAreFoundByWhatTheyMention(t *testing.T) {
 			{core.PurgeMarks{Owner: "ann", User: `a"b <c>`}, 1},
 			{core.PurgeMarks{IDs: many}, 2},
 		} {
-			if n, err := purges.Answers(t.Context(), tt.marks, true); err != nil || n != tt.want {
-				t.Errorf("of %q, user %q: got %d, %v, want %d", tt.marks.Owner, tt.marks.User, n, err, tt.want)
-			}
+			compare.Equal(t, fmt.Sprintf("of %q, user %q: n", tt.marks.Owner, tt.marks.User), tt.want, must.Get(purges.Answers(t.Context(), tt.marks, true))(t))
 		}
 		if n, err := purges.Answers(t.Context(), core.PurgeMarks{IDs: many}, false); err != nil || n != 2 {
 			t.Errorf("removed %d, %v, want 2", n, err)

@@ -184,9 +184,7 @@ func TestSetVectors(t *testing.T) {
 		if len(all) != 5 {
 			t.Fatalf("got %d stale memories, want 5", len(all))
 		}
-		if page, err := r.Stale(t.Context(), bob(), space(), core.PageQuery{Limit: 9}); err != nil || len(page.Items) != 2 {
-			t.Errorf("stale of bob: got %d, error %v, want 2", len(page.Items), err)
-		}
+		compare.Equal(t, "stale of bob: len(page.Items)", 2, len(must.Get(r.Stale(t.Context(), bob(), space(), core.PageQuery{Limit: 9}))(t).Items))
 		_, err := r.Stale(t.Context(), bob(), space(), core.PageQuery{Limit: 9, Cursor: "x"})
 		wantError(t, "a bad cursor", err, core.ErrInvalid)
 
@@ -196,9 +194,7 @@ func TestSetVectors(t *testing.T) {
 		for i := range all {
 			all[i].Embedding, all[i].EmbeddingModel = []float32{0, 1}, "m-1"
 		}
-		if n, err := r.SetVectors(t.Context(), all); err != nil || n != 3 {
-			t.Errorf("got %d stored, error %v, want 3: one was changed and one deleted", n, err)
-		}
+		compare.Equal(t, "n: want 3: one was changed and one deleted", 3, must.Get(r.SetVectors(t.Context(), all))(t))
 		compare.Equal(t, "stale afterwards: want the one that was changed", 1, number(t)(r.CountAllStale(t.Context(), space())))
 		got, err := r.Get(t.Context(), ann(), changed.ID)
 		if err != nil || got.Content != "newer" || got.EmbeddingModel != "" {
@@ -207,8 +203,6 @@ func TestSetVectors(t *testing.T) {
 		if v, err := r.Vectors(t.Context(), bob(), core.VectorQuery{Space: space(), Limit: 9}); err != nil || len(v) != 2 || v[0].Vector[1] != 1 {
 			t.Errorf("vectors of bob: got %v, error %v", v, err)
 		}
-		if n, err := r.SetVectors(t.Context(), nil); n != 0 || err != nil {
-			t.Errorf("of none: got %d, error %v", n, err)
-		}
+		compare.Equal(t, "of none: n", 0, must.Get(r.SetVectors(t.Context(), nil))(t))
 	})
 }

@@ -52,9 +52,7 @@ func TestPurgeEndsRuns(t *testing.T) {
 		s.expire(t)
 		gone := s.fromShared(t, id)
 		for _, run := range []core.RunID{running.ID, queued.ID} {
-			if got, err := s.runs.Get(t.Context(), ann(), run); err != nil || got.Status != core.RunCanceled {
-				t.Errorf("run %s: got %s, error %v, want it canceled", run, got.Status, err)
-			}
+			compare.Equal(t, fmt.Sprintf("run %s: got.Status: want it canceled", run), core.RunCanceled, must.Get(s.runs.Get(t.Context(), ann(), run))(t).Status)
 		}
 		s.wantNothingLeft(t, "runs that had not ended")
 		canceled := 0

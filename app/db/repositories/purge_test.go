@@ -195,9 +195,7 @@ func TestUsageAfterAPurgeInSteps(t *testing.T) {
 		if n := s.count(t, "SELECT COUNT(*) FROM usage_days WHERE user_id = 'carol'"); n != 0 {
 			t.Errorf("the user's name is still in %d rows", n)
 		}
-		if got, err := s.modelCalls.Spent(t.Context(), "ann", day(1, 0)); err != nil || got.MicroUSD != 7*3 {
-			t.Errorf("spent: got %+v, %v, want that of 7 calls", got, err)
-		}
+		compare.Equal(t, "spent: got.MicroUSD: want that of 7 calls", 7*3, must.Get(s.modelCalls.Spent(t.Context(), "ann", day(1, 0)))(t).MicroUSD)
 	})
 }
 

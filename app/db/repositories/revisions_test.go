@@ -6,6 +6,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -56,9 +57,7 @@ func TestReviseReplacesEverywhere(t *testing.T) {
 			}
 		}
 		late := core.NewTitle{SessionID: id, RunID: run.ID, Title: "About a zebra", Of: []core.MessageID{log[0].ID}}
-		if events, err := s.sessions.GiveTitle(t.Context(), ann(), late); err != nil || len(events) != 0 {
-			t.Errorf("title of the old text: got %v, error %v, want it dropped", types(events), err)
-		}
+		compare.Equal(t, "title of the old text: len(events): want it dropped", 0, len(must.Get(s.sessions.GiveTitle(t.Context(), ann(), late))(t)))
 		for _, wanted := range []bool{true, false} {
 			page, err := s.messages.List(t.Context(), ann(), id, core.MessageQuery{Revisions: wanted})
 			if err != nil || page.Items[0].RevisedAt == nil || len(page.Items[0].Revisions) > 0 != wanted {

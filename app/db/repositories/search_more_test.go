@@ -349,9 +349,7 @@ func TestIndexingIsBrokenOff(t *testing.T) {
 		if n := s.count(t, "SELECT COUNT(*) FROM sessions s JOIN session_readers r ON r.session_id = s.id WHERE r.reader = 'search' AND r.seq <> s.last_seq"); n != 0 {
 			t.Errorf("%d sessions are not indexed", n)
 		}
-		if n, err := repositories.NewSearch(s.Gorm).Reindex(t.Context()); err != nil || n != sessions {
-			t.Errorf("reindex: got %d sessions, %v", n, err)
-		}
+		compare.Equal(t, "reindex: n", sessions, must.Get(repositories.NewSearch(s.Gorm).Reindex(t.Context()))(t))
 		s.index(t)
 		compare.Equal(t, "reindexed: entries", sessions*each, s.count(t, "SELECT COUNT(*) FROM search_entries"))
 	})

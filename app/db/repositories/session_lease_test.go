@@ -127,12 +127,8 @@ func (s *store) checkUnread(t *testing.T, id core.SessionID, n int) {
 			t.Errorf("list %+v: got %d messages, %v, want %d", q, len(page.Items), err, want)
 		}
 	}
-	if list, err := s.messages.GetMessagesAfter(t.Context(), ann(), id, ""); err != nil || len(list) != n {
-		t.Errorf("conversation: got %d messages, %v, want %d", len(list), err, n)
-	}
-	if got, err := s.messages.CountOnPath(t.Context(), ann(), id); err != nil || got != n {
-		t.Errorf("count: got %d, %v, want %d", got, err, n)
-	}
+	compare.Equal(t, "conversation: len(list)", n, len(must.Get(s.messages.GetMessagesAfter(t.Context(), ann(), id, ""))(t)))
+	compare.Equal(t, "count: got", n, must.Get(s.messages.CountOnPath(t.Context(), ann(), id))(t))
 	var hidden core.MessageID
 	if err := s.Gorm.Raw("SELECT id FROM messages WHERE session_id = ? AND seq = ?", id, n+1).Scan(&hidden).Error; err != nil || hidden == "" {
 		t.Fatalf("a message behind the log: %q, %v", hidden, err)

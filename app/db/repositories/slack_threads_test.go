@@ -85,9 +85,7 @@ func TestSlackBind(t *testing.T) {
 		// The alias of an archived session moves to its fork; the thread follows.
 		must.Do(t, repositories.NewAliases(s.Gorm).Rebind(t.Context(), "ann", first.Alias(), first.SessionID, other.ID))
 		must.Do(t, bindThread(t, threads, slackThread(other.ID, "1.1")))
-		if got, err := threads.Find(t.Context(), "T1", "C1", "1.1"); err != nil || got.SessionID != other.ID {
-			t.Errorf("moved: got session %s (%v), want %s", got.SessionID, err, other.ID)
-		}
+		compare.Equal(t, "moved: got.SessionID", other.ID, must.Get(threads.Find(t.Context(), "T1", "C1", "1.1"))(t).SessionID)
 		for range 2 {
 			must.Get(threads.Unbind(t.Context(), ann(), other.ID))(t)
 		}
@@ -139,9 +137,7 @@ func TestSlackClaim(t *testing.T) {
 		// The same replica starts again.
 		must.Do(t, threads.ReleaseAll(t.Context(), "y/2"))
 		busy := core.SlackClaim{Worker: "z/1", Lease: time.Minute, Limit: 10, Busy: []string{"T1/C1"}}
-		if list, err := threads.Claim(t.Context(), busy); err != nil || len(list) != 0 {
-			t.Errorf("a busy channel: got %+v (%v), want nothing", list, err)
-		}
+		compare.Equal(t, "a busy channel: len(list): want nothing", 0, len(must.Get(threads.Claim(t.Context(), busy))(t)))
 		if list, err := threads.Claim(t.Context(), claimOf("z/1")); err != nil || len(list) != 1 {
 			t.Fatalf("got %+v (%v), want the thread", list, err)
 		}
@@ -151,9 +147,7 @@ func TestSlackClaim(t *testing.T) {
 		if err != nil || countErr != nil || behind != 1 || status.SlackThread != thread || status.Reason != "invalid_auth" || status.BehindSince == nil {
 			t.Errorf("got %+v, %d behind (%v, %v), want the reason and since when", status, behind, err, countErr)
 		}
-		if list, err := threads.Claim(t.Context(), claimOf("z/2")); err != nil || len(list) != 0 {
-			t.Errorf("due in an hour: got %+v (%v), want nothing", list, err)
-		}
+		compare.Equal(t, "due in an hour: len(list): want nothing", 0, len(must.Get(threads.Claim(t.Context(), claimOf("z/2")))(t)))
 	})
 }
 
@@ -167,13 +161,9 @@ func TestSlackSetMode(t *testing.T) {
 			t.Fatalf("got thread %+v (%v), want mode to_web", got, err)
 		}
 		s.turns(t, thread.SessionID, 2)
-		if list, err := threads.Claim(t.Context(), claimOf("a/1")); err != nil || len(list) != 0 {
-			t.Errorf("to_web: got %+v (%v), want nothing", list, err)
-		}
+		compare.Equal(t, "to_web: len(list): want nothing", 0, len(must.Get(threads.Claim(t.Context(), claimOf("a/1")))(t)))
 		must.Get2(threads.SetMode(t.Context(), ann(), thread.SessionID, core.SlackToSlack))(t)
-		if list, err := threads.Claim(t.Context(), claimOf("a/1")); err != nil || len(list) != 0 {
-			t.Errorf("to_slack: got %+v (%v), want nothing yet", list, err)
-		}
+		compare.Equal(t, "to_slack: len(list): want nothing yet", 0, len(must.Get(threads.Claim(t.Context(), claimOf("a/1")))(t)))
 		s.turns(t, thread.SessionID, 1)
 		list, err := threads.Claim(t.Context(), claimOf("a/1"))
 		if err != nil || len(list) != 1 || list[0].FirstSeq != 4 {
@@ -212,9 +202,7 @@ func TestSlackPosts(t *testing.T) {
 		if again, first, err := posts.Begin(t.Context(), "a/1", p); err != nil || first || !again.CreatedAt.Equal(begun.CreatedAt) {
 			t.Errorf("again: got post %+v, %v (%v), want the first one", again, first, err)
 		}
-		if list, err := posts.Unfinished(t.Context(), thread.SessionID); err != nil || len(list) != 1 {
-			t.Errorf("unfinished: got %+v (%v), want one post", list, err)
-		}
+		compare.Equal(t, "unfinished: len(list): want one post", 1, len(must.Get(posts.Unfinished(t.Context(), thread.SessionID))(t)))
 		begun.State, begun.TS, begun.Hash = core.SlackPostSent, "1.2", "h"
 		wantError(t, "an update without the lease", posts.Update(t.Context(), "b/1", begun), core.ErrStale)
 		must.Do(t, posts.Update(t.Context(), "a/1", begun))
@@ -226,14 +214,10 @@ func TestSlackPosts(t *testing.T) {
 		if ts, seq, err := posts.LastPosted(t.Context(), thread); err != nil || ts != "1.2" || seq != 2 {
 			t.Errorf("last: got %q and %d (%v), want 1.2 and 2", ts, seq, err)
 		}
-		if list, err := posts.Misplaced(t.Context(), thread.SessionID); err != nil || len(list) != 0 {
-			t.Errorf("on the path: got %+v (%v), want nothing", list, err)
-		}
+		compare.Equal(t, "on the path: len(list): want nothing", 0, len(must.Get(posts.Misplaced(t.Context(), thread.SessionID))(t)))
 		must.Get2(repositories.NewBranches(s.Gorm).Select(t.Context(), ann(), thread.SessionID, log[0].ID))(t)
 		s.exec(t, "UPDATE messages SET on_path = false WHERE id = ?", log[1].ID)
-		if list, err := posts.Misplaced(t.Context(), thread.SessionID); err != nil || len(list) != 1 {
-			t.Errorf("off the path: got %+v (%v), want one post", list, err)
-		}
+		compare.Equal(t, "off the path: len(list): want one post", 1, len(must.Get(posts.Misplaced(t.Context(), thread.SessionID))(t)))
 		must.Get(repositories.NewPurges(s.Gorm).Session(t.Context(), thread.SessionID, false))(t)
 		compare.Equal(t, "purged: rows", 0, s.count(t, "SELECT (SELECT COUNT(*) FROM slack_posts) + (SELECT COUNT(*) FROM slack_threads)"))
 	})

@@ -67,9 +67,7 @@ func TestRestoreRefused(t *testing.T) {
 		s.summarize(t, id, log[1])
 		s.summarize(t, id, log[7])            // 2
 		s.edit(t, id, log[6].ID, "elsewhere") // 3 repeats 1
-		if got, err := s.summaries.FirstCovering(t.Context(), ann(), id, 3); err != nil || got != 0 {
-			t.Errorf("covered on another path only: got version %d and %v, want none", got, err)
-		}
+		compare.Equal(t, "covered on another path only: got: want none", 0, must.Get(s.summaries.FirstCovering(t.Context(), ann(), id, 3))(t))
 		s.summarize(t, id, s.log(t, id)[7]) // 4
 		run := *s.summary(t, id, 4)         // 5
 		run.Kind, run.ID, run.State = core.SummaryRun, "", ""

@@ -23,9 +23,8 @@ type element struct {
 	ActionTS string          `json:"action_ts"`
 }
 
-// Click presses a button of a message. The value
-// chooses between buttons with the same action, such as those for feedback; "" takes the
-// first one.
+// Click presses a button of a message. The value chooses between buttons with the same action, such as those
+// for feedback; "" takes the first one.
 func (u *User) Click(channel, ts, actionID, value string) (Answer, error) {
 	d, err := u.clickDelivery(channel, ts, actionID, value)
 	if err != nil {

@@ -14,8 +14,7 @@ import (
 	"bobbin/tests/llmtest"
 )
 
-// Images as base64 blocks before the text; a message of images alone
-// has no text at all.
+// Images as base64 blocks before the text; a message of images alone has no text at all.
 func TestImages(t *testing.T) {
 	t.Parallel()
 	image := func(data string) llm.Media {

@@ -134,9 +134,7 @@ func TestEmbedderBatches(t *testing.T) {
 		sizes = append(sizes, len(texts(t, r)))
 	}
 	compare.Equal(t, "texts in each request", []int{64, 64, 23, 1, 1}, sizes)
-	if got, err := s.embedder(t, "", providerhttp.Timeouts{}).Embed(t.Context(), nil); err != nil || len(got) != 0 {
-		t.Errorf("no texts: got %v, error %v", got, err)
-	}
+	compare.Equal(t, "no texts: len(got)", 0, len(must.Get(s.embedder(t, "", providerhttp.Timeouts{}).Embed(t.Context(), nil))(t)))
 }
 
 // Answers that are none are errors that say so, and show no key.

@@ -3,6 +3,7 @@ package openai_test
 import (
 	"bytes"
 	"compress/gzip"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -152,9 +153,7 @@ func TestAnswersInOtherEncodings(t *testing.T) {
 				_ = http.NewResponseController(w).Flush()
 			}
 		})
-		if got, err := collect(t, s.model(t, openai.Options{}), ask("hi")); err != nil || got.Text != "Grüße, 5 °C" {
-			t.Errorf("%s: got %q, %v", name, got.Text, err)
-		}
+		compare.Equal(t, fmt.Sprintf("%s: got.Text", name), "Grüße, 5 °C", must.Get(collect(t, s.model(t, openai.Options{}), ask("hi")))(t).Text)
 	}
 }
 

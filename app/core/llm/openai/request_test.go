@@ -147,8 +147,7 @@ func TestCallIDsThatAProviderRefuses(t *testing.T) {
 	}
 }
 
-// The messages of prompt k are a byte prefix of those
-// of prompt k+1.
+// The messages of prompt k are a byte prefix of those of prompt k+1.
 func TestMessagesKeepTheirBytes(t *testing.T) {
 	t.Parallel()
 	for _, provider := range []string{"openai", "gemini", "mistral", "ollama"} {

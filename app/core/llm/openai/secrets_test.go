@@ -94,9 +94,7 @@ func TestProxyOfTheEnvironment(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("TEST_PROXIED") != "" {
 		m := must.Get(openai.New(openai.Options{Model: "m", BaseURL: "http://provider.invalid/v1"}))(t)
-		if got, err := collect(t, m, ask("hi")); err != nil || got.Text != "through the proxy" {
-			t.Errorf("got %q, %v, want an answer through the proxy", got.Text, err)
-		}
+		compare.Equal(t, "got.Text: want an answer through the proxy", "through the proxy", must.Get(collect(t, m, ask("hi")))(t).Text)
 		return
 	}
 	var asked string

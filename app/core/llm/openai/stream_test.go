@@ -379,9 +379,7 @@ func TestConnectionBreaksAfterTheFinishReason(t *testing.T) {
 		say(w, text("par"), finishStop)
 		panic(http.ErrAbortHandler)
 	})
-	if got, err := collect(t, s.model(t, openai.Options{}), ask("hi")); err != nil || got.Text != "par" {
-		t.Errorf("got %q, %v, want the answer", got.Text, err)
-	}
+	compare.Equal(t, "got.Text: want the answer", "par", must.Get(collect(t, s.model(t, openai.Options{}), ask("hi")))(t).Text)
 }
 
 // Which model has answered comes with the end of the answer, if the provider says it.
