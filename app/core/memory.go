@@ -72,7 +72,7 @@ const (
 type MemoryVector struct {
 	ID     MemoryID
 	UserID string
-	Vector []float32 // nil = it has none in the space that was asked for
+	Vector []float32 `gorm:"column:embedding;serializer:vector"` // nil = it has none in the space that was asked for
 }
 
 // VectorQuery asks for the next vectors of a scope, in the order of user and id.

@@ -9,7 +9,7 @@ import (
 type MessageVector struct {
 	MessageID MessageID
 	SessionID SessionID
-	Vector    []float32 // of length 1; nil = the model refused the text
+	Vector    []float32 `gorm:"column:embedding;serializer:vector"` // of length 1; nil = the model refused the text
 }
 
 // MessageVectorStore stores the vectors of messages. It MUST not return vectors of messages that

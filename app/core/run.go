@@ -113,12 +113,12 @@ type RunHead struct {
 	UserID     string     `json:"user_id,omitempty"`
 	Status     RunStatus  `json:"status" enum:"queued,running,waiting,succeeded,failed,canceled"`
 	Agent      string     `json:"agent"`
-	Error      *RunError  `json:"error,omitempty"` // of a failed run
+	Error      *RunError  `json:"error,omitempty" gorm:"serializer:json"` // of a failed run
 	Prompt     int        `json:"prompt,omitempty" doc:"Tokens of the prompt of its last model call."`
 	CreatedAt  time.Time  `json:"created_at"`
 	StartedAt  *time.Time `json:"started_at,omitempty"`
 	FinishedAt *time.Time `json:"finished_at,omitempty"`
-	Approvals  []Approval `json:"approvals,omitempty" doc:"What a waiting run waits for. Arguments of more than 2,000 bytes are left out: get the run."`
+	Approvals  []Approval `json:"approvals,omitempty" doc:"What a waiting run waits for. Arguments of more than 2,000 bytes are left out: get the run." gorm:"-"`
 }
 
 // Suspended reports whether the run was begun, had to wait for a decision, and is

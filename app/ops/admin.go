@@ -135,39 +135,42 @@ func (s *Service) Audit(ctx context.Context, q core.PageQuery) (core.Page[core.A
 
 // Admin calls do with what looks after keys and the audit log. It works on the database
 // itself, also beside a server that runs on it.
-func Admin(ctx context.Context, cfg config.Config, logger *slog.Logger, do func(*Service) error) (err error) {
+func Admin(ctx context.Context, cfg config.Config, logger *slog.Logger, do func(*Service) error) error {
+	return withDatabase(ctx, cfg, logger, func(database *db.DB) error {
+		if err := database.Migrate(ctx); err != nil {
+			return err
+		}
+		s := wire.NewStores(database)
+		return do(NewService(s.APIKeys, s.Audit))
+	})
+}
+
+// withDatabase calls do with the open database of the settings.
+func withDatabase(ctx context.Context, cfg config.Config, logger *slog.Logger, do func(*db.DB) error) error {
 	database, err := db.Open(ctx, cfg.Database.URL.Reveal(), logger)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, database.Close()) }()
-	if err := database.Migrate(ctx); err != nil {
-		return err
-	}
-	s := wire.NewStores(database)
-	return do(NewService(s.APIKeys, s.Audit))
+	return errors.Join(do(database), database.Close())
 }
 
 // Backup copies the database into a new file, whether a server runs on it or not.
 func Backup(ctx context.Context, cfg config.Config, logger *slog.Logger, file, actor string) (copied db.BackupFile, err error) {
-	address := cfg.Database.URL.Reveal()
 	if path, embedded := wire.SQLiteFile(cfg); embedded {
 		if _, err := os.Stat(path); err != nil { // opening would make it
 			return copied, core.Errorf(core.ErrNotFound, "there is no database to copy: %v", err)
 		}
 	}
-	database, err := db.Open(ctx, address, logger)
-	if err != nil {
-		return copied, err
-	}
-	defer func() { err = errors.Join(err, database.Close()) }()
-	if copied, err = database.Backup(ctx, file); err != nil {
-		return copied, err
-	}
-	if err := noteBackup(ctx, database, copied, actor); err != nil { // the copy is good all the same
-		logger.WarnContext(ctx, "backup not noted in the audit log", "err", err)
-	}
-	return copied, nil
+	err = withDatabase(ctx, cfg, logger, func(database *db.DB) error {
+		if copied, err = database.Backup(ctx, file); err != nil {
+			return err
+		}
+		if err := noteBackup(ctx, database, copied, actor); err != nil { // the copy is good all the same
+			logger.WarnContext(ctx, "backup not noted in the audit log", "err", err)
+		}
+		return nil
+	})
+	return copied, err
 }
 
 // noteBackup tells the audit log of a copy.
@@ -184,17 +187,16 @@ func noteBackup(ctx context.Context, database *db.DB, copied db.BackupFile, acto
 // Migrate applies the migrations that the database lacks and returns its version;
 // with apply false it only looks.
 func Migrate(ctx context.Context, cfg config.Config, logger *slog.Logger, apply bool) (v db.Versions, err error) {
-	database, err := db.Open(ctx, cfg.Database.URL.Reveal(), logger)
-	if err != nil {
-		return db.Versions{}, err
-	}
-	defer func() { err = errors.Join(err, database.Close()) }()
-	if apply {
-		if err := database.Migrate(ctx); err != nil {
-			return db.Versions{}, err
+	err = withDatabase(ctx, cfg, logger, func(database *db.DB) error {
+		if apply {
+			if err := database.Migrate(ctx); err != nil {
+				return err
+			}
 		}
-	}
-	return database.MigrationStatus(ctx)
+		v, err = database.MigrationStatus(ctx)
+		return err
+	})
+	return v, err
 }
 
 // Agents returns the agents that are configured.

@@ -175,3 +175,18 @@ func (c *clockTime) Scan(v any) error {
 
 // Value lets gorm treat the type as a column.
 func (c clockTime) Value() (driver.Value, error) { return c.Time, nil }
+
+// backlog is how much waits, and since when.
+type backlog struct {
+	N      int
+	Oldest *clockTime // nil = nothing waits
+	Now    clockTime
+}
+
+// age is how long the oldest has been waiting.
+func (b backlog) age() time.Duration {
+	if b.Oldest == nil {
+		return 0
+	}
+	return max(b.Now.Sub(b.Oldest.Time), 0)
+}

@@ -101,18 +101,10 @@ const maxWaiting = 10_000
 
 // Stats counts pending deliveries, up to maxWaiting.
 func (r *Deliveries) Stats(ctx context.Context) (core.DeliveryStats, error) {
-	var row struct {
-		N      int
-		Oldest *clockTime
-		Now    clockTime
-	}
+	var row backlog
 	err := r.db.WithContext(ctx).Raw("SELECT (SELECT COUNT(*) FROM (SELECT 1 FROM deliveries WHERE state >= 'pending' AND state <= 'pending' ORDER BY state, id LIMIT ?) w) AS n, "+
 		"(SELECT created_at FROM deliveries WHERE state >= 'pending' AND state <= 'pending' ORDER BY state, id LIMIT 1) AS oldest, "+clockSQL(r.db, 0)+" AS now", maxWaiting).Scan(&row).Error
-	stats := core.DeliveryStats{Waiting: row.N}
-	if row.Oldest != nil {
-		stats.Oldest = max(row.Now.Sub(row.Oldest.Time), 0)
-	}
-	return stats, wrapError(err, "deliveries", "that wait")
+	return core.DeliveryStats{Waiting: row.N, Oldest: row.age()}, wrapError(err, "deliveries", "that wait")
 }
 
 // webhookOf returns the webhook of the run: its own, else the session's, else the owner's, which

@@ -32,7 +32,7 @@ func (r *Branches) Fork(ctx context.Context, tenant core.Tenant, in core.ForkSes
 		}
 		err = f.findPath(ctx)
 		for err == nil && f.copied < len(f.path) {
-			err = f.copySome(ctx)
+			err = f.copySome(ctx, stepRows)
 		}
 		if err == nil {
 			fork, err = f.finishFork(ctx, note)
@@ -84,8 +84,8 @@ func (r *Branches) beginFork(ctx context.Context, tenant core.Tenant, in core.Fo
 }
 
 // copySome copies the next messages in one step.
-func (f *forkJob) copySome(ctx context.Context) error {
-	part := f.path[f.copied:min(f.copied+stepRows, len(f.path))]
+func (f *forkJob) copySome(ctx context.Context, rows int) error {
+	part := f.path[f.copied:min(f.copied+rows, len(f.path))]
 	err := f.runStep(ctx, func(stx *sessionTx) error {
 		if err := stx.copyLog(part, f.copied, f.prefix); err != nil {
 			return err

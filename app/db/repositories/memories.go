@@ -134,7 +134,7 @@ func (r *Memories) Delete(ctx context.Context, tenant core.Tenant, id core.Memor
 
 // Vectors returns the next vectors of the scope in the space; none = the end.
 func (r *Memories) Vectors(ctx context.Context, tenant core.Tenant, q core.VectorQuery) ([]core.MemoryVector, error) {
-	db := r.db.WithContext(ctx).Select("id, user_id, embedding, embedding_model, dimension").Scopes(inScope(tenant)).
+	db := r.db.WithContext(ctx).Model(&core.Memory{}).Select("id, user_id, embedding").Scopes(inScope(tenant)).
 		Where("embedding_model = ? AND dimension = ?", q.Space.Model, q.Space.Dimension)
 	order := "user_id, id"
 	switch {
@@ -146,9 +146,8 @@ func (r *Memories) Vectors(ctx context.Context, tenant core.Tenant, q core.Vecto
 	case q.After.ID != "":
 		db = db.Where("(user_id, id) > (?, ?)", q.After.UserID, q.After.ID)
 	}
-	list, err := findAll(db.Order(order).Limit(q.Limit), func(m core.Memory) core.MemoryVector {
-		return core.MemoryVector{ID: m.ID, UserID: m.UserID, Vector: m.Embedding}
-	})
+	var list []core.MemoryVector
+	err := db.Order(order).Limit(q.Limit).Scan(&list).Error
 	return list, wrapError(err, "memories of", tenant.Owner)
 }
 

@@ -147,11 +147,7 @@ func (r *MessageVectors) SessionVectors(ctx context.Context, tenant core.Tenant,
 	if q.Before != "" {
 		db = db.Where("v.message_id < ?", q.Before)
 	}
-	var rows []models.MessageVector
-	if err := db.Order("v.message_id DESC").Limit(q.Limit).Scan(&rows).Error; err != nil {
-		return nil, wrapError(err, "session", session)
-	}
-	return mapRows(rows, func(row models.MessageVector) core.MessageVector {
-		return core.MessageVector{MessageID: core.MessageID(row.MessageID), SessionID: core.SessionID(row.SessionID), Vector: row.Embedding}
-	}), nil
+	list := []core.MessageVector{}
+	err := db.Order("v.message_id DESC").Limit(q.Limit).Scan(&list).Error
+	return list, wrapError(err, "session", session)
 }

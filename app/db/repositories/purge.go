@@ -100,10 +100,7 @@ func (r *Purges) Exist(ctx context.Context, owner string, ids []core.SessionID) 
 func (r *Purges) Unfinished(ctx context.Context, ids []core.SessionID) ([]core.UnfinishedRun, error) {
 	var all []core.UnfinishedRun
 	for part := range slices.Chunk(ids, purgeChunk) {
-		var rows []struct {
-			ID, SessionID, Owner string
-			Leased               bool
-		}
+		var rows []core.UnfinishedRun
 		db := r.db.WithContext(ctx).Model(&models.Run{}).
 			Select("id, session_id, owner, COALESCE(status = 'running' AND lease_until > "+clockSQL(r.db, 0)+", false) AS leased").
 			Where("session_id IN ? AND status IN ('queued', 'running', 'waiting')", part).
@@ -111,9 +108,7 @@ func (r *Purges) Unfinished(ctx context.Context, ids []core.SessionID) ([]core.U
 		if err := db.Find(&rows).Error; err != nil {
 			return nil, wrapError(err, "runs", "that have not ended")
 		}
-		for _, row := range rows {
-			all = append(all, core.UnfinishedRun{ID: core.RunID(row.ID), SessionID: core.SessionID(row.SessionID), Owner: row.Owner, Leased: row.Leased})
-		}
+		all = append(all, rows...)
 	}
 	return all, nil
 }

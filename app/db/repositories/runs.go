@@ -123,17 +123,9 @@ func (r *Runs) Pending(ctx context.Context, tenant core.Tenant, session core.Ses
 
 // Queue counts the queued runs of all sessions.
 func (r *Runs) Queue(ctx context.Context) (core.QueueStats, error) {
-	var row struct {
-		N      int
-		Oldest *clockTime
-		Now    clockTime
-	}
+	var row backlog
 	err := r.db.WithContext(ctx).Raw("SELECT COUNT(*) AS n, MIN(created_at) AS oldest, " + clockSQL(r.db, 0) + " AS now FROM runs WHERE status = 'queued'").Scan(&row).Error
-	stats := core.QueueStats{Queued: row.N}
-	if err == nil && row.Oldest != nil {
-		stats.Oldest = max(row.Now.Sub(row.Oldest.Time), 0)
-	}
-	return stats, wrapError(err, "runs", "queued")
+	return core.QueueStats{Queued: row.N, Oldest: row.age()}, wrapError(err, "runs", "queued")
 }
 
 // Active returns the run of a session that is running or waiting.

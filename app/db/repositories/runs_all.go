@@ -10,13 +10,6 @@ import (
 	"bobbin/app/db/models"
 )
 
-// runHeadRow is a run in a list of all sessions.
-type runHeadRow struct {
-	models.Run
-	Title  string
-	Prompt int
-}
-
 // activeRunsSQL finds the runs of an owner that have not ended, and those since an id, through indexes.
 const activeRunsSQL = "id IN (SELECT id FROM runs WHERE status = 'queued' AND owner = @owner" +
 	" UNION ALL SELECT id FROM runs WHERE status IN ('running', 'waiting') AND owner = @owner" +
@@ -60,26 +53,17 @@ func (r *Runs) ListAll(ctx context.Context, tenant core.Tenant, q core.RunQuery)
 	if after.isSet() {
 		runs = runs.Where("id "+beyond+" ?", after.ID)
 	}
-	var rows []runHeadRow
+	var rows []core.RunHead
 	err = runs.Select("id, session_id, user_id, status, agent, error, created_at, started_at, finished_at, " +
 		"CAST(COALESCE(context ->> 'used', '0') AS bigint) AS prompt, (SELECT title FROM sessions WHERE sessions.id = runs.session_id) AS title").
 		Order("id " + order).Limit(limit + 1).Find(&rows).Error
 	if err != nil {
 		return core.RunList{}, wrapError(err, "runs of", tenant.Owner)
 	}
-	page := pageOf(rows, limit, runHeadRow.toCore, func(row runHeadRow) position { return position{List: name, ID: string(row.ID)} })
+	page := pageOf(rows, limit, same, func(row core.RunHead) position { return position{List: name, ID: string(row.ID)} })
 	err = r.addApprovals(ctx, page.Items)
 	list.Items, list.NextCursor = page.Items, page.NextCursor
 	return list, err
-}
-
-// toCore returns the head of the run.
-func (r runHeadRow) toCore() core.RunHead {
-	run := r.Core()
-	return core.RunHead{
-		ID: run.ID, SessionID: run.SessionID, Title: r.Title, UserID: run.User, Status: run.Status, Agent: run.Agent, Error: run.Error, Prompt: r.Prompt,
-		CreatedAt: run.CreatedAt, StartedAt: run.StartedAt, FinishedAt: run.FinishedAt,
-	}
 }
 
 // addApprovals adds what waiting runs wait for, without long arguments.

@@ -104,8 +104,8 @@ func readUnindexed(tx *gorm.DB, sessions []unindexedSession) ([]unindexedPart, e
 	size, rest := 0, int64(indexedMessages)
 	for i := 0; i < len(sessions) && rest > 0 && size < indexedBytes; i++ {
 		s := sessions[i]
-		in := directPart{ID: string(s.ID), IndexedSeq: s.Seq, LastSeq: s.LastSeq}
-		messages, err := findUnindexed(tx, in, "ASC", int(rest), indexedBytes)
+		s.IndexedSeq = s.Seq
+		messages, err := findUnindexed(tx, s.Session, "ASC", int(rest), indexedBytes)
 		if err != nil {
 			return nil, err
 		}
@@ -167,10 +167,10 @@ func writeIndex(tx *gorm.DB, parts []unindexedPart) error {
 	return tx.Model(&models.Session{}).Where("id IN (?)", free).UpdateColumn("indexed_seq", through).Error
 }
 
-// findUnindexed returns the first (ASC) or last (DESC) messages of the part that have the bytes together, at
+// findUnindexed returns the first (ASC) or last (DESC) messages of the session behind IndexedSeq that have the bytes together, at
 // most so many, in their order. Neither database reads a text for its length. A text counts no more than is
 // read of it, so what is read exceeds the bytes if some messages are left.
-func findUnindexed(db *gorm.DB, p directPart, order string, most, bytes int) ([]core.Message, error) {
+func findUnindexed(db *gorm.DB, p models.Session, order string, most, bytes int) ([]core.Message, error) {
 	var rows []core.Message
 	within := map[string]string{"ASC": "<= COALESCE(%s, $3)", "DESC": ">= COALESCE(%s, 0)"}[order]
 	sql := fmt.Sprintf(unindexedMessagesSQL, fmt.Sprintf(within, fmt.Sprintf(boundSQL, order)))
@@ -215,20 +215,11 @@ const (
 	directBytes    = 4 << 20
 )
 
-// directPart is a part of a session that is not indexed yet: behind IndexedSeq, up to LastSeq.
-type directPart struct {
-	ID         string
-	Owner      string
-	UserID     string
-	IndexedSeq int64
-	LastSeq    int64
-}
-
-// unindexedParts returns the newest parts of sessions in the scope that are not indexed yet,
-// and whether there are more.
-func (s *messageSearch) unindexedParts() (parts []directPart, more bool, err error) {
+// unindexedParts returns the newest sessions in the scope with a part that is not indexed yet, behind
+// IndexedSeq, and whether there are more.
+func (s *messageSearch) unindexedParts() (parts []models.Session, more bool, err error) {
 	const columns = "SELECT id, sessions.owner, user_id, reader.seq AS indexed_seq, last_seq FROM sessions " + unindexedJoinSQL + " WHERE reader.seq < last_seq AND " + unindexedSQL
-	var all []directPart
+	var all []models.Session
 	if s.q.SessionID != "" {
 		err = s.db.Raw(columns+" AND id = ?", s.q.SessionID).Scan(&all).Error
 	} else {

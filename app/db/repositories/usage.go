@@ -41,12 +41,6 @@ const spentSQL = `CAST(COALESCE(SUM(CASE WHEN input_tokens + output_tokens > 0 T
 // daysSQL sums days, and single calls in the form of days.
 const daysSQL = "CAST(COALESCE(SUM(calls), 0) AS bigint) AS calls, " + sumsSQL + ", CAST(COALESCE(SUM(unpriced_calls), 0) AS bigint) AS unpriced_calls"
 
-// usageRow is a group of usage.
-type usageRow struct {
-	Key             string
-	core.UsageTotal `gorm:"embedded"`
-}
-
 // SessionTotal returns the usage of all model calls of a session, including summaries and
 // its title.
 func (r *ModelCalls) SessionTotal(ctx context.Context, tenant core.Tenant, session core.SessionID) (core.UsageTotal, error) {
@@ -108,16 +102,14 @@ func (r *ModelCalls) Usage(ctx context.Context, tenant core.Tenant, q core.Usage
 	if after.isSet() {
 		db = db.Where(key+" "+beyond+" ?", after.Key)
 	}
-	var rows []usageRow
+	var rows []core.UsageRow
 	if err := db.Scan(&rows).Error; err != nil {
 		return core.UsageReport{}, wrapError(err, "usage of", tenant.Owner)
 	}
 	if q.Largest {
 		rows = rows[:min(len(rows), limit)]
 	}
-	page := pageOf(rows, limit, func(t usageRow) core.UsageRow {
-		return core.UsageRow{Key: t.Key, UsageTotal: t.UsageTotal}
-	}, func(t usageRow) position { return position{List: list, Key: t.Key} })
+	page := pageOf(rows, limit, same, func(t core.UsageRow) position { return position{List: list, Key: t.Key} })
 	report.Items, report.NextCursor = page.Items, page.NextCursor
 	return report, err
 }
