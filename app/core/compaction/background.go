@@ -38,7 +38,7 @@ func (k *Compactor) IsDone(ctx context.Context, t Turn) bool {
 	if k == nil || t.Profile.Policy.Timing == contextwindow.TimingInline {
 		return true
 	}
-	t.History, t.Run, t.RunID, t.Recalled, t.Cap = slices.Concat(t.History, t.Run), nil, "", nil, 0
+	t.RunID, t.Recalled, t.Cap = "", nil, 0
 	p, quiet, err := k.firstPlan(t, contextwindow.AfterRun)
 	if err != nil || quiet || p.d.Summarize != nil || p.d.Activate != nil || p.d.Compacted || contextwindow.MayUseOlder(p.in) {
 		return quiet && err == nil
@@ -48,7 +48,7 @@ func (k *Compactor) IsDone(ctx context.Context, t Turn) bool {
 	if err != nil || work.Revision != t.Session.PromptRevision {
 		return false
 	}
-	t.Work = work
+	t.History, t.Run, t.Work = slices.Concat(t.History, t.Run), nil, work
 	p, err = k.planTurn(ctx, t, &progress{background: true})
 	return err == nil && p.nextOrder() == nil && p.d.Activate == nil && !p.d.Compacted
 }
@@ -165,6 +165,9 @@ func (k *Compactor) firstPlan(t Turn, phase contextwindow.Phase) (p plan, done b
 	in, err := k.planInput(t)
 	if err != nil {
 		return plan{}, false, err
+	}
+	if phase == contextwindow.AfterRun && t.RunID == "" { // the run has ended
+		in.History, in.Run = append(in.History, in.Run...), nil
 	}
 	in.Phase, in.NoSummary, in.NoLoop = phase, t.Trial, t.Trial
 	if w := t.Work; w.Revision == t.Session.PromptRevision {

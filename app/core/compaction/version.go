@@ -25,6 +25,9 @@ func (k *Compactor) loadVersion(ctx context.Context, t Turn, v core.SummaryVersi
 // made for a smaller model and the older one is enough for this; nothing is stored. It
 // reports false if the turn stays as it is.
 func (k *Compactor) withOlderVersion(ctx context.Context, t Turn) (Turn, bool, error) {
+	if t.Session.SummaryMadeFor == 0 {
+		return t, false, nil
+	}
 	in, err := k.planInput(t)
 	if err != nil || !contextwindow.MayUseOlder(in) {
 		return t, false, err
