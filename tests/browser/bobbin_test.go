@@ -213,6 +213,7 @@ func (b *bobbin) controls(t *testing.T, s setup) http.Handler {
 	}
 	number := func(r *http.Request, name string) int { n, _ := strconv.Atoi(r.FormValue(name)); return n }
 	handle("/release", func(r *http.Request) { b.gates.pass(r.FormValue("mark"), number(r, "pieces")) })
+	mux.HandleFunc("POST /gone", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGone) }) // a webhook that is not tried again
 	handle("/cut", func(*http.Request) { b.proxy.cut() })
 	handle("/delay", func(r *http.Request) { b.proxy.setDelay(time.Duration(number(r, "ms")) * time.Millisecond) })
 	handle("/refuse", func(r *http.Request) { b.proxy.setDown(r.FormValue("on") == "true") })

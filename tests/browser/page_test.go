@@ -17,7 +17,7 @@ import (
 // TestPage has the tests that one Bobbin serves for. They run one after the other: some cut its connections.
 func TestPage(t *testing.T) {
 	t.Parallel()
-	b := newBobbin(t, setup{database: dbtest.MigratedSQLiteURL(t), window: 200_000})
+	b := newBobbin(t, setup{database: dbtest.MigratedSQLiteURL(t), window: 200_000, settings: "webhooks: {allow_private: true}\n"})
 	for _, part := range []struct {
 		name string
 		test func(*testing.T, *bobbin)
@@ -30,7 +30,7 @@ func TestPage(t *testing.T) {
 		{"context", testContext},
 		{"runs", testRuns},
 		{"operation", func(t *testing.T, b *bobbin) {
-			for _, name := range []string{"operation", "refused"} {
+			for _, name := range []string{"operation", "deliveries", "refused"} {
 				t.Run(name, func(t *testing.T) { b.play(t, "operation", name, nil, nil) })
 			}
 		}},

@@ -20,10 +20,14 @@ export const cases = {
   async operation(open) {
     const v = await open()
     const { asking } = await seed(v)
+    await v.page.route('**/api/v1/runs?*status=waiting*', route => route.continue({ url: route.request().url().replace('limit=50', 'limit=1') }))
     await v.showList()
     await v.page.getByRole('link', { name: 'Operation' }).click()
     const waiting = card(v, /^Waiting for a person/)
+    await waiting.getByRole('button', { name: 'Show more' }).click() // the oldest first
     await waiting.getByRole('button', { name: 'Approve calculator, asks first' }).waitFor()
+    await waiting.getByRole('button', { name: 'Approve calculator, asks second' }).waitFor()
+    await v.page.unroute('**/api/v1/runs?*status=waiting*')
     await card(v, /^Failures/).getByText('the model is out of order').first().waitFor()
     await v.page.getByRole('img', { name: /assistant/ }).waitFor()
     await v.state('ops')
@@ -40,9 +44,15 @@ export const cases = {
     await waiting.getByRole('button', { name: 'Deny calculator, asks second' }).click()
     await v.page.getByText('Someone else was faster').waitFor()
     await v.page.unroute('**/api/v1/runs?*')
+    // Only what means that somebody was faster is told so.
+    await v.page.route('**/approvals/*', route => route.fulfill({ status: 409, contentType: 'application/problem+json', body: JSON.stringify({ title: 'Conflict', status: 409, code: 'conflict', detail: 'it was closed meanwhile' }) }))
+    await waiting.getByRole('button', { name: 'Deny calculator, asks second' }).click()
+    await v.page.getByText('it was closed meanwhile').waitFor()
+    equal(await v.page.getByText('Someone else was faster').count(), 0, 'texts about somebody faster')
+    await v.page.unroute('**/approvals/*')
     // The way to the conversation, and back by the address.
     await v.page.getByRole('button', { name: 'All', exact: true }).click()
-    await card(v, /^Runs/).getByRole('link', { name: 'fails here' }).click()
+    await card(v, /^Runs/).getByRole('link', { name: 'fails here' }).first().click()
     await v.log.getByText('the provider fails here').waitFor()
     await v.page.goto(`${v.args.url}#/operation/memories`)
     const memories = card(v, /^Memories/)
@@ -57,12 +67,41 @@ export const cases = {
     for (const tab of ['Runs', 'Deliveries', 'Usage']) {
       await v.page.getByRole('navigation', { name: 'Parts of the operation' }).getByRole('link', { name: tab }).click()
       await v.page.getByRole('region', { name: tab, exact: true }).first().waitFor()
-      await v.page.locator('.ops-card').first().getByText(/./).first().waitFor()
+      await v.page.locator('.ops-card :is(table, p)').first().waitFor()
       await v.state(`ops-${tab.toLowerCase()}`)
     }
     await v.page.reload()
     await v.page.getByRole('table').getByRole('cell', { name: 'assistant' }).first().waitFor()
+    const range = v.page.getByRole('combobox', { name: 'Length of time' })
+    await range.selectOption({ label: 'last 90 days' })
+    const { total } = await v.api(`usage?group_by=day_agent&from=${new Date(Date.now() - 89 * 86_400_000).toISOString().slice(0, 10)}`)
+    await v.page.getByRole('row', { name: /^Total/ }).getByRole('cell', { name: total.input_tokens.toLocaleString('en-US'), exact: true }).waitFor()
+    // Runs by status, agent and reason.
+    await v.page.goto(`${v.args.url}#/operation/runs`)
+    const filter = name => v.page.getByRole('combobox', { name, exact: true })
+    await filter('Status').selectOption('failed')
+    const failed = card(v, /^Runs/).getByRole('link', { name: 'fails here' }).first()
+    await failed.waitFor()
+    await filter('Reason').selectOption({ index: 1 })
+    await filter('Agent').selectOption('assistant')
+    await failed.waitFor()
+    await filter('Agent').selectOption('careful')
+    await v.page.getByText('No such run in 24 hours.').waitFor()
     equal(await v.page.evaluate(() => document.documentElement.scrollWidth > innerWidth), false, 'the page is wider than the window')
+  },
+
+  /** A delivery that failed is shown with why and where from, and can be tried again. */
+  async deliveries(open) {
+    const v = await open()
+    const id = await v.imported([], { title: 'reported to nobody', webhook: { url: `${v.args.control}/gone` } })
+    await v.api(`sessions/${id}/messages`, { method: 'POST', json: { content: 'report this' } })
+    await v.page.goto(`${v.args.url}#/operation/deliveries`)
+    const row = v.page.getByRole('row', { name: /failed/ }).filter({ has: v.page.getByRole('link', { name: 'reported to nobody' }) })
+    await row.getByText('410').waitFor()
+    await row.getByRole('button', { name: /^Try again/ }).click()
+    await row.getByText('2 attempts').waitFor()
+    const { items: [delivery] } = await v.api('deliveries?state=failed')
+    equal([delivery.title, delivery.attempt], ['reported to nobody', 2], 'the delivery')
   },
 
   /** What is not for the caller is said, with the request's id. */

@@ -94,6 +94,15 @@ export const cases = {
     await v.api(`sessions/${id}/messages`, { method: 'POST', json: { content: 'one more' } })
     await sections.getByText('only at its end').waitFor()
     await text.getByText('one more', { exact: true }).waitFor()
+    // What is unchanged since the last call is known after a reload, too.
+    const unchanged = async () => (await v.api(`sessions/${id}/context/prompt`)).unchanged
+    await v.page.reload()
+    await sections.getByText('only at its end').waitFor()
+    const same = await unchanged()
+    check(same.parts === same.of_parts && same.tokens > 0, `unchanged is ${JSON.stringify(same)}`)
+    await sections.getByText(new RegExp(`^${same.tokens.toLocaleString('en-US')} tokens, \\d+ %$`)).waitFor()
+    await v.api(`sessions/${id}`, { method: 'PATCH', json: { instructions: 'Answer in verse.' } })
+    await sections.getByText('from “System prompt” on').waitFor()
     await text.getByRole('link', { name: 'in its place' }).last().click()
     await v.log.getByText('one more').first().waitFor()
     await v.page.goBack()

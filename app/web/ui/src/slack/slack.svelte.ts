@@ -1,6 +1,7 @@
 // The thread of Slack that a conversation belongs to, and what of the conversation is not in it.
 import { untrack } from "svelte";
 import { asError, ask, type ApiError, type Schema } from "../api/http";
+import { textOf } from "../language";
 import type { Conversation } from "../state/conversation.svelte";
 import type { Message } from "../state/entry.svelte";
 import { words } from "./words";
@@ -98,7 +99,7 @@ export class Slack {
 /** What a refusal means, with Slack's own word for it. */
 export function reasonOf(reason: string): string {
   const code = /[a-z]+(?:_[a-z]+)+|ratelimited/.exec(reason)?.[0] ?? "";
-  const known = words.reasons[code];
+  const known = textOf(words.reasons, code, "");
   return known ? `${known} (${code})` : reason;
 }
 

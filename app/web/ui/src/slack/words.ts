@@ -71,7 +71,7 @@ export const words = pick({
       restricted_action: "a rule of the workspace forbids it",
       invalid_auth: "Slack does not accept the token",
       ratelimited: "Slack asked for a pause",
-    } as Record<string, string>,
+    },
 
     attachTitle: "Attach to a thread",
     attachText: "Copy the link to a message in Slack (its menu has “Copy link”). The thread of that message shows what happens here from then on; what happened before is not posted.",

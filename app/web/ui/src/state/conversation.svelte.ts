@@ -359,7 +359,7 @@ export class Conversation {
         if (name === "approval.requested") ui.announce(words.question(data.approval!.tool));
         return;
       case "session.updated":
-        if (data.session!.agent !== this.session?.agent || data.session!.model !== this.session?.model) this.contextVersion++;
+        if ((["agent", "model", "instructions"] as const).some((field) => data.session![field] !== this.session?.[field])) this.contextVersion++;
         this.session = data.session!;
         if (data.path) this.changePath(data.path);
         return;
