@@ -4,7 +4,7 @@ import { untrack } from "svelte";
 import { ApiError, asError, ask, type Schema } from "../api/http";
 import type { Stored } from "./attachments.svelte";
 import type { Message } from "./entry.svelte";
-import { keep, kept, keptSlots } from "./kept";
+import { keep, kept, keptSlots, onRemoved } from "./kept";
 import { Retry } from "./retry.svelte";
 
 export interface Outgoing {
@@ -99,7 +99,7 @@ export class Outbox {
     }
   }
 
-  private slot(id: string): string {
+  slot(id: string): string {
     return `${slots}${this.session}.${id}`;
   }
 
@@ -151,6 +151,10 @@ export class Outbox {
 export function outboxOf(session: string): Outbox {
   return outboxes.get(session) ?? untrack(() => new Outbox(session));
 }
+
+onRemoved(slots, (slot) => {
+  for (const outbox of outboxes.values()) outbox.items = outbox.items.filter((o) => o.state !== "waiting" || outbox.slot(o.id) !== slot);
+});
 
 /** Sends all that waits, and what an earlier visit has left. */
 export function sendAll(): void {
