@@ -82,7 +82,7 @@ export const cases = {
     await v.send('sent from elsewhere')
     await v.log.getByText('Kept here').waitFor()
     await v.send('taken back')
-    await v.log.getByText('taken back').waitFor()
+    await v.button('Remove', v.log).nth(1).waitFor()
     await v.button('Remove', v.log).last().click()
     await v.page.evaluate(() => document.querySelector('a.new').click())
     await v.page.unroute(posts, abort)
