@@ -100,4 +100,19 @@ export const cases = {
     equal([await v.page.getByText('Archived').count(), await v.articles.count()], [0, 0], 'what is left')
     equal(await v.field.inputValue(), 'still being written', 'the draft')
   },
+
+  /** An image of another host is a link that says where it leads; a summary that was made without its model says why in words. */
+  async words(open) {
+    const v = await open()
+    const said = Array.from({ length: 38 }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', content: `turn ${i} ${'of many words '.repeat(20)}` }))
+    const id = await v.imported([...said, { role: 'user', content: 'show me' }, { role: 'assistant', content: '![a heron](https://images.example/heron.png)' }], { title: 'words' })
+    await v.api(`sessions/${id}/summarize`, { method: 'POST', json: {} })
+    await v.open(id)
+    await v.log.getByRole('link', { name: 'a heron, images.example' }).waitFor()
+    equal(await v.log.locator('img').count(), 0, 'images')
+    check((await v.api(`sessions/${id}/summaries`)).items[0].note.startsWith('fallback: '), 'the summary was made with its model')
+    await v.button('Show the summary', v.log).click()
+    await v.log.getByText(/^Made without a model: the /).waitFor()
+    equal(await v.page.getByText('fallback').count(), 0, 'the server\'s own words')
+  },
 }

@@ -39,20 +39,23 @@ export class ThreadKeys {
     if (ui.dialog || e.ctrlKey || e.metaKey) return;
     const focused = document.activeElement as HTMLElement;
     const arrow = { ArrowUp: -1, ArrowDown: 1 }[e.key];
+    if (focused.closest("dialog") || !(this.thread.contains(focused) || (arrow && e.altKey))) return;
     const at = this.stops().find((s) => s.contains(focused));
     if (arrow && (e.altKey || at === focused)) {
       e.preventDefault();
       return this.step(at, arrow);
     }
-    if (!this.thread.contains(focused) || e.altKey || focused.closest("dialog")) return;
+    if (e.altKey) return;
     if (e.key === "Tab") return this.leave(e, at, focused);
     if (e.key === "Escape" && at && at !== focused && focused.matches(":focus-visible:not(input, textarea)")) {
       e.preventDefault();
       return at.focus();
     }
     if (at !== focused) return;
-    if (e.key === "Enter") e.preventDefault();
-    if (e.key === "Enter") return void at.querySelector<HTMLElement>(controls)?.focus();
+    if (e.key === "Enter") {
+      e.preventDefault();
+      return at.querySelector<HTMLElement>(controls)?.focus();
+    }
     const turn = this.turns().find((t) => t.key === focused.dataset.turn);
     if (turn && ui.letters && act(e.key.toLowerCase(), turn, this.conversation, focused)) e.preventDefault();
   }

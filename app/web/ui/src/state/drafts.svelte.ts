@@ -2,8 +2,9 @@
 // All of it stays while the page shows something else, and is kept for a reload.
 import { untrack } from "svelte";
 import { Attachment, type Stored } from "./attachments.svelte";
-import { keep, kept } from "./kept";
+import { keep, kept, onRemoved } from "./kept";
 
+const prefix = "bobbin.draft.";
 const quiet = 300; // ms without a key before it is kept
 
 interface Kept {
@@ -24,10 +25,7 @@ export class Draft {
   private timer = 0;
 
   constructor(private readonly session: string) {
-    const { text, files, edits } = read(this.slot);
-    this.written = text;
-    this.files = files.map((f) => new Attachment(f));
-    this.edits = edits;
+    this.load();
   }
 
   get text(): string {
@@ -61,10 +59,13 @@ export class Draft {
     this.text = [text, this.text].filter(Boolean).join("\n\n");
   }
 
+  /** It was sent: another tab that has the same takes it out, too, as it does not what is only erased here. */
   clear(): void {
-    this.files = [];
-    this.text = "";
     this.save();
+    this.files = [];
+    this.written = "";
+    if (Object.keys(this.edits).length) this.keepSoon();
+    else keep(this.slot, "");
   }
 
   /** The text of a message that is being edited; undefined if it is not. */
@@ -84,6 +85,15 @@ export class Draft {
     this.keepSoon();
   }
 
+  /** Takes what is kept, unless something is being typed. */
+  load(): void {
+    if (this.timer) return;
+    const { text, files, edits } = read(this.slot);
+    this.written = text;
+    this.files = files.map((f) => new Attachment(f));
+    this.edits = edits;
+  }
+
   /** Writes down what is not yet. */
   save(): void {
     if (!this.timer) return;
@@ -91,12 +101,11 @@ export class Draft {
     this.timer = 0;
     const files = this.files.flatMap((f) => f.stored ?? []);
     const { text, edits } = this;
-    const some = text || files.length || Object.keys(edits).length;
-    this.kept = keep(this.slot, some ? JSON.stringify({ text, files, edits } satisfies Kept) : "");
+    this.kept = keep(this.slot, JSON.stringify({ text, files, edits } satisfies Kept));
   }
 
-  private get slot(): string {
-    return `bobbin.draft.${this.session}`;
+  get slot(): string {
+    return prefix + this.session;
   }
 
   private keepSoon(): void {
@@ -122,6 +131,8 @@ export function draftOf(session: string): Draft {
   if (!draft) drafts.set(session, (draft = untrack(() => new Draft(session))));
   return draft;
 }
+
+onRemoved(prefix, (slot) => drafts.forEach((d) => d.slot === slot && d.load()));
 
 // The page may be gone before the pause is over.
 addEventListener("pagehide", () => drafts.forEach((d) => d.save()));

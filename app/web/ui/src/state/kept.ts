@@ -41,6 +41,15 @@ export function keptSlots(prefix: string): string[] {
   }
 }
 
+/** Hears of what another tab has sent or taken back, if this one has the same. */
+export function onRemoved(prefix: string, call: (slot: string) => void): void {
+  addEventListener("storage", ({ key, newValue, oldValue }) => {
+    if (!key?.startsWith(prefix) || newValue !== null || sessionStorage.getItem(key) !== oldValue) return;
+    sessionStorage.removeItem(key);
+    call(key);
+  });
+}
+
 /** Forgets all but the page's looks. Nothing is kept from then on: the page has to be loaded anew. */
 export function forgetPerson(): void {
   forgotten = true;

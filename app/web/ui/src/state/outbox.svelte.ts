@@ -4,7 +4,7 @@ import { untrack } from "svelte";
 import { ApiError, asError, ask, type Schema } from "../api/http";
 import type { Stored } from "./attachments.svelte";
 import type { Message } from "./entry.svelte";
-import { keep, kept, keptSlots } from "./kept";
+import { keep, kept, keptSlots, onRemoved } from "./kept";
 import { Retry } from "./retry.svelte";
 
 export interface Outgoing {
@@ -40,6 +40,7 @@ export class Outbox {
   /** The open conversation hears of the runs that its messages begin. */
   onaccepted: ((run: Schema["Run"]) => void) | undefined;
   private busy = false;
+  private asked = false;
 
   /** begin makes the conversation of messages that have none, and returns its outbox. */
   constructor(
@@ -66,6 +67,7 @@ export class Outbox {
   retry(item: OutboxItem): void {
     item.state = "sending";
     item.problem = undefined;
+    this.again.stop();
     void this.sendWaiting();
   }
 
@@ -86,20 +88,21 @@ export class Outbox {
     this.items = this.items.filter((o) => o.state !== "sent");
   }
 
-  /** Sends one after the other, so that their order is kept. */
+  /** Sends one after the other, so that their order is kept. Asked for while it is at it, it begins once more. */
   async sendWaiting(): Promise<void> {
+    this.asked = true;
     if (this.busy) return;
     this.busy = true;
-    try {
+    while (this.asked) {
+      this.asked = false;
       for (let item; (item = this.items.find((o) => o.state === "sending" || o.state === "waiting")); ) {
         if (!(await this.post(item))) break;
       }
-    } finally {
-      this.busy = false;
     }
+    this.busy = false;
   }
 
-  private slot(id: string): string {
+  slot(id: string): string {
     return `${slots}${this.session}.${id}`;
   }
 
@@ -119,7 +122,7 @@ export class Outbox {
     } catch (e) {
       const error = asError(e);
       const passes = error.passesIn > 0 || error.status === 401;
-      for (const o of passes ? this.items.filter((o) => o.state === "sending") : [item]) {
+      for (const o of passes ? this.items.filter((o) => o === item || o.state === "sending") : [item]) {
         o.state = passes ? "waiting" : "refused";
         o.problem = error;
       }
@@ -151,6 +154,10 @@ export class Outbox {
 export function outboxOf(session: string): Outbox {
   return outboxes.get(session) ?? untrack(() => new Outbox(session));
 }
+
+onRemoved(slots, (slot) => {
+  for (const outbox of outboxes.values()) outbox.items = outbox.items.filter((o) => o.state !== "waiting" || outbox.slot(o.id) !== slot);
+});
 
 /** Sends all that waits, and what an earlier visit has left. */
 export function sendAll(): void {
