@@ -124,7 +124,7 @@ export const cases = {
     equal(await chart.locator('.messages').count(), 75, 'columns')
     const { turns, ranges } = await v.api(`sessions/${id}/context/turns`)
     equal(await chart.locator('circle.made').count(), turns.filter(t => t.summarized).length, 'summaries')
-    await v.state('chart')
+    await v.state('context')
     await v.page.keyboard.press('Control+.')
     await v.open(id, ranges.findLast(r => r.place === 'covered').through_seq)
     const card = v.page.getByRole('region', { name: /^Summary v/ })
