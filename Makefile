@@ -154,7 +154,7 @@ show-page-stream: ## a log of 5,000 messages, then 100 tokens a second for a min
 	$(measure_page) '^TestShowStream$$'
 
 show-page-cuts: ## 200 random cuts, delays, restarts and changes of replica: text in the page = stored, nothing twice, two tabs the same: SQLite and PostgreSQL
-	BOBBIN_PAGE_CUTS=200 $(measure_page) '^TestShowCuts$$'
+	BOBBIN_PAGE_CUTS=200 $(measure_page) '^(TestShowCuts|TestPage)$$/^(sqlite|postgres|cuts)$$'
 
 show-page-xss: ## 300 hostile texts × message, tool output, title, name, summary, file name, author, runs, prompt, operation, Slack, and the widget: executed, foreign requests
 	$(measure_page) '^(TestPage|TestWidget)$$/^(hostile|refused|messages)$$'
