@@ -1,54 +1,7 @@
-// The rare states of the page's parts, as the design lists them. Most come from answers of the API that are changed on
-// their way: what brings them about has its tests elsewhere.
-import { equal, until } from './visit.mjs'
-
-/** The meter's states: what the API says, and what the meter does then. */
-const meters = [
-  { state: 'ready', change: r => { r.prepared = { version: 1, through_seq: 2, messages_covered: 2 } }, looks: 'rest' },
-  { state: 'due', change: r => { r.will_trigger = true; r.triggers[0].fires = true; r.triggers[0].percent = 104 }, looks: 'due' },
-  { state: 'tight', change: r => { Object.assign(r, { breaker: 'open', breaker_reason: 'the model does not answer', planned: r.trigger + 1 }) }, looks: 'tight' },
-]
+// The rare states of the page's parts, as the design lists them.
+import { until } from './visit.mjs'
 
 export const cases = {
-  async meter(open, { theme, width }) {
-    const v = await open({ theme, width })
-    const id = await v.imported([], { title: 'the meter' })
-    await v.open(id)
-    const meter = v.page.getByRole('button', { name: /^Context: / })
-    const looks = mood => v.page.locator(`button.meter.${mood}`).waitFor()
-    await v.ask('first')
-    await looks('rest')
-    await v.state('meter-rest')
-    await v.page.route('**/context/plan', async route => {
-      const response = await route.fetch()
-      await route.fulfill({ response, json: { ...await response.json(), fits: false, floor: { culprit: 'message', tokens: 40_000, usable: 28_000, detail: '' } } })
-    })
-    await v.field.fill('larger than the window')
-    await looks('floor')
-    await v.state('meter-floor')
-    await v.page.unroute('**/context/plan')
-    await v.field.fill('')
-    const report = /\/sessions\/[\w-]+\/context$/
-    for (const { state, change, looks: mood } of meters) {
-      await v.page.route(report, async route => {
-        const response = await route.fetch()
-        const json = await response.json()
-        change(json)
-        await route.fulfill({ response, json })
-      })
-      await v.page.reload()
-      await looks(mood)
-      await v.state(`meter-${state}`)
-      await v.page.unroute(report)
-    }
-    await v.page.route(report, route => route.fulfill({ status: 403, contentType: 'application/problem+json', body: JSON.stringify({ title: 'No', status: 403, detail: 'not for you' }) }))
-    await v.page.reload()
-    await looks('unknown')
-    equal(await meter.locator('> .num').textContent(), '–', 'the meter')
-    await v.state('meter-unknown')
-    await v.page.unroute(report)
-  },
-
   /** Tools that failed and were stopped, a list whose conversations are in all states, a toast. */
   async rows(open, { theme, width }) {
     const v = await open({ theme, width })
