@@ -153,11 +153,11 @@ show-page-context: ## 60 turns with summaries: meter, panel, line and chart of t
 show-page-stream: ## a log of 5,000 messages, then 100 tokens a second for a minute: longest task, dropped frames, heap before and after
 	$(measure_page) '^TestShowStream$$'
 
-show-page-cuts: ## 200 random cuts, delays and restarts: text in the page = stored, nothing twice, two tabs the same: SQLite and PostgreSQL
-	BOBBIN_PAGE_CUTS=200 $(measure_page) '^TestShowCuts$$'
+show-page-cuts: ## 200 random cuts, delays, restarts and changes of replica: text in the page = stored, nothing twice, two tabs the same: SQLite and PostgreSQL
+	BOBBIN_PAGE_CUTS=200 $(measure_page) '^(TestShowCuts|TestPage)$$/^(sqlite|postgres|cuts)$$'
 
-show-page-xss: ## 300 hostile texts × message, tool output, title, name, summary, file name, author, and the widget: executed, foreign requests
-	$(measure_page) '^(TestPage|TestWidget)$$/^hostile$$'
+show-page-xss: ## 300 hostile texts × message, tool output, title, name, summary, file name, author, runs, prompt, operation, Slack, and the widget: executed, foreign requests
+	$(measure_page) '^(TestPage|TestWidget)$$/^(hostile|refused|messages)$$'
 
 show-page-a11y: ## axe over every state in both themes and widths, in German, and in the widget, and every flow by keyboard alone
 	$(measure_page) '^(TestPage|TestWidget)$$/^(access|language|audit)$$'

@@ -98,7 +98,7 @@ func testStream(t *testing.T, b *bobbin) {
 // tabs have the same.
 func testCuts(t *testing.T, b *bobbin) {
 	t.Helper()
-	cases{always: []string{"offline"}, night: []string{"tabs", "fixed"}}.play(t, b, "cuts")
+	cases{always: []string{"offline"}, night: []string{"tabs", "fixed", "rooms"}}.play(t, b, "cuts")
 }
 
 // TestShowCuts has BOBBIN_PAGE_CUTS random cuts, delays and restarts, half of them on SQLite, half on PostgreSQL

@@ -58,6 +58,9 @@ func TestShowPage(t *testing.T) {
 		play(b, "cuts", "offline", map[string]any{})
 		play(b, "context", "summary", map[string]any{})
 		play(b, "context", "chart", map[string]any{})
+		for _, name := range []string{"rows", "summaries"} {
+			play(b, "parts", name, map[string]any{})
+		}
 		play(b, "operation", "operation", map[string]any{})
 		inSlack, link := newBobbinInSlack(t)
 		play(inSlack, "slack", "slack", map[string]any{"link": link})

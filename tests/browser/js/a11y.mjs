@@ -31,7 +31,7 @@ export const cases = {
     await look('chat', true)
     await v.page.getByRole('button', { name: /^Context: / }).click()
     await v.page.getByRole('complementary', { name: /^Context of/ }).getByRole('meter').or(v.page.getByText('0 lost')).first().waitFor()
-    await look('context', true)
+    await look('context-new', true)
     await v.page.keyboard.press('Escape')
     if (long) {
       await v.page.keyboard.press('Alt+3')

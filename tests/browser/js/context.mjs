@@ -124,7 +124,7 @@ export const cases = {
     equal(await chart.locator('.messages').count(), 75, 'columns')
     const { turns, ranges } = await v.api(`sessions/${id}/context/turns`)
     equal(await chart.locator('circle.made').count(), turns.filter(t => t.summarized).length, 'summaries')
-    await v.state('chart')
+    await v.state('context')
     await v.page.keyboard.press('Control+.')
     await v.open(id, ranges.findLast(r => r.place === 'covered').through_seq)
     const card = v.page.getByRole('region', { name: /^Summary v/ })
@@ -143,7 +143,7 @@ export const cases = {
     const card = v.page.getByRole('region', { name: /^Summary v1/ })
     await card.waitFor()
     await card.getByRole('button', { expanded: false }).click()
-    await v.state('summary')
+    await v.state('summary-degraded')
     await v.button('Edit', card).click()
     await v.page.getByRole('textbox', { name: /v1|v2/ }).fill('# What we know\n\nThe heron was edited here.')
     await card.getByRole('button', { name: /^Save as v2/ }).click()
@@ -159,5 +159,6 @@ export const cases = {
     await third.getByRole('tab', { name: 'Changes since v2' }).waitFor()
     const { added, removed } = await v.api(`sessions/${id}/summaries/3/diff?against=2`)
     await third.getByText(`+${added} −${removed}`).waitFor()
+    await v.state('summary')
   },
 }

@@ -67,6 +67,38 @@ export const cases = {
     equal(items.filter(m => m.role === 'user').length, 2, 'messages of the person')
   },
 
+  /** The rooms beside the chat, in both languages: what came while nothing was heard is there afterwards, once. */
+  async rooms(open) {
+    for (const locale of ['en-US', 'de-DE']) {
+      const v = await open({ locale })
+      const id = await v.imported([{ role: 'user', content: 'before' }], { title: `rooms ${locale}` })
+      const main = v.page.getByRole('main')
+      const asking = async title => {
+        const session = await v.imported([], { agent: 'careful', title })
+        await v.api(`sessions/${session}/messages`, { method: 'POST', json: { content: 'calculate this' } })
+      }
+      const saying = content => v.api(`sessions/${id}/messages`, { method: 'POST', json: { content } })
+      const rooms = [
+        { address: `s/${id}/runs`, come: saying, shows: text => main.getByRole('link', { name: text }) },
+        { address: `s/${id}/prompt`, come: saying, shows: text => main.locator('pre').getByText(text, { exact: true }) },
+        { address: 'operation', come: asking, shows: text => main.getByRole('button', { name: new RegExp(`(Approve|erlauben).*${text}|${text}.*(Approve|erlauben)`) }) },
+        { address: `s/${id}`, come: saying, shows: text => v.log.locator('.said').getByText(text, { exact: true }) },
+      ]
+      for (const [n, { address, come, shows }] of rooms.entries()) {
+        const words = when => `${when} room ${n} ${locale}`
+        await come(words('before'))
+        await v.page.goto(`${v.args.url}#/${address}`)
+        await shows(words('before')).waitFor()
+        await v.page.route('**/events', route => route.abort())
+        await v.control('cut')
+        await come(words('away'))
+        await v.page.unroute('**/events')
+        await shows(words('away')).waitFor({ timeout: 30_000 })
+        for (const when of ['before', 'away']) equal(await shows(words(when)).count(), 1, `${words(when)} in ${address}`)
+      }
+    }
+  },
+
   /** Two tabs: what one writes, edits and stops is in the other. */
   async tabs(open) {
     const v = await open()

@@ -9,7 +9,8 @@ const { chromium } = createRequire(import.meta.url)('playwright-core') // an imp
 // It knows no host but this machine: the page has all that it needs from the binary.
 const launched = chromium.launch({
   executablePath: process.env.CHROMIUM,
-  args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--enable-precise-memory-info', '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1'],
+  // A process of its own for drawing costs a twentieth of the processor's time.
+  args: ['--no-sandbox', '--in-process-gpu', '--disable-gpu', '--disable-dev-shm-usage', '--enable-precise-memory-info', '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1'],
 })
 const playing = new Set()
 

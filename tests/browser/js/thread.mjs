@@ -70,7 +70,7 @@ export const cases = {
     await choose('brief')
     const dialog = v.page.getByRole('dialog', { name: 'Switch to brief?' })
     await dialog.getByText('word for word').first().waitFor()
-    await v.shot('agent')
+    await v.state('agent')
     await v.button('Keep assistant', dialog).click()
     equal((await v.api(`sessions/${v.session()}`)).agent, 'assistant', 'the agent')
     await choose('brief')
