@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,13 +22,17 @@ const (
 	asJSON  = "application/json"
 	asLines = "application/jsonl"
 	mib     = 1 << 20
+
+	userLimit = 96 // MiB that one end user may store
 )
 
 // exhaustion is an attack of end users with everything that their limits allow.
 type exhaustion struct {
 	*target
-	users    []string // tokens
-	statuses sync.Map // how often the attack got each status: *atomic.Int64
+	users []string // tokens
+
+	mu       sync.Mutex
+	statuses map[string]map[int]int // how often each kind of attack got each status; guarded by mu
 }
 
 // End users whose requests take as much memory, disk and processor as their limits allow do not end
@@ -45,7 +48,7 @@ func TestExhaustion(t *testing.T) {
 			for i := range names {
 				names[i] = fmt.Sprint("user-", i)
 			}
-			v := newTarget(t, "default_llm: demo\nlimits: {user_bytes: 64MiB}\n", append(names, "ordinary"))
+			v := newTarget(t, fmt.Sprintf("default_llm: demo\nlimits: {user_bytes: %dMiB}\n", userLimit), append(names, "ordinary"))
 			defer v.table.Log(t)
 			x := &exhaustion{target: v, users: v.users[:n]}
 			x.run(t, v.users[n], lasts)
@@ -53,43 +56,88 @@ func TestExhaustion(t *testing.T) {
 	}
 }
 
-// run attacks for that long; meanwhile the ordinary user and another owner send messages.
+// run attacks for that long; meanwhile the ordinary user and another owner send messages. Each attack is
+// made once before, while there is room.
 func (x *exhaustion) run(t *testing.T, ordinary string, lasts time.Duration) {
 	alone, end := context.WithTimeout(t.Context(), lasts/5)
 	calm := x.others(t, alone, ordinary)
 	end()
+	before, cpu, attacks := x.diskBytes(t), x.cpu(t), x.attacks()
+	var all sync.WaitGroup
+	for user := range x.users {
+		all.Go(func() {
+			for _, a := range attacks {
+				a.send(t.Context(), user)
+			}
+		})
+	}
+	all.Wait()
 	ctx, cancel := context.WithTimeout(t.Context(), lasts)
 	defer cancel()
-	var all sync.WaitGroup
-	attack := func(loops int, send func(user int)) {
-		for i := range x.users {
-			for range loops {
+	for _, a := range attacks {
+		for user := range x.users {
+			for range a.loops {
 				all.Go(func() {
 					for ctx.Err() == nil {
-						send(i)
+						a.send(ctx, user)
 					}
 				})
 			}
 		}
 	}
-	tiny := strings.Repeat(`{"role":"user","content":"x"},`, 19_899) + `{"role":"user","content":"y"}`
-	line := fmt.Sprintf(`{"role":"user","content":%q}`, strings.Repeat("<a b] `c` ", 6_000)) + "\n"
-	history := strings.Repeat(line, 300) // 18 MB
-	attack(12, func(user int) {
-		x.post(ctx, user, "/v1/chat/completions", asJSON, `{"model":"assistant","messages":[`+tiny+`]}`)
-	})
-	attack(4, func(user int) { x.post(ctx, user, "/v1/responses", asJSON, `{"model":"assistant","input":[`+tiny+`]}`) })
-	attack(4, func(user int) { x.post(ctx, user, "/v1/conversations", asJSON, `{"items":[`+tiny+`]}`) })
-	attack(2, func(user int) {
-		x.post(ctx, user, "/api/v1"+x.messages(x.users[user])+"/import", asLines, history)
-	})
-	session := func(user int) string { return "/api/v1/sessions/" + x.session[x.users[user]] }
-	attack(6, func(user int) { x.post(ctx, user, session(user)+"/fork", asJSON, "{}") })
-	attack(4, func(user int) { x.request(ctx, user, "GET", session(user)+"/export?format=markdown", "", "") })
-	before, cpu := x.diskBytes(t), x.cpu(t)
 	took := x.others(t, ctx, ordinary)
 	all.Wait()
 	x.report(t, before, cpu, calm, took)
+	for kind, got := range x.statuses {
+		refused := 0
+		for status, n := range got {
+			if status >= 400 {
+				refused += n
+			}
+		}
+		if got[200]+got[201] == 0 || apptest.IsLong() && refused == 0 {
+			t.Errorf("%s: got the statuses %v, want some that succeed and some that are refused", kind, got)
+		}
+	}
+}
+
+// attack is one kind of request, sent again and again by so many loops of each user.
+type attack struct {
+	loops int
+	send  func(ctx context.Context, user int)
+}
+
+func (x *exhaustion) attacks() []attack {
+	tiny := strings.Repeat(`{"role":"user","content":"x"},`, 19_899) + `{"role":"user","content":"y"}`
+	line := fmt.Sprintf(`{"role":"user","content":%q}`, strings.Repeat("<a b] `c` ", 6_000)) + "\n"
+	history := strings.Repeat(line, 100) // 6 MB
+	session := func(user int) string { return "/api/v1/sessions/" + x.session[x.users[user]] }
+	return []attack{
+		{12, func(ctx context.Context, user int) {
+			x.request(ctx, "completion", user, "POST", "/v1/chat/completions", asJSON, `{"model":"assistant","messages":[`+tiny+`]}`)
+		}},
+		{4, func(ctx context.Context, user int) {
+			x.request(ctx, "response", user, "POST", "/v1/responses", asJSON, `{"model":"assistant","input":[`+tiny+`]}`)
+		}},
+		{4, func(ctx context.Context, user int) {
+			x.request(ctx, "conversation", user, "POST", "/v1/conversations", asJSON, `{"items":[`+tiny+`]}`)
+		}},
+		{2, func(ctx context.Context, user int) {
+			x.request(ctx, "import", user, "POST", session(user)+"/messages/import", asLines, history)
+		}},
+		{6, func(ctx context.Context, user int) {
+			x.request(ctx, "fork", user, "POST", session(user)+"/fork", asJSON, "{}")
+		}},
+		{2, func(ctx context.Context, user int) { // an archived session goes on in a fork of it
+			h := x.request(ctx, "archived", user, "POST", "/v1/chat/completions", asJSON, `{"model":"assistant","messages":[`+tiny+`]}`, "X-Session-Id", fmt.Sprint("chain-", user))
+			if id := h.Get("X-Session-Id"); id != "" {
+				x.request(ctx, "", user, "DELETE", "/api/v1/sessions/"+id, "", "")
+			}
+		}},
+		{6, func(ctx context.Context, user int) {
+			x.request(ctx, "export", user, "GET", session(user)+"/export?format=markdown", "", "")
+		}},
+	}
 }
 
 // others sends messages of the ordinary user and of another owner until ctx ends, and returns how long
@@ -118,25 +166,19 @@ func (x *exhaustion) report(t *testing.T, before int64, cpu time.Duration, calm,
 		t.Errorf("99 of 100 ordinary messages took up to %v, want %v", got, most)
 	}
 	// A message takes an entry of the search index, events and the entries of indexes besides its row.
-	grown, most := x.diskBytes(t)-before, int64(len(x.users))*3*64*mib+256*mib
+	grown, most := x.diskBytes(t)-before, int64(len(x.users))*3*userLimit*mib+256*mib
 	if grown > most {
 		t.Errorf("the disk has %d MiB more, want at most %d", grown/mib, most/mib)
 	}
 	peak, _ := strconv.Atoi(x.status(t, "status", `VmHWM:\s+(\d+) kB`)[0])
-	var statuses []string
-	x.statuses.Range(func(status, n any) bool {
-		statuses = append(statuses, fmt.Sprintf("%v: %d", status, n.(*atomic.Int64).Load()))
-		return true
-	})
-	slices.Sort(statuses)
-	x.table.AddRow(fmt.Sprintf("%d end users; %d ordinary messages, p99 %v (%v before); disk +%d MiB", len(x.users), len(took), p99(took), p99(calm), grown/mib), strings.Join(statuses, ", "), fmt.Sprintf("%d MiB", peak>>10), fmt.Sprintf("%.1f s", (x.cpu(t)-cpu).Seconds()))
+	x.table.AddRow(fmt.Sprintf("%d end users; %d ordinary messages, p99 %v (%v before); disk +%d MiB", len(x.users), len(took), p99(took), p99(calm), grown/mib), fmt.Sprint(x.statuses), fmt.Sprintf("%d MiB", peak>>10), fmt.Sprintf("%.1f s", (x.cpu(t)-cpu).Seconds()))
 }
 
 // One user's exports at once take one place: no more than a core.
 func TestExportsTakePlaces(t *testing.T) {
 	exports, repeat := 6, 20
 	if apptest.IsLong() {
-		exports, repeat = 30, 900
+		exports, repeat = 30, 300
 	}
 	v := newTarget(t, "default_llm: demo\n", []string{"eve"})
 	defer v.table.Log(t)
@@ -149,44 +191,50 @@ func TestExportsTakePlaces(t *testing.T) {
 	var all sync.WaitGroup
 	for range exports {
 		all.Go(func() {
-			x.request(t.Context(), 0, "GET", "/api/v1/sessions/"+v.session[eve]+"/export?format=markdown", "", "")
+			x.request(t.Context(), "export", 0, "GET", "/api/v1/sessions/"+v.session[eve]+"/export?format=markdown", "", "")
 		})
 	}
 	all.Wait()
 	cpu, took := v.cpu(t)-before, time.Since(began)
+	got := x.statuses["export"]
+	if got[200] < 2 || got[200]+got[429] != exports {
+		t.Errorf("got the statuses %v for %d exports, want several that are answered, and the others refused", got, exports)
+	}
 	if cpu > took+time.Second {
 		t.Errorf("%d exports took %v of a processor in %v, want that of one core", exports, cpu, took)
 	}
-	v.table.AddRow(fmt.Sprintf("%d exports as Markdown of one end user, in %v", exports, took.Round(time.Millisecond)), fmt.Sprint(x.count(200), " answered, ", x.count(429), " refused"), "-", fmt.Sprintf("%.1f s", cpu.Seconds()))
+	v.table.AddRow(fmt.Sprintf("%d exports as Markdown of one end user, in %v", exports, took.Round(time.Millisecond)), fmt.Sprint(got), "-", fmt.Sprintf("%.1f s", cpu.Seconds()))
 }
 
-func (x *exhaustion) count(status int) int64 {
-	n, ok := x.statuses.Load(status)
-	if !ok {
-		return 0
-	}
-	return n.(*atomic.Int64).Load()
-}
-
-func (x *exhaustion) post(ctx context.Context, user int, path, kind, body string) {
-	x.request(ctx, user, "POST", path, kind, body)
-}
-
-// request sends a request of an attacking user and counts its status; 0 = the connection ended.
-func (x *exhaustion) request(ctx context.Context, user int, method, path, kind, body string) {
+// request sends a request of an attacking user, counts its status, and returns the header of the answer.
+func (x *exhaustion) request(ctx context.Context, attack string, user int, method, path, kind, body string, headers ...string) http.Header {
 	r, err := http.NewRequestWithContext(ctx, method, x.url+path, bytes.NewReader([]byte(body)))
 	if err != nil {
-		return
+		return nil
 	}
 	r.Header = http.Header{"Authorization": {"Bearer " + x.users[user]}, "Content-Type": {kind}, "X-Forwarded-For": {fmt.Sprint("203.0.113.", 10+user)}}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return // the attack is over, or the server gone, which report finds
+		return nil // the attack is over, or the server gone, which report finds
 	}
 	_, _ = io.Copy(io.Discard, response.Body)
 	_ = response.Body.Close()
-	n, _ := x.statuses.LoadOrStore(response.StatusCode, new(atomic.Int64))
-	n.(*atomic.Int64).Add(1)
+	if attack == "" { // no attack, but what one needs
+		return response.Header
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.statuses == nil {
+		x.statuses = map[string]map[int]int{}
+	}
+	if x.statuses[attack] == nil {
+		x.statuses[attack] = map[int]int{}
+	}
+	x.statuses[attack][response.StatusCode]++
+	return response.Header
 }
 
 // diskBytes returns the size of the data folder.
