@@ -92,7 +92,7 @@ type ContextPart struct {
 
 // TriggerStatus is how near a trigger is.
 type TriggerStatus struct {
-	Name      string `json:"name" enum:"share,messages,tokens,unsummarized"`
+	Name      string `json:"name"` // share, messages, tokens, unsummarized …
 	Value     int    `json:"value"`
 	Threshold int    `json:"threshold"`
 	Percent   int    `json:"percent"`
