@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"bobbin/app/core"
+	"bobbin/app/core/llm"
 )
 
 // openCall is what the model reads as the result of an interrupted call.
@@ -58,12 +59,13 @@ func (s *Runner) buildEndWrite(x *activeRun, own []core.Message, asked []core.Ap
 	if d.MessageID == "" || containsMessage(own, d.MessageID) {
 		return w
 	}
-	if end.Status != core.RunCanceled || strings.TrimSpace(d.Text) == "" {
+	text := llm.CutThoughts(core.CleanText(d.Text))
+	if end.Status != core.RunCanceled || strings.TrimSpace(text) == "" {
 		w.Events = append(w.Events, discardedEvent(run, d.MessageID, string(end.Status)))
 		return w
 	}
 	end.AnswerID = d.MessageID
-	m := s.newMessage(run, core.RoleAssistant, core.CleanText(d.Text))
+	m := s.newMessage(run, core.RoleAssistant, text)
 	m.ID, m.Status, m.Model = d.MessageID, core.MessagePartial, run.Model // the id is that of the deltas
 	m.TokenCount = s.Counter.Message(m)
 	w.Messages = append(w.Messages, m)

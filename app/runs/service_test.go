@@ -148,7 +148,7 @@ func TestRunTimeLimit(t *testing.T) {
 	})
 }
 
-// toolRun calls two tools, stores the first result, says half a sentence, and
+// toolRun calls two tools, stores the first result, says half a sentence behind a thought, and
 // ends with end.
 func toolRun(end execute) execute {
 	return func(ctx context.Context, j *runs.Recorder, run core.Run) error {
@@ -159,8 +159,8 @@ func toolRun(end execute) execute {
 		if _, err := j.Append(ctx, write(run, call, result)); err != nil {
 			return err
 		}
-		say(ctx, j, run, "m9", 0, "half a ")
-		say(ctx, j, run, "m9", 7, "sentence")
+		say(ctx, j, run, "m9", 0, "Hm.</think>half a ")
+		say(ctx, j, run, "m9", 18, "sentence")
 		return end(ctx, j, run)
 	}
 }
