@@ -34,13 +34,15 @@ func parseNetwork(text string) (netip.Prefix, bool) {
 }
 
 // validate checks that every origin is one, as browsers write it, and every proxy too.
-func (s Server) validate(found *faults) {
+func (s Server) validate(needsKey bool, found *faults) {
 	for _, text := range s.TrustedProxies {
 		_, ok := parseNetwork(text)
 		found.checkKey(ok, "server.trusted_proxies", "%q is no address or network; write for example 10.0.0.7 or 10.0.0.0/8", text)
 	}
 	checkOrigins(found, "server.cors_origins", s.CORSOrigins)
 	checkOrigins(found, "server.widget_origins", s.WidgetOrigins)
+	found.checkKey(len(s.WidgetOrigins) == 0 || needsKey, "server.widget_origins",
+		"visitors of these pages would need no token on this machine; set auth.required: true, and make tokens for visitors (auth.jwt)")
 }
 
 func checkOrigins(found *faults, key string, origins []string) {

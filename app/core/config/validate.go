@@ -68,9 +68,7 @@ func (c Config) Validate() error {
 		}
 	}
 	c.Auth.JWT.validate(&found)
-	c.Server.validate(&found)
-	found.checkKey(len(c.Server.WidgetOrigins) == 0 || c.Auth.Required, "server.widget_origins",
-		"visitors of these pages would need no token on this machine; set auth.required: true, and make tokens for visitors (auth.jwt)")
+	c.Server.validate(c.Auth.Required, &found)
 	c.validateSpendLimits(&found)
 	c.Tools.validate(&found)
 	oneOf(&found, "log.level", c.Log.Level, LogLevels())

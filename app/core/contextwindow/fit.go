@@ -38,15 +38,16 @@ func (p *planner) fitHistory() {
 }
 
 // keepCut leaves out what the last prompt that did not wait for a summary left out, as long as the
-// summary is due: the cut moves only forward, whatever the factor of the counts.
-func (p *planner) keepCut() {
+// summary is due: the cut moves only forward, whatever the factor of the counts. It reports whether the
+// prompt leaves anything out.
+func (p *planner) keepCut() bool {
 	c := p.state.Cut
-	if c == nil || c.Window != p.budget.Window || p.total <= p.budget.Trigger || len(p.history) == 0 || c.Seq < p.history[0].Seq {
-		return
+	if c != nil && c.Window == p.budget.Window && p.total > p.budget.Trigger && len(p.history) > 0 && c.Seq >= p.history[0].Seq {
+		p.addRung(7)
+		p.state.LeftOut = withRange(p.state.LeftOut, SeqRange{p.history[0].Seq, c.Seq})
+		p.placeMessages()
 	}
-	p.addRung(7)
-	p.state.LeftOut = withRange(p.state.LeftOut, SeqRange{p.history[0].Seq, c.Seq})
-	p.placeMessages()
+	return p.anyLeftOut()
 }
 
 // historyTarget returns the size to which the history is cut: the landing point. A plan for one

@@ -64,10 +64,7 @@ func (p *planner) climbLadder(f firedTriggers) {
 	if p.total > p.fitLimit() {
 		p.giveUpNative()
 	}
-	if p.in.Once != "" {
-		p.keepCut()
-	}
-	if p.total > p.fitLimit() || p.in.Once != "" && p.anyLeftOut() {
+	if p.in.Once != "" && p.keepCut() || p.total > p.fitLimit() {
 		p.fitHistory()
 	}
 	if p.total > p.limit {

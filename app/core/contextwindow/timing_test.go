@@ -1,7 +1,6 @@
 package contextwindow_test
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 
@@ -313,7 +312,7 @@ func TestTimings(t *testing.T) {
 					change(&in)
 				}
 				d, state := cw.Plan(in)
-				compare.Equal(t, fmt.Sprintf("%s", timing), want, does(d))
+				compare.Equal(t, string(timing), want, does(d))
 				if want == "sends" && (string(state.Encode()) != "{}" || d.Compacted || len(d.Rungs) > 0) {
 					t.Errorf("%s: got state %s, rungs %v, want nothing changed", timing, state.Encode(), d.Rungs)
 				}

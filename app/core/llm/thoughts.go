@@ -7,6 +7,8 @@ const maxBlanks = 1_000
 
 // thoughtTags are the tags between which models write thoughts. Templates that open the thought in the
 // prompt leave the answer its end alone.
+//
+//nolint:gochecknoglobals // a constant table
 var thoughtTags = []struct {
 	begin, end     string
 	openedInPrompt bool

@@ -14,7 +14,7 @@ const idWithin = place => place.getByRole('button', { name: /^request 01a1fd1b-c
 /** What a refused message says; what waits for a while is sent by itself, the rest by a press. */
 const refusals = [
   { status: 403, says: 'This key may look, but not write' },
-  { status: 409, says: 'Someone else was faster' },
+  { status: 409, code: 'stale', says: 'Someone else was faster' },
   { status: 413, says: 'Too large' },
   { status: 429, code: 'spend_limit', 'Retry-After': '3600', says: 'the limit of this key is spent' },
   { status: 429, 'Retry-After': '2', says: 'Too many at once', later: true },
