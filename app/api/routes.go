@@ -92,11 +92,13 @@ func (o operations) Handle(op ops.Operation, handler func(*gin.Context) error) {
 	if op.OwnersOnly {
 		chain = append(chain, o.withErrors(handlers.OwnersOnly))
 	}
-	once := o.idempotent
-	if op.Scope == core.CanDelete || op.Scope == core.CanExport {
-		once = refuseKey
+	switch op.Scope {
+	case core.CanDelete, core.CanExport:
+		chain = append(chain, o.withErrors(refuseKey))
+	case core.CanRead: // it may be executed again, and stores nothing
+	default:
+		chain = append(chain, o.withErrors(o.idempotent))
 	}
-	chain = append(chain, o.withErrors(once))
 	o.known.Handle(op.Method(), path, append(chain, o.withErrors(handler))...)
 }
 

@@ -68,6 +68,9 @@ func (s *Service) DryRun(ctx context.Context, tenant core.Tenant, id core.Sessio
 // when there is no summary, ErrConflict when another version is in use, ErrNotFound.
 func (s *Service) EditSummary(ctx context.Context, tenant core.Tenant, id core.SessionID, edit core.SummaryEdit) (core.Summary, error) {
 	content, err := s.limitContent("summary", edit.Content)
+	if err == nil {
+		err = s.Stored.Admit(ctx, tenant, int64(core.StoredRow+len(content)))
+	}
 	if err != nil {
 		return core.Summary{}, err
 	}

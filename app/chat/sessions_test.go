@@ -231,6 +231,10 @@ func TestNothingIsStoredWithoutRoom(t *testing.T) {
 			_, err := h.AnswerCalls(t.Context(), ann, "s", []core.CallResult{{ToolCallID: "c", Result: "x"}})
 			return err
 		},
+		"a summary": func() error {
+			_, err := h.EditSummary(t.Context(), ann, "s", core.SummaryEdit{Content: "x"})
+			return err
+		},
 		"a decision": func() error {
 			_, err := h.Decide(t.Context(), ann, "r", "a", core.ApprovalDecision{Result: new("x")})
 			return err

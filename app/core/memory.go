@@ -21,6 +21,11 @@ type Memory struct {
 	UpdatedAt      time.Time       `json:"updated_at" gorm:"autoUpdateTime:false"`
 }
 
+// StoredBytes returns what storing the memory counts.
+func (m Memory) StoredBytes() int64 {
+	return int64(StoredRow + len(m.Content) + len(m.Metadata) + 4*len(m.Embedding))
+}
+
 // SavedMemory is a memory that was just written.
 type SavedMemory struct {
 	Memory

@@ -35,7 +35,7 @@ func NewMemories(d Deps, e llm.Embedder) *memories.Service {
 		matches = core.MatchesWords
 	}
 	return memories.New(memories.Options{
-		Store: d.Stores.Memories, Embedder: e, Matches: matches, Logger: d.Logger,
+		Store: d.Stores.Memories, Embedder: e, Matches: matches, Stored: d.Stored, Logger: d.Logger,
 	})
 }
 

@@ -8,17 +8,19 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/app/core/quota"
 )
 
 // DefaultEmbedTime limits one call of the embedder, including retries.
 const DefaultEmbedTime = 30 * time.Second
 
-// Options configure a Service. All but EmbedTime are required.
+// Options configure a Service. All but Stored and EmbedTime are required.
 type Options struct {
 	Store    core.MemoryStore
 	Embedder llm.Embedder
 	Matches  string // what the embedder matches: core.MatchesWords or core.MatchesMeaning
 
+	Stored    *quota.Stored // nil = no limit
 	EmbedTime time.Duration // 0 = DefaultEmbedTime
 	Logger    *slog.Logger
 }
@@ -44,6 +46,9 @@ func (s *Service) Create(ctx context.Context, tenant core.Tenant, in core.Memory
 	}
 	m := core.Memory{Owner: tenant.Owner, UserID: tenant.User, Content: in.Content, Metadata: in.Metadata}
 	notice, err := s.embedInto(ctx, &m)
+	if err == nil {
+		err = s.Stored.Admit(ctx, tenant, m.StoredBytes())
+	}
 	if err != nil {
 		return core.SavedMemory{}, err
 	}
@@ -99,6 +104,9 @@ func (s *Service) Update(ctx context.Context, tenant core.Tenant, in core.Memory
 		if notice, err = s.embedInto(ctx, &m); err != nil {
 			return core.SavedMemory{}, err
 		}
+	}
+	if err := s.Stored.Admit(ctx, tenant, m.StoredBytes()); err != nil {
+		return core.SavedMemory{}, err
 	}
 	if m, err = s.Store.Update(ctx, tenant, m); err != nil {
 		return core.SavedMemory{}, err

@@ -98,7 +98,7 @@ func (s *Stored) admit(ctx context.Context, of core.Tenant, more, limit int64, s
 	}
 	if sum.bytes+more > limit {
 		return &core.Error{Kind: core.ErrTooLarge, Code: CodeStorageFull, Message: fmt.Sprintf(
-			"the stored messages use %s of %s, so there is no room for %s more: delete sessions, or have the operator raise %s",
+			"the stored texts use %s of %s, so there is no room for %s more: delete sessions, or have the operator raise %s",
 			core.ByteSize(sum.bytes), core.ByteSize(limit), core.ByteSize(more), setting)}
 	}
 	sum.bytes += more

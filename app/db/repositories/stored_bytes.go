@@ -40,25 +40,27 @@ func (stx *sessionTx) addStored(ids []core.MessageID, before int64) error {
 	return err
 }
 
-// StoredBytes returns the bytes of all sessions in the scope: of their messages, instructions and
-// metadata.
+// StoredBytes returns the bytes of all sessions in the scope, of their messages, summaries, instructions and
+// metadata, and of the memories.
 func (r *Sessions) StoredBytes(ctx context.Context, tenant core.Tenant) (int64, error) {
-	metadata := "metadata"
+	metadata := "COALESCE(octet_length(metadata), 0)"
 	if isPostgres(r.db) {
-		metadata += "::text"
+		metadata = "COALESCE(octet_length(metadata::text), 0)"
 	}
-	const perSession = 2 * core.StoredRow
-	sum := func(where string) (n int64, err error) {
-		list := r.db.WithContext(ctx).Model(&models.Session{}).Where("owner = ? AND "+where, tenant.Owner)
+	sum := func(of any, where, row string, rows int) (n int64, err error) {
+		list := r.db.WithContext(ctx).Model(of).Where("owner = ? AND "+where, tenant.Owner)
 		if tenant.User != "" {
 			list = list.Where("user_id = ?", tenant.User)
 		}
-		err = list.Select("COALESCE(SUM(? + stored_bytes + octet_length(instructions) + COALESCE(octet_length("+metadata+"), 0)), 0)", perSession).Scan(&n).Error
+		err = list.Select("COALESCE(SUM(? + "+row+" + "+metadata+"), 0)", rows*core.StoredRow).Scan(&n).Error
 		return n, err
 	}
-	var total int64
+	total, err := sum(&core.Memory{}, "true", "octet_length(content) + COALESCE(octet_length(embedding), 0)", 1)
+	if err != nil {
+		return 0, wrapError(err, "memories of", tenant.Owner)
+	}
 	for _, where := range []string{"archived_at IS NULL AND NOT temporary", "archived_at IS NOT NULL AND NOT temporary", "temporary"} { // as the indexes have it
-		n, err := sum(where)
+		n, err := sum(&models.Session{}, where, "stored_bytes + octet_length(instructions)", 2)
 		if err != nil {
 			return 0, wrapError(err, "sessions of", tenant.Owner)
 		}

@@ -55,10 +55,13 @@ func TestStoredBytes(t *testing.T) {
 		if got, most := total(), int64(2000+2*1124+33_500+1000+303*512); got < most || got > most+most/20 {
 			t.Errorf("got %d bytes of two sessions, want %d", got, most)
 		}
+		before := total()
+		must.Get(repositories.NewMemories(s.Gorm).Create(t.Context(), core.Memory{Owner: "ann", UserID: "eve", Content: strings.Repeat("c", 700), Embedding: make([]float32, 100), EmbeddingModel: "m"}))(t)
+		compare.Equal(t, "bytes of a memory", 512+700+400, total()-before)
 		must.Get(branches.Delete(t.Context(), ann(), id, first.ID))(t)
 		want("delete", id, 32_000, 302)
 		must.Get(repositories.NewPurges(s.Gorm).Session(t.Context(), id, false))(t)
-		if got := total(); got > 1124+3000+512+100 {
+		if got := total(); got > 1124+3000+512+100+512+700+400 {
 			t.Errorf("got %d bytes after the purge, want those of the fork", got)
 		}
 	})
