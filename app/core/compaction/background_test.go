@@ -89,12 +89,11 @@ func TestPreparedThenActivated(t *testing.T) {
 	t.Parallel()
 	w := grown(t, at("window", "background"), near)
 	w.writer.Add(notes)
+	if turn, _ := w.fit(); w.keeper.IsDone(t.Context(), turn) {
+		t.Error("a run leaves no work, want a summary to prepare")
+	}
 	w.bubble(func() {
-		turn, d := w.fit()
-		if w.keeper.IsDone(t.Context(), turn) {
-			t.Error("a run leaves no work, want a summary to prepare")
-		}
-		before := w.request(turn, d)
+		before := w.request(w.fit())
 		session, _, _ := w.now()
 		synctest.Wait()
 		if turn, _ := w.fit(); !w.keeper.IsDone(t.Context(), turn) {
@@ -123,7 +122,7 @@ func TestPreparedThenActivated(t *testing.T) {
 		if r := w.report(); !strings.Contains(strings.Join(r.Reasons, "\n"), "first activates version 1 of the summary") || !r.WillTrigger {
 			t.Errorf("got reasons %q, will trigger %v, want the summary announced", r.Reasons, r.WillTrigger)
 		}
-		turn, d = w.fit()
+		turn, d := w.fit()
 		synctest.Wait()
 		if turn.Session.SummaryVersion != 1 || len(w.writer.Requests()) != 1 || len(w.prepared()) != 0 {
 			t.Errorf("got version %d after %d calls, want the prepared one in use", turn.Session.SummaryVersion, len(w.writer.Requests()))
