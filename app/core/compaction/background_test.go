@@ -3,6 +3,7 @@ package compaction_test
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -49,8 +50,13 @@ func grown(t *testing.T, settings core.ContextSettings, tokens int) *world {
 func (w *world) grow(tokens int) {
 	w.t.Helper()
 	w.endRun()
-	for w.report().Planned < tokens-20 {
+	r := w.report()
+	for r.Planned < tokens-20 {
 		w.turns(1, 40)
+		_, _, log := w.now()
+		for _, m := range log[len(log)-2:] {
+			r.Planned += int(math.Ceil(r.Calibration.Factor * float64(m.TokenCount)))
+		}
 	}
 	w.ask("and then?")
 }
@@ -88,12 +94,15 @@ func (w *world) prepared() []core.Summary {
 func TestPreparedThenActivated(t *testing.T) {
 	t.Parallel()
 	w := grown(t, at("window", "background"), near)
-	w.writer.Add(notes)
-	if turn, _ := w.fit(); w.keeper.IsDone(t.Context(), turn) {
-		t.Error("a run leaves no work, want a summary to prepare")
-	}
 	w.bubble(func() {
-		before := w.request(w.fit())
+		gate := llmtest.NewGate() // or it could be there at once
+		w.writer.Add(llmtest.Step{Gate: gate, Text: []string{notes}})
+		turn, d := w.fit()
+		if w.keeper.IsDone(t.Context(), turn) {
+			t.Error("a run leaves no work, want a summary to prepare")
+		}
+		gate.Open()
+		before := w.request(turn, d)
 		session, _, _ := w.now()
 		synctest.Wait()
 		if turn, _ := w.fit(); !w.keeper.IsDone(t.Context(), turn) {
@@ -122,7 +131,7 @@ func TestPreparedThenActivated(t *testing.T) {
 		if r := w.report(); !strings.Contains(strings.Join(r.Reasons, "\n"), "first activates version 1 of the summary") || !r.WillTrigger {
 			t.Errorf("got reasons %q, will trigger %v, want the summary announced", r.Reasons, r.WillTrigger)
 		}
-		turn, d := w.fit()
+		turn, d = w.fit()
 		synctest.Wait()
 		if turn.Session.SummaryVersion != 1 || len(w.writer.Requests()) != 1 || len(w.prepared()) != 0 {
 			t.Errorf("got version %d after %d calls, want the prepared one in use", turn.Session.SummaryVersion, len(w.writer.Requests()))

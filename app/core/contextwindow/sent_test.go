@@ -285,25 +285,3 @@ func TestUnloadedMessagesOfAllKinds(t *testing.T) {
 		})
 	}
 }
-
-// A prompt that is too large to be sent is shown without the texts that are not loaded;
-// its numbers are those of the whole messages.
-func TestUnloadedMessagesAreCounted(t *testing.T) {
-	t.Parallel()
-	c := new(talk).turns(3, 100).pin(1)
-	d, _ := cw.Plan(c.between(preset(t, "window"), 8_192))
-	d.Pinned, d.History[0].Note, d.History[0].Place = []cw.Slot{d.History[0]}, true, core.PlaceLeftOut
-	want := c.prompt(d)
-	got := cw.Assemble(withoutTexts(c.parts(), func(m core.Message) bool { return m.Seq < 5 }), d, quarter{})
-	if got.Sent.Of[cw.SectionTail] != want.Sent.Of[cw.SectionTail] || got.Sent.Of[cw.SectionPinned] < want.Sent.Of[cw.SectionPinned] {
-		t.Errorf("got %+v, want the numbers of %+v", got.Sent, want.Sent)
-	}
-	for i, m := range got.Messages {
-		content := want.Messages[i].Content
-		if m.ID != "" && m.ID < c.log[4].ID {
-			content = "[not shown here, as this prompt is too large to be sent; the whole text is in the conversation]"
-		}
-		compare.Equal(t, fmt.Sprintf("message %d", i), content, m.Content)
-	}
-	compare.Contains(t, `strings.Join(got.System, "\n"): want that the pinned message is not shown`, "not shown", strings.Join(got.System, "\n"))
-}
