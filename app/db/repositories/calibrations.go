@@ -12,9 +12,7 @@ import (
 )
 
 // Calibrations stores the token calibration of models. Safe for concurrent use.
-type Calibrations struct {
-	db *gorm.DB
-}
+type Calibrations struct{ db *gorm.DB }
 
 // NewCalibrations returns the calibrations in db.
 func NewCalibrations(db *gorm.DB) *Calibrations { return &Calibrations{db: db} }

@@ -14,9 +14,7 @@ import (
 // Deletions stores which sessions and users are to be deleted permanently. A finished
 // deletion is kept for a while, without the user's name. Safe for concurrent use, by any
 // number of replicas.
-type Deletions struct {
-	db *gorm.DB
-}
+type Deletions struct{ db *gorm.DB }
 
 // NewDeletions returns the deletions in db.
 func NewDeletions(db *gorm.DB) *Deletions { return &Deletions{db: db} }
@@ -73,20 +71,14 @@ func findNewest(db *gorm.DB, where string, args ...any) (core.Deletion, error) {
 	if errors.Is(err, gorm.ErrRecordNotFound) {
 		return core.Deletion{}, core.Errorf(core.ErrNotFound, "this deletion does not exist")
 	}
-	if err != nil {
-		return core.Deletion{}, wrapError(err, "deletion", "")
-	}
-	return row.Core(), nil
+	return row.Core(), wrapError(err, "deletion", "")
 }
 
 // Claim leases a deletion that is due, or that an earlier process of the worker's replica
 // held. ErrNotFound when there is none.
 func (r *Deletions) Claim(ctx context.Context, worker string) (core.Deletion, error) {
 	row, err := claimDue[models.Deletion](ctx, r.db, worker, core.RunLease, "")
-	if err != nil {
-		return core.Deletion{}, wrapError(err, "deletion for worker", worker)
-	}
-	return row.Core(), nil
+	return row.Core(), wrapError(err, "deletion for worker", worker)
 }
 
 // Renew renews the lease and stores how many rows are left. ErrStale when the lease was

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"gorm.io/gorm"
 
@@ -15,15 +14,9 @@ import (
 
 // postgresEntry is a row of search_entries with its words.
 type postgresEntry struct {
-	Owner     string
-	SessionID string
-	MessageID models.Ref
-	CreatedAt time.Time `gorm:"autoCreateTime:false"`
-	Seq       int64
-	OnPath    bool
-	Length    int
-	Terms     []byte
-	Words     string // as text of a tsvector
+	models.SearchText
+
+	Words string // as text of a tsvector
 }
 
 // TableName is the table's name.
@@ -77,10 +70,7 @@ func postgresEntryOf(e entry, d searchtext.Document) postgresEntry {
 		writeLexeme(&b, w)
 		b.WriteByte(' ')
 	}
-	return postgresEntry{
-		Owner: e.owner, SessionID: e.session, MessageID: e.message, CreatedAt: e.at,
-		Seq: e.seq, OnPath: e.onPath, Length: d.Length, Terms: d.Terms, Words: b.String(),
-	}
+	return postgresEntry{e.SearchText, b.String()}
 }
 
 // writeLexeme writes a word. Words contain no quotation marks and no backslashes.

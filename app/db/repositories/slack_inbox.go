@@ -15,9 +15,7 @@ import (
 
 // SlackInbox stores what Slack sent until it is handled, and its identity for a while after.
 // Safe for concurrent use, by any number of replicas.
-type SlackInbox struct {
-	db *gorm.DB
-}
+type SlackInbox struct{ db *gorm.DB }
 
 // NewSlackInbox returns the inbox in db.
 func NewSlackInbox(db *gorm.DB) *SlackInbox { return &SlackInbox{db: db} }

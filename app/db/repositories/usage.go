@@ -13,9 +13,7 @@ import (
 
 // ModelCalls reads the usage records, and writes those without a session; Runs.Write and
 // Sessions.ApplyContext write the others. Safe for concurrent use.
-type ModelCalls struct {
-	db *gorm.DB
-}
+type ModelCalls struct{ db *gorm.DB }
 
 // NewModelCalls returns the model calls in db.
 func NewModelCalls(db *gorm.DB) *ModelCalls { return &ModelCalls{db: db} }

@@ -142,7 +142,7 @@ func (r *Purges) forgetUserDays(ctx context.Context, owner, user string, gone *c
 		}
 		gone.Empty("usage_days", n)
 	}
-	for part := range slices.Chunk(sessions, purgeChunk) {
+	for part := range slices.Chunk(sessions, maxIDs) {
 		res := named(db, models.UsageOfUserSession).Where("session_id IN ?", part).Delete(&models.UsageDay{})
 		if res.Error != nil {
 			return res.Error
