@@ -138,13 +138,14 @@ func rewriteTable(ctx context.Context, conn *sql.Conn, table string) (bool, erro
 	return before != after, err
 }
 
-// dropSamplesSQL executes a statement for each column of an empty table whose samples contain
+// dropSamplesSQL sets the types of the columns of an empty table whose samples contain
 // texts. ANALYZE takes no samples of an empty table, and keeps the old ones.
-const dropSamplesSQL = `DO $$ DECLARE stmt text; BEGIN FOR stmt IN SELECT format('ALTER TABLE %%I ALTER COLUMN %%I TYPE %%s', s.tablename, s.attname, format_type(a.atttypid, a.atttypmod))
+const dropSamplesSQL = `DO $$ DECLARE stmt text; BEGIN
+	SELECT 'ALTER TABLE %[1]s ' || string_agg(format('ALTER COLUMN %%I TYPE %%s', s.attname, format_type(a.atttypid, a.atttypmod)), ', ') INTO stmt
 	FROM pg_stats s JOIN pg_attribute a ON a.attrelid = to_regclass('%[1]s') AND a.attname = s.attname
 	WHERE s.schemaname = current_schema() AND s.tablename = '%[1]s' AND NOT EXISTS (SELECT 1 FROM %[1]s)
-	AND a.atttypid IN ('text'::regtype, 'json'::regtype, 'jsonb'::regtype, 'bytea'::regtype, 'tsvector'::regtype)
-	LOOP EXECUTE stmt; END LOOP; END $$`
+	AND a.atttypid IN ('text'::regtype, 'json'::regtype, 'jsonb'::regtype, 'bytea'::regtype, 'tsvector'::regtype);
+	IF stmt IS NOT NULL THEN EXECUTE stmt; END IF; END $$`
 
 // olderSnapshotsSQL counts what keeps deleted rows in a rewritten table: snapshots in this
 // database, and transactions in any database that began before $1, as later snapshots are

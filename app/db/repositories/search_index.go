@@ -89,7 +89,7 @@ const (
 
 // scopeWords returns the narrowing words of an entry.
 func (e entry) scopeWords() []string {
-	words := []string{hashedWord(wordOwner, e.Owner), sessionWord(e.SessionID)}
+	words := []string{hashedWord(wordOwner, e.Owner)}
 	if e.user != "" {
 		words = append(words, hashedWord(wordUser, e.user))
 	}
@@ -146,7 +146,7 @@ func (sqliteEntry) TableName() string { return "search_new" }
 
 func sqliteEntryOf(e entry, d searchtext.Document) sqliteEntry {
 	parts := slices.Concat(d.Parts, d.Stems)
-	return sqliteEntry{e.SearchText, firstOf(e.CreatedAt), strings.Join(d.Words, " "), strings.Join(parts, " "), strings.Join(e.scopeWords(), " ")}
+	return sqliteEntry{e.SearchText, firstOf(e.CreatedAt), strings.Join(d.Words, " "), strings.Join(parts, " "), strings.Join(append(e.scopeWords(), sessionWord(e.SessionID)), " ")}
 }
 
 // Entries of one millisecond differ in the last entryBits of their n. The remaining bits

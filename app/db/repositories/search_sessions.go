@@ -151,6 +151,7 @@ func (r *Sessions) listRanked(ctx context.Context, tenant core.Tenant, q core.Se
 	if err := s.parseQuestion(); err != nil {
 		return none, err
 	}
+	NewSearch(r.db).indexScope(ctx, tenant, "")
 	list, err := filterSessions(r.db.WithContext(ctx).Scopes(visibleTo(tenant)).Where("NOT temporary"), tenant, q)
 	if err != nil {
 		return none, err
