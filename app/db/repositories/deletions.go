@@ -24,19 +24,9 @@ func NewDeletions(db *gorm.DB) *Deletions { return &Deletions{db: db} }
 func (r *Deletions) Create(ctx context.Context, d core.Deletion) (core.Deletion, error) {
 	row := models.Deletion{Deletion: d, Target: d.Target()}
 	for {
-		err := inTx(ctx, r.db, func(tx *gorm.DB) error {
-			var now clockTime
-			if err := tx.Raw("SELECT " + clockSQL(tx, 0)).Row().Scan(&now); err != nil {
-				return err
-			}
-			row.DueAt = now.Time
-			return insertRows(tx, &row)
-		})
+		err := r.db.WithContext(ctx).Create(&row).Error
 		if !errors.Is(err, gorm.ErrDuplicatedKey) {
-			if err != nil {
-				return core.Deletion{}, wrapError(err, "deletion", d.ID)
-			}
-			return row.Core(), nil
+			return row.Core(), wrapError(err, "deletion", d.ID)
 		}
 		open, err := findNewest(r.db.WithContext(ctx), "owner = ? AND kind = ? AND target = ? AND finished_at IS NULL", d.Owner, row.Kind, row.Target)
 		if !isNotFound(err) { // otherwise it has finished meanwhile

@@ -19,9 +19,9 @@ type Events struct{ db *gorm.DB }
 // NewEvents returns the events in db.
 func NewEvents(db *gorm.DB) *Events { return &Events{db: db} }
 
-// After returns up to limit events with a number greater than afterSeq, in order. Messages
-// and the session in them have their present state, without deleted content. The caller
-// must have checked access to the session.
+// After returns up to limit events with a number greater than afterSeq, in order. Messages, runs and
+// the session in them have their present state, without deleted content; runs the status of the event. The
+// caller must have checked access to the session.
 func (r *Events) After(ctx context.Context, session core.SessionID, afterSeq int64, limit int) ([]core.Event, error) {
 	db := byID(ctx, r.db, "session", session)
 	var rows []models.Event

@@ -58,14 +58,11 @@ func (r *Search) Messages(ctx context.Context, tenant core.Tenant, q core.Search
 	if q.SessionID == "" || r.hasBacklog(ctx, q) {
 		indexing = r.indexScope(ctx, tenant, q.SessionID)
 	}
-	var page core.SearchPage
-	err = withoutJIT(r.db.WithContext(ctx), func(db *gorm.DB) (err error) {
-		s.db, s.from = db, from
-		if page, err = read(limit); err == nil {
-			err = s.addAround(page.Items)
-		}
-		return err
-	})
+	s.db, s.from = r.db.WithContext(ctx), from
+	page, err := read(limit)
+	if err == nil {
+		err = s.addAround(page.Items)
+	}
 	if err != nil {
 		return none, wrapError(err, "search of", tenant.Owner)
 	}

@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"gorm.io/gorm"
-
 	"bobbin/app/core/searchtext"
 	"bobbin/app/db/models"
 )
@@ -117,18 +115,4 @@ func matchPostgres(q searchtext.Query, scope []string) (string, []any) {
 	}
 	return "(e.words @@ CAST(? AS tsquery) AND (" + placed + " @@ CAST(? AS tsquery) OR e.words @@ CAST(? AS tsquery)))",
 		[]any{must, exactly, "'" + wordInexact + "'"}
-}
-
-// withoutJIT runs fn without JIT compilation on PostgreSQL, which would take a quarter of a
-// second for queries that take milliseconds.
-func withoutJIT(db *gorm.DB, fn func(*gorm.DB) error) error {
-	if !isPostgres(db) {
-		return fn(db)
-	}
-	return db.Transaction(func(tx *gorm.DB) error {
-		if err := tx.Exec("SET LOCAL jit = off").Error; err != nil {
-			return err
-		}
-		return fn(tx)
-	})
 }
