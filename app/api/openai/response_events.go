@@ -1,9 +1,7 @@
 package openai
 
 import (
-	"encoding/json"
 	"slices"
-	"strconv"
 
 	"bobbin/app/core"
 )
@@ -35,7 +33,6 @@ type responseEncoder struct {
 	pieces  int64          // numbers of their pieces so far
 	before  int64          // messages before it that had items
 	buf     []byte
-	quote   *quoter
 
 	created, begun bool // response.created is written, and response.in_progress
 }
@@ -47,7 +44,7 @@ type openItem struct {
 }
 
 func newResponseEncoder(shape *responseShape, run core.RunID, after int64) *responseEncoder {
-	return &responseEncoder{shape: shape, run: run, after: after, quote: newQuoter()}
+	return &responseEncoder{shape: shape, run: run, after: after}
 }
 
 // encode is a handlers.Encoder.
@@ -150,14 +147,7 @@ func (e *responseEncoder) extendText(id core.MessageID, offset int, text string)
 	if text == "" {
 		return
 	}
-	// There is one for each word of an answer, so it is not encoded by reflection.
-	const name = "response.output_text.delta"
-	buf := append(e.buf, "event: "+name+"\ndata: {\"type\":\""+name+"\",\"sequence_number\":"...)
-	buf = strconv.AppendInt(buf, number, 10)
-	buf = append(append(append(buf, `,"item_id":"`...), item.ID...), `","output_index":`...)
-	buf = strconv.AppendInt(buf, int64(len(e.shape.Output)+i), 10)
-	buf = e.quote.append(append(buf, `,"content_index":0,"delta":`...), text)
-	e.buf = append(buf, ",\"logprobs\":[]}\n\n"...)
+	e.emitEvent("response.output_text.delta", number, textDeltaEvent{deltaEvent{ItemID: item.ID, OutputIndex: len(e.shape.Output) + i, Delta: text}, []any{}})
 }
 
 // extendCall adds a piece of the arguments of a call of the client's tool.
@@ -291,6 +281,10 @@ type (
 		ContentIndex int    `json:"content_index"`
 		Delta        string `json:"delta"`
 	}
+	textDeltaEvent struct {
+		deltaEvent
+		Logprobs []any `json:"logprobs"`
+	}
 	textDoneEvent struct {
 		ItemID       string `json:"item_id"`
 		OutputIndex  int    `json:"output_index"`
@@ -318,18 +312,11 @@ func (e *responseEncoder) emitEvent(name string, number int64, data any) {
 	if number <= e.after {
 		return
 	}
-	head, err := json.Marshal(struct {
+	head := mustEncode(struct {
 		Type   string `json:"type"`
 		Number int64  `json:"sequence_number"`
 	}{name, number})
-	if err == nil {
-		var body []byte
-		if body, err = core.EncodeJSON(data); err == nil {
-			e.buf = append(append(append(e.buf, "event: "...), name...), "\ndata: "...)
-			e.buf = append(append(append(e.buf, head[:len(head)-1]...), ','), body[1:]...)
-			e.buf = append(e.buf, "\n\n"...)
-			return
-		}
-	}
-	panic("openai: an event is not JSON: " + err.Error()) // it has strings and numbers
+	e.buf = append(append(append(e.buf, "event: "...), name...), "\ndata: "...)
+	e.buf = append(append(append(e.buf, head[:len(head)-1]...), ','), mustEncode(data)[1:]...)
+	e.buf = append(e.buf, "\n\n"...)
 }
