@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed" // the page
 	"fmt"
 	"html/template"
@@ -67,11 +68,7 @@ func renderPage(doc object, groups []Group) ([]byte, error) {
 	p.Groups = groups
 	for _, m := range doc.in("components").in("schemas") {
 		schema := m.value.(object)
-		s := shape{Name: m.name, Type: r.typeText(schema), Limits: limitsText(schema), Description: stringOf(schema, "description"), Fields: r.readFields("", schema)}
-		if len(s.Fields) > 0 {
-			s.Example = formatExample(r.exampleValue(schema, 0))
-		}
-		p.Schemas = append(p.Schemas, s)
+		p.Schemas = append(p.Schemas, shape{Name: m.name, Type: r.typeText(schema), Limits: limitsText(schema), Description: stringOf(schema, "description"), Fields: r.readFields("", schema)})
 	}
 	var out bytes.Buffer
 	if err := parsed.Execute(&out, p); err != nil {
@@ -176,15 +173,10 @@ func (r reader) readAnswer(m member) []Content {
 func (r reader) readContent(m member) Content {
 	raw := m.value.(object)
 	schema := raw.in("schema")
-	c := Content{Media: m.name, Ref: refName(schema), Type: r.typeText(schema)}
+	c := Content{Media: m.name, Ref: refName(schema), Type: r.typeText(schema), Example: formatExample(raw.get("example"))}
 	if c.Ref == "" {
 		c.Fields = r.readFields("", schema)
 	}
-	example := raw.get("example")
-	if example == nil && strings.HasSuffix(m.name, "json") {
-		example = r.exampleValue(schema, 0)
-	}
-	c.Example = formatExample(example)
 	return c
 }
 
@@ -222,7 +214,7 @@ func curlCommand(op Operation, params []object) string {
 	if body.Media == "multipart/form-data" {
 		return b.String() + " \\\n  -F file=@picture.png"
 	}
-	return b.String() + " \\\n  -H 'Content-Type: " + body.Media + "' \\\n  -d '" + strings.ReplaceAll(body.Example, "'", `'\''`) + "'"
+	return b.String() + " \\\n  -H 'Content-Type: " + body.Media + "' \\\n  -d '" + strings.ReplaceAll(cmp.Or(body.Example, "{}"), "'", `'\''`) + "'"
 }
 
 // proseHTML converts a text with `code`, **strong** and blank lines to HTML.
