@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"bobbin/app/core"
@@ -10,8 +11,10 @@ import (
 type chunkEncoder struct {
 	answer answer
 	chunk  chunk // what all have in common
-	usage  bool  // the client asks for it
-	begun  bool  // the first chunk is written
+	choice [1]chunkChoice
+	json   *jsonAppender
+	usage  bool // the client asks for it
+	begun  bool // the first chunk is written
 }
 
 // chunk is a piece of a chat completion.
@@ -53,7 +56,7 @@ type (
 )
 
 func newChunkEncoder(run core.Run, body completionRequest, created int64) *chunkEncoder {
-	e := &chunkEncoder{usage: body.StreamOptions.IncludeUsage}
+	e := &chunkEncoder{usage: body.StreamOptions.IncludeUsage, json: newJSONAppender()}
 	e.chunk = chunk{ID: completionID(run.ID), Object: "chat.completion.chunk", Created: created, Model: body.Model}
 	if e.usage {
 		e.chunk.Usage = json.RawMessage("null")
@@ -96,27 +99,41 @@ func (e *chunkEncoder) encode(buf []byte, event core.Event) ([]byte, error) {
 	}
 	buf = e.appendDelta(buf, struct{}{}, new(e.answer.finishReason()))
 	if e.usage {
-		e.chunk.Usage = mustEncode(usageOf(e.answer.usage))
-		buf = e.appendChunk(buf, []chunkChoice{})
+		e.chunk.Usage, e.chunk.Choices = e.json.append(nil, usageOf(e.answer.usage)), e.choice[:0]
+		buf = e.appendChunk(buf)
 	}
 	return append(buf, "data: [DONE]\n\n"...), nil
 }
 
 // appendDelta appends a chunk with a piece of the message.
 func (e *chunkEncoder) appendDelta(buf []byte, delta any, finish *string) []byte {
-	return e.appendChunk(buf, []chunkChoice{{Delta: delta, FinishReason: finish}})
+	e.choice[0] = chunkChoice{Delta: delta, FinishReason: finish}
+	e.chunk.Choices = e.choice[:]
+	return e.appendChunk(buf)
 }
 
-func (e *chunkEncoder) appendChunk(buf []byte, choices []chunkChoice) []byte {
-	e.chunk.Choices = choices
-	return append(append(append(buf, "data: "...), mustEncode(e.chunk)...), "\n\n"...)
+func (e *chunkEncoder) appendChunk(buf []byte) []byte {
+	return append(e.json.append(append(buf, "data: "...), &e.chunk), "\n\n"...)
 }
 
-// mustEncode returns a value of this package as JSON: it has strings and numbers, which cannot fail.
-func mustEncode(v any) []byte {
-	raw, err := core.EncodeJSON(v)
-	if err != nil {
+// jsonAppender appends values as JSON, without a buffer for each: an answer has one for each word.
+type jsonAppender struct {
+	out bytes.Buffer
+	enc *json.Encoder // into out
+}
+
+func newJSONAppender() *jsonAppender {
+	a := &jsonAppender{}
+	a.enc = json.NewEncoder(&a.out)
+	a.enc.SetEscapeHTML(false)
+	return a
+}
+
+// append appends a value of this package: it has strings and numbers, which cannot fail.
+func (a *jsonAppender) append(buf []byte, v any) []byte {
+	a.out.Reset()
+	if err := a.enc.Encode(v); err != nil {
 		panic("openai: not JSON: " + err.Error())
 	}
-	return raw
+	return append(buf, bytes.TrimSuffix(a.out.Bytes(), []byte("\n"))...)
 }

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"slices"
+	"strconv"
 
 	"bobbin/app/core"
 )
@@ -33,6 +34,7 @@ type responseEncoder struct {
 	pieces  int64          // numbers of their pieces so far
 	before  int64          // messages before it that had items
 	buf     []byte
+	json    *jsonAppender
 
 	created, begun bool // response.created is written, and response.in_progress
 }
@@ -44,7 +46,7 @@ type openItem struct {
 }
 
 func newResponseEncoder(shape *responseShape, run core.RunID, after int64) *responseEncoder {
-	return &responseEncoder{shape: shape, run: run, after: after}
+	return &responseEncoder{shape: shape, run: run, after: after, json: newJSONAppender()}
 }
 
 // encode is a handlers.Encoder.
@@ -312,11 +314,10 @@ func (e *responseEncoder) emitEvent(name string, number int64, data any) {
 	if number <= e.after {
 		return
 	}
-	head := mustEncode(struct {
-		Type   string `json:"type"`
-		Number int64  `json:"sequence_number"`
-	}{name, number})
-	e.buf = append(append(append(e.buf, "event: "...), name...), "\ndata: "...)
-	e.buf = append(append(append(e.buf, head[:len(head)-1]...), ','), mustEncode(data)[1:]...)
-	e.buf = append(e.buf, "\n\n"...)
+	buf := append(append(append(e.buf, "event: "...), name...), "\ndata: {\"type\":\""...)
+	buf = strconv.AppendInt(append(append(buf, name...), `","sequence_number":`...), number, 10)
+	open := len(buf) // the brace of the data, which go on in the same object
+	buf = e.json.append(buf, data)
+	buf[open] = ','
+	e.buf = append(buf, "\n\n"...)
 }

@@ -132,13 +132,12 @@ func (r reader) readOperation(path, method string, raw object) Operation {
 		f.Required, _ = p.get("required").(bool)
 		op.Params = append(op.Params, f)
 	}
-	media := raw.in("requestBody").in("content")
-	for _, m := range media {
-		op.Bodies = append(op.Bodies, r.readContent(m))
+	if body := raw.in("requestBody"); body != nil {
+		op.Bodies = r.readContents("", body)
 	}
-	op.Inputs = slices.Concat(op.Params, r.bodyFields(media))
+	op.Inputs = slices.Concat(op.Params, r.bodyFields(raw.in("requestBody").in("content")))
 	for _, m := range raw.in("responses") {
-		op.Answers = append(op.Answers, r.readAnswer(m)...)
+		op.Answers = append(op.Answers, r.readContents(m.name, r.resolveRef(m.value))...)
 	}
 	slices.SortStableFunc(op.Answers, func(a, b Content) int { return strings.Compare(a.Status, b.Status) })
 	op.Curl = curlCommand(op, params)
@@ -155,29 +154,25 @@ func (r reader) bodyFields(media object) []Field {
 	return fields
 }
 
-func (r reader) readAnswer(m member) []Content {
-	raw := r.resolveRef(m.value)
+// readContents returns the contents of a body or an answer, which are one without a media type if it has none.
+func (r reader) readContents(status string, raw object) []Content {
 	media := raw.in("content")
-	if len(media) == 0 {
-		return []Content{{Status: m.name, Description: stringOf(raw, "description")}}
+	if media == nil {
+		media = object{{"", object{}}}
 	}
 	var all []Content
-	for _, kind := range media {
-		c := r.readContent(kind)
-		c.Status, c.Description = m.name, stringOf(raw, "description")
+	for _, m := range media {
+		value := m.value.(object)
+		schema := value.in("schema")
+		c := Content{
+			Status: status, Description: stringOf(raw, "description"), Media: m.name, Ref: refName(schema), Type: r.typeText(schema), Example: formatExample(value.get("example")),
+		}
+		if c.Ref == "" {
+			c.Fields = r.readFields("", schema)
+		}
 		all = append(all, c)
 	}
 	return all
-}
-
-func (r reader) readContent(m member) Content {
-	raw := m.value.(object)
-	schema := raw.in("schema")
-	c := Content{Media: m.name, Ref: refName(schema), Type: r.typeText(schema), Example: formatExample(raw.get("example"))}
-	if c.Ref == "" {
-		c.Fields = r.readFields("", schema)
-	}
-	return c
 }
 
 // curlCommand returns a command that calls the operation.
