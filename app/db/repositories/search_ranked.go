@@ -86,7 +86,7 @@ func (s *rankedSearch) readRanked(limit int) (core.SearchPage, error) {
 	if err := s.boostMentioned(list[:min(len(list), maxBoosted)]); err != nil {
 		return p, err
 	}
-	p.Total = len(list)
+	p.Total = new(len(list))
 	at := indexAfter(from, list, s.messageOf)
 	if !from.isSet() {
 		at = min(max(0, s.q.Skip), len(list))
