@@ -131,3 +131,12 @@ func TestOllamaModels(t *testing.T) {
 		t.Error("no address: got no error")
 	}
 }
+
+func TestCheapModel(t *testing.T) {
+	t.Parallel()
+	for provider, want := range map[string]string{
+		"openai": llm.DefaultOpenAIModel, "anthropic": llm.DefaultAnthropicModel, "gemini": llm.DefaultGeminiModel, "ollama": "", "demo": "",
+	} {
+		compare.Equal(t, provider, want, llm.CheapModel(provider))
+	}
+}
