@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -283,29 +282,4 @@ func TestArgumentsAreGivenAsWritten(t *testing.T) {
 	if got := sent[1].ToolCalls[0].Arguments; got != raw {
 		t.Errorf("the model reads %q as its arguments, want %q", got, raw)
 	}
-}
-
-// toolWatch writes down what became of tool calls.
-type toolWatch struct {
-	core.NoObserver
-
-	mu   sync.Mutex
-	told []string // guarded by mu
-}
-
-type watchedKey struct{}
-
-func (w *toolWatch) Tool(ctx context.Context, name, callID string) (context.Context, func(outcome string)) {
-	return context.WithValue(ctx, watchedKey{}, callID), func(outcome string) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.told = append(w.told, callID+" "+name+" "+outcome)
-	}
-}
-
-// all returns what was told so far, sorted.
-func (w *toolWatch) all() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Sorted(slices.Values(w.told))
 }

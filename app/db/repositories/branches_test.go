@@ -2,7 +2,6 @@ package repositories_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"testing"
 
 	"bobbin/app/core"
@@ -217,49 +216,4 @@ func TestBranchBeginsOnce(t *testing.T) {
 			s.wantPath(t, id, append(before, before[len(before)-1]+1)...)
 		}
 	})
-}
-
-// anyBranch applies one random change to a message of the session.
-func (s *store) anyBranch(t *testing.T, id core.SessionID, r *rand.Rand) error {
-	t.Helper()
-	branches, ctx := repositories.NewBranches(s.Gorm), t.Context()
-	page, err := s.messages.List(ctx, ann(), id, core.MessageQuery{PageQuery: core.PageQuery{Limit: 200}, AllBranches: true})
-	if err != nil {
-		return err
-	}
-	m := page.Items[r.IntN(len(page.Items))].ID
-	in := ask(id, "new")
-	switch r.IntN(6) {
-	case 0:
-		_, _, err = branches.Select(ctx, ann(), id, m)
-		return err
-	case 1:
-		_, _, err = branches.Pin(ctx, ann(), id, m, r.IntN(2) == 0)
-		return err
-	case 2:
-		_, err = branches.Fork(ctx, ann(), core.ForkSession{SessionID: id, MessageID: m})
-		return err
-	case 3:
-		in.Input = core.RunInput{Source: core.SourceAPI}
-		in.Answers = m
-	case 4:
-		in.Input.Edits = m
-	}
-	a, err := s.runs.Accept(ctx, ann(), in)
-	if err != nil || a.Run.Status != core.RunRunning {
-		return err
-	}
-	for run := a.Run; ; {
-		reply := answer("reply")
-		_, err := s.runs.Write(ctx, core.RunWrite{RunID: run.ID, SessionID: id, Attempt: run.Attempt, Messages: []core.Message{reply},
-			End: &core.RunEnd{Status: core.RunSucceeded, AnswerID: reply.ID}})
-		if err != nil {
-			return err
-		}
-		claimed, err := s.runs.Claim(ctx, id, worker)
-		if err != nil {
-			return err
-		}
-		run = claimed.Run
-	}
 }

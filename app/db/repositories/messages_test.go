@@ -40,31 +40,6 @@ func seqs(list []core.Message) []int64 {
 	return out
 }
 
-// listMessages returns the numbers of all pages in ascending order. Each page is
-// ascending; with Before the pages come from the end.
-func (s *store) listMessages(t *testing.T, id core.SessionID, q core.MessageQuery) []int64 {
-	t.Helper()
-	out := []int64{}
-	for {
-		page, err := s.messages.List(t.Context(), ann(), id, q)
-		if err != nil {
-			t.Fatalf("list %+v: %v", q, err)
-		}
-		if q.Before > 0 {
-			out = append(seqs(page.Items), out...)
-		} else {
-			out = append(out, seqs(page.Items)...)
-		}
-		if page.NextCursor == nil {
-			return out
-		}
-		if len(page.Items) != q.Limit {
-			t.Fatalf("page of %+v: got %d items and a next page", q, len(page.Items))
-		}
-		q.Cursor = *page.NextCursor
-	}
-}
-
 // A page that was begun stays right while messages are added.
 func TestPagesWhileMessagesCome(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {

@@ -13,44 +13,6 @@ import (
 	"bobbin/tests/must"
 )
 
-// listSessions returns all pages, checking each.
-func (s *store) listSessions(t testing.TB, q core.SessionQuery) []core.SessionID {
-	t.Helper()
-	return allPages(t, q.Limit, func(cursor string) (core.Page[core.Session], error) {
-		q.Cursor = cursor
-		return s.sessions.List(t.Context(), ann(), q)
-	}, func(v core.Session) core.SessionID { return v.ID })
-}
-
-// allPages reads a list to its end and returns the keys of its items. Every page
-// but the last must be full.
-func allPages[T any, K comparable](t testing.TB, limit int, list func(cursor string) (core.Page[T], error), key func(T) K) []K {
-	t.Helper()
-	if limit == 0 {
-		limit = core.DefaultPageLimit
-	}
-	keys := []K{}
-	for cursor := ""; ; {
-		page, err := list(cursor)
-		if err != nil {
-			t.Fatalf("list after %q: %v", cursor, err)
-		}
-		if page.Items == nil {
-			t.Fatalf("items: got nil, want an empty list at least")
-		}
-		for _, v := range page.Items {
-			keys = append(keys, key(v))
-		}
-		if page.NextCursor == nil {
-			return keys
-		}
-		if len(page.Items) != limit {
-			t.Fatalf("page: got %d items and a next page, want %d", len(page.Items), limit)
-		}
-		cursor = *page.NextCursor
-	}
-}
-
 // Lists and events have no texts of summaries, unless a list is asked for them.
 func TestListsHaveNoSummaries(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
