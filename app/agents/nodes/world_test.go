@@ -40,7 +40,7 @@ type world struct {
 	tools   *tools.Set
 	limits  nodes.ToolLimits
 	log     *logtext.Log
-	said    *said      // nil = no tool needs an approval
+	said    *said // nil = no tool needs an approval
 }
 
 // newWorld has a model of the window that gives the answers (llmtest.Scripted), an
