@@ -70,7 +70,7 @@ func newWidget(t *testing.T) (b *bobbin, args map[string]any) {
 
 // widgetCases is what visitors of a site of another origin do in its bubble, and what nobody may.
 func widgetCases() []string {
-	return []string{"talk", "refused", "messages", "waits", "hostile", "away", "look", "audit"}
+	return []string{"talk", "refused", "messages", "written", "waits", "hostile", "away", "look", "audit"}
 }
 
 func TestWidget(t *testing.T) {

@@ -70,7 +70,7 @@ class Auth {
 }
 
 /** Tokens are replaced; whom they are for stays. */
-function personOf(secret: string): string {
+export function personOf(secret: string): string {
   try {
     const { iss, sub } = JSON.parse(atob(secret.split(".")[1]!.replace(/-/g, "+").replace(/_/g, "/"))) as Record<string, string>;
     return sub ? `${iss} ${sub}` : secret;
