@@ -190,8 +190,8 @@ func newPrefix(t *testing.T, target string) string {
 	to := must.Get(url.Parse(target))(t)
 	server := httptest.NewServer(&httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
 		r.Out.URL.Path = strings.TrimPrefix(r.In.URL.Path, "/tools/bobbin")
-		r.Out.Header.Del("Origin") // a Bobbin without keys answers its own origin only
 		r.SetURL(to)
+		r.Out.Host = r.In.Host // with which the page's origin is Bobbin's own
 	}})
 	t.Cleanup(server.Close)
 	return server.URL + "/tools/bobbin/"

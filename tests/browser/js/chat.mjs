@@ -162,6 +162,7 @@ export const cases = {
     await box.fill('zanzibar')
     const hit = v.page.getByRole('option', { name: /zanzibar/ })
     await hit.waitFor()
+    await hit.getByText('in the prompt').waitFor()
     await v.state('search')
     await box.press('Enter')
     await v.log.getByText('the zanzibar passage').waitFor()
@@ -276,5 +277,11 @@ export const cases = {
     await fresh.list.getByRole('link').first().waitFor();
     [tab, device, cookie] = await fresh.page.evaluate(() => [JSON.stringify({ ...sessionStorage }), JSON.stringify({ ...localStorage }), document.cookie])
     check(device.includes(key) && cookie === '', 'the key is not on this device')
+    // Signing out ends the other tabs of the same person.
+    await fresh.showList()
+    await fresh.button('signed in with a key, More').click()
+    await fresh.page.getByRole('menuitem', { name: 'Sign out' }).click()
+    for (const tab of [fresh, v]) await tab.page.getByLabel('Key or token').waitFor()
+    check((await kept()).every(text => !text.includes(key)), 'the key is still in the other tab')
   },
 }

@@ -223,18 +223,21 @@ export const cases = {
   async files(open) {
     const v = await open()
     await v.ask('a conversation')
-    const give = (name, how, text = 'the text of a file') => v.field.evaluate((field, { name, how, text }) => {
+    const give = (name, how, text = 'the text of a file', times = 1) => v.field.evaluate((field, { name, how, text, times }) => {
       const data = new DataTransfer()
-      data.items.add(new File([text], name, { type: 'text/plain' }))
+      data.items.add(new File([text.repeat(times)], name, { type: 'text/plain' }))
       if (how === 'paste') return void field.dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true }))
       for (const type of ['dragover', 'drop']) field.dispatchEvent(new DragEvent(type, { dataTransfer: data, bubbles: true, cancelable: true }))
-    }, { name, how, text })
+    }, { name, how, text, times })
     await fail(v, '**/blobs', 413)
     await give('large.txt', 'paste')
     await v.page.getByText("the server's sentence for 413").waitFor()
     await idWithin(v.page.getByRole('main'))
     check(await v.button('Send').isDisabled(), 'a message with a refused file can be sent')
     await v.button('Remove large.txt').click()
+    await give('larger.txt', 'paste', 'x', 21 << 20) // the server has its limit in its answer
+    await v.page.getByText(/too large: the maximum is|larger than/).waitFor()
+    await v.button('Remove larger.txt').click()
     await give('pasted.txt', 'paste')
     await give('dropped.txt', 'drop')
     await v.page.getByText('18 B').nth(1).waitFor()

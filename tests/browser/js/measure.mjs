@@ -45,13 +45,14 @@ async function longestTasks(v, happens) {
 }
 
 export const cases = {
-  /** Bytes over the wire until an ordinary opening shows what it is for, by its name. */
-  async openings(open) {
+  /** Bytes over the wire until an ordinary opening shows what it is for, by its name; colors of code come after it. */
+  async openings(open, { long }) {
     const v = await open()
     const said = n => Array.from({ length: n }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', content: `turn ${i} ${'of **many** words '.repeat(20)}` }))
     const conversation = await v.imported(said(12), { title: 'a conversation' })
-    const code = await v.imported([{ role: 'user', content: 'some code' }, { role: 'assistant', content: '```go\nfunc main() {}\n```\n\n```js\nlet a = 1\n```' }], { title: 'with code' })
-    const summary = await v.imported(said(40), { title: 'with a summary' })
+    const coded = [{ role: 'user', content: 'some code' }, { role: 'assistant', content: '```go\nfunc main() {}\n```\n\n```js\nlet a = 1\n```' }]
+    const code = await v.imported(coded, { title: 'with code' })
+    const summary = await v.imported([...said(38), ...coded], { title: 'with a summary' })
     await v.api(`sessions/${summary}/summarize`, { method: 'POST' })
     const { through_seq: at } = await v.api(`sessions/${summary}/summaries/1`)
     const asking = await v.imported([], { agent: 'careful', title: 'asks' })
@@ -62,10 +63,14 @@ export const cases = {
     }
     const totals = {}
     for (const [name, [hash, shows]] of Object.entries(all)) {
+      if (!long && name !== 'summary') continue // the largest
       const one = await open({ fresh: true, hash, shows })
       await one.page.waitForFunction(() => window.shownAt)
       if (name === 'code') await one.page.locator('figure.code .hljs-keyword').nth(1).waitFor() // it is colored afterwards
-      totals[name] = await one.page.evaluate(loaded).then(files => files.filter(f => f.began <= f.shownAt).reduce((sum, f) => sum + f.sent, 0))
+      const files = await one.page.evaluate(loaded)
+      const colors = files.filter(f => /^(highlight|go|javascript)-/.test(f.name))
+      if (name === 'code') check(colors.length === 3 && colors.every(f => f.began > f.shownAt), `the colors are loaded before the code is shown: ${JSON.stringify(colors)}`)
+      totals[name] = files.filter(f => !colors.includes(f) && f.began <= f.shownAt).reduce((sum, f) => sum + f.sent, 0)
     }
     return { totals }
   },

@@ -1,4 +1,0 @@
-import{B as e,Ct as t,G as n,L as r,U as i,X as a,Y as o,_t as s,bt as c,et as l,ft as u,mt as d,ot as f,pt as p,wt as m,yt as h}from"./ui.svelte-MZdMhYDY.js";import{r as g}from"./words-C0cgVJvd.js";var _=n(`<button type="button" class="btn small svelte-larmpt"> </button>`),v=n(`<pre tabindex="0" dir="auto" class="svelte-larmpt"> </pre> <!>`,1);function y(n,o){m(o,!0);let y=h(!1),b=c(()=>o.text.split(`
-`).length),x=c(()=>o.text.split(`
-`,20).join(`
-`).slice(0,4e3)),S=c(()=>l(x).length<o.text.length);var C=v(),w=u(C),T=p(w,!0),E=d(w,2),D=t=>{var n=_(),r=p(n,!0);f(t=>e(r,t),[()=>g.allLines(l(b))]),a(`click`,n,()=>s(y,!0)),i(t,n)};r(E,e=>{l(S)&&!l(y)&&e(D)}),f(t=>{e(T,t),w.dir=w.dir},[()=>l(y)?o.text.slice(0,1e6):l(x)]),i(n,C),t()}o([`click`]);export{y as t};

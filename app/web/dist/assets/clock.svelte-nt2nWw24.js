@@ -1,1 +1,0 @@
-import{H as e}from"./ui.svelte-MZdMhYDY.js";import"./index-client-Gop98emh.js";var t=e(e=>{let t=setInterval(e,500);return()=>clearInterval(t)});function n(e){return t(),Math.max(0,Math.ceil((e-Date.now())/1e3))}function r(e){return t(),Math.max(0,Math.round((Date.now()-e)/1e3))}export{n,r as t};

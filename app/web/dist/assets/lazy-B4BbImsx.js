@@ -1,2 +1,0 @@
-const __vite__mapDeps=(i,m=__vite__mapDeps,d=(m.f||(m.f=["./markdown-qOIfFa6m.js","./words-C0cgVJvd.js","./count-Chpn79Eu.js","./preload-helper-BQUUbbNx.js"])))=>i.map(i=>d[i]);
-import{t as e}from"./preload-helper-BQUUbbNx.js";var t;async function n(){t??=await e(()=>import(`./markdown-qOIfFa6m.js`),__vite__mapDeps([0,1,2,3]),import.meta.url)}function r(){if(!t)throw Error(`loadMarkdown was not awaited`);return new t.Markdown}export{r as n,n as t};

@@ -1,1 +1,0 @@
-import{s as e}from"./count-Chpn79Eu.js";var t=e({en:{attach:`Attach to Slack…`,panel:`Slack`,attached:`Attached to Slack`},de:{attach:`Mit Slack verbinden…`,panel:`Slack`,attached:`Mit Slack verbunden`}});export{t};

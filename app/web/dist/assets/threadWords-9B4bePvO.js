@@ -1,1 +1,0 @@
-import{l as e}from"./count-Chpn79Eu.js";import{n as t}from"./words-C0cgVJvd.js";var n=/^fallback: /,r={...t,reason:r=>e(t.reasons,r.replace(n,``),r.replace(n,``)),note:e=>n.test(e)?t.madeWithoutModel(r.reason(e)):e};export{r as t};

@@ -1,1 +1,0 @@
-import{s as e}from"./count-Chpn79Eu.js";var t=e({en:`Operation`,de:`Betrieb`}),n=e({en:`To the operation`,de:`Zum Betrieb`});export{n,t};
