@@ -65,7 +65,7 @@ func (r *Runs) Repeated(ctx context.Context, tenant core.Tenant, session core.Se
 	return run, wrapError(err, "run of client_message_id", clientMessageID)
 }
 
-// List returns the runs of a session, the newest first.
+// List returns the runs of a session, the newest first, with their approvals, decided or not.
 func (r *Runs) List(ctx context.Context, tenant core.Tenant, session core.SessionID, q core.PageQuery) (core.Page[core.Run], error) {
 	none := core.Page[core.Run]{}
 	limit, after, err := pageStart(q.Limit, q.Cursor, "runs")
@@ -89,9 +89,9 @@ func (r *Runs) List(ctx context.Context, tenant core.Tenant, session core.Sessio
 	if err != nil {
 		return none, wrapError(err, "session", session)
 	}
-	return pageOf(runs, limit, same, func(r core.Run) position {
-		return position{List: "runs", N: r.QueueSeq}
-	}), nil
+	page := pageOf(runs, limit, same, func(r core.Run) position { return position{List: "runs", N: r.QueueSeq} })
+	err = addApprovals(db, page.Items, func(r *core.Run) (core.RunID, *[]core.Approval) { return r.ID, &r.Approvals })
+	return page, wrapError(err, "session", session)
 }
 
 // longRunColumns are the columns of runs that may be long, with those of their messages.
