@@ -298,7 +298,7 @@ func (d *doctor) checkTools(ctx context.Context, loaded wire.Agents) {
 		listed = listTools(ctx, loaded.Tools, definitions)
 		for _, agent := range loaded.Catalog.List() {
 			if n := countTools(agent, listed); n > core.MaxTools && countTools(agent, nil) <= core.MaxTools {
-				d.addWarning("agent "+agent.Name, agents.TooManyTools(n), "")
+				d.addWarning("agent "+agent.Name, tools.TooMany(n), "")
 			}
 		}
 	}
@@ -317,7 +317,11 @@ func (d *doctor) checkTools(ctx context.Context, loaded wire.Agents) {
 			d.addWarning("tool "+definition.Name, problem, remedy)
 			continue
 		}
-		d.addOK("tool "+definition.Name, "%s, %s", definition.Kind, definition.File)
+		asked := ""
+		if !d.Call && definition.Kind == core.ToolMCP {
+			asked = "; its tools are not listed without --call"
+		}
+		d.addOK("tool "+definition.Name, "%s, %s%s", definition.Kind, definition.File, asked)
 	}
 }
 

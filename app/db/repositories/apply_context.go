@@ -106,7 +106,7 @@ func (stx *sessionTx) activateSummary(s core.Summary) (int, error) {
 		return 0, wrapError(err, "summary", s.ID)
 	}
 	stx.session.SummaryCount++
-	stx.session.StoredBytes += int64(core.StoredRow + len(s.Content))
+	addBytes(stx, 1, []core.Summary{s})
 	return s.Version, nil
 }
 

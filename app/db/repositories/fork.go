@@ -137,6 +137,7 @@ func (f *forkJob) finishFork(ctx context.Context, note resultRecorder) (out core
 		for i := range rows {
 			rows[i].SessionID = string(fork.session.ID)
 		}
+		addBytes(fork, 1, rows)
 		if err := insertRows(fork.tx, &rows); err != nil {
 			return err
 		}

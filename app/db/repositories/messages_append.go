@@ -275,7 +275,7 @@ type importJob struct {
 	first  int64          // the seq of the first message
 
 	speakers string // of the session and the messages so far
-	bytes    int64  // stored of them
+	bytes    int64  // stored of the messages so far
 }
 
 // beginImport checks that the messages may enter the log, and makes the session busy.
@@ -285,7 +285,7 @@ func (r *Messages) beginImport(ctx context.Context, tenant core.Tenant, in core.
 		if i.parent, err = stx.admitAppend(in); err != nil {
 			return err
 		}
-		i.last, i.first, i.speakers, i.bytes = stx.session.LastSeq, stx.session.LastSeq+1, stx.session.Speakers, stx.session.StoredBytes
+		i.last, i.first, i.speakers = stx.session.LastSeq, stx.session.LastSeq+1, stx.session.Speakers
 		i.sessionLease, err = stx.acquireLease(r.db, busyImport, in.Worker)
 		return err
 	}, visibleTo(tenant))
@@ -300,7 +300,8 @@ func (i *importJob) finishImport(ctx context.Context, in core.AppendMessages, no
 		}
 		stx.clearBusy()
 		stx.extendLog(len(in.Messages))
-		stx.session.Speakers, stx.session.StoredBytes = i.speakers, i.bytes
+		stx.session.Speakers = i.speakers
+		stx.session.StoredBytes += i.bytes
 		if out, err = stx.finishAppend(in, i.first, nil, nil); err == nil {
 			err = stx.saveChanges()
 		}

@@ -168,6 +168,7 @@ func (r *StandingInstructions) Edit(ctx context.Context, tenant core.Tenant, id 
 		if row.Text == in.Text {
 			return nil
 		}
+		stx.session.StoredBytes += int64(len(in.Text) - len(row.Text))
 		return stx.tx.Model(&row).UpdateColumns(map[string]any{"text": in.Text, "language": in.Language, "topic": in.Topic, "amends": false, "edited_at": core.Now()}).Error
 	})
 	if err != nil {
@@ -187,10 +188,7 @@ func (r *StandingInstructions) Remove(ctx context.Context, tenant core.Tenant, s
 		case row.MessageID != "":
 			return stx.tx.Model(&row).UpdateColumn("removed_at", core.Now()).Error
 		}
-		if err := stx.tx.Delete(&row).Error; err != nil {
-			return err
-		}
-		return stx.recountInstructions()
+		return stx.deleteInstructions(stx.tx.Where("id = ?", row.ID))
 	})
 }
 
@@ -249,11 +247,9 @@ func (stx *sessionTx) storeInstructions(rows []models.StandingInstruction) error
 	}
 	if beyond := stx.session.StandingCount + len(rows) - core.MaxInstructions; beyond > 0 {
 		oldest := stx.tx.Model(&models.StandingInstruction{}).Select("id").Where("session_id = ?", stx.session.ID).Order("seq, number, id").Limit(beyond)
-		res := stx.tx.Where("id IN (?)", oldest).Delete(&models.StandingInstruction{})
-		if res.Error != nil {
-			return res.Error
+		if err := stx.deleteInstructions(stx.tx.Where("id IN (?)", oldest)); err != nil {
+			return err
 		}
-		stx.session.StandingCount -= int(res.RowsAffected)
 	}
 	for part := range slices.Chunk(rows, instructionRows) {
 		if err := stx.change.Insert(&part); err != nil {
@@ -261,31 +257,27 @@ func (stx *sessionTx) storeInstructions(rows []models.StandingInstruction) error
 		}
 	}
 	stx.session.StandingCount += len(rows)
+	addBytes(stx, 1, rows)
 	return nil
 }
 
-// recountInstructions counts the instructions of the session.
-func (stx *sessionTx) recountInstructions() error {
-	var n int64
-	err := stx.tx.Model(&models.StandingInstruction{}).Where("session_id = ?", stx.session.ID).Count(&n).Error
-	stx.session.StandingCount = int(n)
+// deleteInstructions deletes those of the query.
+func (stx *sessionTx) deleteInstructions(which *gorm.DB) error {
+	var rows []models.StandingInstruction
+	err := which.Clauses(clause.Returning{}).Delete(&rows).Error
+	stx.session.StandingCount -= len(rows)
+	addBytes(stx, -1, rows)
 	return err
 }
 
 // removeInstructions removes those of the messages.
 func (stx *sessionTx) removeInstructions(messages []core.MessageID) error {
-	removed := int64(0)
 	for part := range slices.Chunk(messages, maxIDs) {
-		res := stx.tx.Where("message_id IN ?", part).Delete(&models.StandingInstruction{})
-		if res.Error != nil {
-			return res.Error
+		if err := stx.deleteInstructions(stx.tx.Where("message_id IN ?", part)); err != nil {
+			return err
 		}
-		removed += res.RowsAffected
 	}
-	if removed == 0 {
-		return nil
-	}
-	return stx.recountInstructions()
+	return nil
 }
 
 // copyInstructions copies those of copied messages to the fork, and those that were added by

@@ -139,6 +139,7 @@ func (stx *sessionTx) prepareSummary(s core.Summary) (int, error) {
 	if err := stx.dropPrepared(); err != nil {
 		return 0, err
 	}
+	addBytes(stx, 1, []core.Summary{s})
 	return s.Version, wrapError(insertRows(stx.tx, &s), "summary", s.ID)
 }
 
