@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"bobbin/app/core"
 	"bobbin/app/db/models"
@@ -79,7 +80,7 @@ func (r *Deliveries) updateInSession(ctx context.Context, id core.DeliveryID, fi
 // may be reachable.
 func (r *Deliveries) GiveUpReceiver(ctx context.Context, in core.ReceiverGivenUp) (events []core.Event, err error) {
 	db := r.db.WithContext(ctx)
-	found, err := findRows[models.Delivery](db.Select("id, session_id").Scopes(undeliverable(in)).Order("due_at, id").Limit(in.Limit))
+	found, err := findRows[models.Delivery](db.Select("id, session_id").Where(undeliverable(db, in)).Order("due_at, id").Limit(in.Limit))
 	bySession := map[core.SessionID][]core.DeliveryID{}
 	for _, d := range found {
 		bySession[d.SessionID] = append(bySession[d.SessionID], d.ID)
@@ -91,7 +92,7 @@ func (r *Deliveries) GiveUpReceiver(ctx context.Context, in core.ReceiverGivenUp
 		var some []core.Event
 		some, err = changeSession(ctx, r.db, session, func(stx *sessionTx) error {
 			var gone []models.Delivery
-			err := stx.tx.Model(&gone).Clauses(returningAll(stx.tx, &models.Delivery{})).Where("id IN ?", ids).Scopes(undeliverable(in)).UpdateColumns(map[string]any{
+			err := stx.tx.Model(&gone).Clauses(returningAll(stx.tx, &models.Delivery{})).Where("id IN ?", ids).Where(undeliverable(db, in)).UpdateColumns(map[string]any{
 				"state": string(core.DeliveryFailed), "error": in.Reason, "lease_owner": "", "lease_until": nil, "finished_at": core.Now(),
 			}).Error
 			slices.SortFunc(gone, func(a, b models.Delivery) int { return a.CreatedAt.Compare(b.CreatedAt) })
@@ -112,13 +113,11 @@ func (r *Deliveries) GiveUpReceiver(ctx context.Context, in core.ReceiverGivenUp
 	return events, wrapError(err, "deliveries to", in.Receiver)
 }
 
-// undeliverable narrows a query to deliveries that are to be abandoned.
-func undeliverable(in core.ReceiverGivenUp) func(*gorm.DB) *gorm.DB {
-	return func(db *gorm.DB) *gorm.DB {
-		old := clockBoundSQL(db, -in.Age)
-		return db.Where("state = 'pending' AND receiver = ? AND due_at <= "+old, in.Receiver).
-			Where("EXISTS (SELECT 1 FROM receiver_outages o WHERE o.receiver = ? AND o.tries >= ? AND o.since <= "+old+")", in.Receiver, in.Tries)
-	}
+// undeliverable is the condition for deliveries that are to be abandoned.
+func undeliverable(db *gorm.DB, in core.ReceiverGivenUp) clause.Expr {
+	old := clockBoundSQL(db, -in.Age)
+	return gorm.Expr("state = 'pending' AND receiver = ? AND due_at <= "+old+" AND EXISTS (SELECT 1 FROM receiver_outages o WHERE o.receiver = ? AND o.tries >= ? AND o.since <= "+old+")",
+		in.Receiver, in.Receiver, in.Tries)
 }
 
 // Release ends the leases of the worker and, with all, also those of earlier processes of

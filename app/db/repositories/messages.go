@@ -211,12 +211,12 @@ func (r *Messages) loadConversation(ctx context.Context, tenant core.Tenant, ses
 // texts. first_seq is the oldest of them that is whole; NULL = none. Neither database reads a large text for its size.
 // Without their texts, parts and tool calls come without signatures, too.
 func withTexts(db *gorm.DB, which func(*gorm.DB) *gorm.DB) *gorm.DB {
-	strip, text, arguments, cast := "(SELECT NULLIF(json_group_array(json(json_remove(e.value, %[2]s))), '[]') FROM json_each(%[1]s) AS e)", "'$.text', '$.signature'", "'$.arguments', '$.signature'", ""
+	strip, text, arguments := "(SELECT NULLIF(json_group_array(json(json_remove(e.value, %[2]s))), '[]') FROM json_each(%[1]s) AS e)", "'$.text', '$.signature'", "'$.arguments', '$.signature'"
 	if isPostgres(db) {
 		strip = "(SELECT jsonb_agg(e.value - '{%[2]s}'::text[] ORDER BY e.n) FROM jsonb_array_elements(%[1]s) WITH ORDINALITY AS e (value, n))"
-		text, arguments, cast = "text,signature", "arguments,signature", "::text"
+		text, arguments = "text,signature", "arguments,signature"
 	}
-	size := fmt.Sprintf("octet_length(content) + COALESCE(octet_length(parts%[1]s), 0) + COALESCE(octet_length(tool_calls%[1]s), 0) + COALESCE(octet_length(metadata%[1]s), 0)", cast)
+	size := messageBytesSQL(db)
 	sizes := which(db.Table("messages")).Select("seq, SUM(" + size + ") OVER (ORDER BY seq DESC ROWS UNBOUNDED PRECEDING) AS bytes")
 	first := db.Table("(?) AS sizes", sizes).Select("MIN(seq) AS first_seq").Where("bytes <= ?", textBytes)
 	either := "CASE WHEN seq >= first_seq THEN %s ELSE %s END AS %s"

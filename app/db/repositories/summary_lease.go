@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"bobbin/app/core"
 	"bobbin/app/db/models"
@@ -120,12 +121,9 @@ func (stx *sessionTx) countFailure(reason string) {
 // that was dropped before it was active is never restored by a change of the path, as that
 // would summarize early. A later prompt that needs it can still use it.
 
-// preparedOf narrows a query on summaries to the prepared one, in the words of the partial
-// index.
-func preparedOf(session core.SessionID) func(*gorm.DB) *gorm.DB {
-	return func(db *gorm.DB) *gorm.DB {
-		return db.Where("session_id = ? AND kind = 'rolling' AND state = 'prepared'", session)
-	}
+// preparedOf is the condition for the prepared summary, in the words of the partial index.
+func preparedOf(session core.SessionID) clause.Expr {
+	return gorm.Expr("session_id = ? AND kind = 'rolling' AND state = 'prepared'", session)
 }
 
 // prepareSummary stores the next version of the summary, which is not active yet, and
@@ -191,13 +189,13 @@ func (stx *sessionTx) useVersion(version int) error {
 
 // dropPrepared drops the prepared summary, if there is one.
 func (stx *sessionTx) dropPrepared() error {
-	return stx.tx.Model(&core.Summary{}).Scopes(preparedOf(stx.session.ID)).UpdateColumn("state", core.SummaryDropped).Error
+	return stx.tx.Model(&core.Summary{}).Where(preparedOf(stx.session.ID)).UpdateColumn("state", core.SummaryDropped).Error
 }
 
 // dropPreparedFrom drops the prepared summary unless it ends on the current path,
 // before the given seq.
 func (stx *sessionTx) dropPreparedFrom(before int64) error {
-	return stx.tx.Model(&core.Summary{}).Scopes(preparedOf(stx.session.ID)).
+	return stx.tx.Model(&core.Summary{}).Where(preparedOf(stx.session.ID)).
 		Where("through_seq >= ? OR NOT EXISTS (SELECT 1 FROM messages m WHERE m.id = session_summaries.through_id AND m.on_path)", before).
 		UpdateColumn("state", core.SummaryDropped).Error
 }
