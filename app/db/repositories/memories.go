@@ -3,7 +3,6 @@ package repositories
 import (
 	"context"
 	"strings"
-	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -74,7 +73,8 @@ func (r *Memories) Found(ctx context.Context, tenant core.Tenant, ids []core.Mem
 // List returns the memories in the scope, the newest first, without their vectors.
 func (r *Memories) List(ctx context.Context, tenant core.Tenant, q core.PageQuery) (core.Page[core.Memory], error) {
 	long := longColumns{texts: []string{"content"}, jsons: []string{"metadata"}}
-	return newestPage(r.db.WithContext(ctx).Select(withoutVector).Scopes(inScope(tenant)), "memories", q, long, same, func(m core.Memory) (time.Time, string) { return m.CreatedAt, string(m.ID) })
+	rows := r.db.WithContext(ctx).Model(&core.Memory{}).Select(withoutVector).Scopes(inScope(tenant))
+	return findPage(rows, keyset{"memories", "created_at"}, q, long, func(m core.Memory) position { return createdAt(m.CreatedAt, m.ID) })
 }
 
 // Update replaces content, metadata and vector of the memory with m's id, and returns it.
@@ -173,8 +173,7 @@ func outsideVectorSpace(space core.VectorSpace) func(*gorm.DB) *gorm.DB {
 
 // Stale returns memories of the scope that have no vector in the space, ordered by id; a
 // scope without an owner means all owners. The cursor is the last id of the previous page.
-func (r *Memories) Stale(ctx context.Context, tenant core.Tenant, space core.VectorSpace, q core.PageQuery) (core.Page[core.Memory], error) {
-	none := core.Page[core.Memory]{}
+func (r *Memories) Stale(ctx context.Context, tenant core.Tenant, space core.VectorSpace, q core.PageQuery) (none core.Page[core.Memory], err error) {
 	after, err := parseCursor(q.Cursor, "stale memories")
 	if err != nil {
 		return none, err

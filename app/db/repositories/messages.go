@@ -102,8 +102,7 @@ func longMessageColumns() longColumns {
 // beginning. With Before they go backward: the first page is the newest part before it, the
 // next page precedes that. With Descending the newest message comes first. A cursor
 // continues in its own direction.
-func (r *Messages) List(ctx context.Context, tenant core.Tenant, session core.SessionID, q core.MessageQuery) (core.Page[core.Message], error) {
-	none := core.Page[core.Message]{}
+func (r *Messages) List(ctx context.Context, tenant core.Tenant, session core.SessionID, q core.MessageQuery) (none core.Page[core.Message], err error) {
 	limit, from, err := pageStart(q.Limit, q.Cursor, messagesForward, messagesBackward, messagesDescending)
 	if err != nil {
 		return none, err

@@ -66,8 +66,7 @@ func (r *Runs) Repeated(ctx context.Context, tenant core.Tenant, session core.Se
 }
 
 // List returns the runs of a session, the newest first.
-func (r *Runs) List(ctx context.Context, tenant core.Tenant, session core.SessionID, q core.PageQuery) (core.Page[core.Run], error) {
-	none := core.Page[core.Run]{}
+func (r *Runs) List(ctx context.Context, tenant core.Tenant, session core.SessionID, q core.PageQuery) (none core.Page[core.Run], err error) {
 	limit, after, err := pageStart(q.Limit, q.Cursor, "runs")
 	if err != nil {
 		return none, err

@@ -1,7 +1,6 @@
 package repositories
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -24,31 +23,14 @@ func NewSummaries(db *gorm.DB) *Summaries { return &Summaries{db: db} }
 
 // List returns the versions of a session's summary, the newest first.
 func (r *Summaries) List(ctx context.Context, tenant core.Tenant, id core.SessionID, q core.PageQuery) (core.Page[core.Summary], error) {
-	none := core.Page[core.Summary]{}
-	limit, after, err := pageStart(q.Limit, q.Cursor, "summaries")
-	if err != nil {
-		return none, err
-	}
 	db := byID(ctx, r.db, "session", id)
-	list := db.Scopes(withinSession(tenant, id))
-	if after.isSet() {
-		list = list.Where("version < ?", after.N)
-	}
-	var rows []core.Summary
-	list = list.Model(&core.Summary{}).Order("version DESC").Session(&gorm.Session{})
-	limit, err = fitRows(list, longColumns{texts: []string{"content"}, jsons: []string{"native"}}, limit, cmp.Or(q.Bytes, core.MaxPageBytes))
-	if err == nil {
-		err = list.Limit(limit + 1).Find(&rows).Error
-	}
-	if err == nil && len(rows) == 0 {
+	long := longColumns{texts: []string{"content"}, jsons: []string{"native"}}
+	page, err := findPage(db.Model(&core.Summary{}).Scopes(withinSession(tenant, id)), keyset{"summaries", "version"}, q, long,
+		func(s core.Summary) position { return position{N: int64(s.Version)} })
+	if err == nil && len(page.Items) == 0 {
 		err = requireVisible(db, tenant, id)
 	}
-	if err != nil {
-		return none, wrapError(err, "session", id)
-	}
-	return pageOf(rows, limit, same, func(s core.Summary) position {
-		return position{List: "summaries", N: int64(s.Version)}
-	}), nil
+	return page, wrapError(err, "session", id)
 }
 
 // Get returns one version of a session's summary.
