@@ -251,7 +251,7 @@ func (r *Blobs) List(ctx context.Context, tenant core.Tenant, q core.BlobQuery) 
 	if q.SessionID != "" {
 		db = db.Where("id IN (SELECT blob_id FROM blob_references WHERE session_id = @s UNION SELECT id FROM blobs WHERE session_id = @s)", map[string]any{"s": q.SessionID})
 	}
-	page, err := findPage(db, keyset{"blobs", "created_at"}, q.PageQuery, longColumns{}, func(b models.Blob) position { return createdAt(b.CreatedAt, b.ID) })
+	page, err := findPage(db, keyset[models.Blob]{list: "blobs", column: "created_at"}, q.PageQuery, longColumns{}, func(b models.Blob) position { return createdAt(b.CreatedAt, b.ID) })
 	return core.Page[core.Blob]{Items: mapRows(page.Items, models.Blob.Core), NextCursor: page.NextCursor}, err
 }
 

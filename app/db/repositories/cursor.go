@@ -52,10 +52,13 @@ func pageStart(limit int, cursor string, lists ...string) (int, position, error)
 
 // keyset is the order of a list, from the last row to the first one: by the id, by a number, or by the time of creation
 // and the id.
-type keyset struct{ list, column string }
+type keyset[R any] struct {
+	list, column string
+	find         func(rows *gorm.DB) ([]R, error) // nil = findRows
+}
 
 // seek orders the rows and begins after the position.
-func (k keyset) seek(rows *gorm.DB, after position) *gorm.DB {
+func (k keyset[R]) seek(rows *gorm.DB, after position) *gorm.DB {
 	order, where, args := k.column+" DESC", k.column+" < ?", []any{after.N}
 	switch k.column {
 	case "id":
@@ -70,7 +73,7 @@ func (k keyset) seek(rows *gorm.DB, after position) *gorm.DB {
 }
 
 // findPage returns a page of the rows, with at most the bytes of the query in the columns that may be long.
-func findPage[R any](rows *gorm.DB, k keyset, q core.PageQuery, long longColumns, at func(R) position) (none core.Page[R], err error) {
+func findPage[R any](rows *gorm.DB, k keyset[R], q core.PageQuery, long longColumns, at func(R) position) (none core.Page[R], err error) {
 	limit, after, err := pageStart(q.Limit, q.Cursor, k.list)
 	if err != nil {
 		return none, err
@@ -81,7 +84,10 @@ func findPage[R any](rows *gorm.DB, k keyset, q core.PageQuery, long longColumns
 	}
 	var list []R
 	if err == nil {
-		err = rows.Limit(limit + 1).Find(&list).Error
+		if k.find == nil {
+			k.find = findRows[R]
+		}
+		list, err = k.find(rows.Limit(limit + 1))
 	}
 	if err != nil {
 		return none, wrapError(err, k.list, "")

@@ -77,7 +77,7 @@ func (r *Deliveries) ListAll(ctx context.Context, tenant core.Tenant, q core.Del
 	if q.State != "" {
 		rows = rows.Where("state = ?", q.State)
 	}
-	page, err := findPage(rows, keyset{"deliveries", "id"}, q.PageQuery, longColumns{}, func(r titledRow) position { return position{ID: string(r.ID)} })
+	page, err := findPage(rows, keyset[titledRow]{list: "deliveries", column: "id"}, q.PageQuery, longColumns{}, func(r titledRow) position { return position{ID: string(r.ID)} })
 	return core.Page[core.Delivery]{NextCursor: page.NextCursor, Items: mapRows(page.Items, func(r titledRow) core.Delivery {
 		d := r.Core()
 		d.Title = r.Title

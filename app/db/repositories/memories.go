@@ -74,7 +74,7 @@ func (r *Memories) Found(ctx context.Context, tenant core.Tenant, ids []core.Mem
 func (r *Memories) List(ctx context.Context, tenant core.Tenant, q core.PageQuery) (core.Page[core.Memory], error) {
 	long := longColumns{texts: []string{"content"}, jsons: []string{"metadata"}}
 	rows := r.db.WithContext(ctx).Model(&core.Memory{}).Select(withoutVector).Scopes(inScope(tenant))
-	return findPage(rows, keyset{"memories", "created_at"}, q, long, func(m core.Memory) position { return createdAt(m.CreatedAt, m.ID) })
+	return findPage(rows, keyset[core.Memory]{list: "memories", column: "created_at"}, q, long, func(m core.Memory) position { return createdAt(m.CreatedAt, m.ID) })
 }
 
 // Update replaces content, metadata and vector of the memory with m's id, and returns it.

@@ -1,7 +1,6 @@
 package repositories
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -66,31 +65,14 @@ func (r *Runs) Repeated(ctx context.Context, tenant core.Tenant, session core.Se
 }
 
 // List returns the runs of a session, the newest first.
-func (r *Runs) List(ctx context.Context, tenant core.Tenant, session core.SessionID, q core.PageQuery) (none core.Page[core.Run], err error) {
-	limit, after, err := pageStart(q.Limit, q.Cursor, "runs")
-	if err != nil {
-		return none, err
-	}
+func (r *Runs) List(ctx context.Context, tenant core.Tenant, session core.SessionID, q core.PageQuery) (core.Page[core.Run], error) {
 	db := byID(ctx, r.db, "session", session)
-	list := db.Scopes(withinSession(tenant, session))
-	if after.isSet() {
-		list = list.Where("queue_seq < ?", after.N)
-	}
-	var runs []core.Run
-	list = list.Model(&models.Run{}).Session(&gorm.Session{})
-	limit, err = fitRows(list.Order("queue_seq DESC"), longRunColumns(db), limit, cmp.Or(q.Bytes, core.MaxPageBytes))
-	if err == nil {
-		runs, err = findRuns(db, list.Limit(limit+1), "queue_seq DESC")
-	}
-	if err == nil && len(runs) == 0 {
+	newest := keyset[core.Run]{"runs", "queue_seq", func(rows *gorm.DB) ([]core.Run, error) { return findRuns(db, rows, "queue_seq DESC") }}
+	page, err := findPage(db.Model(&models.Run{}).Scopes(withinSession(tenant, session)), newest, q, longRunColumns(db), func(r core.Run) position { return position{N: r.QueueSeq} })
+	if err == nil && len(page.Items) == 0 {
 		err = requireVisible(db, tenant, session)
 	}
-	if err != nil {
-		return none, wrapError(err, "session", session)
-	}
-	return pageOf(runs, limit, same, func(r core.Run) position {
-		return position{List: "runs", N: r.QueueSeq}
-	}), nil
+	return page, wrapError(err, "session", session)
 }
 
 // longRunColumns are the columns of runs that may be long, with those of their messages.

@@ -25,7 +25,7 @@ func NewSummaries(db *gorm.DB) *Summaries { return &Summaries{db: db} }
 func (r *Summaries) List(ctx context.Context, tenant core.Tenant, id core.SessionID, q core.PageQuery) (core.Page[core.Summary], error) {
 	db := byID(ctx, r.db, "session", id)
 	long := longColumns{texts: []string{"content"}, jsons: []string{"native"}}
-	page, err := findPage(db.Model(&core.Summary{}).Scopes(withinSession(tenant, id)), keyset{"summaries", "version"}, q, long,
+	page, err := findPage(db.Model(&core.Summary{}).Scopes(withinSession(tenant, id)), keyset[core.Summary]{list: "summaries", column: "version"}, q, long,
 		func(s core.Summary) position { return position{N: int64(s.Version)} })
 	if err == nil && len(page.Items) == 0 {
 		err = requireVisible(db, tenant, id)
