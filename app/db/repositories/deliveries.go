@@ -27,9 +27,8 @@ func (r *Deliveries) Retry(ctx context.Context, tenant core.Tenant, run core.Run
 	if _, err := r.getOfRun(ctx, tenant, run, id); err != nil {
 		return core.Delivery{}, nil, err
 	}
-	events, err := r.updateInSession(ctx, id, func(tx *gorm.DB) *gorm.DB {
-		return tx.Where("lease_until IS NULL OR lease_until <= " + clockSQL(tx, 0))
-	}, func(*gorm.DB) (map[string]any, error) {
+	free := gorm.Expr("(lease_until IS NULL OR lease_until <= " + clockSQL(r.db, 0) + ")")
+	events, err := r.updateInSession(ctx, id, free, func(*gorm.DB) (map[string]any, error) {
 		return map[string]any{
 			"state": string(core.DeliveryPending), "tries": 0, "since": core.Now(), "due_at": gorm.Expr(clockSQL(r.db, 0)), "finished_at": nil, "error": "",
 		}, nil

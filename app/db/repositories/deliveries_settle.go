@@ -14,9 +14,7 @@ import (
 // Settle stores the result of an attempt, and returns the event of the delivery's end. It
 // returns core.ErrStale for an attempt that is over.
 func (r *Deliveries) Settle(ctx context.Context, s core.Settlement) ([]core.Event, error) {
-	return r.updateInSession(ctx, s.ID, func(tx *gorm.DB) *gorm.DB {
-		return tx.Where("attempt = ? AND state = 'pending'", s.Attempt)
-	}, func(tx *gorm.DB) (map[string]any, error) {
+	return r.updateInSession(ctx, s.ID, gorm.Expr("attempt = ? AND state = 'pending'", s.Attempt), func(tx *gorm.DB) (map[string]any, error) {
 		outage, err := recordOutage(tx, s)
 		changes := map[string]any{"state": string(s.State), "error": s.Error, "lease_owner": "", "lease_until": nil}
 		switch {
@@ -48,7 +46,7 @@ func recordOutage(tx *gorm.DB, s core.Settlement) (bool, error) {
 
 // updateInSession changes a delivery that matches the condition, and emits an event unless
 // it merely waits for its next attempt. ErrStale for one that does not match.
-func (r *Deliveries) updateInSession(ctx context.Context, id core.DeliveryID, fits condition, changes func(tx *gorm.DB) (map[string]any, error)) ([]core.Event, error) {
+func (r *Deliveries) updateInSession(ctx context.Context, id core.DeliveryID, fits clause.Expr, changes func(tx *gorm.DB) (map[string]any, error)) ([]core.Event, error) {
 	var found models.Delivery
 	if err := r.db.WithContext(ctx).Select("session_id").Where("id = ?", id).Take(&found).Error; err != nil {
 		return nil, wrapError(err, "delivery", id)
@@ -60,7 +58,7 @@ func (r *Deliveries) updateInSession(ctx context.Context, id core.DeliveryID, fi
 		}
 		var row models.Delivery
 		res := stx.tx.Model(&row).Clauses(returningAll(stx.tx, &models.Delivery{})).
-			Where("id = ?", id).Scopes(fits).UpdateColumns(columns)
+			Where("id = ?", id).Where(fits).UpdateColumns(columns)
 		if res.Error != nil {
 			return res.Error
 		}

@@ -60,7 +60,7 @@ func (r *Runs) Get(ctx context.Context, tenant core.Tenant, id core.RunID) (core
 // Repeated returns the run that a client_message_id began in a session.
 func (r *Runs) Repeated(ctx context.Context, tenant core.Tenant, session core.SessionID, clientMessageID string) (core.Run, error) {
 	db := r.db.WithContext(ctx)
-	run, err := findRun(db, db.Scopes(withinSession(tenant, session)).Where("client_message_id = ?", clientMessageID))
+	run, err := findRun(db, db.Where(withinSession(tenant, session)).Where("client_message_id = ?", clientMessageID))
 	return run, wrapError(err, "run of client_message_id", clientMessageID)
 }
 
@@ -68,7 +68,7 @@ func (r *Runs) Repeated(ctx context.Context, tenant core.Tenant, session core.Se
 func (r *Runs) List(ctx context.Context, tenant core.Tenant, session core.SessionID, q core.PageQuery) (core.Page[core.Run], error) {
 	db := byID(ctx, r.db, "session", session)
 	newest := keyset[core.Run]{"runs", "queue_seq", func(rows *gorm.DB) ([]core.Run, error) { return findRuns(db, rows, "queue_seq DESC") }}
-	page, err := findPage(db.Model(&models.Run{}).Scopes(withinSession(tenant, session)), newest, q, longRunColumns(db), func(r core.Run) position { return position{N: r.QueueSeq} })
+	page, err := findPage(db.Model(&models.Run{}).Where(withinSession(tenant, session)), newest, q, longRunColumns(db), func(r core.Run) position { return position{N: r.QueueSeq} })
 	if err == nil && len(page.Items) == 0 {
 		err = requireVisible(db, tenant, session)
 	}
@@ -88,7 +88,7 @@ func longRunColumns(db *gorm.DB) longColumns {
 func (r *Runs) Pending(ctx context.Context, tenant core.Tenant, session core.SessionID) ([]core.Run, error) {
 	db := byID(ctx, r.db, "session", session)
 	var runs []core.Run
-	list := db.Model(&models.Run{}).Scopes(withinSession(tenant, session)).Where("status = 'queued'").Session(&gorm.Session{})
+	list := db.Model(&models.Run{}).Where(withinSession(tenant, session)).Where("status = 'queued'").Session(&gorm.Session{})
 	limit, err := fitRows(list.Order("queue_seq"), longRunColumns(db), core.MaxPageLimit, core.MaxPageBytes)
 	if err == nil {
 		runs, err = findRuns(db, list.Limit(limit), "queue_seq")
@@ -109,7 +109,7 @@ func (r *Runs) Queue(ctx context.Context) (core.QueueStats, error) {
 // Active returns the run of a session that is running or waiting.
 func (r *Runs) Active(ctx context.Context, tenant core.Tenant, session core.SessionID) (core.Run, error) {
 	db := byID(ctx, r.db, "session", session)
-	run, err := findRun(db, db.Scopes(withinSession(tenant, session)).Where("status IN ('running', 'waiting')"))
+	run, err := findRun(db, db.Where(withinSession(tenant, session)).Where("status IN ('running', 'waiting')"))
 	if errors.Is(err, gorm.ErrRecordNotFound) {
 		if err = requireVisible(db, tenant, session); err == nil {
 			err = core.Errorf(core.ErrNotFound, "session %s has no active run", session)
@@ -121,7 +121,7 @@ func (r *Runs) Active(ctx context.Context, tenant core.Tenant, session core.Sess
 // Reports returns the context reports of the newest runs of a session, oldest first, and how many
 // runs are older than these.
 func (r *Runs) Reports(ctx context.Context, tenant core.Tenant, session core.SessionID, limit int) ([]core.RunReport, int, error) {
-	runs := byID(ctx, r.db, "session", session).Model(&models.Run{}).Scopes(withinSession(tenant, session)).Session(&gorm.Session{})
+	runs := byID(ctx, r.db, "session", session).Model(&models.Run{}).Where(withinSession(tenant, session)).Session(&gorm.Session{})
 	reports, err := findRows[core.RunReport](runs.Select("id, created_at, context, COALESCE((SELECT m.seq FROM messages m WHERE m.id = runs.user_message_id), 0) AS seq").
 		Where("context IS NOT NULL").Order("queue_seq DESC").Limit(limit))
 	if err != nil || len(reports) == 0 {

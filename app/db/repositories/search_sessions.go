@@ -146,7 +146,7 @@ func (r *Sessions) listRanked(ctx context.Context, tenant core.Tenant, q core.Se
 		return none, err
 	}
 	NewSearch(r.db).indexScope(ctx, tenant, "")
-	list, err := filterSessions(r.db.WithContext(ctx).Scopes(visibleTo(tenant)).Where("NOT temporary"), tenant, q)
+	list, err := filterSessions(r.db.WithContext(ctx).Where(visibleTo(tenant)).Where("NOT temporary"), tenant, q)
 	if err != nil {
 		return none, err
 	}

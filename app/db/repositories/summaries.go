@@ -25,7 +25,7 @@ func NewSummaries(db *gorm.DB) *Summaries { return &Summaries{db: db} }
 func (r *Summaries) List(ctx context.Context, tenant core.Tenant, id core.SessionID, q core.PageQuery) (core.Page[core.Summary], error) {
 	db := byID(ctx, r.db, "session", id)
 	long := longColumns{texts: []string{"content"}, jsons: []string{"native"}}
-	page, err := findPage(db.Model(&core.Summary{}).Scopes(withinSession(tenant, id)), keyset[core.Summary]{list: "summaries", column: "version"}, q, long,
+	page, err := findPage(db.Model(&core.Summary{}).Where(withinSession(tenant, id)), keyset[core.Summary]{list: "summaries", column: "version"}, q, long,
 		func(s core.Summary) position { return position{N: int64(s.Version)} })
 	if err == nil && len(page.Items) == 0 {
 		err = requireVisible(db, tenant, id)
@@ -37,7 +37,7 @@ func (r *Summaries) List(ctx context.Context, tenant core.Tenant, id core.Sessio
 func (r *Summaries) Get(ctx context.Context, tenant core.Tenant, id core.SessionID, version int) (core.Summary, error) {
 	db := byID(ctx, r.db, "session", id)
 	var row core.Summary
-	err := db.Scopes(withinSession(tenant, id)).Where("version = ?", version).Take(&row).Error
+	err := db.Where(withinSession(tenant, id)).Where("version = ?", version).Take(&row).Error
 	if errors.Is(err, gorm.ErrRecordNotFound) {
 		if err = requireVisible(db, tenant, id); err == nil {
 			err = core.Errorf(core.ErrNotFound, "session %s has no summary with version %d", id, version)
@@ -176,7 +176,7 @@ func (stx *sessionTx) undoVersions(to core.Summary) error {
 // whose text still exists; ErrNotFound if there is none.
 func (r *Summaries) Before(ctx context.Context, tenant core.Tenant, id core.SessionID, version int) (core.Summary, error) {
 	var row core.Summary
-	err := byID(ctx, r.db, "session", id).Scopes(withinSession(tenant, id)).
+	err := byID(ctx, r.db, "session", id).Where(withinSession(tenant, id)).
 		Where("kind = 'rolling' AND state IN ('active', 'dropped', 'undone') AND activated_at IS NOT NULL AND version < ?", version).
 		Order("version DESC").Take(&row).Error
 	return row, wrapError(err, "session", id)

@@ -21,7 +21,7 @@ func (r *Sessions) SummaryWork(ctx context.Context, tenant core.Tenant, id core.
 		IsLeased, IsOpen bool
 	}
 	now := clockSQL(r.db, 0)
-	err := byID(ctx, r.db, "session", id).Table("(?) AS s", r.db.Model(&models.Session{}).Scopes(visibleTo(tenant)).Where("id = ?", id)).
+	err := byID(ctx, r.db, "session", id).Table("(?) AS s", r.db.Model(&models.Session{}).Where(visibleTo(tenant)).Where("id = ?", id)).
 		Joins("LEFT JOIN session_summaries p ON p.session_id = s.id AND p.kind = 'rolling' AND p.state = 'prepared'").
 		Select("s.prompt_revision, s.summary_failures, s.summary_failure, s.summary_breaker_until, s.summary_lease_since, " +
 			"COALESCE(s.summary_lease_until > " + now + ", false) AS is_leased, COALESCE(s.summary_breaker_until > " + now + ", false) AS is_open, " +
@@ -53,7 +53,7 @@ func (r *Sessions) SummaryWork(ctx context.Context, tenant core.Tenant, id core.
 func (r *Sessions) LeaseSummary(ctx context.Context, tenant core.Tenant, id core.SessionID, holder string, d time.Duration) (core.LeaseResult, error) {
 	since := gorm.Expr("CASE WHEN summary_lease_owner = ? THEN summary_lease_since ELSE "+clockSQL(r.db, 0)+" END", holder)
 	take := func(when string, args ...any) (bool, error) {
-		res := byID(ctx, r.db, "session", id).Model(&models.Session{}).Scopes(visibleTo(tenant)).Where("id = ?", id).Where(when, args...).
+		res := byID(ctx, r.db, "session", id).Model(&models.Session{}).Where(visibleTo(tenant)).Where("id = ?", id).Where(when, args...).
 			UpdateColumns(map[string]any{"summary_lease_owner": holder, "summary_lease_until": gorm.Expr(clockSQL(r.db, d)), "summary_lease_since": since})
 		return res.RowsAffected > 0, wrapError(res.Error, "session", id)
 	}
