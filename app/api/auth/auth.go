@@ -68,8 +68,6 @@ func (a *Authenticator) identifyCaller(r *http.Request) (core.Identity, error) {
 	switch {
 	case err != nil:
 		return core.Identity{}, err
-	case a.isToken(secret):
-		return a.VerifyToken(r.Context(), secret)
 	case secret != "":
 		who, err := a.bySecret(r, secret)
 		if errors.Is(err, core.ErrUnauthorized) && a.takesAnySecret(r) {
@@ -149,38 +147,21 @@ func severalSecretsError() error {
 	return unauthorizedError("send one key, in one header: Authorization or X-API-Key")
 }
 
-// isToken reports whether the secret is a signed token: three parts, the first a JSON
-// object in base64. An API key of the configuration may look the same.
-func (a *Authenticator) isToken(secret string) bool {
-	if a.VerifyToken == nil || !strings.HasPrefix(secret, "e") || strings.Count(secret, ".") != 2 {
-		return false
-	}
-	_, known := a.configuredKey(secret)
-	return !known
-}
-
-// configuredKey returns the identity of a key of the configuration. It compares with every
-// key, so that timing does not reveal which one matched.
-func (a *Authenticator) configuredKey(secret string) (core.Identity, bool) {
+// bySecret returns the identity of an API key or a signed token.
+func (a *Authenticator) bySecret(r *http.Request, secret string) (core.Identity, error) {
 	sum := sha256.Sum256([]byte(secret))
 	var found *Key
-	for i := range a.Keys {
+	for i := range a.Keys { // all of them, so that timing does not reveal which one matched
 		if a.Keys[i].matchesSum(sum) {
 			found = &a.Keys[i]
 		}
 	}
-	if found == nil {
-		return core.Identity{}, false
+	switch {
+	case found != nil: // which may look like a token
+		return core.Identity{Owner: found.name, Key: found.name, Rights: found.rights}, nil
+	case a.VerifyToken != nil && strings.HasPrefix(secret, "e") && strings.Count(secret, ".") == 2: // the first part is a JSON object in base64
+		return a.VerifyToken(r.Context(), secret)
 	}
-	return core.Identity{Owner: found.name, Key: found.name, Rights: found.rights}, true
-}
-
-// bySecret returns the identity of an API key.
-func (a *Authenticator) bySecret(r *http.Request, secret string) (core.Identity, error) {
-	if who, known := a.configuredKey(secret); known {
-		return who, nil
-	}
-	sum := sha256.Sum256([]byte(secret))
 	// The token is valid only on this machine.
 	if a.token != nil && a.token.matchesSum(sum) && isLoopback(r.RemoteAddr) {
 		return core.Identity{Owner: core.LocalOwner, Operator: true, Rights: core.Everything}, nil

@@ -32,23 +32,18 @@ func listOf(o object, name string) []any {
 	return slices.Clone(l)
 }
 
-// lookupRef returns the value that a $ref refers to.
-func (r reader) lookupRef(ref string) any {
-	var value any = r.doc
-	for name := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {
-		o, _ := value.(object)
-		value = o.get(strings.ReplaceAll(name, "~1", "/"))
-	}
-	return value
-}
-
 // resolveRef returns the object that a value is or refers to, nil if it is not an object.
 func (r reader) resolveRef(value any) object {
 	o, _ := value.(object)
-	if ref := stringOf(o, "$ref"); ref != "" {
-		return r.resolveRef(r.lookupRef(ref))
+	ref := stringOf(o, "$ref")
+	if ref == "" {
+		return o
 	}
-	return o
+	target := r.doc
+	for name := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {
+		target = target.in(strings.ReplaceAll(name, "~1", "/"))
+	}
+	return r.resolveRef(target)
 }
 
 // refName returns the name of the schema that a schema refers to, "" if it is not a reference.
