@@ -45,7 +45,7 @@ func (s *Service) newSession(tenant core.Tenant, in core.Session) (core.Session,
 	var f faults
 	session.Title = f.Text("title", in.Title, maxSessionTitle)
 	session.Instructions = f.Text("instructions", in.Instructions, maxInstructions)
-	f.checkID("user_id", user, maxName)
+	f.ID("user_id", user, maxName)
 	session.Tags = f.checkTags(in.Tags)
 	f.Metadata(in.Metadata, maxMetadata)
 	f.checkTimezone(session.Timezone)

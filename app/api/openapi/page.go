@@ -57,11 +57,8 @@ type Content struct {
 }
 
 // renderPage returns the page of the operations as HTML.
-func renderPage(doc object, groups []Group) ([]byte, error) {
-	parsed, err := template.New("page").Funcs(template.FuncMap{"prose": proseHTML, "lower": strings.ToLower}).Parse(pageSource)
-	if err != nil {
-		return nil, err
-	}
+func renderPage(doc object, groups []Group) []byte {
+	parsed := must(template.New("page").Funcs(template.FuncMap{"prose": proseHTML, "lower": strings.ToLower}).Parse(pageSource))
 	r := reader{doc}
 	info := doc.in("info")
 	p := page{Title: stringOf(info, "title"), Version: stringOf(info, "version"), Summary: stringOf(info, "summary"), Intro: stringOf(info, "description")}
@@ -71,10 +68,8 @@ func renderPage(doc object, groups []Group) ([]byte, error) {
 		p.Schemas = append(p.Schemas, shape{Name: m.name, Type: r.typeText(schema), Limits: limitsText(schema), Description: stringOf(schema, "description"), Fields: r.readFields("", schema)})
 	}
 	var out bytes.Buffer
-	if err := parsed.Execute(&out, p); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
+	must(0, parsed.Execute(&out, p))
+	return out.Bytes()
 }
 
 // operationGroups returns the operations by their first tag, in the order of the tags.
