@@ -5,7 +5,10 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -39,14 +42,6 @@ func (l *inputTexts) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// embeddingList is the answer to a request for embeddings.
-type embeddingList struct {
-	Object string         `json:"object"`
-	Data   []embedding    `json:"data"`
-	Model  string         `json:"model"`
-	Usage  embeddingUsage `json:"usage"`
-}
-
 type embedding struct {
 	Object    string `json:"object"`
 	Index     int    `json:"index"`
@@ -67,14 +62,17 @@ func (a *API) Embed(c *gin.Context) error {
 	if err := a.checkEmbedding(body); err != nil {
 		return err
 	}
-	if err := handlers.ReserveMemory(c, maxInputBytes+int64(len(body.Input)*cmp.Or(a.Embedder.Dimension(), defaultDimension)*bytesPerNumber)); err != nil {
+	const bytesPerNumber = 4
+	if err := handlers.ReserveMore(c, int64(len(body.Input)*cmp.Or(a.Embedder.Dimension(), defaultDimension)*bytesPerNumber)); err != nil {
 		return err
 	}
 	vectors, err := a.Embedder.Embed(c.Request.Context(), body.Input)
 	if err != nil {
 		return err
 	}
-	list := embeddingList{Object: "list", Data: []embedding{}, Model: a.Embedder.Model()}
+	// Vector by vector: as JSON all have several times the memory of the numbers.
+	w := handlers.Begin(c, http.StatusOK, "application/json")
+	begin := `{"object":"list","data":[`
 	for i, v := range vectors {
 		e := embedding{Object: "embedding", Index: i, Embedding: v}
 		if body.Format == "base64" {
@@ -82,17 +80,32 @@ func (a *API) Embed(c *gin.Context) error {
 			_ = binary.Write(&raw, binary.LittleEndian, v) // a buffer cannot fail
 			e.Embedding = base64.StdEncoding.EncodeToString(raw.Bytes())
 		}
-		list.Data = append(list.Data, e)
+		raw, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(append([]byte(begin), raw...)); err != nil {
+			return fmt.Errorf("%w: %w", handlers.ErrGone, err)
+		}
+		begin = ","
 	}
+	var usage embeddingUsage
 	for _, text := range body.Input {
-		list.Usage.PromptTokens += a.CountTokens(text)
+		usage.PromptTokens += a.CountTokens(text)
 	}
-	list.Usage.TotalTokens = list.Usage.PromptTokens
-	return writeJSON(c, list, nil)
+	usage.TotalTokens = usage.PromptTokens
+	raw, err := json.Marshal(struct {
+		Model string         `json:"model"`
+		Usage embeddingUsage `json:"usage"`
+	}{a.Embedder.Model(), usage})
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(append([]byte("],"), raw[1:]...)); err != nil {
+		return fmt.Errorf("%w: %w", handlers.ErrGone, err)
+	}
+	return nil
 }
-
-// bytesPerNumber is the memory of a number of a vector: its four bytes, and at most so many in JSON.
-const bytesPerNumber = 4 + len("-0.0123456789,")
 
 // defaultDimension is assumed until the model has returned its first vector.
 const defaultDimension = 3072
