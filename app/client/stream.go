@@ -96,21 +96,10 @@ func (s *stream) followEvents(ctx context.Context) error {
 		if problem := (*ProblemError)(nil); errors.As(err, &problem) {
 			wait = max(wait, problem.RetryAfter)
 		}
-		if err := sleepContext(ctx, wait); err != nil {
+		if err := core.Sleep(ctx, wait); err != nil {
 			return err
 		}
 		pause = min(2*pause, maxPause)
-	}
-}
-
-func sleepContext(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }
 
@@ -139,7 +128,13 @@ func (s *stream) readConnection(ctx context.Context) (brought bool, err error) {
 		err = cause
 	}
 	if errors.Is(err, errEndedEarly) && !brought && s.isOver != nil {
-		return false, s.checkOver(ctx)
+		over, isOverErr := s.isOver(ctx)
+		switch {
+		case isOverErr != nil:
+			err = s.openError(ctx, isOverErr)
+		case over:
+			err = errStreamOver
+		}
 	}
 	return brought, err
 }
@@ -165,19 +160,6 @@ func (s *stream) openError(ctx context.Context, err error) error {
 	}
 	s.connected = true
 	return err
-}
-
-// checkOver returns errStreamOver if the stream is complete.
-func (s *stream) checkOver(ctx context.Context) error {
-	over, err := s.isOver(ctx)
-	switch {
-	case err != nil:
-		return s.openError(ctx, err)
-	case over:
-		return errStreamOver
-	default:
-		return errEndedEarly
-	}
 }
 
 // readFrames yields events until the connection ends.

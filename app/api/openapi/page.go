@@ -130,23 +130,18 @@ func (r reader) readOperation(path, method string, raw object) Operation {
 	if body := raw.in("requestBody"); body != nil {
 		op.Bodies = r.readContents("", body)
 	}
-	op.Inputs = slices.Concat(op.Params, r.bodyFields(raw.in("requestBody").in("content")))
+	op.Inputs = slices.Clone(op.Params)
+	for _, f := range r.readFields("", r.resolveRef(raw.in("requestBody").in("content").in("application/json").get("schema"))) {
+		if f.Place = "body"; !strings.ContainsAny(f.Name, ".[") { // not those of nested objects
+			op.Inputs = append(op.Inputs, f)
+		}
+	}
 	for _, m := range raw.in("responses") {
 		op.Answers = append(op.Answers, r.readContents(m.name, r.resolveRef(m.value))...)
 	}
 	slices.SortStableFunc(op.Answers, func(a, b Content) int { return strings.Compare(a.Status, b.Status) })
 	op.Curl = curlCommand(op, params)
 	return op
-}
-
-// bodyFields returns the members of a JSON body, without those of nested objects.
-func (r reader) bodyFields(media object) []Field {
-	fields := r.readFields("", r.resolveRef(media.in("application/json").get("schema")))
-	fields = slices.DeleteFunc(fields, func(f Field) bool { return strings.ContainsAny(f.Name, ".[") })
-	for i := range fields {
-		fields[i].Place = "body"
-	}
-	return fields
 }
 
 // readContents returns the contents of a body or an answer, which are one without a media type if it has none.
