@@ -56,7 +56,13 @@ func (a *Authenticator) Authenticate(r *http.Request) (core.Identity, error) {
 	case errors.As(err, &shown) && shown.Code == core.CodeTokenExpired: // not a guess
 		return core.Identity{}, err
 	case errors.Is(err, core.ErrUnauthorized), errors.Is(err, core.ErrForbidden):
-		return core.Identity{}, a.countFailure(r, err)
+		// Only failures are limited: valid requests may come from the same address, as through a proxy,
+		// and 256 bits cannot be guessed.
+		if wait := a.failures.Take(a.clientNetwork(r)); wait > 0 {
+			err = &core.Error{Kind: core.ErrRateLimited, Code: CodeFailedAttempts, RetryAfter: max(wait, time.Second),
+				Message: "too many requests without a valid API key from this address; send a valid key, or wait (the operator can raise limits.guesses_per_minute)"}
+		}
+		return core.Identity{}, err
 	default:
 		return who, err
 	}
@@ -94,7 +100,11 @@ func (a *Authenticator) takesAnySecret(r *http.Request) bool {
 	if a.Required || a.VerifyToken != nil || len(a.Keys) > 0 || !isLoopback(r.RemoteAddr) {
 		return false
 	}
-	return a.Stored == nil || a.Stored.isEmpty(r.Context())
+	if a.Stored == nil {
+		return true
+	}
+	keys, err := a.Stored.store.List(r.Context()) // with those that were revoked
+	return err == nil && len(keys) == 0
 }
 
 // Lapsed returns which stored keys are no longer valid, and why: for long-lived requests.

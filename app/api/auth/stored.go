@@ -16,10 +16,9 @@ const (
 	Remembered = 2 * time.Second
 	// maxCachedKeys bounds the cache.
 	maxCachedKeys = 4096
-	// useResolution is the precision of the time at which a key was last used.
-	useResolution = time.Minute
-	// saveUsesEvery is how often these times are saved.
-	saveUsesEvery = 10 * time.Second
+	// saveUsesEvery is how often the times at which keys were last used are saved, and saveTime how long
+	// that may take at the end.
+	saveUsesEvery, saveTime = time.Minute, 10 * time.Second
 )
 
 // Stored are the keys of the database, cached for Remembered. Run saves when they were
@@ -30,10 +29,7 @@ type Stored struct {
 	cache *core.Cache[string, cachedEntry] // by hash
 
 	mu          sync.Mutex
-	empty       bool                     // the store had no keys at countedAt; guarded by mu
-	countedAt   time.Time                // guarded by mu
 	pendingUses map[core.KeyID]time.Time // not saved yet; guarded by mu
-	savedUses   map[core.KeyID]time.Time // as saved last; guarded by mu
 }
 
 // cachedEntry is a key and the time at which it was loaded.
@@ -44,7 +40,7 @@ type cachedEntry struct {
 
 // NewStored returns the keys of the store.
 func NewStored(store core.APIKeyStore, log *slog.Logger) *Stored {
-	return &Stored{store: store, log: log, cache: core.NewCache[string, cachedEntry](maxCachedKeys), pendingUses: map[core.KeyID]time.Time{}, savedUses: map[core.KeyID]time.Time{}}
+	return &Stored{store: store, log: log, cache: core.NewCache[string, cachedEntry](maxCachedKeys), pendingUses: map[core.KeyID]time.Time{}}
 }
 
 // findKey returns the valid key of the secret; ErrUnauthorized if there is none.
@@ -71,29 +67,8 @@ func (s *Stored) findKey(ctx context.Context, secret string) (core.APIKey, error
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now.Sub(s.savedUses[key.ID]) >= useResolution {
-		s.pendingUses[key.ID] = now
-	}
+	s.pendingUses[key.ID] = now
 	return key, nil
-}
-
-// isEmpty reports whether the store has no keys, not even revoked ones. It reports false if
-// that is not known.
-func (s *Stored) isEmpty(ctx context.Context) bool {
-	s.mu.Lock()
-	empty, known := s.empty, time.Since(s.countedAt) < Remembered
-	s.mu.Unlock()
-	if known {
-		return empty
-	}
-	keys, err := s.store.List(ctx)
-	if err != nil {
-		return false
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.empty, s.countedAt = len(keys) == 0, time.Now()
-	return s.empty
 }
 
 // keyError returns why the key is not valid at that time; nil if it is.
@@ -111,7 +86,7 @@ func keyError(key core.APIKey, now time.Time) error {
 // Run periodically saves when keys were last used, until ctx ends.
 func (s *Stored) Run(ctx context.Context) error {
 	err := core.Every(ctx, saveUsesEvery, s.saveUses)
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveUsesEvery)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
 	defer cancel()
 	s.saveUses(last)
 	return err
@@ -123,12 +98,6 @@ func (s *Stored) saveUses(ctx context.Context) {
 	s.mu.Lock()
 	used := s.pendingUses
 	s.pendingUses = map[core.KeyID]time.Time{}
-	if len(s.savedUses)+len(used) > maxCachedKeys {
-		clear(s.savedUses)
-	}
-	for id, at := range used {
-		s.savedUses[id] = at
-	}
 	s.mu.Unlock()
 	if len(used) == 0 {
 		return
