@@ -65,7 +65,7 @@ func renderPage(doc object, groups []Group) []byte {
 	p.Groups = groups
 	for _, m := range doc.in("components").in("schemas") {
 		schema := m.value.(object)
-		p.Schemas = append(p.Schemas, shape{Name: m.name, Type: r.typeText(schema), Limits: limitsText(schema), Description: stringOf(schema, "description"), Fields: r.readFields("", schema)})
+		p.Schemas = append(p.Schemas, shape{r.readField(m.name, schema), r.readFields("", schema)})
 	}
 	var out bytes.Buffer
 	must(0, parsed.Execute(&out, p))
