@@ -162,7 +162,8 @@ func (s *stream) openError(ctx context.Context, err error) error {
 	return err
 }
 
-// readFrames yields events until the connection ends.
+// readFrames yields the new parts of events until the connection ends. It returns errStreamOver after the
+// last event.
 func (s *stream) readFrames(r io.Reader) (brought bool, err error) {
 	frames := newFrames(r)
 	for first := true; frames.Scan(); first = false {
@@ -171,8 +172,16 @@ func (s *stream) readFrames(r io.Reader) (brought bool, err error) {
 			brought = brought || !first // the first one only confirms the connection
 			continue
 		}
-		if err := s.yieldEvent(f); err != nil {
+		e, err := decodeEvent(f)
+		var problem *ProblemError
+		switch {
+		case errors.As(err, &problem) && problem.isTemporary():
 			return brought, err
+		case err != nil:
+			return brought, finalError{err}
+		}
+		if e, fresh := s.progress.acceptEvent(e); fresh && (!s.yield(e, nil) || s.isLast != nil && s.isLast(e.Type)) {
+			return brought, errStreamOver
 		}
 		brought = true
 	}
@@ -184,23 +193,6 @@ func (s *stream) readFrames(r io.Reader) (brought bool, err error) {
 	default:
 		return brought, err
 	}
-}
-
-// yieldEvent yields the new part of an event. It returns errStreamOver after the last one.
-func (s *stream) yieldEvent(f frame) error {
-	e, err := decodeEvent(f)
-	var problem *ProblemError
-	if errors.As(err, &problem) && problem.isTemporary() {
-		return err
-	}
-	if err != nil {
-		return finalError{err}
-	}
-	e, fresh := s.progress.acceptEvent(e)
-	if fresh && (!s.yield(e, nil) || s.isLast != nil && s.isLast(e.Type)) {
-		return errStreamOver
-	}
-	return nil
 }
 
 // watchedReader resets the watchdog whenever data arrives.
