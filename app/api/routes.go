@@ -113,12 +113,12 @@ func (s *Server) registerOpenAI(known *gin.RouterGroup) {
 	dialect := openai.New(o)
 	read := known.Group("/v1", s.requireScope(core.CanRead))
 	write := known.Group("/v1", s.requireScope(core.CanWrite))
-	keyed := write.Group("", s.withErrors(s.idempotent)) // the others answer by the run that the key began
+	keyed := write.Group("", s.withErrors(s.idempotent)) // of the others embeddings only read, and an answer is that of the run that the key began
 	write.POST("/chat/completions", s.withErrors(dialect.Complete))
 	write.POST("/embeddings", s.withErrors(dialect.Embed))
 	write.POST("/responses", s.withErrors(dialect.Respond))
 	read.GET("/responses/:id", s.withErrors(dialect.GetResponse))
-	write.POST("/responses/:id/cancel", s.withErrors(dialect.CancelResponse))
+	keyed.POST("/responses/:id/cancel", s.withErrors(dialect.CancelResponse))
 	keyed.POST("/conversations", s.withErrors(dialect.CreateConversation))
 	read.GET("/conversations/:id", s.withErrors(dialect.GetConversation))
 	keyed.POST("/conversations/:id", s.withErrors(dialect.UpdateConversation))

@@ -58,7 +58,7 @@ func readConversation(messages []message) (conversation, error) {
 			c.history = append(c.history, turn{user: normalize(m.Content.text), messages: []message{m}})
 		case "assistant", "tool":
 			if m.Role == "assistant" { // a stream had them as text when it could not know yet
-				m.Content.text = llm.CutThoughts(m.Content.text)
+				m.Content.text, _ = llm.CutThoughts(m.Content.text)
 			}
 			if len(c.history) == 0 { // a greeting
 				c.history = append(c.history, turn{})

@@ -99,30 +99,6 @@ func TestSearchReadsFewBytes(t *testing.T) {
 	})
 }
 
-// Phrases in long texts are checked in few queries.
-func TestPhrasesAreCheckedTogether(t *testing.T) {
-	each(t, func(t *testing.T, s *store) {
-		var messages []core.Message
-		for i := range 30 {
-			messages = append(messages, core.Message{Role: core.RoleUser, Content: strings.Repeat("pump hall ", 300) + []string{"ERR_CONN_RESET", "RESET CONN ERR"}[i%2]})
-		}
-		must.Do(t, repositories.Fillup(t.Context(), s.Gorm, s.session(t).ID, messages))
-		s.index(t)
-		queries := 0
-		count := func(*gorm.DB) { queries++ }
-		must.Do(t, errors.Join(s.Gorm.Callback().Row().After("gorm:row").Replace("count", count), s.Gorm.Callback().Query().After("gorm:query").Replace("count", count)))
-		page, err := repositories.NewSearch(s.Gorm).Messages(t.Context(), ann(), core.SearchQuery{Text: "ERR_CONN_RESET", PageQuery: core.PageQuery{Limit: 15}})
-		if err != nil || len(page.Items) != 15 || queries > 20 {
-			t.Fatalf("got %d messages in %d queries (%v), want 15 in at most 20 queries", len(page.Items), queries, err)
-		}
-		for _, h := range page.Items {
-			if h.Seq%2 == 0 {
-				t.Errorf("message %d has no phrase, but is among the best", h.Seq)
-			}
-		}
-	})
-}
-
 // A switch to another branch writes only the entries of messages that come on or off the path.
 func TestPathSwitchWritesFewEntries(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
