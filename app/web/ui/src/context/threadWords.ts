@@ -1,5 +1,6 @@
 // The texts of what a conversation shows of its context before something is opened: the meter, the line beside the messages,
 // the notice at their end and the card of the summary. The rest of them comes with the panel.
+import type { Schema } from "../api/http";
 import { pick, textOf } from "../language";
 import { count, plural } from "../words";
 
@@ -19,8 +20,8 @@ const own = pick({
     dueDraft: (messages: number, waits: boolean) =>
       `This message brings a summary of ${plural(messages, "message")}${waits ? ", and waits for it" : " in the background"}`,
     tight: "It gets full, and no summary will be ready in time",
-    floor: (culprit: string, tokens: number, usable: number) =>
-      `Does not fit: the largest part, the ${culprit}, has ${count(tokens)} of ${count(usable)} tokens.`,
+    floor: ({ culprit, tokens, usable }: Schema["ContextFloor"]): string =>
+      `Does not fit: ${count(tokens)} tokens cannot be shrunk, ${count(usable)} fit. The largest part is the ${culprit}: shorten it, or use a model with a larger window.`,
     noContext: "This key may not see the context",
     lastFailure: (reason: string) => `The last summary failed: ${reason}`,
     seconds: (n: number) => `${n} s`,
@@ -55,6 +56,9 @@ const own = pick({
     keepExample: "setting names, sizes and run times",
     summarize: "Summarize",
     madeWithoutModel: (reason: string) => `Made without a model: ${reason}.`,
+    // What the server says in English, by its own words.
+    culprits: {} as Record<string, string>,
+    warnings: {} as Record<string, string>,
     reasons: {} as Record<string, string>,
   },
   de: {
@@ -73,8 +77,8 @@ const own = pick({
     dueDraft: (messages: number, waits: boolean) =>
       `Diese Nachricht löst eine Zusammenfassung von ${plural(messages, "Nachricht", "Nachrichten")} aus${waits ? " und wartet darauf" : ", im Hintergrund"}`,
     tight: "Es wird voll, und keine Zusammenfassung wird rechtzeitig fertig",
-    floor: (culprit: string, tokens: number, usable: number) =>
-      `Passt nicht: der größte Teil (${culprit}) hat ${count(tokens)} von ${count(usable)} Token.`,
+    floor: ({ culprit, tokens, usable }: Schema["ContextFloor"]): string =>
+      `Passt nicht: ${count(tokens)} Token lassen sich nicht verkleinern, ${count(usable)} passen. Den größten Teil (${textOf(own.culprits, culprit)}) kürzen oder ein Modell mit größerem Fenster nehmen.`,
     noContext: "Dieser Schlüssel darf den Kontext nicht sehen",
     lastFailure: (reason: string) => `Die letzte Zusammenfassung schlug fehl: ${reason}`,
     seconds: (n: number) => `${n} s`,
@@ -109,7 +113,16 @@ const own = pick({
     keepExample: "Namen von Einstellungen, Größen und Laufzeiten",
     summarize: "Zusammenfassen",
     madeWithoutModel: (reason: string) => `Ohne Modell erstellt: ${reason}.`,
+    culprits: { "system prompt": "System-Prompt", "tool definitions": "Werkzeuge", "pinned messages": "angeheftete Nachrichten", message: "Nachricht" },
+    warnings: {
+      fallback: "Das Modell kann nicht antworten; für diese Antwort vertritt es ein anderes.",
+      overflow: "Dem Anbieter war der Prompt zu lang; ein kleinerer wird gesendet.",
+      refused: "Der Anbieter hat ein Bild, eine Datei oder einen Text abgelehnt; es geht ohne weiter.",
+      shortened: "Die Nachricht passt nicht ganz: das Modell sieht ihren Anfang und ihr Ende, oder von einem PDF nur den Text.",
+      near_limit: "Die Unterhaltung füllt das Fenster fast, und keine Zusammenfassung macht Platz: ein Modell mit größerem Fenster nehmen oder zusammenfassen.",
+    },
     reasons: {
+      "a summary would not be smaller than what it replaces": "Eine Zusammenfassung wäre nicht kleiner als die Nachrichten",
       "the summary model cannot be used": "Das Modell für Zusammenfassungen ist nicht nutzbar",
       "the spend limit of the day is reached": "Das Ausgabenlimit des Tages ist erreicht",
       "the summary model failed too often and is paused": "Das Modell für Zusammenfassungen fiel zu oft aus und pausiert",
@@ -130,6 +143,8 @@ export const words = {
   ...own,
   /** The server's reason in the page's words, where it has some. */
   reason: (text: string) => textOf(own.reasons, text.replace(fallback, ""), text.replace(fallback, "")),
+  /** What a context.warning says. */
+  warning: ({ trigger, reason }: { trigger: string; reason: string }) => textOf(own.warnings, trigger, reason),
   /** What a summary's note says. */
   note: (note: string) => (fallback.test(note) ? own.madeWithoutModel(words.reason(note)) : note),
 };
