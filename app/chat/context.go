@@ -80,16 +80,3 @@ func (s *Service) EditSummary(ctx context.Context, tenant core.Tenant, id core.S
 	edit.Content = content
 	return s.ContextPlanner.Edit(ctx, tenant, id, edit)
 }
-
-// RestoreSummary makes an earlier version of the session's summary the one in use;
-// 0 is none. It returns the session. Errors: ErrUnprocessable for a version that
-// cannot come back, ErrConflict when something else changed meanwhile, ErrNotFound.
-func (s *Service) RestoreSummary(ctx context.Context, tenant core.Tenant, id core.SessionID, version int) (core.Session, error) {
-	return s.ContextPlanner.Restore(ctx, tenant, id, version)
-}
-
-// DiffSummary compares a version of the session's summary with another one; against 0
-// is nothing, below 0 the version before.
-func (s *Service) DiffSummary(ctx context.Context, tenant core.Tenant, id core.SessionID, version, against int) (core.SummaryDiff, error) {
-	return s.ContextPlanner.Diff(ctx, tenant, id, version, against)
-}

@@ -3,7 +3,7 @@ import { check, equal, until } from './visit.mjs'
 
 async function seed(v) {
   const failing = await v.imported([], { title: 'fails here' })
-  await v.api(`sessions/${failing}/messages`, { method: 'POST', json: { content: 'the provider fails here' } })
+  for (const content of ['an answer, for the usage', 'the provider fails here']) await v.api(`sessions/${failing}/messages`, { method: 'POST', json: { content } })
   const asking = []
   for (const title of ['asks first', 'asks second']) {
     asking.push(await v.imported([], { agent: 'careful', title }))
