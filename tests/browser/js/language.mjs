@@ -75,7 +75,7 @@ export const cases = {
     const id = await v.imported(Array.from({ length: 60 }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', content: `Zeile ${i} ${'und mehr '.repeat(20)}` })), { title: 'Sechzig Nachrichten', agent: 'careful' })
     await v.api(`sessions/${id}/summarize`, { method: 'POST' })
     await v.open(id)
-    await v.page.keyboard.press('Alt+ArrowUp')
+    await v.answer.focus()
     await v.page.keyboard.press('w')
     await v.page.getByRole('dialog', { name: 'Wo ist diese Nachricht?' }).getByText(/wörtlich/i).waitFor()
     await look('where')
