@@ -35,7 +35,7 @@ func (s *Service) Summarize(ctx context.Context, tenant core.Tenant, id core.Ses
 }
 
 // DryRun plans the session's next prompt under other conditions. It changes nothing.
-// Errors: ErrInvalid for a model or a policy that does not exist, ErrTooLarge for a
+// Errors: ErrInvalid for an agent, a model or a policy that does not exist, ErrTooLarge for a
 // text that is longer than a message may be, ErrNotFound.
 func (s *Service) DryRun(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (core.ContextPlan, error) {
 	content, err := s.limitContent("message", ask.Content)
@@ -43,6 +43,9 @@ func (s *Service) DryRun(ctx context.Context, tenant core.Tenant, id core.Sessio
 		return core.ContextPlan{}, err
 	}
 	var f faults
+	if ask.Agent != "" { // empty is the session's
+		s.checkAgent(&f, ask.Agent)
+	}
 	s.checkModel(&f, ask.Model)
 	if known := contextwindow.PresetNames(); ask.Policy != "" && !slices.Contains(known, ask.Policy) { // empty is the agent's
 		name, near := core.Clip(ask.Policy, 100), ""
@@ -76,17 +79,4 @@ func (s *Service) EditSummary(ctx context.Context, tenant core.Tenant, id core.S
 	}
 	edit.Content = content
 	return s.ContextPlanner.Edit(ctx, tenant, id, edit)
-}
-
-// RestoreSummary makes an earlier version of the session's summary the one in use;
-// 0 is none. It returns the session. Errors: ErrUnprocessable for a version that
-// cannot come back, ErrConflict when something else changed meanwhile, ErrNotFound.
-func (s *Service) RestoreSummary(ctx context.Context, tenant core.Tenant, id core.SessionID, version int) (core.Session, error) {
-	return s.ContextPlanner.Restore(ctx, tenant, id, version)
-}
-
-// DiffSummary compares a version of the session's summary with another one; against 0
-// is nothing, below 0 the version before.
-func (s *Service) DiffSummary(ctx context.Context, tenant core.Tenant, id core.SessionID, version, against int) (core.SummaryDiff, error) {
-	return s.ContextPlanner.Diff(ctx, tenant, id, version, against)
 }

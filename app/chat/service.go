@@ -38,7 +38,9 @@ type ContextPlanner interface {
 	Turns(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.ContextTurns, error)
 	DryRun(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (core.ContextPlan, error)
 	Edit(ctx context.Context, tenant core.Tenant, id core.SessionID, edit core.SummaryEdit) (core.Summary, error)
+	// Restore makes an earlier version of the summary the one in use; 0 is none.
 	Restore(ctx context.Context, tenant core.Tenant, id core.SessionID, version int) (core.Session, error)
+	// Diff compares with the previous version if against is negative.
 	Diff(ctx context.Context, tenant core.Tenant, id core.SessionID, version, against int) (core.SummaryDiff, error)
 }
 

@@ -227,6 +227,7 @@ func TestContextControl(t *testing.T) {
 		kind error
 		says string
 	}{
+		"agent":  {core.PlanPreview{Agent: "nobody"}, core.ErrInvalid, `"nobody" does not exist; the agents are`},
 		"model":  {core.PlanPreview{Model: "nobody"}, core.ErrInvalid, `model cannot be used: model "nobody" is not known`},
 		"policy": {core.PlanPreview{Policy: "budge"}, core.ErrInvalid, `"budge" does not exist (did you mean budget?); the policies are window, budget`},
 		"nobody": {core.PlanPreview{Policy: "nothing like it"}, core.ErrInvalid, "does not exist; the policies are window"},

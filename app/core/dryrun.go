@@ -3,7 +3,8 @@ package core
 // PlanPreview asks what the next prompt would be like under other conditions. What is
 // empty is as it is.
 type PlanPreview struct {
-	Model   string `json:"model" doc:"A model; by default the session's."`
+	Agent   string `json:"agent" doc:"An agent, with its prompt, tools and policy; by default the session's."`
+	Model   string `json:"model" doc:"A model; by default the session's, else the agent's."`
 	Policy  string `json:"policy" doc:"A preset (window, budget, sliding, ratio, off) with the global settings, without the overrides in the agent's file; by default the agent's policy."`
 	Content string `json:"content" doc:"The text of the next message; up to 'limits.message_bytes' (413)."`
 	Parts   []Part // the files of that message

@@ -43,16 +43,16 @@ func (c Chat) EditSummary(ctx context.Context, tenant core.Tenant, id core.Sessi
 	return s, c.recordCall(ctx, "EditSummary", tenant, id, edit)
 }
 
-// RestoreSummary answers Backend.Session.
-func (c Chat) RestoreSummary(ctx context.Context, tenant core.Tenant, id core.SessionID, version int) (core.Session, error) {
-	return c.Session, c.recordCall(ctx, "RestoreSummary", tenant, id, version)
+// Restore answers Backend.Session.
+func (c Chat) Restore(ctx context.Context, tenant core.Tenant, id core.SessionID, version int) (core.Session, error) {
+	return c.Session, c.recordCall(ctx, "Restore", tenant, id, version)
 }
 
-// DiffSummary answers one change of each kind.
-func (c Chat) DiffSummary(ctx context.Context, tenant core.Tenant, id core.SessionID, version, against int) (core.SummaryDiff, error) {
+// Diff answers one change of each kind.
+func (c Chat) Diff(ctx context.Context, tenant core.Tenant, id core.SessionID, version, against int) (core.SummaryDiff, error) {
 	return core.SummaryDiff{Version: version, Against: max(against, 0), Added: 1, Removed: 1, Equal: 1, Ops: []core.DiffOp{
 		{Op: core.DiffEqual, Pieces: []string{"They greeted each other. "}}, {Op: core.DiffRemoved, Pieces: []string{"It rained."}}, {Op: core.DiffAdded, Pieces: []string{"It snowed."}},
-	}}, c.recordCall(ctx, "DiffSummary", tenant, id, version, against)
+	}}, c.recordCall(ctx, "Diff", tenant, id, version, against)
 }
 
 // Instruction answers for every method of standing instructions.

@@ -30,7 +30,7 @@ func TestPage(t *testing.T) {
 		{"context", testContext},
 		{"runs", testRuns},
 		{"operation", func(t *testing.T, b *bobbin) {
-			for _, name := range []string{"operation", "deliveries", "refused"} {
+			for _, name := range operationCases() {
 				t.Run(name, func(t *testing.T) { b.play(t, "operation", name, nil, nil) })
 			}
 		}},
@@ -174,6 +174,8 @@ func testRuns(t *testing.T, b *bobbin) {
 }
 
 func runCases() []string { return []string{"steps", "states", "prompt"} }
+
+func operationCases() []string { return []string{"operation", "deliveries", "refused"} }
 
 // What fails is said in its place and in words, nothing that was written is lost, and the page goes on.
 func testFailures(t *testing.T, b *bobbin) {

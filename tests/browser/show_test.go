@@ -41,7 +41,7 @@ func TestShowPage(t *testing.T) {
 				row = append(row, "NOT "+name)
 			}
 		}
-		b := newBobbin(t, setup{database: dbtest.MigratedSQLiteURL(t)})
+		b := newBobbin(t, setup{database: dbtest.MigratedSQLiteURL(t), settings: "webhooks: {allow_private: true}\n"})
 		for _, name := range chatCases().all() {
 			play(b, "chat", name, map[string]any{})
 		}
@@ -61,7 +61,9 @@ func TestShowPage(t *testing.T) {
 		for _, name := range []string{"rows", "summaries"} {
 			play(b, "parts", name, map[string]any{})
 		}
-		play(b, "operation", "operation", map[string]any{})
+		for _, name := range operationCases() {
+			play(b, "operation", name, map[string]any{})
+		}
 		inSlack, link := newBobbinInSlack(t)
 		play(inSlack, "slack", "slack", map[string]any{"link": link})
 		play(b, "language", "german", map[string]any{})

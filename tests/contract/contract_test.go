@@ -203,7 +203,7 @@ func TestAnswers(t *testing.T) {
 		{"context_prompt", "GET", session + "/context/prompt", "", nil},
 		{"context_turns", "GET", session + "/context/turns", "", nil},
 		{"context_where", "GET", session + "/context/messages/" + string(apitest.UserID), "", nil},
-		{"context_plan", "POST", session + "/context/plan", `{"model":"demo","policy":"budget","content":"And then?"}`, nil},
+		{"context_plan", "POST", session + "/context/plan", `{"agent":"assistant","model":"demo","policy":"budget","content":"And then?"}`, nil},
 		{"instruction_list", "GET", session + "/standing-instructions?limit=7&cursor=abc", "", nil},
 		{"instruction_add", "POST", session + "/standing-instructions", `{"text":"Be brief."}`, nil},
 		{"instruction_edit", "PATCH", session + "/standing-instructions/" + string(apitest.InstructionID), `{"text":"Be brief."}`, nil},

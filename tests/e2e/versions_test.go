@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/provider"
@@ -180,4 +182,30 @@ func TestSwitchToAModelThatIsTooSmall(t *testing.T) {
 	}
 	_, err = client.Call(t.Context(), h, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: core.NewID[core.SessionID]()}, SessionPatch: core.SessionPatch{Model: &nano}})
 	wantProblem(t, err, core.ErrNotFound, http.StatusNotFound, "does not exist")
+}
+
+// The dry run with another agent is what the next message sends after the switch: with its prompt, tools and
+// policy, and with the message's files.
+func TestPlanOfAnotherAgent(t *testing.T) {
+	t.Parallel()
+	p := apptest.NewProvider(t, provider.Options{})
+	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("large", 32_000, 2048, p), apptest.WithAgent("terse", "name: terse\nsystem_prompt: Be terse.\ntools: []\n"),
+		apptest.WithAgent("armed", "name: armed\nsystem_prompt: "+strings.Repeat("You never forget a rule. ", 100)+"\ntools: [calculator, current_time]\ncontext: {policy: sliding}\n"))
+	in := ops.InSession{SessionID: apptest.NewSession(t, h.Client, ops.NewSession{Agent: "terse"})}
+	apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: in.SessionID, Content: "hello"})
+	file, content := upload(t, h.Client, "notes.txt", []byte(strings.Repeat("The pump is loud. ", 200))), "Read this."
+	plan := func(agent string, parts ...ops.FilePart) core.ContextPlan {
+		return must.Get(client.Call(t.Context(), h, ops.PlanContext, ops.Plan{InSession: in, PlanPreview: core.PlanPreview{Agent: agent, Content: content}, Parts: parts}))(t)
+	}
+	part := ops.FilePart{BlobID: file.BlobID}
+	planned := plan("armed", part)
+	if bare, before := plan("armed"), plan("", part); planned.Tokens < bare.Tokens+800 || planned.Tokens < before.Tokens+500 || planned.Context.Policy != "sliding" {
+		t.Errorf("got %d tokens by the policy %s, %d without the file and %d by the present agent", planned.Tokens, planned.Context.Policy, bare.Tokens, before.Tokens)
+	}
+	compare.Equal(t, "the session's agent", "terse", session(t, h.Client, in.SessionID).Agent)
+	must.Get(client.Call(t.Context(), h, ops.UpdateSession, ops.SessionPatch{InSession: in, SessionPatch: core.SessionPatch{Agent: new("armed")}}))(t)
+	run := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: in.SessionID, Content: content, Parts: []core.Part{file}}).Run
+	var sent core.ContextReport
+	must.Do(t, json.Unmarshal(must.Get(client.Call(t.Context(), h, ops.GetRun, ops.InRun{RunID: run.ID}))(t).Context, &sent))
+	compare.Equal(t, "tokens of the prompt", planned.Tokens, sent.Used)
 }

@@ -54,13 +54,13 @@ func (h Native) registerSummaries(r Router) {
 		if in.Against != nil {
 			against = *in.Against
 		}
-		return h.Chat.DiffSummary(ctx, tenant, in.SessionID, in.Version, against)
+		return h.Chat.Diff(ctx, tenant, in.SessionID, in.Version, against)
 	})
 	bind(r, ops.EditSummary, func(ctx context.Context, tenant core.Tenant, in ops.SummaryEdit) (core.Summary, error) {
 		return h.Chat.EditSummary(ctx, tenant, in.SessionID, in.SummaryEdit)
 	})
 	bind(r, ops.RestoreSummary, func(ctx context.Context, tenant core.Tenant, in ops.SummaryRestore) (core.Session, error) {
-		return h.Chat.RestoreSummary(ctx, tenant, in.SessionID, in.Version)
+		return h.Chat.Restore(ctx, tenant, in.SessionID, in.Version)
 	})
 }
 

@@ -84,9 +84,8 @@ type chatService interface {
 	Turns(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.ContextTurns, error)
 	DryRun(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (core.ContextPlan, error)
 	EditSummary(ctx context.Context, tenant core.Tenant, id core.SessionID, edit core.SummaryEdit) (core.Summary, error)
-	RestoreSummary(ctx context.Context, tenant core.Tenant, id core.SessionID, version int) (core.Session, error)
-	// DiffSummary compares with the previous version if against is negative.
-	DiffSummary(ctx context.Context, tenant core.Tenant, id core.SessionID, version, against int) (core.SummaryDiff, error)
+	Restore(ctx context.Context, tenant core.Tenant, id core.SessionID, version int) (core.Session, error)
+	Diff(ctx context.Context, tenant core.Tenant, id core.SessionID, version, against int) (core.SummaryDiff, error)
 
 	// What users set for whole conversations.
 

@@ -82,7 +82,7 @@ var (
 	PlanContext = describe[Plan, core.ContextPlan](Operation{
 		ID: "planContext", Route: "POST /api/v1/sessions/{id}/context/plan", Tag: "Context", Scope: core.CanRead, Returns: "The plan",
 		Summary: "Preview the plan of the next prompt", Example: `{"model": "demo", "policy": "budget", "content": "And then?"}`,
-		Description: "A dry run with another model, policy or message: it changes nothing and calls no model. The plan is that of a model call, with each summary at its maximum length. " +
+		Description: "A dry run with another agent, model, policy or message: it changes nothing and calls no model. The plan is that of a model call, with each summary at its maximum length. " +
 			"If nothing can be sent, the answer has `floor` instead of an error.",
 	})
 	SummarizeSession = describe[Summarize, core.Summary](Operation{

@@ -129,7 +129,7 @@ func (k *Compactor) runJob(ctx context.Context, tenant core.Tenant, id core.Sess
 // inline, where another process makes one, and where an optional one failed. Errors: those of the session
 // and of storage; the cause of ctx when it is done.
 func (k *Compactor) SummarizeDue(ctx context.Context, tenant core.Tenant, id core.SessionID) error {
-	t, err := k.loadProfile(ctx, tenant, id, "")
+	t, err := k.loadProfile(ctx, tenant, id, core.PlanPreview{})
 	for more := t.Profile.Policy.Timing != contextwindow.TimingInline; more && err == nil; {
 		more, err = k.advanceSession(ctx, tenant, id)
 	}
@@ -139,7 +139,7 @@ func (k *Compactor) SummarizeDue(ctx context.Context, tenant core.Tenant, id cor
 // advanceSession makes at most one summary, in one call, and reports whether there may be
 // more to do.
 func (k *Compactor) advanceSession(ctx context.Context, tenant core.Tenant, id core.SessionID) (more bool, err error) {
-	t, err := k.loadProfile(ctx, tenant, id, "")
+	t, err := k.loadProfile(ctx, tenant, id, core.PlanPreview{})
 	if err != nil {
 		return false, err
 	}

@@ -8,10 +8,10 @@ import (
 	"bobbin/app/core/contextwindow"
 )
 
-// DryRun plans the session's next prompt for another model, another policy, or with a text
+// DryRun plans the session's next prompt for another agent, model or policy, or with a text
 // as the next message. It changes nothing and calls no model; the plan is that of Fit, with
 // every summary at its maximum size. A prompt that cannot be sent is not an error here.
-// Errors: ErrNotFound; ErrInvalid for a model or a policy that does not exist.
+// Errors: ErrNotFound; ErrInvalid for an agent, a model or a policy that does not exist.
 func (c *Inspector) DryRun(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (core.ContextPlan, error) {
 	v, report, err := c.reportNext(ctx, tenant, id, ask)
 	if err != nil {

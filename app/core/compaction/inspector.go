@@ -32,7 +32,7 @@ type snapshot struct {
 
 // loadSnapshot plans the session's next prompt, under other conditions if the preview has any.
 func (c *Inspector) loadSnapshot(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (snapshot, error) {
-	t, err := c.loadCurrentTurn(ctx, tenant, id, ask.Model)
+	t, err := c.loadCurrentTurn(ctx, tenant, id, ask)
 	if err == nil && ask.Policy != "" {
 		t.Profile.Policy, err = c.Preset(ask.Policy)
 	}
@@ -60,7 +60,7 @@ func (c *Inspector) loadSnapshot(ctx context.Context, tenant core.Tenant, id cor
 
 // loadStoredSnapshot is loadSnapshot with the version of the summary that is in use now.
 func (c *Inspector) loadStoredSnapshot(ctx context.Context, tenant core.Tenant, id core.SessionID) (snapshot, error) {
-	t, err := c.loadCurrentTurn(ctx, tenant, id, "")
+	t, err := c.loadCurrentTurn(ctx, tenant, id, core.PlanPreview{})
 	if err != nil {
 		return snapshot{}, err
 	}
@@ -109,7 +109,7 @@ func (c *Inspector) CheckPin(ctx context.Context, tenant core.Tenant, id core.Se
 		return err
 	}
 	defer release()
-	t, err := c.loadTurn(ctx, tenant, id, "")
+	t, err := c.loadTurn(ctx, tenant, id, core.PlanPreview{})
 	if err != nil {
 		return err
 	}

@@ -129,7 +129,7 @@ func (c *Inspector) reportInstructions(ctx context.Context, v snapshot, r *core.
 // StandingInstructions returns the standing instructions of a session with their states,
 // oldest first: those of its current path, and those that were added by hand.
 func (c *Inspector) StandingInstructions(ctx context.Context, tenant core.Tenant, id core.SessionID) ([]core.StandingInstruction, error) {
-	t, err := c.loadProfile(ctx, tenant, id, "")
+	t, err := c.loadProfile(ctx, tenant, id, core.PlanPreview{})
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ func (k *Compactor) Summarize(ctx context.Context, tenant core.Tenant, id core.S
 	} else if committed {
 		return o.committedResult(ctx, tenant, core.SummaryID(name))
 	}
-	t, err := k.loadTurn(ctx, tenant, id, "")
+	t, err := k.loadTurn(ctx, tenant, id, core.PlanPreview{})
 	if err != nil {
 		return core.Summary{}, err
 	}
@@ -119,7 +119,7 @@ func (o *manualOrder) wait(ctx context.Context, c *call) (core.Summary, error) {
 func (o *manualOrder) makeAll(ctx context.Context) error {
 	defer o.lease.releaseLease(ctx)
 	e := &progress{lease: o.lease, manual: o, versionChosen: true}
-	t, err := o.k.loadTurn(ctx, o.scope, o.id, "")
+	t, err := o.k.loadTurn(ctx, o.scope, o.id, core.PlanPreview{})
 	for err == nil && t.Session.SummaryThroughSeq < o.through {
 		e.committed, e.conflicts = core.Summary{}, 0
 		if t, err = o.k.makeNext(ctx, t, e); err == nil && e.committed.ID == "" {

@@ -12,10 +12,9 @@ import (
 )
 
 // loadTurn loads what the next prompt of a session depends on. The messages of the run in
-// progress are kept apart: the cursor never passes its user message. Model, unless it is
-// empty, replaces the session's model.
-func (k *Compactor) loadTurn(ctx context.Context, tenant core.Tenant, id core.SessionID, model string) (Turn, error) {
-	t, err := k.loadProfile(ctx, tenant, id, model)
+// progress are kept apart: the cursor never passes its user message.
+func (k *Compactor) loadTurn(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (Turn, error) {
+	t, err := k.loadProfile(ctx, tenant, id, ask)
 	if err != nil {
 		return Turn{}, err
 	}
@@ -23,22 +22,23 @@ func (k *Compactor) loadTurn(ctx context.Context, tenant core.Tenant, id core.Se
 }
 
 // loadCurrentTurn is loadTurn with the current work on the session's summaries.
-func (k *Compactor) loadCurrentTurn(ctx context.Context, tenant core.Tenant, id core.SessionID, model string) (Turn, error) {
-	t, err := k.loadTurn(ctx, tenant, id, model)
+func (k *Compactor) loadCurrentTurn(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (Turn, error) {
+	t, err := k.loadTurn(ctx, tenant, id, ask)
 	if err != nil {
 		return Turn{}, err
 	}
 	return k.loadSummaryWork(ctx, t)
 }
 
-// loadProfile loads a turn without its messages. Model, unless it is empty, replaces the
-// session's model.
-func (k *Compactor) loadProfile(ctx context.Context, tenant core.Tenant, id core.SessionID, model string) (Turn, error) {
+// loadProfile loads a turn without its messages, with the agent and the model of the preview if it
+// has any.
+func (k *Compactor) loadProfile(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (Turn, error) {
 	session, err := k.Stores.Sessions.Get(ctx, tenant, id)
 	if err != nil {
 		return Turn{}, err
 	}
-	profile, err := k.LoadProfile(ctx, session, model)
+	session.Agent = cmp.Or(ask.Agent, session.Agent)
+	profile, err := k.LoadProfile(ctx, session, ask.Model)
 	return Turn{Session: session, Profile: profile}, err
 }
 

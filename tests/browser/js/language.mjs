@@ -30,7 +30,7 @@ function shown() {
     if (n.nodeType === Node.TEXT_NODE) out.push(n.parentElement.closest(said) ? '' : n.data)
     else for (const name of ['aria-label', 'title', 'placeholder', 'alt', 'aria-valuetext']) out.push(n.getAttribute(name) ?? '')
   }
-  return out.filter(t => t.trim())
+  return out.map(t => t.replace(/\brun\.[a-z]+/, '')).filter(t => t.trim()) // without the names of events
 }
 
 export const cases = {
@@ -76,6 +76,11 @@ export const cases = {
     const id = await v.imported(Array.from({ length: 60 }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', content: `Zeile ${i} ${'und mehr '.repeat(20)}` })), { title: 'Sechzig Nachrichten', agent: 'careful' })
     await v.api(`sessions/${id}/summarize`, { method: 'POST' })
     await v.open(id)
+    await v.answer.focus()
+    await v.page.keyboard.press('w')
+    await v.page.getByRole('dialog', { name: 'Wo ist diese Nachricht?' }).getByText(/wörtlich/i).waitFor()
+    await look('where')
+    await v.page.keyboard.press('Escape')
     await field.press('Control+.')
     await v.page.getByRole('complementary').getByText(/^\d+\.\d{3}$/).first().waitFor()
     await look('summaries')

@@ -3,7 +3,7 @@ import { check, equal, until } from './visit.mjs'
 
 async function seed(v) {
   const failing = await v.imported([], { title: 'fails here' })
-  await v.api(`sessions/${failing}/messages`, { method: 'POST', json: { content: 'the provider fails here' } })
+  for (const content of ['an answer, for the usage', 'the provider fails here']) await v.api(`sessions/${failing}/messages`, { method: 'POST', json: { content } })
   const asking = []
   for (const title of ['asks first', 'asks second']) {
     asking.push(await v.imported([], { agent: 'careful', title }))
@@ -85,7 +85,7 @@ export const cases = {
     await filter('Reason').selectOption({ index: 1 })
     await filter('Agent').selectOption('assistant')
     await failed.waitFor()
-    await filter('Agent').selectOption('careful')
+    await filter('Agent').selectOption('brief')
     await v.page.getByText('No such run in 24 hours.').waitFor()
     equal(await v.page.evaluate(() => document.documentElement.scrollWidth > innerWidth), false, 'the page is wider than the window')
   },
@@ -93,15 +93,17 @@ export const cases = {
   /** A delivery that failed is shown with why and where from, and can be tried again. */
   async deliveries(open) {
     const v = await open()
-    const id = await v.imported([], { title: 'reported to nobody', webhook: { url: `${v.args.control}/gone` } })
+    const title = `reported to nobody, ${v.args.theme}, ${v.args.width}`
+    const id = await v.imported([], { title, webhook: { url: `${v.args.control}/gone` } })
     await v.api(`sessions/${id}/messages`, { method: 'POST', json: { content: 'report this' } })
     await v.page.goto(`${v.args.url}#/operation/deliveries`)
-    const row = v.page.getByRole('row', { name: /failed/ }).filter({ has: v.page.getByRole('link', { name: 'reported to nobody' }) })
+    const row = v.page.getByRole('row', { name: /failed/ }).filter({ has: v.page.getByRole('link', { name: title }) })
     await row.getByText('410').waitFor()
+    await v.state('ops-failed-delivery')
     await row.getByRole('button', { name: /^Try again/ }).click()
     await row.getByText('2 attempts').waitFor()
     const { items: [delivery] } = await v.api('deliveries?state=failed')
-    equal([delivery.title, delivery.attempt], ['reported to nobody', 2], 'the delivery')
+    equal([delivery.title, delivery.attempt], [title, 2], 'the delivery')
   },
 
   /** What is not for the caller is said, with the request's id. */
@@ -111,6 +113,7 @@ export const cases = {
     await v.page.goto(`${v.args.url}#/operation/deliveries`)
     await v.page.getByText('This is for keys, not for end users.').waitFor()
     await v.page.getByRole('button', { name: /^request request-of-/ }).waitFor()
+    await v.state('ops-refused')
     check(await v.page.getByText('Not up to date').isVisible(), 'the page says that it is up to date')
   },
 }

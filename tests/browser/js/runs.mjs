@@ -3,6 +3,7 @@ import { check, equal, until } from './visit.mjs'
 
 const digits = text => Number(text.replace(/\D/g, ''))
 const rows = v => v.page.getByRole('region', { name: 'Steps of the run' }).locator('tbody tr').evaluateAll(all => all.map(r => [...r.cells].map(c => (c.querySelector('.label') ?? c).textContent.trim())))
+const nodes = v => graph(v).locator('text').allTextContents()
 const graph = v => v.page.getByRole('img', { name: /^Graph of / })
 
 /** What the steps say of the model calls, and what the API does. */
@@ -22,6 +23,7 @@ export const cases = {
     await v.field.fill('a draft that stays')
     await v.page.keyboard.press('Alt+2')
     await graph(v).and(v.page.getByRole('img', { name: /Running now: llm_node/ })).waitFor()
+    await until(() => `the feed and the session: ${v.held.size}`, () => v.held.size === 2)
     await v.page.getByRole('row', { name: /at work/ }).waitFor()
     await v.state('graph')
     await v.control('release', { mark: 'hold-steps', pieces: 20 })
@@ -32,6 +34,10 @@ export const cases = {
     equal(shown.map(r => r.slice(0, 3)), [['1', 'llm_node', 'asks for 1 tool'], ['2', 'calculator', '42'], ['3', 'llm_node', 'writes the answer']], 'the steps')
     const { items: [newest, earlier] } = await v.api(`sessions/${v.session()}/runs`)
     await sameCalls(v, newest.id)
+    const times = await nodes(v)
+    check(times.some(t => /^ready after \d/.test(t)) && times.some(t => /^1 call, .*\d ms$/.test(t)), `the graph has the times ${times}`)
+    await v.page.reload()
+    await until(async () => `the times ${await nodes(v)} after a reload, ${times} before`, async () => String(await nodes(v)) === String(times))
     await v.page.getByRole('link', { name: /an earlier one/ }).click()
     await until('the earlier run is shown', async () => (await rows(v)).length === 1)
     await v.page.reload()
@@ -54,6 +60,8 @@ export const cases = {
     await v.page.getByRole('region', { name: /^Question/ }).waitFor()
     await v.page.keyboard.press('Alt+2')
     await v.page.getByRole('row', { name: /waits for a decision/ }).waitFor()
+    await graph(v).and(v.page.getByRole('img', { name: /Waiting for a person: tool_node/ })).waitFor()
+    await v.page.getByRole('row', { name: /llm_node/ }).getByText(/^[\d,]+ in, \d+ % cached, \d+ out$/).filter({ visible: v.args.width === 'phone' }).waitFor({ state: 'attached' })
     await v.state('run-waits')
     await v.page.keyboard.press('Alt+1')
     await v.button('Approve').click()

@@ -35,12 +35,15 @@ export function textOf(table: Readonly<Record<string, string>>, word: string, ot
   return Object.hasOwn(table, word) ? table[word]! : other;
 }
 
-/** A room's texts in the page's language. A text that one language lacks does not compile. */
-export function pick<T>(texts: { en: T; de: NoInfer<T> }): T {
-  return texts[language];
+/** The same texts in any language: as many of a list, each under its own name. */
+type Texts<T> = T extends string ? string : T extends (...values: never[]) => unknown ? T : { readonly [Name in keyof T]: Texts<T[Name]> };
+
+/** A room's texts in the page's language. A text that one language lacks does not compile, nor does one that is left over in a list. */
+export function pick<const T>(texts: { en: T; de: NoInfer<Texts<T>> }): Texts<T> {
+  return texts[language] as Texts<T>;
 }
 
 /** The same for texts that the first load has: those of the other language stay where they are. */
-export function load<T>(texts: { en: () => Promise<T>; de: () => Promise<NoInfer<T>> }): Promise<T> {
-  return texts[language]();
+export function load<T>(texts: { en: () => Promise<T>; de: () => Promise<NoInfer<Texts<T>>> }): Promise<Texts<T>> {
+  return texts[language]() as Promise<Texts<T>>;
 }

@@ -66,10 +66,10 @@ export const words = {
   helloAgent: (agent: string, what: string) => `Hier antwortet ${agent}. ${what}`,
   helloRest: "Was nicht mehr in sein Fenster passt, wird zusammengefasst; was und wann, ist zu sehen.",
   tries: [
-    { icon: "tool" as const, text: "Ich heiße Ada. Was ist 17 × 23?", why: "Ein Werkzeugaufruf zum Aufklappen" },
-    { icon: "spool" as const, text: "Erzähle Schritt für Schritt, was mit einer langen Unterhaltung geschieht", why: "Das Fenster füllt sich; die Anzeige sagt, wie weit" },
-    { icon: "eye" as const, text: "Wie heiße ich, und woher weißt du das?", why: "Früher Gesagtes steht im Prompt oder in einer Zusammenfassung" },
-  ],
+    { text: "Ich heiße Ada. Was ist 17 × 23?", why: "Ein Werkzeugaufruf zum Aufklappen" },
+    { text: "Erzähle Schritt für Schritt, was mit einer langen Unterhaltung geschieht", why: "Das Fenster füllt sich; die Anzeige sagt, wie weit" },
+    { text: "Wie heiße ich, und woher weißt du das?", why: "Früher Gesagtes steht im Prompt oder in einer Zusammenfassung" },
+  ] as const,
   realModel: "Für ein echtes Modell Bobbin mit einem Schlüssel starten. Die Unterhaltungen bleiben.",
   realModelCommand: "OPENAI_API_KEY=… bobbin serve",
   otherModels: "Oder ANTHROPIC_API_KEY, GEMINI_API_KEY, oder Ollama auf diesem Rechner.",
@@ -246,5 +246,5 @@ export const words = {
     ["← →", "Voriger, nächster Zweig"],
     ["F2", "Unterhaltung umbenennen"],
     ["?", "Diese Liste"],
-  ],
+  ] as const,
 };

@@ -67,10 +67,10 @@ export const words = {
   helloAgent: (agent: string, what: string) => `You are talking to ${agent}. ${what}`,
   helloRest: "What does not fit into its window any more is summarized, and you can see what and when.",
   tries: [
-    { icon: "tool" as const, text: "My name is Ada. What is 17 × 23?", why: "A tool call that you can open" },
-    { icon: "spool" as const, text: "Tell me, step by step, what happens to a long conversation", why: "The window fills up; the meter shows how far" },
-    { icon: "eye" as const, text: "What is my name, and how do you know?", why: "What was said before is in the prompt, or in a summary" },
-  ],
+    { text: "My name is Ada. What is 17 × 23?", why: "A tool call that you can open" },
+    { text: "Tell me, step by step, what happens to a long conversation", why: "The window fills up; the meter shows how far" },
+    { text: "What is my name, and how do you know?", why: "What was said before is in the prompt, or in a summary" },
+  ] as const,
   realModel: "For a real model, start Bobbin with a key. The conversations stay.",
   realModelCommand: "OPENAI_API_KEY=… bobbin serve",
   otherModels: "Or ANTHROPIC_API_KEY, GEMINI_API_KEY, or Ollama running on this machine.",
@@ -247,5 +247,5 @@ export const words = {
     ["← →", "Branch before, after"],
     ["F2", "Rename the conversation"],
     ["?", "This list"],
-  ],
+  ] as const,
 };

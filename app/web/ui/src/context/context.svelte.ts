@@ -80,7 +80,7 @@ export class Context {
 
   get floor(): string {
     const floor = this.plan && !this.plan.fits ? this.plan.floor : undefined;
-    return floor ? words.floor(floor.culprit, floor.tokens, floor.usable) : "";
+    return floor ? words.floor(floor) : "";
   }
 
   get mood(): Mood {
@@ -113,7 +113,7 @@ export class Context {
       case "work":
         return page.summarizing;
       case "tight":
-        return this.conversation.warning?.reason || words.tight;
+        return this.conversation.warning ? words.warning(this.conversation.warning) : words.tight;
       case "due":
         if (plan?.activate) return words.activates(plan.activate);
         if (plan?.summarize) return words.dueDraft(plan.summarize.messages, plan.summarize.when === "now");
@@ -196,7 +196,7 @@ export class Context {
     const stop = new AbortController();
     const timer = setTimeout(async () => {
       try {
-        const plan = await this.dryRun({ content, ...(parts.length ? { parts } : {}) }, stop.signal);
+        const plan = await this.dryRun({ content, parts }, stop.signal);
         if (!stop.signal.aborted) this.plan = plan;
       } catch {
         if (!stop.signal.aborted) this.plan = undefined; // the meter shows what is known without it
@@ -208,7 +208,7 @@ export class Context {
     };
   }
 
-  dryRun(json: { content?: string; parts?: { blob_id: string }[]; model?: string }, signal?: AbortSignal): Promise<Plan> {
+  dryRun(json: { content?: string; parts?: { blob_id: string }[]; model?: string; agent?: string }, signal?: AbortSignal): Promise<Plan> {
     return ask<Plan>(`sessions/${this.conversation.id}/context/plan`, { method: "POST", json, signal });
   }
 

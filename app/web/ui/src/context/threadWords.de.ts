@@ -1,4 +1,6 @@
 // The texts of threadWords.ts in German.
+import type { Schema } from "../api/http";
+import { textOf } from "../language";
 import { count, plural } from "../text/count";
 
 export const own = {
@@ -17,8 +19,8 @@ export const own = {
   dueDraft: (messages: number, waits: boolean) =>
     `Diese Nachricht löst eine Zusammenfassung von ${plural(messages, "Nachricht", "Nachrichten")} aus${waits ? " und wartet darauf" : ", im Hintergrund"}`,
   tight: "Es wird voll, und keine Zusammenfassung wird rechtzeitig fertig",
-  floor: (culprit: string, tokens: number, usable: number) =>
-    `Passt nicht: der größte Teil (${culprit}) hat ${count(tokens)} von ${count(usable)} Token.`,
+  floor: ({ culprit, tokens, usable }: Schema["ContextFloor"]): string =>
+    `Passt nicht: ${count(tokens)} Token lassen sich nicht verkleinern, ${count(usable)} passen. Den größten Teil (${textOf(own.culprits, culprit)}) kürzen oder ein Modell mit größerem Fenster nehmen.`,
   noContext: "Dieser Schlüssel darf den Kontext nicht sehen",
   lastFailure: (reason: string) => `Die letzte Zusammenfassung schlug fehl: ${reason}`,
   seconds: (n: number) => `${n} s`,
@@ -53,7 +55,16 @@ export const own = {
   keepExample: "Namen von Einstellungen, Größen und Laufzeiten",
   summarize: "Zusammenfassen",
   madeWithoutModel: (reason: string) => `Ohne Modell erstellt: ${reason}.`,
+  culprits: { "system prompt": "System-Prompt", "tool definitions": "Werkzeuge", "pinned messages": "angeheftete Nachrichten", message: "Nachricht" },
+  warnings: {
+    fallback: "Das Modell kann nicht antworten; für diese Antwort vertritt es ein anderes.",
+    overflow: "Dem Anbieter war der Prompt zu lang; ein kleinerer wird gesendet.",
+    refused: "Der Anbieter hat ein Bild, eine Datei oder einen Text abgelehnt; es geht ohne weiter.",
+    shortened: "Die Nachricht passt nicht ganz: das Modell sieht ihren Anfang und ihr Ende, oder von einem PDF nur den Text.",
+    near_limit: "Die Unterhaltung füllt das Fenster fast, und keine Zusammenfassung macht Platz: ein Modell mit größerem Fenster nehmen oder zusammenfassen.",
+  },
   reasons: {
+    "a summary would not be smaller than what it replaces": "Eine Zusammenfassung wäre nicht kleiner als die Nachrichten",
     "the summary model cannot be used": "Das Modell für Zusammenfassungen ist nicht nutzbar",
     "the spend limit of the day is reached": "Das Ausgabenlimit des Tages ist erreicht",
     "the summary model failed too often and is paused": "Das Modell für Zusammenfassungen fiel zu oft aus und pausiert",

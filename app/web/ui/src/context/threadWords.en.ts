@@ -1,4 +1,5 @@
 // The texts of threadWords.ts in English.
+import type { Schema } from "../api/http";
 import { count, plural } from "../text/count";
 
 export const own = {
@@ -16,8 +17,8 @@ export const own = {
   dueDraft: (messages: number, waits: boolean) =>
     `This message brings a summary of ${plural(messages, "message")}${waits ? ", and waits for it" : " in the background"}`,
   tight: "It gets full, and no summary will be ready in time",
-  floor: (culprit: string, tokens: number, usable: number) =>
-    `Does not fit: the largest part, the ${culprit}, has ${count(tokens)} of ${count(usable)} tokens.`,
+  floor: ({ culprit, tokens, usable }: Schema["ContextFloor"]): string =>
+    `Does not fit: ${count(tokens)} tokens cannot be shrunk, ${count(usable)} fit. The largest part is the ${culprit}: shorten it, or use a model with a larger window.`,
   noContext: "This key may not see the context",
   lastFailure: (reason: string) => `The last summary failed: ${reason}`,
   seconds: (n: number) => `${n} s`,
@@ -52,5 +53,8 @@ export const own = {
   keepExample: "setting names, sizes and run times",
   summarize: "Summarize",
   madeWithoutModel: (reason: string) => `Made without a model: ${reason}.`,
+  // What the server says in English, by its own words.
+  culprits: {} as Record<string, string>,
+  warnings: {} as Record<string, string>,
   reasons: {} as Record<string, string>,
 };

@@ -9,6 +9,8 @@ export const words = {
   ...own,
   /** The server's reason in the page's words, where it has some. */
   reason: (text: string) => textOf(own.reasons, text.replace(fallback, ""), text.replace(fallback, "")),
+  /** What a context.warning says. */
+  warning: ({ trigger, reason }: { trigger: string; reason: string }) => textOf(own.warnings, trigger, reason),
   /** What a summary's note says. */
   note: (note: string) => (fallback.test(note) ? own.madeWithoutModel(words.reason(note)) : note),
 };

@@ -4,6 +4,8 @@ import { pick, textOf } from "../language";
 import { count, plural, words as page } from "../words";
 import { words as thread } from "./threadWords";
 
+type Location = Schema["MessageLocation"];
+
 const own = pick({
   en: {
     sections: {
@@ -154,6 +156,7 @@ const own = pick({
       excluded: "Not in the prompt.",
     } satisfies Record<Schema["MessageLocation"]["placement"], string>,
     placedIn: (v: number) => `In summary v${v}.`,
+    placeReason: (at: Location): string => at.reason,
     tokensInstead: (now: number, whole: number) => `The next prompt has ${count(now)} of its ${plural(whole, "token")}.`,
     tokensThere: (n: number) => `The next prompt has it whole: ${plural(n, "token")}.`,
     tokensNone: (whole: number) => `The next prompt does not have its ${plural(whole, "token")}.`,
@@ -305,7 +308,7 @@ const own = pick({
     madeNow: "Auf Wunsch gemacht. ",
     focus: (text: string) => `Sollte behalten: ${text}. `,
     editedBy: "Von Hand bearbeitet. ",
-    restoredAs: (note: string) => (note ? `Wiederhergestellt: ${note}. ` : "Wiederhergestellt. "),
+    restoredAs: (note: string) => (note ? `Wiederhergestellt: ${note.replace(/^repeats version/, "wie Fassung")}. ` : "Wiederhergestellt. "),
     why: (trigger: string, at: number): string =>
       trigger === "share" && at ? `, als der Prompt ${count(at)} überschritt` : textOf(own.causes, trigger, "").replace(/^(?=.)/, ", "),
     addedTo: (n: number, v: number) => (v ? `Zu v${v} ${n === 1 ? "kam 1 Nachricht" : `kamen ${count(n)} Nachrichten`} hinzu. ` : ""),
@@ -333,6 +336,17 @@ const own = pick({
       excluded: "Nicht im Prompt.",
     },
     placedIn: (v: number) => `In Zusammenfassung v${v}.`,
+    placeReason: (at: Location): string =>
+      ({
+        verbatim: "",
+        covered: at.first_version
+          ? `Fassung ${at.summary_version} der Zusammenfassung ersetzt sie im Prompt; Fassung ${at.first_version} war die erste.${at.prompt_tokens ? " Sie ist angeheftet: der Prompt zitiert sie auch." : ""}`
+          : "Notizen zu den älteren Werkzeugaufrufen ihres Laufs ersetzen sie im Prompt.",
+        masked: "Sie ist ein altes Werkzeugergebnis: eine Marke ersetzt sie.",
+        shortened: "Ihr Anfang und ihr Ende werden gesendet, mit einer Marke für das, was fehlt, oder von ihren PDFs nur der Text.",
+        left_out: at.pinned ? "Sie passt nicht an ihren Platz. Sie ist angeheftet: der Prompt zitiert sie." : "Sie passt nicht; eine Marke im Prompt nennt solche Nachrichten.",
+        excluded: at.role === "system" ? "Systemzeilen werden nie gesendet: an ihrer Stelle steht der System-Prompt des Agenten." : "Sie ist gelöscht oder steht in einem anderen Zweig.",
+      })[at.placement],
     tokensInstead: (now: number, whole: number) => `Der nächste Prompt hat ${count(now)} von ${count(whole)} Token.`,
     tokensThere: (n: number) => `Der nächste Prompt hat sie ganz: ${count(n)} Token.`,
     tokensNone: (whole: number) => `Der nächste Prompt hat ihre ${count(whole)} Token nicht.`,

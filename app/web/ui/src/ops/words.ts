@@ -73,6 +73,7 @@ export const words = pick({
     deliveryStates: { pending: "waits", delivered: "delivered", failed: "failed" } satisfies Record<Delivery["state"], string>,
     inTime: (time: string) => `in ${time}`,
     attempts: (n: number) => plural(n, "attempt"),
+    notDelivered: (error: string) => error,
     retryTo: (to: string) => `Try again: ${to}`,
     noDeliveries: "No deliveries: no webhook is set, or no run has ended since.",
     allThrough: "All deliveries are through.",
@@ -182,6 +183,15 @@ export const words = pick({
     deliveryStates: { pending: "wartet", delivered: "zugestellt", failed: "fehlgeschlagen" },
     inTime: (time: string) => `in ${time}`,
     attempts: (n: number) => plural(n, "Versuch", "Versuche"),
+    // The server says it in English.
+    notDelivered: (error: string) =>
+      error
+        .replace(/^the receiver answered with status/, "Der Empfänger antwortete mit")
+        .replace(/; redirects are not followed$/, "; Umleitungen wird nicht gefolgt")
+        .replace(/^the receiver did not answer in time$/, "Der Empfänger antwortete nicht rechtzeitig")
+        .replace(/^the receiver was not reached for a day$/, "Der Empfänger war einen Tag lang nicht zu erreichen")
+        .replace(/^the host does not exist, or is not public$/, "Den Host gibt es nicht, oder er ist nicht öffentlich")
+        .replace(/^the connection failed$/, "Die Verbindung kam nicht zustande"),
     retryTo: (to: string) => `Wiederholen: ${to}`,
     noDeliveries: "Keine Zustellungen: es gibt keinen Webhook, oder seither endete kein Lauf.",
     allThrough: "Alles ist zugestellt.",

@@ -1,5 +1,6 @@
 // The steps of a run on one time axis: model calls, tools, summaries, and what waited for a person.
 import type { Schema } from "../api/http";
+import { words as thread } from "../context/threadWords";
 import { hasEnded, type Call, type Happened, type Run, type Working } from "./run.svelte";
 import { words } from "./words";
 
@@ -81,7 +82,7 @@ function lostSummaries({ happened }: Told): Unnumbered[] {
   const say: Record<string, (why: string) => string> = { "context.failed": words.summaryFailed, "context.skipped": words.summarySkipped };
   return happened
     .filter((h) => say[h.name] && !h.data.ahead)
-    .map((h) => ({ kind: "summary", name: words.summaryOf(0), what: say[h.name]!(h.data.reason ?? ""), from: h.at, to: h.at, live: false, bad: h.name === "context.failed" }));
+    .map((h) => ({ kind: "summary", name: words.summaryOf(0), what: say[h.name]!(thread.reason(h.data.reason ?? "")), from: h.at, to: h.at, live: false, bad: h.name === "context.failed" }));
 }
 
 function toolSteps({ run, happened }: Told, now: number): Unnumbered[] {
@@ -108,6 +109,16 @@ function waits({ run, happened }: Told, now: number): Unnumbered[] {
       what: open ? words.waits : words.by(words.decided[a.status === "open" ? "closed" : a.status], a.decided_by ?? ""), live: false, bad: a.status === "denied",
     };
   });
+}
+
+/** How long something of the steps was at work, in ms; they are in the order of their beginnings. */
+export function spanOf(steps: Step[]): number {
+  let [sum, until] = [0, 0];
+  for (const { from, to } of steps) {
+    sum += Math.max(0, to - Math.max(from, until));
+    until = Math.max(until, to);
+  }
+  return sum;
 }
 
 /** Marks of an axis from 0 to so many ms: at most six, at round numbers. */

@@ -9,14 +9,14 @@ type Placement = Message["placement"];
 export const words = pick({
   en: {
     count,
-    graph: (agent: string, now: string) => `Graph of ${agent}. ${now ? `Running now: ${now}.` : "Nothing is running."}`,
+    graph: (agent: string, now: string, waiting: string) => `Graph of ${agent}. ${now ? `Running now: ${now}.` : waiting ? `Waiting for a person: ${waiting}.` : "Nothing is running."}`,
     start: "start",
     end: "end",
     edges: { "llm_node __end__": "no tool calls", "llm_node tool_node": "tool calls", "tool_node llm_node": "results" },
     soFar: (time: string) => `${time} so far`,
-    calls: (n: number) => plural(n, "call"),
     callsTook: (n: number, time: string) => `${plural(n, "call")}, ${time}`,
-    rounds: (calls: number, rounds: number) => `${plural(calls, "call")}, ${plural(rounds, "round")}`,
+    roundsTook: (calls: number, rounds: number, time: string) => `${plural(calls, "call")}, ${plural(rounds, "round")}, ${time}`,
+    readyAfter: (time: string) => `ready after ${time}`,
 
     runOf: (time: string) => `Run of ${time}`,
     states: { queued: "waits its turn", running: "running", waiting: "waits for you", succeeded: "succeeded", failed: "failed", canceled: "stopped" } satisfies Record<Schema["Run"]["status"], string>,
@@ -56,6 +56,7 @@ export const words = pick({
     toolRuns: "running",
     toolStopped: "stopped",
     fromStart: (seconds: string, time: string) => `begins after ${seconds}, takes ${time}`,
+    used: (input: string, cached: string, output: string) => `${input} in, ${cached} cached, ${output} out`,
     noSteps: "Its steps are not kept any more; what is known of it stands above.",
     queuedSteps: "It has not begun yet.",
     noCalls: "The model calls could not be loaded",
@@ -79,6 +80,7 @@ export const words = pick({
     promptSections: "Sections of the prompt",
     promptText: "The prompt, word for word",
     parts: (n: number) => `tokens in ${plural(n, "part")}`,
+    promptNote: (note: string) => note,
     promptOf: (model: string) => `What the next call to ${model} will be sent, word for word.`,
     sections: {
       system: "System prompt", tools: "Tools", summary: "Summary", pinned: "Pinned", standing: "Standing instructions",
@@ -133,14 +135,14 @@ export const words = pick({
   },
   de: {
     count,
-    graph: (agent: string, now: string) => `Graph von ${agent}. ${now ? `Läuft gerade: ${now}.` : "Nichts läuft."}`,
+    graph: (agent: string, now: string, waiting: string) => `Graph von ${agent}. ${now ? `Läuft gerade: ${now}.` : waiting ? `Wartet auf einen Menschen: ${waiting}.` : "Nichts läuft."}`,
     start: "Start",
     end: "Ende",
     edges: { "llm_node __end__": "ohne Werkzeuge", "llm_node tool_node": "Aufrufe", "tool_node llm_node": "Ergebnisse" },
     soFar: (time: string) => `${time} bisher`,
-    calls: (n: number) => plural(n, "Aufruf", "Aufrufe"),
     callsTook: (n: number, time: string) => `${plural(n, "Aufruf", "Aufrufe")}, ${time}`,
-    rounds: (calls: number, rounds: number) => `${plural(calls, "Aufruf", "Aufrufe")}, ${plural(rounds, "Runde", "Runden")}`,
+    roundsTook: (calls: number, rounds: number, time: string) => `${plural(calls, "Aufruf", "Aufrufe")}, ${plural(rounds, "Runde", "Runden")}, ${time}`,
+    readyAfter: (time: string) => `bereit nach ${time}`,
 
     runOf: (time: string) => `Lauf von ${time}`,
     states: { queued: "wartet auf seinen Platz", running: "läuft", waiting: "wartet auf Antwort", succeeded: "fertig", failed: "fehlgeschlagen", canceled: "angehalten" },
@@ -180,6 +182,7 @@ export const words = pick({
     toolRuns: "läuft",
     toolStopped: "angehalten",
     fromStart: (seconds: string, time: string) => `beginnt nach ${seconds}, dauert ${time}`,
+    used: (input: string, cached: string, output: string) => `${input} hinein, ${cached} Cache, ${output} heraus`,
     noSteps: "Seine Schritte sind nicht mehr gespeichert; was von ihm bekannt ist, steht oben.",
     queuedSteps: "Er hat noch nicht begonnen.",
     noCalls: "Die Modellaufrufe konnten nicht geladen werden",
@@ -203,6 +206,7 @@ export const words = pick({
     promptSections: "Abschnitte des Prompts",
     promptText: "Der Prompt, wörtlich",
     parts: (n: number) => `Token in ${plural(n, "Teil", "Teilen")}`,
+    promptNote: () => "Vorher entsteht noch eine Zusammenfassung oder kommt in Gebrauch; in dieser Form wird der Prompt nicht gesendet.",
     promptOf: (model: string) => `Was der nächste Aufruf an ${model} erhält, wörtlich.`,
     sections: {
       system: "System-Prompt", tools: "Werkzeuge", summary: "Zusammenfassung", pinned: "Angeheftet", standing: "Dauerhafte Anweisungen",

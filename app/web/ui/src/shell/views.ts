@@ -4,7 +4,7 @@ import { auth } from "../state/auth.svelte";
 import { promptHref, router, runsHref, sessionHref, type View } from "../state/route.svelte";
 
 export const words = pick({
-  en: { views: "Views of the conversation", chat: "Chat", runs: "Runs", prompt: "Prompt", key: ["Alt 1 2 3", "Chat, Runs, Prompt"] as [string, string] },
+  en: { views: "Views of the conversation", chat: "Chat", runs: "Runs", prompt: "Prompt", key: ["Alt 1 2 3", "Chat, Runs, Prompt"] },
   de: { views: "Ansichten der Unterhaltung", chat: "Chat", runs: "Läufe", prompt: "Prompt", key: ["Alt 1 2 3", "Chat, Läufe, Prompt"] },
 });
 

@@ -31,7 +31,7 @@ export const words = pick({
       to_web: ["Listen", "Slack’s messages come in, nothing is posted"],
       to_slack: ["Post", "Messages and answers go to Slack, nothing comes in"],
       off: ["Paused", "Neither; what happens meanwhile is not posted later"],
-    } satisfies Record<Mode, [string, string]>,
+    } satisfies Record<Mode, readonly [string, string]>,
 
     notYet: "Not yet in Slack",
     allThere: "Everything is in Slack.",
@@ -107,7 +107,7 @@ export const words = pick({
       to_web: ["Mitlesen", "Nachrichten aus Slack kommen herein, nichts wird gepostet"],
       to_slack: ["Posten", "Nachrichten und Antworten gehen nach Slack, nichts kommt herein"],
       off: ["Angehalten", "Weder noch; was inzwischen geschieht, wird nicht nachgeholt"],
-    } satisfies Record<Mode, [string, string]>,
+    } satisfies Record<Mode, readonly [string, string]>,
 
     notYet: "Noch nicht in Slack",
     allThere: "Alles ist in Slack.",

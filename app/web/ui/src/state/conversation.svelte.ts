@@ -64,6 +64,8 @@ export class Conversation {
   actionFailure = $state.raw<ApiError>();
   /** Why the messages before or after those that are loaded did not come. */
   pageFailure = $state.raw<{ before: boolean; error: ApiError }>();
+  /** Gets all that the feed brings, too. */
+  onevent: ((event: ServerEvent) => void) | undefined;
   readonly outbox: Outbox;
   /** For a first load that failed. */
   readonly again = new Retry(() => this.open(this.wanted));
@@ -83,6 +85,11 @@ export class Conversation {
     this.outbox = outboxOf(id);
     this.outbox.forgetSent();
     this.outbox.onaccepted = (run) => this.noteRun(run);
+  }
+
+  /** Its feed has begun, and misses nothing from then on. */
+  get following(): boolean {
+    return this.feed !== undefined;
   }
 
   get running(): boolean {
@@ -292,7 +299,10 @@ export class Conversation {
     this.feed = new Feed({
       path: `sessions/${this.id}/events`,
       lastId: String(this.lastEvent),
-      onEvent: (e) => this.receive(e),
+      onEvent: (e) => {
+        this.receive(e);
+        this.onevent?.(e);
+      },
       onState: (state, error, retryAt) => {
         this.feedState = state;
         this.feedError = error;
