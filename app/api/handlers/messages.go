@@ -95,13 +95,7 @@ func (h Native) listMessages(c *gin.Context, in ops.MessageList) error {
 	}
 	n := 0
 	for _, m := range page.Items {
-		n += len(m.Content)
-		for _, call := range m.ToolCalls {
-			n += len(call.Arguments)
-		}
-		for _, part := range m.Parts {
-			n += len(part.Text)
-		}
+		n += m.TextBytes()
 	}
 	hold.Keep(core.MaxPageBytes + int64(n))
 	return writePage(c, page, field{"pending", pending}, field{"last_event_id", lastEventID(session.LastEventSeq)})

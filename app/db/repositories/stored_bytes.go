@@ -2,9 +2,6 @@ package repositories
 
 import (
 	"context"
-	"slices"
-
-	"gorm.io/gorm"
 
 	"bobbin/app/core"
 	"bobbin/app/db/models"
@@ -17,34 +14,16 @@ func addBytes[T interface{ StoredBytes() int64 }](stx *sessionTx, sign int64, ro
 	}
 }
 
-// countStored returns what messages of the session count; of all of them without ids.
-func (stx *sessionTx) countStored(ids []core.MessageID) (int64, error) {
+// countStored returns what the session's messages count to which the condition applies.
+func (stx *sessionTx) countStored(where string, args ...any) (total int64, err error) {
 	cast := ""
 	if isPostgres(stx.tx) {
 		cast = "::text"
 	}
-	sum := stx.tx.Model(&core.Message{}).Where("session_id = ?", stx.session.ID).
+	err = stx.tx.Model(&core.Message{}).Where("session_id = ?", stx.session.ID).Where(where, args...).
 		Select(`COALESCE(SUM(? + octet_length(content) + COALESCE(octet_length(parts`+cast+`), 0) + COALESCE(octet_length(tool_calls`+cast+`), 0) +
-	COALESCE(octet_length(metadata`+cast+`), 0) + COALESCE(octet_length(feedback`+cast+`), 0) + COALESCE(`+revisionBytesSQL+`, 0)), 0)`, core.StoredRow)
-	var total, n int64
-	if len(ids) == 0 {
-		err := sum.Scan(&total).Error
-		return total, err
-	}
-	for part := range slices.Chunk(ids, maxIDs) {
-		if err := sum.Session(&gorm.Session{}).Where("id IN ?", part).Scan(&n).Error; err != nil {
-			return 0, err
-		}
-		total += n
-	}
-	return total, nil
-}
-
-// addStored changes what the messages of the session count by what these do now and did before.
-func (stx *sessionTx) addStored(ids []core.MessageID, before int64) error {
-	n, err := stx.countStored(ids)
-	stx.session.StoredBytes += n - before
-	return err
+	COALESCE(octet_length(metadata`+cast+`), 0) + COALESCE(octet_length(feedback`+cast+`), 0) + COALESCE(`+revisionBytesSQL+`, 0)), 0)`, core.StoredRow).Scan(&total).Error
+	return total, err
 }
 
 // StoredBytes returns the bytes of all sessions in the scope with all that their messages, summaries, instructions
