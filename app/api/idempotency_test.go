@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -175,39 +174,6 @@ func TestIdempotencyKeyAfterAnError(t *testing.T) {
 				t.Errorf("got %d %s, want it done now", w.Code, w.Body)
 			}
 		})
-	}
-}
-
-// Of requests that come at once one is done; the others are told to come back, and
-// then get its answer.
-func TestIdempotencyKeyAtOnce(t *testing.T) {
-	t.Parallel()
-	backend := apitest.New()
-	begun, finish := make(chan struct{}), make(chan struct{})
-	backend.Hooks["CreateSession"] = func(context.Context) error { close(begun); <-finish; return nil }
-	opts, _ := options(backend)
-	server := api.New(opts)
-	var wg, others sync.WaitGroup
-	wg.Go(func() {
-		compare.Equal(t, "for the first", 201, do(server, request("POST", "/api/v1/sessions", `{}`, withKey)).Code)
-	})
-	<-begun
-	for range 8 {
-		others.Go(func() {
-			w := do(server, request("POST", "/api/v1/sessions", `{}`, withKey))
-			wantProblem(t, w, 409, "request_in_progress")
-			if w.Header().Get("Retry-After") == "" {
-				t.Error("got no Retry-After")
-			}
-		})
-	}
-	// Another key, or another owner's, has nothing to do with it.
-	compare.Equal(t, "for another key", 200, do(server, request("POST", sessionPath+"/summarize", "", "Idempotency-Key: k-2")).Code)
-	others.Wait()
-	close(finish)
-	wg.Wait()
-	if w := do(server, request("POST", "/api/v1/sessions", `{}`, withKey)); w.Code != 201 || calls(backend, "CreateSession") != 1 {
-		t.Errorf("got %d after %d calls, want the first answer", w.Code, calls(backend, "CreateSession"))
 	}
 }
 

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"net/http"
 	"strings"
 
@@ -30,7 +31,12 @@ const (
 func (s *Server) registerRoutes(r *gin.Engine) {
 	checks := s.Checks
 	if s.Ready != nil {
-		checks = append([]handlers.Check{{Name: "runs", Run: s.isReady}}, checks...)
+		checks = append([]handlers.Check{{Name: "runs", Run: func(context.Context) error {
+			if s.isAdmitting() {
+				return nil
+			}
+			return core.Errorf(core.ErrUnavailable, "runs of an earlier process have not been taken over yet")
+		}}}, checks...)
 	}
 	health := handlers.NewHealth(checks, s.Build, s.drain)
 	probe := []string{http.MethodGet, http.MethodHead}
@@ -56,10 +62,7 @@ func (s *Server) registerRoutes(r *gin.Engine) {
 		}
 	}
 
-	r.GET(pageRoute, s.withErrors(servePage))
-	r.GET(assetsRoute, s.withErrors(serveAsset))
-	r.GET(widgetRoute, s.withErrors(s.serveWidget))
-	r.GET(widgetScriptRoute, s.withErrors(serveWidgetScript))
+	s.registerPage(r)
 	r.GET("/openapi.json", s.withErrors(serveDocument))
 	r.GET("/docs", s.withErrors(serveDocs))
 	r.GET("/docs/:file", s.withErrors(serveDocs))

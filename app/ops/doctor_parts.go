@@ -107,12 +107,10 @@ func (d *doctor) checkReplicaName(ctx context.Context, database *db.DB) {
 	if name == "" || running || database.Dialect() != "postgres" {
 		return // not made yet, or the server's that runs here
 	}
-	held, err := db.WaitForReplica(ctx, database, name, "doctor")
-	if err != nil {
+	if err := db.CheckReplicaName(ctx, database, name); err != nil {
 		d.addWarning("replica", fmt.Sprintf("the name %s: %v", name, err), "give each process its own replica.name, or data_dir: they do not share work, but do not take their own over at once after a crash")
 		return
 	}
-	_ = held.Close() // it was only a check
 	d.addOK("replica", "%s: no other process has this name", name)
 }
 

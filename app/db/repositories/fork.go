@@ -64,7 +64,7 @@ type forkJob struct {
 // beginFork stores the copy as a hidden session without messages.
 func (r *Branches) beginFork(ctx context.Context, tenant core.Tenant, in core.ForkSession) (*forkJob, error) {
 	f := &forkJob{source: in.SessionID, prefix: core.NewID[string]()[:idPrefix]}
-	err := changeLog(ctx, r.db, in.SessionID, func(source *sessionTx) (err error) {
+	_, err := changeLog(ctx, r.db, in.SessionID, func(source *sessionTx) (err error) {
 		if f.leaf, err = source.forkLeaf(in.MessageID); err != nil {
 			return err
 		}

@@ -15,9 +15,7 @@ const maxSetups = 16
 
 // PromptSetups reads the system prompts and tools to which thoughts and native summaries of sessions are
 // bound; Runs.Write and Sessions.ApplyContext store them. Safe for concurrent use.
-type PromptSetups struct {
-	db *gorm.DB
-}
+type PromptSetups struct{ db *gorm.DB }
 
 // NewPromptSetups returns the setups in db.
 func NewPromptSetups(db *gorm.DB) *PromptSetups { return &PromptSetups{db: db} }

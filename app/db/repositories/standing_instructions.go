@@ -18,9 +18,7 @@ import (
 
 // StandingInstructions stores what users set for whole conversations: what their messages say is
 // found when it is first asked for, other instructions are added by hand. Safe for concurrent use.
-type StandingInstructions struct {
-	db *gorm.DB
-}
+type StandingInstructions struct{ db *gorm.DB }
 
 // NewStandingInstructions returns the standing instructions in db.
 func NewStandingInstructions(db *gorm.DB) *StandingInstructions { return &StandingInstructions{db: db} }
@@ -76,7 +74,7 @@ func (r *StandingInstructions) findLate(ctx context.Context, tenant core.Tenant,
 			Take(&row).Error
 		behind := row.Through < min(row.LastSeq, through)
 		if err == nil && behind {
-			err = changeSession(ctx, r.db, session, (*sessionTx).findInstructions, visibleTo(tenant))
+			_, err = changeSession(ctx, r.db, session, (*sessionTx).findInstructions, visibleTo(tenant))
 		}
 		if err != nil || !behind {
 			return row.StandingCount, wrapError(err, "session", session)
@@ -138,7 +136,7 @@ func (r *StandingInstructions) Add(ctx context.Context, tenant core.Tenant, in c
 		ID: core.NewID[core.InstructionID](), SessionID: in.SessionID, Text: in.Text, Language: in.Language, Topic: in.Topic, CreatedAt: core.Now(),
 	}}
 	id, repeated, err := commitOnce(ctx, func(note resultRecorder) error {
-		return changeSession(ctx, r.db, in.SessionID, func(stx *sessionTx) error {
+		_, err := changeSession(ctx, r.db, in.SessionID, func(stx *sessionTx) error {
 			var added int64
 			err := stx.tx.Model(&models.StandingInstruction{}).Where("session_id = ? AND message_id IS NULL", in.SessionID).Count(&added).Error
 			if err == nil && added >= core.MaxAddedInstructions {
@@ -153,6 +151,7 @@ func (r *StandingInstructions) Add(ctx context.Context, tenant core.Tenant, in c
 			}
 			return note(stx.tx, string(row.ID))
 		}, visibleTo(tenant))
+		return err
 	})
 	if err != nil {
 		return core.StandingInstruction{}, wrapError(err, "session", in.SessionID)
