@@ -2,6 +2,9 @@ package repositories
 
 import (
 	"context"
+	"fmt"
+
+	"gorm.io/gorm"
 
 	"bobbin/app/core"
 	"bobbin/app/db/models"
@@ -14,15 +17,19 @@ func addBytes[T interface{ StoredBytes() int64 }](stx *sessionTx, sign int64, ro
 	}
 }
 
-// countStored returns what the session's messages count to which the condition applies.
-func (stx *sessionTx) countStored(where string, args ...any) (total int64, err error) {
+// messageBytesSQL is the size of a message's texts and metadata.
+func messageBytesSQL(db *gorm.DB) string {
 	cast := ""
-	if isPostgres(stx.tx) {
+	if isPostgres(db) {
 		cast = "::text"
 	}
+	return fmt.Sprintf("octet_length(content) + COALESCE(octet_length(parts%[1]s), 0) + COALESCE(octet_length(tool_calls%[1]s), 0) + COALESCE(octet_length(metadata%[1]s), 0) + COALESCE(octet_length(feedback%[1]s), 0)", cast)
+}
+
+// countStored returns what the session's messages count to which the condition applies.
+func (stx *sessionTx) countStored(where string, args ...any) (total int64, err error) {
 	err = stx.tx.Model(&core.Message{}).Where("session_id = ?", stx.session.ID).Where(where, args...).
-		Select(`COALESCE(SUM(? + octet_length(content) + COALESCE(octet_length(parts`+cast+`), 0) + COALESCE(octet_length(tool_calls`+cast+`), 0) +
-	COALESCE(octet_length(metadata`+cast+`), 0) + COALESCE(octet_length(feedback`+cast+`), 0) + COALESCE(`+revisionBytesSQL+`, 0)), 0)`, core.StoredRow).Scan(&total).Error
+		Select("COALESCE(SUM(? + "+messageBytesSQL(stx.tx)+" + COALESCE("+revisionBytesSQL+", 0)), 0)", core.StoredRow).Scan(&total).Error
 	return total, err
 }
 
