@@ -53,7 +53,7 @@ type Session struct {
 	LastSeq           int64           `json:"-"`                                      // seq of the newest message
 	LastEventSeq      int64           `json:"-"`                                      // number of the newest durable event
 	Speakers          string          `json:"-"`                                      // AfterSpeaker; empty = no user of a message is known
-	StoredBytes       int64           `json:"-"`                                      // of its messages, those of other branches included
+	StoredBytes       int64           `json:"-"`                                      // of its messages, summaries, standing instructions and prompt setups, those of other branches included
 	StandingCount     int             `json:"-"`                                      // stored standing instructions, those of other branches included
 	Importing         bool            `json:"-" gorm:"-"`                             // messages are being written that are not in the log yet; it takes no others
 }

@@ -158,13 +158,10 @@ func (f *Fetcher) readPage(ctx context.Context, response *http.Response, limit i
 	if page.Cut = int64(len(body)) > limit; page.Cut {
 		body = body[:limit]
 	}
-	if contentType == "" {
-		contentType = http.DetectContentType(body)
-	}
-	if page.MediaType = mediaType(contentType); !isReadable(page.MediaType) {
+	if page.MediaType, body = decodeBody(body, contentType); !isReadable(page.MediaType) {
 		return page, unreadableError(page.MediaType)
 	}
-	return f.withText(ctx, page, decodeBody(body, contentType), int(limit))
+	return f.withText(ctx, page, string(body), int(limit))
 }
 
 // mediaType returns the type without its parameters, in lower case.
@@ -193,17 +190,23 @@ func unreadableError(kind string) error {
 	return fmt.Errorf("the page is %q, which is not text; only HTML, other text, JSON and XML can be read", kind)
 }
 
-// decodeBody converts the body to UTF-8, from the encoding that the server, a byte order
-// mark or the page itself names; valid UTF-8 without any of them stays.
-func decodeBody(body []byte, contentType string) string {
+// decodeBody returns the body's media type, and a text in UTF-8: from the encoding that the server,
+// a byte order mark or the page itself names; valid UTF-8 without any of them stays.
+func decodeBody(body []byte, contentType string) (kind string, decoded []byte) {
 	const sniffed = 1024
+	if contentType == "" {
+		contentType = http.DetectContentType(body)
+	}
+	if kind = mediaType(contentType); !isReadable(kind) {
+		return kind, body
+	}
 	encoding, name, certain := charset.DetermineEncoding(body[:min(len(body), sniffed)], contentType)
 	if name != "utf-8" && (certain || !validPrefix(body)) {
 		if text, err := encoding.NewDecoder().Bytes(body); err == nil {
 			body = text
 		}
 	}
-	return core.CleanText(strings.TrimPrefix(string(body), "\ufeff"))
+	return kind, []byte(core.CleanText(strings.TrimPrefix(string(body), "\ufeff")))
 }
 
 // validPrefix reports whether the text is valid UTF-8, except for an incomplete character

@@ -301,14 +301,7 @@ func (w Web) send(ctx context.Context, d core.ToolDefinition, r webRequest) (web
 	case int64(len(body)) > w.MaxBytes:
 		return webAnswer{}, fmt.Errorf("the answer has more than %s; ask for less", core.ByteSize(w.MaxBytes))
 	}
-	contentType := response.Header.Get("Content-Type")
-	if contentType == "" && len(body) > 0 {
-		contentType = http.DetectContentType(body)
-	}
-	kind := mediaType(contentType)
-	if isReadable(kind) {
-		body = []byte(decodeBody(body, contentType))
-	}
+	kind, body := decodeBody(body, response.Header.Get("Content-Type"))
 	return webAnswer{response.StatusCode, kind, body}, nil
 }
 

@@ -3,7 +3,6 @@ package repositories
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"math"
 
 	"gorm.io/gorm"
@@ -103,14 +102,14 @@ func (r *Branches) updateMessage(ctx context.Context, tenant core.Tenant, sessio
 		if m, err = stx.findMessage(id); err != nil {
 			return err
 		}
+		was := m
 		changes, err := update(&m)
 		if err != nil || len(changes) == 0 {
 			return err
 		}
 		stx.emitMessage(core.EventMessageUpdated, m)
-		ids := []core.MessageID{id}
-		before, err := stx.countStored(ids)
-		return errors.Join(err, stx.tx.Model(&core.Message{}).Where("id = ?", id).UpdateColumns(changes).Error, stx.addStored(ids, before))
+		stx.session.StoredBytes += m.StoredBytes() - was.StoredBytes()
+		return stx.tx.Model(&core.Message{}).Where("id = ?", id).UpdateColumns(changes).Error
 	})
 	if err == nil && m.ID == "" { // an earlier execution of the request has committed it
 		m, err = NewMessages(r.db).Get(ctx, tenant, session, id)

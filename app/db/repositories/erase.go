@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -157,15 +156,16 @@ func (stx *sessionTx) eraseMessages(ids []core.MessageID) ([]core.Message, error
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	before, err := stx.countStored(ids)
-	if err != nil {
-		return nil, err
-	}
 	if _, err := stx.lockIndex(); err != nil {
 		return nil, err
 	}
 	for part := range slices.Chunk(ids, maxIDs) {
-		err := stx.tx.Model(&core.Message{}).Where("id IN ?", part).UpdateColumns(map[string]any{
+		stored, err := stx.countStored("id IN ?", part)
+		if err != nil {
+			return nil, err
+		}
+		stx.session.StoredBytes -= stored - int64(len(part)*core.StoredRow)
+		err = stx.tx.Model(&core.Message{}).Where("id IN ?", part).UpdateColumns(map[string]any{
 			"content": "", "parts": nil, "tool_calls": nil, "tool_call_id": "", "tool_name": "", "author": "", "author_id": "",
 			"metadata": nil, "feedback": nil, "token_count": 0, "pinned": false, "revised_at": nil, "deleted_at": gorm.Expr("COALESCE(deleted_at, ?)", core.Now()),
 		}).Error
@@ -181,7 +181,7 @@ func (stx *sessionTx) eraseMessages(ids []core.MessageID) ([]core.Message, error
 			return nil, err
 		}
 	}
-	if err := errors.Join(stx.removeInstructions(ids), stx.addStored(ids, before)); err != nil {
+	if err := stx.removeInstructions(ids); err != nil {
 		return nil, err
 	}
 	rows, err := findIn[core.Message](stx.tx, "id", ids)

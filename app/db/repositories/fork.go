@@ -116,7 +116,7 @@ func (f *forkJob) finishFork(ctx context.Context, note resultRecorder) (out core
 	err = f.runStepWith(ctx, f.source, func(source, fork *sessionTx) error {
 		fork.extendLog(f.copied)
 		fork.clearBusy()
-		stored, err := fork.countStored(nil)
+		stored, err := fork.countStored("true")
 		if err != nil {
 			return err
 		}

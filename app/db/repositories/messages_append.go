@@ -327,20 +327,9 @@ func (i *importJob) storePart(stx *sessionTx, part []core.Message) error {
 // countStep returns how many of the messages one step stores: at most rows, and at most 1
 // MiB of text unless a single one has more.
 func countStep(messages []core.Message, rows int) int {
-	n, bytes := 0, 0
+	n, bytes := 0, int64(0)
 	for n < min(rows, len(messages)) {
-		m := messages[n]
-		bytes += len(m.Content) + len(m.Metadata)
-		for _, r := range m.Revisions {
-			bytes += len(r.Content)
-		}
-		for _, p := range m.Parts {
-			bytes += len(p.Text)
-		}
-		for _, c := range m.ToolCalls {
-			bytes += len(c.Arguments)
-		}
-		if n > 0 && bytes > appendBytes {
+		if bytes += messages[n].StoredBytes() - core.StoredRow; n > 0 && bytes > appendBytes {
 			break
 		}
 		n++

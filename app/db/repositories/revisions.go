@@ -61,15 +61,12 @@ func (stx *sessionTx) findRevisable(id core.MessageID) (core.Message, error) {
 // replaceText stores the new text and returns the message.
 func (stx *sessionTx) replaceText(m core.Message, in core.ReviseMessage) (core.Message, error) {
 	now, ids := core.Now(), []core.MessageID{m.ID}
-	before, err := stx.countStored(ids)
-	if err == nil {
-		err = stx.keepRevision(m, core.Revision{Content: m.Content, TokenCount: m.TokenCount, ReplacedAt: now})
-	}
-	if err != nil {
+	if err := stx.keepRevision(m, core.Revision{Content: m.Content, TokenCount: m.TokenCount, ReplacedAt: now}); err != nil {
 		return m, err
 	}
 	m.Content, m.TokenCount, m.RevisedAt = in.Content, in.TokenCount, &now
-	err = stx.tx.Model(&core.Message{}).Where("id = ?", m.ID).UpdateColumns(map[string]any{"content": m.Content, "token_count": m.TokenCount, "revised_at": now}).Error
+	stx.session.StoredBytes += int64(len(m.Content))
+	err := stx.tx.Model(&core.Message{}).Where("id = ?", m.ID).UpdateColumns(map[string]any{"content": m.Content, "token_count": m.TokenCount, "revised_at": now}).Error
 	indexed := int64(0)
 	if err == nil {
 		indexed, err = stx.lockIndex()
@@ -85,9 +82,6 @@ func (stx *sessionTx) replaceText(m core.Message, in core.ReviseMessage) (core.M
 	}
 	if err == nil {
 		err = stx.removeInstructions(ids)
-	}
-	if err == nil {
-		err = stx.addStored(ids, before)
 	}
 	if err == nil && m.Role == core.RoleUser {
 		err = stx.findRevised(m)
@@ -111,6 +105,9 @@ func (stx *sessionTx) keepRevision(m core.Message, latest core.Revision) error {
 	}
 	all = append(all, latest)
 	if dropped := len(all) - len(core.KeptRevisions(all)); dropped > 0 {
+		for _, row := range rows[:dropped] {
+			stx.session.StoredBytes -= int64(len(row.Content))
+		}
 		err := stx.tx.Where("message_id = ? AND number <= ?", m.ID, rows[dropped-1].Number).Delete(&models.MessageRevision{}).Error
 		if err != nil {
 			return err

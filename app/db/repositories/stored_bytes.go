@@ -3,7 +3,6 @@ package repositories
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"gorm.io/gorm"
 
@@ -27,29 +26,11 @@ func messageBytesSQL(db *gorm.DB) string {
 	return fmt.Sprintf("octet_length(content) + COALESCE(octet_length(parts%[1]s), 0) + COALESCE(octet_length(tool_calls%[1]s), 0) + COALESCE(octet_length(metadata%[1]s), 0) + COALESCE(octet_length(feedback%[1]s), 0)", cast)
 }
 
-// countStored returns what messages of the session count; of all of them without ids.
-func (stx *sessionTx) countStored(ids []core.MessageID) (int64, error) {
-	sum := stx.tx.Model(&core.Message{}).Where("session_id = ?", stx.session.ID).
-		Select("COALESCE(SUM(? + "+messageBytesSQL(stx.tx)+" + COALESCE("+revisionBytesSQL+", 0)), 0)", core.StoredRow)
-	var total, n int64
-	if len(ids) == 0 {
-		err := sum.Scan(&total).Error
-		return total, err
-	}
-	for part := range slices.Chunk(ids, maxIDs) {
-		if err := sum.Session(&gorm.Session{}).Where("id IN ?", part).Scan(&n).Error; err != nil {
-			return 0, err
-		}
-		total += n
-	}
-	return total, nil
-}
-
-// addStored changes what the messages of the session count by what these do now and did before.
-func (stx *sessionTx) addStored(ids []core.MessageID, before int64) error {
-	n, err := stx.countStored(ids)
-	stx.session.StoredBytes += n - before
-	return err
+// countStored returns what the session's messages count to which the condition applies.
+func (stx *sessionTx) countStored(where string, args ...any) (total int64, err error) {
+	err = stx.tx.Model(&core.Message{}).Where("session_id = ?", stx.session.ID).Where(where, args...).
+		Select("COALESCE(SUM(? + "+messageBytesSQL(stx.tx)+" + COALESCE("+revisionBytesSQL+", 0)), 0)", core.StoredRow).Scan(&total).Error
+	return total, err
 }
 
 // StoredBytes returns the bytes of all sessions in the scope with all that their messages, summaries, instructions
