@@ -83,13 +83,7 @@ func (c *Inspector) snapshotTurn(ctx context.Context, t Turn) (snapshot, error) 
 	case first.Floor == nil && first.Total > first.Budget.Usable:
 		p = p.withoutSummary("the oldest messages are left out here: before the summary they do not fit")
 	}
-	sent := p
-	if p.in.Once == "" {
-		sent.d, _, _ = simulateFit(p.in)
-	}
-	if t, _ = c.withRecalled(ctx, t, sent); t.Recalled != nil {
-		p = p.withRecalled(t.Recalled)
-	}
+	t, p = c.withRecalled(ctx, t, p)
 	if waits {
 		p.d.Summarize, p.d.Activate, p.d.WillTrigger, p.d.TurnsLeft = order, first.Activate, first.WillTrigger, first.TurnsLeft
 	}
