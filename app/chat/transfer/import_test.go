@@ -55,18 +55,6 @@ func TestImportFormats(t *testing.T) {
 	}
 }
 
-func TestImportOfNothing(t *testing.T) {
-	t.Parallel()
-	for format, texts := range map[core.ImportFormat][]string{core.ImportLines: {"", "\n\n"}, core.ImportJSON: {"", "[]", `{"messages":[]}`}} {
-		for _, text := range texts {
-			w := newWorld()
-			if got, err := w.take(t, format, text); err != nil || got != (core.Imported{}) || len(w.told) > 0 {
-				t.Errorf("%s %q: got %+v, %v, want nothing", format, text, got, err)
-			}
-		}
-	}
-}
-
 func TestImportOfBrokenJSON(t *testing.T) {
 	t.Parallel()
 	for text, says := range map[string]string{
@@ -362,24 +350,4 @@ func FuzzImport(f *testing.F) {
 		}
 		w.export(t, core.ExportMarkdown)
 	})
-}
-
-// Read gives the messages that Import would store, and stores nothing.
-func TestRead(t *testing.T) {
-	t.Parallel()
-	w := newWorld()
-	s := w.service(transfer.Limits{})
-	got, about, err := s.Read(t.Context(), core.ImportMessages{Format: core.ImportLines, Body: strings.NewReader(two + "\n" + `{"type":"human","content":"langchain"}`)})
-	want := core.Imported{Imported: 3, Tokens: 4}
-	if err != nil || about != want || len(got) != 3 || got[2].Content != "langchain" || got[2].Role != core.RoleUser {
-		t.Errorf("got %+v, %+v, %v, want three messages", got, about, err)
-	}
-	_, _, err = s.Read(t.Context(), core.ImportMessages{Format: core.ImportLines, Body: strings.NewReader("\n7\n")})
-	var shown *core.Error
-	if !errors.Is(err, core.ErrInvalid) || err.Error() != "the history cannot be used: line 2 is not a JSON object" || !errors.As(err, &shown) || len(shown.Fields) != 1 {
-		t.Errorf("got %v with %+v, want the line that is wrong", err, shown)
-	}
-	if len(w.log) > 0 {
-		t.Errorf("got %d messages stored, want none", len(w.log))
-	}
 }

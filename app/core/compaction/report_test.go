@@ -208,20 +208,6 @@ func TestTurnsLeft(t *testing.T) {
 	}
 }
 
-// Without triggers it is the turns until the window is full.
-func TestTurnsLeftWithoutTriggers(t *testing.T) {
-	t.Parallel()
-	for _, settings := range []core.ContextSettings{{Policy: "off"}, {Policy: "budget", AutoSummarize: new(bool)}} {
-		w := newWorld(t, settings, 16_000)
-		w.turns(10, 100)
-		r := w.report()
-		each := w.Messages[2].TokenCount + w.Messages[3].TokenCount
-		if want := r.Free / (each * 11 / 10); r.TurnsLeft == nil || *r.TurnsLeft < want-2 || *r.TurnsLeft > want+2 || r.WillTrigger {
-			t.Errorf("got %v turns left, want about %d", r.TurnsLeft, want)
-		}
-	}
-}
-
 // Pins count in the floor, and are refused where they would leave no room to land.
 func TestCheckPin(t *testing.T) {
 	t.Parallel()

@@ -136,7 +136,8 @@ const blockOverhead = 4
 func Assemble(parts Parts, d Decision, count core.TextCounter) Prompt {
 	parts = parts.withFrozen(d)
 	p := assembly{
-		count: count, parts: parts, loops: d.Loops,
+		Prompt: Prompt{Messages: make([]PromptMessage, 0, len(d.History)+len(d.Run)+8)}, // some texts are added
+		count:  count, parts: parts, loops: d.Loops,
 		files: attachments{parts.Model, parts.Blobs, parts.Documents, shownMedia(parts, d)},
 		offer: newOffer(parts.Setups[cmp.Or(d.Frozen, d.Setup)], d.ToolChanges),
 	}
