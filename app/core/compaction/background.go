@@ -3,7 +3,6 @@ package compaction
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"bobbin/app/core"
@@ -30,9 +29,9 @@ func (k *Compactor) Enqueue(tenant core.Tenant, id core.SessionID) {
 	}
 }
 
-// IsDone reports whether a run that has ended with the turn leaves no background work, as most do.
-// It loads nothing but pinned messages that the summary covers, and what has been prepared.
-func (k *Compactor) IsDone(ctx context.Context, t Turn) bool {
+// IsDone reports whether a run that has ended with the turn leaves no background work, as most do: what
+// it added to its last prompt has room before every trigger. It loads nothing.
+func (k *Compactor) IsDone(t Turn) bool {
 	if k == nil || t.Profile.Policy.Timing == contextwindow.TimingInline {
 		return true
 	}
@@ -40,22 +39,7 @@ func (k *Compactor) IsDone(ctx context.Context, t Turn) bool {
 	for _, it := range k.planItems(t, t.Run, k.modelOf(t)) {
 		added += it.Tokens + it.Unsaid
 	}
-	if len(t.Run) <= t.room.Messages && estimate.Apply(added) < t.room.Tokens {
-		return true
-	}
-	t.RunID, t.Recalled, t.Cap = "", nil, 0
-	p, quiet, err := k.firstPlan(t, contextwindow.AfterRun)
-	if err != nil || quiet || p.d.Summarize != nil || p.d.Activate != nil || p.d.Compacted || contextwindow.MayUseOlder(p.in) {
-		return quiet && err == nil
-	}
-	// A summary is to be prepared, which may have been done.
-	work, err := k.Stores.Sessions.SummaryWork(ctx, scopeOf(t), t.Session.ID)
-	if err != nil || work.Revision != t.Session.PromptRevision {
-		return false
-	}
-	t.History, t.Run, t.Work = slices.Concat(t.History, t.Run), nil, work
-	p, err = k.planTurn(ctx, t, &progress{background: true})
-	return err == nil && p.nextOrder() == nil && p.d.Activate == nil && !p.d.Compacted
+	return len(t.Run) <= t.room.Messages && estimate.Apply(added) < t.room.Tokens
 }
 
 // Run does the background work until ctx ends. Then it starts nothing new, gives the work in
@@ -159,9 +143,6 @@ func (k *Compactor) firstPlan(t Turn, phase contextwindow.Phase) (p plan, done b
 	in, err := k.planInput(t)
 	if err != nil {
 		return plan{}, false, err
-	}
-	if phase == contextwindow.AfterRun && t.RunID == "" { // the run has ended
-		in.History, in.Run = append(in.History, in.Run...), nil
 	}
 	in.Phase, in.NoSummary, in.NoLoop = phase, t.Trial, t.Trial
 	if w := t.Work; w.Revision == t.Session.PromptRevision {
