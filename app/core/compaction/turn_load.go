@@ -16,15 +16,9 @@ import (
 // empty, replaces the session's model.
 func (k *Compactor) loadTurn(ctx context.Context, tenant core.Tenant, id core.SessionID, model string) (Turn, error) {
 	t, err := k.loadProfile(ctx, tenant, id, model)
-	if err != nil {
-		return Turn{}, err
+	if err == nil {
+		t, err = k.loadTurnMessages(ctx, tenant, t)
 	}
-	return k.loadTurnMessages(ctx, tenant, t)
-}
-
-// loadCurrentTurn is loadTurn with the current work on the session's summaries.
-func (k *Compactor) loadCurrentTurn(ctx context.Context, tenant core.Tenant, id core.SessionID, model string) (Turn, error) {
-	t, err := k.loadTurn(ctx, tenant, id, model)
 	if err != nil {
 		return Turn{}, err
 	}
