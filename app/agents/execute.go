@@ -44,7 +44,7 @@ func (e *Engine) Execute(ctx context.Context, c core.Claimed) error {
 		})
 	if err == nil {
 		// Another model or other options than the session's say nothing about its next run.
-		if run.Model != "" || run.Options != nil || !e.deps.Compactor.IsDone(ctx, s.NextTurn()) {
+		if run.Model != "" || run.Options != nil || !e.deps.Compactor.IsDone(s.NextTurn()) {
 			e.deps.Compactor.Enqueue(run.Tenant(), run.SessionID)
 		}
 		return nil

@@ -125,7 +125,7 @@ func keyedRequests(t *testing.T, h *apptest.Bobbin) []keyedRequest {
 		{name: "change a session", method: "PATCH", path: path(plain(), ""), body: `{"title":"U"}`, word: `"title"=`, rows: map[string]int{"session_events": 1}},
 		{name: "fork", path: path(plain(), "/fork"), body: `{}`, word: `UPDATE "idempotency_keys"`, rows: map[string]int{"sessions": 1, "messages": 8}},
 		{name: "import", path: path(plain(), "/messages/import"), body: history, word: `INTO "messages"`, rows: map[string]int{"messages": 4, "session_events": 4}},
-		{name: "append", path: path(plain(), "/messages"), body: `{"content":"x","run":false}`, word: `INTO "messages"`, rows: map[string]int{"messages": 1, "session_events": 1}},
+		{name: "append", path: path(plain(), "/messages"), body: `{"role":"assistant","content":"<think>Hm.</think>x","run":false}`, word: `INTO "messages"`, rows: map[string]int{"messages": 1, "session_events": 1}},
 		{name: "select a branch", path: path(branched, "/messages/"+string(log[3].ID)+"/select"), body: `{}`, word: `UPDATE "messages" SET "on_path"`, rows: map[string]int{"session_events": 1}},
 		{name: "summarize", path: path(plain(), "/summarize"), body: `{}`, word: `INTO "session_summaries"`, rows: map[string]int{"session_summaries": 1, "session_events": 1}},
 		{name: "restore a summary", path: path(restored, "/summaries/1/restore"), body: `{}`, word: `INTO "session_summaries"`, rows: map[string]int{"session_summaries": 1, "session_events": 1}},

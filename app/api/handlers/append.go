@@ -17,6 +17,7 @@ import (
 
 	"bobbin/app/api/ops"
 	"bobbin/app/core"
+	"bobbin/app/core/llm"
 )
 
 // wantsRun reports whether the message starts a run.
@@ -74,6 +75,9 @@ func (h Native) appendOnly(c *gin.Context, m ops.NewMessage) error {
 func mayRepeat(first, m core.Message) bool {
 	if first.RevisedAt != nil || first.DeletedAt != nil {
 		return true
+	}
+	if m.Role == core.RoleAssistant {
+		m.Content, _ = llm.CutThoughts(m.Content) // as it is stored
 	}
 	texts := func(m core.Message) [6]string {
 		return [6]string{string(cmp.Or(m.Role, core.RoleUser)), core.CleanText(m.Content), m.ToolCallID, m.ToolName, core.CleanText(m.Author), m.AuthorID}

@@ -10,11 +10,8 @@ import (
 	"bobbin/app/core/contextwindow"
 )
 
-// How often a prompt polls for a summary that another run or process makes.
-const (
-	minPoll = 10 * time.Millisecond
-	maxPoll = 100 * time.Millisecond
-)
+// poll is how often a prompt looks for a summary that another run or process makes.
+const poll = 100 * time.Millisecond
 
 // awaitSummary makes one summary of the session, or waits for the one in progress: for one
 // model call, and no longer than e.deadline. It then marks the turn as having waited. What
@@ -75,9 +72,9 @@ func (k *Compactor) awaitOwn(ctx context.Context, t Turn, e *progress, lease *su
 // reports whether the turn has waited long enough: false if that work ended without a
 // result.
 func (k *Compactor) awaitOther(ctx context.Context, t Turn) (bool, error) {
-	for delay := minPoll; ; delay = min(2*delay, maxPoll) {
+	for {
 		select {
-		case <-time.After(delay):
+		case <-time.After(poll):
 		case <-ctx.Done():
 			if cause := context.Cause(ctx); !errors.Is(cause, errWaitTooLong) {
 				return false, cause
@@ -123,10 +120,8 @@ func (k *Compactor) storeCut(ctx context.Context, t Turn, p plan) Turn {
 		return t
 	}
 	state.Cut = cut
-	stored := t
-	if err := k.applyChange(ctx, &stored, core.ContextChange{PromptState: state.Encode()}); err != nil {
+	if err := k.applyChange(ctx, &t, core.ContextChange{PromptState: state.Encode()}); err != nil {
 		k.Logger.DebugContext(ctx, "cut of the prompt not stored", "session_id", t.Session.ID, "err", err)
-		return t
 	}
-	return stored
+	return t
 }

@@ -3,7 +3,6 @@ package compaction
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"bobbin/app/core"
@@ -21,20 +20,18 @@ func (k *Compactor) Enqueue(tenant core.Tenant, id core.SessionID) {
 	j := k.jobs
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	switch q := j.bySession[id]; {
-	case j.start == nil, q == nil && len(j.bySession) >= maxJobs:
-	case q != nil:
-		q.requeue = q.running
-	default:
-		q = &job{}
-		j.bySession[id] = q
-		j.start(core.Tenant{Owner: tenant.Owner}, id, q)
+	switch _, found := j.bySession[id]; {
+	case found:
+		j.bySession[id] = true
+	case j.start != nil && len(j.bySession) < maxJobs:
+		j.bySession[id] = false
+		j.start(core.Tenant{Owner: tenant.Owner}, id)
 	}
 }
 
-// IsDone reports whether a run that has ended with the turn leaves no background work, as most do.
-// It loads nothing but pinned messages that the summary covers, and what has been prepared.
-func (k *Compactor) IsDone(ctx context.Context, t Turn) bool {
+// IsDone reports whether a run that has ended with the turn leaves no background work, as most do: what
+// it added to its last prompt has room before every trigger. It loads nothing.
+func (k *Compactor) IsDone(t Turn) bool {
 	if k == nil || t.Profile.Policy.Timing == contextwindow.TimingInline {
 		return true
 	}
@@ -42,22 +39,7 @@ func (k *Compactor) IsDone(ctx context.Context, t Turn) bool {
 	for _, it := range k.planItems(t, t.Run, k.modelOf(t)) {
 		added += it.Tokens + it.Unsaid
 	}
-	if len(t.Run) <= t.room.Messages && estimate.Apply(added) < t.room.Tokens {
-		return true
-	}
-	t.RunID, t.Recalled, t.Cap = "", nil, 0
-	p, quiet, err := k.firstPlan(t, contextwindow.AfterRun)
-	if err != nil || quiet || p.d.Summarize != nil || p.d.Activate != nil || p.d.Compacted || contextwindow.MayUseOlder(p.in) {
-		return quiet && err == nil
-	}
-	// A summary is to be prepared, which may have been done.
-	work, err := k.Stores.Sessions.SummaryWork(ctx, scopeOf(t), t.Session.ID)
-	if err != nil || work.Revision != t.Session.PromptRevision {
-		return false
-	}
-	t.History, t.Run, t.Work = slices.Concat(t.History, t.Run), nil, work
-	p, err = k.planTurn(ctx, t, &progress{background: true})
-	return err == nil && p.nextOrder() == nil && p.d.Activate == nil && !p.d.Compacted
+	return len(t.Run) <= t.room.Messages && estimate.Apply(added) < t.room.Tokens
 }
 
 // Run does the background work until ctx ends. Then it starts nothing new, gives the work in
@@ -71,42 +53,32 @@ func (k *Compactor) Run(ctx context.Context) error {
 		}
 		cancel()
 	}
-	k.jobs.accept(func(tenant core.Tenant, id core.SessionID, q *job) {
-		k.jobs.calls.Go(func() { k.runJob(ctx, tenant, id, q) })
+	k.jobs.accept(func(tenant core.Tenant, id core.SessionID) {
+		k.jobs.calls.Go(func() { k.runJob(ctx, tenant, id) })
 	})
 	<-ctx.Done()
 	k.jobs.accept(nil)
-	left := make(chan struct{})
-	go func() {
-		k.jobs.calls.Wait()
-		close(left)
-	}()
-	grace := time.NewTimer(k.Grace)
-	defer grace.Stop()
-	select {
-	case <-left:
-	case <-grace.C:
-		k.jobs.stopAll()
-		<-left
-	}
+	defer time.AfterFunc(k.Grace, k.jobs.stopAll).Stop()
+	k.jobs.calls.Wait()
 	return nil
 }
 
 // runJob does what is due in a session, a summary at a time: the jobs of other sessions come in between. It
 // is dropped when ctx ends while it waits.
-func (k *Compactor) runJob(ctx context.Context, tenant core.Tenant, id core.SessionID, q *job) {
+func (k *Compactor) runJob(ctx context.Context, tenant core.Tenant, id core.SessionID) {
+	j := k.jobs
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
-	defer k.jobs.onStop(func() { cancel(core.ErrStopping) })()
+	defer j.onStop(func() { cancel(core.ErrStopping) })()
 	for more := true; more; {
-		dropped := k.jobs.workers.Acquire(ctx, 1)
-		k.jobs.mu.Lock()
-		q.running, q.requeue = true, false
-		k.jobs.mu.Unlock()
+		dropped := j.workers.Acquire(ctx, 1)
+		j.mu.Lock()
+		j.bySession[id] = false
+		j.mu.Unlock()
 		if dropped == nil {
 			var err error
 			more, err = k.advanceSession(work, tenant, id)
-			k.jobs.workers.Release(1)
+			j.workers.Release(1)
 			switch {
 			case err == nil, errors.Is(err, core.ErrNotFound), errors.Is(err, core.ErrContextFloor): // the session was deleted; its next run reports the floor
 			case errors.Is(err, core.ErrStopping), errors.Is(err, core.ErrStale):
@@ -115,12 +87,11 @@ func (k *Compactor) runJob(ctx context.Context, tenant core.Tenant, id core.Sess
 				k.Logger.WarnContext(work, "background summary failed", "session_id", id, "err", err)
 			}
 		}
-		k.jobs.mu.Lock()
-		q.running, more = false, dropped == nil && (more || q.requeue) && k.jobs.start != nil
-		if !more {
-			delete(k.jobs.bySession, id)
+		j.mu.Lock()
+		if more = dropped == nil && (more || j.bySession[id]) && j.start != nil; !more {
+			delete(j.bySession, id)
 		}
-		k.jobs.mu.Unlock()
+		j.mu.Unlock()
 	}
 }
 
@@ -172,9 +143,6 @@ func (k *Compactor) firstPlan(t Turn, phase contextwindow.Phase) (p plan, done b
 	in, err := k.planInput(t)
 	if err != nil {
 		return plan{}, false, err
-	}
-	if phase == contextwindow.AfterRun && t.RunID == "" { // the run has ended
-		in.History, in.Run = append(in.History, in.Run...), nil
 	}
 	in.Phase, in.NoSummary, in.NoLoop = phase, t.Trial, t.Trial
 	if w := t.Work; w.Revision == t.Session.PromptRevision {

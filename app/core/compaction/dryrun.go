@@ -47,7 +47,7 @@ const maxRounds = 3
 // simulateFit simulates Fit. It returns the last decision, what is summarized before or
 // beside the prompt (nil = nothing), and which version is activated.
 func simulateFit(in contextwindow.Input) (last contextwindow.Decision, order *core.PlannedSummary, activated int) {
-	in.OrderLimit, in.Once = 0, "" // the final result, however many calls it takes
+	in.OrderLimit = 0 // the final result, however many calls it takes
 	p := newPlan(in)
 	if p.d.Summarize != nil {
 		if d, ok := floorDecision(in); ok {

@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
 )
 
-// withNamedTexts returns the turn with the notes, the passages and the instructions of earlier runs that
-// the prompt of the decision has, as far as it did not have them yet.
+// withNamedTexts returns the turn with the notes, the passages, the instructions of earlier runs and the
+// rendered messages that the prompt of the decision has, as far as it did not have them yet.
 func (k *Compactor) withNamedTexts(ctx context.Context, t Turn, d contextwindow.Decision) (Turn, error) {
 	var err error
 	if t.Notes, err = k.loadNotes(ctx, t, d.Loops); err == nil {
@@ -39,7 +40,16 @@ func (k *Compactor) withNamedTexts(ctx context.Context, t Turn, d contextwindow.
 		}
 		t.RunInstructions = texts
 	}
-	return t, nil
+	unloaded := func(m core.Message) bool { return m.Unloaded > 0 }
+	if !slices.ContainsFunc(t.History, unloaded) && !slices.ContainsFunc(t.Run, unloaded) {
+		return t, nil
+	}
+	parts := k.promptParts(t)
+	missing, _, rendered := contextwindow.Unloaded(parts, d)
+	t.Rendered = rendered
+	return t, k.eachSlice(ctx, t, missing, parts.Messages, func(slots []contextwindow.Slot, whole messagesByID) {
+		maps.Copy(rendered, contextwindow.Render(parts, slots, whole, k.Counter))
+	})
 }
 
 // assemble puts the prompt of a decision together, with the pinned messages, the notes
@@ -50,12 +60,10 @@ func (k *Compactor) assemble(ctx context.Context, t Turn, d contextwindow.Decisi
 		return contextwindow.Prompt{}, err
 	}
 	parts := k.promptParts(t)
-	if parts.Rendered, err = k.renderUnloaded(ctx, t, parts, d); err == nil {
-		_, missing, _ := contextwindow.Unloaded(parts, d)
-		err = k.eachSlice(ctx, t, missing, parts.Messages, func(_ []contextwindow.Slot, whole messagesByID) {
-			maps.Copy(parts.Messages, whole)
-		})
-	}
+	_, missing, _ := contextwindow.Unloaded(parts, d)
+	err = k.eachSlice(ctx, t, missing, parts.Messages, func(_ []contextwindow.Slot, whole messagesByID) {
+		maps.Copy(parts.Messages, whole)
+	})
 	if err != nil {
 		return contextwindow.Prompt{}, err
 	}

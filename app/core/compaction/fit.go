@@ -37,10 +37,6 @@ func (k *Compactor) Fit(ctx context.Context, t Turn) (Turn, contextwindow.Decisi
 		}
 		t, err = k.withNamedTexts(ctx, t, d)
 	}
-	unloaded := func(m core.Message) bool { return m.Unloaded > 0 }
-	if err == nil && (slices.ContainsFunc(t.History, unloaded) || slices.ContainsFunc(t.Run, unloaded)) {
-		t.Rendered, err = k.renderUnloaded(ctx, t, k.promptParts(t), d)
-	}
 	k.Observer.Fitted(ctx, t, d, err)
 	return t, d, err
 }
@@ -66,8 +62,7 @@ func (k *Compactor) recordWarning(ctx context.Context, t Turn, d contextwindow.D
 		return t
 	}
 	state.Warned = true
-	warned := t
-	err = k.applyChange(ctx, &warned, core.ContextChange{PromptState: state.Encode(), Events: []core.Event{
+	err = k.applyChange(ctx, &t, core.ContextChange{PromptState: state.Encode(), Events: []core.Event{
 		t.newEvent(core.EventContextWarning, warning),
 	}})
 	switch {
@@ -80,8 +75,8 @@ func (k *Compactor) recordWarning(ctx context.Context, t Turn, d contextwindow.D
 	k.Logger.WarnContext(ctx, "context near its limit", "trigger", warning.Trigger, "session_id", t.Session.ID, "agent", t.Profile.Agent.Name,
 		"model", t.Profile.Model.Info().Name, "tokens", d.Total, "usable", d.Budget.Usable, "window", d.Budget.Window,
 		"summary_tokens", t.Session.SummaryTokens)
-	k.Observer.Warned(ctx, warned, d)
-	return warned
+	k.Observer.Warned(ctx, t, d)
+	return t
 }
 
 // shortenedReason says that the prompt shortens the message that it answers; empty = it does

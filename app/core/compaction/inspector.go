@@ -32,7 +32,7 @@ type snapshot struct {
 
 // loadSnapshot plans the session's next prompt, under other conditions if the preview has any.
 func (c *Inspector) loadSnapshot(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (snapshot, error) {
-	t, err := c.loadCurrentTurn(ctx, tenant, id, ask)
+	t, err := c.loadTurn(ctx, tenant, id, ask)
 	if err == nil && ask.Policy != "" {
 		t.Profile.Policy, err = c.Preset(ask.Policy)
 	}
@@ -60,7 +60,7 @@ func (c *Inspector) loadSnapshot(ctx context.Context, tenant core.Tenant, id cor
 
 // loadStoredSnapshot is loadSnapshot with the version of the summary that is in use now.
 func (c *Inspector) loadStoredSnapshot(ctx context.Context, tenant core.Tenant, id core.SessionID) (snapshot, error) {
-	t, err := c.loadCurrentTurn(ctx, tenant, id, core.PlanPreview{})
+	t, err := c.loadTurn(ctx, tenant, id, core.PlanPreview{})
 	if err != nil {
 		return snapshot{}, err
 	}
@@ -74,30 +74,25 @@ func (c *Inspector) snapshotTurn(ctx context.Context, t Turn) (snapshot, error) 
 	if err != nil {
 		return snapshot{}, err
 	}
-	first := p.d // says what comes before the prompt
-	order := first.Summarize
-	waits := order == nil || !p.in.Busy && p.in.State.Cut == nil && order.ThroughSeq == order.OrderedSeq
+	first, order := p, p.d.Summarize // say what comes before the prompt
+	waits := order == nil || order.Kind == core.SummaryRun || !p.in.Busy && p.in.State.Cut == nil && order.ThroughSeq == order.OrderedSeq
 	switch {
 	case !waits:
 		p = p.withoutSummary(notAwaited)
-	case first.Floor == nil && first.Total > first.Budget.Usable:
+	case p.d.Floor == nil && p.d.Total > p.d.Budget.Usable:
 		p = p.withoutSummary("the oldest messages are left out here: before the summary they do not fit")
 	}
-	sent := p
-	if p.in.Once == "" {
-		sent.d, _, _ = simulateFit(p.in)
-	}
-	if t, _ = c.withRecalled(ctx, t, sent); t.Recalled != nil {
-		p = p.withRecalled(t.Recalled)
-	}
+	t, p = c.withRecalled(ctx, t, p)
 	if waits {
-		p.d.Summarize, p.d.Activate, p.d.WillTrigger, p.d.TurnsLeft = order, first.Activate, first.WillTrigger, first.TurnsLeft
+		p.d.Summarize, p.d.Activate, p.d.WillTrigger, p.d.TurnsLeft = order, first.d.Activate, first.d.WillTrigger, first.d.TurnsLeft
 	}
 	if t.Notes, err = c.loadNotes(ctx, t, p.d.Loops); err != nil {
 		return snapshot{}, err
 	}
 	prompt, err := c.assemble(ctx, t, p.d)
-	return snapshot{turn: t, in: p.in, d: p.d, prompt: prompt}, err
+	in := p.in
+	in.State, in.Once = first.in.State, ""
+	return snapshot{turn: t, in: in, d: p.d, prompt: prompt}, err
 }
 
 // CheckPin returns ErrContextFloor if the session's prompts would have no room left with the

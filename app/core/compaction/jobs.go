@@ -25,25 +25,20 @@ type jobs struct {
 	stopAll func()                                 // cancels it
 
 	mu        sync.Mutex
-	start     func(core.Tenant, core.SessionID, *job) // of Run; nil = jobs are not accepted; guarded by mu, as all below
-	bySession map[core.SessionID]*job                 // waiting or running
-}
-
-// job is a session that may need a summary.
-type job struct {
-	running bool
-	requeue bool // run it once more
+	start     func(core.Tenant, core.SessionID) // of Run; nil = jobs are not accepted; guarded by mu, as all below
+	bySession map[core.SessionID]bool           // sessions that wait or are summarized; true = once more
 }
 
 // hasSession reports whether the session is queued or running.
 func (j *jobs) hasSession(id core.SessionID) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.bySession[id] != nil
+	_, found := j.bySession[id]
+	return found
 }
 
 // accept accepts jobs and starts each; nil = no more.
-func (j *jobs) accept(start func(core.Tenant, core.SessionID, *job)) {
+func (j *jobs) accept(start func(core.Tenant, core.SessionID)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.start = start

@@ -65,7 +65,7 @@ func New(o Options) *Compactor {
 	return &Compactor{
 		Options: o,
 		jobs: &jobs{
-			workers: semaphore.NewWeighted(workers), bySession: map[core.SessionID]*job{},
+			workers: semaphore.NewWeighted(workers), bySession: map[core.SessionID]bool{},
 			onStop: func(cancel func()) func() bool { return context.AfterFunc(working, cancel) }, stopAll: stop,
 		},
 		limits: textLimits{

@@ -107,11 +107,6 @@ func exclusionReason(m core.Message) string {
 // nothing.
 func (v snapshot) upcomingChange(m core.Message) string {
 	d := v.d
-	if d.Summarize != nil {
-		if refused, ok := floorDecision(v.in); ok {
-			d = refused
-		}
-	}
 	switch o := d.Summarize; {
 	case d.Floor != nil:
 		return "Nothing can be sent at present: " + d.Floor.Error() + "."

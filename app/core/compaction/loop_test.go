@@ -74,6 +74,7 @@ func TestLoopIsCompacted(t *testing.T) {
 	}
 	w.use(300)
 	before := w.report()
+	compare.Contains(t, "reasons before the notes", "the next model call first replaces the oldest 10 messages of the tool loop", strings.Join(before.Reasons, "\n"))
 	turn, d := w.fit()
 	req := w.request(turn, d)
 	if n := len(req.Messages); n != 2+1+1+6 || req.Messages[3].Role != core.RoleUser || !strings.Contains(req.Messages[3].Content, "The files were read.") {

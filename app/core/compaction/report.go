@@ -21,8 +21,8 @@ const maxSnapshots = 5
 
 // Report describes the session's next prompt. It changes nothing: it is the same plan that
 // the next model call makes, between runs without the message that is not written yet. If
-// that message first causes a summary, the report describes the prompt before it, and its
-// last reason says so.
+// that message first causes a summary, the report describes the prompt before it as far as it fits, and
+// its last reason says so.
 func (c *Inspector) Report(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.ContextReport, error) {
 	_, r, err := c.reportNext(ctx, tenant, id, core.PlanPreview{})
 	if err == nil {

@@ -3,7 +3,6 @@ package compaction
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"golang.org/x/sync/semaphore"
@@ -39,17 +38,6 @@ func (k *Compactor) acquireView(ctx context.Context) (release func(), err error)
 		return nil, context.Cause(ctx)
 	}
 	return func() { k.limits.views.Release(1) }, nil
-}
-
-// renderUnloaded returns the messages without texts as the prompt of the decision shows
-// them: those that the parts have rendered already, and the others, which it loads. It omits
-// what the prompt does not show.
-func (k *Compactor) renderUnloaded(ctx context.Context, t Turn, parts contextwindow.Parts, d contextwindow.Decision) (contextwindow.Rendered, error) {
-	missing, _, rendered := contextwindow.Unloaded(parts, d)
-	err := k.eachSlice(ctx, t, missing, parts.Messages, func(slots []contextwindow.Slot, whole messagesByID) {
-		maps.Copy(rendered, contextwindow.Render(parts, slots, whole, k.Counter))
-	})
-	return rendered, err
 }
 
 // messagesByID are messages by their ids.

@@ -56,21 +56,18 @@ func (k *Compactor) DropThoughts(ctx context.Context, t Turn, dropped llm.Droppe
 	}
 	for attempt := 0; ; attempt++ {
 		state, err := contextwindow.DecodeState(t.Session.PromptState)
-		if err != nil {
-			return t, err
+		if err == nil {
+			err = k.applyChange(ctx, &t, core.ContextChange{PromptState: state.WithoutThoughts(int64(t.wholeLog())).Encode()})
 		}
-		err = k.applyChange(ctx, &t, core.ContextChange{PromptState: state.WithoutThoughts(int64(t.wholeLog())).Encode()})
-		if !errors.Is(err, core.ErrStale) || attempt >= maxReloads {
-			if err != nil {
-				err = fmt.Errorf("record thoughts that were left out: %w", err)
+		if errors.Is(err, core.ErrStale) && attempt < maxReloads {
+			if t, err = k.reloadTurn(ctx, t); err == nil {
+				continue
 			}
-			return t, err
 		}
-		session, err := k.Stores.Sessions.Get(ctx, scopeOf(t), t.Session.ID)
 		if err != nil {
-			return t, fmt.Errorf("reload session: %w", err)
+			err = fmt.Errorf("record thoughts that were left out: %w", err)
 		}
-		t.Session = session
+		return t, err
 	}
 }
 

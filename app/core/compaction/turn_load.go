@@ -15,15 +15,9 @@ import (
 // progress are kept apart: the cursor never passes its user message.
 func (k *Compactor) loadTurn(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (Turn, error) {
 	t, err := k.loadProfile(ctx, tenant, id, ask)
-	if err != nil {
-		return Turn{}, err
+	if err == nil {
+		t, err = k.loadTurnMessages(ctx, tenant, t)
 	}
-	return k.loadTurnMessages(ctx, tenant, t)
-}
-
-// loadCurrentTurn is loadTurn with the current work on the session's summaries.
-func (k *Compactor) loadCurrentTurn(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (Turn, error) {
-	t, err := k.loadTurn(ctx, tenant, id, ask)
 	if err != nil {
 		return Turn{}, err
 	}

@@ -86,11 +86,9 @@ func (d Decision) Hides() bool {
 // not shown: prompts have excerpts of them.
 func (d Decision) ShownSeqs() map[int64]bool {
 	shown := map[int64]bool{}
-	for _, slots := range [][]Slot{d.History, d.Run} {
-		for _, s := range slots {
-			if s.Place == core.PlaceVerbatim && s.Role != core.RoleTool {
-				shown[s.Seq] = true
-			}
+	for s := range joined(d.History, d.Run) {
+		if s.Place == core.PlaceVerbatim && s.Role != core.RoleTool {
+			shown[s.Seq] = true
 		}
 	}
 	return shown

@@ -82,21 +82,10 @@ func (p *planner) needsSummaryNow(f firedTriggers) bool {
 	case timing == TimingAfterRun:
 		// The last run's summary failed, or messages were imported. The share trigger is
 		// crossed by this run's own message.
-		return f.bySince() && len(p.in.Run) <= 1 && (!p.in.Busy || p.farBehind())
+		return f.bySince() && len(p.in.Run) <= 1 && !p.in.Busy
 	default:
 		return timing != TimingBackground
 	}
-}
-
-// farBehindFactor is how many times its triggers' thresholds a policy must have since the
-// cursor to be far behind: imports cause that, runs do not.
-const farBehindFactor = 4
-
-// farBehind reports whether far more than a trigger's threshold has been added since the
-// cursor. The next prompt then waits for the summary in progress, within the limits of such
-// a wait.
-func (p *planner) farBehind() bool {
-	return selectTriggers(p.limits, func(t trigger) bool { return t.Value >= farBehindFactor*t.Threshold }).bySince()
 }
 
 // resetPlan discards what the plan has decided.
