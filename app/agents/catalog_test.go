@@ -148,14 +148,6 @@ func TestLoadEverything(t *testing.T) {
 	compare.Equal(t, "agent", want, got)
 }
 
-// What a file does not say, or leaves without a value, stays unset.
-func TestLoadLittle(t *testing.T) {
-	t.Parallel()
-	c := must.Get(load(t, map[string]string{"a.yaml": "# little\nname: little\ntools:\ncontext:\ncompaction: {}\nmodel: ~\n"}))(t)
-	got := must.Get(c.Get("little"))(t)
-	compare.Equal(t, "agent", core.Agent{Name: "little", Tools: []string{}, Version: got.Version}, got)
-}
-
 // A file replaces the built-in agent of its name; what is no *.yaml is no agent.
 func TestLoadOverrides(t *testing.T) {
 	t.Parallel()
@@ -198,27 +190,6 @@ func TestVersion(t *testing.T) {
 			t.Errorf("version of %q: got %s, want 12 digits that no other agent has", other, got)
 		}
 		seen[got] = true
-	}
-}
-
-func TestLoadNotAFolder(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "agents")
-	must.Do(t, os.WriteFile(path, nil, 0o600))
-	if _, err := agents.LoadCatalog(path, known()); err == nil || !strings.Contains(err.Error(), "is not a folder") {
-		t.Errorf("LoadCatalog of a file: got %v, want that it is not a folder", err)
-	}
-}
-
-// Tools are not checked when nobody says which there are.
-func TestLoadUnknownTools(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	must.Do(t, os.WriteFile(filepath.Join(dir, "a.yaml"), []byte("name: a\ntools: [anything]\n"), 0o600))
-	compare.Error(t, "Load", nil, compare.ErrorOf(agents.LoadCatalog(dir, agents.KnownParts{})))
-	_, err := agents.LoadCatalog(dir, agents.KnownParts{Tools: []string{}})
-	if err == nil || !strings.Contains(err.Error(), "built-in agents: builtin/assistant.yaml:14:9: tool \"calculator\" does not exist; there are none") {
-		t.Errorf("LoadCatalog without any tool: got %v, want a fault of the built-in agents", err)
 	}
 }
 
@@ -378,4 +349,13 @@ func TestReloadThatChangesNothing(t *testing.T) {
 	unchanged("no default agent")
 	must.Do(t, os.RemoveAll(f.dir))
 	unchanged("no folder")
+}
+
+func TestLoadNotAFolder(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "agents")
+	must.Do(t, os.WriteFile(path, nil, 0o600))
+	if _, err := agents.LoadCatalog(path, known()); err == nil || !strings.Contains(err.Error(), "is not a folder") {
+		t.Errorf("LoadCatalog of a file: got %v, want that it is not a folder", err)
+	}
 }

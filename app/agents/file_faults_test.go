@@ -1,7 +1,6 @@
 package agents_test
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -106,38 +105,6 @@ agents/d.yaml:1:1: nam is not a known field; did you mean name?
 agents/d.yaml: name is missing
 agents/e.yaml:1:1: expected fields and values, such as name: helper`
 	compare.Equal(t, "faults", want, err.Error())
-}
-
-// Each fault can be found by its type.
-func TestFaultType(t *testing.T) {
-	t.Parallel()
-	_, err := agents.ParseFile("agents/a.yaml", "name: a\nmodl: x\n", known())
-	var fault *agents.FileFault
-	if !errors.As(err, &fault) {
-		t.Fatalf("Parse: got %v, want a *Fault", err)
-	}
-	want := agents.FileFault{File: "agents/a.yaml", Line: 2, Column: 1, Problem: "modl is not a known field; did you mean model?"}
-	compare.Equal(t, "fault", want, *fault)
-}
-
-// Validate's error may be of any make.
-func TestValidateErrors(t *testing.T) {
-	t.Parallel()
-	joined := errors.Join(errors.New("policy is odd"), errors.New("other things too"))
-	for name, tt := range map[string]struct {
-		err  error
-		want string
-	}{
-		"plain":           {errors.New("policy is odd"), "a.yaml:3:3: context.policy is odd"},
-		"joined":          {joined, "a.yaml:2:1: context: other things too\na.yaml:3:3: context.policy is odd"},
-		"to be shown":     {core.Errorf(core.ErrInvalid, "context: all is odd"), "a.yaml:2:1: context: all is odd"},
-		"with its causes": {&core.Error{Kind: core.ErrInvalid, Message: "odd", Err: joined}, "a.yaml:2:1: context: other things too\na.yaml:3:3: context.policy is odd"},
-	} {
-		_, err := agents.ParseFile("a.yaml", "name: a\ncontext:\n  policy: off\n", agents.KnownParts{Validate: func(core.Agent) error { return tt.err }})
-		if err == nil || err.Error() != tt.want {
-			t.Errorf("%s: got %v, want %s", name, err, tt.want)
-		}
-	}
 }
 
 // FuzzParse: whatever the file, it is a valid agent or a fault; nothing panics.

@@ -47,27 +47,6 @@ func newProfiles(t *testing.T, c catalog, global contextwindow.Global) *agents.P
 	return agents.NewProfiles(c, registry{}, set, global)
 }
 
-// B2: N, K, min_recent_messages, response_reserve and auto_summarize are per agent;
-// two agents with different values behave differently in one process.
-func TestTwoAgentsWithDifferentBudgets(t *testing.T) {
-	t.Parallel()
-	yes, no := true, false
-	p := newProfiles(t, catalog{
-		"quick":   {Name: "quick", Context: core.ContextSettings{Policy: "budget", MaxMessagesBeforeSummary: new(15), MaxTokensBeforeSummary: new(32_000), MinRecentMessages: new(4), ResponseReserve: new(1000), AutoSummarize: &no}},
-		"patient": {Name: "patient", Context: core.ContextSettings{Policy: "budget", MaxMessagesBeforeSummary: new(50), MaxTokensBeforeSummary: new(180_000), MinRecentMessages: new(8), ResponseReserve: new(2000), AutoSummarize: &yes}},
-	}, contextwindow.Global{})
-	type values struct {
-		Messages, Tokens, Recent, Reserve int
-		Auto                              bool
-	}
-	for name, want := range map[string]values{"quick": {15, 32_000, 4, 1000, false}, "patient": {50, 180_000, 8, 2000, true}} {
-		got := must.Get(p.Profile(t.Context(), core.Session{Agent: name}, ""))(t)
-		pol := got.Policy
-		have := values{pol.MaxMessages, pol.MaxTokens, pol.MinRecent, pol.ResponseReserve, pol.AutoSummarize}
-		compare.Equal(t, name, want, have)
-	}
-}
-
 // W8: the global settings hold for agents that do not say otherwise; contradictions
 // are refused with the agent's name.
 func TestGlobalSettings(t *testing.T) {
@@ -173,28 +152,5 @@ func TestGraph(t *testing.T) {
 		func() error { _, err := d.Mermaid("b"); return err },
 	} {
 		compare.Error(t, "call()", core.ErrNotFound, call())
-	}
-}
-
-// L1: how tool loops are compacted is per agent, and contradictions are refused with
-// the agent's name.
-func TestProfileHasTheLoopOfItsAgent(t *testing.T) {
-	t.Parallel()
-	p := newProfiles(t, catalog{
-		"plain": {Name: "plain"},
-		"long":  {Name: "long", Compaction: core.CompactionSettings{ThresholdIterations: new(20), KeepRecentIterations: new(5)}},
-		"off":   {Name: "off", Context: core.ContextSettings{Policy: "off"}},
-		"odd":   {Name: "odd", Compaction: core.CompactionSettings{KeepRecentIterations: new(20)}},
-	}, contextwindow.Global{})
-	for name, want := range map[string]contextwindow.Loop{
-		"plain": {Enabled: true, Threshold: 8, KeepRecent: 3, MinTokens: 8_000, MaxContextTokens: 80_000},
-		"long":  {Enabled: true, Threshold: 20, KeepRecent: 5, MinTokens: 8_000, MaxContextTokens: 80_000},
-		"off":   {Threshold: 8, KeepRecent: 3, MinTokens: 8_000, MaxContextTokens: 80_000},
-	} {
-		got := must.Get(p.Profile(t.Context(), core.Session{Agent: name}, ""))(t)
-		compare.Equal(t, name, want, got.Loop)
-	}
-	if _, err := p.Profile(t.Context(), core.Session{Agent: "odd"}, ""); !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), "agent odd: ") {
-		t.Errorf("got %v, want ErrInvalid that names the agent", err)
 	}
 }

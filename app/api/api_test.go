@@ -110,6 +110,5 @@ func wantProblem(t *testing.T, w *httptest.ResponseRecorder, status int, code st
 const (
 	sessionPath = "/api/v1/sessions/" + string(apitest.SessionID)
 	runPath     = "/api/v1/runs/" + string(apitest.RunID)
-	memoryPath  = "/api/v1/memories/" + string(apitest.MemoryID)
 	missing     = apitest.MissingID
 )

@@ -37,16 +37,6 @@ func TestPendingIsNotTwice(t *testing.T) {
 	compare.Contains(t, "w.Body: want nothing pending that is in the log", `"pending":[]`, w.Body.String())
 }
 
-// TestEmptyLists: lists are never null.
-func TestEmptyLists(t *testing.T) {
-	t.Parallel()
-	backend := apitest.New()
-	backend.Messages = nil
-	opts, _ := options(backend)
-	w := do(api.New(opts), request("GET", sessionPath+"/messages", ""))
-	compare.Contains(t, "w.Body: want an empty list", `{"items":[],"next_cursor":null,"pending":[`, w.Body.String())
-}
-
 // Usage is that of whole days of UTC unless the caller says otherwise.
 func TestUsage(t *testing.T) {
 	t.Parallel()

@@ -147,33 +147,6 @@ func TestErrorsAreReadable(t *testing.T) {
 	}
 }
 
-// TestNotFound: what does not exist, and what cannot exist.
-func TestNotFound(t *testing.T) {
-	t.Parallel()
-	opts, _ := options(apitest.New())
-	server := api.New(opts)
-	tests := []struct{ method, path, code, detail string }{
-		{"GET", "/api/v1/sessions/" + missing, "not_found", "session " + missing + " does not exist"},
-		{"GET", "/api/v1/sessions/7", "not_found", "session 7 does not exist"},
-		{"GET", "/api/v1/runs/7", "not_found", "run 7 does not exist"},
-		{"GET", sessionPath + "/summaries/2", "not_found", "summary version 2 does not exist"},
-		{"GET", sessionPath + "/summaries/first", "not_found", "summary version first does not exist"},
-		{"GET", "/api/v1/sessions/" + strings.Repeat("é", 300), "not_found", "session " + strings.Repeat("é", 32) + "… does not exist"},
-		{"GET", "/api/v1/agents/nobody", "not_found", ""},
-		{"GET", "/nothing", "no_such_route", "no endpoint /nothing; see the documentation at /docs; paths begin with /api/v1/agents, /api/v1/blobs, /api/v1/deletions, /api/v1/deliveries, /api/v1/events, /api/v1/export, /api/v1/memories, /api/v1/runs, /api/v1/search, /api/v1/sessions, /api/v1/usage, /api/v1/webhook, /docs, /docs/:file, /healthz, /mcp, /metrics, /openapi.json, /readyz, /v1, /version"},
-		{"GET", "/api/v1/agents/", "no_such_route", "no endpoint /api/v1/agents/; paths do not end in a slash"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.method+" "+tt.path, func(t *testing.T) {
-			t.Parallel()
-			p := wantProblem(t, do(server, request(tt.method, tt.path, "")), 404, tt.code)
-			if tt.detail != "" && p.Detail != tt.detail {
-				t.Errorf("got detail %q, want %q", p.Detail, tt.detail)
-			}
-		})
-	}
-}
-
 // TestPanic: a panic is an internal error with its stack in the log, in the
 // handler and in the goroutine that reads a stream.
 func TestPanic(t *testing.T) {

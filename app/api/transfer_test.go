@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -126,35 +125,4 @@ func TestExportNames(t *testing.T) {
 		w := do(api.New(opts), request("GET", sessionPath+"/export", ""))
 		compare.Equal(t, fmt.Sprintf("%q", title), want, w.Header().Get("Content-Disposition"))
 	}
-}
-
-// A file without anything in it is still a file.
-func TestExportOfNothing(t *testing.T) {
-	t.Parallel()
-	opts, _ := options(apitest.New())
-	opts.Services.Transfer = silent{}
-	w := do(api.New(opts), request("GET", sessionPath+"/export?format=jsonl", ""))
-	if w.Code != 200 || w.Header().Get("Content-Type") != "application/jsonl" || w.Header().Get("Content-Disposition") == "" || w.Body.Len() != 0 {
-		t.Errorf("got %d, %v, %q, want an empty file", w.Code, w.Header(), w.Body)
-	}
-}
-
-// silent exports nothing.
-type silent struct{ apitest.Transfer }
-
-func (silent) Export(context.Context, core.Tenant, core.Session, core.ExportFormat, io.Writer) error {
-	return nil
-}
-
-func TestExportErrors(t *testing.T) {
-	t.Parallel()
-	backend := apitest.New()
-	opts, _ := options(backend)
-	server := api.New(opts)
-	wantProblem(t, do(server, request("GET", sessionPath+"/export?format=pdf", "")), 422, "invalid")
-	wantProblem(t, do(server, request("GET", "/api/v1/sessions/"+missing+"/export", "")), 404, "not_found")
-	backend.Hooks["Export"] = func(context.Context) error { return errors.New("disk on fire") }
-	w := do(server, request("GET", sessionPath+"/export", ""))
-	wantProblem(t, w, 500, "internal")
-	compare.Equal(t, "with an error: want no file", "", w.Header().Get("Content-Disposition"))
 }

@@ -167,17 +167,3 @@ func TestPlacesForOtherOwners(t *testing.T) {
 		}
 	}
 }
-
-// Two users may take the same idempotency key; neither learns of the other's.
-func TestUserIdempotency(t *testing.T) {
-	t.Parallel()
-	backend := apitest.New()
-	server := api.New(userOptions(backend))
-	for _, who := range []string{asEve, asKim, asEve, asKim} {
-		w := do(server, request("POST", "/api/v1/sessions", `{"title":"`+who+`"}`, withKey, who))
-		if w.Code != 201 || !strings.Contains(w.Body.String(), who) {
-			t.Errorf("got %d %s, want the session of %s", w.Code, w.Body, who)
-		}
-	}
-	compare.Equal(t, "sessions: want one for each", 2, calls(backend, "CreateSession"))
-}

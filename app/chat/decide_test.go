@@ -44,24 +44,6 @@ func (h *house) asked(t *testing.T) core.Approval {
 	return all[0]
 }
 
-// The process that gets the decision goes on with the run at once; who waits
-// for the run hears of its end.
-func TestDecide(t *testing.T) {
-	simulate(t, func(t *testing.T) {
-		h := newHouse(t, 0, waiting)
-		a := h.asked(t)
-		_, err := h.Decide(t.Context(), ann, a.RunID, a.ID, core.ApprovalDecision{Comment: strings.Repeat("x", 2001)})
-		compare.Error(t, "a long comment: want it refused", core.ErrInvalid, err)
-		if a, err = h.Decide(t.Context(), ann, a.RunID, a.ID, core.ApprovalDecision{Approve: true}); err != nil || a.Status != core.ApprovalApproved {
-			t.Fatalf("got %+v, %v", a, err)
-		}
-		if run, err := h.Wait(t.Context(), ann, a.RunID); err != nil || run.Status != core.RunSucceeded || run.Attempt != 2 {
-			t.Errorf("got %s at attempt %d, %v, want it to have gone on", run.Status, run.Attempt, err)
-		}
-		h.wantTexts(t, "pay", "", "paid")
-	})
-}
-
 // The results of a client's tools are given by the ids of the calls, and the run goes on.
 func TestAnswerCalls(t *testing.T) {
 	simulate(t, func(t *testing.T) {

@@ -15,28 +15,6 @@ import (
 	"bobbin/tests/must"
 )
 
-func TestSendStartsTheRun(t *testing.T) {
-	simulate(t, func(t *testing.T) {
-		h := newHouse(t, 0, answer)
-		a := h.sendAs(t, core.SendMessage{Content: "hello", Author: "Ann", Metadata: json.RawMessage(`{"k":1}`)})
-		if a.Run.Status != core.RunRunning || a.Message.Seq != 1 || a.Repeated {
-			t.Errorf("got run %s and seq %d, want it running and in the log", a.Run.Status, a.Message.Seq)
-		}
-		in := a.Run.Input
-		if a.Run.Agent != "assistant" || a.Run.AgentVersion != "v1" || a.Run.Multitask != core.MultitaskEnqueue ||
-			in.TokenCount != 5 || in.Source != core.SourceAPI || in.Author != "Ann" || string(in.Metadata) != `{"k":1}` {
-			t.Errorf("got run %+v, want the message with agent, tokens and source", a.Run)
-		}
-		run, err := h.Wait(t.Context(), ann, a.Run.ID)
-		if err != nil || run.Status != core.RunSucceeded {
-			t.Errorf("got run %s and error %v, want it succeeded", run.Status, err)
-		}
-		h.wantTexts(t, "hello", "re: hello")
-		// W12: a plain turn is at most two writes: Accept, and the answer with the end.
-		compare.Equal(t, "writes", 2, h.db.CallCount("Accept")+h.db.CallCount("Write"))
-	})
-}
-
 func TestSendErrors(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 201)
@@ -143,29 +121,6 @@ func TestSendCleansTheContent(t *testing.T) {
 	}
 }
 
-// API: a repeated client_message_id answers with the same run.
-func TestSendRepeated(t *testing.T) {
-	simulate(t, func(t *testing.T) {
-		h := newHouse(t, 0, talkUntilCanceled)
-		m := core.SendMessage{Content: "long", ClientMessageID: "c1", Multitask: core.MultitaskInterrupt}
-		first := h.sendAs(t, m)
-		synctest.Wait()
-		second := h.sendAs(t, m)
-		synctest.Wait()
-		if !second.Repeated || second.Run.ID != first.Run.ID {
-			t.Errorf("got run %s repeated %v, want the run %s of the first time", second.Run.ID, second.Repeated, first.Run.ID)
-		}
-		waiting := core.SendMessage{Content: "next", ClientMessageID: "c2"}
-		h.sendAs(t, waiting)
-		waiting.Multitask = core.MultitaskInterrupt
-		h.sendAs(t, waiting)
-		if got := h.db.Run(first.Run.ID); got.Status != core.RunRunning || got.CancelRequested {
-			t.Errorf("got the run %s, want the repeat not to interrupt it", got.Status)
-		}
-		must.Get(h.Cancel(t.Context(), ann, first.Run.ID, true))(t)
-	})
-}
-
 // A message during a run is queued, refused, or interrupts the run.
 func TestSendWhileARunIsActive(t *testing.T) {
 	simulate(t, func(t *testing.T) {
@@ -193,14 +148,6 @@ func TestSendWhileARunIsActive(t *testing.T) {
 		if want := []string{"long", "queued", "urgent"}; !slices.Equal(executed, want) {
 			t.Errorf("got executed %q, want %q", executed, want)
 		}
-	})
-}
-
-func TestInterruptWhenNothingIsActive(t *testing.T) {
-	simulate(t, func(t *testing.T) {
-		h := newHouse(t, 0, answer)
-		a := h.sendAs(t, core.SendMessage{Content: "hi", Multitask: core.MultitaskInterrupt})
-		compare.Equal(t, "run.Status: want it not to interrupt itself", core.RunSucceeded, must.Get(h.Wait(t.Context(), ann, a.Run.ID))(t).Status)
 	})
 }
 

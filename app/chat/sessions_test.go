@@ -21,23 +21,6 @@ import (
 	"bobbin/tests/must"
 )
 
-func TestCreateSession(t *testing.T) {
-	simulate(t, func(t *testing.T) {
-		h := newHouse(t, 0, answer)
-		got, err := h.CreateSession(t.Context(), ann, core.Session{
-			ID: "mine", Owner: "bob", Title: "a\x00b", Timezone: "Europe/Berlin", UserID: "u1", MessageCount: 7,
-			Instructions: "be \xff kind", Metadata: json.RawMessage(`{"a":1}`), Model: "demo",
-		})
-		must.Do(t, err)
-		if got.ID == "mine" || got.Owner != "ann" || got.MessageCount != 0 {
-			t.Errorf("got %+v, want what callers may not choose ignored", got)
-		}
-		if got.Agent != "assistant" || got.Source != core.SourceAPI || got.Title != "a\uFFFDb" || got.Instructions != "be \uFFFD kind" || got.UserID != "u1" {
-			t.Errorf("got %+v, want the defaults, and texts that can be stored", got)
-		}
-	})
-}
-
 func TestCreateSessionErrors(t *testing.T) {
 	t.Parallel()
 	many := core.Session{
@@ -78,76 +61,6 @@ func TestCreateSessionErrors(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestSessionsOfAUser(t *testing.T) {
-	simulate(t, func(t *testing.T) {
-		h := newHouse(t, 0, answer)
-		u1 := core.Tenant{Owner: "ann", User: "u1"}
-		s, err := h.CreateSession(t.Context(), u1, core.Session{})
-		if err != nil || s.UserID != "u1" {
-			t.Fatalf("got user %q and error %v, want u1", s.UserID, err)
-		}
-		_, err = h.Send(t.Context(), core.Tenant{Owner: "ann", User: "u2"}, core.SendMessage{SessionID: s.ID, Content: "hi"})
-		wantKind(t, err, core.ErrNotFound)
-		_, err = h.Send(t.Context(), u1, core.SendMessage{SessionID: s.ID, Content: "hi", User: "u2"})
-		wantKind(t, err, core.ErrForbidden)
-		a, err := h.Send(t.Context(), u1, core.SendMessage{SessionID: s.ID, Content: "hi"})
-		if err != nil || a.Run.User != "u1" {
-			t.Errorf("got user %q and error %v, want u1", a.Run.User, err)
-		}
-	})
-}
-
-func TestUpdateSession(t *testing.T) {
-	simulate(t, func(t *testing.T) {
-		h := newHouse(t, 0, answer)
-		var got []core.Event
-		go func() {
-			for e, err := range h.Watch(t.Context(), ann, h.session.ID, core.Cursor{Live: true}) {
-				if err == nil {
-					got = append(got, e)
-				}
-			}
-		}()
-		synctest.Wait()
-		s, err := h.UpdateSession(t.Context(), ann, h.session.ID, core.SessionPatch{
-			Title: new("new\x00"), Agent: new(""), Timezone: new("UTC"), Instructions: new(""), Model: new("demo"),
-		})
-		if err != nil || s.Title != "new\uFFFD" || s.Agent != "assistant" || s.Model != "demo" {
-			t.Errorf("got %+v and error %v, want the fields changed", s, err)
-		}
-		synctest.Wait()
-		if len(got) != 1 || got[0].Type != core.EventSessionUpdated {
-			t.Errorf("got events %v, want session.updated", got)
-		}
-		_, err = h.UpdateSession(t.Context(), ann, h.session.ID, core.SessionPatch{
-			Title: new(strings.Repeat("x", 501)), Agent: new("nobody"), Timezone: new("x"), Metadata: json.RawMessage(`1`), Model: new("gone"),
-		})
-		wantKind(t, err, core.ErrInvalid)
-		_, err = h.UpdateSession(t.Context(), core.Tenant{Owner: "bob"}, h.session.ID, core.SessionPatch{})
-		wantKind(t, err, core.ErrNotFound)
-	})
-}
-
-func TestArchiveSession(t *testing.T) {
-	simulate(t, func(t *testing.T) {
-		h := newHouse(t, 0, answer)
-		archive := core.SessionPatch{Archived: new(true)}
-		for range 2 {
-			compare.Error(t, "err", nil, compare.ErrorOf(h.UpdateSession(t.Context(), ann, h.session.ID, archive)))
-		}
-		_, err := h.UpdateSession(t.Context(), core.Tenant{Owner: "bob"}, h.session.ID, archive)
-		wantKind(t, err, core.ErrNotFound)
-		_, err = h.Send(t.Context(), ann, core.SendMessage{SessionID: h.session.ID, Content: "hi"})
-		wantKind(t, err, core.ErrConflict)
-		if back, err := h.UpdateSession(t.Context(), ann, h.session.ID, core.SessionPatch{Archived: new(false)}); err != nil || back.ArchivedAt != nil {
-			t.Errorf("got %v and error %v, want the session back", back.ArchivedAt, err)
-		}
-		if _, err := h.Send(t.Context(), ann, core.SendMessage{SessionID: h.session.ID, Content: "hi"}); err != nil {
-			t.Errorf("got error %v, want a message accepted", err)
-		}
-	})
 }
 
 func TestSummarizeChecksItsFocus(t *testing.T) {
@@ -225,6 +138,23 @@ func TestNothingIsStoredWithoutRoom(t *testing.T) {
 		"a fork":    func() error { _, err := h.Fork(t.Context(), ann, core.ForkSession{SessionID: "s"}); return err },
 		"metadata": func() error {
 			_, err := h.UpdateMessage(t.Context(), ann, "s", "m", core.MessagePatch{Metadata: json.RawMessage(`{"a":1}`)})
+			return err
+		},
+		"feedback": func() error {
+			_, err := h.UpdateMessage(t.Context(), ann, "s", "m", core.MessagePatch{Feedback: &core.Feedback{Rating: core.RatingUp, Comment: "x"}})
+			return err
+		},
+		"metadata of a session": func() error {
+			_, err := h.UpdateSession(t.Context(), ann, "s", core.SessionPatch{Metadata: json.RawMessage(`{"a":1}`)})
+			return err
+		},
+		"instructions": func() error {
+			_, err := h.UpdateSession(t.Context(), ann, "s", core.SessionPatch{Instructions: new("x")})
+			return err
+		},
+		"a standing instruction": func() error { _, err := h.AddInstruction(t.Context(), ann, "s", "x"); return err },
+		"another standing instruction": func() error {
+			_, err := h.EditInstruction(t.Context(), ann, "s", "i", "x")
 			return err
 		},
 		"results": func() error {
@@ -312,4 +242,35 @@ func TestContextControl(t *testing.T) {
 	if _, err := h.EditSummary(ctx, ann, "s", core.SummaryEdit{Content: strings.Repeat("x", 101)}); !errors.Is(err, core.ErrTooLarge) || !strings.Contains(err.Error(), "the summary has 101 bytes") {
 		t.Errorf("edit: got %v, want ErrTooLarge", err)
 	}
+}
+
+func TestUpdateSession(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		h := newHouse(t, 0, answer)
+		var got []core.Event
+		go func() {
+			for e, err := range h.Watch(t.Context(), ann, h.session.ID, core.Cursor{Live: true}) {
+				if err == nil {
+					got = append(got, e)
+				}
+			}
+		}()
+		synctest.Wait()
+		s, err := h.UpdateSession(t.Context(), ann, h.session.ID, core.SessionPatch{
+			Title: new("new\x00"), Agent: new(""), Timezone: new("UTC"), Instructions: new(""), Model: new("demo"),
+		})
+		if err != nil || s.Title != "new\uFFFD" || s.Agent != "assistant" || s.Model != "demo" {
+			t.Errorf("got %+v and error %v, want the fields changed", s, err)
+		}
+		synctest.Wait()
+		if len(got) != 1 || got[0].Type != core.EventSessionUpdated {
+			t.Errorf("got events %v, want session.updated", got)
+		}
+		_, err = h.UpdateSession(t.Context(), ann, h.session.ID, core.SessionPatch{
+			Title: new(strings.Repeat("x", 501)), Agent: new("nobody"), Timezone: new("x"), Metadata: json.RawMessage(`1`), Model: new("gone"),
+		})
+		wantKind(t, err, core.ErrInvalid)
+		_, err = h.UpdateSession(t.Context(), core.Tenant{Owner: "bob"}, h.session.ID, core.SessionPatch{})
+		wantKind(t, err, core.ErrNotFound)
+	})
 }

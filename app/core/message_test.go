@@ -30,39 +30,6 @@ func TestWithoutTexts(t *testing.T) {
 	}
 }
 
-func TestWithNewestTexts(t *testing.T) {
-	t.Parallel()
-	list := []core.Message{{Content: "12345"}, {Content: ""}, {Content: "1234567"}, {Content: "123"}, {Content: "1234"}}
-	for most, want := range map[int]string{100: "12345  1234567 123 1234", 14: "*  1234567 123 1234", 13: "*  * 123 1234", 0: "*  * * 1234"} {
-		var got []string
-		for _, m := range core.WithNewestTexts(list, most) {
-			got = append(got, m.Content+strings.Repeat("*", min(m.Unloaded, 1)))
-		}
-		compare.Equal(t, fmt.Sprintf("at most %d bytes", most), want, strings.Join(got, " "))
-	}
-}
-
-// Slices have at most so many bytes to be loaded, or one message, and no message is in
-// two of them.
-func TestSlices(t *testing.T) {
-	t.Parallel()
-	var list []core.Message
-	for _, n := range []int{3, 0, 4, 9, 1, 0, 7, 7} {
-		list = append(list, core.Message{Unloaded: n})
-	}
-	var got [][]int
-	for slice, size := range core.Slices(list, 8) {
-		got = append(got, []int{len(slice), size})
-	}
-	compare.Equal(t, "messages and bytes of the slices", [][]int{{3, 7}, {1, 9}, {3, 8}, {1, 7}}, got)
-	for range core.Slices(nil, 8) {
-		t.Error("got a slice of no messages")
-	}
-	for range core.Slices(list, 8) {
-		break
-	}
-}
-
 // What of a run's prompts came from the provider's cache is told as a share
 // of all of the prompt; the numbers come back as they were.
 func TestUsageJSON(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,7 +14,6 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/tests/compare"
-	"bobbin/tests/must"
 )
 
 // What somebody agrees to is shown whole, with what cannot be seen.
@@ -28,24 +26,6 @@ func TestLiteral(t *testing.T) {
 		strings.Repeat("x", 100_000):    strings.Repeat("x", 100_000),
 	} {
 		compare.Equal(t, "core.Literal(text)", want, core.Literal(text))
-	}
-}
-
-// A cache that is full is cleared.
-func TestCache(t *testing.T) {
-	t.Parallel()
-	c := core.NewCache[int, string](2)
-	c.Set(1, "a")
-	c.Set(2, "b")
-	c.Delete(1)
-	if _, ok := c.Get(1); ok {
-		t.Error("got a value that was deleted")
-	}
-	c.Set(1, "c")
-	c.Set(3, "d")
-	_, one := c.Get(1)
-	if got, ok := c.Get(3); got != "d" || !ok || one {
-		t.Errorf("got %q, %v, and %v for another, want the newest alone", got, ok, one)
 	}
 }
 
@@ -93,18 +73,6 @@ func TestEvery(t *testing.T) {
 	})
 }
 
-func TestNearest(t *testing.T) {
-	t.Parallel()
-	known := []string{"policy", "timing", "strategy", "limits.run_time", "addr"}
-	for word, want := range map[string]string{
-		"polcy": "policy", "poilcy": "policy", "Policy": "policy", "timeing": "timing", "strategie": "strategy",
-		"limits.runtime": "limits.run_time", "adr": "addr", "": "", "x": "", "something else": "",
-	} {
-		compare.Equal(t, fmt.Sprintf("Nearest(%q)", word), want, core.Nearest(word, known))
-	}
-	compare.Equal(t, "Nearest among none", "", core.Nearest("policy", nil))
-}
-
 // A large tool result is kept whole, and prompts show its beginning, its end, and where the rest is.
 func TestExcerpt(t *testing.T) {
 	t.Parallel()
@@ -150,18 +118,6 @@ func TestExcerptsThatAreNone(t *testing.T) {
 	}
 	user := core.Message{Role: core.RoleUser, Content: "a long message", Metadata: json.RawMessage(`{"excerpt":{"head":1,"tail":1}}`)}
 	compare.Equal(t, "of a user's message: want all", user.Content, user.Shown(true))
-}
-
-func TestDuration(t *testing.T) {
-	t.Parallel()
-	var d core.Duration
-	if err := json.Unmarshal([]byte(`"1m30s"`), &d); err != nil || fmt.Sprint(int64(d)) != "90000000000" {
-		t.Errorf("got %d, error %v, want 90 s", d, err)
-	}
-	compare.Equal(t, "string(raw)", `"1m30s"`, string(must.Get(json.Marshal(d))(t)))
-	if err := json.Unmarshal([]byte(`"soon"`), &d); err == nil {
-		t.Error("soon: got no error")
-	}
 }
 
 // Data in a tool's text is described in prompts, and the log keeps it. Keys, hashes, long words and

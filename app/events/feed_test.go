@@ -187,22 +187,6 @@ func newFeed(t testing.TB, buffer int) (*events.Feed, *memory, *events.Local) {
 
 var resync = event(core.EventResync, nil)
 
-func TestWatchReplaysThenFollows(t *testing.T) {
-	t.Parallel()
-	feed, store, bus := newFeed(t, 0)
-	var all []core.Event
-	for range 450 { // more than two pages
-		all = append(all, store.commit(started()))
-	}
-	w := startWatch(t, feed, core.Cursor{After: 3})
-	w.want(t, all[3:]...)
-	live := store.commit(started())
-	feed.Publish(t.Context(), []core.Event{live})
-	w.want(t, live)
-	w.stop()
-	compare.Equal(t, "open subscriptions after the reader left", 0, bus.Subscribers())
-}
-
 func TestWatchLiveSkipsThePast(t *testing.T) {
 	t.Parallel()
 	feed, store, _ := newFeed(t, 0)
@@ -215,22 +199,6 @@ func TestWatchLiveSkipsThePast(t *testing.T) {
 		feed.Publish(t.Context(), []core.Event{live})
 		w.want(t, live)
 	})
-}
-
-// A gap in the numbers is read from the store; late and repeated messages of the bus are
-// harmless.
-func TestWatchFillsHolesFromTheStore(t *testing.T) {
-	t.Parallel()
-	feed, store, _ := newFeed(t, 0)
-	first := store.commit(started())
-	w := startWatch(t, feed, core.Cursor{})
-	w.want(t, first)
-	a, b, c := store.commit(started()), store.commit(started()), store.commit(started())
-	feed.Publish(t.Context(), []core.Event{c, a, b, c})
-	w.want(t, a, b, c)
-	d := store.commit(started())
-	feed.Publish(t.Context(), []core.Event{d})
-	w.want(t, d)
 }
 
 func TestWatchResync(t *testing.T) {
@@ -327,18 +295,6 @@ func TestWatchEndsWithItsSession(t *testing.T) {
 	}
 }
 
-func TestWatchOutsideTheScope(t *testing.T) {
-	t.Parallel()
-	feed, _, bus := newFeed(t, 0)
-	for _, err := range feed.Watch(t.Context(), core.Tenant{Owner: "bob"}, session, core.Cursor{}) {
-		compare.Error(t, "err", core.ErrNotFound, err)
-	}
-	bus.Close()
-	for _, err := range feed.Watch(t.Context(), tenant, session, core.Cursor{}) {
-		compare.Error(t, "err", events.ErrClosed, err)
-	}
-}
-
 // A slow reader is dropped and reconnects with its last id.
 func TestSlowReaderIsDroppedAndMissesNothing(t *testing.T) {
 	t.Parallel()
@@ -375,4 +331,20 @@ func TestWatchResyncsInTheMiddle(t *testing.T) {
 	live := store.commit(started())
 	feed.Publish(t.Context(), []core.Event{live})
 	w.want(t, live)
+}
+
+// A gap in the numbers is read from the store; late and repeated messages of the bus are
+// harmless.
+func TestWatchFillsHolesFromTheStore(t *testing.T) {
+	t.Parallel()
+	feed, store, _ := newFeed(t, 0)
+	first := store.commit(started())
+	w := startWatch(t, feed, core.Cursor{})
+	w.want(t, first)
+	a, b, c := store.commit(started()), store.commit(started()), store.commit(started())
+	feed.Publish(t.Context(), []core.Event{c, a, b, c})
+	w.want(t, a, b, c)
+	d := store.commit(started())
+	feed.Publish(t.Context(), []core.Event{d})
+	w.want(t, d)
 }

@@ -193,22 +193,3 @@ func certificates(t *testing.T) events.TLSFiles {
 	}
 	return files
 }
-
-// TestNATSStats: what is shown of it to operators.
-func TestNATSStats(t *testing.T) {
-	t.Parallel()
-	a := replica(t, 0)
-	b := replica(t, 0, a.ClusterAddr())
-	connect(t, a, b, "session.a")
-	from, to := a.Stats(), b.Stats()
-	if !from.Connected || from.Routes != 1 || from.Out == 0 || !to.Connected || to.Routes != 1 || to.In == 0 || to.Slow != 0 {
-		t.Errorf("got %+v and %+v, want two that are connected, with messages from one to the other", from, to)
-	}
-	b.Close()
-	if b.Stats().Connected {
-		t.Error("got a connection after Close, want none")
-	}
-	if got := dial(t, startNATS(t, "hush"), 0).Stats(); !got.Connected || got.Routes != 0 {
-		t.Errorf("got %+v with a cluster of others, want it connected, without routes of ours", got)
-	}
-}

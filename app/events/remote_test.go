@@ -3,7 +3,6 @@ package events_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -138,28 +137,6 @@ func bubble(t *testing.T, f func(t *testing.T)) {
 	synctest.Test(t, f)
 }
 
-// TestTextOfAnotherReplica: a watcher that joins in the middle gets the partial text from the
-// process that writes it, then continues without gap or repetition.
-func TestTextOfAnotherReplica(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		p := newPair(t)
-		p.serve()
-		long := strings.Repeat("ä long text. ", 20_000) // several pieces
-		p.owner.Delta(t.Context(), event(core.EventReasoningDelta, core.DeltaData{MessageID: "m1", Attempt: 1, Text: "hm"}))
-		p.owner.Delta(t.Context(), textDelta("m1", 0, long))
-		r := p.watch(t)
-		r.want(t, core.EventReasoningDelta, "hm")
-		r.want(t, core.EventMessageDelta, long)
-		if r.order[0] != core.EventMessageStarted || r.order[1] != core.EventReasoningDelta {
-			t.Errorf("got %v, want the message introduced, and the reasoning first", r.order)
-		}
-		p.owner.Delta(t.Context(), textDelta("m1", len(long), "the end"))
-		r.want(t, core.EventMessageDelta, long+"the end")
-		<-time.After(time.Second) // the wait for answers is over: nothing comes twice
-		r.want(t, core.EventMessageDelta, long+"the end")
-	})
-}
-
 // TestSavedTextStandsIn: when the owner does not answer, what the run has saved counts,
 // and what came live meanwhile follows it.
 func TestSavedTextStandsIn(t *testing.T) {
@@ -229,18 +206,6 @@ func TestLostWakeUpIsFound(t *testing.T) {
 	})
 }
 
-// TestSharedWatchTellsFaults: a store that fails ends the watch.
-func TestSharedWatchTellsFaults(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		p := newPair(t)
-		fault := errors.New("disk on fire")
-		p.runs.err = fault
-		r := p.watch(t)
-		synctest.Wait()
-		compare.Error(t, "r.err", fault, r.err)
-	})
-}
-
 // TestEventsOfNewerVersions: a type that this version does not know, and data that it cannot
 // decode, arrive as they are; a piece of text that is none ends the watch.
 func TestEventsOfNewerVersions(t *testing.T) {
@@ -258,5 +223,27 @@ func TestEventsOfNewerVersions(t *testing.T) {
 		if r.err == nil || !strings.Contains(r.err.Error(), "message.delta") {
 			t.Errorf("got error %v, want that the delta cannot be decoded", r.err)
 		}
+	})
+}
+
+// TestTextOfAnotherReplica: a watcher that joins in the middle gets the partial text from the
+// process that writes it, then continues without gap or repetition.
+func TestTextOfAnotherReplica(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		p := newPair(t)
+		p.serve()
+		long := strings.Repeat("ä long text. ", 20_000) // several pieces
+		p.owner.Delta(t.Context(), event(core.EventReasoningDelta, core.DeltaData{MessageID: "m1", Attempt: 1, Text: "hm"}))
+		p.owner.Delta(t.Context(), textDelta("m1", 0, long))
+		r := p.watch(t)
+		r.want(t, core.EventReasoningDelta, "hm")
+		r.want(t, core.EventMessageDelta, long)
+		if r.order[0] != core.EventMessageStarted || r.order[1] != core.EventReasoningDelta {
+			t.Errorf("got %v, want the message introduced, and the reasoning first", r.order)
+		}
+		p.owner.Delta(t.Context(), textDelta("m1", len(long), "the end"))
+		r.want(t, core.EventMessageDelta, long+"the end")
+		<-time.After(time.Second) // the wait for answers is over: nothing comes twice
+		r.want(t, core.EventMessageDelta, long+"the end")
 	})
 }

@@ -191,46 +191,6 @@ func TestNewerAttemptReplacesTheOlder(t *testing.T) {
 	})
 }
 
-// A message whose commit was not acknowledged is in the log: a cancel that comes
-// then neither repeats it nor takes it back.
-func TestCancelAfterALostAcknowledgement(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name string
-		end  func(p *process, run core.Run)
-		want core.RunStatus
-	}{
-		{"canceled", func(p *process, run core.Run) { p.service.Cancel(run.ID) }, core.RunCanceled},
-		{"out of time", func(*process, core.Run) { <-time.After(time.Second) }, core.RunFailed},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			simulate(t, func(t *testing.T) {
-				db := coretest.New()
-				p := newProcess(t, db, "w", runs.Limits{RunTime: time.Second}, func(ctx context.Context, j *runs.Recorder, run core.Run) error {
-					say(ctx, j, run, "m1", 0, "who")
-					m := message(run, core.RoleAssistant, "whole")
-					m.ID = "m1"
-					_, err := j.Append(ctx, write(run, m))
-					return err
-				}).run(t)
-				db.After(always("Write"))
-				run := p.accept(t, "hello")
-				synctest.Wait()
-				c.end(p, run)
-				db.After(nil)
-				<-time.After(10 * time.Second)
-				if got := p.wantStatus(t, run, c.want); got.AnswerID != "m1" {
-					t.Errorf("got answer %q, want m1", got.AnswerID)
-				}
-				p.wantTexts(t, "hello", "whole")
-				if slices.Contains(p.types(), core.EventMessageDiscarded) {
-					t.Error("got message.discarded of a message that is in the log")
-				}
-			})
-		})
-	}
-}
-
 // A piece that leaves a hole in the text is not kept as if nothing were missing.
 func TestTextWithAHoleIsNotKept(t *testing.T) {
 	simulate(t, func(t *testing.T) {

@@ -359,26 +359,3 @@ func TestDatabaseIsAwayAtTheEndOfARun(t *testing.T) {
 		})
 	}
 }
-
-// A commit whose answer is lost is not done twice, and does not stop the queue.
-func TestLostAcknowledgement(t *testing.T) {
-	simulate(t, func(t *testing.T) {
-		p := newProcess(t, coretest.New(), "w", runs.Limits{}, answer).run(t)
-		var once atomic.Bool
-		p.db.After(func(call string) error {
-			if call == "Write" && once.CompareAndSwap(false, true) {
-				return errDown
-			}
-			return nil
-		})
-		first, second := p.accept(t, "one"), p.accept(t, "two")
-		<-time.After(time.Second) // the next try; a sweep comes later
-		p.wantStatus(t, first, core.RunSucceeded)
-		p.wantStatus(t, second, core.RunSucceeded)
-		p.wantTexts(t, "one", "re: one", "two", "re: two")
-		told := slices.DeleteFunc(coretest.Types(p.feed.Published()), func(e core.EventType) bool { return e != core.EventRunSucceeded })
-		if len(told) != 2 {
-			t.Errorf("got run.succeeded published %d times, want 2: who watches would wait", len(told))
-		}
-	})
-}

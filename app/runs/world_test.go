@@ -36,7 +36,6 @@ type process struct {
 	service *runs.Runner
 	session core.Session
 	worker  string
-	watch   *watch
 	dead    bool          // killed after the commit of what it accepts
 	log     *bytes.Buffer // to be read when the process has stopped
 	stop    func()        // stops it and waits; may be called more than once
@@ -55,12 +54,12 @@ func (e engine) Execute(ctx context.Context, c core.Claimed) error {
 // newProcess returns a process that does not run yet; change changes what it is made of.
 func newProcess(t *testing.T, db *coretest.Store, worker string, limits runs.Limits, do execute, change ...func(*runs.Options)) *process {
 	t.Helper()
-	p := &process{db: db, feed: &coretest.Feed{}, worker: worker, watch: &watch{}, log: &bytes.Buffer{}, stop: func() {}}
+	p := &process{db: db, feed: &coretest.Feed{}, worker: worker, log: &bytes.Buffer{}, stop: func() {}}
 	logger := slog.New(slog.NewTextHandler(p.log, nil))
 	p.journal = runs.NewRecorder(db.Runs, p.newFeed(), logger)
 	o := runs.Options{
 		Store: db.Runs, Messages: db.Messages, Execute: engine{p.journal, do}.Execute, Journal: p.journal,
-		Counter: counter{}, Worker: worker, Limits: limits, Logger: logger, Observer: p.watch,
+		Counter: counter{}, Worker: worker, Limits: limits, Logger: logger, Observer: core.NoObserver{},
 	}
 	for _, c := range change {
 		c(&o)

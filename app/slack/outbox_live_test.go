@@ -178,20 +178,6 @@ func TestStreamedTasks(t *testing.T) {
 	})
 }
 
-// A process that dies while it streams leaves one answer, which the next process completes.
-func TestDeathWhileStreaming(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		stop := w.start(t, "a/1")
-		run := w.askIn(t, w.session.ID, fromSlack("Hello?"))
-		w.say(t, run, 0, "First line.\n")
-		w.slack.await(t, "the first line", func() bool { return w.slack.last().Streaming })
-		stop()
-		w.answer(t, run, "First line.\nSecond line.")
-		w.start(t, "a/2")
-		w.slack.awaitTexts(t, "First line.\nSecond line.")
-	})
-}
-
 // What was shown of an attempt that is lost is marked; the next attempt is posted.
 func TestDiscardedMessage(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
@@ -237,33 +223,6 @@ func TestDeletionAndPathChange(t *testing.T) {
 		events = must.Get(branches.Delete(t.Context(), ann(), w.session.ID, log[1].ID))(t)
 		w.feed.Publish(t.Context(), events)
 		w.slack.awaitTexts(t, "question 0", "better question", "better answer")
-	})
-}
-
-// The question whether a tool may start has buttons until it is decided, on either side.
-func TestApproval(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		w.start(t, "a/1")
-		run := w.askIn(t, w.session.ID, fromSlack("Delete it."))
-		a := core.Approval{ID: core.NewID[core.ApprovalID](), ToolCallID: "c1", Tool: "remove", Arguments: `{"file":"a.txt"}`, Mode: core.ApprovalAlways}
-		call := core.Message{Role: core.RoleAssistant, ToolCalls: []core.ToolCall{{ID: "c1", Name: "remove", Arguments: a.Arguments}}}
-		w.write(t, core.RunWrite{RunID: run.ID, SessionID: run.SessionID, Attempt: 1, Messages: []core.Message{call}, Wait: &core.RunWait{Approvals: []core.Approval{a}}})
-		w.slack.await(t, "the buttons", func() bool { return strings.Contains(w.slack.last().Blocks, "bobbin_approve") })
-		blocks := w.slack.last().Blocks
-		asked, err := w.runs.Approvals(t.Context(), run.ID)
-		if err != nil || len(asked) != 1 {
-			t.Fatalf("got the approvals %+v (%v), want one", asked, err)
-		}
-		a = asked[0]
-		if !strings.Contains(blocks, string(run.ID)+"/"+string(a.ID)) || !strings.Contains(blocks, "a.txt") {
-			t.Errorf("got the blocks %s, want the ids and the arguments", blocks)
-		}
-		decided := must.Get(w.runs.Decide(t.Context(), ann(), run.ID, a.ID, core.ApprovalDecision{Approve: true, By: "carol"}))(t)
-		w.feed.Publish(t.Context(), decided.Events)
-		w.slack.await(t, "the decision", func() bool {
-			last := w.slack.last().Blocks
-			return strings.Contains(last, "approved by carol") && !strings.Contains(last, "bobbin_approve")
-		})
 	})
 }
 

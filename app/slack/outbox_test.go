@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -19,34 +18,6 @@ import (
 	"bobbin/tests/slackfake/fakeslack"
 )
 
-// What is said on the web is posted with its author, answers in parts, and messages that
-// came from Slack are not posted again.
-func TestPostsMessages(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		stop := w.start(t, "a/1")
-		w.answer(t, w.askIn(t, w.session.ID, core.RunInput{Content: "from Slack", Source: core.SourceSlack}), "Hello <!channel>.")
-		w.answer(t, w.ask(t, "from the web"), strings.Repeat("Some words.\n\n", 1200))
-		w.slack.await(t, "four posts", func() bool { return len(w.slack.list()) == 4 })
-		posts := w.slack.list()
-		for i, want := range []string{"Hello <\u2060!channel>.", "from the web", "Some words.", "Some words."} {
-			if !strings.HasPrefix(posts[i].Markdown, want) || posts[i].Thread != thread || posts[i].Delivery == "" {
-				t.Errorf("post %d: got %.300v, want %q in the thread", i, posts[i], want)
-			}
-		}
-		if !strings.Contains(posts[1].Blocks, `Ann *Lee* · web`) || strings.Contains(posts[0].Blocks, "web") {
-			t.Errorf("got the blocks %s and %s, want the author in the second", posts[0].Blocks, posts[1].Blocks)
-		}
-		if text := posts[2].Markdown + "\n\n" + posts[3].Markdown; strings.Count(text, "Some words.") != 1200 {
-			t.Errorf("got %d sentences, want 1200", strings.Count(text, "Some words."))
-		}
-		stop()
-		p, err := w.posts.PostAt(t.Context(), team, "C1", posts[3].TS)
-		if err != nil || p.Part != 1 || p.State != core.SlackPostSent {
-			t.Errorf("got post %+v (%v), want part 1", p, err)
-		}
-	})
-}
-
 // A Slack without a status of the agent is asked for one once.
 func TestNoAgentStatus(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
@@ -58,21 +29,6 @@ func TestNoAgentStatus(t *testing.T) {
 		w.slack.awaitTexts(t, turnTexts(3)...)
 		stop()
 		compare.Equal(t, "calls: want one", 1, len(w.slack.Calls("agents.sessions.setStatus")))
-	})
-}
-
-// An answer of Slack that is lost after the post was made, or before, leads to one post.
-func TestLostAnswers(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		post := fakeslack.Fault{Method: "chat.postMessage", Times: 1}
-		broken, lost := post, post
-		broken.Status, lost.LoseAnswer = http.StatusBadGateway, true
-		w.slack.disturb(post, broken, post, lost)
-		for i := range 3 {
-			w.turn(t, i)
-		}
-		w.start(t, "a/1")
-		w.slack.awaitTexts(t, turnTexts(3)...)
 	})
 }
 

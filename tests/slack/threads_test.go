@@ -123,7 +123,7 @@ func contents(all []core.Message, role core.Role) []string {
 }
 
 // A thread of Slack is a session: its first mention opens it, replies need none, the history is
-// there, whoever writes has a name, and everything arrives once, though each event comes twice.
+// there, whoever writes has a name, and everything arrives once, though each event comes twice (W12, S2).
 func TestSlackThread(t *testing.T) {
 	t.Parallel()
 	inWorkspace(t, func(t *testing.T, w *workspace) {

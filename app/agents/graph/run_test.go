@@ -43,31 +43,6 @@ func TestStepLimit(t *testing.T) {
 	compare.Equal(t, "steps in the state", 100, len(got))
 }
 
-type observedKey struct{}
-
-// The observer hears of each step in order, with the error that ends the run; nodes and routers get
-// its context.
-func TestObserver(t *testing.T) {
-	t.Parallel()
-	failing := func(ctx context.Context, s trace) (trace, error) {
-		if len(s) > 2 {
-			return nil, io.ErrUnexpectedEOF
-		}
-		return visit(fmt.Sprint("b", ctx.Value(observedKey{})))(ctx, s)
-	}
-	var told []string
-	state, err := loop(t, visit("a"), failing, rounds(2)).Run(t.Context(), nil, 10, func(ctx context.Context, node string, step int) (context.Context, func(error)) {
-		told = append(told, fmt.Sprint(node, step))
-		return context.WithValue(ctx, observedKey{}, step), func(err error) { told = append(told, fmt.Sprint(node, step, err)) }
-	})
-	if !errors.Is(err, io.ErrUnexpectedEOF) || err.Error() != `node "b": unexpected EOF` {
-		t.Errorf("got error %v, want the node's with its name", err)
-	}
-	compare.Equal(t, "the last good state", trace{"a", "b2", "a"}, state)
-	want := []string{"a1", "a1 <nil>", "b2", "b2 <nil>", "a3", "a3 <nil>", "b4", `b4 node "b": unexpected EOF`}
-	compare.Equal(t, "told", want, told)
-}
-
 func TestWrongTarget(t *testing.T) {
 	t.Parallel()
 	got, err := loop(t, visit("a"), visit("b"), to("nowhere")).Run(t.Context(), nil, 10, nil)

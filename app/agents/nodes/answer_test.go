@@ -1,7 +1,6 @@
 package nodes_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -50,33 +49,6 @@ func TestDeltasAreTheMessage(t *testing.T) {
 	if _, ok := s.Answer(); !ok {
 		t.Errorf("got a state without the answer: %+v", s.RunMessages)
 	}
-}
-
-// The arguments of calls of the client's tools are streamed as they are stored; those of the server's
-// tools, and of a call that is stored with another id, are not. A call that breaks off is taken back.
-func TestArgumentsAreStreamed(t *testing.T) {
-	t.Parallel()
-	const where = `{"city":"Bonn"}`
-	w := newWorld(t, 8192,
-		llmtest.Step{InBytes: true, ToolCalls: []core.ToolCall{{ID: "c0", Name: "weather", Arguments: `{"ci`}}, Err: &llm.Error{Kind: llm.KindTruncated, Message: "gone"}},
-		llmtest.Step{InBytes: true, ToolCalls: []core.ToolCall{
-			{ID: "c1", Name: "weather", Arguments: where}, {ID: "c2", Name: "grumble", Arguments: where}, {ID: "c3", Name: "weather", Arguments: where}, {ID: "c1", Name: "weather", Arguments: where},
-		}}).with(breaks("grumble", ""))
-	s := w.begin("hello")
-	s.Run.Options = &core.RunOptions{Tools: []core.ClientTool{{Name: "weather"}}}
-	w.mustCall(s)
-	got := map[string]string{}
-	for _, e := range w.feed.All(core.EventArgumentsDelta) {
-		d := coretest.Data[core.DeltaData](e)
-		key := string(d.MessageID) + " " + d.CallID()
-		if d.Offset != len(got[key]) || d.Name != "weather" {
-			t.Errorf("got a piece of %s at %d, want one of weather at %d", d.Name, d.Offset, len(got[key]))
-		}
-		got[key] += d.Text
-	}
-	lost := string(coretest.Data[core.DiscardedData](w.feed.All(core.EventMessageDiscarded)[0]).MessageID)
-	want := map[string]string{lost + " c0": `{"ci`, string(w.last().ID) + " c1": where, string(w.last().ID) + " c3": where}
-	compare.Equal(t, "arguments", want, got)
 }
 
 // What no database takes is not stored, nor shown.
@@ -231,28 +203,6 @@ func TestCalibrationLearnsFromUsageOnly(t *testing.T) {
 	// The estimate is in cl100k_base tokens and of what was really sent (W4).
 	if got, sent := w.records()[2].Estimated, w.size(w.model.Requests()[2]); got < sent || got > sent+20 {
 		t.Errorf("estimated %d tokens, sent %d", got, sent)
-	}
-}
-
-// A run that was canceled while the model spoke ends with the cause, and says
-// nothing of it itself: app/runs keeps what was said.
-func TestCancelWhileTheModelSpeaks(t *testing.T) {
-	t.Parallel()
-	gate := llmtest.NewGate()
-	w := newWorld(t, 8192, llmtest.Step{Text: []string{"half", "an answer"}, Gate: gate, GateAfter: 1})
-	s := w.begin("hello")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	go func() {
-		<-gate.Reached()
-		cancel(core.ErrCanceled)
-	}()
-	_, err := w.call(ctx, s)
-	compare.Error(t, "err", core.ErrCanceled, err)
-	if len(w.Writes) != 1 || len(w.Writes[0].Messages) != 0 || w.Writes[0].End != nil || len(w.feed.All(core.EventMessageDiscarded)) != 0 {
-		t.Errorf("got writes %+v and %v, want only the books written, and nothing taken back", w.Writes, w.feed.All(core.EventMessageDiscarded))
-	}
-	if records := w.records(); len(records) != 1 || records[0].Error != string(llm.KindCanceled) || records[0].Estimated == 0 {
-		t.Errorf("got %+v in the books, want the call that was canceled", records)
 	}
 }
 

@@ -97,23 +97,6 @@ func TestNoFallbackForWhatIsTheRequestsFault(t *testing.T) {
 	}
 }
 
-// A stream that breaks off starts over with the same model first; what was shown
-// is taken back each time.
-func TestFallbackAfterDiscarding(t *testing.T) {
-	t.Parallel()
-	half := llmtest.Step{Text: []string{"half"}, Repeat: true, Err: &llm.Error{Kind: llm.KindTruncated, Provider: "scripted", Message: "gone"}}
-	w := newWorld(t, 8192, half).fallingBackTo(named("second", 8192, "whole"))
-	w.mustCall(w.begin("hello"))
-	if w.last().Content != "whole" || len(w.feed.All(core.EventMessageDiscarded)) != 2 {
-		t.Errorf("got %q after %d discards, want the whole after two", w.last().Content, len(w.feed.All(core.EventMessageDiscarded)))
-	}
-	compare.Equal(t, "books", []string{"scripted truncated", "scripted truncated", "second"}, booked(w))
-	texts := deltas(t, w, core.EventMessageDelta)
-	if len(texts) != 3 || texts[w.last().ID] != "whole" {
-		t.Errorf("got the texts %v, want three messages of their own", texts)
-	}
-}
-
 // The fallback's prompt is planned for its own window, which may be a small one
 // (W12), and may be refused and made smaller as any other.
 func TestFallbackIsPlannedAnew(t *testing.T) {
@@ -172,47 +155,6 @@ func TestFallbackThatIsTooSmall(t *testing.T) {
 	if _, err := w.call(t.Context(), w.begin("hello")); kindOf(err) != llm.KindOverloaded {
 		t.Errorf("got %v, want the model's own error", err)
 	}
-}
-
-// A run that somebody else has taken over does not go on with another model.
-func TestFallbackStopsWhenItCannotBeBooked(t *testing.T) {
-	t.Parallel()
-	second := named("second", 8192, "never")
-	w := newWorld(t, 8192, down(llm.KindOverloaded)).fallingBackTo(second)
-	s := w.begin("hello")
-	w.db.Before(func(op string) error {
-		if op == "Write" {
-			return core.Errorf(core.ErrStale, "taken over")
-		}
-		return nil
-	})
-	if _, err := w.call(t.Context(), s); !errors.Is(err, core.ErrStale) || len(second.Requests()) != 0 {
-		t.Errorf("got %v after %d calls of the fallback, want ErrStale after none", err, len(second.Requests()))
-	}
-}
-
-// Signed reasoning goes through the log and back to the model with the results of
-// its tool calls, byte for byte, and is counted.
-func TestReasoningGoesBackWithToolResults(t *testing.T) {
-	t.Parallel()
-	parts := []core.Part{
-		{Type: "reasoning", Text: "I must look.", Signature: strings.Repeat("s", 1_600), Origin: "anthropic/claude-x", Tokens: 300},
-		{Type: "reasoning", Name: "redacted", Signature: "hidden", Origin: "anthropic/claude-x", Tokens: 1},
-	}
-	look := []core.ToolCall{{ID: "a", Name: "look", Arguments: `{ "x": 1.0 }`}}
-	w := newWorld(t, 8192, llmtest.Step{Reasoning: "I must look.", Parts: parts, Text: []string{"Wait."}, ToolCalls: look}, "done").with(says("look", "seen"))
-	s := w.mustCall(w.begin("hello"))
-	asking := w.last()
-	compare.Equal(t, "parts in the log", parts, asking.Parts)
-	if plain := w.count.Message(core.Message{Content: asking.Content, ToolCalls: look}); asking.TokenCount < plain+300 {
-		t.Errorf("got %d tokens, want the %d without reasoning and 300 more", asking.TokenCount, plain)
-	}
-	// Another process goes on: it has nothing but the log.
-	s = w.mustUse(s)
-	w.mustCall(w.resume(s.Run))
-	back := w.model.Requests()[1].Messages
-	got := back[len(back)-2]
-	compare.Equal(t, "message sent back", llm.Message{Role: core.RoleAssistant, Content: "Wait.", Parts: parts, ToolCalls: look}, got)
 }
 
 // A text that the provider's filter refuses does not end the conversation: later prompts that are

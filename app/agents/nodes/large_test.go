@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -112,42 +111,4 @@ func TestOpenCallsAreLoadedWhole(t *testing.T) {
 		Turn: compaction.Turn{Session: w.Session, Profile: w.profile}, Run: s.Run, UserMessage: s.UserMessage,
 	})
 	compare.Error(t, "err: want that the arguments cannot be loaded", away, err)
-}
-
-// A run whose tools write a lot keeps the newest of it in memory. Its prompts are the
-// same, and what they show of the others is loaded once.
-func TestRunKeepsTheNewestTexts(t *testing.T) {
-	t.Parallel()
-	const rounds, size = 6, 400 << 10
-	n := 0
-	w := newWorld(t, 128_000).with(tool{name: "read", do: func(context.Context, tools.Call) (string, error) {
-		n++
-		return strings.Repeat(fmt.Sprintf("result %d ", n), size/9), nil
-	}})
-	w.limits.Shown, w.profile.Agent.MaxIterations = 2000, 2*rounds
-	for range rounds {
-		w.model.Add(llmtest.Call(call("c", "read")))
-	}
-	w.model.Add("done")
-	s := w.loop(w.begin("go"))
-	kept := 0
-	for _, m := range s.RunMessages {
-		kept += m.TextBytes() - m.Unloaded
-	}
-	if kept > 1<<20 || kept < 800<<10 {
-		t.Errorf("the run keeps %d KiB of texts, want the newest 1 MiB", kept>>10)
-	}
-	const old = 2 * (rounds - 2) // the calls and the results of all rounds but two
-	if each := slices.Compact(slices.Sorted(slices.Values(w.Loaded))); len(each) != old || len(w.Loaded) != old {
-		t.Errorf("loaded are %d messages %d times, want each of the %d old ones once", len(each), len(w.Loaded), old)
-	}
-	last := w.model.Requests()[rounds]
-	for i, m := range w.Messages {
-		if m.Role != core.RoleTool {
-			continue
-		}
-		if shown := last.Messages[i].Content; shown != m.Shown(false) {
-			t.Errorf("message %d: the last prompt has %d bytes, want its excerpt of %d", i, len(shown), len(m.Shown(false)))
-		}
-	}
 }

@@ -89,50 +89,6 @@ func TestLastIterationWithoutText(t *testing.T) {
 	}
 }
 
-// An agent without tools is never told to choose.
-func TestNoToolsNoChoice(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, 8192, "answer")
-	w.profile.Agent.MaxIterations = 1
-	w.mustCall(w.begin("go"))
-	if req := w.model.Requests()[0]; req.ToolChoice != core.ToolChoiceAuto || len(req.Tools) != 0 {
-		t.Errorf("got choice %q of %d tools", req.ToolChoice, len(req.Tools))
-	}
-}
-
-// Every call in a prompt has an id of its own, also where
-// the provider numbers its calls anew in every answer, or not at all.
-func TestCallIDsAreUnique(t *testing.T) {
-	t.Parallel()
-	again := llmtest.Call(call("call_0", "look"), call("call_0", "look"), call("", "look"), call("", "look"))
-	w := newWorld(t, 128_000, again, again, "one", again, "two").with(says("look", "nothing"))
-	w.loop(w.begin("first"))
-	w.loop(w.begin("second"))
-	reqs := w.model.Requests()
-	seen := map[string]int{}
-	var open []string
-	for _, m := range reqs[len(reqs)-1].Messages {
-		for _, c := range m.ToolCalls {
-			seen[c.ID]++
-			open = append(open, c.ID)
-		}
-		if m.Role == core.RoleTool {
-			if len(open) == 0 || open[0] != m.ToolCallID {
-				t.Fatalf("got the result of %q, want those of %q, in this order", m.ToolCallID, open)
-			}
-			open = open[1:]
-		}
-	}
-	for id, n := range seen {
-		if n != 1 || id == "" {
-			t.Errorf("the id %q is used %d times", id, n)
-		}
-	}
-	if len(seen) != 12 || seen["call_0"] != 1 {
-		t.Errorf("got ids %v, want 12, the first as the provider gave it", seen)
-	}
-}
-
 // Events of a round come in the order in which things happened, and those of a
 // message right after it.
 func TestOrderOfEvents(t *testing.T) {
@@ -153,39 +109,6 @@ func TestOrderOfEvents(t *testing.T) {
 			t.Errorf("finished %d: got %+v", i+1, d)
 		}
 	}
-}
-
-// W12, S2: messages from the web and from Slack in one session are one
-// conversation; an answer belongs to the surface that asked.
-func TestWebAndSlackInOneSession(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, 8192, llmtest.Call(call("c", "look")), "to slack", "to the web").with(says("look", "nothing"))
-	w.append(core.Message{Role: core.RoleUser, Content: "from the web", Source: core.SourceWeb, TokenCount: 9})
-	w.append(core.Message{Role: core.RoleAssistant, Content: "hello web", Source: core.SourceWeb, TokenCount: 9})
-	s := w.resume(w.accept(core.RunInput{Content: "from slack", Source: core.SourceSlack, Author: "U123", TokenCount: 9}))
-	s = w.mustCall(s)
-	// While the run goes on, a message comes into the session that is not its own.
-	w.append(core.Message{Role: core.RoleUser, Content: "from a bystander", Source: core.SourceSlack, TokenCount: 9})
-	w.loop(w.mustUse(s))
-	for _, m := range w.Messages[4:] {
-		if m.RunID == w.run.ID && m.Source != core.SourceSlack {
-			t.Errorf("%s %q has the source %q, want slack", m.Role, m.Content, m.Source)
-		}
-	}
-	w.mustCall(w.resume(w.accept(core.RunInput{Content: "from the web again", Source: core.SourceWeb, TokenCount: 9})))
-	if w.last().Source != core.SourceWeb {
-		t.Errorf("got source %q, want web", w.last().Source)
-	}
-	var got []string
-	for _, m := range w.model.Requests()[2].Messages {
-		if m.Role == core.RoleUser {
-			got = append(got, m.Content)
-		}
-	}
-	slices.Sort(got)
-	want := []string{"from a bystander", "from slack", "from the web", "from the web again"}
-	// The bystander's message stands between a call and its result in the log.
-	compare.Equal(t, "what users said, in the prompt", want, slices.DeleteFunc(got, func(s string) bool { return strings.HasPrefix(s, "[A tool result") }))
 }
 
 // W3, W6, B6: a session goes on from its cursor; the report that is stored with

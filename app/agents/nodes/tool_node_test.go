@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -17,7 +16,6 @@ import (
 	"bobbin/app/core"
 	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
-	"bobbin/tests/must"
 )
 
 // call is a call of the tool.
@@ -104,18 +102,6 @@ func TestToolsThatFail(t *testing.T) {
 	}
 }
 
-// B8: the tokens of a result are counted when it is stored.
-func TestResultsAreCounted(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, 8192).with(says("count", strings.Repeat("word ", 50)))
-	w.mustUse(w.asking(call("1", "count")))
-	for _, m := range w.Messages[1:] {
-		if want := w.count.Message(m); m.TokenCount != want || want < 5 {
-			t.Errorf("%s message has %d tokens, want %d", m.Role, m.TokenCount, want)
-		}
-	}
-}
-
 // A tool has so much time; one that does not stop then is left behind. Either way
 // the others' results are stored.
 func TestToolTimeLimit(t *testing.T) {
@@ -185,28 +171,6 @@ func TestCancelKeepsFinishedResults(t *testing.T) {
 		}
 		compare.Equal(t, "calls that wait for the next attempt", []string{"1", "2"}, open)
 	})
-}
-
-// A canceled run whose tools had not ended stores nothing; one that belongs to
-// somebody else cannot.
-func TestCancelWithNothingToKeep(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, 8192).with(
-		tool{name: "polite", do: func(ctx context.Context, _ tools.Call) (string, error) { <-ctx.Done(); return "", ctx.Err() }},
-		says("quick", "done"))
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(core.ErrCanceled)
-	s := w.asking(call("1", "polite"))
-	if _, err := w.use(ctx, s); !errors.Is(err, core.ErrCanceled) || len(w.results()) != 0 {
-		t.Errorf("got error %v, results %q, want ErrCanceled and none", err, w.results())
-	}
-	w.Messages = w.Messages[:0]
-	s = w.asking(call("2", "quick"))
-	w.run.Attempt++
-	if _, err := w.use(ctx, s); !errors.Is(err, core.ErrCanceled) || len(w.results()) != 0 {
-		t.Errorf("lost run: got error %v, results %q, want ErrCanceled and none", err, w.results())
-	}
-	compare.Contains(t, "the log does not say that results are lost", "tool results lost", w.log.String())
 }
 
 // A tool that must not run twice is noted before it starts. After a crash,
@@ -318,68 +282,4 @@ func TestArgumentsAreGivenAsWritten(t *testing.T) {
 	if got := sent[1].ToolCalls[0].Arguments; got != raw {
 		t.Errorf("the model reads %q as its arguments, want %q", got, raw)
 	}
-}
-
-// toolWatch writes down what became of tool calls.
-type toolWatch struct {
-	core.NoObserver
-
-	mu   sync.Mutex
-	told []string // guarded by mu
-}
-
-type watchedKey struct{}
-
-func (w *toolWatch) Tool(ctx context.Context, name, callID string) (context.Context, func(outcome string)) {
-	return context.WithValue(ctx, watchedKey{}, callID), func(outcome string) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.told = append(w.told, callID+" "+name+" "+outcome)
-	}
-}
-
-// all returns what was told so far, sorted.
-func (w *toolWatch) all() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Sorted(slices.Values(w.told))
-}
-
-// The observer hears of every tool call once, with what became of it, and tools work
-// with its context.
-func TestObserverOfTools(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 8192).with(
-			breaks("broken", "the disk is full"),
-			tool{name: "panics", do: func(context.Context, tools.Call) (string, error) { panic("boom") }},
-			says("large", strings.Repeat("x", 101)),
-			tool{name: "late", do: func(ctx context.Context, _ tools.Call) (string, error) { <-ctx.Done(); return "", ctx.Err() }},
-			tool{name: "order", once: true, do: func(context.Context, tools.Call) (string, error) { return "ordered", nil }},
-			tool{name: "looks", do: func(ctx context.Context, c tools.Call) (string, error) {
-				if ctx.Value(watchedKey{}) != c.ID {
-					return "not the observer's context", nil
-				}
-				return "ok", nil
-			}},
-		)
-		w.watch = &toolWatch{}
-		w.limits.Output = 100
-		s := w.asking(call("1", "broken"), call("2", "panics"), call("3", "large"), call("4", "late"), call("5", "looks"), call("6", "nothing"), call("7", "order"))
-		must.Do(t, w.db.Runs.StartTools(t.Context(), s.Run.ID, s.Run.Attempt, []core.ToolExecution{{RunID: s.Run.ID, CallID: "7", Tool: "order"}}))
-		w.mustUse(s)
-		want := []string{"1 broken failed", "2 panics panicked", "3 large too_large", "4 late timeout", "5 looks ok", "6 nothing unknown", "7 order interrupted"}
-		compare.Equal(t, "told", want, w.watch.all())
-		compare.Equal(t, "w.results()[4]: want the tool called with the observer's context", "5 complete ok", w.results()[4])
-
-		s = w.asking(call("8", "late"))
-		ctx, cancel := context.WithCancelCause(t.Context())
-		time.AfterFunc(time.Second, func() { cancel(core.ErrCanceled) })
-		if _, err := w.use(ctx, s); err == nil {
-			t.Error("a canceled run went on")
-		}
-		if got := w.watch.all(); got[len(got)-1] != "8 late canceled" {
-			t.Errorf("told %q, want that the last one was canceled", got)
-		}
-	})
 }

@@ -1,9 +1,7 @@
 package nodes_test
 
 import (
-	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -13,7 +11,6 @@ import (
 	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
 	"bobbin/tests/llmtest"
-	"bobbin/tests/must"
 )
 
 func tooLong(limit, requested int) *llm.Error {
@@ -136,23 +133,6 @@ func TestSmallerWindowIsNoMiscount(t *testing.T) {
 				t.Errorf("got the window %d for the model, want %d", got, want)
 			}
 		})
-	}
-}
-
-// What was refused stands in the run's report, also of a run that is taken over.
-func TestOverflowsAreCountedOverAResume(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, 8192, tooLong(0, 0), llmtest.Call(call("1", "look")), tooLong(0, 0), "done").with(says("look", "nothing"))
-	w.writer.Add(llmtest.Step{Text: []string{"short summary"}, Repeat: true})
-	s := w.mustUse(w.mustCall(w.turns(20, 120).begin("go")))
-	if s.Run.Context != nil {
-		t.Fatal("the state holds the report: the test proves nothing")
-	}
-	w.mustCall(w.resume(*w.run))
-	var r core.ContextReport
-	must.Do(t, json.Unmarshal(w.run.Context, &r))
-	if r.Overflows != 2 || len(r.Reasons) < 2 || !slices.Contains(r.Rungs, "summarize") {
-		t.Errorf("got %d overflows, rungs %q, reasons %q: want those of both attempts", r.Overflows, r.Rungs, r.Reasons)
 	}
 }
 
@@ -280,21 +260,5 @@ func TestOverloadedByALongPrompt(t *testing.T) {
 				t.Errorf("got %d requests, %v, the window %d; want %d, and nothing learned", got, err, w.learned.Window("scripted"), c.want)
 			}
 		})
-	}
-}
-
-// A shorter try that fails for a reason that is clear ends as that reason says.
-func TestUnclearRefusalThenAnotherFailure(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, 32_000, llmtest.Fail(unclear("Bad Request")), llmtest.Fail(tooLong(5000, 0)), "fits now").turns(60, 120)
-	w.writer.Add(llmtest.Step{Text: []string{"short summary"}, Repeat: true})
-	w.mustCall(w.begin("go"))
-	if got := w.learned.Window("scripted"); got != 5000 {
-		t.Errorf("got the window %d, want the one that was told", got)
-	}
-	w = newWorld(t, 32_000, llmtest.Fail(unclear("Bad Request")), down(llm.KindAuth)).turns(60, 120).fallingBackTo(named("second", 128_000, "from the second"))
-	w.mustCall(w.begin("go"))
-	if w.last().Model != "second" || !slices.Equal(booked(w), []string{"scripted invalid", "scripted auth", "second"}) {
-		t.Errorf("got the answer of %s, books %q, want the fallback's", w.last().Model, booked(w))
 	}
 }

@@ -40,8 +40,7 @@ type world struct {
 	tools   *tools.Set
 	limits  nodes.ToolLimits
 	log     *logtext.Log
-	watch   *toolWatch // nil = nobody is told of tool calls
-	said    *said      // nil = no tool needs an approval
+	said    *said // nil = no tool needs an approval
 }
 
 // newWorld has a model of the window that gives the answers (llmtest.Scripted), an
@@ -214,9 +213,6 @@ func (w *world) use(ctx context.Context, s nodes.AgentState) (nodes.AgentState, 
 	o := w.deps()
 	if w.said != nil {
 		w.said.RunStore, o.Runs = o.Runs, w.said
-	}
-	if w.watch != nil {
-		o.Observer = w.watch
 	}
 	return (&nodes.Tools{Deps: o}).Run(ctx, s)
 }

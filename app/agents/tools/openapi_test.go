@@ -109,50 +109,6 @@ func TestOpenAPI(t *testing.T) {
 	compare.Equal(t, "text", `PUT /v1/items/1 trace= auth=Bearer *** {"name":"Bolt"}`, must.Get(callTool(t, put, `{"id":"1","body":{"name":"Bolt"}}`))(t))
 }
 
-// What OpenAPI 3.0 calls nullable may be null for the model, too.
-func TestNullable(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct{ schema, want string }{
-		"a type":         {"type: string, nullable: true", `{"type":["string","null"]}`},
-		"an enumeration": {"type: string, nullable: true, enum: [a, b]", `{"enum":["a","b",null],"type":["string","null"]}`},
-		"with null":      {"type: string, nullable: true, enum: [a, null]", `{"enum":["a",null],"type":["string","null"]}`},
-		"no type":        {"nullable: true, enum: [a]", `{"anyOf":[{"enum":["a"]},{"type":"null"}]}`},
-		"a reference":    {"nullable: true, allOf: [{type: object}]", `{"anyOf":[{"allOf":[{"type":"object"}]},{"type":"null"}]}`},
-		"anything":       {"nullable: true", `{}`},
-		"several types":  {"type: [string, 'null'], nullable: true", `{"type":["string","null"]}`},
-		"not":            {"type: string, nullable: false", `{"type":"string"}`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			tool, fault := items(t, "/a", "parameters: [{name: p, in: query, schema: {"+c.schema+"}}]", core.ToolDefinition{})
-			if fault != nil {
-				t.Fatalf("got %+v", fault)
-			}
-			want := `{"properties":{"p":` + c.want + `},"required":[],"type":"object"}`
-			if got := string(tool.Definition.Parameters); got != want {
-				t.Errorf("got  %s\nwant %s", got, want)
-			}
-		})
-	}
-}
-
-// What stands beside a reference is kept, and a name may be escaped in it.
-func TestReferences(t *testing.T) {
-	t.Parallel()
-	tool, fault := items(t, "/a", `parameters: [{name: p, in: query, schema: {$ref: '#/components/schemas/Page%3CUser%3E', description: of users, default: 1}}]
-components:
-  schemas:
-    Page<User>: {type: integer, description: any}
-`, core.ToolDefinition{})
-	if fault != nil {
-		t.Fatalf("got %+v", fault)
-	}
-	const want = `{"properties":{"p":{"default":1,"description":"of users","type":"integer"}},"required":[],"type":"object"}`
-	if got := string(tool.Definition.Parameters); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
-}
-
 // What is wrong with a document is a fault of the key that it belongs to.
 func TestOpenAPIFaults(t *testing.T) {
 	t.Parallel()
@@ -317,5 +273,49 @@ func TestFitSchema(t *testing.T) {
 		if string(got) != c.want {
 			t.Errorf("%s: got %.200s, want %s", name, got, c.want)
 		}
+	}
+}
+
+// What OpenAPI 3.0 calls nullable may be null for the model, too.
+func TestNullable(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ schema, want string }{
+		"a type":         {"type: string, nullable: true", `{"type":["string","null"]}`},
+		"an enumeration": {"type: string, nullable: true, enum: [a, b]", `{"enum":["a","b",null],"type":["string","null"]}`},
+		"with null":      {"type: string, nullable: true, enum: [a, null]", `{"enum":["a",null],"type":["string","null"]}`},
+		"no type":        {"nullable: true, enum: [a]", `{"anyOf":[{"enum":["a"]},{"type":"null"}]}`},
+		"a reference":    {"nullable: true, allOf: [{type: object}]", `{"anyOf":[{"allOf":[{"type":"object"}]},{"type":"null"}]}`},
+		"anything":       {"nullable: true", `{}`},
+		"several types":  {"type: [string, 'null'], nullable: true", `{"type":["string","null"]}`},
+		"not":            {"type: string, nullable: false", `{"type":"string"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tool, fault := items(t, "/a", "parameters: [{name: p, in: query, schema: {"+c.schema+"}}]", core.ToolDefinition{})
+			if fault != nil {
+				t.Fatalf("got %+v", fault)
+			}
+			want := `{"properties":{"p":` + c.want + `},"required":[],"type":"object"}`
+			if got := string(tool.Definition.Parameters); got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+		})
+	}
+}
+
+// What stands beside a reference is kept, and a name may be escaped in it.
+func TestReferences(t *testing.T) {
+	t.Parallel()
+	tool, fault := items(t, "/a", `parameters: [{name: p, in: query, schema: {$ref: '#/components/schemas/Page%3CUser%3E', description: of users, default: 1}}]
+components:
+  schemas:
+    Page<User>: {type: integer, description: any}
+`, core.ToolDefinition{})
+	if fault != nil {
+		t.Fatalf("got %+v", fault)
+	}
+	const want = `{"properties":{"p":{"default":1,"description":"of users","type":"integer"}},"required":[],"type":"object"}`
+	if got := string(tool.Definition.Parameters); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }

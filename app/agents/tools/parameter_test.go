@@ -93,24 +93,6 @@ func TestParameters(t *testing.T) {
 // acceptHeader is what items answers with at the end.
 const acceptHeader = " Accept=application/json, text/*;q=0.9, */*;q=0.1"
 
-// What the request has by itself, and what the definition sets, is no argument, however the document
-// writes it.
-func TestFixedHeaders(t *testing.T) {
-	t.Parallel()
-	const parameters = `parameters: [{name: authorization, in: header, required: true}, {name: ACCEPT, in: header}, {name: content-type, in: header},
-        {name: x-ids, in: header, required: true}, {name: session, in: cookie, required: true}, {name: theme, in: cookie}]`
-	d := core.ToolDefinition{Bearer: "TOKEN", Headers: map[string]string{"X-IDS": "7", "cookie": "session=1"}}
-	tool, fault := items(t, "/a", parameters, d)
-	if fault != nil {
-		t.Fatalf("got %+v", fault)
-	}
-	compare.Equal(t, "string(tool.Definition.Parameters)", `{"properties":{},"required":[],"type":"object"}`, string(tool.Definition.Parameters))
-	got, err := callTool(t, tool, `{"authorization":"Bearer of the model","x-ids":"8","X-Ids":"9","Cookie":"session=2","ACCEPT":"text/html"}`)
-	if want := "/a X-Ids=7 Authorization=Bearer ***" + acceptHeader + " Cookie=session=1"; err != nil || got != want {
-		t.Errorf("got %s, %v, want %s", got, err, want)
-	}
-}
-
 // The key of a call is no argument of an operation that writes, and a header of the definition holds.
 func TestIdempotencyKeyParameter(t *testing.T) {
 	t.Parallel()

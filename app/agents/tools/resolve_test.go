@@ -208,34 +208,6 @@ func newSet(t *testing.T, list ...tools.Tool) *tools.Set {
 	return must.Get(tools.NewSet(list...))(t)
 }
 
-func TestNewSetFaults(t *testing.T) {
-	t.Parallel()
-	_, err := tools.NewSet(named("a"), named(""), named("b"), named("a"))
-	if want := "tools: a tool has no name\nthere are two tools \"a\""; err == nil || err.Error() != want {
-		t.Errorf("got error %v, want %s", err, want)
-	}
-}
-
-func TestSetNames(t *testing.T) {
-	t.Parallel()
-	compare.Equal(t, "names", []string{"a", "b"}, newSet(t, named("b"), named("a")).Names())
-	compare.Equal(t, "names of no tools", []string{}, newSet(t).Names())
-}
-
-// TestSpecsAreSorted: the tool list of a prompt does not depend on the order in
-// which an agent's file names its tools.
-func TestSpecsAreSorted(t *testing.T) {
-	t.Parallel()
-	set := newSet(t, named("b"), named("c"), named("a"))
-	names := []string{"c", "a", "gone", "c", "b"}
-	got := set.Specs(names)
-	compare.Equal(t, "specs", []llm.ToolSpec{{Name: "a"}, {Name: "b"}, {Name: "c"}}, got)
-	compare.Equal(t, "the caller's names changed", []string{"c", "a", "gone", "c", "b"}, names)
-	if got := set.Specs(nil); got == nil || len(got) != 0 {
-		t.Errorf("got %#v for no names, want an empty slice", got)
-	}
-}
-
 // Secrets are hidden as they are, as JSON writers escape them, and by their lines.
 func TestHideSecrets(t *testing.T) {
 	t.Parallel()

@@ -183,13 +183,3 @@ func TestServeEnds(t *testing.T) {
 		})
 	}
 }
-
-func TestServeToNobody(t *testing.T) {
-	t.Parallel()
-	w := newWriter()
-	w.breakNow(errors.New("boom"))
-	source := func(context.Context) iter.Seq2[core.Event, error] {
-		return func(func(core.Event, error) bool) { t.Error("got a look at the source, want none") }
-	}
-	compare.Error(t, "err", handlers.ErrGone, handlers.ServeEvents(t.Context(), w, source, handlers.StreamOptions{}))
-}

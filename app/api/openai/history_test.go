@@ -287,24 +287,6 @@ func TestHistoriesOfClients(t *testing.T) {
 	}
 }
 
-// End users have names of their own, and keys are no names.
-func TestAliases(t *testing.T) {
-	t.Parallel()
-	seen := map[string]string{}
-	for _, user := range []string{"", "a", "a/6/name:b", "b", "ä"} {
-		for _, name := range []string{"name:x", "idempotency-key:x", "name:b/name:x", "name:user/1/a/name:x"} {
-			got := aliasOf(core.Tenant{Owner: "o", User: user}, name).Name
-			if other, taken := seen[got]; taken {
-				t.Errorf("%s of %q has the alias of %s", name, user, other)
-			}
-			seen[got] = name + " of " + user
-		}
-	}
-	if got := aliasOf(core.Tenant{User: "ä"}, "name:x").Name; got != "user/1/ä/name:x" { // as the migration counts
-		t.Errorf("got %q", got)
-	}
-}
-
 // Ids of tool calls name the run, and nothing else is taken for one.
 func TestCallID(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -54,18 +55,6 @@ func TestImportFormats(t *testing.T) {
 	}
 }
 
-func TestImportOfNothing(t *testing.T) {
-	t.Parallel()
-	for format, texts := range map[core.ImportFormat][]string{core.ImportLines: {"", "\n\n"}, core.ImportJSON: {"", "[]", `{"messages":[]}`}} {
-		for _, text := range texts {
-			w := newWorld()
-			if got, err := w.take(t, format, text); err != nil || got != (core.Imported{}) || len(w.told) > 0 {
-				t.Errorf("%s %q: got %+v, %v, want nothing", format, text, got, err)
-			}
-		}
-	}
-}
-
 func TestImportOfBrokenJSON(t *testing.T) {
 	t.Parallel()
 	for text, says := range map[string]string{
@@ -100,6 +89,24 @@ func TestImportSkipsEmptyMessages(t *testing.T) {
 	}, "\n"))
 	if err != nil || got.Imported != 4 || got.Skipped != 4 || len(w.log) != 4 {
 		t.Errorf("got %+v, %d messages in the log, %v; want 4 imported and 4 skipped", got, len(w.log), err)
+	}
+}
+
+// Thoughts that a model wrote at the beginning of its text are no text of the answer, wherever it comes
+// from: the log keeps them, and no prompt has them. What a user writes is as it is.
+func TestThoughtsComeInAsReasoning(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	const thought = `<think>Hm.</think>`
+	must.Get(w.take(t, core.ImportLines, `{"role":"user","content":"`+thought+`q"}`+"\n"+`{"role":"assistant","content":"`+thought+`a"}`))(t)
+	s := w.service(transfer.Limits{Message: 1_000, Output: 1_000})
+	must.Get2(s.Append(t.Context(), ann(), w.session.ID, core.Message{Role: core.RoleAssistant, Content: thought + "b"}))(t)
+	must.Do(t, s.AppendHistory(t.Context(), ann(), core.AppendMessages{SessionID: w.session.ID}, slices.Values([]core.Message{{Role: core.RoleAssistant, Content: thought + "c", Source: core.SourceAPI}})))
+	for i, want := range []string{thought + "q", "a", "b", "c"} {
+		compare.Equal(t, fmt.Sprintf("message %d", i), want, w.log[i].Content)
+		if parts := w.log[i].Parts; i > 0 && (len(parts) != 1 || parts[0] != core.Part{Type: core.PartReasoning, Text: "Hm."}) {
+			t.Errorf("message %d: got the parts %+v, want the thought", i, parts)
+		}
 	}
 }
 
@@ -343,24 +350,4 @@ func FuzzImport(f *testing.F) {
 		}
 		w.export(t, core.ExportMarkdown)
 	})
-}
-
-// Read gives the messages that Import would store, and stores nothing.
-func TestRead(t *testing.T) {
-	t.Parallel()
-	w := newWorld()
-	s := w.service(transfer.Limits{})
-	got, about, err := s.Read(t.Context(), core.ImportMessages{Format: core.ImportLines, Body: strings.NewReader(two + "\n" + `{"type":"human","content":"langchain"}`)})
-	want := core.Imported{Imported: 3, Tokens: 4}
-	if err != nil || about != want || len(got) != 3 || got[2].Content != "langchain" || got[2].Role != core.RoleUser {
-		t.Errorf("got %+v, %+v, %v, want three messages", got, about, err)
-	}
-	_, _, err = s.Read(t.Context(), core.ImportMessages{Format: core.ImportLines, Body: strings.NewReader("\n7\n")})
-	var shown *core.Error
-	if !errors.Is(err, core.ErrInvalid) || err.Error() != "the history cannot be used: line 2 is not a JSON object" || !errors.As(err, &shown) || len(shown.Fields) != 1 {
-		t.Errorf("got %v with %+v, want the line that is wrong", err, shown)
-	}
-	if len(w.log) > 0 {
-		t.Errorf("got %d messages stored, want none", len(w.log))
-	}
 }

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"bobbin/app/core"
@@ -125,18 +124,6 @@ func TestSitting(t *testing.T) {
 	}
 }
 
-// Where nobody reads along, the first error is the program's.
-func TestUnattendedEndsWithTheFirstError(t *testing.T) {
-	t.Parallel()
-	want := core.Errorf(core.ErrConflict, "archived")
-	f := &fake{send: func(_ context.Context, yield func(core.Event, error) bool) { yield(core.Event{}, want) }}
-	c, out := conversation(f, nil, "one", "two")
-	c.Attended = false
-	if err := c.Run(t.Context()); !errors.Is(err, core.ErrConflict) || len(f.calls) != 2 || out.String() != "" {
-		t.Errorf("got %v, calls %q, output %q; want the error after one message", err, f.calls, out.String())
-	}
-}
-
 // Ctrl-C stops the answer and not the conversation; what came before the message
 // does not count.
 func TestInterruptCancelsTheRun(t *testing.T) {
@@ -155,89 +142,6 @@ func TestInterruptCancelsTheRun(t *testing.T) {
 	compare.Equal(t, "calls", []string{"create a", "send new hi", "cancel r"}, f.calls)
 	if !strings.HasPrefix(out.String(), "· stopped; the partial answer is kept\n  /context") {
 		t.Errorf("got %q", out.String())
-	}
-}
-
-// A second Ctrl-C, or one that cannot cancel, ends the waiting.
-func TestInterruptEndsTheWaiting(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name   string
-		begun  bool // the run's id was told
-		cancel error
-		keys   int
-	}{
-		{"twice", true, nil, 2},
-		{"before the run is known", false, nil, 2},
-		{"cannot cancel", true, errors.New("no server"), 1},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			interrupts := make(chan os.Signal)
-			f := &fake{cancel: func(context.Context) error { return tt.cancel }}
-			f.send = func(ctx context.Context, yield func(core.Event, error) bool) {
-				if tt.begun {
-					yield(event(t, core.EventRunStarted, core.RunData{}), nil)
-				}
-				for range tt.keys {
-					interrupts <- os.Interrupt
-				}
-				<-ctx.Done()
-				yield(core.Event{}, context.Cause(ctx))
-			}
-			c, out := conversation(f, interrupts, "hi")
-			must.Do(t, c.Run(t.Context()))
-			if !strings.HasPrefix(out.String(), "! stopped waiting") {
-				t.Errorf("got %q", out.String())
-			}
-		})
-	}
-}
-
-func TestInterruptStopsSummarize(t *testing.T) {
-	t.Parallel()
-	interrupts := make(chan os.Signal)
-	f := &fake{summary: func(ctx context.Context, _ string) (core.Summary, error) {
-		interrupts <- os.Interrupt
-		<-ctx.Done()
-		return core.Summary{}, ctx.Err()
-	}}
-	c, out := conversation(f, interrupts, "/summarize", "/help")
-	if err := c.Run(t.Context()); err != nil || !strings.Contains(out.String(), "! stopped\n  /context") {
-		t.Errorf("got %v, %q", err, out.String())
-	}
-}
-
-// B5: on a terminal /summarize shows how long it has been running.
-func TestSummarizeShowsItsProgress(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := &fake{summary: func(context.Context, string) (core.Summary, error) {
-			time.Sleep(2500 * time.Millisecond) // of the bubble's clock
-			return core.Summary{Version: 1}, nil
-		}}
-		c, out := conversation(f, nil, "/summarize")
-		c.Size = func() (int, int) { return 80, 24 }
-		must.Do(t, c.Run(t.Context()))
-		for _, want := range []string{"· summarizing …", "summarizing … 2 s\r\x1b[K", "· summary v1"} {
-			if !strings.Contains(out.String(), want) {
-				t.Errorf("no %q in %q", want, out.String())
-			}
-		}
-	})
-}
-
-// The list of commands fits a narrow terminal.
-func TestHelpIsNarrow(t *testing.T) {
-	t.Parallel()
-	c, out := conversation(&fake{}, nil, "/help")
-	c.Size = func() (int, int) { return 40, 24 }
-	must.Do(t, c.Run(t.Context()))
-	for row := range strings.SplitSeq(out.String(), "\n") {
-		if len(row) >= 40 {
-			t.Errorf("a row has %d characters: %q", len(row), row)
-		}
 	}
 }
 
@@ -312,18 +216,6 @@ func TestControlCommands(t *testing.T) {
 	}
 }
 
-// Before the first message there is nothing to look at, and no session is made.
-func TestControlOfNothing(t *testing.T) {
-	t.Parallel()
-	for _, typed := range []string{"/summary", "/undo", "/why dog"} {
-		f := &fake{version: 2}
-		c, out := conversation(f, nil, typed)
-		if err := c.Run(t.Context()); err != nil || out.String() != "! there are no messages yet\n" || len(f.calls) != 0 {
-			t.Errorf("%s: %v, %q, calls %q", typed, err, out.String(), f.calls)
-		}
-	}
-}
-
 // The question whether a tool may start is shown with all its arguments, and
 // answered in the conversation.
 func TestQuestionsAreAnswered(t *testing.T) {
@@ -385,15 +277,39 @@ func TestQuestionsAreAnswered(t *testing.T) {
 	}
 }
 
-// Who only asks gets no help for an answer that nobody can type.
-func TestQuestionsUnattended(t *testing.T) {
+// A second Ctrl-C, or one that cannot cancel, ends the waiting.
+func TestInterruptEndsTheWaiting(t *testing.T) {
 	t.Parallel()
-	asked := core.ApprovalData{Approval: core.Approval{ID: "a", RunID: "r", Tool: "pay", Arguments: "{}", Status: core.ApprovalOpen}}
-	f := &fake{send: events(event(t, core.EventApprovalRequested, asked), event(t, core.EventRunWaiting, core.RunData{}))}
-	c, out := conversation(f, nil)
-	c.Attended = false
-	err := c.Ask(t.Context(), "go")
-	if want := "? Allow pay? {}\n"; err == nil || !strings.Contains(err.Error(), "runs approve r") || out.String() != want {
-		t.Errorf("got %q, %v, want %q and how to decide", out.String(), err, want)
+	tests := []struct {
+		name   string
+		begun  bool // the run's id was told
+		cancel error
+		keys   int
+	}{
+		{"twice", true, nil, 2},
+		{"before the run is known", false, nil, 2},
+		{"cannot cancel", true, errors.New("no server"), 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			interrupts := make(chan os.Signal)
+			f := &fake{cancel: func(context.Context) error { return tt.cancel }}
+			f.send = func(ctx context.Context, yield func(core.Event, error) bool) {
+				if tt.begun {
+					yield(event(t, core.EventRunStarted, core.RunData{}), nil)
+				}
+				for range tt.keys {
+					interrupts <- os.Interrupt
+				}
+				<-ctx.Done()
+				yield(core.Event{}, context.Cause(ctx))
+			}
+			c, out := conversation(f, interrupts, "hi")
+			must.Do(t, c.Run(t.Context()))
+			if !strings.HasPrefix(out.String(), "! stopped waiting") {
+				t.Errorf("got %q", out.String())
+			}
+		})
 	}
 }

@@ -45,16 +45,6 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-func TestPlainTellsWhatFails(t *testing.T) {
-	t.Parallel()
-	want := errors.New("broken")
-	r, w := io.Pipe()
-	w.CloseWithError(want)
-	p := term.NewPlain(r)
-	defer p.Close()
-	compare.Error(t, "compare.ErrorOf(p.Line(t.Context()))", want, compare.ErrorOf(p.Line(t.Context())))
-}
-
 // A read that hangs does not keep the program.
 func TestPlainEndsWithItsContext(t *testing.T) {
 	t.Parallel()
@@ -95,14 +85,4 @@ func TestEdited(t *testing.T) { // not parallel: the editor has globals
 	if s := out.String(); strings.Count(s, "\x1b[?2004h") != strings.Count(s, "\x1b[?2004l") {
 		t.Errorf("marking of pastes is switched on and off differently often: %q", s)
 	}
-}
-
-func TestEditedEnds(t *testing.T) { // not parallel: the editor has globals
-	e, keys, _ := edited(t)
-	go func() { _, _ = io.WriteString(keys, "\x04") }()
-	compare.Error(t, "Ctrl-D", io.EOF, compare.ErrorOf(e.Line(t.Context())))
-	e, _, _ = edited(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	compare.Error(t, "after the end", io.EOF, compare.ErrorOf(e.Line(ctx)))
 }

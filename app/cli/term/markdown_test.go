@@ -145,26 +145,6 @@ func TestMarkdownTables(t *testing.T) {
 	}
 }
 
-// What has left a low screen is not drawn again: the cursor cannot go there.
-func TestMarkdownLowScreen(t *testing.T) {
-	t.Parallel()
-	text := "a **b** " + strings.Repeat("word ", 40) + "\n| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |\nend"
-	got := write(t, 30, 3, runesOf(text)...).text()
-	if !strings.HasPrefix(got, "a **b** word") || !strings.Contains(got, "| 3 | 4 |\nend") {
-		t.Errorf("the text changed:\n%s", got)
-	}
-}
-
-// A line of any length is shown as it comes, and in full.
-func TestMarkdownEndlessLine(t *testing.T) {
-	t.Parallel()
-	text := strings.Repeat("word ", 3000) + "end"
-	got := write(t, 50, 20, strings.SplitAfter(text, " ")...).text()
-	if words := strings.Fields(got); len(words) != 3001 || words[3000] != "end" {
-		t.Errorf("%d words, want 3001", len(words))
-	}
-}
-
 // However an answer is cut into pieces, the same stands on the screen at the end;
 // no row is too long; and no letter is left out, but a code block's language.
 func TestMarkdownDoesNotDependOnPieces(t *testing.T) {
@@ -204,4 +184,24 @@ func letters(text string) string {
 		}
 		return -1
 	}, text)
+}
+
+// A line of any length is shown as it comes, and in full.
+func TestMarkdownEndlessLine(t *testing.T) {
+	t.Parallel()
+	text := strings.Repeat("word ", 3000) + "end"
+	got := write(t, 50, 20, strings.SplitAfter(text, " ")...).text()
+	if words := strings.Fields(got); len(words) != 3001 || words[3000] != "end" {
+		t.Errorf("%d words, want 3001", len(words))
+	}
+}
+
+// What has left a low screen is not drawn again: the cursor cannot go there.
+func TestMarkdownLowScreen(t *testing.T) {
+	t.Parallel()
+	text := "a **b** " + strings.Repeat("word ", 40) + "\n| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |\nend"
+	got := write(t, 30, 3, runesOf(text)...).text()
+	if !strings.HasPrefix(got, "a **b** word") || !strings.Contains(got, "| 3 | 4 |\nend") {
+		t.Errorf("the text changed:\n%s", got)
+	}
 }

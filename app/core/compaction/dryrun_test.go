@@ -152,20 +152,6 @@ func TestDryRunFloor(t *testing.T) {
 	}
 }
 
-// While a run is in progress the next message follows it.
-func TestDryRunInMidRun(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, core.ContextSettings{}, 8192)
-	w.turns(2, 20)
-	w.ask("compute")
-	w.called("1", "42")
-	now := w.plan(core.PlanPreview{})
-	got := w.plan(core.PlanPreview{Content: "and then?", Tokens: 9})
-	if now.Tokens != w.report().Used || got.Context.Coverage.Verbatim != 8 || got.Tokens <= now.Tokens {
-		t.Errorf("got %d tokens now and %d with %+v, want all seven and the new one", now.Tokens, got.Tokens, got.Context.Coverage)
-	}
-}
-
 // What does not exist, and stores that fail.
 func TestDryRunErrors(t *testing.T) {
 	t.Parallel()

@@ -75,23 +75,6 @@ func TestRecallOrder(t *testing.T) {
 	compare.Equal(t, "seqs", []int64{10, 9, 11, 12, 13, 3, 2, 4, 1, 20, 19}, seqs)
 }
 
-// Only the first hits have neighbors.
-func TestRecallIsBounded(t *testing.T) {
-	t.Parallel()
-	var seqs []int64
-	for seq := int64(2); seq < 120; seq += 3 {
-		seqs = append(seqs, seq)
-	}
-	s, finder := newTalk(121, seqs...)
-	found, err := finder.Recall(t.Context(), s.session, strings.Repeat("word ", 10_000), nil)
-	if want := len(seqs) + 2*10; err != nil || len(found) != want {
-		t.Errorf("got %d messages, %v, want %d", len(found), err, want)
-	}
-	if len(s.query.Text) > 2_000 || s.query.Limit != 40 {
-		t.Errorf("got a query of %d bytes for %d hits, want it bounded", len(s.query.Text), s.query.Limit)
-	}
-}
-
 // What means something in a query means nothing in a message; a message without words finds
 // nothing, and is no error.
 func TestRecallQuestion(t *testing.T) {
@@ -109,5 +92,22 @@ func TestRecallQuestion(t *testing.T) {
 	s.query = core.SearchQuery{}
 	if found, err := finder.Recall(t.Context(), s.session, " \" \n", nil); len(found) > 0 || err != nil || s.query.Text != "" {
 		t.Errorf("got %v, %v after the query %q, want no search", found, err, s.query.Text)
+	}
+}
+
+// Only the first hits have neighbors.
+func TestRecallIsBounded(t *testing.T) {
+	t.Parallel()
+	var seqs []int64
+	for seq := int64(2); seq < 120; seq += 3 {
+		seqs = append(seqs, seq)
+	}
+	s, finder := newTalk(121, seqs...)
+	found, err := finder.Recall(t.Context(), s.session, strings.Repeat("word ", 10_000), nil)
+	if want := len(seqs) + 2*10; err != nil || len(found) != want {
+		t.Errorf("got %d messages, %v, want %d", len(found), err, want)
+	}
+	if len(s.query.Text) > 2_000 || s.query.Limit != 40 {
+		t.Errorf("got a query of %d bytes for %d hits, want it bounded", len(s.query.Text), s.query.Limit)
 	}
 }

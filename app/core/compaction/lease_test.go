@@ -109,25 +109,6 @@ func TestLeaseOfTheDead(t *testing.T) {
 	}
 }
 
-// A lease that cannot be released only delays the next one.
-func TestLeaseNotGivenBack(t *testing.T) {
-	t.Parallel()
-	w := full(t)
-	w.writer.Add(notes)
-	w.db.Before(func(method string) error {
-		if method == "FreeSummary" {
-			return errors.New("the database is gone")
-		}
-		return nil
-	})
-	if turn, _ := w.fit(); turn.Session.SummaryVersion != 1 || w.Lease.Holder == "" {
-		t.Errorf("got version %d, lease %+v, want a summary and a lease that is left", turn.Session.SummaryVersion, w.Lease)
-	}
-	if w.Lease.Until.Before(time.Now().Add(w.options.BackgroundTime)) {
-		t.Errorf("the lease ends at %s, before a summary could be made", w.Lease.Until)
-	}
-}
-
 // Three failures in a row open the breaker; the model is not called then, a
 // prompt that does not fit is compacted by rung 5, and after its time the breaker closes by
 // itself.

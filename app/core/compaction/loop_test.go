@@ -120,35 +120,6 @@ func TestLoopIsCompacted(t *testing.T) {
 	}
 }
 
-// L2: a tool result of 100,000 tokens in the middle of a loop, on windows of 8K, 32K and 128K: every prompt
-// fits, the question stays word for word, and notes take the place of older rounds.
-func TestHugeResultInALoop(t *testing.T) {
-	t.Parallel()
-	for _, window := range []int{8_192, 32_768, 128_000} {
-		w := looping(t, core.CompactionSettings{}, window)
-		w.writer.Add(always(loopNotes))
-		w.turns(3, 100)
-		w.ask("Read all files.")
-		for round := range 14 {
-			if round == 4 {
-				w.use(100_000)
-			} else {
-				w.use(300)
-			}
-			req := w.request(w.fit())
-			if size := w.size(req); size+req.MaxOutputTokens > window {
-				t.Errorf("window %d, round %d: got a prompt of %d tokens and %d for the answer", window, round, size, req.MaxOutputTokens)
-			}
-			if !slices.ContainsFunc(req.Messages, func(m llm.Message) bool { return m.Role == core.RoleUser && m.Content == "Read all files." }) {
-				t.Errorf("window %d, round %d: the question is not in the prompt as it is", window, round)
-			}
-		}
-		if !slices.ContainsFunc(w.Summaries, func(s core.Summary) bool { return s.Kind == core.SummaryRun && s.MessagesCovered >= 10 }) {
-			t.Errorf("window %d: got %+v, want notes on the older rounds", window, w.Summaries)
-		}
-	}
-}
-
 // checkCompactor checks what the model was sent. L4, L5.
 func (w *world) checkCompactor(req llm.Request) {
 	w.t.Helper()

@@ -17,7 +17,6 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
-	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
 )
 
@@ -85,36 +84,6 @@ func (w *world) watched() *watcher {
 	w.options.Observer = watch
 	w.keeper = compaction.New(w.options)
 	return watch
-}
-
-// R6: the observer hears of every prompt and of every summary, whatever becomes of it.
-func TestObserver(t *testing.T) {
-	t.Parallel()
-	const fits = "fitted answerer: fits true, rungs [], floor false"
-	const covered = "coverage checked: 0 lost\n"
-	begins := "summarizing by share on rung 2\n"
-	failed := "ended: failed , , error true\n"
-	for _, tt := range []struct {
-		name string
-		step llmtest.Step
-		want string
-	}{
-		{"made", always(notes), begins + "ended: made , hybrid, error false\ncommitted version 1: smaller true, stale false\n" + covered + fits},
-		{"overloaded", llmtest.Step{Repeat: true, Err: &llm.Error{Kind: llm.KindOverloaded}},
-			begins + failed + begins + "ended: fallback model_overloaded, extractive, error false\ncommitted version 1: smaller true, stale false\n" + covered + fits},
-		{"empty", always(""), begins + failed + begins + "ended: fallback empty, extractive, error false\ncommitted version 1: smaller true, stale false\n" + covered + fits},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			w := full(t)
-			watch := w.watched()
-			w.writer.Add(tt.step)
-			w.fit()
-			compare.Equal(t, "told", tt.want, watch.told())
-			w.request(w.fit())
-			compare.Equal(t, "the next prompt", fits+"\nsending: not empty true, fits true", watch.told())
-		})
-	}
 }
 
 // Each summary and each report is followed by a count of the conversation. What is

@@ -243,23 +243,6 @@ func TestSummarizeNothing(t *testing.T) {
 	}
 }
 
-// 422 too when a summary would not be smaller than what it replaces.
-func TestSummarizeNoGain(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, core.ContextSettings{}, 200_000)
-	w.useCounter(coarse{world: w})
-	w.writer.Add(always(notes))
-	w.turns(3, 600)
-	before := w.state()
-	compare.Error(t, "err", core.ErrUnprocessable, compare.ErrorOf(w.keeper.Summarize(t.Context(), w.scope(), w.Session.ID, "")))
-	if w.state() != before {
-		t.Errorf("got state %s, want nothing stored", w.state())
-	}
-	if len(w.Calls) == 0 || len(w.Calls) != len(w.writer.Requests()) {
-		t.Errorf("got %d booked calls, want the %d that were made", len(w.Calls), len(w.writer.Requests()))
-	}
-}
-
 // 409: while another one of the session is being made here, and when another
 // process was faster.
 func TestSummarizeConflict(t *testing.T) {
@@ -289,5 +272,22 @@ func TestSummarizeConflict(t *testing.T) {
 	}
 	if *w.Session.ConversationSummary != "THEIRS" {
 		t.Errorf("got summary %q, want the winner's", *w.Session.ConversationSummary)
+	}
+}
+
+// 422 too when a summary would not be smaller than what it replaces.
+func TestSummarizeNoGain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, core.ContextSettings{}, 200_000)
+	w.useCounter(coarse{world: w})
+	w.writer.Add(always(notes))
+	w.turns(3, 600)
+	before := w.state()
+	compare.Error(t, "err", core.ErrUnprocessable, compare.ErrorOf(w.keeper.Summarize(t.Context(), w.scope(), w.Session.ID, "")))
+	if w.state() != before {
+		t.Errorf("got state %s, want nothing stored", w.state())
+	}
+	if len(w.Calls) == 0 || len(w.Calls) != len(w.writer.Requests()) {
+		t.Errorf("got %d booked calls, want the %d that were made", len(w.Calls), len(w.writer.Requests()))
 	}
 }

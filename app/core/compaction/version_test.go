@@ -13,7 +13,6 @@ import (
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
-	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
 	"bobbin/tests/seed"
@@ -153,35 +152,6 @@ func TestVersionsOfPeopleHoldForAll(t *testing.T) {
 func (w *world) diff(version, against int) core.SummaryDiff {
 	w.t.Helper()
 	return must.Get(w.control().Diff(w.t.Context(), w.scope(), w.Session.ID, version, against))(w.t)
-}
-
-// A diff by lines and sentences, against the version before, another one or nothing.
-func TestDiff(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, core.ContextSettings{}, 8192)
-	w.turns(4, 10)
-	w.another(2, "## Facts\n- Rex is a dog.\n- It rains. Ann is here.\n")
-	w.another(4, "## Facts\n- Rex is a dog.\n- It snows. Ann is here.\n- 他来了。她走了。")
-	want := core.SummaryDiff{Version: 2, Against: 1, Added: 3, Removed: 1, Equal: 3, Ops: []core.DiffOp{
-		{Op: "equal", Pieces: []string{"## Facts\n", "- Rex is a dog.\n"}},
-		{Op: "removed", Pieces: []string{"- It rains. "}},
-		{Op: "added", Pieces: []string{"- It snows. "}},
-		{Op: "equal", Pieces: []string{"Ann is here.\n"}},
-		{Op: "added", Pieces: []string{"- 他来了。", "她走了。"}},
-	}}
-	compare.Equal(t, "against the version before", want, w.diff(2, -1))
-	compare.Equal(t, "against version 1", w.diff(2, 1), w.diff(2, -1))
-	if got := w.diff(1, 2); got.Added != 1 || got.Removed != 3 || got.Version != 1 || got.Against != 2 {
-		t.Errorf("backwards: got %+v", got)
-	}
-	for _, against := range []int{-1, 0} {
-		if got := w.diff(1, against); got.Against != 0 || got.Added != 4 || got.Removed+got.Equal != 0 {
-			t.Errorf("the first against %d: got %+v, want all of it new", against, got)
-		}
-	}
-	if got := w.diff(2, 2); got.Added+got.Removed != 0 || len(got.Ops) != 1 {
-		t.Errorf("against itself: got %+v", got)
-	}
 }
 
 // A diff loses nothing: from its pieces both texts can be put together again.

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"bobbin/app/core/config"
 	"bobbin/tests/compare"
@@ -100,129 +99,6 @@ func TestLoadPrecedence(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestLoadEverything(t *testing.T) {
-	t.Parallel()
-	got, origins, err := source{file: `
-addr: 0.0.0.0:9000
-database:
-  url: postgres://bob:pa%40ss@db:5432/bobbin?sslmode=require
-  durability: normal
-data_dir: /var/lib/bobbin
-agents_dir: my-agents
-default_agent: quick
-default_llm: fast
-context_usage_threshold: 0.7
-context_summary_model: gpt-4o-mini
-embedding_model: ollama:nomic-embed-text
-models:
-  - name: fast
-    provider: openai
-    model: gpt-4o-mini
-    base_url: http://localhost:8000/v1
-    api_key_env: FAST_KEY
-    context_window: 32768
-    max_output_tokens: 4096
-    encoding: o200k_base
-    input_price: 0.15
-    output_price: 1
-    cache_read_price: 0.015
-    cache_write_price: 0.2
-    images: false
-    documents: false
-  - {name: local, provider: ollama, model: "llama3.1:8b"}
-auth:
-  keys:
-    - {name: alice, secret: alice-4f9d7a61c2b8e053aa}
-    - "bob:bob:4f9d7a61c2b8e053aabb"
-  limits:
-    - {key: alice, usd_per_day: 2.5, tokens_per_day: 1000000}
-    - {key: local, tokens_per_day: 5}
-  jwt: {jwks_url: "http://idp:8080/keys", allow_http: true, issuer: https://idp.example, audience: bobbin, owner: alice, scopes: [read], leeway: 1m, max_life: 0s, refresh: 1h}
-titles: false
-tools:
-  fetch_url: {enabled: true, ports: ["443", "8443"], time: 5s, bytes: 1MiB}
-log: {level: debug, format: json}
-server: {cors_origins: [https://chat.example], widget_origins: [https://shop.example], trusted_proxies: [10.0.0.7, "fd00::/8"]}
-metrics: {open: true, keys: [alice, bob]}
-telemetry: {otlp_endpoint: "http://collector:4318"}
-files: {bytes: 2MiB, per_message: 3, total_bytes: 4MiB, user_bytes: 3MiB, types: [image/png, "text/*"], native_pdf: always}
-limits:
-  message_bytes: 512 KiB
-  body_bytes: 1048576
-  import_bytes: 32MiB
-  import_messages: 1000
-  user_bytes: 2MiB
-  owner_bytes: 3GiB
-  request_memory_bytes: 16MiB
-  request_disk_bytes: 2GiB
-  tool_output_bytes: 2MB
-  tool_shown_bytes: 32KiB
-  queued_runs: 5
-  runs_per_owner: 8
-  runs_per_user: 7
-  concurrent_runs: 6
-  open_streams: 7
-  open_streams_per_owner: 3
-  open_streams_per_user: 2
-  requests_per_second: 20
-  user_requests_per_second: 4
-  guesses_per_minute: 0
-  wait_time: 1m30s
-  run_time: 1h
-  tool_time: 5s
-  approval_time: 2h
-  summary_time: 500ms
-  background_summary_time: 20s
-  shutdown_grace: 0s
-retention: {events: 48h, archived_sessions: 2160h}
-webhooks: {secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw, allow_private: true, time: 5s, concurrent: 4}
-slack: {bot_token: xoxb-1-a, signing_secret: hush, app_token: xapp-1-b, owner: alice, agent: quick, api_url: 'http://localhost:9/api/', link_by_email: true, members_only: true, approvers: [U1, W2]}
-`}.load(t)
-	must.Do(t, err)
-	want := config.Config{
-		Addr: "0.0.0.0:9000", Database: config.Database{URL: config.NewSecretURL("postgres://bob:pa%40ss@db:5432/bobbin?sslmode=require"), Durability: "normal"},
-		DataDir: "/var/lib/bobbin", AgentsDir: "my-agents", DefaultAgent: "quick", DefaultLLM: "fast",
-		ContextUsageThreshold: 0.7, ContextSummaryModel: "gpt-4o-mini",
-		EmbeddingModel: "ollama:nomic-embed-text",
-		Models: []config.Model{
-			{Name: "fast", Provider: "openai", Model: "gpt-4o-mini", BaseURL: "http://localhost:8000/v1", APIKeyEnv: "FAST_KEY",
-				ContextWindow: 32768, MaxOutputTokens: 4096, Encoding: "o200k_base", InputPrice: 0.15, OutputPrice: 1, CacheReadPrice: 0.015, CacheWritePrice: 0.2, Images: new(bool), Documents: new(bool)},
-			{Name: "local", Provider: "ollama", Model: "llama3.1:8b"},
-		},
-		Auth: config.Auth{
-			Keys:     []config.APIKey{{Name: "alice", Secret: config.NewSecret("alice-4f9d7a61c2b8e053aa")}, {Name: "bob", Secret: config.NewSecret("bob:4f9d7a61c2b8e053aabb")}},
-			Required: true, // not a loopback address
-			Limits:   []config.SpendLimit{{Key: "alice", USDPerDay: 2.5, TokensPerDay: 1_000_000}, {Key: "local", TokensPerDay: 5}},
-			JWT: config.JWT{JWKSURL: "http://idp:8080/keys", AllowHTTP: true, Issuer: "https://idp.example", Audience: "bobbin", Owner: "alice",
-				UserClaim: "sub", Scopes: []string{"read"}, Leeway: time.Minute, Refresh: time.Hour},
-		},
-		Tools: config.Tools{FetchURL: config.FetchURL{Enabled: true, Ports: []string{"443", "8443"}, Time: 5 * time.Second, Bytes: 1 << 20}},
-		Log:   config.Log{Level: "debug", Format: "json"}, Server: config.Server{CORSOrigins: []string{"https://chat.example"}, WidgetOrigins: []string{"https://shop.example"}, TrustedProxies: []string{"10.0.0.7", "fd00::/8"}}, Metrics: config.Metrics{Open: true, Keys: []string{"alice", "bob"}}, Telemetry: config.Telemetry{OTLPEndpoint: "http://collector:4318"},
-		Files: config.Files{Bytes: 2 << 20, PerMessage: 3, TotalBytes: 4 << 20, UserBytes: 3 << 20, Types: []string{"image/png", "text/*"}, NativePDF: "always"},
-		Limits: config.Limits{
-			MessageBytes: 512 << 10, BodyBytes: 1 << 20, ImportBytes: 32 << 20, ImportMessages: 1000, UserBytes: 2 << 20, OwnerBytes: 3 << 30, RequestMemoryBytes: 16 << 20, RequestDiskBytes: 2 << 30, ToolOutputBytes: 2_000_000, ToolShownBytes: 32 << 10,
-			QueuedRuns: 5, RunsPerOwner: 8, RunsPerUser: 7, ConcurrentRuns: 6, OpenStreams: 7, OpenStreamsPerOwner: 3, OpenStreamsPerUser: 2, RequestsPerSecond: 20, UserRequests: 4,
-			WaitTime: 90 * time.Second, RunTime: time.Hour, ToolTime: 5 * time.Second, ApprovalTime: 2 * time.Hour, SummaryTime: 500 * time.Millisecond, BackgroundSummaryTime: 20 * time.Second,
-		},
-		Webhooks: config.Webhooks{Secret: config.NewSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"), AllowPrivate: true, Time: 5 * time.Second, Concurrent: 4},
-		Slack: config.Slack{BotToken: config.NewSecret("xoxb-1-a"), SigningSecret: config.NewSecret("hush"), AppToken: config.NewSecret("xapp-1-b"), Owner: "alice", Agent: "quick",
-			APIURL: "http://localhost:9/api/", LinkByEmail: true, MembersOnly: true, Approvers: []string{"U1", "W2"}},
-		Retention: config.Retention{Events: 48 * time.Hour, ArchivedSessions: 2160 * time.Hour},
-	}
-	compare.Equal(t, "settings", want, got)
-	for key, want := range map[string]string{
-		"addr": "0.0.0.0:9000", "database.url": "postgres://bob:***@db:5432/bobbin?sslmode=require", "models": "fast,local",
-		"auth.keys": "alice:***,bob:***", "webhooks.secret": "***", "auth.limits": "alice: $2.5 1000000 tokens a day, local: 5 tokens a day", "auth.required": "true", "limits.run_time": "1h", "limits.wait_time": "1m30s",
-		"limits.message_bytes": "512KiB", "limits.tool_output_bytes": "2000000", "context_usage_threshold": "0.7",
-	} {
-		if got := origins.Of(key).Value; got != want {
-			t.Errorf("origin of %s: got value %q, want %q", key, got, want)
-		}
-	}
-	compare.Equal(t, "origin of limits.run_time", "./bobbin.yaml:67", origins.Of("limits.run_time").From)
-	compare.Equal(t, "prior factor of a known encoding", 1, want.Models[0].PriorFactor())
 }
 
 // Every key can be set by its variable, and by its flag if it has one; dotted keys

@@ -138,19 +138,6 @@ func TestRung4CutsASummaryOverItsShare(t *testing.T) {
 	}
 }
 
-// Rung 4: what one compaction had to cut is decided again by the next.
-func TestRung4IsJudgedAnew(t *testing.T) {
-	t.Parallel()
-	c := new(talk).turns(4, 300).user(100)
-	in := c.during(preset(t, "window", manual), 2_048, 9)
-	in.Summary = core.SummaryVersion{Version: 1, Tokens: 350}
-	in.State = cw.PromptState{SummaryCut: 16, Landed: &cw.Landing{Tokens: 1_500, Seq: 1, Window: 2_048}}
-	d, _ := cw.Plan(in)
-	if fits(t, c, in, d, d.Budget.Landing); d.SummaryCut != 0 {
-		t.Errorf("got a cut at %d, want the summary back", d.SummaryCut)
-	}
-}
-
 // Rung 6, W12: one message larger than the budget is shortened in the prompt only,
 // visibly. All of the rest is gone by then.
 func TestRung6ShortensTheUsersMessage(t *testing.T) {
@@ -279,79 +266,5 @@ func TestRung8NamesTheCulprit(t *testing.T) {
 				t.Errorf("compacted %v, state (-want +got):\n%s", d.Compacted, diff)
 			}
 		})
-	}
-}
-
-// An order has no more than one call of the summary model takes, ends before a user's
-// message, and says how far it goes in all; a turn that alone is larger is an order of its
-// own. The orders that follow each other cover everything once.
-func TestOrdersAreOneCallEach(t *testing.T) {
-	t.Parallel()
-	c := new(talk).turns(40, 300).turns(1, 9_000).turns(60, 20).turns(20, 300).user(300)
-	in := c.during(preset(t, "window"), 8_192, int64(len(c.log)))
-	in.OrderLimit = 2_000
-	through, orders := int64(0), 0
-	for {
-		d, state := cw.Plan(in)
-		o := d.Summarize
-		if o == nil {
-			break
-		}
-		if orders++; orders > 100 {
-			t.Fatal("there is no end of orders")
-		}
-		material, turns := 0, 0
-		for _, m := range c.log[through:o.ThroughSeq] {
-			material += m.TokenCount + 8
-			if m.Role == core.RoleUser {
-				turns++
-			}
-		}
-		if material > in.OrderLimit && turns > 1 {
-			t.Errorf("order %d has %d tokens in %d turns, want at most %d", orders, material, turns, in.OrderLimit)
-		}
-		if o.FromSeq != through+1 || o.ThroughSeq > o.OrderedSeq || c.log[o.ThroughSeq].Role != core.RoleUser {
-			t.Errorf("order %d goes from #%d to #%d of #%d", orders, o.FromSeq, o.ThroughSeq, o.OrderedSeq)
-		}
-		through = o.ThroughSeq
-		in.State = state
-		in = in.After(*o, o.Limit, int(through))
-	}
-	if orders < 10 {
-		t.Errorf("got %d orders, want the whole call by call", orders)
-	}
-}
-
-// A plan for one prompt only fills the window up to the trigger and is cut at the same message for
-// several turns; its one reason is why it is for that prompt only.
-func TestPlanForOnePrompt(t *testing.T) {
-	t.Parallel()
-	for name, policy := range map[string]cw.Policy{"window": background(t), "inline": preset(t, "ratio"), "sliding": preset(t, "sliding")} {
-		c, cuts, last := new(talk).turns(30, 100), 0, 0
-		const turns = 100
-		for range turns {
-			c.turns(1, 100).user(100)
-			in := c.during(policy, 8_192, int64(len(c.log)))
-			in.Once = "the summary is not ready"
-			d, _ := cw.Plan(in)
-			left := 0
-			for _, s := range d.History {
-				if s.Place == core.PlaceLeftOut {
-					left++
-				}
-			}
-			if left < last || left > 0 && (d.Total > d.Budget.Trigger || 4*d.Total < 3*d.Budget.Trigger-4*400) {
-				t.Fatalf("%s: got %d tokens and %d messages left out after %d, want the window filled up to %d", name, d.Total, left, last, d.Budget.Trigger)
-			}
-			if d.Summarize != nil || d.Prepare != nil || left > 0 && !slices.Equal(d.Reasons, []string{in.Once}) {
-				t.Fatalf("%s: got the order %+v and the reasons %q, want none and one", name, d.Summarize, d.Reasons)
-			}
-			if left != last {
-				cuts, last = cuts+1, left
-			}
-		}
-		if tokens := 300 * turns; last == 0 || cuts > tokens/1_200 { // less than a quarter of each trigger
-			t.Errorf("%s: got %d cuts in %d turns, %d messages left out, want a cut every fourth turn or fewer", name, cuts, turns, last)
-		}
 	}
 }

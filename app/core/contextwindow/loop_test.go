@@ -322,20 +322,3 @@ func checkOrders(rt *rapid.T, sh shot) {
 		}
 	}
 }
-
-// The words around notes cost no more than the plan says, however long the numbers.
-func TestLoopNotesCost(t *testing.T) {
-	t.Parallel()
-	count := cl100k(t)
-	for _, text := range []string{"x", strings.Repeat("read a.txt: 統一 ", 200), "</work_notes>" + strings.Repeat("<work_notes ", 50), ""} {
-		const from = 9_007_199_254_740_000
-		d := cw.Decision{
-			Run:   []cw.Slot{{Item: cw.Item{ID: "m", Seq: from}, Place: core.PlaceCovered, Loop: "n", Limit: 1}},
-			Loops: []cw.LoopRange{{ID: "n", From: from, Through: from + 991}},
-		}
-		p := cw.Assemble(cw.Parts{Loops: map[core.SummaryID]core.Summary{"n": {Content: text}}}, d, count)
-		if got, most := count.Text(p.Messages[0].Content)+4, count.Text(text)+96; got > most {
-			t.Errorf("%.20q: got %d tokens, want at most %d", text, got, most)
-		}
-	}
-}

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	cw "bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
@@ -130,35 +128,6 @@ func TestLeftOutBlock(t *testing.T) {
 	compare.Equal(t, "c.prompt(d).System[1]", want, c.prompt(d).System[1])
 }
 
-// A large tool result that is quoted has its excerpt in the prompt: that is what was
-// counted.
-func TestPinnedToolResultIsQuotedAsItIsShown(t *testing.T) {
-	t.Parallel()
-	c := new(talk).user(20).round(2_000).answer(20).user(20).pin(3)
-	c.log[2] = core.WithExcerpt(c.log[2], 400)
-	c.log[2].TokenCount = 4 + quarter{}.Text(c.log[2].Shown(true))
-	in := c.during(preset(t, "off"), 8_192, 5)
-	in.State.LeftOut = []cw.SeqRange{{From: 1, Through: 4}}
-	d, _ := cw.Plan(in)
-	p := fits(t, c, in, d, d.Budget.Usable)
-	if quoted := strings.Join(p.System, ""); !strings.Contains(quoted, c.log[2].Shown(false)) {
-		t.Errorf("got %d bytes of system blocks, want the excerpt of the pinned result in them", len(quoted))
-	}
-}
-
-// Invariant 7: what is sent verbatim is byte for byte what the model wrote: arguments, signatures, parts.
-func TestAssembleKeepsRawBytes(t *testing.T) {
-	t.Parallel()
-	c := new(talk).user(20).round(20)
-	c.log[1].ToolCalls[0].Arguments = "{\"b\":1,  \"a\":\t2 , \"a\":3} "
-	c.log[1].ToolCalls[0].Signature = "s/+="
-	c.log[1].Parts = []core.Part{{Type: "reasoning", Text: "hm", Signature: "x"}}
-	d, _ := cw.Plan(c.during(preset(t, "window"), 8_192, 1))
-	m := c.log[1]
-	want := llm.Message{Role: m.Role, Content: m.Content, Parts: m.Parts, ToolCalls: m.ToolCalls}
-	compare.Equal(t, "message", want, c.prompt(d).LLM()[1])
-}
-
 // Invariant 4: whatever the log holds, each call gets one
 // result, in the order of the calls, and no message is lost.
 func TestAssemblePairsCallsAndResults(t *testing.T) {
@@ -268,26 +237,6 @@ func TestShortenedCalls(t *testing.T) {
 	}
 	if len(m.ToolCalls[0].Arguments) < 40_000 {
 		t.Error("the message itself changed (W10)")
-	}
-}
-
-// The state survives its storage; what was never stored is the zero state.
-func TestPromptStateRoundTrip(t *testing.T) {
-	t.Parallel()
-	want := cw.PromptState{
-		MaskedThrough: 7, LeftOut: []cw.SeqRange{{From: 1, Through: 4}}, Shortened: map[core.MessageID]int{"a": 96},
-		SummaryCut: 12, Landed: &cw.Landing{Tokens: 9, Seq: 8, Window: 8_192},
-		Loops: []cw.LoopRange{{ID: "n", From: 3, Through: 9, Tokens: 40}},
-	}
-	got, err := cw.DecodeState(want.Encode())
-	if diff := cmp.Diff(want, got); err != nil || diff != "" {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
-	}
-	if got, err := cw.DecodeState(nil); err != nil || !cmp.Equal(got, cw.PromptState{}) {
-		t.Errorf("nothing stored: got %+v, %v", got, err)
-	}
-	if _, err := cw.DecodeState([]byte("{")); err == nil {
-		t.Error("broken: got no error")
 	}
 }
 

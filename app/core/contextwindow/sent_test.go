@@ -1,7 +1,6 @@
 package contextwindow_test
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -70,51 +69,6 @@ func TestSentIsWithinThePlan(t *testing.T) {
 			rt.Fatalf("the messages have %d tokens, counted are %d", size, messages)
 		}
 	})
-}
-
-// sentOf returns what a prompt of one message has, with and without thoughts and files.
-func sentOf(t *testing.T, change func(*core.Message, *cw.Parts)) cw.PromptSize {
-	t.Helper()
-	c := new(talk).user(20).round(20).answer(20).user(20)
-	parts := c.parts()
-	m := *parts.Messages[c.log[1].ID]
-	change(&m, &parts)
-	parts.Messages[m.ID], c.log[1] = &m, m
-	d, _ := cw.Plan(c.during(preset(t, "off"), 8_192, 5))
-	return cw.Assemble(parts, d, quarter{}).Sent
-}
-
-// Signed thoughts cost what they have where they go back, and nothing at another
-// provider, which does not get them.
-func TestSentThoughts(t *testing.T) {
-	t.Parallel()
-	plain := sentOf(t, func(*core.Message, *cw.Parts) {}).Of[cw.SectionTail]
-	for provider, want := range map[string]int{"anthropic": plain + 30, "openai": plain} {
-		got := sentOf(t, func(m *core.Message, parts *cw.Parts) {
-			m.Parts = []core.Part{{Type: "reasoning", Text: strings.Repeat("hm. ", 30), Signature: "sig", Origin: "anthropic/claude"}}
-			m.TokenCount += 30
-			parts.Model = llm.Info{Provider: provider}
-		}).Of[cw.SectionTail]
-		compare.Equal(t, provider+": tokens", want, got)
-	}
-}
-
-// A tool result of which an excerpt is shown costs what the excerpt does, with and
-// without the hint how to read on.
-func TestSentExcerpt(t *testing.T) {
-	t.Parallel()
-	for _, readable := range []bool{true, false} {
-		c := new(talk).user(20).round(2000)
-		m := core.WithExcerpt(core.Message{ID: c.log[2].ID, Seq: 3, Role: core.RoleTool, Content: c.log[2].Content, ToolCallID: c.log[2].ToolCallID}, 400)
-		m.TokenCount = 4 + quarter{}.Text(m.Shown(true))
-		c.log[2] = m
-		parts := c.parts()
-		parts.ReadsResults = readable
-		d, _ := cw.Plan(c.during(preset(t, "off"), 8_192, 1))
-		p := cw.Assemble(parts, d, quarter{})
-		want := 4 + quarter{}.Text(m.Shown(readable))
-		compare.Equal(t, fmt.Sprintf("readable %v: tokens", readable), want, p.Messages[2].Tokens)
-	}
 }
 
 // Images that are a small part of a prompt do not keep its count from
@@ -188,16 +142,6 @@ func TestSentReasoningUncounted(t *testing.T) {
 	}
 }
 
-// An adapter that cannot forbid tools sends their turns as text, without the tools.
-func TestSentAsText(t *testing.T) {
-	t.Parallel()
-	sent := cw.PromptSize{}
-	sent.Of[cw.SectionSystem], sent.Of[cw.SectionTools], sent.Of[cw.SectionRun] = 10, 50, 20
-	if got := sent.AsText(); got.Total() != 30 || got.Comparable() || !sent.Comparable() {
-		t.Errorf("got %+v, comparable %v: want no tools, and nothing that teaches", got, got.Comparable())
-	}
-}
-
 // withoutTexts returns the parts as they are when the texts of some messages were left
 // in storage.
 func withoutTexts(parts cw.Parts, left func(core.Message) bool) cw.Parts {
@@ -240,70 +184,4 @@ func TestPromptOfMessagesWithoutTexts(t *testing.T) {
 			rt.Fatalf("%d and %d messages are loaded again, %d of %d are known", len(render), len(quoted), len(again), len(parts.Rendered))
 		}
 	})
-}
-
-// The same of what the random conversations do not have: large tool results of which
-// prompts show an excerpt, images and files, and pinned messages that are quoted.
-func TestUnloadedMessagesOfAllKinds(t *testing.T) {
-	t.Parallel()
-	c := new(talk).turns(1, 50).round(400, 30).turns(1, 60)
-	c.pin(1)
-	c.log[3] = core.WithExcerpt(c.log[3], 600)
-	c.log[5].Parts = []core.Part{
-		{Type: core.PartImage, BlobID: "b1", MediaType: "image/png", Size: 1 << 20, Tokens: 300},
-		{Type: core.PartFile, BlobID: "b2", MediaType: "text/plain", Name: "a.txt", Size: 30, Tokens: 10},
-	}
-	c.log[6].Parts = []core.Part{{Type: "reasoning", Text: "well", Signature: strings.Repeat("s", 100), Origin: "scripted/m"}}
-	whole := c.parts()
-	whole.Model = llm.Info{Name: "m", Provider: "scripted", Images: true}
-	whole.Blobs = map[core.BlobID][]byte{"b1": []byte("png"), "b2": []byte("what the file says")}
-
-	var d cw.Decision
-	for i, it := range c.items(1) {
-		s := cw.Slot{Item: it, Place: core.PlaceVerbatim}
-		switch i {
-		case 0:
-			s.Place, s.Note = core.PlaceLeftOut, true
-			d.Pinned = []cw.Slot{{Item: it, Place: core.PlaceVerbatim, Note: true}}
-		case 1:
-			s.Place, s.Limit = core.PlaceShortened, 30
-		case 4:
-			s.Place = core.PlaceMasked
-		}
-		d.History = append(d.History, s)
-	}
-	for name, reads := range map[string]bool{"the agent reads results": true, "it does not": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			whole := whole
-			whole.ReadsResults = reads
-			parts := withoutTexts(whole, func(core.Message) bool { return true })
-			if n := completed(&parts, d, whole); n != 6 { // of 7; the one that is masked is not needed
-				t.Errorf("%d messages are loaded, want 6", n)
-			}
-			compare.Equal(t, "prompt", cw.Assemble(whole, d, quarter{}), cw.Assemble(parts, d, quarter{}))
-		})
-	}
-}
-
-// A prompt that is too large to be sent is shown without the texts that are not loaded;
-// its numbers are those of the whole messages.
-func TestUnloadedMessagesAreCounted(t *testing.T) {
-	t.Parallel()
-	c := new(talk).turns(3, 100).pin(1)
-	d, _ := cw.Plan(c.between(preset(t, "window"), 8_192))
-	d.Pinned, d.History[0].Note, d.History[0].Place = []cw.Slot{d.History[0]}, true, core.PlaceLeftOut
-	want := c.prompt(d)
-	got := cw.Assemble(withoutTexts(c.parts(), func(m core.Message) bool { return m.Seq < 5 }), d, quarter{})
-	if got.Sent.Of[cw.SectionTail] != want.Sent.Of[cw.SectionTail] || got.Sent.Of[cw.SectionPinned] < want.Sent.Of[cw.SectionPinned] {
-		t.Errorf("got %+v, want the numbers of %+v", got.Sent, want.Sent)
-	}
-	for i, m := range got.Messages {
-		content := want.Messages[i].Content
-		if m.ID != "" && m.ID < c.log[4].ID {
-			content = "[not shown here, as this prompt is too large to be sent; the whole text is in the conversation]"
-		}
-		compare.Equal(t, fmt.Sprintf("message %d", i), content, m.Content)
-	}
-	compare.Contains(t, `strings.Join(got.System, "\n"): want that the pinned message is not shown`, "not shown", strings.Join(got.System, "\n"))
 }

@@ -197,38 +197,6 @@ func assembleShortened(m core.Message, limit int, count textCounter) string {
 	return p.Messages[0].Content
 }
 
-// Rung 4: what is shown of a summary is its end, in at most the cut's tokens.
-func TestSummaryCutProperty(t *testing.T) {
-	t.Parallel()
-	count := cl100k(t)
-	seed.Check(t, func(rt *rapid.T) {
-		text := rapid.StringN(0, 2_000, -1).Draw(rt, "summary") + strings.Repeat("統一 words ", rapid.IntRange(0, 500).Draw(rt, "more"))
-		d := cw.Decision{SummaryCut: rapid.IntRange(1, 1_000).Draw(rt, "cut")}
-		p := cw.Assemble(cw.Parts{Summary: text}, d, count)
-		if text == "" {
-			return
-		}
-		if got := count.Text(p.System[0]); got > d.SummaryCut+96 || !utf8.ValidString(p.System[0]) {
-			rt.Fatalf("%d tokens, want at most %d: %q", got, d.SummaryCut+96, p.System[0])
-		}
-	})
-}
-
-// A shortened text is used to its limit, not cut to a fraction of it.
-func TestShortenedUsesItsRoom(t *testing.T) {
-	t.Parallel()
-	count := cl100k(t)
-	for name, text := range hostile() {
-		m := core.Message{ID: worstIDs(), Role: core.RoleUser, Content: text}
-		if m.TokenCount = costs(m, count); m.TokenCount <= 400 {
-			continue
-		}
-		if got := count.Text(assembleShortened(m, 400, count)); name != "mixed" && name != "broken" && got < 250 {
-			t.Errorf("%s: %d tokens of 400 are used", name, got)
-		}
-	}
-}
-
 func worstIDs() core.MessageID { return core.MessageID(fmt.Sprintf(worstID, 0)) }
 
 // weighing adds up how many bytes are counted.

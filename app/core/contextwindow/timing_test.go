@@ -388,14 +388,3 @@ func TestPreparedCoversTooLittle(t *testing.T) {
 		}
 	}
 }
-
-// A user's own summary takes the place of a prepared one.
-func TestForcedSummaryDoesNotWait(t *testing.T) {
-	t.Parallel()
-	in := sized(background(t), 110_000)
-	in.Force, in.Resting, in.Busy = true, true, true
-	in.Versions = []core.SummaryVersion{{Version: 1, ThroughSeq: 40, Tokens: 500, Messages: 40}}
-	if d, _ := cw.Plan(in); does(d) != "summarizes" || d.Summarize.Trigger != "manual" {
-		t.Errorf("%s, want a summary at once", does(d))
-	}
-}

@@ -7,7 +7,6 @@ import (
 
 	"bobbin/app/core"
 	cw "bobbin/app/core/contextwindow"
-	"bobbin/tests/must"
 )
 
 // W5: at the trigger everything is sent verbatim; one token more and
@@ -152,46 +151,6 @@ func TestSlidingNeverSplitsATurn(t *testing.T) {
 	d, _ := cw.Plan(in)
 	if d.Summarize == nil || d.Summarize.ThroughSeq != 4 {
 		t.Errorf("got %+v, want a cut before the long turn: 14 are kept", d.Summarize)
-	}
-}
-
-// Invariant 8: a policy without triggers never summarizes, although it may.
-func TestNoTriggersNoSummary(t *testing.T) {
-	t.Parallel()
-	for _, agent := range []core.ContextSettings{
-		{Policy: "off", AutoSummarize: new(true)},
-		{Policy: "window", UsageThreshold: new(0.0)},
-	} {
-		p := must.Get(cw.Resolve(cw.Global{}, agent))(t)
-		c := new(talk).turns(20, 1_000).user(100)
-		in := c.during(p, 8_192, 41)
-		d, _ := cw.Plan(in)
-		fits(t, c, in, d, d.Budget.Usable)
-	}
-}
-
-// Invariant 6: where a compaction lands above the trigger, it does
-// not start again before ¼ of the trigger is new; at another window it may.
-func TestHysteresis(t *testing.T) {
-	t.Parallel()
-	c := new(talk).turns(1, 10).user(5_000)
-	in := c.during(preset(t, "window", func(p *cw.Policy) { p.UsageThreshold = 0.5 }), 8_192, 3)
-	d, state := cw.Plan(in)
-	if !d.Compacted || d.Total != 5_043 || d.Budget.Trigger != 4_096 || state.Landed == nil || state.Landed.Tokens != 5_043 {
-		t.Fatalf("got total %d, state %s, want a landing at 5043", d.Total, state.Encode())
-	}
-	for answer, want := range map[int]bool{1_024: false, 1_025: true} {
-		again := in
-		again.State = state
-		again.Run = append(again.Run[:1:1], cw.Item{ID: "a", Seq: 4, Role: core.RoleAssistant, Tokens: answer})
-		d, _ = cw.Plan(again)
-		if got := trigger(t, d, "share"); got.Fires != want || got.Threshold != 5_043+1_024 {
-			t.Errorf("%d new tokens: got %+v, want it to fire: %v", answer, got, want)
-		}
-	}
-	in.State, in.Model.Window = state, 8_000
-	if d, _ = cw.Plan(in); !trigger(t, d, "share").Fires {
-		t.Error("at another window: got no trigger, want one")
 	}
 }
 

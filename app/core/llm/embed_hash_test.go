@@ -3,7 +3,6 @@ package llm_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -116,17 +115,5 @@ func TestUnit(t *testing.T) {
 		if llm.IsUnitVector(v, 3) {
 			t.Errorf("%s: got sound", name)
 		}
-	}
-}
-
-func TestDot(t *testing.T) {
-	t.Parallel()
-	for n := range 40 {
-		a, b, want := make([]float32, n), make([]float32, n), float32(0)
-		for i := range n {
-			a[i], b[i] = float32(i), 2
-			want += 2 * float32(i)
-		}
-		compare.Equal(t, fmt.Sprintf("%d numbers", n), want, llm.DotProduct(a, b))
 	}
 }

@@ -9,43 +9,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
-	"bobbin/tests/compare"
-	"bobbin/tests/llmtest"
 )
-
-func TestCollectPutsInterleavedPiecesTogether(t *testing.T) {
-	t.Parallel()
-	boom := errors.New("boom")
-	pieces := []llm.Delta{
-		{Text: "a", Reasoning: "r"},
-		{ToolCall: &llm.ToolCallDelta{Index: 1, ID: "b", Name: "two", Arguments: `{"y"`}},
-		{ToolCall: &llm.ToolCallDelta{Index: 0, ID: "a", Name: "one"}},
-		{ToolCall: &llm.ToolCallDelta{Index: 1, Arguments: `:2}`, Signature: "s"}},
-		{Part: &core.Part{Type: "reasoning", Text: "r", Signature: "s"}},
-		{ToolCall: &llm.ToolCallDelta{Index: 0, Arguments: "{}"}},
-		{Text: "b", Usage: &core.Usage{InputTokens: 1}, Finish: core.FinishToolCalls},
-	}
-	seen := 0
-	got, err := llm.Collect(func(yield func(llm.Delta, error) bool) {
-		for _, d := range pieces {
-			if !yield(d, nil) {
-				return
-			}
-		}
-		yield(llm.Delta{}, boom)
-	}, func(llm.Delta) { seen++ })
-	if !errors.Is(err, boom) || seen != len(pieces) {
-		t.Errorf("got %v after %d deltas, want boom after %d", err, seen, len(pieces))
-	}
-	want := llm.Response{
-		Text: "ab", Reasoning: "r", Parts: []core.Part{{Type: "reasoning", Text: "r", Signature: "s", Offset: 1, Calls: 2}}, Usage: &core.Usage{InputTokens: 1}, Finish: core.FinishToolCalls,
-		ToolCalls: []core.ToolCall{
-			{ID: "b", Name: "two", Arguments: `{"y":2}`, Signature: "s"},
-			{ID: "a", Name: "one", Arguments: "{}"},
-		},
-	}
-	compare.Equal(t, "response", want, got)
-}
 
 func TestSplitCompaction(t *testing.T) {
 	t.Parallel()
@@ -77,22 +41,6 @@ func TestSplitCompaction(t *testing.T) {
 		if (got != nil) != tt.found || len(rest) != len(want) {
 			t.Errorf("%s: got %v and %d messages, want found = %v and %d", name, got, len(rest), tt.found, len(want))
 		}
-	}
-}
-
-// A compaction comes through what is around a model.
-func TestCompactionIsCollected(t *testing.T) {
-	t.Parallel()
-	want := core.Part{Type: core.PartCompaction, Text: "so far", Signature: "s", Origin: "p/m"}
-	script := llmtest.Scripted(llmtest.Step{Compaction: &want, Usage: &core.Usage{InputTokens: 7}})
-	model := (&llm.Servers{}).Share(llm.WithRetry(script, silent), llm.Entry{BaseURL: "http://one.test", Slots: 1})
-	res, err := llm.Collect(model.Stream(t.Context(), llm.Request{Compact: true}), nil)
-	if err != nil || res.Compaction == nil || res.Finish != core.FinishStop || res.Usage.InputTokens != 7 {
-		t.Fatalf("got %+v, %v", res, err)
-	}
-	compare.Equal(t, "", want, *res.Compaction)
-	if got := script.Requests()[0]; !got.Compact {
-		t.Errorf("the model got %+v", got)
 	}
 }
 
@@ -130,10 +78,17 @@ func TestThoughtsInTheText(t *testing.T) {
 		{"<|channel>thought\na<channel|>b", "b", "\na"},
 		{"<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b", "b", "a"},
 		{"<|channel|>final<|message|>b", "b", ""},
+		{"<|channel|>final<|message|>a <|return|> b<|return|>", "a <|return|> b", ""},
+		{"<|start|>assistant<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b < <|ret<|return|>", "b < <|ret", "a"},
+		{"<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>commentary<|message|>b<|end|><|start|>assistant<|channel|>final<|message|>c<", "c<", "a<|message|>b"},
+		{"<|channel|>commentary to=functions.read <|constrain|>json<|message|>{}<|call|>", "", " to=functions.read <|constrain|>json<|message|>{}<|call|>"},
+		{"b<|return|>", "b<|return|>", ""},
+		{"\uFEFF<think>a</think>b", "b", "a"},
+		{"\uFEFFb", "\uFEFFb", ""},
 		{strings.Repeat(" ", 2000) + "<think>x", strings.Repeat(" ", 2000) + "<think>x", ""},
 	} {
-		if got := llm.CutThoughts(c.answer); got != c.text {
-			t.Errorf("%.40q: got the text %q, want %q", c.answer, got, c.text)
+		if text, thoughts := llm.CutThoughts(c.answer); text != c.text || thoughts != c.reasoning {
+			t.Errorf("%.40q: got the text %q and the thoughts %q, want %q and %q", c.answer, text, thoughts, c.text, c.reasoning)
 		}
 		for _, size := range []int{1, 2, 3, 7, len(c.answer)} {
 			for _, finish := range []core.FinishReason{core.FinishStop, ""} {
@@ -181,8 +136,8 @@ func TestThoughtsOpenedInThePrompt(t *testing.T) {
 		{"<r><analysis kind='a'>x</analysis></r>", "<r><analysis kind='a'>x</analysis></r>", ""},
 		{"only thoughts</think>", "", "only thoughts"},
 	} {
-		if got := llm.CutThoughts(c.answer); got != c.text {
-			t.Errorf("%.40q: got the text %q, want %q", c.answer, got, c.text)
+		if text, thoughts := llm.CutThoughts(c.answer); text != c.text || thoughts != c.reasoning {
+			t.Errorf("%.40q: got the text %q and the thoughts %q, want %q and %q", c.answer, text, thoughts, c.text, c.reasoning)
 		}
 		for _, call := range []bool{false, true} {
 			pieces := []llm.Delta{{Text: c.answer[:3]}, {Text: c.answer[3:]}, {Finish: core.FinishStop}}

@@ -221,15 +221,3 @@ func TestOffer(t *testing.T) {
 		t.Errorf("got %v, want it to name the models", err)
 	}
 }
-
-// The cause stays for the log.
-func TestHideCauseKeepsTheCause(t *testing.T) {
-	t.Parallel()
-	inner := errors.New("no such host")
-	compare.Error(t, `llm.HideCause("m", inner): want itself`, inner, llm.HideCause("m", inner))
-	cause := core.Errorf(core.ErrInvalid, "set OPENAI_API_KEY")
-	err := llm.HideCause("", cause)
-	if !errors.Is(err, cause) || !errors.Is(err, core.ErrInvalid) || strings.Contains(err.Error(), "OPENAI") || !strings.HasPrefix(err.Error(), "the default model") {
-		t.Errorf("got %v, want the default model, and the cause %v inside", err, cause)
-	}
-}

@@ -3,7 +3,6 @@ package llm_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"log/slog"
 	"sync"
@@ -139,50 +138,6 @@ func TestRetryDoesNotWaitPastTheDeadline(t *testing.T) {
 			t.Errorf("got %v after %v, want the provider's error at once", err, time.Since(start))
 		}
 	})
-}
-
-func TestRetryStopsWhenTheCallerLeaves(t *testing.T) {
-	t.Parallel()
-	script := llmtest.Scripted(llmtest.Step{Repeat: true, Text: []string{"a", "b"}}).WithInfo(llm.Info{Name: "m"})
-	model := llm.WithRetry(script, silent)
-	for d, err := range model.Stream(t.Context(), ask("x")) {
-		if err != nil || d.Text != "a" {
-			t.Errorf("got %q, %v, want a", d.Text, err)
-		}
-		break
-	}
-	compare.Equal(t, "requests", 1, len(script.Requests()))
-	compare.Equal(t, "info", llm.Info{Name: "m"}, model.Info())
-}
-
-func TestErrorUnwrapsToKindAndCause(t *testing.T) {
-	t.Parallel()
-	cause := errors.New("connection refused")
-	err := fmt.Errorf("answer: %w", &llm.Error{Kind: llm.KindNetwork, Provider: "openai", Message: "not reached", Err: cause})
-	if !errors.Is(err, core.ErrModel) || !errors.Is(err, cause) {
-		t.Errorf("got %v, want both core.ErrModel and the cause", err)
-	}
-	if !llm.IsKind(err, llm.KindNetwork) || llm.IsKind(err, llm.KindAuth) || llm.IsKind(cause, llm.KindNetwork) {
-		t.Errorf("IsKind of %v is wrong", err)
-	}
-	compare.Equal(t, "err.Error()", "answer: openai: network: not reached", err.Error())
-	if llm.AsError(nil) != nil {
-		t.Error("AsError(nil): got an error, want nil")
-	}
-}
-
-func TestCanceledErrorTellsADeadlineApart(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 0)
-	defer cancel()
-	<-ctx.Done()
-	err := llm.CanceledError(ctx, "x")
-	if err.Kind != llm.KindCanceled || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v, want KindCanceled that wraps DeadlineExceeded", err)
-	}
-	if err.Retryable() {
-		t.Error("a canceled call must not be repeated")
-	}
 }
 
 // timed is a model whose answer takes a second, and how many it wrote at once.

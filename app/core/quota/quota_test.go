@@ -7,7 +7,6 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"pgregory.net/rapid"
 
@@ -92,16 +91,6 @@ func TestLargerThanTheShare(t *testing.T) {
 	}
 }
 
-func TestWithoutAQuota(t *testing.T) {
-	t.Parallel()
-	var q *quota.Quota
-	h := q.Hold(ann)
-	if err := errors.Join(h.Grow(1<<60), h.Resize(t.Context(), 1<<60)); err != nil {
-		t.Errorf("got %v, want that everything is allowed", err)
-	}
-	h.Release()
-}
-
 // Waiters get room when it is released, and do not delay those whose share has room.
 func TestResizeWaits(t *testing.T) {
 	t.Parallel()
@@ -157,25 +146,6 @@ func TestOldestWaitsLeast(t *testing.T) {
 		if want := []int{1, 2, 3}; !slices.Equal(order, want) || q.Used() != 0 {
 			t.Errorf("got the order %v and %d held, want %v and none", order, q.Used(), want)
 		}
-	})
-}
-
-func TestResizeEnds(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		q := small()
-		must.Do(t, q.Hold(ann).Grow(60))
-		begin := time.Now()
-		h := q.Hold(eve)
-		must.Do(t, h.Grow(0))
-		if err := h.Resize(t.Context(), 1); !errors.Is(err, core.ErrRateLimited) || time.Since(begin) != 10*time.Second {
-			t.Errorf("got %v after %v, want a refusal after 10 s", err, time.Since(begin))
-		}
-		ctx, leave := context.WithCancelCause(t.Context())
-		gone := errors.New("the caller went away")
-		time.AfterFunc(time.Second, func() { leave(gone) })
-		compare.Error(t, "h.Resize(ctx, 1): want the cause", gone, h.Resize(ctx, 1))
-		compare.Equal(t, "held: want that who got nothing holds nothing", 60, q.Used())
 	})
 }
 

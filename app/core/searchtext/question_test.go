@@ -164,32 +164,6 @@ func TestQuestionsAreBounded(t *testing.T) { //nolint:paralleltest // it counts 
 	}
 }
 
-func TestFindWords(t *testing.T) {
-	t.Parallel()
-	tests := []struct{ question, text, want string }{
-		{"pumps in the hall", "The pump in hall three", "The [pump] in [hall] three"},
-		{"zebra", "The pump", "The pump"},
-		{`"the pump" hall`, "A pump, the pump: halls", "A [pump], [the pump]: [halls]"},
-		{`"the pump"`, "a pump", ""},
-		{"pump -valve", "pump and valve", ""},
-		{"pum*", "Pumps and pumping", "[Pumps] and [pumping]"},
-		{"Pumpen", "Die Pumpe ist aus", "Die [Pumpe] ist aus"},
-		{"user", "getUserById", "get[User]ById"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.question+" in "+tt.text, func(t *testing.T) {
-			t.Parallel()
-			spans, ok := ask(t, tt.question).FindWords(tt.text)
-			if ok != (tt.want != "") {
-				t.Fatalf("got found %t, want %q", ok, tt.want)
-			}
-			if got := mark(tt.text, spans); ok && got != tt.want {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
-		})
-	}
-}
-
 // Any question is parsed or refused, and what it finds lies within the text.
 func FuzzQuestion(f *testing.F) {
 	for _, q := range []string{`a "b c" -d e*`, "ERR_CONN", "水泵", "\x00", `"`, "don't", "hello " + strings.Repeat("w1.v.", 40) + "w*"} {

@@ -305,24 +305,6 @@ func brute(q searchtext.Query, d searchtext.Document) bool {
 	return true
 }
 
-// The largest message costs milliseconds, whatever is in it (BenchmarkText); what is
-// found in it stays within it.
-func TestLargeTexts(t *testing.T) {
-	t.Parallel()
-	for name, piece := range map[string]string{
-		"English": "The pump in hall three reported it. ", "Chinese": "三号车间的水泵报告了压力异常。", "marks": "a\u0301\u0302\u0303",
-		"one word": "a", "humps": "aB", "Korean": "한국어", "spaces": " ", "invalid": "\xff", "jamo": "\u1100\u1161\u11a8",
-	} {
-		text := strings.Repeat(piece, searchtext.Limit/len(piece))
-		searchtext.Text(text)
-		spans, _ := parse(t, "pump 水泵 a").Find(text)
-		got, _ := searchtext.Excerpt(text, spans, 200)
-		if !utf8.ValidString(got) || utf8.RuneCountInString(got) > 250 {
-			t.Errorf("%s: got an excerpt of %d letters", name, utf8.RuneCountInString(got))
-		}
-	}
-}
-
 // Of a text that is full of what is looked for, some 50 places are told, and no more of
 // it is read; of a common term before a rare one no more than a thousand.
 func TestFindIsBounded(t *testing.T) {

@@ -70,29 +70,6 @@ func TestRow13OneCallSeesAllThatFits(t *testing.T) {
 	}
 }
 
-// A single message over a call is cut into head and tail with a mark, and counted.
-func TestHugeMessage(t *testing.T) {
-	t.Parallel()
-	model := small(4_096, quotedAnswer())
-	req := request()
-	req.Messages = append(talk(14, 100)[10:], user(15, "BEGIN "+strings.Repeat("word ", 40_000)+"END"))
-	res := run(t, model, req)
-	wantSummary(t, req, res)
-	fits(t, model, 1.1)
-	requests := model.Requests()
-	text := between(t, lastUser(t, requests[0]), "transcript")
-	_, last, _ := strings.Cut(text, "[15] user: ")
-	if !strings.HasPrefix(last, "BEGIN") || !strings.HasSuffix(last, "END") || !strings.Contains(last, "bytes left out") {
-		t.Errorf("got %q … %q, want head, mark and tail", last[:40], last[len(last)-40:])
-	}
-	for _, m := range req.Messages[:4] {
-		compare.Contains(t, fmt.Sprintf("message %d was cut, want only the long one to be", m.Seq), strings.TrimSpace(m.Content), text)
-	}
-	if len(requests) != 1 || res.Shortened != 1 {
-		t.Errorf("got %d calls, %d messages shortened (%s), want one of each", len(requests), res.Shortened, res.Note)
-	}
-}
-
 // More than a call takes is cut, tool results first, and counted: whoever orders a summary
 // orders less.
 func TestMoreThanOneCall(t *testing.T) {

@@ -11,21 +11,6 @@ import (
 	"bobbin/tests/compare"
 )
 
-// Which words follow each other is the same in upper case, in other forms of a word and behind marks;
-// letters of scripts without blanks count in threes, and a word repeated is no pair.
-func TestWordPairs(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		a, b   string
-		common int
-	}{
-		{"the old tariffs", "(Old **tariff** table)", 1}, {"the old tariffs", "tariff old", 0}, {"word word word", "word word", 0},
-		{"我们决定用榉木", "决定用榉木。", 3}, {"決定 of beech", "of beech 決定", 1}, {"3.2 by 4.1", "3.2 or 4.1", 2},
-	} {
-		compare.Equal(t, fmt.Sprintf("%q and %q: common pairs", tt.a, tt.b), tt.common, readWords(tt.a, 1).commonPairs(readWords(tt.b, 1)))
-	}
-}
-
 // A summary has words of its messages, which follow each other as they do there, and one that extends
 // another keeps some of that one.
 func TestPairsOfASummary(t *testing.T) {

@@ -190,22 +190,6 @@ func TestNamesInText(t *testing.T) {
 	}
 }
 
-// Commands as tools take them.
-func TestCommandsOfTools(t *testing.T) {
-	t.Parallel()
-	for arguments, want := range map[string][]string{
-		`{"command":"git","args":["status","-s"]}`:                        {"git status -s"},
-		`{"argv":["kubectl","get","pods"]}`:                               {"kubectl get pods"},
-		`{"cmd":"make test","cwd":"/repo"}`:                               {"make test"},
-		`{"path":"a.sh","content":"#!/bin/sh\n$ not a command\nexit 1"}`:  nil,
-		`{"action":{"type":"exec","command":["bash","-lc","ls -la /x"]}}`: {"bash -lc ls -la /x"},
-		`{"query":"how to run make"}`:                                     nil,
-	} {
-		m := assistant(1, "", core.ToolCall{ID: "c", Name: "run", Arguments: arguments})
-		compare.Equal(t, arguments, want, factsOf(summarize.FactCommand, m))
-	}
-}
-
 // The errors of a call are those that its result calls so, and the lines with errors or places of one
 // that failed. What else a tool prints, and what people write about errors, is none.
 func TestErrorsOfTools(t *testing.T) {
@@ -232,27 +216,4 @@ func TestErrorsOfTools(t *testing.T) {
 	} {
 		compare.Equal(t, name, tt.want, factsOf(summarize.FactError, tt.message))
 	}
-}
-
-// Facts are those of the ledger, once each, in the order in which they were said last.
-func TestFacts(t *testing.T) {
-	t.Parallel()
-	got := summarize.Facts([]core.Message{
-		user(1, "Look at go.mod and main.go, see https://go.dev/ref/mod"),
-		assistant(2, "", core.ToolCall{ID: "c", Name: "run", Arguments: `{"command":"go  build ./..."}`}, core.ToolCall{ID: "d", Name: "open", Arguments: `{"path":"C:\\Program Files\\App\\app.exe"}`},
-			core.ToolCall{ID: "e", Name: "open", Arguments: `{"path": "app/x.go`}),
-		{Role: core.RoleTool, Seq: 3, ToolCallID: "c", Content: "main.go:3:1: error: expected declaration\nERROR: " + strings.Repeat("very ", 100) + "long\nexit code: 2"},
-		{Role: core.RoleSystem, Seq: 4, Content: "secret.go"},
-	})
-	want := []summarize.Fact{
-		{Kind: summarize.FactPath, Text: "go.mod"},
-		{Kind: summarize.FactPath, Text: `C:\Program Files\App\app.exe`},
-		{Kind: summarize.FactPath, Text: "app/x.go"},
-		{Kind: summarize.FactPath, Text: "main.go"},
-		{Kind: summarize.FactCommand, Text: "go build ./..."},
-		{Kind: summarize.FactError, Text: "main.go:3:1: error: expected declaration"},
-		{Kind: summarize.FactURL, Text: "https://go.dev/ref/mod"},
-	}
-	compare.Equal(t, "facts", want, got)
-	compare.Equal(t, "of nothing", 0, len(summarize.Facts(nil)))
 }

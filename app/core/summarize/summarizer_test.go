@@ -7,8 +7,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
@@ -126,43 +124,6 @@ func TestOverLimit(t *testing.T) {
 	res = run(t, llmtest.Scripted(long, &llm.Error{Kind: llm.KindRateLimit}), req)
 	if res.Strategy != "llm" || res.Note != "" {
 		t.Errorf("got strategy %q, note %q, want the cut summary", res.Strategy, res.Note)
-	}
-}
-
-// A passed time limit gives a summary without a model, and says so (C7).
-func TestRow22TimeLimitIsVisible(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		req := request()
-		req.TimeLimit = 10 * time.Second
-		start := time.Now()
-		res := run(t, llmtest.Scripted(llmtest.Step{Gate: llmtest.NewGate()}), req)
-		wantSummary(t, req, res)
-		if got := time.Since(start); got != req.TimeLimit {
-			t.Errorf("took %s, want the time limit", got)
-		}
-		if res.Strategy != "extractive" || res.Note != "fallback: the summary took longer than its time limit (10s)" {
-			t.Errorf("got strategy %q, note %q, want the fallback and why", res.Strategy, res.Note)
-		}
-		if len(res.Calls) != 1 || res.Calls[0].Error != "canceled" || res.Calls[0].Duration != req.TimeLimit {
-			t.Errorf("got calls %+v, want the one that was given up", res.Calls)
-		}
-	})
-}
-
-// Canceled: no summary, but the calls that were paid for.
-func TestCanceled(t *testing.T) {
-	t.Parallel()
-	gate := llmtest.NewGate()
-	ctx, cancel := context.WithCancelCause(t.Context())
-	gone := errors.New("the user went away")
-	go func() {
-		<-gate.Reached()
-		cancel(gone)
-	}()
-	res, err := over(llmtest.Scripted(llmtest.Step{Gate: gate})).Summarize(ctx, request())
-	if !errors.Is(err, gone) || res.Content != "" || len(res.Calls) != 1 {
-		t.Errorf("got %+v, %v, want the cause and the call", res, err)
 	}
 }
 

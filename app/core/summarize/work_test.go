@@ -8,7 +8,6 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/summarize"
-	"bobbin/app/core/tokens"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
 )
@@ -78,28 +77,5 @@ func TestRow12WorkIsLinear(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// With the real counter the bounds hold too, and special tokens count as text.
-func TestRealCounter(t *testing.T) {
-	t.Parallel()
-	count := tokens.NewCounter()
-	long := "## Facts\n" + strings.ReplaceAll(sentences(200), "red", "<|endoftext|> 長い文は読みにくい。")
-	for _, limit := range []int{16, 33, 100, 500} {
-		for _, s := range []summarize.Strategy{
-			summarize.NewExtractive(count), summarize.NewLLM(llmtest.Scripted(long, long), count, nil), summarize.NewHybrid(summarize.NewLLM(llmtest.Scripted(long, long), count, nil)),
-		} {
-			req := request()
-			req.Limit = limit
-			req.Messages = append([]core.Message{user(0, "<|endoftext|> Look at a/b.go and https://x.org <|fim_middle|>")}, req.Messages...)
-			res, err := summarize.New(s, count).Summarize(t.Context(), req)
-			if err != nil {
-				t.Fatalf("%s in %d tokens: %v", s.Name(), limit, err)
-			}
-			if got := count.Text(res.Content); got > limit || got != res.Tokens || res.Content == "" || res.Strategy != s.Name() {
-				t.Errorf("%s: got %d tokens by %s (%s), want at most %d", s.Name(), got, res.Strategy, res.Note, limit)
-			}
-		}
 	}
 }

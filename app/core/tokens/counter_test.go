@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 
 	"bobbin/app/core"
@@ -35,19 +34,6 @@ func TestTextKnownCounts(t *testing.T) {
 		"hello world":                  2,
 	} {
 		compare.Equal(t, fmt.Sprintf("Text(%q)", text), want, counter.Text(text))
-	}
-}
-
-// TestRow21SpecialTokensAreText: a text that names a special token is counted as
-// the text that it is and blocks nothing.
-func TestRow21SpecialTokensAreText(t *testing.T) {
-	t.Parallel()
-	counter := newCounter(t)
-	for _, text := range []string{"<|endoftext|>", "<|fim_prefix|>", "<|endofprompt|>", "a <|endoftext|> b"} {
-		if got := counter.Text(text); got < 5 {
-			t.Errorf("Text(%q): got %d, want the tokens of plain text, 5 or more", text, got)
-		}
-		compare.Equal(t, fmt.Sprintf("Text(%q)", text), library(t).count(text), counter.Text(text))
 	}
 }
 
@@ -100,35 +86,6 @@ func TestTextCache(t *testing.T) {
 	if got := counter.Cached(); got > tokens.MaxEntries || got < tokens.MaxEntries/4 {
 		t.Errorf("cached after %d strings: got %d, want at most %d and not much less", 2*tokens.MaxEntries, got, tokens.MaxEntries)
 	}
-}
-
-// TestTextCacheKeepsWhatIsUsed: what is asked for again and again stays while
-// other strings come and go.
-func TestTextCacheKeepsWhatIsUsed(t *testing.T) {
-	t.Parallel()
-	counter := newCounter(t)
-	want := counter.Text("kept all the time")
-	for i := range tokens.MaxEntries {
-		counter.Text(fmt.Sprint("n", i))
-		if got := counter.Text("kept all the time"); got != want {
-			t.Fatalf("Text after %d others: got %d, want %d", i, got, want)
-		}
-	}
-}
-
-func TestTextConcurrent(t *testing.T) {
-	t.Parallel()
-	counter := newCounter(t)
-	var group sync.WaitGroup
-	for g := range 8 {
-		group.Go(func() {
-			for i := range 200 {
-				text := strings.Repeat("word ", (g+i)%20+1)
-				compare.Equal(t, fmt.Sprintf("Text(%q)", text), (g+i)%20+2, counter.Text(text))
-			}
-		})
-	}
-	group.Wait()
 }
 
 // B8: 4 tokens of overhead and the tool calls; a list adds 3.

@@ -127,28 +127,6 @@ func TestTextBlanksAreExact(t *testing.T) {
 	}
 }
 
-// TestMergeProperty: the heap merges one pre-token as tiktoken-go does.
-func TestMergeProperty(t *testing.T) {
-	t.Parallel()
-	counter, _ := shared()
-	ref := library(t)
-	seed.Check(t, func(rt *rapid.T) {
-		letters := rapid.SampledFrom([]string{"a", "ab", "aeiouy", "etaoinshrdlu", "我你他们的是了", "АБВГДеёжз", "ab我"}).Draw(rt, "alphabet")
-		piece := rapid.StringOfN(rapid.SampledFrom([]rune(letters)), 1, 700, -1).Draw(rt, "piece")
-		if got, want := counter.Merge(piece), ref.count(piece); got != want {
-			rt.Fatalf("Merge(%q): got %d, want %d", piece, got, want)
-		}
-	})
-}
-
-func TestLongestToken(t *testing.T) {
-	t.Parallel()
-	counter, _ := shared()
-	if got, want := counter.LongestToken(); got != want {
-		t.Errorf("longest token: got %d bytes, want %d", got, want)
-	}
-}
-
 // FuzzText holds the counter against both other tokenizers.
 func FuzzText(f *testing.F) {
 	for _, k := range hardTexts() {

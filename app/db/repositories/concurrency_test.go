@@ -105,39 +105,6 @@ func TestConcurrentRepeatsAreOneRun(t *testing.T) {
 	})
 }
 
-func TestConcurrentAppendersLeaveNoGap(t *testing.T) {
-	each(t, func(t *testing.T, s *store) {
-		session := s.session(t).ID
-		run := s.accept(t, ask(session, "go")).Run
-		const each = 5
-		race(racers, func(i int) {
-			for k := range each {
-				_, err := s.runs.Write(t.Context(), core.RunWrite{
-					RunID: run.ID, SessionID: session, Attempt: 1,
-					Messages: []core.Message{answer(fmt.Sprint(i, k)), answer(fmt.Sprint(i, k, "b"))},
-					Usage:    core.Usage{InputTokens: 1, OutputTokens: 2},
-				})
-				compare.Error(t, fmt.Sprintf("write %d/%d", i, k), nil, err)
-			}
-		})
-		log := s.log(t, session)
-		if want := 1 + 2*each*racers; len(log) != want {
-			t.Fatalf("log: got %d messages, want %d", len(log), want)
-		}
-		gapless(t, "message", log, func(m core.Message) int64 { return m.Seq })
-		gapless(t, "event", s.allEvents(t, session), func(e core.Event) int64 { return e.Seq })
-		for i, m := range log[1:] {
-			if m.ParentID != log[i].ID {
-				t.Fatalf("message %d: got parent %s, want the message before, %s", i+1, m.ParentID, log[i].ID)
-			}
-		}
-		stored := must.Get(s.runs.Get(t.Context(), ann(), run.ID))(t)
-		if want := (core.Usage{InputTokens: each * racers, OutputTokens: 2 * each * racers}); stored.Usage != want {
-			t.Errorf("usage: got %+v, want %+v", stored.Usage, want)
-		}
-	})
-}
-
 func TestConcurrentClaimsStartOneRun(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
 		session := s.session(t).ID
@@ -161,48 +128,5 @@ func TestConcurrentClaimsStartOneRun(t *testing.T) {
 		if len(claimed) != 1 || claimed[0].Run.QueueSeq != 1 {
 			t.Errorf("claimed: got %d runs (%+v), want the first alone", len(claimed), claimed)
 		}
-	})
-}
-
-// Concurrent renewals, take-overs, writes and accepts in many sessions do not deadlock.
-func TestEverythingAtOnce(t *testing.T) {
-	each(t, func(t *testing.T, s *store) {
-		var runs []core.Run
-		for range 6 {
-			runs = append(runs, s.accept(t, ask(s.session(t).ID, "go")).Run)
-		}
-		ids := make([]core.RunID, 0, len(runs))
-		for _, r := range runs {
-			ids = append(ids, r.ID)
-		}
-		check := func(what string, err error) {
-			if err != nil && !errors.Is(err, core.ErrStale) && !errors.Is(err, core.ErrNotFound) {
-				t.Errorf("%s: %v", what, err)
-			}
-		}
-		race(racers, func(i int) {
-			for k := range 10 {
-				run := runs[(i+k)%len(runs)]
-				switch i % 5 {
-				case 0:
-					_, err := s.runs.Renew(t.Context(), worker, ids)
-					check("renew", err)
-				case 1:
-					_, err := s.takeOver(t.Context(), fmt.Sprint(worker, "/", i), true, 100)
-					check("take over", err)
-				case 2:
-					_, err := s.runs.Write(t.Context(), core.RunWrite{
-						RunID: run.ID, SessionID: run.SessionID, Attempt: 1 + k, Messages: []core.Message{answer("a")}})
-					check("write", err)
-				case 3:
-					_, err := s.runs.Accept(t.Context(), ann(), ask(run.SessionID, "more"))
-					check("accept", err)
-				default:
-					_, _, err := s.runs.RequestCancel(t.Context(), ann(), run.ID)
-					check("cancel", err)
-					check("release", s.runs.Release(t.Context(), worker))
-				}
-			}
-		})
 	})
 }

@@ -319,20 +319,3 @@ func TestDeleteSparesTitles(t *testing.T) {
 		}
 	})
 }
-
-// The title of a fork is erased with the copy of the message that it was generated from.
-func TestDeleteTakesTheTitleOfAFork(t *testing.T) {
-	each(t, func(t *testing.T, s *store) {
-		id, log := s.titled(t)
-		fork := must.Get(repositories.NewBranches(s.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: id, Title: "About " + secret + " (fork)"}))(t)
-		s.erase(t, id, log[0].ID)
-		if got := s.get(t, fork.ID); got.Title == "" {
-			t.Error("the title of the fork went with the original")
-		}
-		s.erase(t, fork.ID, s.log(t, fork.ID)[0].ID)
-		if got := s.get(t, fork.ID); got.Title != "" {
-			t.Errorf("got title %q of the fork, want none", got.Title)
-		}
-		s.wantNoTitle(t, fork.ID)
-	})
-}

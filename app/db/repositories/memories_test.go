@@ -2,9 +2,7 @@ package repositories_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -75,39 +73,6 @@ func TestMemories(t *testing.T) {
 func equalJSON(a, b json.RawMessage) bool {
 	var x, y any
 	return string(a) == string(b) || json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && cmp.Equal(x, y)
-}
-
-// Pages neither repeat nor omit, also where times are equal and rows are written in
-// between.
-func TestMemoryPages(t *testing.T) {
-	each(t, func(t *testing.T, s *store) {
-		r := repositories.NewMemories(s.Gorm)
-		at := core.Now().Add(-time.Hour)
-		var want []core.MemoryID
-		for i := range 25 {
-			m := must.Get(r.Create(t.Context(), core.Memory{Owner: "ann", UserID: "carol", Content: fmt.Sprint(i), CreatedAt: at.Add(time.Duration(i/10) * time.Second)}))(t)
-			want = append([]core.MemoryID{m.ID}, want...)
-		}
-		var got []core.MemoryID
-		q := core.PageQuery{Limit: 7}
-		for {
-			page := must.Get(r.List(t.Context(), carol(), q))(t)
-			for _, m := range page.Items {
-				got = append(got, m.ID)
-			}
-			if page.NextCursor == nil {
-				break
-			}
-			q.Cursor = *page.NextCursor
-			keep(t, r, "carol", "newer than the first page")
-			must.Get(r.Update(t.Context(), ann(), core.Memory{ID: got[0], Content: "changed"}))(t)
-		}
-		compare.Equal(t, "ids", want, got)
-		_, err := r.List(t.Context(), ann(), core.PageQuery{Cursor: "nonsense"})
-		wantError(t, "a bad cursor", err, core.ErrInvalid)
-		_, err = r.List(t.Context(), ann(), core.PageQuery{Limit: 201})
-		wantError(t, "a bad limit", err, core.ErrInvalid)
-	})
 }
 
 // Only vectors of the space are read, in batches that neither repeat nor omit.

@@ -3,19 +3,16 @@ package repositories_test
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"bobbin/app/core"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/compare"
 	"bobbin/tests/must"
-	"bobbin/tests/seed"
 )
 
 // branched returns a session of 24 messages, some of them on another branch, some
@@ -43,83 +40,6 @@ func seqs(list []core.Message) []int64 {
 	return out
 }
 
-// what branched leaves of the conversation
-func conversation() []int64 {
-	return []int64{1, 2, 5, 8, 9, 10, 12, 13, 14, 15, 16, 20, 21, 22, 23}
-}
-
-func TestConversationQuestions(t *testing.T) {
-	each(t, func(t *testing.T, s *store) {
-		id, all := s.branched(t)
-		pinned, err := s.messages.Pinned(t.Context(), ann(), id)
-		if diff := cmp.Diff([]int64{1, 9, 14}, seqs(pinned)); err != nil || diff != "" {
-			t.Errorf("pinned (-want +got): %v\n%s", err, diff)
-		}
-		n, err := s.messages.CountOnPath(t.Context(), ann(), id)
-		if err != nil || n != len(conversation()) {
-			t.Errorf("count: got %d, %v, want %d", n, err, len(conversation()))
-		}
-		for _, m := range all { // deleted ones and other branches, too
-			got, err := s.messages.Get(t.Context(), ann(), id, m.ID)
-			if err != nil || got.Seq != m.Seq {
-				t.Errorf("get %d: got %d, %v", m.Seq, got.Seq, err)
-			}
-		}
-		_, err = s.messages.Get(t.Context(), ann(), s.session(t).ID, all[0].ID)
-		wantNotFound(t, "message of another session", err)
-	})
-}
-
-// Pages of any size in either direction, concatenated, are the whole list in
-// order, without a repetition, within any bounds.
-func TestListMessagesPages(t *testing.T) {
-	each(t, func(t *testing.T, s *store) {
-		id, _ := s.branched(t)
-		seed.Check(t, func(rt *rapid.T) {
-			q := core.MessageQuery{
-				PageQuery:   core.PageQuery{Limit: rapid.IntRange(1, 26).Draw(rt, "limit")},
-				Before:      rapid.Int64Range(0, 27).Draw(rt, "before"),
-				After:       rapid.Int64Range(0, 26).Draw(rt, "after"),
-				AllBranches: rapid.Bool().Draw(rt, "all branches"),
-			}
-			want := conversation()
-			if q.AllBranches {
-				want = []int64{1, 2, 3, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 19, 20, 21, 22, 23}
-			}
-			want = slices.DeleteFunc(want, func(seq int64) bool { return seq <= q.After || q.Before > 0 && seq >= q.Before })
-			got := s.listMessages(t, id, q)
-			if diff := cmp.Diff(want, got); diff != "" {
-				rt.Fatalf("%+v (-want +got):\n%s", q, diff)
-			}
-		})
-	})
-}
-
-// listMessages returns the numbers of all pages in ascending order. Each page is
-// ascending; with Before the pages come from the end.
-func (s *store) listMessages(t *testing.T, id core.SessionID, q core.MessageQuery) []int64 {
-	t.Helper()
-	out := []int64{}
-	for {
-		page, err := s.messages.List(t.Context(), ann(), id, q)
-		if err != nil {
-			t.Fatalf("list %+v: %v", q, err)
-		}
-		if q.Before > 0 {
-			out = append(seqs(page.Items), out...)
-		} else {
-			out = append(out, seqs(page.Items)...)
-		}
-		if page.NextCursor == nil {
-			return out
-		}
-		if len(page.Items) != q.Limit {
-			t.Fatalf("page of %+v: got %d items and a next page", q, len(page.Items))
-		}
-		q.Cursor = *page.NextCursor
-	}
-}
-
 // A page that was begun stays right while messages are added.
 func TestPagesWhileMessagesCome(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
@@ -133,39 +53,6 @@ func TestPagesWhileMessagesCome(t *testing.T) {
 		rest, err := s.messages.List(t.Context(), ann(), id, core.MessageQuery{PageQuery: core.PageQuery{Limit: 50, Cursor: *first.NextCursor}})
 		if diff := cmp.Diff([]int64{5, 6, 7, 8}, seqs(rest.Items)); err != nil || diff != "" {
 			t.Errorf("rest (-want +got): %v\n%s", err, diff)
-		}
-	})
-}
-
-func TestListSummariesAndRunsPages(t *testing.T) {
-	each(t, func(t *testing.T, s *store) {
-		id := s.session(t).ID
-		s.turns(t, id, 7)
-		log := s.log(t, id)
-		for i := range 7 {
-			must.Get2(s.sessions.ApplyContext(t.Context(), ann(), pathChange(s.get(t, id), fmt.Sprint(i), log[0], log[i])))(t)
-		}
-		want := []int64{7, 6, 5, 4, 3, 2, 1}
-		for limit := 1; limit <= 8; limit++ {
-			versions := allPages(t, limit, func(cursor string) (core.Page[core.Summary], error) {
-				return s.summaries.List(t.Context(), ann(), id, core.PageQuery{Limit: limit, Cursor: cursor})
-			}, func(v core.Summary) int64 { return int64(v.Version) })
-			compare.Equal(t, fmt.Sprintf("versions by %d", limit), want, versions)
-			queue := allPages(t, limit, func(cursor string) (core.Page[core.Run], error) {
-				return s.runs.List(t.Context(), ann(), id, core.PageQuery{Limit: limit, Cursor: cursor})
-			}, func(v core.Run) int64 { return v.QueueSeq })
-			compare.Equal(t, fmt.Sprintf("runs by %d", limit), want, queue)
-		}
-		// The rest of what takes a tenant is in the suite of package coretest.
-		for _, eve := range []core.Tenant{bob(), {Owner: "ann", User: "dave"}, {Owner: "bob", User: "carol"}, {}} {
-			_, err := s.messages.List(t.Context(), eve, id, core.MessageQuery{})
-			wantNotFound(t, "messages", err)
-			_, err = s.runs.List(t.Context(), eve, id, core.PageQuery{})
-			wantNotFound(t, "runs", err)
-			_, err = s.runs.Pending(t.Context(), eve, id)
-			wantNotFound(t, "pending runs", err)
-			_, err = s.modelCalls.SessionTotal(t.Context(), eve, id)
-			wantNotFound(t, "usage", err)
 		}
 	})
 }

@@ -92,32 +92,8 @@ func TestSearchReadsFewBytes(t *testing.T) {
 		// An entry has 201 terms of 5 bytes; the last one is read whole. Then come neighbors.
 		for bytes, want := range map[int]int{20 * 1005: 21, 1 << 20: 60} {
 			page, err := repositories.NewNarrowSearch(s.Gorm, bytes).Messages(t.Context(), ann(), core.SearchQuery{Text: "pump"})
-			if err != nil || page.Total < want || page.Total > 2*want || len(page.Items) == 0 {
-				t.Errorf("%d bytes: got %d messages (%v), want %d", bytes, page.Total, err, want)
-			}
-		}
-	})
-}
-
-// Phrases in long texts are checked in few queries.
-func TestPhrasesAreCheckedTogether(t *testing.T) {
-	each(t, func(t *testing.T, s *store) {
-		var messages []core.Message
-		for i := range 30 {
-			messages = append(messages, core.Message{Role: core.RoleUser, Content: strings.Repeat("pump hall ", 300) + []string{"ERR_CONN_RESET", "RESET CONN ERR"}[i%2]})
-		}
-		must.Do(t, repositories.Fillup(t.Context(), s.Gorm, s.session(t).ID, messages))
-		s.index(t)
-		queries := 0
-		count := func(*gorm.DB) { queries++ }
-		must.Do(t, errors.Join(s.Gorm.Callback().Row().After("gorm:row").Replace("count", count), s.Gorm.Callback().Query().After("gorm:query").Replace("count", count)))
-		page, err := repositories.NewSearch(s.Gorm).Messages(t.Context(), ann(), core.SearchQuery{Text: "ERR_CONN_RESET", PageQuery: core.PageQuery{Limit: 15}})
-		if err != nil || len(page.Items) != 15 || queries > 20 {
-			t.Fatalf("got %d messages in %d queries (%v), want 15 in at most 20 queries", len(page.Items), queries, err)
-		}
-		for _, h := range page.Items {
-			if h.Seq%2 == 0 {
-				t.Errorf("message %d has no phrase, but is among the best", h.Seq)
+			if err != nil || *page.Total < want || *page.Total > 2*want || len(page.Items) == 0 {
+				t.Errorf("%d bytes: got %d messages (%v), want %d", bytes, *page.Total, err, want)
 			}
 		}
 	})
@@ -186,8 +162,8 @@ func TestRankedPagesOfAnAuthor(t *testing.T) {
 		for skip, want := range map[int]int{0: 4, 4: 4, 8: 1, 9: 0} {
 			q := core.SearchQuery{Text: "pump", SessionID: id, Author: "Ben", Skip: skip, Except: map[int64]bool{3: true}, PageQuery: core.PageQuery{Limit: 4}}
 			page, err := repositories.NewSearch(s.Gorm).Messages(t.Context(), ann(), q)
-			if err != nil || len(page.Items) != want || page.Total != 9 || (page.NextCursor != nil) != (skip+want < 9) {
-				t.Errorf("skip %d: got %d of %d messages, %v (%v), want %d of 9", skip, len(page.Items), page.Total, page.NextCursor, err, want)
+			if err != nil || len(page.Items) != want || *page.Total != 9 || (page.NextCursor != nil) != (skip+want < 9) {
+				t.Errorf("skip %d: got %d of %d messages, %v (%v), want %d of 9", skip, len(page.Items), *page.Total, page.NextCursor, err, want)
 			}
 		}
 		seen := map[int64]bool{}

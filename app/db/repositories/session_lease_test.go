@@ -197,22 +197,6 @@ func TestAbandonedByAFormerProcess(t *testing.T) {
 	})
 }
 
-// An import whose client goes away leaves nothing.
-func TestCanceledImport(t *testing.T) {
-	each(t, func(t *testing.T, s *store) {
-		id := s.session(t).ID
-		finish := s.beginImport(t, id, "w/1", history(300, "rope")...)
-		gone, cancel := context.WithCancelCause(t.Context())
-		reason := errors.New("the client went away")
-		cancel(reason)
-		wantError(t, "the last step", finish(gone), reason)
-		s.wantFree(t, id)
-		_, err := s.messages.Append(gone, ann(), core.AppendMessages{SessionID: id, Messages: history(300, "rope"), Import: true})
-		wantError(t, "an import whose client is gone already", err, reason)
-		s.append(t, id, true, history(3, "rope")...)
-	})
-}
-
 // A session that was archived while a history was imported takes none of it.
 func TestImportIntoASessionThatIsArchived(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {

@@ -203,28 +203,6 @@ func TestFindSlackMessage(t *testing.T) {
 	})
 }
 
-// A purge of a user or of a session leaves nothing of what came from Slack.
-func TestSlackInboxIsPurged(t *testing.T) {
-	each(t, func(t *testing.T, s *store) {
-		ctx, inbox, purges := t.Context(), repositories.NewSlackInbox(s.Gorm), repositories.NewPurges(s.Gorm)
-		addItems(t, inbox, slackItem("1.0", "1.0"), slackItem("2.0", "2.0"))
-		session := s.session(t)
-		item := claimItem(t, inbox, "one/1", "C1/1.0")
-		item.SessionID, item.User = session.ID, "dave"
-		must.Do(t, inbox.Finish(ctx, item))
-		if there, err := purges.CountUser(ctx, "ann", "carol"); err != nil || there.Removed["slack_inbox"] != 1 {
-			t.Errorf("counted %v, %v, want one item of carol", there.Removed, err)
-		}
-		gone, err := purges.User(ctx, "ann", "carol")
-		if err != nil || gone.Removed["slack_inbox"] != 1 || s.count(t, "SELECT COUNT(*) FROM slack_inbox") != 1 {
-			t.Errorf("purged %v, %v, want the item of carol and no other", gone.Removed, err)
-		}
-		if _, err := purges.Session(ctx, session.ID, false); err != nil || s.count(t, "SELECT COUNT(*) FROM slack_inbox") != 0 {
-			t.Errorf("%d items are left of the session (%v)", s.count(t, "SELECT COUNT(*) FROM slack_inbox"), err)
-		}
-	})
-}
-
 func installation(team, tokens string) core.SlackInstallation {
 	return core.SlackInstallation{
 		Team: team, Name: "Acme", App: "A1", BotUser: "U1", Owner: "ann", Scopes: "chat:write", Tokens: []byte(tokens),

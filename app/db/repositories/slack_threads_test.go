@@ -35,26 +35,6 @@ func claimOf(worker string) core.SlackClaim {
 	return core.SlackClaim{Worker: worker, Lease: time.Minute, Limit: 10}
 }
 
-// The session of a channel's thread has many speakers from then on; that of a direct message
-// has not.
-func TestSlackBindNamesSpeakers(t *testing.T) {
-	each(t, func(t *testing.T, s *store) {
-		for channel, named := range map[string]bool{"C1": true, "G1": true, "D1": false} {
-			thread := slackThread(s.session(t).ID, "1.1")
-			thread.Channel = channel
-			in := ask(thread.SessionID, "before")
-			in.User = "u1"
-			s.finish(t, s.accept(t, in).Run, "done")
-			must.Do(t, bindThread(t, repositories.NewSlackThreads(s.Gorm), thread))
-			in = ask(thread.SessionID, "after")
-			in.User = "u1"
-			if got := s.accept(t, in).Message.Named; got != named || s.log(t, thread.SessionID)[0].Named {
-				t.Errorf("channel %s: a message after it is named: %v, want %v", channel, got, named)
-			}
-		}
-	})
-}
-
 // A thread belongs to one session and a session to one thread.
 func TestSlackBind(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {

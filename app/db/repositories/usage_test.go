@@ -2,13 +2,11 @@ package repositories_test
 
 import (
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"bobbin/app/core"
 	"bobbin/tests/compare"
@@ -275,25 +273,4 @@ func (s *store) usageKeys(t *testing.T, by core.UsageGroup) (keys []string) {
 		}
 		q.Cursor = *page.NextCursor
 	}
-}
-
-// The calls of a run are those of its time, in their order, and of no other run.
-func TestCallsOfRun(t *testing.T) {
-	each(t, func(t *testing.T, s *store) {
-		session := s.session(t)
-		run := s.accept(t, ask(session.ID, "go")).Run
-		other := s.accept(t, ask(s.session(t).ID, "go")).Run
-		want := []core.ModelCall{
-			{Purpose: core.PurposeSummary, Agent: "a", Model: "small", Provider: "p", Estimated: 9, Usage: core.Usage{InputTokens: 50, CacheReadTokens: 5}, Duration: time.Second, CreatedAt: core.Now()},
-			{Purpose: core.PurposeAnswer, Agent: "a", Model: "big", Usage: core.Usage{InputTokens: 100, OutputTokens: 10}, Cost: new(int64(7)), FinishReason: core.FinishStop, CreatedAt: core.Now().Add(time.Second)},
-		}
-		s.write(t, core.RunWrite{RunID: run.ID, SessionID: session.ID, Attempt: 1, ModelCalls: slices.Clone(want)})
-		s.write(t, core.RunWrite{RunID: other.ID, SessionID: other.SessionID, Attempt: 1, ModelCalls: slices.Clone(want[:1])})
-		got := must.Get(s.modelCalls.OfRun(t.Context(), must.Get(s.runs.Get(t.Context(), ann(), run.ID))(t)))(t)
-		for i := range want {
-			want[i].Owner, want[i].SessionID, want[i].RunID = "ann", session.ID, run.ID
-		}
-		compare.Equal(t, "calls of the run", want, got, cmpopts.IgnoreFields(core.ModelCall{}, "ID"))
-		compare.Equal(t, "len(got): want nothing", 0, len(must.Get(s.modelCalls.OfRun(t.Context(), core.Run{ID: run.ID, Owner: "ann"}))(t)))
-	})
 }

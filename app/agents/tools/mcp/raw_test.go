@@ -10,7 +10,6 @@ import (
 
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
-	"bobbin/tests/compare"
 )
 
 // rawServer serves the protocol by hand: answer returns the result of a method, in JSON, or writes to w
@@ -92,31 +91,6 @@ func TestSecretsInAnswers(t *testing.T) {
 	if got := s.Listing().Tools[0].Definition.Description; got != "you sent ***" {
 		t.Errorf("got the description %s", got)
 	}
-}
-
-// What a server says may be cached is not: a list of tools after a call that failed shows whether the
-// server still answers.
-func TestCachingHints(t *testing.T) {
-	t.Parallel()
-	var lists atomic.Int64
-	const cached = `"resultType":"complete","ttlMs":3600000,"cacheScope":"public"`
-	d := rawServer(t, func(w http.ResponseWriter, method string) string {
-		switch method {
-		case "server/discover":
-			return `{` + cached + `,"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`
-		case "tools/list":
-			lists.Add(1)
-			return `{` + cached + `,` + oneTool[1:]
-		default:
-			w.WriteHeader(http.StatusInternalServerError)
-			w.Header().Set("Content-Type", "text/plain")
-			return ""
-		}
-	})
-	s, _ := start(t, d)
-	before := lists.Load()
-	compare.Contains(t, `call(t, s, "test__x", "{}")`, "was lost during the call", call(t, s, "test__x", "{}"))
-	await(t, s, "the list after the call", func(tools.Listing) bool { return lists.Load() > before })
 }
 
 // A server that says later that a tool needs no approval is believed when an operator has the tools read

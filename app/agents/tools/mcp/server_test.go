@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -231,24 +230,6 @@ func TestStopInACall(t *testing.T) {
 	cancel()
 	<-done
 	compare.Contains(t, "<-answer", "was lost during the call", <-answer)
-}
-
-// A hundred calls at once share the connection.
-func TestManyCalls(t *testing.T) {
-	t.Parallel()
-	for name, d := range map[string]core.ToolDefinition{"stdio": program(""), "http": overHTTP(t, mcptest.New(""), nil)} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s, _ := start(t, d)
-			var wg sync.WaitGroup
-			for i := range 100 {
-				wg.Go(func() {
-					compare.Equal(t, fmt.Sprintf("call %d", i), fmt.Sprint(i), call(t, s, "test__echo", fmt.Sprintf(`{"text":"%d"}`, i)))
-				})
-			}
-			wg.Wait()
-		})
-	}
 }
 
 // The secrets of the environment are sent to the server as headers, and to nobody else.

@@ -1,9 +1,7 @@
 package demo_test
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -113,29 +111,6 @@ func TestQuestionsAreAnsweredWithQuotations(t *testing.T) {
 	c.want("What is the budget?", "5,000 euros")
 }
 
-func TestAnswersFromTheSummary(t *testing.T) {
-	t.Parallel()
-	summary := "Summary of earlier conversation:\n<conversation_summary>\n## Facts\n- My name is Grace.\n- The deadline is the 4th of May.\n" +
-		"- My cat is called Tom.\n</conversation_summary>\n(Notes about my name is Nobody.)"
-	c := newChat(t, "You are helpful.", summary, "Use tools.")
-	c.want("What is my name?", "The summary of our conversation says: “My name is Grace.”")
-	c.want("What did I say about the deadline?", "“The deadline is the 4th of May.”")
-	c.want("Did I mention facts?", "Nothing in my prompt")
-	newChat(t, "You are helpful.").want("What is my name?", "Nothing in my prompt")
-}
-
-// Notes on a tool loop stand in the prompt in the user's place.
-func TestNotesAreNotTheUsersWords(t *testing.T) {
-	t.Parallel()
-	c := newChat(t)
-	c.ask("My name is Ada.")
-	c.req.Messages = append(c.req.Messages, llm.Message{Role: core.RoleUser, Content: "What is my name?"},
-		llm.Message{Role: core.RoleUser, Content: "Notes on the work so far, in place of messages #4–#9:\n<work_notes>\nMy name is Bob.\n</work_notes>"})
-	if got := c.next().Text; !strings.Contains(got, "Ada") || strings.Contains(got, "Bob") {
-		t.Errorf("got %q, want the name that the user wrote", got)
-	}
-}
-
 func TestArithmeticCallsTheCalculator(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]string{
@@ -219,17 +194,6 @@ func TestNamedToolIsCalled(t *testing.T) {
 	}
 }
 
-func TestNoToolsWhenTheyAreForbidden(t *testing.T) {
-	t.Parallel()
-	forbidden, without := newChat(t), newChat(t)
-	forbidden.req.ToolChoice, without.req.Tools = core.ToolChoiceNone, nil
-	for _, c := range []*chat{forbidden, without} {
-		if got := c.ask("What is 2+2, and what time is it?"); len(got.ToolCalls) != 0 || got.Text == "" {
-			t.Errorf("got %+v and %q, want a text", got.ToolCalls, got.Text)
-		}
-	}
-}
-
 // A tool that must be called is, once, and the other choices hold.
 func TestToolChoices(t *testing.T) {
 	t.Parallel()
@@ -285,50 +249,4 @@ func TestWordByWord(t *testing.T) {
 			t.Errorf("took %v for %d words", took, words)
 		}
 	})
-}
-
-func TestCanceled(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		cause := errors.New("stop")
-		ctx, cancel := context.WithCancelCause(t.Context())
-		time.AfterFunc(20*time.Millisecond, func() { cancel(cause) })
-		req := llm.Request{Messages: []llm.Message{{Role: core.RoleUser, Content: "Hello"}}}
-		res, err := llm.Collect(demo.New(quarter{}, demo.Delay).Stream(ctx, req), nil)
-		if !llm.IsKind(err, llm.KindCanceled) || !errors.Is(err, cause) || len(strings.Fields(res.Text)) != 2 {
-			t.Errorf("got %q, %v, want two words and KindCanceled", res.Text, err)
-		}
-		if _, err := llm.Collect(newModel().Stream(ctx, req), nil); !llm.IsKind(err, llm.KindCanceled) {
-			t.Errorf("canceled before: got %v, want KindCanceled", err)
-		}
-	})
-}
-
-func TestOutputLimit(t *testing.T) {
-	t.Parallel()
-	req := llm.Request{MaxOutputTokens: 5, Messages: []llm.Message{{Role: core.RoleUser, Content: "Hello"}}}
-	res, err := llm.Collect(newModel().Stream(t.Context(), req), nil)
-	if err != nil || res.Text != "I am Bobbin's " || res.Finish != core.FinishLength || res.Usage.OutputTokens != 5 {
-		t.Errorf("got %q, %q, %+v, %v, want three words and length", res.Text, res.Finish, res.Usage, err)
-	}
-}
-
-func TestInfo(t *testing.T) {
-	t.Parallel()
-	if got := newModel().Info(); got.Name != "demo" || got.Provider != "demo" || got.Window != 8_192 || got.PriorFactor != 1 {
-		t.Errorf("got %+v", got)
-	}
-}
-
-// The model counts prompts by the rules of package tokens, so that calibration measures a
-// factor of 1.
-func TestUsage(t *testing.T) {
-	t.Parallel()
-	req := llm.Request{
-		System:   []string{"Be kind.", "Be brief."}, // 19 bytes joined
-		Messages: []llm.Message{{Role: core.RoleUser, Content: "Hello there!"}, {Role: core.RoleAssistant, ToolCalls: []core.ToolCall{{ID: "1", Name: "calc", Arguments: `{"a":12}`}}}},
-		Tools:    []llm.ToolSpec{{Name: "calc", Description: "calculates", Parameters: []byte(`{"type":"object"}`)}},
-	}
-	res := must.Get(llm.Collect(newModel().Stream(t.Context(), req), nil))(t)
-	compare.Equal(t, "tokens", 3+(4+5)+(4+3)+(4+8+1+2)+(8+1+3+5), res.Usage.InputTokens)
 }

@@ -2,7 +2,6 @@ package openai_test
 
 import (
 	"net/http"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -95,57 +94,6 @@ func TestRefusalsByStatusAndCode(t *testing.T) {
 				t.Errorf("got limit %d and requested %d, want none", e.Limit, e.Requested)
 			}
 		})
-	}
-}
-
-// The provider's own "context length exceeded" tells the real limit.
-func TestContextLengthWordings(t *testing.T) {
-	t.Parallel()
-	plain := func(message string) string { return `{"error":{"message":"` + message + `"}}` }
-	for name, c := range map[string]struct {
-		status           int
-		body             string
-		limit, requested int
-	}{
-		"OpenAI with functions": {400, plain("This model's maximum context length is 8,192 tokens. However, your messages resulted in 8500 tokens (8000 in the messages, 500 in the functions)."), 8192, 8500},
-		"OpenAI minute":         {429, `{"error":{"message":"Request too large for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000, Requested 40123. The input or output tokens must be reduced","type":"tokens","code":"rate_limit_exceeded"}}`, 30000, 40123},
-		"vLLM output and input": {400, plain("This model's maximum context length is 8192 tokens. However, you requested 64 output tokens and your prompt contains at least 8129 input tokens, for a total of at least 8193 tokens."), 8192, 8193},
-		"vLLM passed":           {400, plain("You passed 31745 input tokens and requested 1024 output tokens. However, the model's context length is only 32768 tokens, resulting in a maximum input length of 31744 tokens."), 32768, 0},
-		"llama.cpp older":       {500, `{"error":{"code":500,"message":"the request exceeds the available context size. try increasing the context size or enable context shift","type":"exceed_context_size_error","n_prompt_tokens":1407,"n_ctx":256}}`, 256, 1407},
-		"TensorRT-LLM":          {500, `{"error":"Prompt length (5000) exceeds maximum input length (4096). Set log level to info and check TRTGptModel logs"}`, 4096, 5000},
-		"Ollama input":          {400, plain("the input length exceeds the context length"), 0, 0},
-		"Gemini short":          {400, `[{"error":{"code":400,"message":"The input token count exceeds the maximum number of tokens allowed 1048576.","status":"INVALID_ARGUMENT"}}]`, 1048576, 0},
-		"SGLang total":          {400, plain("Requested token count exceeds the model's maximum context length of 4096 tokens. You requested a total of 5000 tokens: 1000 tokens from the input"), 4096, 5000},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			e := refused(t, c.status, c.body)
-			if e.Kind != llm.KindContextLength || e.Limit != c.limit || e.Requested != c.requested {
-				t.Errorf("got %s, limit %d, requested %d, want context_length, %d, %d", e.Kind, e.Limit, e.Requested, c.limit, c.requested)
-			}
-			if prompt := c.requested * promptShare(c.body); e.Prompt != prompt {
-				t.Errorf("got a prompt of %d tokens, want %d", e.Prompt, prompt)
-			}
-		})
-	}
-}
-
-// promptShare is 0 for wordings that count the answer in, or do not say whether they do.
-func promptShare(body string) int {
-	for _, word := range []string{"equested", "total", "output", "completion", "max_tokens"} {
-		if strings.Contains(body, word) {
-			return 0
-		}
-	}
-	return 1
-}
-
-func TestContextLengthInMidStream(t *testing.T) {
-	t.Parallel()
-	s := serve(t, stream(`{"error":{"code":400,"message":"request (5000 tokens) exceeds the available context size (4096 tokens)","type":"exceed_context_size_error","n_prompt_tokens":5000,"n_ctx":4096}}`))
-	_, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
-	if e := llm.AsError(err); e == nil || e.Kind != llm.KindContextLength || e.Limit != 4096 || e.Requested != 5000 {
-		t.Errorf("got %+v, want context_length of 4096", e)
 	}
 }
 

@@ -11,50 +11,13 @@ import (
 	"strings"
 	"testing"
 
-	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/openai"
 	"bobbin/tests/compare"
-	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
 )
 
 // key stands for an API key. No error and no log may hold it.
 const key = "sk-test-0123456789"
-
-func TestKeyIsSentAndNeverShown(t *testing.T) {
-	t.Parallel()
-	for name, answer := range map[string]http.HandlerFunc{
-		"refusal":     refuse(401, `{"error":{"message":"Incorrect API key `+key+`","code":"`+key+`"}}`),
-		"plain text":  refuse(401, "no such key: "+key),
-		"in a stream": stream(text("a"), `{"error":"`+key+`"}`),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := serve(t, answer)
-			_, err := collect(t, s.model(t, openai.Options{APIKey: key}), ask("hi"))
-			if got := s.Received()[0].Header.Get("Authorization"); got != "Bearer "+key {
-				t.Errorf("got authorization %q, want the key", got)
-			}
-			if e := llm.AsError(err); e == nil || strings.Contains(fmt.Sprintf("%v %+v %#v", err, *e, *e), key) {
-				t.Errorf("got %+v, want an error without the key", err)
-			}
-		})
-	}
-	t.Run("network", func(t *testing.T) {
-		t.Parallel()
-		m, err := openai.New(openai.Options{
-			Model: "m", APIKey: key, BaseURL: "http://user:" + key + "@provider.test/v1",
-			Transport: llmtest.Transport(func(r *http.Request) (*http.Response, error) {
-				return nil, fmt.Errorf("cannot send %s %v", r.URL, r.Header)
-			}),
-		})
-		must.Do(t, err)
-		_, err = collect(t, m, ask("hi"))
-		if !llm.IsKind(err, llm.KindNetwork) || strings.Contains(err.Error(), key) {
-			t.Errorf("got %v, want KindNetwork without the key", err)
-		}
-	})
-}
 
 func TestKeyIsNotPrinted(t *testing.T) {
 	t.Parallel()
@@ -133,11 +96,4 @@ func TestOptionsThatCannotWork(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestInfo(t *testing.T) {
-	t.Parallel()
-	m := must.Get(openai.New(openai.Options{Name: "local", Model: "llama3.2", Provider: "ollama", Info: llm.Info{Window: 4096, PriorFactor: 1.1}}))(t)
-	want := llm.Info{Name: "local", Provider: "ollama", Window: 4096, PriorFactor: 1.1, NoToolChoice: true, Lacks: []llm.Parameter{llm.StrictTools, llm.ParallelTools}}
-	compare.Equal(t, "m.Info()", want, m.Info())
 }

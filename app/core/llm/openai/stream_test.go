@@ -215,17 +215,6 @@ func TestOpenedThoughts(t *testing.T) {
 	}
 }
 
-func TestAnswersThatAreNotStreamed(t *testing.T) {
-	t.Parallel()
-	s := serve(t, refuse(http.StatusOK, "\n  "+`{"id":"x","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"hello",
-		"reasoning_content":"hm","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"g","arguments":"{}"}}]},
-		"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":3,"completion_tokens":2}}`, "Content-Type: application/json"))
-	got, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
-	if err != nil || got.Text != "hello" || got.Reasoning != "hm" || calls(got) != "a f {} | b g {}" || got.Finish != core.FinishToolCalls || got.Usage.InputTokens != 3 {
-		t.Errorf("got %+v, %v", got, err)
-	}
-}
-
 func TestAnswersThatAreNone(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
