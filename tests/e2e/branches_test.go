@@ -10,6 +10,7 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/provider"
@@ -70,7 +71,10 @@ func TestPromptsFollowTheLog(t *testing.T) {
 		turn("nine, on another branch")
 		must.Get(client.Call(ctx, c, ops.SelectMessage, apptest.InMessage(id, old)))(t)
 		turn("ten, on the first branch")
-		must.Get(client.Call(ctx, c, ops.RegenerateMessage, ops.Regenerate{InMessage: apptest.InMessage(id, find(core.RoleAssistant, "ten, on the first branch"))}))(t)
+		ten := find(core.RoleAssistant, "ten, on the first branch")
+		must.Get(client.Call(ctx, c, ops.RegenerateMessage, ops.Regenerate{InMessage: apptest.InMessage(id, ten)}))(t)
+		newest := must.Get(client.Call(ctx, c, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: id}, MessageQuery: core.MessageQuery{Descending: true}}))(t)
+		compare.Equal(t, "the new answer's branch", &core.Branch{Index: 2, Count: 2, Previous: ten}, newest.Items[0].Branch)
 		turn("eleven, after a new answer")
 		must.Get(client.Call(ctx, c, ops.PinMessage, ops.Pinned{InMessage: apptest.InMessage(id, find(core.RoleUser, "three")), Pinned: new(true)}))(t)
 		turn("twelve, after a pin")
@@ -84,5 +88,19 @@ func TestPromptsFollowTheLog(t *testing.T) {
 				t.Errorf("message %d: got the parent %s, want %s", m.Seq, m.ParentID, before.ID)
 			}
 		}
+		paths := 0
+		for e, err := range c.WatchSession(ctx, id, core.Cursor{}) { // everything once more
+			must.Do(t, err)
+			if d, ok := e.Data.(core.SessionData); ok && d.Path != nil {
+				paths++
+			}
+			if strings.Contains(dataText(t, e), `"answer to: one"`) {
+				t.Errorf("event %d has what was deleted: %+v", e.Seq, e.Data)
+			}
+			if e.Seq == page.LastEventID {
+				break
+			}
+		}
+		compare.Equal(t, "changes of the path: an edit, a selection, a new answer", 3, paths)
 	})
 }
