@@ -185,20 +185,3 @@ func TestNoKeysInRecordings(t *testing.T) {
 		t.Errorf("got %d files under testdata, want the recordings at least", files)
 	}
 }
-
-func TestKeysAreSeen(t *testing.T) {
-	t.Parallel()
-	for _, text := range []string{
-		`"sk-` + `proj-abcdef012345"`, "x-api-key: sk-" + "ant-api03-abcdef", "AI" + "zaSyA0123456789", "xox" + "b-123456789-abc",
-		"Authorization: Bearer " + "abcdef.ghijkl",
-	} {
-		if len(keysIn([]byte(text))) != 1 {
-			t.Errorf("got no key in %q, want one", text)
-		}
-	}
-	for _, text := range []string{"a risk-averse-person", "bearer of bad news", "ask-me-anything-now"} {
-		if found := keysIn([]byte(text)); len(found) > 0 {
-			t.Errorf("got %v in %q, want none", found, text)
-		}
-	}
-}

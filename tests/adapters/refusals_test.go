@@ -3,7 +3,6 @@ package adapters_test
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"os"
 	"regexp"
 	"strconv"
@@ -13,7 +12,6 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/providerhttp"
 	"bobbin/tests/must"
-	"bobbin/tests/seed"
 )
 
 // numbers are what a refusal tells of, in tokens.
@@ -57,38 +55,15 @@ func vendorsRefusals(t *testing.T) (list []refusal) {
 // speaks of one. What is no JSON is put into an answer.
 func otherRefusals(t *testing.T) (list []refusal) {
 	t.Helper()
+	forms := []string{`{"error":{"message":%s,"type":"invalid_request_error","param":null,"code":null}}`, `{"error":%s}`, `{"message":%s}`}
 	for i, c := range readRefusals(t, "others.tsv") {
 		r := refusal{name: fmt.Sprintf("%03d %.40s", i, c[1]), status: must.Get(strconv.Atoi(c[0]))(t), body: c[1], clear: true}
 		if !json.Valid([]byte(r.body)) {
-			r.body = wrappers()[i%3].wrap(r.body)
+			r.body = fmt.Sprintf(forms[i%3], must.Get(json.Marshal(r.body))(t))
 		}
 		list = append(list, r)
 	}
 	return list
-}
-
-// generatedRefusals returns n refusals of prompts that are too long: other words, other numbers, other
-// forms, and some that say nothing. The same n gives the same refusals.
-func generatedRefusals(t *testing.T, n int) []refusal {
-	t.Helper()
-	random := seed.Fixed(7, uint64(n))
-	wordings, forms, silent := readRefusals(t, "wordings.txt"), wrappers(), silences()
-	out := make([]refusal, 0, n)
-	for i := range n {
-		status := []int{http.StatusBadRequest, http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}[random.IntN(4)]
-		if i%8 == 7 {
-			out = append(out, refusal{name: fmt.Sprintf("%03d silent", i), status: status, body: silent[(i/8)%len(silent)]})
-			continue
-		}
-		words, f := wordings[random.IntN(len(wordings))][0], forms[random.IntN(len(forms))]
-		body := f.wrap(words)
-		if random.IntN(3) == 0 { // a gateway before the provider
-			outer := forms[random.IntN(len(forms))]
-			body, f.name = outer.wrap(body), outer.name+" of "+f.name
-		}
-		out = append(out, refusal{name: fmt.Sprintf("%03d %s", i, f.name), status: status, body: body, clear: true, limit: strings.Contains(words, "{limit}")})
-	}
-	return out
 }
 
 // refuse returns the error that an adapter makes of a refusal.
@@ -138,25 +113,6 @@ func TestVendorsRefusals(t *testing.T) {
 	}
 }
 
-// Other words, other numbers and other forms are understood as well. What says nothing
-// is unclear: it is not taken for anything else.
-func TestOtherWordsForTooLong(t *testing.T) {
-	t.Parallel()
-	n := numbers{limit: 8192, prompt: 15_321, output: 1024}
-	for _, r := range generatedRefusals(t, 600) {
-		e := refuse(t, r, n)
-		if !e.Unclear && (!r.clear || e.Kind != llm.KindContextLength) {
-			t.Errorf("%s: got %s, unclear %v (%s): %s", r.name, e.Kind, e.Unclear, e.Message, r.text(n))
-		}
-		if r.clear && e.Unclear {
-			t.Logf("%s: only suspected: %s", r.name, r.text(n))
-		}
-		if e.Limit != 0 && e.Limit != n.limit || r.limit && e.Limit == 0 && !e.Unclear {
-			t.Errorf("%s: got the limit %d: %s", r.name, e.Limit, r.text(n))
-		}
-	}
-}
-
 // Refusals for other reasons are not taken for a prompt that is too long, whatever they
 // quote; few of them are suspected to be one, which costs a long prompt two calls.
 func TestOtherRefusals(t *testing.T) {
@@ -178,64 +134,5 @@ func TestOtherRefusals(t *testing.T) {
 	}
 	if suspected > len(list)/10 {
 		t.Errorf("%d of %d refusals are suspected", suspected, len(list))
-	}
-}
-
-// wrapper puts a sentence, or a whole answer, into an answer.
-type wrapper struct {
-	name string
-	wrap func(text string) string
-}
-
-func wrappers() []wrapper {
-	quoted := func(text string) string {
-		raw, err := json.Marshal(text)
-		if err != nil { // a string can always be written
-			panic(err)
-		}
-		return string(raw)
-	}
-	// python is a string as Python prints it.
-	python := func(text string) string {
-		return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`).Replace(text) + "'"
-	}
-	in := func(format string) func(string) string {
-		return func(text string) string { return strings.ReplaceAll(format, "%s", quoted(text)) }
-	}
-	return []wrapper{
-		{"error.message", in(`{"error":{"message":%s,"type":"invalid_request_error","param":null,"code":null}}`)},
-		{"error", in(`{"error":%s}`)},
-		{"message", in(`{"message":%s}`)},
-		{"detail", in(`{"detail":%s}`)},
-		{"detail list", in(`{"detail":[{"loc":["body","messages"],"msg":%s,"type":"value_error"}]}`)},
-		{"errors", in(`{"errors":[{"code":"bad_request","message":%s}]}`)},
-		{"list", in(`[{"error":{"code":400,"message":%s,"status":"INVALID_ARGUMENT"}}]`)},
-		{"raw", in(`{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":%s,"provider_name":"X"}}}`)},
-		{"three levels", in(`{"response":{"body":{"error":{"error":{"message":%s}}}}}`)},
-		{"base_resp", in(`{"base_resp":{"status_code":2013,"status_msg":%s}}`)},
-		{"fault", in(`{"fault":{"faultstring":%s,"detail":{"errorcode":"steps.x"}}}`)},
-		{"AWS", in(`{"__type":"ValidationException","Message":%s}`)},
-		{"text", func(text string) string { return text }},
-		{"Python", func(text string) string {
-			return `{"detail":` + quoted(`Error code: 400 - {'error': {'message': `+python(text)+`, 'type': 'BadRequestError', 'code': None}}`) + `}`
-		}},
-		{"exception", func(text string) string {
-			return `{"error":{"message":` + quoted("litellm.BadRequestError: OpenAIException - "+text) + `,"code":"400"}}`
-		}},
-		{"cut off", func(text string) string { return `{"error":{"message":` + quoted(text) + `,"type":"invalid_requ` }},
-	}
-}
-
-// silences are answers that say that something is wrong, and not what.
-func silences() []string {
-	return []string{
-		"", "{}", "null", `{"error":null}`, `{"error":{"message":""}}`, "Bad Request", `{"message":"invalid request"}`, `{"error":{"message":"Provider returned error","code":400}}`,
-		"<html><head><title>413 Request Entity Too Large</title></head></html>", `{"error":true}`, `{"status":"failure"}`, `{"error":{"code":"bad_request","message":"The request was malformed."}}`,
-		`{"base_resp":{"status_code":2013,"status_msg":"invalid params"}}`,
-		`{"error":{"message":"Bad Request (request id: 2026112610304012345)","type":"new_api_error"}}`,
-		`{"error":{"message":"The request is invalid: Invalid request parameters. Please check your input and try again. Please check the request body, required fields, and request format."}}`,
-		`{"error":{"message":"Unknown error","code":"unknown_error"}}`, `{"detail":"An unknown error occurred"}`, `{"error":"invalid_request_error: unexpected error"}`,
-		`{"error":{"message":"Upstream failed: invalid JSON response from backend"}}`, `{"message":"Expected maxLength: 32000, actual: 51234"}`,
-		`{"error":{"message":"This request is not allowed by a policy","request_id":"8d"}}`,
 	}
 }

@@ -154,18 +154,6 @@ func talkToAnother(k *thinker) {
 	k.ask("bye")
 }
 
-// A changed prefix costs the thoughts, and one more request, but not the answer.
-func TestStrictChangedPrefix(t *testing.T) {
-	t.Parallel()
-	k := newThinker(t, provider.Strict{}, "claude-opus-5-5", 2_048)
-	k.ask("use a tool")
-	k.req.System = []string{"Be brief."}
-	k.ask("bye")
-	if got, want := k.counts(), (provider.Thoughts{Verified: 1, Refused: 1}); got != want {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
-}
-
 // Where the model is known to check, the provider leaves the thoughts behind a change out and says so: no
 // request is refused, also to a model that thinks without being asked.
 func TestStrictDropsAndReports(t *testing.T) {

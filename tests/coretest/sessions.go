@@ -3,7 +3,6 @@ package coretest
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 
 	"bobbin/app/core"
@@ -220,7 +219,10 @@ func (c *Conversation) insertMessages(messages []core.Message, run core.RunID) (
 }
 
 // Events are the events of a Store.
-type Events struct{ s *Store }
+type Events struct {
+	core.EventStore // the methods that no test calls
+	s               *Store
+}
 
 // Page returns the events after a number, and whether there may be more.
 func (r Events) Page(ctx context.Context, session core.SessionID, after int64, limit int) (out []core.Event, more bool, err error) {
@@ -257,21 +259,6 @@ func (r Events) LastOf(ctx context.Context, sessions []core.SessionID) (map[core
 		return nil
 	})
 	return out, err
-}
-
-// Heads returns the heads of the sessions in the scope; Waiting is not known.
-func (r Events) Heads(ctx context.Context, tenant core.Tenant, sessions []core.SessionID) (out []core.SessionHead, err error) {
-	for _, id := range sessions {
-		err = r.s.inSession(ctx, "Heads", tenant, id, func(c *Conversation) error {
-			s := r.s.withRuns(c)
-			out = append(out, core.SessionHead{ID: s.ID, Title: s.Title, Agent: s.Agent, Status: s.Status, Archived: s.ArchivedAt != nil, MessageCount: s.MessageCount, LastEvent: s.LastEventSeq, UpdatedAt: s.UpdatedAt})
-			return nil
-		})
-		if err != nil && !errors.Is(err, core.ErrNotFound) {
-			return nil, err
-		}
-	}
-	return out, nil
 }
 
 // Forget removes the session's events up to a number, as the retention does.

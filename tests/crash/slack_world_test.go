@@ -42,7 +42,6 @@ type slackWorld struct {
 	database *db.DB
 	model    *provider.Server
 	kills    int
-	away     [][2]time.Time // when a Bobbin did not run: from, to
 }
 
 // newSlackWorld starts everything, with so many Bobbins on the database.
@@ -89,21 +88,14 @@ func openDatabase(t *testing.T, p place) *db.DB {
 	return d
 }
 
-// restart ends one of the Bobbins, with SIGKILL or as an operator does, and starts it again
-// after the time.
-func (w *slackWorld) restart(graceful bool, away time.Duration) {
+// restart kills one of the Bobbins, and starts it again after the time.
+func (w *slackWorld) restart(away time.Duration) {
 	w.t.Helper()
 	b := w.bobbins[w.kills%len(w.bobbins)]
 	w.kills++
-	from := time.Now()
-	if graceful {
-		b.stop(w.t)
-	} else {
-		b.Kill()
-	}
+	b.Kill()
 	pause(w.t.Context(), away)
 	b.start(w.t)
-	w.away = append(w.away, [2]time.Time{from, time.Now()})
 }
 
 // client returns a client of whichever Bobbin is up.

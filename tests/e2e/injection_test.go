@@ -123,7 +123,7 @@ func injected(t *testing.T, h *apptest.Bobbin, agent, place string, planted []st
 	bringIn(t, h.Client, id, core.ImportLines, text.String())
 	pins := 0
 	if place == "pinned" {
-		for _, m := range wholeLog(t, h.Client, id) {
+		for _, m := range apptest.ListMessages(t, h.Client, id) {
 			if m.Role == core.RoleUser && strings.Contains(m.Content, "OWNED") && pins < 3 {
 				must.Get(client.Call(t.Context(), h, ops.PinMessage, ops.Pinned{InMessage: apptest.InMessage(id, m.ID), Pinned: new(true)}))(t)
 				pins++

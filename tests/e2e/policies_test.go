@@ -11,27 +11,10 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
-	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
-
-// The six scenarios of the requirements B, word for word, and the five policies side by
-// side in one process.
-
-// spacious returns a Bobbin whose model is so large that only an agent's own numbers
-// trigger a summary.
-func spacious(t *testing.T, agents ...apptest.Setting) (*apptest.Bobbin, *provider.Server) {
-	t.Helper()
-	p := apptest.NewProvider(t, provider.Options{})
-	return apptest.New(t, dbtest.MigratedSQLiteURL(t), append([]apptest.Setting{apptest.WithModel("house", 1_000_000, 8192, p)}, agents...)...), p
-}
-
-// budgetAgent is an agent with the policy budget and what else its file says.
-func budgetAgent(name, more string) apptest.Setting {
-	return apptest.WithAgent(name, "name: "+name+"\nsystem_prompt: You answer.\ncontext:\n  policy: budget\n"+more)
-}
 
 // exchanges has so many short questions answered; each is two messages in the log.
 func exchanges(t *testing.T, c *client.Client, id core.SessionID, n int) {
@@ -67,12 +50,26 @@ func trigger(t *testing.T, r core.ContextReport, name string) core.TriggerStatus
 	return core.TriggerStatus{}
 }
 
-// B1, B3, B4, B5: the Nth message since the last summary makes one, after the exchange.
+// B1, B3, B4, B5, C5: the Nth message since the last summary makes one, after the exchange. The status shows
+// both triggers, each with its share, and the last summary.
 func TestScenarioMessagesTrigger(t *testing.T) {
 	t.Parallel()
-	h, p := spacious(t, budgetAgent("talker", ""))
+	p := apptest.NewProvider(t, provider.Options{}) // so large that only the agent's own numbers trigger a summary
+	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 1_000_000, 8192, p),
+		apptest.WithAgent("talker", "name: talker\nsystem_prompt: You answer.\ncontext:\n  policy: budget\n"))
 	id := apptest.NewSession(t, h.Client, ops.NewSession{Agent: "talker"})
-	exchanges(t, h.Client, id, 14)
+	exchanges(t, h.Client, id, 10)
+	r := contextOf(t, h.Client, id)
+	if m := trigger(t, r, "messages"); m.Value != 20 || m.Threshold != 30 || m.Percent != 66 || m.Fires {
+		t.Errorf("got %+v, want 20 of 30 messages, 66 %%", m)
+	}
+	if k := trigger(t, r, "tokens"); k.Threshold != 128_000 || k.Value == 0 || k.Percent != k.Value*100/k.Threshold {
+		t.Errorf("got %+v, want the tokens since the last summary of 128,000", k)
+	}
+	if len(r.Summaries) != 0 || r.Coverage.Summarized != 0 || r.Coverage.Verbatim != 20 {
+		t.Errorf("got %d summaries and %+v, want none yet", len(r.Summaries), r.Coverage)
+	}
+	exchanges(t, h.Client, id, 4)
 	if s := session(t, h.Client, id); s.SummaryVersion != 0 || p.Summaries() != 0 {
 		t.Fatalf("28 messages: got summary %d, want none before the 30th", s.SummaryVersion)
 	}
@@ -89,32 +86,10 @@ func TestScenarioMessagesTrigger(t *testing.T) {
 	if made.Trigger != "messages" || p.Summaries() != 1 {
 		t.Errorf("got the trigger %s and %d calls, want messages and 1", made.Trigger, p.Summaries())
 	}
-}
-
-// B5, C5: the status shows both triggers, each with its share, and the last summary.
-func TestScenarioStatus(t *testing.T) {
-	t.Parallel()
-	h, _ := spacious(t, budgetAgent("talker", ""))
-	id := apptest.NewSession(t, h.Client, ops.NewSession{Agent: "talker"})
-	exchanges(t, h.Client, id, 10)
-	r := contextOf(t, h.Client, id)
-	if m := trigger(t, r, "messages"); m.Value != 20 || m.Threshold != 30 || m.Percent != 66 || m.Fires {
-		t.Errorf("got %+v, want 20 of 30 messages, 66 %%", m)
-	}
-	k := trigger(t, r, "tokens")
-	if k.Threshold != 128_000 || k.Value == 0 || k.Percent != k.Value*100/k.Threshold {
-		t.Errorf("got %+v, want the tokens since the last summary of 128,000", k)
-	}
-	if len(r.Summaries) != 0 || r.Coverage.Summarized != 0 || r.Coverage.Verbatim != 20 {
-		t.Errorf("got %d summaries and %+v, want none yet", len(r.Summaries), r.Coverage)
-	}
-	exchanges(t, h.Client, id, 5)
-	awaitSummary(t, h.Client, id, 1)
 	r = contextOf(t, h.Client, id)
-	if len(r.Summaries) != 1 || r.Summaries[0].MessagesCovered != 24 || r.Summaries[0].TokenCount == 0 {
-		t.Fatalf("got the summaries %+v, want one of 24 messages", r.Summaries)
+	if len(r.Summaries) != 1 || r.Summaries[0].MessagesCovered != 24 || trigger(t, r, "messages").Value != 6 {
+		t.Errorf("got the summaries %+v and %+v, want one of 24 messages, and 6 since", r.Summaries, trigger(t, r, "messages"))
 	}
-	compare.Equal(t, `trigger(t, r, "messages").Value: want the 6 messages since the summary`, 6, trigger(t, r, "messages").Value)
 }
 
 // The ranges say of every message what its own answer says, and the turns what the reports of the

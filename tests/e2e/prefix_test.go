@@ -45,8 +45,7 @@ func (k *prefixTalk) sayTo(model string, n int) {
 // log returns the messages of the path.
 func (k *prefixTalk) log() []core.Message {
 	k.t.Helper()
-	_, log := path(k.t, k.h.Client, k.id)
-	return log
+	return must.Get(client.Call(k.t.Context(), k.h, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: k.id}}))(k.t).Items
 }
 
 // question returns the nth last message of the user.

@@ -55,7 +55,8 @@ func TestSecretsStayAway(t *testing.T) {
 		}
 		c := h.NewClient(secret)
 		apptest.SendMessage(t, c, core.SendMessage{SessionID: id, Content: "hello"})
-		for e := range follow(t.Context(), t, c, id) {
+		for e, err := range c.WatchSession(t.Context(), id, core.Cursor{}) {
+			must.Do(t, err)
 			fmt.Fprintln(&said, dataText(t, e))
 			if e.Type == core.EventRunSucceeded {
 				break

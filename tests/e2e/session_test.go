@@ -180,21 +180,6 @@ func bringIn(t testing.TB, c *client.Client, id core.SessionID, format core.Impo
 	return must.Get(c.ImportMessages(t.Context(), core.ImportMessages{SessionID: id, Body: strings.NewReader(text), Format: format}))(t)
 }
 
-// wholeLog returns all messages of a session.
-func wholeLog(t testing.TB, c *client.Client, id core.SessionID) []core.Message {
-	t.Helper()
-	var all []core.Message
-	q := core.MessageQuery{PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}
-	for {
-		page := must.Get(client.Call(t.Context(), c, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: id}, MessageQuery: q}))(t)
-		all = append(all, page.Items...)
-		if page.NextCursor == nil {
-			return all
-		}
-		q.Cursor = *page.NextCursor
-	}
-}
-
 // withAgentFile writes an agent's file.
 func withAgentFile(t *testing.T, name, text string) apptest.Setting {
 	return func(c *config.Config) {

@@ -92,15 +92,32 @@ func delivered(t *testing.T, c *client.Client, session core.SessionID, run core.
 	return must.Get(client.Call(t.Context(), c, ops.ListDeliveries, ops.InRun{RunID: run}))(t).Items
 }
 
-// A session's webhook is told of an answer, signed, and again with the same id until
-// the receiver takes it; a message's webhook takes its place; a person may ask again.
+// An owner's webhook is told of runs whose message and session have none, in sessions that were there before, and
+// no longer when it is removed. A session's webhook takes its place, and is told of an answer, signed, again with
+// the same id until the receiver takes it; a message's webhook takes that one's place; a person may ask again.
 func TestWebhooks(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
 		h := apptest.New(t, url, withWebhooks)
+		plain := apptest.NewSession(t, h.Client, ops.NewSession{})
+		if _, err := client.Call(t.Context(), h, ops.GetWebhook, struct{}{}); status(err) != http.StatusNotFound {
+			t.Errorf("before: got %v, want 404", err)
+		}
+		at, byDefault := hookServer(t)
+		for range 2 { // may be repeated
+			hook, err := client.Call(t.Context(), h, ops.PutWebhook, ops.NewWebhook{URL: at, Secret: "whsec_" + hookKey})
+			if err != nil || hook.Secret != "" {
+				t.Fatalf("got %+v, %v, want the webhook without its secret", hook, err)
+			}
+		}
+		asked := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: plain, Content: "What is 17 * 23?"})
+		if got := <-byDefault; got.run.ID != asked.Run.ID || got.signature == "" || got.signature != got.wanted {
+			t.Errorf("told: %+v, want run %s, signed", got, asked.Run.ID)
+		}
+
 		at, told := hookServer(t, http.StatusInternalServerError)
 		id := apptest.NewSession(t, h.Client, ops.NewSession{Webhook: &ops.NewWebhook{URL: at, Secret: "whsec_" + hookKey}})
-		asked := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "What is 17 * 23?"})
+		asked = apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "What is 17 * 23?"})
 		first, second := <-told, <-told
 		for _, got := range []hooked{first, second} {
 			if got.id != first.id || got.signature != got.wanted || got.kind != core.EventRunSucceeded || got.run.ID != asked.Run.ID || got.answer != asked.Answer.Content {
@@ -111,9 +128,7 @@ func TestWebhooks(t *testing.T) {
 		if len(list) != 1 || list[0].State != core.DeliveryDelivered || list[0].Attempt != 2 || string(list[0].ID) != first.id || strings.Contains(string(list[0].Target), "hush") {
 			t.Errorf("deliveries: %+v, want one, delivered at the second try", list)
 		}
-		if _, err := client.Call(t.Context(), h, ops.RetryDelivery, ops.InDelivery{InRun: ops.InRun{RunID: asked.Run.ID}, DeliveryID: list[0].ID}); err != nil {
-			t.Error(err)
-		}
+		must.Get(client.Call(t.Context(), h, ops.RetryDelivery, ops.InDelivery{InRun: ops.InRun{RunID: asked.Run.ID}, DeliveryID: list[0].ID}))(t)
 		if again := <-told; again.id != first.id {
 			t.Errorf("asked again: got id %s, want %s", again.id, first.id)
 		}
@@ -122,41 +137,11 @@ func TestWebhooks(t *testing.T) {
 		if got := <-others; got.run.ID != own.Run.ID || got.signature != "" {
 			t.Errorf("the message's own: %+v, want run %s, not signed", got, own.Run.ID)
 		}
-		compare.Equal(t, "the session's webhook was told, too", 0, len(told))
-	})
-}
+		compare.Equal(t, "what the session's and the default one were told, too", 0, len(told)+len(byDefault))
 
-// An owner's webhook is told of runs whose message and session have none, in sessions that
-// were there before, and no longer when it is removed.
-func TestDefaultWebhook(t *testing.T) {
-	t.Parallel()
-	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
-		h := apptest.New(t, url, withWebhooks)
-		id := apptest.NewSession(t, h.Client, ops.NewSession{})
-		if _, err := client.Call(t.Context(), h, ops.GetWebhook, struct{}{}); status(err) != http.StatusNotFound {
-			t.Errorf("before: got %v, want 404", err)
-		}
-		at, told := hookServer(t)
-		for range 2 { // may be repeated
-			hook, err := client.Call(t.Context(), h, ops.PutWebhook, ops.NewWebhook{URL: at, Secret: "whsec_" + hookKey})
-			if err != nil || hook.Secret != "" {
-				t.Fatalf("got %+v, %v, want the webhook without its secret", hook, err)
-			}
-		}
-		asked := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "What is 17 * 23?"})
-		if got := <-told; got.run.ID != asked.Run.ID || got.signature == "" || got.signature != got.wanted {
-			t.Errorf("told: %+v, want run %s, signed", got, asked.Run.ID)
-		}
-		elsewhere, others := hookServer(t)
-		own := apptest.NewSession(t, h.Client, ops.NewSession{Webhook: &ops.NewWebhook{URL: elsewhere}})
-		asked = apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: own, Content: "And 19 * 23?"})
-		if got := <-others; got.run.ID != asked.Run.ID || len(told) != 0 {
-			t.Errorf("the session's own: %+v, want run %s, and the default one not told", got, asked.Run.ID)
-		}
 		must.Get(client.Call(t.Context(), h, ops.DeleteWebhook, struct{}{}))(t)
-		asked = apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "And 23 * 23?"})
-		compare.Equal(t, "removed: len(list.Items): want none", 0, len(must.Get(client.Call(t.Context(), h, ops.ListDeliveries, ops.InRun{RunID: asked.Run.ID}))(t).Items))
-
+		asked = apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: plain, Content: "And 23 * 23?"})
+		compare.Equal(t, "deliveries without a webhook", 0, len(must.Get(client.Call(t.Context(), h, ops.ListDeliveries, ops.InRun{RunID: asked.Run.ID}))(t).Items))
 		strict := apptest.New(t, "sqlite://"+t.TempDir()+"/strict.db")
 		_, err := client.Call(t.Context(), strict, ops.PutWebhook, ops.NewWebhook{URL: "http://example.com/hook"})
 		if status(err) != http.StatusUnprocessableEntity || !strings.Contains(err.Error(), "webhooks.allow_private") {

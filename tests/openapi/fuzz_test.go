@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"bobbin/tests/dbtest"
-	"bobbin/tests/document"
 	"bobbin/tests/must"
 	"bobbin/tests/seed"
 )
@@ -43,7 +42,7 @@ func TestFuzz(t *testing.T) {
 func showFuzz(t *testing.T, url string, requests int) {
 	t.Helper()
 	w := newWorld(t, url)
-	f := &fuzz{t: t, w: w, cursors: newPool(), done: map[string]int{}, client: http.Client{Transport: document.NewTransport(t, w.doc, http.DefaultTransport)}}
+	f := &fuzz{t: t, w: w, cursors: newPool(), done: map[string]int{}, client: *w.checked}
 	f.owners = []*owner{w.settle("ada"), w.settle("bob")}
 	for _, o := range f.owners {
 		for _, list := range []string{"/api/v1/sessions", "/api/v1/sessions/" + o.ids.pick("session", 0) + "/messages", "/api/v1/sessions/" + o.ids.pick("session", 0) + "/runs"} {

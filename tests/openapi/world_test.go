@@ -6,27 +6,23 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"mime/multipart"
-	"net"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"bobbin/app"
-	"bobbin/app/api/handlers"
 	"bobbin/app/core/config"
-	"bobbin/tests/compare"
+	"bobbin/tests/apptest"
 	"bobbin/tests/document"
 	"bobbin/tests/jwttest"
-	"bobbin/tests/logtext"
 	"bobbin/tests/must"
 	"bobbin/tests/provider"
 	"bobbin/tests/slackfake/fakeslack"
 )
+
+func TestMain(m *testing.M) { apptest.Main(m) }
 
 // world is a Bobbin with two owners, served on a loopback port.
 type world struct {
@@ -34,7 +30,9 @@ type world struct {
 	doc *document.Document
 	url string
 	dir string // its data folder
-	log *logtext.Log
+	log *apptest.Tail
+
+	checked *http.Client // holds all that is sent and answered against the document
 
 	signer    *jwttest.Signer // of the tokens of ada's end users
 	slackTeam string          // the workspace of Slack in which the app is installed
@@ -61,45 +59,17 @@ type owner struct {
 // newWorld serves a Bobbin on the database at url.
 func newWorld(t testing.TB, url string) *world {
 	t.Helper()
-	model := must.Get(provider.New(provider.Options{}))(t)
-	t.Cleanup(model.Close)
-	cfg := config.Default()
-	cfg.Addr, cfg.DataDir = "127.0.0.1:0", t.TempDir()
-	cfg.AgentsDir = filepath.Join(cfg.DataDir, "agents")
-	cfg.Database.URL = config.NewSecretURL(url)
-	cfg.Models = []config.Model{{Name: "house", Provider: "openai", BaseURL: model.URL, ContextWindow: 32_000, MaxOutputTokens: 1000}}
-	cfg.DefaultLLM, cfg.Titles = "house", false
-	cfg.Auth.Keys = []config.APIKey{{Name: "ada", Secret: config.NewSecret("ada-secret-ada-secret")}, {Name: "bob", Secret: config.NewSecret("bob-secret-bob-secret")}}
-	signer := jwttest.NewSigner(t, "k1", "EdDSA")
-	cfg.Auth.JWT.JWKSURL, cfg.Auth.JWT.Issuer, cfg.Auth.JWT.Audience, cfg.Auth.JWT.Owner = jwttest.Serve(t, signer).URL, jwttest.Issuer, jwttest.Audience, "ada"
-	cfg.Auth.JWT.Scopes = []string{"read", "write", "delete", "export"}
-	cfg.Metrics.Keys = []string{"bob"}                                                           // who is to see nothing of ada in them
-	cfg.Limits.RequestsPerSecond, cfg.Limits.UserRequests, cfg.Limits.GuessesPerMinute = 0, 0, 0 // there are many
-	cfg.Limits.WaitTime, cfg.Limits.ShutdownGrace = 5*time.Second, time.Second
-	w := &world{t: t, doc: must.Get(document.Load())(t), dir: cfg.DataDir, log: &logtext.Log{}, signer: signer}
-	w.startSlack(&cfg)
-	ctx, cancel := context.WithCancel(context.Background())
-	built, err := app.New(ctx, cfg, handlers.Build{Version: "test"}, slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelError})))
-	if err != nil {
-		cancel()
-		t.Fatal(err)
-	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", cfg.Addr)
-	if err != nil {
-		cancel()
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- built.Run(ctx, listener) }()
-	t.Cleanup(func() {
-		cancel()
-		compare.Error(t, "stop", nil, <-ended)
-		if t.Failed() {
-			t.Logf("errors in the log:\n%.4000s", w.log)
-		}
+	w := &world{t: t, doc: must.Get(document.Load())(t), signer: jwttest.NewSigner(t, "k1", "EdDSA")}
+	h := apptest.New(t, url, apptest.WithModel("house", 32_000, 1000, apptest.NewProvider(t, provider.Options{})), w.startSlack, func(c *config.Config) {
+		c.Log.Level = "debug" // so that all of it is kept
+		c.Auth.Keys = []config.APIKey{{Name: "ada", Secret: config.NewSecret("ada-secret-ada-secret")}, {Name: "bob", Secret: config.NewSecret("bob-secret-bob-secret")}}
+		c.Auth.JWT.JWKSURL, c.Auth.JWT.Issuer, c.Auth.JWT.Audience, c.Auth.JWT.Owner = jwttest.Serve(t, w.signer).URL, jwttest.Issuer, jwttest.Audience, "ada"
+		c.Auth.JWT.Scopes = []string{"read", "write", "delete", "export"}
+		c.Metrics.Keys = []string{"bob"}                                                       // who is to see nothing of ada in them
+		c.Limits.RequestsPerSecond, c.Limits.UserRequests, c.Limits.GuessesPerMinute = 0, 0, 0 // there are many
+		c.Limits.WaitTime, c.Limits.ShutdownGrace = 5*time.Second, time.Second
 	})
-
-	w.url = "http://" + listener.Addr().String()
+	w.url, w.dir, w.log, w.checked = h.URL, h.Config.DataDir, h.Log, h.HTTP
 	return w
 }
 
@@ -130,8 +100,7 @@ func (w *world) do(o *owner, method, path string, body any, headers ...string) (
 		name, value, _ := strings.Cut(h, ": ")
 		r.Header.Set(name, value)
 	}
-	checked := http.Client{Transport: document.NewTransport(w.t, w.doc, http.DefaultTransport)}
-	answer := must.Get(checked.Do(r))(w.t)
+	answer := must.Get(w.checked.Do(r))(w.t)
 	defer answer.Body.Close()
 	data := must.Get(io.ReadAll(answer.Body))(w.t)
 	return answer.StatusCode, data

@@ -51,6 +51,33 @@ func TestDeltasAreTheMessage(t *testing.T) {
 	}
 }
 
+// The arguments of calls of the client's tools are streamed as they are stored; those of the server's
+// tools, and of a call that is stored with another id, are not. A call that breaks off is taken back.
+func TestArgumentsAreStreamed(t *testing.T) {
+	t.Parallel()
+	const where = `{"city":"Bonn"}`
+	w := newWorld(t, 8192,
+		llmtest.Step{InBytes: true, ToolCalls: []core.ToolCall{{ID: "c0", Name: "weather", Arguments: `{"ci`}}, Err: &llm.Error{Kind: llm.KindTruncated, Message: "gone"}},
+		llmtest.Step{InBytes: true, ToolCalls: []core.ToolCall{
+			{ID: "c1", Name: "weather", Arguments: where}, {ID: "c2", Name: "grumble", Arguments: where}, {ID: "c3", Name: "weather", Arguments: where}, {ID: "c1", Name: "weather", Arguments: where},
+		}}).with(breaks("grumble", ""))
+	s := w.begin("hello")
+	s.Run.Options = &core.RunOptions{Tools: []core.ClientTool{{Name: "weather"}}}
+	w.mustCall(s)
+	got := map[string]string{}
+	for _, e := range w.feed.All(core.EventArgumentsDelta) {
+		d := coretest.Data[core.DeltaData](e)
+		key := string(d.MessageID) + " " + d.CallID()
+		if d.Offset != len(got[key]) || d.Name != "weather" {
+			t.Errorf("got a piece of %s at %d, want one of weather at %d", d.Name, d.Offset, len(got[key]))
+		}
+		got[key] += d.Text
+	}
+	lost := string(coretest.Data[core.DiscardedData](w.feed.All(core.EventMessageDiscarded)[0]).MessageID)
+	want := map[string]string{lost + " c0": `{"ci`, string(w.last().ID) + " c1": where, string(w.last().ID) + " c3": where}
+	compare.Equal(t, "arguments", want, got)
+}
+
 // What no database takes is not stored, nor shown.
 func TestUnstorableText(t *testing.T) {
 	t.Parallel()
