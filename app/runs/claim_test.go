@@ -9,9 +9,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/runs"
-	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
-	"bobbin/tests/must"
 )
 
 // loseAnswer lets the next so many calls of a name commit and fail.
@@ -89,26 +87,6 @@ func TestRepeatOfARunThatEnds(t *testing.T) {
 		if n := executions.Load(); err != nil || n != 1 {
 			t.Errorf("got %d executions, %v, want one", n, err)
 		}
-	})
-}
-
-// A forgotten run that is sent again to a process without a free slot begins elsewhere.
-func TestRepeatWithoutAFreeSlot(t *testing.T) {
-	simulate(t, func(t *testing.T) {
-		db, signals := coretest.New(), &bus{}
-		p := newProcess(t, db, "one/1", runs.Limits{Concurrent: 1}, slowly(time.Minute), signals.join).run(t)
-		loseAnswer(db, "Accept", 1)
-		if _, err := p.sendAgain(t, "m1"); err == nil {
-			t.Fatal("got no error, want the answer lost")
-		}
-		forgotten := p.session
-		p.session = db.AddSession()
-		p.accept(t, "takes the slot")
-		p.session = forgotten
-		newProcess(t, db, "two/1", runs.Limits{}, answer, signals.join).run(t)
-		a := must.Get(p.sendAgain(t, "m1"))(t)
-		synctest.Wait()
-		compare.Equal(t, "deaths", 0, p.wantStatus(t, a.Run, core.RunSucceeded).Deaths)
 	})
 }
 

@@ -164,16 +164,6 @@ func TestRegistryErrorsSayWhatToDo(t *testing.T) {
 	}
 }
 
-func TestRegistryRefusesUnclearEntries(t *testing.T) {
-	t.Parallel()
-	for name, entries := range map[string][]llm.Entry{
-		"no name":  {{Provider: "openai"}},
-		"one name": {{Name: "a"}, {Name: "a"}},
-	} {
-		compare.Error(t, name, core.ErrInvalid, compare.ErrorOf(llm.NewRegistry(entries, openInfo, llm.Defaults{})))
-	}
-}
-
 func TestRegistryOpensOnce(t *testing.T) {
 	t.Parallel()
 	var opened atomic.Int32
