@@ -139,3 +139,14 @@ func TestChangedToolIsAskedForAgain(t *testing.T) {
 	compare.Equal(t, "asked for", []string{"a", "b"}, w.held(s))
 	compare.Equal(t, "results", []string{"c failed not approved"}, w.results())
 }
+
+// Nothing starts while it is not known what may.
+func TestApprovalsAreNotReadable(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 8192).with(says("pay", "paid"), says("free", "done"))
+	w.careful(map[string]core.ApprovalMode{"pay": core.ApprovalFirst})
+	w.said.err = errors.New("away")
+	if _, err := w.use(t.Context(), w.asking(call("a", "pay"), call("b", "free"))); !errors.Is(err, w.said.err) || len(w.results()) != 0 {
+		t.Errorf("got %v and %v, want the error and no result", err, w.results())
+	}
+}

@@ -208,3 +208,16 @@ func TestOffer(t *testing.T) {
 		t.Errorf("got %v, want it to name the models", err)
 	}
 }
+
+// A fallback that lacks a parameter of tools is not sent it; the list of the others stays.
+func TestWithParametersOfTools(t *testing.T) {
+	t.Parallel()
+	req := llm.Request{Tools: []llm.ToolSpec{{Name: "f", Strict: new(true)}}, ParallelToolCalls: new(true)}
+	got := req.WithParameters(core.ModelParameters{}, llm.Info{Lacks: []llm.Parameter{llm.StrictTools, llm.ParallelTools}})
+	if got.ParallelToolCalls != nil || got.Tools[0].Strict != nil || req.Tools[0].Strict == nil {
+		t.Errorf("got %+v, want neither, and the request as it was", got)
+	}
+	if same := req.WithParameters(core.ModelParameters{}, llm.Info{}); same.ParallelToolCalls == nil || same.Tools[0].Strict == nil {
+		t.Errorf("got %+v, want both", same)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/tests/compare"
 )
@@ -35,5 +36,82 @@ func TestPrefixContractByName(t *testing.T) {
 		"claude-opus-99999999999999999999999999999": "",
 	} {
 		compare.Equal(t, fmt.Sprintf("%q", model), want, llm.PrefixContractOf(model))
+	}
+}
+
+// Each part of a prompt is part of its prefix, and nothing else is.
+func TestPrefixOfPrompt(t *testing.T) {
+	info := llm.Info{ThoughtOrigin: "anthropic/claude-opus-5-5", Account: "a"}
+	system, tools := []string{"You help."}, []llm.ToolSpec{{Name: "search"}}
+	thought := core.Part{Type: core.PartReasoning, Text: "hm", Signature: "s", Origin: "anthropic/claude-opus-5-5", Offset: 1}
+	message := llm.Message{
+		Role: core.RoleAssistant, Content: "text", Parts: []core.Part{thought},
+		ToolCalls: []core.ToolCall{{ID: "1", Name: "search", Arguments: "{}"}},
+	}
+	of := func(info llm.Info, system []string, tools []llm.ToolSpec, messages ...llm.Message) string {
+		p := llm.NewPrefix(info, system, tools, nil, "")
+		for _, m := range messages {
+			p = p.With(m)
+		}
+		return p.String()
+	}
+	want := of(info, system, tools, message)
+	changed := func(change func(*llm.Message)) llm.Message {
+		m := message
+		m.Parts = append([]core.Part(nil), m.Parts...)
+		m.ToolCalls = append([]core.ToolCall(nil), m.ToolCalls...)
+		change(&m)
+		return m
+	}
+	other := info
+	other.Account = "b"
+	model := info
+	model.ThoughtOrigin = "anthropic/claude-opus-5-6"
+	for name, got := range map[string]string{
+		"account":        of(other, system, tools, message),
+		"model":          of(model, system, tools, message),
+		"system":         of(info, []string{"You help!"}, tools, message),
+		"system blocks":  of(info, []string{"You ", "help."}, tools, message),
+		"tools":          of(info, system, nil, message),
+		"one more":       of(info, system, tools, message, message),
+		"one less":       of(info, system, tools),
+		"text":           of(info, system, tools, changed(func(m *llm.Message) { m.Content = "texT" })),
+		"role":           of(info, system, tools, changed(func(m *llm.Message) { m.Role = core.RoleUser })),
+		"thought":        of(info, system, tools, changed(func(m *llm.Message) { m.Parts[0].Text = "" })),
+		"signature":      of(info, system, tools, changed(func(m *llm.Message) { m.Parts[0].Signature = "t" })),
+		"place":          of(info, system, tools, changed(func(m *llm.Message) { m.Parts[0].Offset = 0 })),
+		"behind a call":  of(info, system, tools, changed(func(m *llm.Message) { m.Parts[0].Calls = 1 })),
+		"no thought":     of(info, system, tools, changed(func(m *llm.Message) { m.Parts = nil })),
+		"call":           of(info, system, tools, changed(func(m *llm.Message) { m.ToolCalls[0].ID = "2" })),
+		"arguments":      of(info, system, tools, changed(func(m *llm.Message) { m.ToolCalls[0].Arguments = "{ }" })),
+		"image":          of(info, system, tools, changed(func(m *llm.Message) { m.Media = []llm.Media{{Data: []byte("x")}} })),
+		"added tool":     of(info, system, tools, changed(func(m *llm.Message) { m.AddedTools = tools })),
+		"removed tool":   of(info, system, tools, changed(func(m *llm.Message) { m.RemovedTools = []string{"search"} })),
+		"text into call": of(info, system, tools, changed(func(m *llm.Message) { m.ToolCallID = "1" })),
+	} {
+		if got == want {
+			t.Errorf("%s: the prefix is the same", name)
+		}
+	}
+	for name, got := range map[string]llm.Prefix{
+		"format": llm.NewPrefix(info, system, tools, &core.ResponseFormat{Type: core.FormatJSONObject}, ""),
+		"effort": llm.NewPrefix(info, system, tools, nil, "high"),
+	} {
+		if got == llm.NewPrefix(info, system, tools, nil, "") {
+			t.Errorf("%s: the prefix is the same", name)
+		}
+	}
+	compaction := func(part core.Part) string {
+		part.Type = core.PartCompaction
+		return of(info, system, tools, llm.Message{Role: core.RoleUser, Parts: []core.Part{part}})
+	}
+	if a, b, c := compaction(core.Part{Text: "a"}), compaction(core.Part{Text: "b"}), compaction(core.Part{Text: "a", Signature: "s"}); a == b || a == c {
+		t.Errorf("compactions with other texts or signatures have the prefixes %s, %s, %s", a, b, c)
+	}
+	unsigned := core.Part{Type: core.PartReasoning, Text: "is not sent"}
+	same := changed(func(m *llm.Message) { m.Parts = append(m.Parts, unsigned); m.Passing = true; m.ToolName = "search" })
+	compare.Equal(t, "what is not sent changed the prefix", want, of(info, append(system, ""), tools, same))
+	if len(want) > 200 {
+		t.Errorf("a prefix has %d bytes", len(want))
 	}
 }
