@@ -30,7 +30,7 @@ func openSpace(cfg config.Config, data *datadir.Folder) (handlers.Space, error) 
 	l := cfg.Limits
 	body, file := int64(l.BodyBytes), int64(cfg.Files.Bytes)
 	memory := cmp.Or(int64(l.RequestMemoryBytes), min(maxRequestMemory, limitMemory()/4))
-	page := int64(core.MaxMessagePageBytes + core.MaxPageBytes)
+	page := int64(2*core.MaxMessagePageBytes + core.MaxPageBytes)
 	form := body + int64(cfg.Files.PerMessage)*file + 1<<20
 	return handlers.Space{
 		Memory: quota.New(quota.Shared("memory", memory, max(body+file, page, api.OpenAIFactor*body))),

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 
+	"bobbin/app/agents/tools"
 	"bobbin/app/core"
 	"bobbin/app/core/netguard"
 )
@@ -27,12 +28,7 @@ func ToolWarnings(d core.ToolDefinition) (warnings []string) {
 		warnings = append(warnings, "the argument . is the folder of this file, with the definitions of tools; name another folder, or set dir")
 	}
 	if n := max(len(d.Only), len(d.Operations)); n > core.MaxTools {
-		warnings = append(warnings, TooManyTools(n))
+		warnings = append(warnings, tools.TooMany(n))
 	}
 	return warnings
-}
-
-// TooManyTools says what becomes of more tools than core.MaxTools.
-func TooManyTools(n int) string {
-	return fmt.Sprintf("it has %d tools, and models get %d: the others are left out; name those that are needed in tools or under only", n, core.MaxTools)
 }

@@ -26,7 +26,9 @@ const (
 // standard). Other pages get no such header, and browsers hide the responses from them.
 // A key is required all the same.
 func (s *Server) setCORSHeaders(c *gin.Context) {
-	if len(s.Origins) == 0 || !isCORSPath(c.Request.URL.Path) {
+	path := c.Request.URL.Path
+	shared := strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, openAIPrefix) || path == mcpRoute || path == "/version" || path == "/openapi.json"
+	if len(s.Origins) == 0 || !shared { // the operator's paths are not
 		return
 	}
 	h := c.Writer.Header()
@@ -43,19 +45,13 @@ func (s *Server) setCORSHeaders(c *gin.Context) {
 	h.Add("Vary", "Access-Control-Request-Method, Access-Control-Request-Headers")
 	h.Set("Access-Control-Allow-Methods", corsMethods)
 	allowed := corsHeaders
-	if strings.HasPrefix(c.Request.URL.Path, openAIPrefix) {
+	if strings.HasPrefix(path, openAIPrefix) {
 		allowed += openAIHeaders
 	}
-	if c.Request.URL.Path == mcpRoute {
+	if path == mcpRoute {
 		allowed += mcpHeaders
 	}
 	h.Set("Access-Control-Allow-Headers", allowed)
 	h.Set("Access-Control-Max-Age", corsMaxAge)
 	c.AbortWithStatus(http.StatusNoContent)
-}
-
-// isCORSPath reports whether pages of other origins may read the path: all but the
-// operator's.
-func isCORSPath(path string) bool {
-	return strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, openAIPrefix) || path == mcpRoute || path == "/version" || path == "/openapi.json"
 }

@@ -2,15 +2,23 @@ package api_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"bobbin/app/api"
+	"bobbin/app/api/openai"
+	"bobbin/app/api/ops"
 	"bobbin/app/core"
+	"bobbin/app/core/llm"
 	"bobbin/tests/apitest"
 	"bobbin/tests/compare"
+	"bobbin/tests/must"
 )
 
 const withKey = "Idempotency-Key: k-1"
@@ -26,34 +34,111 @@ func calls(b *apitest.Backend, method string) int {
 	return n
 }
 
-// API.md: a POST with an Idempotency-Key is done once.
+// repeatable are the bodies of operations that need more than one of the values of TestRepeatedKeys.
+var repeatable = map[string]string{
+	"editSummary":        `{"content":"x","version":1}`,
+	"importMessages":     `{"messages":[{"role":"user","content":"x"}]}`,
+	"embed":              `{"model":"hashing-384-v1","input":["looms"]}`,
+	"createConversation": `{}`,
+	"updateConversation": `{"metadata":{"a":"b"}}`,
+	"addItems":           `{"items":[{"role":"user","content":"x"}]}`,
+	"createDeletion":     `{"user_id":"u-1"}`,
+	"decideApproval":     `{"decision":"approve"}`,
+	"fixSlackPost":       `{"action":"send"}`,
+	"uploadFile":         "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\nhello\r\n--x--\r\n",
+}
+
+// countingEmbedder counts how often it is asked.
+type countingEmbedder struct {
+	llm.HashEmbedder
+	asked *atomic.Int32
+}
+
+func (e countingEmbedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	e.asked.Add(1)
+	return e.HashEmbedder.Embed(ctx, texts)
+}
+
+// API.md: what a second request with the same Idempotency-Key does, on every route that is no GET. Chat completions and
+// responses, whose key is that of their run, are in tests/conformance.
+func TestRepeatedKeys(t *testing.T) {
+	t.Parallel()
+	values := map[string]any{"content": "x", "text": "x", "query": "x", "team": "T1", "channel": "C1", "thread": "1700000000.000100", "pinned": true, "rating": "up", "metadata": map[string]any{"a": 1}, "url": "https://hooks.example/1"}
+	ids := strings.NewReplacer("{mid}", string(apitest.UserID), "{iid}", string(apitest.InstructionID), "{did}", string(apitest.DeliveryID), "{approval}", string(apitest.Approval().ID),
+		"{version}", "1", "{item}", string(apitest.AnswerID), "/sessions/{id}", "/sessions/"+string(apitest.SessionID), "/runs/{id}", "/runs/"+string(apitest.RunID), "/memories/{id}", "/memories/"+string(apitest.MemoryID), "/blobs/{id}", "/blobs/"+string(apitest.BlobID))
+	hexed := func(id string) string { return strings.ReplaceAll(id, "-", "") }
+	for _, op := range append(slices.Clone(ops.All()),
+		ops.Operation{ID: "embed", Route: "POST /v1/embeddings", Scope: core.CanRead},
+		ops.Operation{ID: "cancelResponse", Route: "POST /v1/responses/resp_" + hexed(string(apitest.RunID)) + "/cancel", Scope: core.CanWrite},
+		ops.Operation{ID: "createConversation", Route: "POST /v1/conversations", Scope: core.CanWrite},
+		ops.Operation{ID: "updateConversation", Route: "POST /v1/conversations/conv_" + string(apitest.SessionID), Scope: core.CanWrite},
+		ops.Operation{ID: "addItems", Route: "POST /v1/conversations/conv_" + string(apitest.SessionID) + "/items", Scope: core.CanWrite},
+	) {
+		if op.Scope == 0 || op.Method() == http.MethodGet {
+			continue
+		}
+		t.Run(op.ID, func(t *testing.T) {
+			t.Parallel()
+			body, headers := repeatable[op.ID], []string{withKey, "Prefer: respond-async"}
+			if fields := map[string]any{}; body == "" && op.In != nil && op.Method() != http.MethodDelete {
+				for _, f := range ops.Fields(op.In) {
+					if value, ok := values[f.Name]; ok && f.Place == ops.InBody {
+						fields[f.Name] = value
+					}
+				}
+				body = string(must.Get(json.Marshal(fields))(t))
+			}
+			if op.ID == "uploadFile" {
+				headers = append(headers, asForm)
+			}
+			backend := apitest.New()
+			opts, _ := options(backend)
+			embedder := countingEmbedder{asked: new(atomic.Int32)}
+			executions := func() int { return len(backend.Calls()) + int(embedder.asked.Load()) }
+			opts.OpenAI = openai.Options{Embedder: embedder, CountTokens: func(text string) int { return len(text) }}
+			server := api.New(opts)
+			first := do(server, request(op.Method(), ids.Replace(op.Path()), body, headers...))
+			before := executions()
+			again := do(server, request(op.Method(), ids.Replace(op.Path()), body, headers...))
+			executed, replayed := executions() > before, again.Header().Get("Idempotency-Replayed") == "true"
+			asks := slices.Contains([]string{"sendMessage", "editMessage", "regenerateMessage"}, op.ID)
+			switch isPost := op.Method() == http.MethodPost || op.Method() == http.MethodPatch; {
+			case op.Scope == core.CanDelete:
+				wantProblem(t, again, 422, "invalid")
+				return
+			case !isPost, op.Scope == core.CanRead, asks: // the key of a message is its client_message_id
+				if !executed || replayed {
+					t.Errorf("got executed %t, replayed %t, want it executed again", executed, replayed)
+				}
+			case executed || !replayed:
+				t.Errorf("got executed %t, replayed %t, want the first answer", executed, replayed)
+			}
+			if first.Code > 299 || before == 0 || first.Code != again.Code || first.Body.String() != again.Body.String() || first.Header().Get("Location") != again.Header().Get("Location") {
+				t.Errorf("got %d %s after %d calls, and then %d %s, want the same", first.Code, first.Body, before, again.Code, again.Body)
+			}
+			for _, c := range backend.Calls() {
+				switch in := append(c.Args, nil)[0].(type) {
+				case core.SendMessage:
+					compare.Equal(t, "client_message_id", "k-1", in.ClientMessageID)
+				case core.Regenerate:
+					compare.Equal(t, "client_message_id", "k-1", in.ClientMessageID)
+				}
+			}
+		})
+	}
+}
+
+// A key is for one request.
 func TestIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	backend := apitest.New()
 	opts, _ := options(backend)
 	server := api.New(opts)
-	first := do(server, request("POST", "/api/v1/sessions", `{"title":"T"}`, withKey))
-	again := do(server, request("POST", "/api/v1/sessions", `{"title":"T"}`, withKey))
-	if first.Code != 201 || again.Code != 201 || first.Body.String() != again.Body.String() {
-		t.Errorf("got %d %s and then %d %s, want the same", first.Code, first.Body, again.Code, again.Body)
-	}
-	for _, name := range []string{"Content-Type", "Location"} {
-		if first.Header().Get(name) == "" || first.Header().Get(name) != again.Header().Get(name) {
-			t.Errorf("%s: got %q and then %q, want the same", name, first.Header().Get(name), again.Header().Get(name))
-		}
-	}
-	if first.Header().Get("Idempotency-Replayed") != "" || again.Header().Get("Idempotency-Replayed") != "true" {
-		t.Error("want the header on the second answer only")
-	}
+	do(server, request("POST", "/api/v1/sessions", `{"title":"T"}`, withKey))
 	for path, body := range map[string]string{"/api/v1/sessions": `{"title":"U"}`, "/api/v1/sessions?x=1": `{"title":"T"}`, sessionPath + "/summarize": `{"title":"T"}`} {
 		wantProblem(t, do(server, request("POST", path, body, withKey)), 422, "idempotency_key_reused")
 	}
 	compare.Equal(t, "sessions", 1, calls(backend, "CreateSession"))
-	for range 2 { // an answer without a body is given again, too
-		if w := do(server, request("POST", runPath+"/cancel", "", "Idempotency-Key: k-2")); w.Code != 202 || calls(backend, "Cancel") != 1 {
-			t.Errorf("got %d after %d cancels, want 202 after one", w.Code, calls(backend, "Cancel"))
-		}
-	}
 	// Reads need no key, and are never answered from the store.
 	do(server, request("GET", sessionPath, "", withKey))
 	if w := do(server, request("GET", sessionPath, "", withKey)); w.Code != 200 || w.Header().Get("Idempotency-Replayed") != "" {

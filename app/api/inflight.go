@@ -64,14 +64,6 @@ func (s *Server) awaitReady(ctx context.Context) error {
 	return core.Errorf(core.ErrUnavailable, "the server is starting and takes over the runs of an earlier process; try again in a moment")
 }
 
-// isReady is the readiness check that requests are admitted.
-func (s *Server) isReady(context.Context) error {
-	if s.isAdmitting() {
-		return nil
-	}
-	return core.Errorf(core.ErrUnavailable, "runs of an earlier process have not been taken over yet")
-}
-
 // isAdmitting reports whether the server has started.
 func (s *Server) isAdmitting() bool { return s.Ready == nil || isClosed(s.Ready) }
 

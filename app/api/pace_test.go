@@ -172,7 +172,7 @@ func TestAnswersWaitForMemory(t *testing.T) {
 		if w := do(server, request("GET", sessionPath, "")); w.Code != 200 || time.Since(begin) != time.Second {
 			t.Errorf("got %d after %v, want 200 when there is room", w.Code, time.Since(begin))
 		}
-		time.AfterFunc(time.Second, func() { others.Keep(11 << 20) })
+		time.AfterFunc(time.Second, func() { others.Keep(3 << 20) })
 		begin = time.Now()
 		if w := do(server, request("GET", sessionPath+"/messages", "")); w.Code != 200 || time.Since(begin) != time.Second {
 			t.Errorf("got %d after %v for a page of messages, want 200 when there is room for all of it", w.Code, time.Since(begin))

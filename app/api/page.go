@@ -26,24 +26,20 @@ const (
 const webPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; " +
 	"font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors "
 
-// servePage answers the web page itself, which caches must revalidate: it names the current assets.
-func servePage(c *gin.Context) error { return serveWebFile(c, "index.html", revalidated, "'none'") }
-
-// serveAsset answers a file whose name changes with its content.
-func serveAsset(c *gin.Context) error {
-	return serveWebFile(c, "assets/"+c.Param("file"), "public, max-age=31536000, immutable", "'none'")
-}
-
-// serveWidget answers the widget's page, which pages of the allowed origins may frame.
-func (s *Server) serveWidget(c *gin.Context) error {
-	return serveWebFile(c, "widget.html", revalidated, cmp.Or(strings.Join(s.Framing, " "), "'none'"))
-}
-
-// serveWidgetScript answers the widget's script, which any page may load: the page that it frames says
-// which of them may show it.
-func serveWidgetScript(c *gin.Context) error {
-	c.Header("Cross-Origin-Resource-Policy", "cross-origin")
-	return serveWebFile(c, "widget.js", revalidated, "'none'")
+// registerPage registers the web page and the widget.
+func (s *Server) registerPage(r *gin.Engine) {
+	serve := func(route, name, caching, ancestors string) {
+		r.GET(route, s.withErrors(func(c *gin.Context) error {
+			if route == widgetScriptRoute { // any page may load it: the page that it frames says which of them may show it
+				c.Header("Cross-Origin-Resource-Policy", "cross-origin")
+			}
+			return serveWebFile(c, name+c.Param("file"), caching, ancestors)
+		}))
+	}
+	serve(pageRoute, "index.html", revalidated, "'none'") // it names the current assets
+	serve(assetsRoute, "assets/", "public, max-age=31536000, immutable", "'none'")
+	serve(widgetRoute, "widget.html", revalidated, cmp.Or(strings.Join(s.Framing, " "), "'none'"))
+	serve(widgetScriptRoute, "widget.js", revalidated, "'none'")
 }
 
 // serveWebFile answers a file of the build, which pages of the ancestors may frame.

@@ -139,7 +139,8 @@ type errorFormat struct {
 // formatOf returns the format of errors on the path.
 func formatOf(path string) errorFormat {
 	if strings.HasPrefix(path, openAIPrefix) {
-		return errorFormat{"application/json", encodeOpenAIError, openAIFrame, openAIStatus}
+		frame := func(body []byte) []byte { return append(append([]byte("data: "), body...), "\n\n"...) }
+		return errorFormat{"application/json", encodeOpenAIError, frame, openAIStatus}
 	}
 	if path == mcpRoute {
 		return errorFormat{"application/json", encodeMCPError, handlers.ErrorFrame, openAIStatus}
@@ -197,10 +198,6 @@ func openAIStatus(p problem) int {
 		return http.StatusBadRequest
 	}
 	return p.Status
-}
-
-func openAIFrame(body []byte) []byte {
-	return append(append([]byte("data: "), body...), "\n\n"...)
 }
 
 // mcpError is an error before a message is read, as JSON-RPC writes it.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"net/http"
 	"strings"
 
@@ -30,7 +31,12 @@ const (
 func (s *Server) registerRoutes(r *gin.Engine) {
 	checks := s.Checks
 	if s.Ready != nil {
-		checks = append([]handlers.Check{{Name: "runs", Run: s.isReady}}, checks...)
+		checks = append([]handlers.Check{{Name: "runs", Run: func(context.Context) error {
+			if s.isAdmitting() {
+				return nil
+			}
+			return core.Errorf(core.ErrUnavailable, "runs of an earlier process have not been taken over yet")
+		}}}, checks...)
 	}
 	health := handlers.NewHealth(checks, s.Build, s.drain)
 	probe := []string{http.MethodGet, http.MethodHead}
@@ -56,10 +62,7 @@ func (s *Server) registerRoutes(r *gin.Engine) {
 		}
 	}
 
-	r.GET(pageRoute, s.withErrors(servePage))
-	r.GET(assetsRoute, s.withErrors(serveAsset))
-	r.GET(widgetRoute, s.withErrors(s.serveWidget))
-	r.GET(widgetScriptRoute, s.withErrors(serveWidgetScript))
+	s.registerPage(r)
 	r.GET("/openapi.json", s.withErrors(serveDocument))
 	r.GET("/docs", s.withErrors(serveDocs))
 	r.GET("/docs/:file", s.withErrors(serveDocs))
@@ -110,12 +113,12 @@ func (s *Server) registerOpenAI(known *gin.RouterGroup) {
 	dialect := openai.New(o)
 	read := known.Group("/v1", s.requireScope(core.CanRead))
 	write := known.Group("/v1", s.requireScope(core.CanWrite))
-	keyed := write.Group("", s.withErrors(s.idempotent)) // the others answer by the run that the key began
+	keyed := write.Group("", s.withErrors(s.idempotent)) // of the others embeddings only read, and an answer is that of the run that the key began
 	write.POST("/chat/completions", s.withErrors(dialect.Complete))
 	write.POST("/embeddings", s.withErrors(dialect.Embed))
 	write.POST("/responses", s.withErrors(dialect.Respond))
 	read.GET("/responses/:id", s.withErrors(dialect.GetResponse))
-	write.POST("/responses/:id/cancel", s.withErrors(dialect.CancelResponse))
+	keyed.POST("/responses/:id/cancel", s.withErrors(dialect.CancelResponse))
 	keyed.POST("/conversations", s.withErrors(dialect.CreateConversation))
 	read.GET("/conversations/:id", s.withErrors(dialect.GetConversation))
 	keyed.POST("/conversations/:id", s.withErrors(dialect.UpdateConversation))

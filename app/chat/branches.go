@@ -133,14 +133,16 @@ func (s *Service) Pin(ctx context.Context, tenant core.Tenant, session core.Sess
 func (s *Service) UpdateMessage(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.MessageID, p core.MessagePatch) (core.Message, error) {
 	var f faults
 	f.Metadata(p.Metadata, maxMetadata)
+	more := len(p.Metadata)
 	if p.Feedback != nil {
 		p.Feedback = f.Feedback("", *p.Feedback)
+		more += len(p.Feedback.Comment)
 	}
 	if err := f.Err(); err != nil {
 		return core.Message{}, err
 	}
-	if p.Metadata != nil {
-		if err := s.Stored.Admit(ctx, tenant, int64(len(p.Metadata))); err != nil {
+	if more > 0 {
+		if err := s.Stored.Admit(ctx, tenant, int64(more)); err != nil {
 			return core.Message{}, err
 		}
 	}

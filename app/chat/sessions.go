@@ -64,7 +64,21 @@ func (s *Service) UpdateSession(ctx context.Context, tenant core.Tenant, id core
 	if err != nil {
 		return core.Session{}, err
 	}
-	if err := s.checkFit(ctx, tenant, id, patch); err != nil {
+	session, err := s.Sessions.Get(ctx, tenant, id)
+	if err == nil {
+		err = s.checkFit(ctx, tenant, session, patch)
+	}
+	more := 0 // bytes
+	if patch.Instructions != nil {
+		more += len(*patch.Instructions) - len(session.Instructions)
+	}
+	if patch.Metadata != nil {
+		more += len(patch.Metadata) - len(session.Metadata)
+	}
+	if err == nil && more > 0 {
+		err = s.Stored.Admit(ctx, tenant, int64(more))
+	}
+	if err != nil {
 		return core.Session{}, err
 	}
 	session, events, err := s.Sessions.Update(ctx, tenant, id, patch)
@@ -74,13 +88,9 @@ func (s *Service) UpdateSession(ctx context.Context, tenant core.Tenant, id core
 // checkFit refuses another model whose window cannot hold what cannot be shrunk: the
 // system prompt, the tools and what is pinned. A patch that changes the agent, too, is
 // not checked: the new one has another prompt and other tools.
-func (s *Service) checkFit(ctx context.Context, tenant core.Tenant, id core.SessionID, p core.SessionPatch) error {
-	if p.Model == nil || p.Agent != nil || p.Force {
+func (s *Service) checkFit(ctx context.Context, tenant core.Tenant, session core.Session, p core.SessionPatch) (err error) {
+	if p.Model == nil || p.Agent != nil || p.Force || session.Model == *p.Model {
 		return nil
-	}
-	session, err := s.Sessions.Get(ctx, tenant, id)
-	if err != nil || session.Model == *p.Model {
-		return err
 	}
 	name := *p.Model
 	if name == "" { // the agent's
@@ -88,7 +98,7 @@ func (s *Service) checkFit(ctx context.Context, tenant core.Tenant, id core.Sess
 			return nil //nolint:nilerr // without an agent nothing can be said; the next message will tell
 		}
 	}
-	plan, err := s.ContextPlanner.DryRun(ctx, tenant, id, core.PlanPreview{Model: name})
+	plan, err := s.ContextPlanner.DryRun(ctx, tenant, session.ID, core.PlanPreview{Model: name})
 	if err != nil || plan.Floor == nil {
 		return err
 	}

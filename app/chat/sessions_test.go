@@ -140,6 +140,23 @@ func TestNothingIsStoredWithoutRoom(t *testing.T) {
 			_, err := h.UpdateMessage(t.Context(), ann, "s", "m", core.MessagePatch{Metadata: json.RawMessage(`{"a":1}`)})
 			return err
 		},
+		"feedback": func() error {
+			_, err := h.UpdateMessage(t.Context(), ann, "s", "m", core.MessagePatch{Feedback: &core.Feedback{Rating: core.RatingUp, Comment: "x"}})
+			return err
+		},
+		"metadata of a session": func() error {
+			_, err := h.UpdateSession(t.Context(), ann, "s", core.SessionPatch{Metadata: json.RawMessage(`{"a":1}`)})
+			return err
+		},
+		"instructions": func() error {
+			_, err := h.UpdateSession(t.Context(), ann, "s", core.SessionPatch{Instructions: new("x")})
+			return err
+		},
+		"a standing instruction": func() error { _, err := h.AddInstruction(t.Context(), ann, "s", "x"); return err },
+		"another standing instruction": func() error {
+			_, err := h.EditInstruction(t.Context(), ann, "s", "i", "x")
+			return err
+		},
 		"results": func() error {
 			_, err := h.AnswerCalls(t.Context(), ann, "s", []core.CallResult{{ToolCallID: "c", Result: "x"}})
 			return err

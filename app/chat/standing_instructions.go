@@ -46,7 +46,7 @@ func (s *Service) StandingInstructions(ctx context.Context, tenant core.Tenant, 
 // a text that is empty or too long, ErrUnprocessable when the session has too many of them,
 // ErrNotFound.
 func (s *Service) AddInstruction(ctx context.Context, tenant core.Tenant, session core.SessionID, text string) (core.StandingInstruction, error) {
-	in, err := newInstruction(session, text)
+	in, err := s.newInstruction(ctx, tenant, session, text)
 	if err != nil {
 		return core.StandingInstruction{}, err
 	}
@@ -59,7 +59,7 @@ func (s *Service) AddInstruction(ctx context.Context, tenant core.Tenant, sessio
 // ErrInvalid as for AddInstruction, ErrUnprocessable for one that no longer stands,
 // ErrNotFound.
 func (s *Service) EditInstruction(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.InstructionID, text string) (core.StandingInstruction, error) {
-	in, err := newInstruction(session, text)
+	in, err := s.newInstruction(ctx, tenant, session, text)
 	if err != nil {
 		return core.StandingInstruction{}, err
 	}
@@ -85,8 +85,8 @@ func indexOfInstruction(all []core.StandingInstruction, id core.InstructionID) i
 	return slices.IndexFunc(all, func(i core.StandingInstruction) bool { return i.ID == id })
 }
 
-// newInstruction returns the instruction with the text in one line.
-func newInstruction(session core.SessionID, text string) (core.NewInstruction, error) {
+// newInstruction returns the instruction with the text in one line, for which there must be room.
+func (s *Service) newInstruction(ctx context.Context, tenant core.Tenant, session core.SessionID, text string) (core.NewInstruction, error) {
 	var f faults
 	text = strings.Join(strings.Fields(core.CleanText(text)), " ")
 	switch n := utf8.RuneCountInString(text); {
@@ -99,5 +99,6 @@ func newInstruction(session core.SessionID, text string) (core.NewInstruction, e
 		return core.NewInstruction{}, err
 	}
 	described := standing.Describe(text)
-	return core.NewInstruction{SessionID: session, Text: text, Language: described.Language, Topic: described.Topic}, nil
+	in := core.NewInstruction{SessionID: session, Text: text, Language: described.Language, Topic: described.Topic}
+	return in, s.Stored.Admit(ctx, tenant, core.StandingInstruction{Text: text}.StoredBytes())
 }

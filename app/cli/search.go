@@ -116,8 +116,8 @@ func (p *program) searchMessages(ctx context.Context, s connection, q core.Searc
 		term.DrawHit(p.Out, h, time.Local, width)
 	}
 	if page.NextCursor != nil {
-		if page.Total > len(page.Items) {
-			fmt.Fprintf(p.Out, "\n%d results in all", page.Total)
+		if page.Total != nil && *page.Total > len(page.Items) {
+			fmt.Fprintf(p.Out, "\n%d results in all", *page.Total)
 		}
 		fmt.Fprintf(p.Out, "\nmore: add --cursor %s to the same command\n", *page.NextCursor)
 	}

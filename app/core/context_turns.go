@@ -42,8 +42,8 @@ type ContextTurn struct {
 
 // RunReport is the context report of a run.
 type RunReport struct {
-	RunID  RunID
-	Seq    int64     // of its question; 0 = it is gone
-	At     time.Time // when it was accepted
-	Report ContextReport
+	RunID  RunID         `gorm:"column:id"`
+	Seq    int64         // of its question; 0 = it is gone
+	At     time.Time     `gorm:"column:created_at"` // when it was accepted
+	Report ContextReport `gorm:"column:context;serializer:json"`
 }

@@ -265,10 +265,11 @@ func (m Message) StoredBytes() int64 {
 	for _, r := range m.Revisions {
 		n += len(r.Content)
 	}
-	if len(m.Parts) > 0 || len(m.ToolCalls) > 0 { // they are stored as JSON, whose escapes count
+	if len(m.Parts) > 0 || len(m.ToolCalls) > 0 || m.Feedback != nil { // they are stored as JSON, whose escapes count
 		parts, _ := EncodeJSON(m.Parts) // texts have no error
 		calls, _ := EncodeJSON(m.ToolCalls)
-		n += len(parts) + len(calls)
+		feedback, _ := EncodeJSON(m.Feedback)
+		n += len(parts) + len(calls) + len(feedback)
 	}
 	return int64(n)
 }

@@ -25,14 +25,18 @@ type Page[T any] struct {
 	NextCursor *string `json:"next_cursor" schema:"NextCursor"`
 }
 
-// Each yields the items.
-func (p Page[T]) Each(yield func(any) bool) {
-	for _, item := range p.Items {
-		if !yield(item) {
-			return
-		}
+// Replace puts what view returns for an item, also a T, in its place. Without items they are an empty
+// list afterwards.
+func (p *Page[T]) Replace(view func(item any) (any, error)) error {
+	if p.Items == nil {
+		p.Items = []T{}
 	}
+	for i, item := range p.Items {
+		shown, err := view(item)
+		if err != nil {
+			return err
+		}
+		p.Items[i] = shown.(T)
+	}
+	return nil
 }
-
-// Next returns NextCursor.
-func (p Page[T]) Next() *string { return p.NextCursor }

@@ -69,7 +69,7 @@ type Run struct {
 	FinishedAt      *time.Time      `json:"finished_at,omitempty"`
 	FirstEvent      int64           `json:"-" gorm:"column:first_event_seq"` // number of its first event; 0 = not known
 	Resumed         bool            `json:"-" gorm:"-"`                      // just claimed after a decision: the attempts before left no text behind
-	Approvals       []Approval      `json:"approvals,omitempty" doc:"What a waiting run waits for. Not in lists and events." gorm:"-"`
+	Approvals       []Approval      `json:"approvals,omitempty" doc:"What a waiting run waits for. The list of a session's runs has the decided ones as well, and leaves out arguments of more than 2,000 bytes. Not in events." gorm:"-"`
 }
 
 // RunsActive stands for all states before the end in a RunQuery.

@@ -170,9 +170,9 @@ func Pieces(excerpt string, highlights []Highlight) []Piece {
 // SearchPage is a page of hits.
 type SearchPage struct {
 	Page[SearchHit]
-	Total    int     `json:"total,omitempty" doc:"How many results there are on all pages, or somewhat more. Absent with 'sort=newest'."`
 	Indexing bool    `json:"indexing" doc:"Messages are still being indexed: some may be missing."`
 	Meaning  Meaning `json:"meaning,omitempty" enum:"used,unavailable" doc:"used: results are also found by what they mean, as far as the messages are embedded; unavailable: the embedding model does not answer, so words alone are searched. Absent: meaning has no part in this search."`
+	Total    *int    `json:"total,omitempty" doc:"How many results there are on all pages, or somewhat more. Absent with 'sort=newest'."`
 }
 
 // Meaning is the part of an embedding model in a search.

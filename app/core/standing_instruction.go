@@ -47,6 +47,9 @@ const (
 // ByHand reports whether the text is not that of a message.
 func (i StandingInstruction) ByHand() bool { return i.MessageID == "" || i.EditedAt != nil }
 
+// StoredBytes returns what storing the instruction counts.
+func (i StandingInstruction) StoredBytes() int64 { return int64(StoredRow + len(i.Text)) }
+
 // NewInstruction adds a standing instruction by hand.
 type NewInstruction struct {
 	SessionID SessionID

@@ -56,6 +56,9 @@ type Summary struct {
 	ActivatedAt       *time.Time     `json:"activated_at,omitempty" doc:"When it became active; absent if it never did."`
 }
 
+// StoredBytes returns what storing the version counts.
+func (s Summary) StoredBytes() int64 { return int64(StoredRow + len(s.Content)) }
+
 // NativeSummary is a summary that the provider of the conversation's model wrote with its own
 // compaction. Prompts of that model have it in place of the words of its version, which stay
 // beside it: a provider takes its compactions back from one account only, and may refuse them

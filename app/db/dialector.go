@@ -3,7 +3,6 @@ package db
 import (
 	"errors"
 	"fmt"
-	"strconv"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/callbacks"
@@ -33,26 +32,7 @@ func (d *sqliteDialector) Initialize(db *gorm.DB) error {
 	db.ConnPool = d.queue
 	// FOR UPDATE: SQLite has no row locks and needs none, see sqliteParams.
 	db.ClauseBuilders["FOR"] = func(clause.Clause, clause.Builder) {}
-	db.ClauseBuilders["LIMIT"] = buildLimit
 	return nil
-}
-
-// buildLimit writes LIMIT -1 for an OFFSET without a limit, as SQLite requires.
-func buildLimit(c clause.Clause, b clause.Builder) {
-	limit, ok := c.Expression.(clause.Limit)
-	if !ok {
-		return
-	}
-	n := -1
-	if limit.Limit != nil && *limit.Limit >= 0 {
-		n = *limit.Limit
-	}
-	if n >= 0 || limit.Offset > 0 {
-		_, _ = b.WriteString("LIMIT " + strconv.Itoa(n))
-	}
-	if limit.Offset > 0 {
-		_, _ = b.WriteString(" OFFSET " + strconv.Itoa(limit.Offset))
-	}
 }
 
 // Migrator is never used: migrations create the schema.

@@ -2,11 +2,11 @@ package db
 
 import "context"
 
-// CheckHeld is check.
-func (n *ReplicaName) CheckHeld(ctx context.Context) { n.check(ctx) }
-
-// Held returns the name that is held; nil = another process has it.
-func (n *ReplicaName) Held() *ReplicaLock { return n.held }
+// CheckHeld is check, and reports whether the name is held then.
+func (n *ReplicaName) CheckHeld(ctx context.Context) bool {
+	n.check(ctx)
+	return n.conn != nil
+}
 
 // Start tells this start from others.
 func (n *ReplicaName) Start() string { return n.start }

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
 
 	"bobbin/app/core"
 	"bobbin/app/db/commit"
@@ -63,12 +64,12 @@ const WithoutSync Option = 1
 // "postgres://user@host/name". It leaves the schema as it is: call Migrate. An invalid URL
 // is a core.ErrInvalid whose message says what is expected and never contains a password.
 // Commits wait for the disk, unless an option says otherwise.
-func Open(ctx context.Context, url string, logger *slog.Logger, opts ...Option) (*DB, error) {
+func Open(ctx context.Context, url string, log *slog.Logger, opts ...Option) (*DB, error) {
 	b, err := newBackend(url, slices.Contains(opts, WithoutSync))
 	if err != nil {
 		return nil, err
 	}
-	d := &DB{backend: b, url: url, logger: logger, statements: new(atomic.Int64), commits: commit.New(b.writers)}
+	d := &DB{backend: b, url: url, logger: log, statements: new(atomic.Int64), commits: commit.New(b.writers)}
 	if d.Gorm, err = d.newHandle(b.main); err == nil {
 		d.Reserve, err = d.newHandle(b.forReserve)
 	}
@@ -96,7 +97,7 @@ func (d *DB) newHandle(dialector gorm.Dialector) (*gorm.DB, error) {
 		// Columns by name, never *: a newer replica may add some while this one runs.
 		QueryFields: true,
 		NowFunc:     core.Now,
-		Logger:      &queryLogger{logger: d.logger, count: d.statements},
+		Logger:      &queryLogger{logger.Discard, d.logger, d.statements},
 	})
 	if err != nil {
 		return nil, err

@@ -93,7 +93,7 @@ func (c *cachingConn) QueryContext(ctx context.Context, query string, args []dri
 		return nil, err
 	}
 	s.isBusy = true
-	return &cachedRows{sqliteRows: rows.(sqliteRows), statement: s}, nil
+	return &cachedRows{Rows: rows, statement: s}, nil
 }
 
 // prepareCached returns the prepared statement of the query; nil = it is not kept, or is busy.
@@ -146,19 +146,9 @@ func (c *cachingConn) Close() error {
 	return c.sqliteConn.Close()
 }
 
-// sqliteRows is what rows of the driver are.
-type sqliteRows interface {
-	driver.Rows
-	driver.RowsColumnTypeDatabaseTypeName
-	driver.RowsColumnTypeLength
-	driver.RowsColumnTypeNullable
-	driver.RowsColumnTypePrecisionScale
-	driver.RowsColumnTypeScanType
-}
-
 // cachedRows are the rows of a prepared statement, which is free when they are closed.
 type cachedRows struct {
-	sqliteRows
+	driver.Rows
 
 	statement *statement
 }
@@ -166,5 +156,5 @@ type cachedRows struct {
 // Close ends the reading.
 func (r *cachedRows) Close() error {
 	r.statement.isBusy = false
-	return r.sqliteRows.Close()
+	return r.Rows.Close()
 }

@@ -3,7 +3,6 @@ package db
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"time"
 
@@ -45,14 +44,8 @@ func (d *DB) compactSQLite(ctx context.Context) ([]string, error) {
 		return nil, fmt.Errorf("compact database: %w", err)
 	}
 	defer func() { _ = conn.Close() }() // returns it to the pool
-	indexes, err := queryTexts(ctx, conn, "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE '%USING fts5%'")
-	if err != nil {
-		return nil, fmt.Errorf("compact database: %w", err)
-	}
-	for _, name := range indexes {
-		if _, err := conn.ExecContext(ctx, fmt.Sprintf(`INSERT INTO "%[1]s" ("%[1]s") VALUES ('optimize')`, name)); err != nil {
-			return nil, fmt.Errorf("merge the index %s: %w", name, err)
-		}
+	if _, err := conn.ExecContext(ctx, "INSERT INTO search_words (search_words) VALUES ('optimize')"); err != nil {
+		return nil, fmt.Errorf("merge the index of words: %w", err)
 	}
 	if _, err := conn.ExecContext(ctx, "VACUUM"); err != nil {
 		return nil, fmt.Errorf("rewrite the database: %w", err)
@@ -109,13 +102,7 @@ func (d *DB) compactPostgres(ctx context.Context, tables []string) ([]string, er
 	}
 	for _, table := range tables {
 		// Setting a column to its own type drops the planner's samples of it, and needs no superuser.
-		statements, err := queryTexts(ctx, conn, fmt.Sprintf(samplesSQL, table))
-		for _, stmt := range statements {
-			if err == nil {
-				_, err = conn.ExecContext(ctx, stmt)
-			}
-		}
-		if err != nil {
+		if _, err := conn.ExecContext(ctx, fmt.Sprintf(dropSamplesSQL, table)); err != nil {
 			return nil, fmt.Errorf("drop the samples of %s: %w", table, err)
 		}
 	}
@@ -151,12 +138,14 @@ func rewriteTable(ctx context.Context, conn *sql.Conn, table string) (bool, erro
 	return before != after, err
 }
 
-// samplesSQL selects a statement for each column of an empty table whose samples contain
+// dropSamplesSQL sets the types of the columns of an empty table whose samples contain
 // texts. ANALYZE takes no samples of an empty table, and keeps the old ones.
-const samplesSQL = `SELECT format('ALTER TABLE %%I ALTER COLUMN %%I TYPE %%s', s.tablename, s.attname, format_type(a.atttypid, a.atttypmod))
+const dropSamplesSQL = `DO $$ DECLARE stmt text; BEGIN
+	SELECT 'ALTER TABLE %[1]s ' || string_agg(format('ALTER COLUMN %%I TYPE %%s', s.attname, format_type(a.atttypid, a.atttypmod)), ', ') INTO stmt
 	FROM pg_stats s JOIN pg_attribute a ON a.attrelid = to_regclass('%[1]s') AND a.attname = s.attname
 	WHERE s.schemaname = current_schema() AND s.tablename = '%[1]s' AND NOT EXISTS (SELECT 1 FROM %[1]s)
-	AND a.atttypid IN ('text'::regtype, 'json'::regtype, 'jsonb'::regtype, 'bytea'::regtype, 'tsvector'::regtype)`
+	AND a.atttypid IN ('text'::regtype, 'json'::regtype, 'jsonb'::regtype, 'bytea'::regtype, 'tsvector'::regtype);
+	IF stmt IS NOT NULL THEN EXECUTE stmt; END IF; END $$`
 
 // olderSnapshotsSQL counts what keeps deleted rows in a rewritten table: snapshots in this
 // database, and transactions in any database that began before $1, as later snapshots are
@@ -184,21 +173,4 @@ func awaitSnapshots(ctx context.Context, conn *sql.Conn) error {
 		return fmt.Errorf("compact database: %w", err)
 	}
 	return nil
-}
-
-// queryTexts returns the first column of a query.
-func queryTexts(ctx context.Context, conn *sql.Conn, query string) (list []string, err error) {
-	rows, err := conn.QueryContext(ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var text string
-		if err := rows.Scan(&text); err != nil {
-			return nil, err
-		}
-		list = append(list, text)
-	}
-	return list, rows.Err()
 }

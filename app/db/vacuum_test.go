@@ -23,6 +23,7 @@ func TestCompactWaitsForReaders(t *testing.T) {
 	t.Parallel()
 	address := dbtest.SQLiteURL(t)
 	d, other := dbtest.Open(t, address), dbtest.Open(t, address)
+	must.Do(t, d.Migrate(t.Context()))
 	for _, stmt := range []string{"CREATE TABLE x (content TEXT)", "INSERT INTO x VALUES ('thesecret')"} {
 		must.Do(t, d.Gorm.Exec(stmt).Error)
 	}

@@ -102,3 +102,20 @@ func TestTextsInMemoryAreBounded(t *testing.T) {
 	feed.Publish(t.Context(), []core.Event{second})
 	late.want(t, first, second)
 }
+
+// A delta of an older attempt is dropped.
+func TestDeltaOfALostAttemptIsDropped(t *testing.T) {
+	t.Parallel()
+	feed, store, _ := newFeed(t, 0)
+	newer := event(core.EventMessageDelta, core.DeltaData{MessageID: "m2", Attempt: 2, Text: "new"})
+	first := store.commit(started())
+	w := startWatch(t, feed, core.Cursor{})
+	w.want(t, first)
+	feed.Delta(t.Context(), textDelta("m1", 0, "old")) // arrives after the snapshot of newer
+	feed.Begin(attempt(2))
+	feed.Delta(t.Context(), newer)
+	feed.Delta(t.Context(), textDelta("m1", 3, "er"))
+	end := store.commit(started())
+	feed.Publish(t.Context(), []core.Event{end})
+	w.want(t, newer, end)
+}

@@ -166,7 +166,7 @@ func agentState(m wire.Models, agent core.Agent, file string) AgentState {
 		}
 	}
 	if n := countTools(agent, nil); n > core.MaxTools {
-		state.Warnings = append(state.Warnings, agents.TooManyTools(n))
+		state.Warnings = append(state.Warnings, tools.TooMany(n))
 	}
 	return state
 }

@@ -107,12 +107,10 @@ func (d *doctor) checkReplicaName(ctx context.Context, database *db.DB) {
 	if name == "" || running || database.Dialect() != "postgres" {
 		return // not made yet, or the server's that runs here
 	}
-	held, err := db.WaitForReplica(ctx, database, name, "doctor")
-	if err != nil {
+	if err := db.CheckReplicaName(ctx, database, name); err != nil {
 		d.addWarning("replica", fmt.Sprintf("the name %s: %v", name, err), "give each process its own replica.name, or data_dir: they do not share work, but do not take their own over at once after a crash")
 		return
 	}
-	_ = held.Close() // it was only a check
 	d.addOK("replica", "%s: no other process has this name", name)
 }
 
@@ -300,7 +298,7 @@ func (d *doctor) checkTools(ctx context.Context, loaded wire.Agents) {
 		listed = listTools(ctx, loaded.Tools, definitions)
 		for _, agent := range loaded.Catalog.List() {
 			if n := countTools(agent, listed); n > core.MaxTools && countTools(agent, nil) <= core.MaxTools {
-				d.addWarning("agent "+agent.Name, agents.TooManyTools(n), "")
+				d.addWarning("agent "+agent.Name, tools.TooMany(n), "")
 			}
 		}
 	}
@@ -319,7 +317,11 @@ func (d *doctor) checkTools(ctx context.Context, loaded wire.Agents) {
 			d.addWarning("tool "+definition.Name, problem, remedy)
 			continue
 		}
-		d.addOK("tool "+definition.Name, "%s, %s", definition.Kind, definition.File)
+		asked := ""
+		if !d.Call && definition.Kind == core.ToolMCP {
+			asked = "; its tools are not listed without --call"
+		}
+		d.addOK("tool "+definition.Name, "%s, %s%s", definition.Kind, definition.File, asked)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"bobbin/app/core"
+	"bobbin/app/agents/tools"
 	"bobbin/app/core/config"
 	"bobbin/app/ops"
 	"bobbin/tests/mcptest"
@@ -126,7 +127,7 @@ func TestTooManyTools(t *testing.T) {
 			warned[f.Check] += f.Detail
 		}
 	}
-	if len(warned) != 2 || !strings.HasPrefix(warned["agent listed"], "it has ") || strings.Count(warned["agent named"], "it has") != 1 {
-		t.Errorf("doctor: got %q, want one warning for each agent", warned)
+	if len(warned) != 4 || warned["tool a"] != tools.TooMany(304) || !strings.HasPrefix(warned["agent listed"], "it has ") || strings.Count(warned["agent named"], "it has") != 1 {
+		t.Errorf("doctor: got %q, want one warning for each agent, and for each server", warned)
 	}
 }

@@ -29,10 +29,9 @@ func (s *Runner) Begin(ctx context.Context, accept func(worker string) (core.Acc
 			s.freeSlots(0, 1)
 		}
 	}()
-	began := time.Now()
-	s.countAccept(1, 0)
+	accepted := s.beginAccept()
 	a, err := accept(worker)
-	s.countAccept(-1, time.Since(began))
+	accepted()
 	if err != nil {
 		return core.Accepted{}, err
 	}

@@ -59,7 +59,7 @@ func (s *Runner) buildEndWrite(x *activeRun, own []core.Message, asked []core.Ap
 	if d.MessageID == "" || containsMessage(own, d.MessageID) {
 		return w
 	}
-	text := llm.CutThoughts(core.CleanText(d.Text))
+	text, _ := llm.CutThoughts(core.CleanText(d.Text))
 	if end.Status != core.RunCanceled || strings.TrimSpace(text) == "" {
 		w.Events = append(w.Events, discardedEvent(run, d.MessageID, string(end.Status)))
 		return w

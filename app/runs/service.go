@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"container/list"
 	"context"
 	"log/slog"
 	"sync"
@@ -76,8 +77,7 @@ type Runner struct {
 	suspects      int                          // slots among them for runs with suspectDeaths; guarded by mu
 	loneRun       *activeRun                   // executes alone or waits to; guarded by mu; nil = none
 	backlog       bool                         // work may wait for a slot; guarded by mu
-	accepting     int                          // runs that wait to be accepted; guarded by mu
-	acceptTime    time.Duration                // how long that takes, a moving average; guarded by mu
+	accepts       list.List                    // since when runs wait to be accepted, the longest first; guarded by mu
 	unknownClaims map[core.SessionID]time.Time // claims with an unknown outcome; guarded by mu
 	contact       databaseContact              // guarded by mu
 	active        map[core.RunID]*activeRun    // guarded by mu

@@ -93,18 +93,21 @@ func (s *Runner) triggerSweep() {
 	}
 }
 
-// A process is overloaded when so many runs wait to be accepted, and that takes so long.
+// A process is overloaded while so many runs have waited so long to be accepted.
 const (
 	manyAccepts = 32
 	slowAccept  = 500 * time.Millisecond
 )
 
-// countAccept counts an accept that begins (1), or has ended after the time (-1).
-func (s *Runner) countAccept(n int, took time.Duration) {
+// beginAccept notes that a run waits to be accepted, until the returned function is called.
+func (s *Runner) beginAccept() (ended func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.accepting += n; n < 0 {
-		s.acceptTime += (min(took, 2*slowAccept) - s.acceptTime) / 16
+	waiting := s.accepts.PushBack(time.Now())
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.accepts.Remove(waiting)
 	}
 }
 
@@ -113,5 +116,12 @@ func (s *Runner) countAccept(n int, took time.Duration) {
 func (s *Runner) IsOverloaded() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.accepting >= manyAccepts && s.acceptTime >= slowAccept
+	if s.accepts.Len() < manyAccepts {
+		return false
+	}
+	last := s.accepts.Front()
+	for range manyAccepts - 1 {
+		last = last.Next()
+	}
+	return time.Since(last.Value.(time.Time)) >= slowAccept //nolint:forcetypeassert // only beginAccept adds to the list
 }

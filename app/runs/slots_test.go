@@ -61,37 +61,31 @@ func slowly(d time.Duration) execute {
 	}
 }
 
-// A process is overloaded while many runs wait to be accepted and that takes long, not while a few do,
-// or many a moment.
+// A process is overloaded while many runs have waited long to be accepted, not while a few have, or many
+// for a moment.
 func TestOverload(t *testing.T) {
 	for _, tt := range []struct {
 		waiting int
-		each    time.Duration
+		since   time.Duration
 		want    bool
-	}{{200, time.Second, true}, {20, time.Second, false}, {200, 10 * time.Millisecond, false}} {
-		t.Run(fmt.Sprint(tt.waiting, tt.each), func(t *testing.T) {
+	}{{32, 500 * time.Millisecond, true}, {31, time.Second, false}, {200, 499 * time.Millisecond, false}} {
+		t.Run(fmt.Sprint(tt.waiting, tt.since), func(t *testing.T) {
 			simulate(t, func(t *testing.T) {
 				p := newProcess(t, coretest.New(), "one/1", runs.Limits{}, answer)
-				accepts := func(n int) {
-					for range n {
-						go func() {
-							_, _ = p.service.Begin(t.Context(), func(string) (core.Accepted, error) {
-								<-time.After(tt.each)
-								return core.Accepted{}, core.ErrConflict // nothing begins
-							})
-						}()
-					}
-					synctest.Wait()
+				for range tt.waiting {
+					go func() {
+						_, _ = p.service.Begin(t.Context(), func(string) (core.Accepted, error) {
+							<-time.After(2 * time.Second)
+							return core.Accepted{}, core.ErrConflict // nothing begins
+						})
+					}()
 				}
-				accepts(tt.waiting)
-				<-time.After(tt.each)
-				accepts(tt.waiting)
-				compare.Equal(t, fmt.Sprintf("%d that take %v", tt.waiting, tt.each), tt.want, p.service.IsOverloaded())
-				<-time.After(tt.each)
+				<-time.After(tt.since)
 				synctest.Wait()
-				if p.service.IsOverloaded() {
-					t.Error("nothing waits, and it is overloaded")
-				}
+				compare.Equal(t, fmt.Sprintf("%d that wait for %v", tt.waiting, tt.since), tt.want, p.service.IsOverloaded())
+				<-time.After(2 * time.Second)
+				synctest.Wait()
+				compare.Equal(t, "nothing waits", false, p.service.IsOverloaded())
 			})
 		})
 	}

@@ -92,7 +92,7 @@ func NewDeletions(d Deps, purges *purge.Service) *purge.Deletions {
 func NewRetention(d Deps, purges *purge.Service) *purge.RetentionWorker {
 	r := d.Config.Retention
 	return purge.NewRetentionWorker(purge.RetentionOptions{
-		Store: repositories.NewRetention(d.Database.Gorm), Audit: d.Stores.Audit, PurgeExpired: purges.Expired, Observer: d.Telemetry, Logger: d.Logger,
+		Store: repositories.NewPurges(d.Database.Gorm), Audit: d.Stores.Audit, PurgeExpired: purges.Expired, Observer: d.Telemetry, Logger: d.Logger,
 		Events: r.Events, Archived: r.ArchivedSessions,
 	})
 }
@@ -103,7 +103,7 @@ func NewTransfer(d Deps, e Engine) *transfer.Service {
 	return transfer.New(transfer.Options{
 		Sessions: s.Sessions, Messages: s.Messages, Summaries: s.Summaries, Instructions: s.Standing, Feed: d.Feed, Counter: d.Counter, Added: e.Compactor.Enqueue, Worker: d.Worker,
 		Users: transfer.UserStores{
-			Sessions: s.Sessions, Runs: s.Runs, Memories: s.Memories, Blobs: s.Blobs, Usage: s.ModelCalls, More: repositories.NewUserExports(d.Database.Gorm),
+			Sessions: s.Sessions, Runs: s.Runs, Memories: s.Memories, Blobs: s.Blobs, Usage: s.ModelCalls, More: repositories.NewPurges(d.Database.Gorm),
 		},
 		Limits: TransferLimits(d.Config), Stored: d.Stored,
 	})

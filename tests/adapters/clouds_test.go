@@ -108,23 +108,6 @@ func newCloudThinker(t *testing.T, c cloud, strict provider.Strict, model string
 	return k
 }
 
-// Conversations of many turns lose no thought on a cloud, and cause no second request, also where
-// the model is known to check them.
-func TestCloudConversations(t *testing.T) {
-	t.Parallel()
-	for _, c := range clouds() {
-		for _, model := range []string{"claude-sonnet-4-5", "claude-opus-5-5"} {
-			t.Run(c.name+"/"+model, func(t *testing.T) {
-				t.Parallel()
-				k := newCloudThinker(t, c, provider.Strict{}, model, nil)
-				k.req.ChecksPrefix = model == "claude-opus-5-5"
-				talk(k)
-				k.wantAllValid()
-			})
-		}
-	}
-}
-
 // Where the prompt has changed, Bedrock leaves the thoughts out and says so. Vertex, which is not
 // told to, refuses the request; the second one has none.
 func TestCloudChangedPrefix(t *testing.T) {

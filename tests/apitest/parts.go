@@ -286,5 +286,5 @@ func (s Search) Messages(ctx context.Context, tenant core.Tenant, q core.SearchQ
 		SessionID: SessionID, SessionTitle: "Greetings", MessageID: AnswerID, Seq: 2, Role: core.RoleAssistant,
 		Excerpt: "Hi <there>", Pieces: []core.Piece{{Text: "Hi", Match: true}, {Text: " <there>"}}, Author: "Ada", Score: 2.5, CreatedAt: Time(),
 	}
-	return core.SearchPage{Page: core.Page[core.SearchHit]{Items: []core.SearchHit{hit}, NextCursor: &next}, Total: 7, Meaning: core.MeaningUsed}, s.recordCall(ctx, "Search.Messages", tenant, q)
+	return core.SearchPage{Page: core.Page[core.SearchHit]{Items: []core.SearchHit{hit}, NextCursor: &next}, Total: new(7), Meaning: core.MeaningUsed}, s.recordCall(ctx, "Search.Messages", tenant, q)
 }

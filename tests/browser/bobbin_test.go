@@ -37,7 +37,7 @@ type bobbin struct {
 
 	model    *provider.Server
 	gates    gates
-	proxy    *proxy
+	proxy    *process.Link
 	control  *httptest.Server
 	dir      string
 	replicas []*replica // the proxy leads to the first one
@@ -93,8 +93,8 @@ func newBobbin(t *testing.T, s setup) *bobbin {
 	for _, r := range b.replicas {
 		b.start(t, s, r)
 	}
-	b.proxy = newProxy(t, b.replicas[0].addr)
-	b.URL = "http://" + b.proxy.addr + "/"
+	b.proxy = process.NewLink(t, b.replicas[0].addr)
+	b.URL = "http://" + b.proxy.Addr() + "/"
 	b.control = httptest.NewServer(b.controls(t, s))
 	t.Cleanup(b.control.Close)
 	return b
@@ -214,9 +214,11 @@ func (b *bobbin) controls(t *testing.T, s setup) http.Handler {
 	number := func(r *http.Request, name string) int { n, _ := strconv.Atoi(r.FormValue(name)); return n }
 	handle("/release", func(r *http.Request) { b.gates.pass(r.FormValue("mark"), number(r, "pieces")) })
 	mux.HandleFunc("POST /gone", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGone) }) // a webhook that is not tried again
-	handle("/cut", func(*http.Request) { b.proxy.cut() })
-	handle("/delay", func(r *http.Request) { b.proxy.setDelay(time.Duration(number(r, "ms")) * time.Millisecond) })
-	handle("/refuse", func(r *http.Request) { b.proxy.setDown(r.FormValue("on") == "true") })
+	handle("/cut", func(*http.Request) { b.proxy.Break() })
+	handle("/delay", func(r *http.Request) { b.proxy.SetDelay(time.Duration(number(r, "ms")) * time.Millisecond) })
+	handle("/refuse", func(r *http.Request) {
+		b.proxy.Set(map[string]process.LinkState{"true": process.LinkCut}[r.FormValue("on")])
+	})
 	handle("/restart", func(r *http.Request) {
 		first := b.replicas[0]
 		if r.FormValue("kill") == "" {
@@ -229,7 +231,7 @@ func (b *bobbin) controls(t *testing.T, s setup) http.Handler {
 	})
 	handle("/switch", func(r *http.Request) {
 		slices.Reverse(b.replicas)
-		b.proxy.lead(b.replicas[0].addr)
+		b.proxy.Lead(b.replicas[0].addr)
 		if r.FormValue("kill") != "" {
 			b.replicas[1].now.Kill()
 			b.start(t, s, b.replicas[1])

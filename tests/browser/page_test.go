@@ -178,7 +178,7 @@ func runCases() []string { return []string{"steps", "states", "prompt"} }
 // What fails is said in its place and in words, nothing that was written is lost, and the page goes on.
 func testFailures(t *testing.T, b *bobbin) {
 	t.Helper()
-	cases{always: []string{"refusals", "stream", "parts"}, night: []string{"loading", "resync", "order", "escape", "files", "copies", "line"}}.play(t, b, "failures")
+	cases{always: []string{"refusals", "stream", "parts"}, night: []string{"asides", "loading", "resync", "order", "escape", "files", "copies", "line"}}.play(t, b, "failures")
 	if apptest.IsLong() {
 		t.Run("prefix", func(t *testing.T) { b.play(t, "failures", "prefix", map[string]any{"url": newPrefix(t, b.URL)}, nil) })
 	}
@@ -190,8 +190,8 @@ func newPrefix(t *testing.T, target string) string {
 	to := must.Get(url.Parse(target))(t)
 	server := httptest.NewServer(&httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
 		r.Out.URL.Path = strings.TrimPrefix(r.In.URL.Path, "/tools/bobbin")
-		r.Out.Header.Del("Origin") // a Bobbin without keys answers its own origin only
 		r.SetURL(to)
+		r.Out.Host = r.In.Host // with which the page's origin is Bobbin's own
 	}})
 	t.Cleanup(server.Close)
 	return server.URL + "/tools/bobbin/"

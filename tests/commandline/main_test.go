@@ -77,7 +77,7 @@ type result struct {
 // command returns the command line, to be started.
 func (s shell) command(ctx context.Context, t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.CommandContext(ctx, den.Program(t, raceEnabled), args...)
+	cmd := exec.CommandContext(ctx, den.Program(t, process.Raced), args...)
 	cmd.Dir, cmd.Env = s.dir, s.env
 	return cmd
 }

@@ -3,6 +3,7 @@ package commandline_test
 import (
 	"bobbin/tests/compare"
 	"bobbin/tests/must"
+	"bobbin/tests/process"
 	"bytes"
 	"context"
 	"flag"
@@ -51,7 +52,7 @@ func TestReadmeCommands(t *testing.T) {
 				}
 				fmt.Fprintln(&script, block)
 			}
-			text := strings.NewReplacer("--policy all", "--policy window", "go run -tags nomsgpack .", den.Program(t, raceEnabled), "http://127.0.0.1:8080", server.URL).Replace(script.String())
+			text := strings.NewReplacer("--policy all", "--policy window", "go run -tags nomsgpack .", den.Program(t, process.Raced), "http://127.0.0.1:8080", server.URL).Replace(script.String())
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			var out bytes.Buffer

@@ -16,6 +16,7 @@ import (
 	"bobbin/tests/apptest"
 	"bobbin/tests/jwttest"
 	"bobbin/tests/must"
+	"bobbin/tests/process"
 )
 
 // The keys of the server that is attacked.
@@ -68,7 +69,8 @@ func (v *target) send(t *testing.T, key, method, path, kind, body string) (int, 
 	t.Helper()
 	r := must.Get(http.NewRequestWithContext(t.Context(), method, v.url+"/api/v1"+path, strings.NewReader(body)))(t)
 	r.Header = http.Header{"Authorization": {"Bearer " + key}, "Content-Type": {kind}, "X-Forwarded-For": {"203.0.113.7"}}
-	response, err := http.DefaultClient.Do(r)
+	patient := http.Client{Transport: process.PatientTransport{Transport: http.DefaultTransport.(*http.Transport)}}
+	response, err := patient.Do(r)
 	if err != nil {
 		t.Errorf("%s %s: %v", method, path, err)
 		return 0, err.Error()

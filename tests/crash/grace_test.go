@@ -51,34 +51,6 @@ func stopWithARunAtWork(t *testing.T, sig syscall.Signal) {
 	})
 }
 
-// TestHandedBack: a run that is longer than the grace period is handed back, and the
-// next start finishes it: one question, one answer, by the second attempt.
-func TestHandedBack(t *testing.T) {
-	t.Parallel()
-	eachPlace(t, func(t *testing.T, p place) {
-		g := newGrace(t, p, "100ms")
-		c := g.client(t)
-		run := must.Get(c.SendAsync(t.Context(), core.SendMessage{SessionID: g.session, Content: "Are you there?"}))(t)
-		<-g.half
-		g.terminate(t, syscall.SIGTERM)
-		g.ended(t)
-		g.release()
-		g.start(t)
-		for _, err := range c.WatchRun(t.Context(), run.ID, core.Cursor{}) {
-			must.Do(t, err)
-		}
-		ended, err := client.Call(t.Context(), c, ops.GetRun, ops.InRun{RunID: run.ID})
-		if err != nil || ended.Status != core.RunSucceeded || ended.Attempt != 2 {
-			t.Errorf("got the run %s in attempt %d, %v, want it succeeded in attempt 2", ended.Status, ended.Attempt, err)
-		}
-		log, err := client.Call(t.Context(), c, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: g.session}})
-		if err != nil || len(log.Items) != 2 || log.Items[1].Content != "answer to: Are you there?" {
-			t.Errorf("got the log %+v, %v, want one question and one answer", log.Items, err)
-		}
-		g.stop(t)
-	})
-}
-
 // grace is a Bobbin whose provider holds the answer until release.
 type grace struct {
 	*bobbin

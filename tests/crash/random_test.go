@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"text/tabwriter"
@@ -61,17 +62,14 @@ type chaos struct {
 	provider *provider.Server
 	board    *board
 	talk     *talk
-	database *db.DB // open from settle on
-	leases   leases
+	database *db.DB                      // open from settle on
 	kept     map[core.SessionID][]string // summaries that were there after a kill
 	sessions []core.SessionID
 	began    time.Time
 	leave    func() // ends all clients
 
 	kills   int
-	killed  time.Time     // when the process was killed last
 	aimed   map[stage]int // kills by what the killer waited for
-	met     map[stage]int // kills while a message was there
 	restart []time.Duration
 	found   findings
 }
@@ -79,7 +77,7 @@ type chaos struct {
 func newChaos(t *testing.T, p place) *chaos {
 	c := &chaos{
 		t: t, place: p, dice: dice(1_000_000), board: newBoard(), began: time.Now(),
-		aimed: map[stage]int{}, met: map[stage]int{}, kept: map[core.SessionID][]string{},
+		aimed: map[stage]int{}, kept: map[core.SessionID][]string{},
 	}
 	var err error
 	c.provider, err = provider.New(provider.Options{Window: modelWindow, Overcount: 1.15, At: c.atProvider})
@@ -113,27 +111,15 @@ func (c *chaos) atProvider(p provider.Point, a provider.Asked) {
 	}
 }
 
-// aims returns what a killer waits for; what is there twice is chosen twice as often.
-func aims() []stage {
-	return []stage{
-		stageBoot, stageAccept, stageAccept, stageQueued, stageRun, stagePrompt, stageStream, stageStream,
-		stageTool, stageTool, stageSummary, stageSummary, stageApply, stageApply, stageCommit, stageCommit, stageIdle,
-	}
-}
-
 // round kills the process at a random moment and starts it again.
 func (c *chaos) round() {
-	aim := aims()[c.dice.IntN(len(aims()))]
+	aim := aims[c.dice.IntN(len(aims))]
 	// Most moments are soon after what was waited for: steps take a few milliseconds.
 	x := c.dice.Float64()
 	delay := time.Duration(x * x * x * float64(longestDelay))
-	if aim == stageApply {
-		delay = time.Duration(x * float64(justNow))
-	}
 	if aim == stageBoot && c.kills > 0 {
 		c.spare(1)
 		c.kill(aim, delay)
-		c.leases.forget()
 		must.Do(c.t, c.bobbin.Launch())
 		pause(c.t.Context(), delay)
 		c.kill(aim, 0)
@@ -142,17 +128,12 @@ func (c *chaos) round() {
 		c.kill(c.wait(aim), delay)
 	}
 	// Now and then nobody opens the database before the restart does.
-	looked := c.dice.IntN(2) > 0
-	if looked {
+	if c.dice.IntN(2) > 0 {
 		c.inspect()
-	} else {
-		c.leases.forget()
 	}
 	began := time.Now()
-	c.board.started()
 	c.bobbin.start(c.t)
 	c.restart = append(c.restart, time.Since(began))
-	c.inspectLeases(looked)
 }
 
 // spare waits until no run is at work that has so many deaths: one with three executes
@@ -177,12 +158,8 @@ func (c *chaos) spare(deaths int) {
 }
 
 // wait returns when a message comes to the stage, or when that takes too long; it
-// returns what it has come to. Before, two times of three, the runs that the last
-// kill cut short must go on.
+// returns what it has come to.
 func (c *chaos) wait(aim stage) stage {
-	if c.dice.IntN(3) > 0 {
-		c.goneOn()
-	}
 	if aim == stageIdle || aim == stageBoot {
 		return stageIdle
 	}
@@ -204,24 +181,8 @@ func (c *chaos) wait(aim stage) stage {
 func (c *chaos) kill(aim stage, delay time.Duration) {
 	pause(c.t.Context(), delay)
 	c.bobbin.Kill()
-	c.killed = time.Now()
 	c.kills++
 	c.aimed[aim]++
-	for s := range c.board.killed(c.killed) {
-		c.met[s]++
-	}
-}
-
-// goneOn waits until all runs that the last kill cut short have been heard of.
-func (c *chaos) goneOn() {
-	c.t.Helper()
-	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
-	defer cancel()
-	for len(c.board.owing()) > 0 {
-		if !pause(ctx, 5*time.Millisecond) {
-			c.t.Fatalf("these runs have not gone on after restart %d: %v", c.kills, c.board.owing())
-		}
-	}
 }
 
 // settle lets everybody finish, and waits until nothing is left to be done.
@@ -243,7 +204,6 @@ func (c *chaos) settle() {
 				len(open), open[0].ID, open[0].SessionID, open[0].Status, open[0].Attempt)
 		}
 	}
-	c.leases.atEnd(c.t, attempts(c.t, c.database.Gorm))
 }
 
 // report prints what was seen.
@@ -251,13 +211,9 @@ func (c *chaos) report() {
 	var out strings.Builder
 	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
 	line := func(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
-	line("stage\tkills aimed at it\tkills that met a message there")
-	for _, s := range stages() {
-		met := fmt.Sprint(c.met[s])
-		if s == stageBoot || s == stageIdle || s == stageApply { // not every summary that is sent is stored
-			met = ""
-		}
-		line("%s\t%d\t%s", s, c.aimed[s], met)
+	line("stage\tkills aimed at it")
+	for _, s := range slices.Compact(slices.Clone(aims)) {
+		line("%s\t%d", s, c.aimed[s])
 	}
 	f := c.found
 	line("\nkills\t%d\tin %s", c.kills, time.Since(c.began).Round(time.Second))
@@ -274,8 +230,6 @@ func (c *chaos) report() {
 	line("harmless refusals\t%v", c.talk.refused)
 	p50, most := records.Quantiles(c.restart)
 	line("start → ready\tmedian %s\tmost %s", p50, most)
-	p50, most = records.Quantiles(c.board.resumed())
-	line("start → a run goes on\tmedian %s\tmost %s, of %d", p50, most, len(c.board.resumed()))
 	_ = w.Flush()
 	c.t.Logf("%s\n%s", c.database.Dialect(), out.String())
 }

@@ -97,7 +97,7 @@ func (k *talk) speak(ctx context.Context, session core.SessionID, who int, r *ra
 // senders gives up when the first try fails.
 func (k *talk) deliver(ctx context.Context, s *records.Sent, m core.SendMessage, r *rand.Rand) {
 	surface, givesUp := r.IntN(3), r.IntN(8) == 0
-	k.board.enter(s.ID, stageAccept)
+	k.board.enter(stageAccept)
 	for ctx.Err() == nil {
 		run, err := records.Send(ctx, k.client, m, surface, k.t.Errorf)
 		if err == nil || run != "" {
@@ -108,7 +108,6 @@ func (k *talk) deliver(ctx context.Context, s *records.Sent, m core.SendMessage,
 		}
 		k.refuse(ctx, "message "+s.ID, err, core.ErrRateLimited)
 		if givesUp {
-			k.board.done(s.ID)
 			return
 		}
 		pause(ctx, time.Duration(2+r.IntN(20))*time.Millisecond)
@@ -181,18 +180,8 @@ func (f *feed) watch(ctx context.Context, id core.SessionID) {
 func (f *feed) event(e core.Event) {
 	f.Take(e)
 	f.last.Store(f.Seq)
-	board := f.talk.board
-	switch e.Type {
-	case core.EventRunQueued:
-		board.accepted(records.Decoded[core.MessageData](e).Message.ClientMessageID, stageQueued)
-	case core.EventRunStarted:
-		board.accepted(records.Decoded[core.RunData](e).Run.ClientMessageID, stageRun)
-	case core.EventContextCompleted:
-		if !records.Decoded[core.ContextData](e).Ahead { // else it is told of again when it is activated
-			f.version.Add(1)
-		}
-	case core.EventRunSucceeded, core.EventRunFailed, core.EventRunCanceled:
-		board.done(records.Decoded[core.RunData](e).Run.ClientMessageID)
+	if e.Type == core.EventContextCompleted && !records.Decoded[core.ContextData](e).Ahead { // else it is told of again when it is activated
+		f.version.Add(1)
 	}
-	board.event(e)
+	f.talk.board.event(e)
 }

@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -119,103 +118,6 @@ func decideOne(t *testing.T, h *apptest.Bobbin, run core.Run, tool string, in op
 	if _, err := client.Call(t.Context(), h, ops.DecideApproval, in); err != nil {
 		t.Fatalf("%s: %v", tool, err)
 	}
-}
-
-// Both dialects of OpenAI send the arguments of the client's tools as the model writes them: it writes
-// the next piece when the client has got the last.
-func TestArgumentsOfClientTools(t *testing.T) {
-	t.Parallel()
-	const first, second = `{"name":"Ada Lovelace"}`, `{"city":"Köln"}`
-	got := make(chan struct{}, 100)
-	p := apptest.NewProvider(t, provider.Options{
-		Calls: func(provider.Received) []provider.Call {
-			return []provider.Call{{ID: "c1", Name: "lookup", Arguments: first}, {ID: "c2", Name: "weather", Arguments: second}}
-		},
-		AfterPiece: func() {
-			select {
-			case <-got:
-			case <-t.Context().Done():
-			}
-		},
-	})
-	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 32_000, 2048, p), withAgentFile(t, "plain", "model: house\n"))
-	for path, body := range map[string]string{
-		"chat/completions": `{"model":"plain","stream":true,"messages":[{"role":"user","content":"hello"}],"tools":[{"type":"function","function":{"name":"lookup"}},{"type":"function","function":{"name":"weather"}}]}`,
-		"responses":        `{"model":"plain","stream":true,"input":"hello","tools":[{"type":"function","name":"lookup"},{"type":"function","name":"weather"}]}`,
-	} {
-		r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, h.URL+"/v1/"+path, strings.NewReader(body)))(t)
-		r.Header.Set("Content-Type", "application/json")
-		answer := must.Get(http.DefaultClient.Do(r))(t)
-		calls := readCalls{}
-		lines := bufio.NewScanner(answer.Body)
-		for lines.Scan() {
-			if data, ok := strings.CutPrefix(lines.Text(), "data: {"); ok && calls.add(t, "{"+data) {
-				got <- struct{}{}
-			}
-		}
-		_ = answer.Body.Close()
-		for i, want := range []readCall{{name: "lookup", arguments: first}, {name: "weather", arguments: second}} {
-			if c := calls[i]; c.pieces != 3 || c.name != want.name || c.arguments != want.arguments || c.id == "" {
-				t.Errorf("%s: call %d is %+v, want %+v in 3 pieces", path, i, c, want)
-			}
-		}
-	}
-}
-
-// readCall is a call as a client of OpenAI puts it together.
-type readCall struct {
-	id, name, arguments string
-	pieces              int
-}
-
-// readCalls are calls by their index.
-type readCalls map[int]readCall
-
-// add adds what a chunk or an event says, and reports whether it was a piece of arguments.
-func (r readCalls) add(t *testing.T, data string) bool {
-	t.Helper()
-	type function struct{ Name, Arguments string }
-	var e struct {
-		Type    string
-		Index   int `json:"output_index"`
-		Delta   string
-		Item    struct{ ID, Name string }
-		ItemID  string `json:"item_id"`
-		Choices []struct {
-			Delta struct {
-				ToolCalls []struct {
-					Index    int
-					ID       string
-					Function function
-				} `json:"tool_calls"`
-			}
-		}
-	}
-	if err := json.Unmarshal([]byte(data), &e); err != nil {
-		t.Fatalf("%v: %s", err, data)
-	}
-	extend := func(i int, id, name, arguments string) {
-		c := r[i]
-		r[i] = readCall{id: c.id + id, name: c.name + name, arguments: c.arguments + arguments, pieces: c.pieces + 1} // as the SDKs do
-	}
-	switch e.Type {
-	case "response.output_item.added":
-		r[e.Index] = readCall{id: e.Item.ID, name: e.Item.Name}
-		return false
-	case "response.function_call_arguments.delta":
-		if e.ItemID != r[e.Index].id {
-			t.Errorf("got a piece of the item %s, want %s", e.ItemID, r[e.Index].id)
-		}
-		extend(e.Index, "", "", e.Delta)
-		return true
-	}
-	if len(e.Choices) == 0 {
-		return false
-	}
-	for _, c := range e.Choices[0].Delta.ToolCalls {
-		extend(c.Index, c.ID, c.Function.Name, c.Function.Arguments)
-	}
-	return len(e.Choices[0].Delta.ToolCalls) > 0
 }
 
 // lookup is a tool of a client.

@@ -62,8 +62,8 @@ func TestShowInjection(t *testing.T) {
 	orders := plantedOrders()
 	orders = orders[:apptest.ChooseSize(5, len(orders))]
 	var answer string
-	p := newSummarizer(t, provider.Options{Window: 128_000}, func(string) string { return answer })
-	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 128_000, 4096, p.Server),
+	p := apptest.NewProvider(t, provider.Options{Window: 128_000, Summarize: func(string) string { return answer }})
+	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 128_000, 4096, p),
 		apptest.WithAgent("hybrid", "name: hybrid\nsystem_prompt: Be brief.\ncontext:\n  strategy: hybrid\n"),
 		apptest.WithAgent("extractive", "name: extractive\nsystem_prompt: Be brief.\ncontext:\n  strategy: extractive\n"),
 		apptest.WithAgent("as-user", "name: as-user\nsystem_prompt: Be brief.\ncontext:\n  strategy: hybrid\n  summary_role: user\n"))

@@ -123,7 +123,7 @@ type manyServer struct {
 // newManyServer starts one.
 func newManyServer(t *testing.T, url string, p *provider.Server, places int) *manyServer {
 	t.Helper()
-	s := &manyServer{pid: os.Getpid(), places: places, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
+	s := &manyServer{pid: os.Getpid(), places: places, http: &http.Client{Transport: process.PatientTransport{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}}
 	t.Cleanup(s.http.CloseIdleConnections)
 	if apptest.IsLong() {
 		s.process(t, url, p)

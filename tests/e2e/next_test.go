@@ -26,6 +26,7 @@ import (
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
+	"bobbin/tests/process"
 	"bobbin/tests/provider"
 )
 
@@ -49,7 +50,7 @@ func TestShowNext(t *testing.T) {
 			c.Limits.RequestMemoryBytes = 1 << 30 // the import beside them takes its share
 		}
 		h := apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p), streams)
-		plain := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2 * nextClients}}
+		plain := &http.Client{Transport: process.PatientTransport{Transport: &http.Transport{MaxIdleConnsPerHost: 2 * nextClients}}}
 		t.Cleanup(plain.CloseIdleConnections)
 		c := must.Get(client.New(client.Options{URL: h.URL, HTTP: plain}))(t)
 		w := &nextWorld{client: c, http: plain, url: h.URL, refused: map[string]int{}, done: map[string]int{}}

@@ -3,7 +3,8 @@ package e2e_test
 import (
 	"context"
 	"errors"
-	"fmt"
+	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
+	operator "bobbin/app/ops"
 	"bobbin/tests/apptest"
 	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
@@ -40,67 +42,19 @@ func newReplicas(t *testing.T, p *provider.Server) (a, b *apptest.Bobbin) {
 	return a, b
 }
 
-// log is what a watcher got of a run.
-type runLog struct {
-	t      *testing.T
-	seen   int64                     // number of the last durable event
-	text   map[core.MessageID]string // live
-	final  map[core.MessageID]string // as the message came
-	gone   map[core.MessageID]bool   // taken back
-	ended  core.EventType
-	events int
-}
-
-func newRunLog(t *testing.T) *runLog {
-	return &runLog{t: t, text: map[core.MessageID]string{}, final: map[core.MessageID]string{}, gone: map[core.MessageID]bool{}}
-}
-
-// take checks an event: numbers without a gap, texts without a gap or a repetition.
-func (l *runLog) take(e core.Event) {
-	l.t.Helper()
-	l.events++
-	if e.Seq > 0 {
-		if e.Seq <= l.seen {
-			l.t.Errorf("event %d came after %d", e.Seq, l.seen)
-		}
-		l.seen = e.Seq
-	}
-	switch e.Type {
-	case core.EventMessageDelta:
-		d := apptest.EventData[core.DeltaData](l.t, e)
-		if d.OffsetUTF16 != core.UTF16Len(l.text[d.MessageID]) {
-			l.t.Errorf("text at %d after %d", d.OffsetUTF16, core.UTF16Len(l.text[d.MessageID]))
-		}
-		l.text[d.MessageID] += d.Text
-	case core.EventMessageCreated:
-		d := apptest.EventData[core.MessageData](l.t, e)
-		if d.Message.Role == core.RoleAssistant {
-			l.final[d.Message.ID] = d.Message.Content
-		}
-	case core.EventMessageDiscarded:
-		d := apptest.EventData[core.DiscardedData](l.t, e)
-		l.gone[d.MessageID] = true
-	case core.EventRunSucceeded, core.EventRunCanceled, core.EventRunFailed:
-		l.ended = e.Type
-	}
-}
-
-// follow watches the run from an event on, until its end or until enough says so.
-func (l *runLog) follow(ctx context.Context, c *client.Client, run core.RunID, enough func() bool) {
-	l.t.Helper()
-	for e, err := range c.WatchRun(ctx, run, core.Cursor{After: l.seen}) {
-		must.Do(l.t, err)
-		l.take(e)
-		if enough() {
-			return
+// readText follows the run until text of its answer comes, and returns that and the number of the last durable event.
+func readText(ctx context.Context, t *testing.T, c *client.Client, run core.RunID) (text string, seen core.Cursor) {
+	t.Helper()
+	for e, err := range c.WatchRun(ctx, run, core.Cursor{}) {
+		must.Do(t, err)
+		seen.After = max(seen.After, e.Seq)
+		if e.Type == core.EventMessageDelta {
+			return apptest.EventData[core.DeltaData](t, e).Text, seen
 		}
 	}
+	t.Fatal("no text of the answer came")
+	return "", seen
 }
-
-// saysSomething reports whether there is live text.
-func (l *runLog) saysSomething() bool { return len(l.text) > 0 }
-
-func never() bool { return false }
 
 // held sends a message at the house whose answer is held in the middle.
 func held(t *testing.T, h *apptest.Bobbin, g *gate) (core.SessionID, core.Run) {
@@ -121,23 +75,13 @@ func TestReplicaShowsTheAnswerOfAnother(t *testing.T) {
 	p, g := newHolding(t)
 	a, b := newReplicas(t, p)
 	_, run := held(t, a, g)
-	there, here := newRunLog(t), newRunLog(t)
-	there.follow(ctx, b.Client, run.ID, there.saysSomething) // in the middle of the answer
-	here.follow(ctx, a.Client, run.ID, here.saysSomething)
-	moved := newRunLog(t) // with Last-Event-ID from a to b
-	moved.seen = here.seen
+	there, _ := readText(ctx, t, b.Client, run.ID)
+	_, seen := readText(ctx, t, a.Client, run.ID)
 	g.open()
-	there.seen, there.text = 0, map[core.MessageID]string{}
-	there.follow(ctx, b.Client, run.ID, never)
-	moved.follow(ctx, b.Client, run.ID, never)
-	for name, l := range map[string]*runLog{"there": there, "moved": moved} {
-		if l.ended != core.EventRunSucceeded || len(l.final) != 1 {
-			t.Errorf("%s: got end %q and %d answers, want one that succeeded", name, l.ended, len(l.final))
-		}
-		for id, text := range l.text {
-			if !strings.HasPrefix(l.final[id], text) {
-				t.Errorf("%s: live text %q is not the beginning of %q", name, text, l.final[id])
-			}
+	for name, from := range map[string]core.Cursor{"there": {}, "moved with Last-Event-ID": seen} {
+		got := apptest.ReadTurn(t, b.WatchRun(ctx, run.ID, from))
+		if got.Run.Status != core.RunSucceeded || got.Answer.ID != got.Run.AnswerID || !strings.HasPrefix(got.Answer.Content, there) {
+			t.Errorf("%s: got the run %s with the answer %q, want one that begins with %q", name, got.Run.Status, got.Answer.Content, there)
 		}
 	}
 	compare.Equal(t, "got.Status", core.RunSucceeded, must.Get(client.Call(ctx, b, ops.GetRun, ops.InRun{RunID: run.ID}))(t).Status)
@@ -152,15 +96,14 @@ func TestReplicaCancelsTheRunOfAnother(t *testing.T) {
 	p, g := newHolding(t)
 	a, b := newReplicas(t, p)
 	_, run := held(t, a, g)
-	l := newRunLog(t)
-	l.follow(ctx, b.Client, run.ID, l.saysSomething)
+	text, seen := readText(ctx, t, b.Client, run.ID)
 	got, err := client.Call(ctx, b, ops.CancelRun, ops.Cancel{InRun: ops.InRun{RunID: run.ID}, Wait: true})
 	if err != nil || got.Status != core.RunCanceled || got.AnswerID == "" {
 		t.Fatalf("got run %s with answer %q, %v, want it canceled and the answer so far kept", got.Status, got.AnswerID, err)
 	}
-	l.follow(ctx, b.Client, run.ID, never)
-	if l.ended != core.EventRunCanceled || l.final[got.AnswerID] != l.text[got.AnswerID] || l.final[got.AnswerID] == "" {
-		t.Errorf("got end %q and answer %q, want %q", l.ended, l.final[got.AnswerID], l.text[got.AnswerID])
+	end := apptest.ReadTurn(t, b.WatchRun(ctx, run.ID, seen))
+	if end.Run.Status != core.RunCanceled || end.Answer.ID != got.AnswerID || end.Answer.Content != text {
+		t.Errorf("got the run %s with the answer %q, want it canceled with %q", end.Run.Status, end.Answer.Content, text)
 	}
 }
 
@@ -173,16 +116,13 @@ func TestReplicaTakesOver(t *testing.T) {
 	p, g := newHolding(t)
 	a, b := newReplicas(t, p)
 	_, run := held(t, a, g)
-	l := newRunLog(t)
-	l.follow(ctx, b.Client, run.ID, l.saysSomething)
+	_, seen := readText(ctx, t, b.Client, run.ID)
 	a.Stop()
 	g.open()
-	l.follow(ctx, b.Client, run.ID, never)
-	if l.ended != core.EventRunSucceeded || len(l.gone) != 1 || len(l.final) != 1 {
-		t.Errorf("got end %q, %d texts taken back and %d answers, want one each", l.ended, len(l.gone), len(l.final))
-	}
-	for id := range l.gone {
-		compare.Equal(t, fmt.Sprintf("message %s is taken back and there", id), "", l.final[id])
+	end := apptest.ReadTurn(t, b.WatchRun(ctx, run.ID, seen))
+	gone := slices.IndexFunc(end.Events, func(e core.Event) bool { return e.Type == core.EventMessageDiscarded })
+	if end.Run.Status != core.RunSucceeded || gone < 0 || end.Answer.ID == apptest.EventData[core.DiscardedData](t, end.Events[gone]).MessageID {
+		t.Errorf("got the run %s with the answer %s in %+v, want the first text taken back, and another answer", end.Run.Status, end.Answer.ID, end.Events)
 	}
 	got, err := client.Call(ctx, b, ops.GetRun, ops.InRun{RunID: run.ID})
 	if err != nil || got.Attempt != 2 {
@@ -194,7 +134,7 @@ func TestReplicaTakesOver(t *testing.T) {
 }
 
 // TestTwins: two processes with one replica's name on one database. The second one says
-// so, and does not take for its own what the first is at; each does its work alone.
+// so, as doctor does, and does not take for its own what the first is at; each does its work alone.
 func TestTwins(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -209,10 +149,24 @@ func TestTwins(t *testing.T) {
 	if !strings.Contains(b.Log.String(), warning) || strings.Contains(a.Log.String(), warning) {
 		t.Errorf("want the second one to say that it has the first one's name:\n%s", b.Log)
 	}
+	look := func() (found operator.Finding) {
+		t.Helper()
+		cfg := a.Config
+		cfg.DataDir = t.TempDir() // another machine's
+		withCluster("127.0.0.1:6222")(&cfg)
+		for _, f := range operator.Doctor(t.Context(), operator.DoctorOptions{Config: cfg, Logger: slog.New(slog.DiscardHandler)}).Findings {
+			if f.Check == "replica" {
+				found = f
+			}
+		}
+		return found
+	}
+	if f := look(); f.Status != operator.VerdictWarn || !strings.Contains(f.Detail, "has been using it since") {
+		t.Errorf("doctor on a name that a server has: got %+v, want a warning", f)
+	}
 	other := apptest.SendMessage(t, b.Client, core.SendMessage{SessionID: apptest.NewSession(t, b.Client, ops.NewSession{}), Content: "and you?"})
 	g.open()
-	l := newRunLog(t)
-	l.follow(ctx, a.Client, run.ID, never)
+	apptest.ReadTurn(t, a.WatchRun(ctx, run.ID, core.Cursor{}))
 	got, err := client.Call(ctx, b, ops.GetRun, ops.InRun{RunID: run.ID})
 	if err != nil || got.Status != core.RunSucceeded || got.Attempt != 1 || other.Run.Attempt != 1 {
 		t.Errorf("got %s at attempt %d, %v, want one attempt of each run", got.Status, got.Attempt, err)
@@ -222,4 +176,6 @@ func TestTwins(t *testing.T) {
 	if strings.Count(b.Log.String(), warning) != 1 {
 		t.Errorf("a name that is free again was not taken without a word:\n%s", b.Log)
 	}
+	b.Stop()
+	compare.Equal(t, "doctor on a name that nobody has", operator.VerdictOK, look().Status)
 }

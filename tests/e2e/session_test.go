@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -250,38 +249,6 @@ func wantProblem(t testing.TB, err error, kind error, status int, words string) 
 	if !errors.As(err, &problem) || !errors.Is(err, kind) || problem.Status != status || !strings.Contains(err.Error(), words) {
 		t.Errorf("got the error %v, want %v (%d) with %q in it", err, kind, status, words)
 	}
-}
-
-// summarizer is a provider whose summaries a test writes, and that keeps what it was
-// asked for them.
-type summarizer struct {
-	*provider.Server
-	mu    sync.Mutex
-	asked []string // guarded by mu
-}
-
-// newSummarizer starts a provider that answers requests for a summary with what write
-// makes of them.
-func newSummarizer(t testing.TB, o provider.Options, write func(material string) string) *summarizer {
-	t.Helper()
-	s := &summarizer{}
-	o.Fault = func(w http.ResponseWriter, a provider.Asked) bool {
-		if !a.Summary {
-			return false
-		}
-		s.mu.Lock()
-		s.asked = append(s.asked, a.Question)
-		s.mu.Unlock()
-		text, err := json.Marshal(write(a.Question))
-		if err != nil {
-			t.Error(err)
-		}
-		w.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":%s},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n", text)
-		return true
-	}
-	s.Server = apptest.NewProvider(t, o)
-	return s
 }
 
 // line is a message as JSON, as an import takes it.

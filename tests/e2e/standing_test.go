@@ -93,9 +93,9 @@ func (s standingTalk) lines(t testing.TB) string {
 func TestShowStandingInstructions(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		p := newSummarizer(t, provider.Options{Window: 32_768, Record: true}, func(string) string { return forgetful() })
+		p := apptest.NewProvider(t, provider.Options{Window: 32_768, Record: true, Summarize: func(string) string { return forgetful() }})
 		agent := "system_prompt: Be brief.\ncontext:\n  auto_summarize: false\n  timing: inline\n  strategy: llm\n  policy: "
-		h := apptest.New(t, url, apptest.WithModel("house", 32_768, 1024, p.Server),
+		h := apptest.New(t, url, apptest.WithModel("house", 32_768, 1024, p),
 			apptest.WithAgent("window", "name: window\n"+agent+"window\n"), apptest.WithAgent("sliding", "name: sliding\n"+agent+"sliding\n  max_unsummarized_messages: 1000\n"),
 			apptest.WithAgent("as-user", "name: as-user\n"+agent+"window\n  summary_role: user\n"))
 		more := apptest.ChooseSize(6, 60)
@@ -122,7 +122,7 @@ func TestShowStandingInstructions(t *testing.T) {
 }
 
 // nextPrompt sends a message and returns the prompt that the provider received.
-func nextPrompt(t testing.TB, h *apptest.Bobbin, p *summarizer, id core.SessionID, question string) provider.Received {
+func nextPrompt(t testing.TB, h *apptest.Bobbin, p *provider.Server, id core.SessionID, question string) provider.Received {
 	t.Helper()
 	before := len(p.Received())
 	apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: question})
@@ -192,8 +192,8 @@ func standingChanges(t testing.TB) (out []standingChange) {
 func TestShowStandingChanges(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		p := newSummarizer(t, provider.Options{Window: 8192, Record: true}, func(string) string { return forgetful() })
-		h := apptest.New(t, url, apptest.WithModel("house", 8192, 1024, p.Server), apptest.WithAgent("window", "name: window\nsystem_prompt: Be brief.\ncontext:\n  timing: inline\n  strategy: llm\n"))
+		p := apptest.NewProvider(t, provider.Options{Window: 8192, Record: true, Summarize: func(string) string { return forgetful() }})
+		h := apptest.New(t, url, apptest.WithModel("house", 8192, 1024, p), apptest.WithAgent("window", "name: window\nsystem_prompt: Be brief.\ncontext:\n  timing: inline\n  strategy: llm\n"))
 		cases, right := 0, 0
 		every := apptest.ChooseSize(5, 1)
 		for n, c := range standingChanges(t) {

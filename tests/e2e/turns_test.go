@@ -29,6 +29,7 @@ type turnsCell struct {
 	server        *provider.Server
 
 	over, gaps int   // turns over a hard limit, and with messages left out that no summary covers
+	untrue     int   // contexts shown that are larger than what can be sent, or leave out what no prompt leaves out
 	summaries  int64 // calls
 }
 
@@ -92,9 +93,12 @@ func TestShowTurns(t *testing.T) {
 		}
 		wait.Wait()
 	}
-	fig := apptest.NewTable("%d turns: over a hard limit, with messages left out that no summary covers, summary calls", turns)
+	fig := apptest.NewTable("%d turns: over a hard limit, with messages left out that no summary covers, contexts shown that are not true, summary calls", turns)
 	for i, c := range cells {
-		fig.AddRow(c.name(), c.over, c.gaps, c.summaries)
+		fig.AddRow(c.name(), c.over, c.gaps, c.untrue, c.summaries)
+		if c.untrue > 0 {
+			t.Errorf("%s: %d contexts shown that are not true, want none", c.name(), c.untrue)
+		}
 		if c.policy == "off" {
 			if c.over > 0 || c.gaps == 0 || c.summaries > 0 {
 				t.Errorf("%s: %d turns over the window, %d with messages left out, %d summary calls; want 0, some and 0", c.name(), c.over, c.gaps, c.summaries)
@@ -140,7 +144,18 @@ func (c *turnsCell) talk(t *testing.T, h *apptest.Bobbin, turns int) {
 		if r.Coverage.LeftOut > 0 {
 			c.gaps++
 		}
-		<-time.After(c.pause)
+		for range 2 { // right after the run, and before the next one
+			shown, err := client.Call(t.Context(), h.Client, ops.GetContext, ops.InSession{SessionID: id})
+			if err != nil {
+				t.Errorf("%s, turn %d: %v", c.name(), n, err)
+				return
+			}
+			if shown.Used > shown.Usable || shown.Coverage.LeftOut > r.Coverage.LeftOut && c.policy != "off" {
+				t.Logf("%s, turn %d: %d of %d, %d left out, run %d, %v %q", c.name(), n, shown.Used, shown.Usable, shown.Coverage.LeftOut, r.Coverage.LeftOut, shown.Summarizing, shown.Reasons)
+				c.untrue++
+			}
+			<-time.After(c.pause / 2)
+		}
 	}
 	c.summaries = c.server.Summaries()
 }

@@ -1,18 +1,10 @@
 package eval_test
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-	"math/rand/v2"
-	"strings"
 	"testing"
 
 	"bobbin/app/core"
 	"bobbin/app/eval"
-	"bobbin/tests/apptest"
-	"bobbin/tests/must"
-	"bobbin/tests/seed"
 )
 
 // laws are what holds for every report.
@@ -78,85 +70,5 @@ func sums(t *testing.T, what string, p eval.Result) {
 	}
 	if completed != p.Summaries {
 		t.Errorf("%s: got %d summaries and %d events of them, want as many", what, p.Summaries, completed)
-	}
-}
-
-// line is a message in Bobbin's shape.
-type line struct {
-	Role       string          `json:"role"`
-	Content    string          `json:"content"`
-	ToolCalls  []core.ToolCall `json:"tool_calls,omitempty"`
-	ToolCallID string          `json:"tool_call_id,omitempty"`
-	Metadata   map[string]any  `json:"metadata,omitempty"`
-}
-
-// jsonl writes the lines.
-func jsonl(t *testing.T, lines []line) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	for _, l := range lines {
-		must.Do(t, enc.Encode(l))
-	}
-	return b.Bytes()
-}
-
-// random makes up a conversation: talk, tool loops, large results, questions nobody
-// answers, and facts between.
-func random(r *rand.Rand) []line {
-	words := strings.Fields("the deploy of server nine broke at noon 数据库 連接 버그 naïve café internal/api/main.go timeout=30s {\"a\":1} and then again")
-	text := func(most int) string {
-		var b strings.Builder
-		for range 1 + r.IntN(most) {
-			b.WriteString(words[r.IntN(len(words))] + " ")
-		}
-		return b.String()
-	}
-	var out []line
-	calls := 0
-	for n := range 4 + r.IntN(26) {
-		fact := fmt.Sprintf("/srv/data%d/file%d.csv", n, r.IntN(1000))
-		out = append(out, line{Role: "user", Content: text(120) + fact, Metadata: map[string]any{"facts": []any{map[string]string{"kind": "path", "text": fact, "ask": "the deploy of server nine"}}}})
-		if r.IntN(8) == 0 {
-			continue
-		}
-		for range r.IntN(4) {
-			l := line{Role: "assistant", Content: text(8)}
-			var results []line
-			for range 1 + r.IntN(2) {
-				id := fmt.Sprintf("c%d", calls)
-				calls++
-				l.ToolCalls = append(l.ToolCalls, core.ToolCall{ID: id, Name: []string{"read", "run"}[r.IntN(2)], Arguments: `{"path":"` + fact + `"}`})
-				if r.IntN(12) > 0 {
-					results = append(results, line{Role: "tool", ToolCallID: id, Content: text([]int{30, 300, 6000}[r.IntN(3)])})
-				}
-			}
-			out = append(append(out, l), results...)
-		}
-		if r.IntN(10) > 0 {
-			out = append(out, line{Role: "assistant", Content: text(200)})
-		}
-		if r.IntN(12) == 0 {
-			out = append(out, line{Role: "assistant", Content: text(50)})
-		}
-	}
-	return out
-}
-
-// The laws hold for conversations of all kinds, in small windows and large ones,
-// whoever summarizes and however a model counts.
-func TestLaws(t *testing.T) {
-	t.Parallel()
-	for n := range uint64(apptest.ChooseSize(1, 4)) {
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			t.Parallel()
-			r := seed.Rand(t, n)
-			e := eval.Evaluation{
-				Source: fmt.Sprint("conversation ", n), Data: jsonl(t, random(r)), Format: core.ImportLines, Policies: eval.Policies()[:apptest.ChooseSize(2, len(eval.Policies()))],
-				Window: []int{4_096, 6_000, 8_192, 20_000}[r.IntN(4)], Model: []string{"gpt-4o-mini", "claude-sonnet-4-5", "demo"}[r.IntN(3)],
-				Summarizer: []string{eval.SummarizerScripted, eval.SummarizerExtractive}[r.IntN(2)],
-			}
-			laws(t, evaluate(t, e))
-		})
 	}
 }

@@ -203,11 +203,11 @@ tool_settings:
 type replica struct {
 	*process.Server
 	name     string
-	database *link
+	database *process.Link
 }
 
 // newReplica returns a replica with its configuration. It is not started.
-func newReplica(t *testing.T, name, model string, database *link, dbname, cluster string, peers []string) *replica {
+func newReplica(t *testing.T, name, model string, database *process.Link, dbname, cluster string, peers []string) *replica {
 	t.Helper()
 	r := &replica{name: name, database: database, Server: den.NewServer(t, den.Program(t, process.Raced), den.Temp(t), fmt.Sprintf(`
 default_llm: small
@@ -217,7 +217,7 @@ database: {url: "postgres://postgres@%s/%s?sslmode=disable"}
 replica: {name: %s}
 nats: {cluster_addr: %q, peers: [%s], secret: hush-hush-hush-hush-hush-hush}
 limits: {shutdown_grace: %s, open_streams: 10000, open_streams_per_owner: 10000}
-`, model, modelWindow, modelOutput, database.addr(), dbname, name, cluster, strings.Join(peers, ", "), grace))}
+`, model, modelWindow, modelOutput, database.Addr(), dbname, name, cluster, strings.Join(peers, ", "), grace))}
 	err := os.Mkdir(filepath.Join(r.Dir, "agents"), 0o700)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(r.Dir, "agents", "careful.yaml"), []byte(careful), 0o600)

@@ -212,19 +212,19 @@ func (b *breaker) fault(s strike) (place string, do func(context.Context) error)
 		}
 	case kindCut:
 		return "link of " + r.name, func(ctx context.Context) error {
-			b.through(ctx, s.long, linkCut, false, r.database)
+			b.through(ctx, s.long, process.LinkCut, false, r.database)
 			return nil
 		}
 	case kindStall:
 		return "link of " + r.name, func(ctx context.Context) error {
-			b.through(ctx, s.long, linkStalled, s.other, r.database)
+			b.through(ctx, s.long, process.LinkStalled, s.other, r.database)
 			return nil
 		}
 	default:
 		return fmt.Sprintf("route %d", s.who), func(ctx context.Context) error {
-			state := linkCut
+			state := process.LinkCut
 			if s.other {
-				state = linkStalled
+				state = process.LinkStalled
 			}
 			b.through(ctx, s.long, state, false, w.routes[s.who]...)
 			return nil
@@ -233,16 +233,16 @@ func (b *breaker) fault(s strike) (place string, do func(context.Context) error)
 }
 
 // through breaks links for a while. A stall ends by a break, or as if nothing had been.
-func (b *breaker) through(ctx context.Context, d time.Duration, state linkState, breaks bool, links ...*link) {
+func (b *breaker) through(ctx context.Context, d time.Duration, state process.LinkState, breaks bool, links ...*process.Link) {
 	for _, l := range links {
-		l.set(state)
+		l.Set(state)
 	}
 	b.hold(ctx, d)
 	for _, l := range links {
 		if breaks {
-			l.set(linkCut)
+			l.Set(process.LinkCut)
 		}
-		l.set(linkOpen)
+		l.Set(process.LinkOpen)
 	}
 }
 

@@ -33,7 +33,7 @@ type world struct {
 	database  *gorm.DB // around all links
 	model     *model
 	replicas  []*replica
-	routes    [][]*link // between replicas 0 and 1, 0 and 2, 1 and 2
+	routes    [][]*process.Link // between replicas 0 and 1, 0 and 2, 1 and 2
 	road      *road
 	talk      *talk
 	breaker   *breaker
@@ -87,7 +87,7 @@ func (w *world) buildReplicas() {
 	for n := range replicaCount {
 		clusters = append(clusters, process.FreeAddressOf(w.t, fmt.Sprintf("127.0.1.%d", n+1)))
 	}
-	w.routes = make([][]*link, replicaCount)
+	w.routes = make([][]*process.Link, replicaCount)
 	pair := map[[2]int]int{{0, 1}: 0, {0, 2}: 1, {1, 2}: 2}
 	for n := range replicaCount {
 		var peers []string
@@ -95,12 +95,12 @@ func (w *world) buildReplicas() {
 			if other == n {
 				continue
 			}
-			l := newLink(w.t, clusters[other])
+			l := process.NewLink(w.t, clusters[other])
 			p := pair[[2]int{min(n, other), max(n, other)}]
 			w.routes[p] = append(w.routes[p], l)
-			peers = append(peers, fmt.Sprintf("%q", l.addr()))
+			peers = append(peers, fmt.Sprintf("%q", l.Addr()))
 		}
-		w.replicas = append(w.replicas, newReplica(w.t, fmt.Sprintf("r%d", n+1), w.model.URL, newLink(w.t, address), dbname, clusters[n], peers))
+		w.replicas = append(w.replicas, newReplica(w.t, fmt.Sprintf("r%d", n+1), w.model.URL, process.NewLink(w.t, address), dbname, clusters[n], peers))
 	}
 }
 

@@ -64,7 +64,7 @@ func late(w *world, p *process, run core.Run) map[string]func(ctx context.Contex
 func TestLateWritesAreRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	session := w.session(nil)
+	session := w.session()
 	type hung struct {
 		ctx context.Context
 		run core.Run
@@ -77,7 +77,7 @@ func TestLateWritesAreRefused(t *testing.T) {
 	slow.store.held.Store(true)
 	w.accept(session.ID, "hello", slow)
 	h := <-begun
-	w.lapse("runs")
+	w.lapse()
 	working, finish := make(chan core.Run), make(chan struct{})
 	quick := w.process("quick/1", func(ctx context.Context, p *process, run core.Run) error {
 		working <- run
@@ -110,39 +110,5 @@ func TestLateWritesAreRefused(t *testing.T) {
 	}
 	for what, n := range map[string]int{"messages": 2, "tool_executions": 0, "model_calls": 0, "approvals": 0} {
 		compare.Equal(t, what+": rows", n, w.count("SELECT count(*) FROM "+what+" WHERE run_id = ?", run.ID))
-	}
-}
-
-// A cancel and a message that come while the slow process hangs are the other one's: it
-// cancels, goes on with the next, and the slow one changes nothing of either.
-func TestLateProcessAndTheNextRun(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	session := w.session(nil)
-	begun, wake := make(chan struct{}, 2), make(chan struct{})
-	slow := w.process("slow/1", func(ctx context.Context, p *process, run core.Run) error {
-		begun <- struct{}{}
-		<-wake
-		return answer(ctx, p, run)
-	})
-	slow.store.held.Store(true)
-	first := w.accept(session.ID, "one", slow)
-	<-begun
-	second := w.accept(session.ID, "two", slow)
-	if _, _, err := w.runs.RequestCancel(t.Context(), owner(), first.ID); err != nil {
-		t.Fatal(err)
-	}
-	w.lapse("runs")
-	quick := w.process("quick/1", answer)
-	for _, want := range []string{"canceled", "succeeded"} {
-		compare.Equal(t, "the quick process", want, <-quick.watch.ended)
-	}
-	close(wake)
-	compare.Equal(t, "the slow process: want its answer refused", "lost", <-slow.watch.ended)
-	if a, b := w.get(first.ID), w.get(second.ID); a.Status != core.RunCanceled || b.Status != core.RunSucceeded || b.Attempt != 1 || len(begun) != 0 {
-		t.Errorf("got %s, then %s in attempt %d, want one canceled and one answered, by the quick process", a.Status, b.Status, b.Attempt)
-	}
-	if got := w.count("SELECT count(*) FROM messages WHERE content LIKE 'an answer by slow%'"); got != 0 {
-		t.Errorf("%d answers of the slow process are in the log", got)
 	}
 }

@@ -39,10 +39,10 @@ func newWorld(t *testing.T) *world {
 	}
 }
 
-// session makes a session, whose runs are told to the address if there is one.
-func (w *world) session(hook *core.Webhook) core.Session {
+// session makes a session.
+func (w *world) session() core.Session {
 	w.t.Helper()
-	return must.Get(w.sessions.Create(w.t.Context(), core.Session{Owner: owner().Owner, Agent: "assistant", Webhook: hook}))(w.t)
+	return must.Get(w.sessions.Create(w.t.Context(), core.Session{Owner: owner().Owner, Agent: "assistant"}))(w.t)
 }
 
 // accept takes a message in the process.
@@ -59,17 +59,9 @@ func (w *world) accept(s core.SessionID, content string, p *process) core.Run {
 
 // lapse lets all leases pass. Runs belong to nobody then: a process that was just started
 // would wait for the time of a lease before it takes them over from another one.
-func (w *world) lapse(table string) {
+func (w *world) lapse() {
 	w.t.Helper()
-	past := "clock_timestamp() - interval '1 second'"
-	set := "lease_until = " + past
-	switch table {
-	case "runs":
-		set += ", lease_owner = ''"
-	case "deliveries": // a leased one is due when its lease is past
-		set += ", due_at = " + past
-	}
-	must.Do(w.t, w.db.Gorm.Exec("UPDATE "+table+" SET "+set+" WHERE lease_until IS NOT NULL").Error)
+	must.Do(w.t, w.db.Gorm.Exec("UPDATE runs SET lease_until = clock_timestamp() - interval '1 second', lease_owner = '' WHERE lease_until IS NOT NULL").Error)
 }
 
 // count returns the result of a query for a number.

@@ -39,7 +39,6 @@ type Proxy struct {
 // trap waits for the transaction whose COMMIT is to be lost.
 type trap struct {
 	word      string
-	hold      bool
 	committed chan struct{}
 }
 
@@ -71,15 +70,10 @@ func start(t testing.TB, raw string, readOnly bool) *Proxy {
 // Lose lets the COMMIT of the next transaction with the word in one of its statements, or a statement with
 // the word without a transaction, through and breaks the connection in the place of its answer. The channel
 // is closed when the database has committed.
-func (p *Proxy) Lose(word string) (committed <-chan struct{}) { return p.arm(word, false) }
-
-// Hold is Lose, but the connection stays open and silent.
-func (p *Proxy) Hold(word string) (committed <-chan struct{}) { return p.arm(word, true) }
-
-func (p *Proxy) arm(word string, hold bool) <-chan struct{} {
+func (p *Proxy) Lose(word string) (committed <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.trap = &trap{word: word, hold: hold, committed: make(chan struct{})}
+	p.trap = &trap{word: word, committed: make(chan struct{})}
 	return p.trap.committed
 }
 
@@ -242,9 +236,6 @@ func (c *connection) passAnswers() {
 			continue
 		}
 		close(t.committed)
-		if t.hold {
-			_, _ = io.Copy(io.Discard, c.out) // until the client is gone
-		}
 		return
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -247,4 +248,27 @@ func skipTest(t testing.TB, requirement, reason string) {
 		t.Fatalf("%s, and BOBBIN_TEST_REQUIRE demands it", reason)
 	}
 	t.Skip(reason)
+}
+
+// PatientTransport sends a request again after the pause that a server asks for which is overloaded (503), as
+// clients do.
+type PatientTransport struct{ *http.Transport }
+
+// RoundTrip sends the request until it is not refused for load.
+func (p PatientTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	for {
+		answer, err := p.Transport.RoundTrip(r)
+		if err != nil || answer.StatusCode != http.StatusServiceUnavailable || r.GetBody == nil {
+			return answer, err
+		}
+		seconds, err := strconv.Atoi(answer.Header.Get("Retry-After"))
+		if err != nil || !Pause(r.Context(), time.Duration(seconds)*time.Second) {
+			return answer, nil
+		}
+		_ = answer.Body.Close()
+		r = r.Clone(r.Context())
+		if r.Body, err = r.GetBody(); err != nil {
+			return nil, err
+		}
+	}
 }

@@ -136,8 +136,6 @@ type openAIStream struct {
 	finish string
 	output int
 	calls  int // so far
-	// afterPiece is Options.AfterPiece, after the piece was sent.
-	afterPiece func()
 }
 
 func (s *openAIStream) chunk(delta string, finish string) {
@@ -164,9 +162,6 @@ func (s *openAIStream) toolCall(id, name, args string) {
 	s.chunk(fmt.Sprintf(`{"tool_calls":[{"index":%d,"id":%q,"type":"function","function":{"name":%q,"arguments":""}}]}`, s.calls, id, name), "")
 	for piece := range pieces(args, callPieces) {
 		s.chunk(fmt.Sprintf(`{"tool_calls":[{"index":%d,"function":{"arguments":%s}}]}`, s.calls, quoted(piece)), "")
-		if s.afterPiece != nil {
-			s.afterPiece()
-		}
 	}
 	s.calls++
 }

@@ -43,9 +43,6 @@ type Options struct {
 	// Calls decides which tools a request that may call some is answered by; none = by
 	// a text. nil = the calculator, as the question says.
 	Calls func(r Received) []Call
-	// AfterPiece is asked after each piece of the arguments of a call in OpenAI's protocol; the next
-	// comes when it returns. nil = not asked.
-	AfterPiece func()
 	// Say returns what an answer says. nil = the question.
 	Say func(question string) string
 	// Summarize returns the summary of the material. nil = Summary.
@@ -306,9 +303,6 @@ func (s *Server) answer(out answer, w http.ResponseWriter, req Received, a Asked
 		out.text(summary)
 	case len(req.calls) > 0:
 		s.at(PointTool, a)
-		if o, ok := out.(*openAIStream); ok && s.opts.AfterPiece != nil {
-			o.afterPiece = func() { flush(w); s.opts.AfterPiece() }
-		}
 		for _, c := range req.calls {
 			out.toolCall(c.ID, c.Name, c.Arguments)
 		}

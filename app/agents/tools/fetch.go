@@ -198,14 +198,12 @@ func unreadableError(kind string) error {
 func decodeBody(body []byte, contentType string) string {
 	const sniffed = 1024
 	encoding, name, certain := charset.DetermineEncoding(body[:min(len(body), sniffed)], contentType)
-	if name == "utf-8" || !certain && validPrefix(body) {
-		return core.CleanText(string(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))))
+	if name != "utf-8" && (certain || !validPrefix(body)) {
+		if text, err := encoding.NewDecoder().Bytes(body); err == nil {
+			body = text
+		}
 	}
-	text, err := encoding.NewDecoder().Bytes(body)
-	if err != nil {
-		text = body
-	}
-	return core.CleanText(string(text))
+	return core.CleanText(strings.TrimPrefix(string(body), "\ufeff"))
 }
 
 // validPrefix reports whether the text is valid UTF-8, except for an incomplete character

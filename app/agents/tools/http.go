@@ -210,7 +210,7 @@ func (a webAnswer) text(pointer string) (string, error) {
 	if pointer == "" {
 		return content, nil
 	}
-	value := json.RawMessage(bytes.TrimPrefix(a.body, []byte("\ufeff"))) // a byte order mark
+	value := json.RawMessage(a.body)
 	if !json.Valid(value) {
 		return "", fmt.Errorf("the answer is not JSON, and the tool reads %s of it", pointer)
 	}
@@ -256,7 +256,7 @@ type webRequest struct {
 type webAnswer struct {
 	status    int
 	mediaType string // without parameters
-	body      []byte
+	body      []byte // of texts in UTF-8
 }
 
 // send sends the request. Errors are for the model.
@@ -314,9 +314,13 @@ func (w Web) send(ctx context.Context, d core.ToolDefinition, r webRequest) (web
 	case int64(len(body)) > w.MaxBytes:
 		return webAnswer{}, fmt.Errorf("the answer has more than %s; ask for less", core.ByteSize(w.MaxBytes))
 	}
-	kind := mediaType(response.Header.Get("Content-Type"))
-	if kind == "" && len(body) > 0 {
-		kind = mediaType(http.DetectContentType(body))
+	contentType := response.Header.Get("Content-Type")
+	if contentType == "" && len(body) > 0 {
+		contentType = http.DetectContentType(body)
+	}
+	kind := mediaType(contentType)
+	if isReadable(kind) {
+		body = []byte(decodeBody(body, contentType))
 	}
 	return webAnswer{response.StatusCode, kind, body}, nil
 }

@@ -132,18 +132,22 @@ func TestHTTPAnswers(t *testing.T) {
 	t.Cleanup(server.Close)
 	const items = `{"items":[{"name":"one"},{"a/b":{"n":12345678901234567890}}]}`
 	for name, c := range map[string]struct{ kind, status, body, result, want string }{
-		"whole":        {"application/json", "200", items, "", items},
-		"a text":       {"application/json", "200", items, "/items/0/name", "one"},
-		"an object":    {"application/json", "200", items, "/items/1/a~1b", `{"n":12345678901234567890}`},
-		"numbers":      {"application/json", "200", "\ufeff" + `{"a": {"n": 10.0, "t": "<b>"}}`, "/a", `{"n": 10.0, "t": "<b>"}`},
-		"null":         {"application/json", "200", `{"a":null}`, "/a", "null"},
-		"nothing":      {"application/json", "200", items, "/items/2", "error: the answer has nothing at /items/2; it is: " + items},
-		"not JSON":     {"text/plain", "200", "hello", "/a", "error: the answer is not JSON, and the tool reads /a of it"},
-		"an image":     {"image/png", "200", "\x89PNG12345", "", "[image/png, 9 bytes]"},
-		"no content":   {"", "200", "", "", "[status 200, no content]"},
-		"a fault":      {"application/json", "422", `{"detail":"bad"}`, "/x", `error: the server answered with status 422 Unprocessable Entity: {"detail":"bad"}`},
-		"a secret":     {"text/plain", "200", "you sent s3cret-token-4711", "", "you sent ***"},
-		"a secret too": {"text/plain", "500", "you sent s3cret-token-4711", "", "error: the server answered with status 500 Internal Server Error: you sent ***"},
+		"whole":          {"application/json", "200", items, "", items},
+		"a text":         {"application/json", "200", items, "/items/0/name", "one"},
+		"an object":      {"application/json", "200", items, "/items/1/a~1b", `{"n":12345678901234567890}`},
+		"numbers":        {"application/json", "200", "\ufeff" + `{"a": {"n": 10.0, "t": "<b>"}}`, "/a", `{"n": 10.0, "t": "<b>"}`},
+		"null":           {"application/json", "200", `{"a":null}`, "/a", "null"},
+		"nothing":        {"application/json", "200", items, "/items/2", "error: the answer has nothing at /items/2; it is: " + items},
+		"not JSON":       {"text/plain", "200", "hello", "/a", "error: the answer is not JSON, and the tool reads /a of it"},
+		"a charset":      {"application/json; charset=windows-1251", "200", "{\"a\":\"\xcf\xf0\xe8\xe2\xe5\xf2\"}", "/a", "Привет"},
+		"Japanese":       {"text/plain; charset=shift_jis", "500", "\x93\xfa\x96{", "", "error: the server answered with status 500 Internal Server Error: 日本"},
+		"UTF-16":         {"", "200", "\xff\xfeh\x00i\x00", "", "hi"},
+		"a secret in it": {"application/json", "200", "\xfe\xff\x00" + strings.Join(strings.Split(`{"a":"s3cret-token-4711"}`, ""), "\x00"), "/a", "***"},
+		"an image":       {"image/png", "200", "\x89PNG12345", "", "[image/png, 9 bytes]"},
+		"no content":     {"", "200", "", "", "[status 200, no content]"},
+		"a fault":        {"application/json", "422", `{"detail":"bad"}`, "/x", `error: the server answered with status 422 Unprocessable Entity: {"detail":"bad"}`},
+		"a secret":       {"text/plain", "200", "you sent s3cret-token-4711", "", "you sent ***"},
+		"a secret too":   {"text/plain", "500", "you sent s3cret-token-4711", "", "error: the server answered with status 500 Internal Server Error: you sent ***"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

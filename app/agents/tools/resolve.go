@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"encoding/json"
 	"log/slog"
 	"path/filepath"
@@ -181,6 +182,11 @@ func (s *Set) Resolve(agent core.Agent) (core.Agent, []llm.ToolSpec) {
 	}
 	s.sources.resolved.Store(agent.Name, r)
 	return r.agent, r.specs
+}
+
+// TooMany says what becomes of more tools than core.MaxTools.
+func TooMany(n int) string {
+	return fmt.Sprintf("it has %d tools, and models get %d: the others are left out; name those that are needed in tools or under only", n, core.MaxTools)
 }
 
 // resolveWith returns the agent with the tools of the listings, by the names of their definitions.

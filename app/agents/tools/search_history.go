@@ -174,7 +174,10 @@ func (h history) format(page core.SearchPage, skipped int) string {
 		quoted, text = page.Items[:n], longer
 	}
 	var b strings.Builder
-	total := max(page.Total, len(page.Items)+skipped)
+	total := len(page.Items) + skipped
+	if page.Total != nil {
+		total = max(*page.Total, total)
+	}
 	switch rest := total - skipped - len(quoted); {
 	case len(quoted) == 0 && page.NextCursor != nil:
 		b.WriteString("None of the messages that were looked at fits, and there are more: use more specific words.")

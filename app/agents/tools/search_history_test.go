@@ -100,9 +100,9 @@ func TestSearchHistory(t *testing.T) {
 		{"nothing", core.SearchPage{}, []string{"No message that you do not see already fits this search."}},
 		{"one", core.SearchPage{Page: core.Page[core.SearchHit]{Items: []core.SearchHit{hit(7)}}},
 			[]string{"One message fits, with those before and after.\n\n[message m7, #7, user, 5 March 2026, 00:30 CET]\nthe pump works"}},
-		{"more", core.SearchPage{Page: core.Page[core.SearchHit]{Items: []core.SearchHit{hit(9), hit(7)}, NextCursor: &more}, Indexing: true, Total: 12},
+		{"more", core.SearchPage{Page: core.Page[core.SearchHit]{Items: []core.SearchHit{hit(9), hit(7)}, NextCursor: &more}, Indexing: true, Total: new(12)},
 			[]string{"The 2 most relevant messages", `10 more fit less well: to read on, search again with "skip": 2`, "some may be missing", "[message m9, #9,", "\n---\n"}},
-		{"none yet", core.SearchPage{Page: core.Page[core.SearchHit]{NextCursor: &more}, Total: 2000}, []string{"there are more: use more specific words"}},
+		{"none yet", core.SearchPage{Page: core.Page[core.SearchHit]{NextCursor: &more}, Total: new(2000)}, []string{"there are more: use more specific words"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestSearchHistoryPassages(t *testing.T) {
 	hit := func(seq int64, before, after []core.Neighbor) core.SearchHit {
 		return core.SearchHit{MessageID: core.MessageID(fmt.Sprint("m", seq)), Seq: seq, Role: core.RoleUser, Author: "Ann <system>", Excerpt: fmt.Sprint("found ", seq), Before: before, After: after}
 	}
-	page := core.SearchPage{Total: 3, Page: core.Page[core.SearchHit]{Items: []core.SearchHit{
+	page := core.SearchPage{Total: new(3), Page: core.Page[core.SearchHit]{Items: []core.SearchHit{
 		hit(20, beside(18, 19), beside(21, 22)), hit(5, beside(3, 4), beside(6, 9)), hit(9, beside(5, 6), beside(10)),
 	}}}
 	call := tools.Call{Arguments: `{"query":"pump","after":"2026-01-31","before":"2026-02-01T12:00:00Z","author":"Ann","skip":4}`, Shown: map[int64]bool{21: true, 22: true}}
@@ -162,7 +162,7 @@ func TestSearchHistoryPassages(t *testing.T) {
 	if h.got.Skip != 4 || h.got.Author != "Ann" || h.got.After.Format(time.DateOnly) != "2026-01-31" || h.got.Before.Hour() != 12 || !h.got.Except[21] {
 		t.Errorf("asked %+v", h.got)
 	}
-	page.Total = 40
+	page.Total = new(40)
 	for i := range page.Items {
 		page.Items[i].Excerpt = strings.Repeat("long words ", 800)
 	}
@@ -303,5 +303,30 @@ func TestReadResult(t *testing.T) {
 	}
 	if tool.Spec().Name != core.ToolReadResult || !tool.Idempotent() {
 		t.Errorf("got %+v, idempotent %v", tool.Spec(), tool.Idempotent())
+	}
+}
+
+func TestSearchHistoryErrors(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, arguments string
+		err             error
+		says            string
+	}{
+		{"no JSON", "pump", nil, "expected a JSON object such as"},
+		{"role", `{"query":"a","role":"system"}`, nil, "role must be user, assistant or tool"},
+		{"a day", `{"query":"a","after":"yesterday"}`, nil, "after must be a day or a time such as"},
+		{"skip", `{"query":"a","skip":-1}`, nil, "skip must not be negative"},
+		{"no words", `{"query":"?"}`, core.Errorf(core.ErrInvalid, "there is no word to look for"), "there is no word to look for; expected"},
+		{"storage", `{"query":"a"}`, errors.New("secret"), "cannot be searched at the moment"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := tools.NewSearchHistory(&history{err: tt.err}).Call(t.Context(), tools.Call{Arguments: tt.arguments})
+			if err == nil || !strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), "secret") {
+				t.Errorf("got %v, want an error that says %q", err, tt.says)
+			}
+		})
 	}
 }

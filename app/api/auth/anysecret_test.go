@@ -44,3 +44,17 @@ func TestAnySecretWithoutKeys(t *testing.T) {
 }
 
 func storedIn(s *shelf) *auth.Stored { return auth.NewStored(s, slog.New(slog.DiscardHandler)) }
+
+// The first key counts with the next request: an empty secret is no owner from then on.
+func TestFirstKey(t *testing.T) {
+	t.Parallel()
+	s := &shelf{keys: map[string]core.APIKey{}}
+	a := auth.New(auth.Options{Stored: storedIn(s)})
+	for _, secret := range []string{"Bearer ", "Bearer none"} {
+		check(t, a, ask{headers: header("Authorization", secret)}, core.Identity{Owner: core.LocalOwner, Rights: core.Everything}, nil)
+	}
+	s.set(core.NewSecret(), func(*core.APIKey) {})
+	for _, secret := range []string{"Bearer ", "Bearer none"} {
+		check(t, a, ask{headers: header("Authorization", secret)}, core.Identity{}, core.ErrUnauthorized)
+	}
+}

@@ -83,21 +83,14 @@ func (k *Keys) Load(ctx context.Context) error {
 // Run fetches the keys immediately and then periodically, until ctx ends.
 func (k *Keys) Run(ctx context.Context) error {
 	retry := firstRetry
-	for {
-		wait := k.refresh
-		if !k.fetchOnce(ctx, nil) {
-			wait, retry = min(retry, k.refresh), min(2*retry, k.refresh)
-		} else {
+	return core.Repeat(ctx, nil, func(ctx context.Context) (pause time.Duration) {
+		if k.fetchOnce(ctx, nil) {
 			retry = firstRetry
+			return k.refresh
 		}
-		pause := time.NewTimer(wait)
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
-			return nil
-		}
-	}
+		pause, retry = min(retry, k.refresh), min(2*retry, k.refresh)
+		return pause
+	})
 }
 
 // errNotFetched says that no fetch was made for a token.
@@ -165,13 +158,11 @@ func (k *Keys) currentSet() (set, bool) {
 func (k *Keys) About() (usable, skipped []string) {
 	now, _ := k.currentSet()
 	for _, one := range now.keys {
-		algs := one.algorithms
-		if one.only != "" {
-			algs = []jose.SignatureAlgorithm{one.only}
-		}
-		words := []string{}
-		for _, alg := range algs {
-			words = append(words, string(alg))
+		var words []string
+		for _, alg := range allowedAlgorithms() {
+			if one.canVerify(alg) {
+				words = append(words, string(alg))
+			}
 		}
 		usable = append(usable, fmt.Sprintf("%q (%s)", core.Clip(one.id, 64), strings.Join(words, ", ")))
 	}

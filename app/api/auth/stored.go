@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"bobbin/app/core"
@@ -29,9 +30,9 @@ type Stored struct {
 	log   *slog.Logger
 	cache *core.Cache[string, cachedEntry] // by hash
 
+	hasKeys atomic.Bool // once it had some; a first one counts immediately
+
 	mu          sync.Mutex
-	empty       bool                     // the store had no keys at countedAt; guarded by mu
-	countedAt   time.Time                // guarded by mu
 	pendingUses map[core.KeyID]time.Time // not saved yet; guarded by mu
 	savedUses   map[core.KeyID]time.Time // as saved last; guarded by mu
 }
@@ -80,20 +81,14 @@ func (s *Stored) findKey(ctx context.Context, secret string) (core.APIKey, error
 // isEmpty reports whether the store has no keys, not even revoked ones. It reports false if
 // that is not known.
 func (s *Stored) isEmpty(ctx context.Context) bool {
-	s.mu.Lock()
-	empty, known := s.empty, time.Since(s.countedAt) < Remembered
-	s.mu.Unlock()
-	if known {
-		return empty
-	}
-	keys, err := s.store.List(ctx)
-	if err != nil {
+	if s.hasKeys.Load() {
 		return false
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.empty, s.countedAt = len(keys) == 0, time.Now()
-	return s.empty
+	keys, err := s.store.List(ctx)
+	if len(keys) > 0 {
+		s.hasKeys.Store(true)
+	}
+	return err == nil && len(keys) == 0
 }
 
 // keyError returns why the key is not valid at that time; nil if it is.

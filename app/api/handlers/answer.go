@@ -1,10 +1,8 @@
 package handlers
 
 import (
-	"bufio"
 	"fmt"
 	"io"
-	"iter"
 	"net/http"
 	"time"
 
@@ -24,100 +22,16 @@ const pieceBytes = 64 << 10
 
 // writeJSON writes what the caller may see of body as JSON.
 func writeJSON(c *gin.Context, status int, body any) error {
-	raw, err := encodeView(c, body)
-	if err != nil {
-		return err
-	}
-	Write(c, status, "application/json", append(raw, '\n'))
-	return nil
-}
-
-// encodeView returns what the caller may see of body as JSON.
-func encodeView(c *gin.Context, body any) ([]byte, error) {
 	view, err := viewOf(c, body)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	raw, err := core.EncodeJSON(view)
 	if err != nil {
-		return nil, fmt.Errorf("encode answer: %w", err)
+		return fmt.Errorf("encode answer: %w", err)
 	}
-	return raw, nil
-}
-
-// field is a field of an answer.
-type field struct {
-	name  string
-	value any
-}
-
-// The fields of pages have types of their own: userView lists no general ones.
-type (
-	nextCursor     string
-	lastEventID    int64
-	searchTotal    int
-	searchIndexing bool
-)
-
-// pager is a core.Page of any items.
-type pager interface {
-	Each(yield func(any) bool)
-	Next() *string
-}
-
-// writePage writes a page as JSON, followed by more fields.
-func writePage(c *gin.Context, page pager, more ...field) error {
-	out := &fileWriter{c: c, header: func(h http.Header) { h.Set("Content-Type", "application/json") }}
-	w := pageWriter{c, bufio.NewWriterSize(out, pieceBytes)}
-	if err := w.writeItems(`{"items":`, page.Each); err != nil {
-		return err
-	}
-	for _, f := range append([]field{{"next_cursor", (*nextCursor)(page.Next())}}, more...) {
-		if err := w.writeValue(`,"`+f.name+`":`, f.value); err != nil {
-			return err
-		}
-	}
-	_, _ = w.WriteString("}\n")
-	if err := w.Flush(); err != nil {
-		return fmt.Errorf("%w: %w", ErrGone, err)
-	}
-	return nil
-}
-
-// pageWriter writes an answer in pieces. Until the first one is full, an error can still be answered.
-type pageWriter struct {
-	c *gin.Context
-	*bufio.Writer
-}
-
-// writeValue writes a text and what the caller may see of a value.
-func (w pageWriter) writeValue(before string, v any) error {
-	if list, ok := v.([]core.Message); ok {
-		return w.writeItems(before, core.Page[core.Message]{Items: list}.Each)
-	}
-	raw, err := encodeView(w.c, v)
-	if err != nil {
-		return err
-	}
-	_, _ = w.WriteString(before)
-	if _, err := w.Write(raw); err != nil {
-		return fmt.Errorf("%w: %w", ErrGone, err)
-	}
-	return nil
-}
-
-// writeItems writes a text and a list, one item after the other, so that only one of them is in memory
-// twice.
-func (w pageWriter) writeItems(before string, items iter.Seq[any]) error {
-	_, _ = w.WriteString(before + "[")
-	comma := ""
-	for item := range items {
-		if err := w.writeValue(comma, item); err != nil {
-			return err
-		}
-		comma = ","
-	}
-	_, _ = w.WriteString("]")
+	holdOf(c).Keep(AnswerBytes + int64(len(raw))) // the reader may be slow, and body is not needed any more
+	Write(c, status, "application/json", append(raw, '\n'))
 	return nil
 }
 

@@ -47,15 +47,14 @@ func bind[In, Out any](r Router, op ops.Op[In, Out], answer func(ctx context.Con
 		if op.Location != nil {
 			c.Header("Location", op.Location(out))
 		}
-		switch out := any(out).(type) {
-		case ops.Nothing:
+		if page, ok := any(&out).(pager); ok {
+			return writeJSON(c, status, page)
+		}
+		if _, none := any(out).(ops.Nothing); none {
 			WriteNothing(c, http.StatusNoContent)
 			return nil
-		case pager:
-			return writePage(c, out)
-		default:
-			return writeJSON(c, status, out)
 		}
+		return writeJSON(c, status, out)
 	})
 }
 

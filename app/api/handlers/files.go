@@ -94,12 +94,6 @@ func (h Native) receiveForm(c *gin.Context) (*spoolFile, error) {
 	return form, nil
 }
 
-// getFile answers the content of a blob as a download: browsers do not render it in our origin.
-func (h Native) getFile(c *gin.Context, in ops.InBlob) error {
-	c.Header("Cache-Control", "private, no-cache") // it never changes, but access does
-	return h.serveBlob(c, in.BlobID, "attachment")
-}
-
 // serveBlob answers the content of a blob.
 func (h Native) serveBlob(c *gin.Context, id core.BlobID, disposition string) error {
 	content, blob, err := h.openContent(c, id)

@@ -25,7 +25,10 @@ func (h Native) registerFiles(r Router) {
 		}
 		return h.Blobs.List(ctx, tenant, core.BlobQuery{SessionID: in.SessionID, PageQuery: in.PageQuery})
 	})
-	bindRaw(r, ops.GetFile, h.getFile)
+	bindRaw(r, ops.GetFile, func(c *gin.Context, in ops.InBlob) error {
+		c.Header("Cache-Control", "private, no-cache") // it never changes, but access does
+		return h.serveBlob(c, in.BlobID, "attachment") // browsers do not render it in our origin
+	})
 	bind(r, ops.DescribeFile, func(ctx context.Context, tenant core.Tenant, in ops.InBlob) (core.Blob, error) {
 		return h.Blobs.Get(ctx, tenant, in.BlobID)
 	})

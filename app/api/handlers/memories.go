@@ -8,7 +8,7 @@ import (
 )
 
 func (h Native) registerMemories(r Router) {
-	bindRaw(r, ops.Search, h.search)
+	bind(r, ops.Search, h.search)
 	bind(r, ops.CreateMemory, func(ctx context.Context, tenant core.Tenant, in ops.NewMemory) (core.SavedMemory, error) {
 		return h.Memories.Create(ctx, tenant, core.Memory{Content: in.Content, Metadata: in.Metadata})
 	})

@@ -71,8 +71,7 @@ func (h Native) listMessages(c *gin.Context, in ops.MessageList) error {
 	if err != nil {
 		return err
 	}
-	hold := holdOf(c)
-	if err := hold.Resize(c.Request.Context(), core.MaxMessagePageBytes+core.MaxPageBytes); err != nil {
+	if err := ReserveMemory(c, 2*core.MaxMessagePageBytes+core.MaxPageBytes); err != nil {
 		return err
 	}
 	// Read the session first, then the queue, then the log: a message that moves in between
@@ -93,18 +92,7 @@ func (h Native) listMessages(c *gin.Context, in ops.MessageList) error {
 			pending = append(pending, run.UserMessage())
 		}
 	}
-	n := 0
-	for _, m := range page.Items {
-		n += len(m.Content)
-		for _, call := range m.ToolCalls {
-			n += len(call.Arguments)
-		}
-		for _, part := range m.Parts {
-			n += len(part.Text)
-		}
-	}
-	hold.Keep(core.MaxPageBytes + int64(n))
-	return writePage(c, page, field{"pending", pending}, field{"last_event_id", lastEventID(session.LastEventSeq)})
+	return writeJSON(c, http.StatusOK, &ops.MessagePage{Page: page, Pending: pending, LastEventID: session.LastEventSeq})
 }
 
 // sendMessage accepts a message and runs the session's agent. It answers with the run's events,

@@ -68,12 +68,6 @@ func (h Native) watchSession(c *gin.Context, in ops.SessionEvents) error {
 	})
 }
 
-// watchSessions streams the heads of the caller's sessions as they change.
-func (h Native) watchSessions(c *gin.Context, _ struct{}) error {
-	tenant := scopeOf(c)
-	return h.stream(c, "", func(ctx context.Context) iter.Seq2[core.Event, error] { return h.Chat.WatchHeads(ctx, tenant) })
-}
-
 // stream serves events that never end by themselves, with the id of the event before them.
 func (h Native) stream(c *gin.Context, id string, source EventSource) error {
 	held, err := h.Streams.acquireSlot(c.Request.Context())

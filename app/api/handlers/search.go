@@ -3,8 +3,6 @@ package handlers
 import (
 	"context"
 
-	"github.com/gin-gonic/gin"
-
 	"bobbin/app/core"
 	"bobbin/app/core/quota"
 )
@@ -27,23 +25,9 @@ func SearchInPlace[T any](ctx context.Context, places *quota.Quota, search func(
 	return core.WithinSearchTime(ctx, search)
 }
 
-func (h Native) search(c *gin.Context, in core.SearchQuery) error {
-	tenant := scopeOf(c)
+func (h Native) search(ctx context.Context, tenant core.Tenant, in core.SearchQuery) (core.SearchPage, error) {
 	if err := checkUser(tenant, in.UserID); err != nil {
-		return err
+		return core.SearchPage{}, err
 	}
-	page, err := SearchInPlace(c.Request.Context(), h.Searches, func(ctx context.Context) (core.SearchPage, error) {
-		return h.Search.Messages(ctx, tenant, in)
-	})
-	if err != nil {
-		return err
-	}
-	fields := []field{{"indexing", searchIndexing(page.Indexing)}}
-	if page.Meaning != "" {
-		fields = append(fields, field{"meaning", page.Meaning})
-	}
-	if in.Sort != core.SortNewest {
-		fields = append(fields, field{"total", searchTotal(page.Total)})
-	}
-	return writePage(c, page.Page, fields...)
+	return SearchInPlace(ctx, h.Searches, func(ctx context.Context) (core.SearchPage, error) { return h.Search.Messages(ctx, tenant, in) })
 }

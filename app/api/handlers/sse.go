@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,7 +85,9 @@ func ServeEvents(ctx context.Context, w http.ResponseWriter, source EventSource,
 	}
 	reading, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s.startComments(cancel)
+	s.mu.Lock()
+	s.cancel, s.beat = cancel, time.AfterFunc(s.every, s.keepAlive)
+	s.mu.Unlock()
 	defer s.close()
 	for event, err := range source(reading) {
 		if reading.Err() != nil {
@@ -132,15 +135,8 @@ type stream struct {
 func newStream(w http.ResponseWriter, opts StreamOptions) *stream {
 	return &stream{
 		w: w, control: http.NewResponseController(ServerWriter(w)), id: opts.ID, encode: opts.Encode,
-		timeout: orDefault(opts.WriteTimeout, 10*time.Second), every: orDefault(opts.Heartbeat, defaultHeartbeat),
+		timeout: cmp.Or(opts.WriteTimeout, 10*time.Second), every: cmp.Or(opts.Heartbeat, defaultHeartbeat),
 	}
-}
-
-func orDefault(d, fallback time.Duration) time.Duration {
-	if d <= 0 {
-		return fallback
-	}
-	return d
 }
 
 // ServerWriter returns the server's own writer: the Flush of a wrapper may return no error and hide that the
@@ -153,14 +149,6 @@ func ServerWriter(w http.ResponseWriter) http.ResponseWriter {
 		}
 		w = u.Unwrap()
 	}
-}
-
-// startComments starts the comments. It calls cancel if one cannot be written.
-func (s *stream) startComments(cancel func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.cancel = cancel
-	s.beat = time.AfterFunc(s.every, s.keepAlive)
 }
 
 // keepAlive writes a comment on an idle stream.

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -41,7 +42,7 @@ type slot struct {
 
 // NewStreamLimiter returns a limiter without open requests.
 func NewStreamLimiter(limits Limits) *StreamLimiter {
-	limits.Stream.Heartbeat = orDefault(limits.Stream.Heartbeat, defaultHeartbeat)
+	limits.Stream.Heartbeat = cmp.Or(limits.Stream.Heartbeat, defaultHeartbeat)
 	return &StreamLimiter{Limits: limits, held: map[*slot]struct{}{}, callers: map[core.Tenant]int{}}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"regexp"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -127,29 +128,15 @@ func (w *fileWriter) writeHeader() {
 	w.out = newPacedWriter(w.c)
 }
 
+// notInNames matches what file names leave out of titles.
+var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
+
 // fileName returns a file name for the session that is valid on every file system: letters
 // and digits of the title, and the end of the id, which is unique.
 func fileName(s core.Session) string {
 	const maxTitle = 60 // bytes
-	var b strings.Builder
-	gap := false
-	for _, r := range strings.ToLower(s.Title) {
-		if b.Len() >= maxTitle {
-			break
-		}
-		if (r < 'a' || r > 'z') && (r < '0' || r > '9') {
-			gap = b.Len() > 0
-			continue
-		}
-		if gap {
-			b.WriteByte('-')
-			gap = false
-		}
-		b.WriteRune(r)
-	}
-	if b.Len() == 0 {
-		b.WriteString("bobbin")
-	}
+	title := strings.TrimLeft(notInNames.ReplaceAllString(strings.ToLower(s.Title), "-"), "-")
+	title = strings.TrimRight(core.Clip(title, maxTitle), "-")
 	id := string(s.ID)
-	return b.String() + "-" + id[max(0, len(id)-12):]
+	return cmp.Or(title, "bobbin") + "-" + id[max(0, len(id)-12):]
 }

@@ -43,10 +43,18 @@ func checkUser(tenant core.Tenant, user string) error {
 	return nil
 }
 
-// viewOf returns what the caller may see of an answer or of an item of it. It refuses a
+// pager is a pointer to a core.Page of any items.
+type pager interface {
+	Replace(view func(item any) (any, error)) error
+}
+
+// viewOf returns what the caller may see of an answer, or of each item of a page. It refuses a
 // type that userView does not list, for all callers, so that no new type is shown to end
 // users by oversight.
 func viewOf(c *gin.Context, body any) (any, error) {
+	if page, ok := body.(pager); ok {
+		return page, page.Replace(func(item any) (any, error) { return viewOf(c, item) })
+	}
 	view, err := userView(body)
 	if id, _ := core.IdentityFrom(c.Request.Context()); err != nil || id.User == "" {
 		return body, err
@@ -76,10 +84,10 @@ func userView(body any) (any, error) {
 		return b, nil
 	case core.PromptView, core.ModelCall, core.Delivery, core.Webhook, core.SlackThread, core.SlackThreadStatus, core.Reindexed, core.PurgeReport, core.AgentFile, core.RunList:
 		return nil, nil
-	case core.Message, messageAnswer, core.MessageLocation, core.Imported, core.SearchHit, core.Meaning, core.Blob, core.BlobLink, core.Approval,
+	case core.Message, messageAnswer, core.MessageLocation, core.Imported, core.SearchHit, core.Blob, core.BlobLink, core.Approval,
 		core.ContextReport, core.ContextPlan, core.ContextTurns, core.Summary, core.SummaryDiff, core.GraphView, core.UsageReport,
 		core.StandingInstruction, core.Memory, core.SavedMemory, core.MemoryMatches, core.Deletion,
-		Build, readiness, *nextCursor, searchTotal, searchIndexing, lastEventID:
+		Build, readiness:
 		return b, nil // all of it
 	default:
 		return nil, fmt.Errorf("userView does not list the type %T", body)

@@ -10,44 +10,57 @@ import (
 // chunkEncoder writes an answer as chunks of a chat completion.
 type chunkEncoder struct {
 	answer answer
-	usage  bool   // the client asks for it
-	head   []byte // of each chunk, up to the delta
-	begun  bool   // the first chunk is written
-	quote  *quoter
+	chunk  chunk // what all have in common
+	choice [1]chunkChoice
+	json   *jsonAppender
+	usage  bool // the client asks for it
+	begun  bool // the first chunk is written
 }
 
-// quoter writes texts as JSON, without an allocation for each.
-type quoter struct {
-	buf bytes.Buffer
-	enc *json.Encoder // into buf
+// chunk is a piece of a chat completion.
+type chunk struct {
+	ID      string          `json:"id"`
+	Object  string          `json:"object"`
+	Created int64           `json:"created"`
+	Model   string          `json:"model"`
+	Choices []chunkChoice   `json:"choices"`
+	Usage   json.RawMessage `json:"usage,omitempty"` // null but in the last chunk; empty = the client does not ask for it
 }
 
-func newQuoter() *quoter {
-	q := &quoter{}
-	q.enc = json.NewEncoder(&q.buf)
-	q.enc.SetEscapeHTML(false)
-	return q
+type chunkChoice struct {
+	Index        int     `json:"index"`
+	Delta        any     `json:"delta"`
+	FinishReason *string `json:"finish_reason"`
 }
 
-// append appends the text as JSON.
-func (q *quoter) append(buf []byte, text string) []byte {
-	q.buf.Reset()
-	_ = q.enc.Encode(text) // a string cannot fail
-	return append(buf, bytes.TrimSuffix(q.buf.Bytes(), []byte("\n"))...)
-}
+// The pieces of a message.
+type (
+	roleDelta struct {
+		Role    string `json:"role"`
+		Content string `json:"content"`
+	}
+	reasoningDelta struct {
+		Reasoning string `json:"reasoning_content"`
+	}
+	contentDelta struct {
+		Content string `json:"content"`
+	}
+	callsDelta struct {
+		ToolCalls []callDelta `json:"tool_calls"`
+	}
+	// callDelta is a piece of a call of a tool. The first one of a call has its id and name.
+	callDelta struct {
+		Index int `json:"index"`
+		toolCall
+	}
+)
 
 func newChunkEncoder(run core.Run, body completionRequest, created int64) *chunkEncoder {
-	e := &chunkEncoder{usage: body.StreamOptions.IncludeUsage, quote: newQuoter()}
-	head, err := json.Marshal(struct {
-		ID      string `json:"id"`
-		Object  string `json:"object"`
-		Created int64  `json:"created"`
-		Model   string `json:"model"`
-	}{completionID(run.ID), "chat.completion.chunk", created, body.Model})
-	if err != nil {
-		panic("openai: the head of a chunk is not JSON: " + err.Error()) // it has strings and a number
+	e := &chunkEncoder{usage: body.StreamOptions.IncludeUsage, json: newJSONAppender()}
+	e.chunk = chunk{ID: completionID(run.ID), Object: "chat.completion.chunk", Created: created, Model: body.Model}
+	if e.usage {
+		e.chunk.Usage = json.RawMessage("null")
 	}
-	e.head = append([]byte("data: "), head[:len(head)-1]...)
 	return e
 }
 
@@ -70,71 +83,57 @@ func (e *chunkEncoder) encode(buf []byte, event core.Event) ([]byte, error) {
 	}
 	if !e.begun {
 		e.begun = true
-		buf = e.appendChunk(buf, `{"role":"assistant","content":""}`, "")
+		buf = e.appendDelta(buf, roleDelta{Role: "assistant"}, nil)
 	}
 	if p.reasoning != "" {
-		buf = e.appendText(buf, "reasoning_content", p.reasoning)
+		buf = e.appendDelta(buf, reasoningDelta{p.reasoning}, nil)
 	}
 	if p.text != "" {
-		buf = e.appendText(buf, "content", p.text)
+		buf = e.appendDelta(buf, contentDelta{p.text}, nil)
 	}
 	if len(p.calls) > 0 {
-		raw, err := core.EncodeJSON(p.calls)
-		if err != nil {
-			return buf, err
-		}
-		buf = e.appendChunk(buf, `{"tool_calls":`+string(raw)+`}`, "")
+		buf = e.appendDelta(buf, callsDelta{p.calls}, nil)
 	}
 	if !p.end {
 		return buf, nil
 	}
-	buf = e.appendChunk(buf, "{}", e.answer.finishReason())
+	buf = e.appendDelta(buf, struct{}{}, new(e.answer.finishReason()))
 	if e.usage {
-		raw, err := json.Marshal(usageOf(e.answer.usage))
-		if err != nil {
-			return buf, err
-		}
-		buf = append(append(buf, e.head...), `,"choices":[],"usage":`...)
-		buf = append(append(buf, raw...), "}\n\n"...)
+		e.chunk.Usage, e.chunk.Choices = e.json.append(nil, usageOf(e.answer.usage)), e.choice[:0]
+		buf = e.appendChunk(buf)
 	}
 	return append(buf, "data: [DONE]\n\n"...), nil
 }
 
-// appendText appends a chunk with a piece of text.
-func (e *chunkEncoder) appendText(buf []byte, field, text string) []byte {
-	buf = e.appendHead(buf)
-	buf = append(buf, `{"`...)
-	buf = append(buf, field...)
-	buf = append(buf, `":`...)
-	return e.appendTail(append(e.quote.append(buf, text), '}'), "")
+// appendDelta appends a chunk with a piece of the message.
+func (e *chunkEncoder) appendDelta(buf []byte, delta any, finish *string) []byte {
+	e.choice[0] = chunkChoice{Delta: delta, FinishReason: finish}
+	e.chunk.Choices = e.choice[:]
+	return e.appendChunk(buf)
 }
 
-// appendChunk appends a chunk; an empty reason is none.
-func (e *chunkEncoder) appendChunk(buf []byte, delta, reason string) []byte {
-	return e.appendTail(append(e.appendHead(buf), delta...), reason)
+func (e *chunkEncoder) appendChunk(buf []byte) []byte {
+	return append(e.json.append(append(buf, "data: "...), &e.chunk), "\n\n"...)
 }
 
-func (e *chunkEncoder) appendHead(buf []byte) []byte {
-	buf = append(buf, e.head...)
-	return append(buf, `,"choices":[{"index":0,"delta":`...)
+// jsonAppender appends values as JSON, without a buffer for each: an answer has one for each word.
+type jsonAppender struct {
+	out bytes.Buffer
+	enc *json.Encoder // into out
 }
 
-func (e *chunkEncoder) appendTail(buf []byte, reason string) []byte {
-	buf = append(buf, `,"finish_reason":`...)
-	if reason == "" {
-		buf = append(buf, "null"...)
-	} else {
-		buf = append(append(append(buf, '"'), reason...), '"')
+func newJSONAppender() *jsonAppender {
+	a := &jsonAppender{}
+	a.enc = json.NewEncoder(&a.out)
+	a.enc.SetEscapeHTML(false)
+	return a
+}
+
+// append appends a value of this package: it has strings and numbers, which cannot fail.
+func (a *jsonAppender) append(buf []byte, v any) []byte {
+	a.out.Reset()
+	if err := a.enc.Encode(v); err != nil {
+		panic("openai: not JSON: " + err.Error())
 	}
-	buf = append(buf, "}]"...)
-	if e.usage {
-		buf = append(buf, `,"usage":null`...)
-	}
-	return append(buf, "}\n\n"...)
-}
-
-// callDelta is a piece of a call of a tool in a chunk. The first one of a call has its id and name.
-type callDelta struct {
-	Index int `json:"index"`
-	toolCall
+	return append(buf, bytes.TrimSuffix(a.out.Bytes(), []byte("\n"))...)
 }

@@ -18,12 +18,6 @@ type turn struct {
 	partial  bool // of a stored turn: its answer was canceled
 }
 
-// isSame reports whether the stored turn is the one that the client sent. A client that canceled an
-// answer may have got less of it than the log.
-func (t turn) isSame(sent turn) bool {
-	return t.user == sent.user && (t.answer == sent.answer || t.partial && strings.HasPrefix(t.answer, sent.answer))
-}
-
 // results returns the results of tools that end the turn.
 func (t turn) results() []message {
 	n := len(t.messages)
@@ -64,7 +58,7 @@ func readConversation(messages []message) (conversation, error) {
 			c.history = append(c.history, turn{user: normalize(m.Content.text), messages: []message{m}})
 		case "assistant", "tool":
 			if m.Role == "assistant" { // a stream had them as text when it could not know yet
-				m.Content.text = llm.CutThoughts(m.Content.text)
+				m.Content.text, _ = llm.CutThoughts(m.Content.text)
 			}
 			if len(c.history) == 0 { // a greeting
 				c.history = append(c.history, turn{})
@@ -266,7 +260,11 @@ func (t logTree) matchAnswer(m *logMessage, text string) (core.MessageID, bool) 
 		return t.findAnswer(m.id, text)
 	}
 	stored := normalize(m.content)
-	if rest, ok := cutWords(text, stored); ok {
+	rest, ok := strings.CutPrefix(text, stored)
+	if ok && stored != "" && rest != "" {
+		rest, ok = strings.CutPrefix(rest, " ") // there is one between words
+	}
+	if ok {
 		if last, found := t.findAnswer(m.id, rest); found {
 			return last, true
 		}
@@ -279,15 +277,6 @@ func (t logTree) matchAnswer(m *logMessage, text string) (core.MessageID, bool) 
 		end = m
 	}
 	return end.id, end.status == core.MessagePartial
-}
-
-// cutWords removes the words from the beginning of a text; both have one space between words.
-func cutWords(text, words string) (rest string, ok bool) {
-	rest, ok = strings.CutPrefix(text, words)
-	if words == "" || rest == "" || !ok {
-		return rest, ok
-	}
-	return strings.CutPrefix(rest, " ")
 }
 
 // placement says where a new message belongs in a session.
@@ -345,9 +334,12 @@ func (t logTree) placeConversation(c conversation) placement {
 // placeAtEnd places a conversation whose beginning the log does not have: at the end if the
 // current path ends with it, since clients leave out the beginning of long conversations.
 func (t logTree) placeAtEnd(c conversation) placement {
+	isSame := func(stored, sent turn) bool { // a client that canceled an answer may have got less of it
+		return stored.user == sent.user && (stored.answer == sent.answer || stored.partial && strings.HasPrefix(stored.answer, sent.answer))
+	}
 	path := pathTurns(t.path)
 	n := len(path) - len(c.history)
-	if len(c.history) == 0 || n < 0 || !slices.EqualFunc(path[n:], c.history, turn.isSame) {
+	if len(c.history) == 0 || n < 0 || !slices.EqualFunc(path[n:], c.history, isSame) {
 		return placement{kind: placeSide}
 	}
 	return placement{kind: placeAppend, after: t.leaf()}

@@ -27,7 +27,7 @@ func (a *API) resolveReferences(c *gin.Context, in input) (core.SessionID, error
 	var ids []core.MessageID
 	places := map[string]int{} // of the references, by the item
 	for i, item := range in {
-		if !item.isReference() {
+		if item.Type != "item_reference" && (item.Type != "" || item.Role != "" || item.ID == "") {
 			continue
 		}
 		id, err := parseItemID(item.ID)
@@ -78,11 +78,6 @@ func (a *API) resolveReferences(c *gin.Context, in input) (core.SessionID, error
 		return "", core.Errorf(core.ErrNotFound, "the item %s does not exist", quoteShort(id))
 	}
 	return newest.SessionID, nil
-}
-
-// isReference reports whether the item stands for one of the log.
-func (item inputItem) isReference() bool {
-	return item.Type == "item_reference" || item.Type == "" && item.Role == "" && item.ID != ""
 }
 
 // toInput returns an item of the message as clients send it.

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"encoding/json"
 	"slices"
 	"strconv"
 
@@ -35,7 +34,7 @@ type responseEncoder struct {
 	pieces  int64          // numbers of their pieces so far
 	before  int64          // messages before it that had items
 	buf     []byte
-	quote   *quoter
+	json    *jsonAppender
 
 	created, begun bool // response.created is written, and response.in_progress
 }
@@ -47,7 +46,7 @@ type openItem struct {
 }
 
 func newResponseEncoder(shape *responseShape, run core.RunID, after int64) *responseEncoder {
-	return &responseEncoder{shape: shape, run: run, after: after, quote: newQuoter()}
+	return &responseEncoder{shape: shape, run: run, after: after, json: newJSONAppender()}
 }
 
 // encode is a handlers.Encoder.
@@ -150,14 +149,7 @@ func (e *responseEncoder) extendText(id core.MessageID, offset int, text string)
 	if text == "" {
 		return
 	}
-	// There is one for each word of an answer, so it is not encoded by reflection.
-	const name = "response.output_text.delta"
-	buf := append(e.buf, "event: "+name+"\ndata: {\"type\":\""+name+"\",\"sequence_number\":"...)
-	buf = strconv.AppendInt(buf, number, 10)
-	buf = append(append(append(buf, `,"item_id":"`...), item.ID...), `","output_index":`...)
-	buf = strconv.AppendInt(buf, int64(len(e.shape.Output)+i), 10)
-	buf = e.quote.append(append(buf, `,"content_index":0,"delta":`...), text)
-	e.buf = append(buf, ",\"logprobs\":[]}\n\n"...)
+	e.emitEvent("response.output_text.delta", number, textDeltaEvent{deltaEvent{ItemID: item.ID, OutputIndex: len(e.shape.Output) + i, Delta: text}, []any{}})
 }
 
 // extendCall adds a piece of the arguments of a call of the client's tool.
@@ -291,6 +283,10 @@ type (
 		ContentIndex int    `json:"content_index"`
 		Delta        string `json:"delta"`
 	}
+	textDeltaEvent struct {
+		deltaEvent
+		Logprobs []any `json:"logprobs"`
+	}
 	textDoneEvent struct {
 		ItemID       string `json:"item_id"`
 		OutputIndex  int    `json:"output_index"`
@@ -318,18 +314,10 @@ func (e *responseEncoder) emitEvent(name string, number int64, data any) {
 	if number <= e.after {
 		return
 	}
-	head, err := json.Marshal(struct {
-		Type   string `json:"type"`
-		Number int64  `json:"sequence_number"`
-	}{name, number})
-	if err == nil {
-		var body []byte
-		if body, err = core.EncodeJSON(data); err == nil {
-			e.buf = append(append(append(e.buf, "event: "...), name...), "\ndata: "...)
-			e.buf = append(append(append(e.buf, head[:len(head)-1]...), ','), body[1:]...)
-			e.buf = append(e.buf, "\n\n"...)
-			return
-		}
-	}
-	panic("openai: an event is not JSON: " + err.Error()) // it has strings and numbers
+	buf := append(append(append(e.buf, "event: "...), name...), "\ndata: {\"type\":\""...)
+	buf = strconv.AppendInt(append(append(buf, name...), `","sequence_number":`...), number, 10)
+	open := len(buf) // the brace of the data, which go on in the same object
+	buf = e.json.append(buf, data)
+	buf[open] = ','
+	e.buf = append(buf, "\n\n"...)
 }

@@ -68,8 +68,11 @@ func newResponseShape(b activeRun) *responseShape {
 	s := &responseShape{
 		ID: responseID(b), Object: "response", CreatedAt: b.run.CreatedAt.Unix(), Status: "in_progress", Model: b.run.Agent, Output: []outputItem{},
 		ParallelToolCalls: options.ParallelToolCalls == nil || *options.ParallelToolCalls, Conversation: responseOwner{conversationPrefix + string(b.run.SessionID)},
-		Store: true, Temperature: options.Temperature, TopP: options.TopP, ToolChoice: shownToolChoice(options.ToolChoice), Tools: []responseTool{},
+		Store: true, Temperature: options.Temperature, TopP: options.TopP, ToolChoice: cmp.Or(options.ToolChoice, core.ToolChoiceWordAuto), Tools: []responseTool{},
 		Truncation: "disabled", Metadata: map[string]string{},
+	}
+	if name := options.ToolChoice.Tool(); name != "" {
+		s.ToolChoice = responseTool{Type: "function", ClientTool: core.ClientTool{Name: name}}
 	}
 	if b.run.Model != "" {
 		s.Model += "/" + b.run.Model
@@ -98,14 +101,6 @@ func (s *responseShape) addDetails(d core.ResponseDetails) {
 	if d.Metadata != nil {
 		s.Metadata = d.Metadata
 	}
-}
-
-// shownToolChoice returns a tool choice as this API writes it.
-func shownToolChoice(c core.ToolChoice) any {
-	if name := c.Tool(); name != "" {
-		return responseTool{Type: "function", ClientTool: core.ClientTool{Name: name}}
-	}
-	return cmp.Or(c, core.ToolChoiceWordAuto)
 }
 
 // unfinished returns the response of a run that has not ended.

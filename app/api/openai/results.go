@@ -30,7 +30,10 @@ func (a *API) resumeRun(ctx context.Context, r request) (activeRun, error) {
 	if err != nil {
 		return activeRun{}, err
 	}
-	if !waitsFor(before, results) { // a client that has not got the answer sends its results again
+	waits := slices.ContainsFunc(before.Approvals, func(open core.Approval) bool {
+		return slices.ContainsFunc(results, func(r core.CallResult) bool { return r.ToolCallID == open.ToolCallID })
+	})
+	if !waits { // a client that has not got the answer sends its results again
 		for e, err := range a.Chat.WatchRun(ctx, r.tenant, answered.ID, core.Cursor{}) {
 			if err != nil {
 				return activeRun{}, err
@@ -99,16 +102,6 @@ func (a *API) cancelReplaced(ctx context.Context, r request) {
 	if session, err := a.Sessions.Get(ctx, r.tenant, run.SessionID); err == nil && session.Temporary {
 		_, _ = a.Chat.Cancel(ctx, r.tenant, id, false)
 	}
-}
-
-// waitsFor reports whether the run waits for one of the results.
-func waitsFor(run core.Run, results []core.CallResult) bool {
-	for _, open := range run.Approvals {
-		if slices.ContainsFunc(results, func(r core.CallResult) bool { return r.ToolCallID == open.ToolCallID }) {
-			return true
-		}
-	}
-	return false
 }
 
 // errUnknownCall is in the errors of unknownCall.

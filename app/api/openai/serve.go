@@ -42,7 +42,10 @@ func (a *API) serveAnswer(c *gin.Context, r request, b activeRun, stream handler
 		return core.Errorf(core.ErrTimeout, "the run %s has not ended in %s; read it with GET /api/v1/runs/%s", b.run.ID, a.Streams.Wait, b.run.ID)
 	}
 	a.storeLeaf(b, ans)
-	m := answerMessage{Role: "assistant", Reasoning: reasoning, ToolCalls: toolCallsOf(b.run.ID, ans.waits)}
+	m := answerMessage{Role: "assistant", Reasoning: reasoning}
+	for _, call := range ans.waits {
+		m.ToolCalls = append(m.ToolCalls, toolCall{ID: callID(b.run.ID, call.ToolCallID), Type: "function", Function: functionCall{Name: call.Tool, Arguments: call.Arguments}})
+	}
 	if text := ans.storedText(); text != "" || len(ans.waits) == 0 {
 		m.Content = &text
 	}
@@ -99,15 +102,6 @@ func usageOf(u core.Usage) *usage {
 
 // completionID returns the id of a completion.
 func completionID(run core.RunID) string { return "chatcmpl-" + string(run) }
-
-// toolCallsOf returns the calls as the client gets them.
-func toolCallsOf(run core.RunID, calls []core.Approval) []toolCall {
-	var list []toolCall
-	for _, call := range calls {
-		list = append(list, toolCall{ID: callID(run, call.ToolCallID), Type: "function", Function: functionCall{Name: call.Tool, Arguments: call.Arguments}})
-	}
-	return list
-}
 
 // writeJSON answers with body, unless there is an error, which it returns.
 func writeJSON(c *gin.Context, body any, err error) error {

@@ -39,7 +39,7 @@ func withOperations(doc object) object {
 // describe returns the description of an operation: that of the table, and what is written by hand.
 func (s *schemas) describe(op ops.Operation, written object) object {
 	out, params, responses := object{}, []any{}, errorResponses(op, written)
-	keyed := (op.Method() == http.MethodPost || op.Method() == http.MethodPatch) && op.Scope != core.CanDelete && op.Scope != core.CanExport
+	keyed := (op.Method() == http.MethodPost || op.Method() == http.MethodPatch) && op.Scope != core.CanDelete && op.Scope != core.CanExport && op.Scope != core.CanRead
 	if op.In != nil {
 		out = object{{"operationId", op.ID}, {"security", securityOf(op)}}
 		for _, f := range ops.Fields(op.In) {

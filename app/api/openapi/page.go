@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed" // the page
 	"fmt"
 	"html/template"
@@ -67,11 +68,7 @@ func renderPage(doc object, groups []Group) ([]byte, error) {
 	p.Groups = groups
 	for _, m := range doc.in("components").in("schemas") {
 		schema := m.value.(object)
-		s := shape{Name: m.name, Type: r.typeText(schema), Limits: limitsText(schema), Description: stringOf(schema, "description"), Fields: r.readFields("", schema)}
-		if len(s.Fields) > 0 {
-			s.Example = formatExample(r.exampleValue(schema, 0))
-		}
-		p.Schemas = append(p.Schemas, s)
+		p.Schemas = append(p.Schemas, shape{Name: m.name, Type: r.typeText(schema), Limits: limitsText(schema), Description: stringOf(schema, "description"), Fields: r.readFields("", schema)})
 	}
 	var out bytes.Buffer
 	if err := parsed.Execute(&out, p); err != nil {
@@ -135,13 +132,12 @@ func (r reader) readOperation(path, method string, raw object) Operation {
 		f.Required, _ = p.get("required").(bool)
 		op.Params = append(op.Params, f)
 	}
-	media := raw.in("requestBody").in("content")
-	for _, m := range media {
-		op.Bodies = append(op.Bodies, r.readContent(m))
+	if body := raw.in("requestBody"); body != nil {
+		op.Bodies = r.readContents("", body)
 	}
-	op.Inputs = slices.Concat(op.Params, r.bodyFields(media))
+	op.Inputs = slices.Concat(op.Params, r.bodyFields(raw.in("requestBody").in("content")))
 	for _, m := range raw.in("responses") {
-		op.Answers = append(op.Answers, r.readAnswer(m)...)
+		op.Answers = append(op.Answers, r.readContents(m.name, r.resolveRef(m.value))...)
 	}
 	slices.SortStableFunc(op.Answers, func(a, b Content) int { return strings.Compare(a.Status, b.Status) })
 	op.Curl = curlCommand(op, params)
@@ -158,34 +154,25 @@ func (r reader) bodyFields(media object) []Field {
 	return fields
 }
 
-func (r reader) readAnswer(m member) []Content {
-	raw := r.resolveRef(m.value)
+// readContents returns the contents of a body or an answer, which are one without a media type if it has none.
+func (r reader) readContents(status string, raw object) []Content {
 	media := raw.in("content")
-	if len(media) == 0 {
-		return []Content{{Status: m.name, Description: stringOf(raw, "description")}}
+	if media == nil {
+		media = object{{"", object{}}}
 	}
 	var all []Content
-	for _, kind := range media {
-		c := r.readContent(kind)
-		c.Status, c.Description = m.name, stringOf(raw, "description")
+	for _, m := range media {
+		value := m.value.(object)
+		schema := value.in("schema")
+		c := Content{
+			Status: status, Description: stringOf(raw, "description"), Media: m.name, Ref: refName(schema), Type: r.typeText(schema), Example: formatExample(value.get("example")),
+		}
+		if c.Ref == "" {
+			c.Fields = r.readFields("", schema)
+		}
 		all = append(all, c)
 	}
 	return all
-}
-
-func (r reader) readContent(m member) Content {
-	raw := m.value.(object)
-	schema := raw.in("schema")
-	c := Content{Media: m.name, Ref: refName(schema), Type: r.typeText(schema)}
-	if c.Ref == "" {
-		c.Fields = r.readFields("", schema)
-	}
-	example := raw.get("example")
-	if example == nil && strings.HasSuffix(m.name, "json") {
-		example = r.exampleValue(schema, 0)
-	}
-	c.Example = formatExample(example)
-	return c
 }
 
 // curlCommand returns a command that calls the operation.
@@ -222,7 +209,7 @@ func curlCommand(op Operation, params []object) string {
 	if body.Media == "multipart/form-data" {
 		return b.String() + " \\\n  -F file=@picture.png"
 	}
-	return b.String() + " \\\n  -H 'Content-Type: " + body.Media + "' \\\n  -d '" + strings.ReplaceAll(body.Example, "'", `'\''`) + "'"
+	return b.String() + " \\\n  -H 'Content-Type: " + body.Media + "' \\\n  -d '" + strings.ReplaceAll(cmp.Or(body.Example, "{}"), "'", `'\''`) + "'"
 }
 
 // proseHTML converts a text with `code`, **strong** and blank lines to HTML.

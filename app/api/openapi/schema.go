@@ -20,7 +20,6 @@ type Field struct {
 type shape struct {
 	Name, Type, Limits, Description string
 	Fields                          []Field
-	Example                         string
 }
 
 func stringOf(o object, name string) string {
@@ -146,66 +145,6 @@ func limitsText(schema object) string {
 		}
 	}
 	return strings.Join(words, ", ")
-}
-
-// maxDepth bounds the nesting of examples.
-const maxDepth = 3
-
-// exampleValue returns an example of the schema.
-func (r reader) exampleValue(schema object, depth int) any {
-	if examples := listOf(schema, "examples"); len(examples) > 0 {
-		return examples[0]
-	}
-	if choices := append(listOf(schema, "anyOf"), listOf(schema, "oneOf")...); len(choices) > 0 {
-		return r.exampleValue(choices[0].(object), depth)
-	}
-	if refName(schema) != "" {
-		return r.exampleValue(r.resolveRef(schema), depth)
-	}
-	for _, name := range []string{"const", "default"} {
-		if value := schema.get(name); value != nil {
-			return value
-		}
-	}
-	if values := listOf(schema, "enum"); len(values) > 0 {
-		return values[0]
-	}
-	kind := schema.get("type")
-	if kinds, ok := kind.([]any); ok {
-		kind = kinds[len(kinds)-1]
-	}
-	switch kind {
-	case "object", nil:
-		out := object{}
-		for _, piece := range listOf(schema, "allOf") {
-			if inner, ok := r.exampleValue(piece.(object), depth).(object); ok {
-				out = append(out, inner...)
-			}
-		}
-		for _, m := range schema.in("properties") {
-			if depth < maxDepth {
-				out = append(out, member{m.name, r.exampleValue(m.value.(object), depth+1)})
-			}
-		}
-		return out
-	case "array":
-		items := schema.in("items")
-		if depth >= maxDepth || items == nil {
-			return []any{}
-		}
-		return []any{r.exampleValue(items, depth+1)}
-	case "integer", "number":
-		if low := schema.get("minimum"); low != nil {
-			return low
-		}
-		return 0
-	case "boolean":
-		return false
-	case "null":
-		return nil
-	default:
-		return "…"
-	}
 }
 
 // formatExample returns an example as text.

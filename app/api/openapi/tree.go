@@ -66,44 +66,32 @@ func parseYAML(text string) (object, error) {
 	if err := yaml.Unmarshal([]byte(text), &node); err != nil {
 		return nil, err
 	}
-	value, err := valueOf(node.Content[0])
-	if err != nil {
-		return nil, err
-	}
-	o, ok := value.(object)
+	o, ok := valueOf(node.Content[0]).(object)
 	if !ok {
 		return nil, errors.New("is not an object")
 	}
 	return o, nil
 }
 
-func valueOf(n *yaml.Node) (any, error) {
+func valueOf(n *yaml.Node) any {
 	switch n.Kind {
 	case yaml.AliasNode:
 		return valueOf(n.Alias)
 	case yaml.MappingNode:
 		var out object
 		for i := 0; i < len(n.Content); i += 2 {
-			value, err := valueOf(n.Content[i+1])
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, member{n.Content[i].Value, value})
+			out = append(out, member{n.Content[i].Value, valueOf(n.Content[i+1])})
 		}
-		return out, nil
+		return out
 	case yaml.SequenceNode:
-		list := make([]any, 0, len(n.Content))
+		list := []any{}
 		for _, item := range n.Content {
-			value, err := valueOf(item)
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, value)
+			list = append(list, valueOf(item))
 		}
-		return list, nil
+		return list
 	default:
 		var value any
-		err := n.Decode(&value)
-		return value, err
+		_ = n.Decode(&value) // a scalar that was parsed
+		return value
 	}
 }

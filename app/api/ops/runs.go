@@ -84,7 +84,7 @@ var (
 	CancelRun = until(located(describe[Cancel, core.Run](Operation{
 		ID: "cancelRun", Route: "POST /api/v1/runs/{id}/cancel", Tag: "Runs", Scope: core.CanWrite, Returns: "The ended run", Accepted: "The run, which has not ended yet",
 		Summary: "Cancel a run", Description: "The partial answer is kept. May be repeated.", Example: `{"wait": true}`,
-	}), runPath), func(r core.Run) bool { return r.Status.Ended() })
+	}), func(r core.Run) string { return "/api/v1/runs/" + string(r.ID) }), func(r core.Run) bool { return r.Status.Ended() })
 	DecideApproval = describe[Decision, core.Approval](Operation{
 		ID: "decideApproval", Route: "POST /api/v1/runs/{id}/approvals/{approval}", Tag: "Runs", Scope: core.CanWrite, Returns: "The approval",
 		Summary: "Decide about a tool call, or answer it", Example: `{"decision": "deny", "comment": "Ask me again tomorrow."}`,
@@ -104,5 +104,3 @@ var (
 		Summary: "Retry a webhook delivery", Description: "The delivery, in any state, is due immediately and gets all its attempts again. The receiver gets the same `webhook-id`. 409 while it is being delivered.",
 	}), func(core.Delivery) bool { return false })
 )
-
-func runPath(r core.Run) string { return "/api/v1/runs/" + string(r.ID) }

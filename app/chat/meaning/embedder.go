@@ -76,14 +76,18 @@ func (e *Embedder) EmbedBatch(ctx context.Context) (int, error) {
 // embedMessages embeds the messages and stores the vectors.
 func (e *Embedder) embedMessages(ctx context.Context, next core.Unembedded) error {
 	start := time.Now()
-	vectors, err := e.embedTexts(ctx, next.Messages)
+	texts := make([]string, len(next.Messages))
+	for i, m := range next.Messages {
+		texts[i] = textOf(m)
+	}
+	vectors, err := llm.EmbedAccepted(ctx, e.embedBatch, texts)
 	if err != nil {
 		return err
 	}
 	list, tokens := make([]core.MessageVector, len(vectors)), 0
 	for i, m := range next.Messages {
 		list[i] = core.MessageVector{MessageID: m.ID, SessionID: m.SessionID, Vector: vectors[i]}
-		tokens += e.Count(textOf(m))
+		tokens += e.Count(texts[i])
 	}
 	usage := core.Usage{InputTokens: tokens} // embedding servers rarely report it
 	err = e.Vectors.StoreVectors(ctx, next, llm.SpaceOf(e.Embedder), list, core.ModelCall{
@@ -96,33 +100,11 @@ func (e *Embedder) embedMessages(ctx context.Context, next core.Unembedded) erro
 	return err
 }
 
-// embedTexts returns the vectors of the messages; nil for a text that the model refuses.
-func (e *Embedder) embedTexts(ctx context.Context, messages []core.Message) ([][]float32, error) {
-	asking, cancel := context.WithTimeout(ctx, batchTime)
+// embedBatch returns the vectors of the texts, within batchTime.
+func (e *Embedder) embedBatch(ctx context.Context, texts []string) ([][]float32, error) {
+	ctx, cancel := context.WithTimeout(ctx, batchTime)
 	defer cancel()
-	texts := make([]string, len(messages))
-	for i, m := range messages {
-		texts[i] = textOf(m)
-	}
-	vectors, err := e.Embedder.Embed(asking, texts)
-	switch {
-	case err == nil && len(vectors) == len(messages):
-		return vectors, nil
-	case err == nil:
-		return nil, errors.New("the embedding model returned a different number of vectors than texts")
-	case !llm.IsKind(err, llm.KindContextLength) && !llm.IsKind(err, llm.KindInvalid) && !llm.IsKind(err, llm.KindContentFilter):
-		return nil, err
-	case len(messages) == 1:
-		return make([][]float32, 1), nil
-	}
-	// At least one of them was refused. Bisection finds it in few calls.
-	half := len(messages) / 2
-	left, err := e.embedTexts(ctx, messages[:half])
-	if err != nil {
-		return nil, err
-	}
-	right, err := e.embedTexts(ctx, messages[half:])
-	return append(left, right...), err
+	return e.Embedder.Embed(ctx, texts)
 }
 
 // textOf returns what of a message is embedded.

@@ -87,7 +87,9 @@ func (s *Search) Messages(ctx context.Context, tenant core.Tenant, q core.Search
 	}
 	limit := cmp.Or(q.Limit, core.DefaultPageLimit)
 	all := page.Items
-	page.Total, page.NextCursor = max(page.Total, len(all)), nil
+	if page.NextCursor = nil; page.Total != nil {
+		page.Total = new(max(*page.Total, len(all)))
+	}
 	start := min(from.Skip, len(all))
 	if i := slices.IndexFunc(all, func(h core.SearchHit) bool { return h.MessageID == from.Last }); i >= 0 {
 		start = i + 1

@@ -57,24 +57,18 @@ func (s *Service) embedAll(ctx context.Context, list []core.Memory) ([]core.Memo
 	for i, m := range list {
 		texts[i] = m.Content
 	}
-	vectors, err := s.embedTexts(ctx, texts)
-	switch {
-	case err == nil:
-		for i := range list {
-			list[i].Embedding, list[i].EmbeddingModel = vectors[i], s.Embedder.Model()
-		}
-		return list, nil
-	case !llm.IsKind(err, llm.KindContextLength) && !llm.IsKind(err, llm.KindInvalid) && !llm.IsKind(err, llm.KindContentFilter):
-		return nil, s.embedError(ctx, err)
-	case len(list) == 1:
-		s.Logger.WarnContext(ctx, "memory not embedded", "memory_id", string(list[0].ID), "model", s.Embedder.Model(), "err", err)
-		return nil, nil
-	}
-	// At least one of them was refused. Bisection finds it in few calls.
-	left, err := s.embedAll(ctx, list[:len(list)/2])
+	vectors, err := llm.EmbedAccepted(ctx, s.embedTexts, texts)
 	if err != nil {
-		return nil, err
+		return nil, s.embedError(ctx, err)
 	}
-	right, err := s.embedAll(ctx, list[len(list)/2:])
-	return append(left, right...), err
+	var accepted []core.Memory
+	for i, m := range list {
+		if vectors[i] == nil {
+			s.Logger.WarnContext(ctx, "memory not embedded: the model refuses its text", "memory_id", string(m.ID), "model", s.Embedder.Model())
+			continue
+		}
+		m.Embedding, m.EmbeddingModel = vectors[i], s.Embedder.Model()
+		accepted = append(accepted, m)
+	}
+	return accepted, nil
 }

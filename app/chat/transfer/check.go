@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bobbin/app/core"
+	"bobbin/app/core/llm"
 )
 
 // What a message may hold besides what Limits bound.
@@ -37,6 +38,9 @@ func (l Limits) checkMessage(m core.Message) (core.Message, core.Faults) {
 	c := checker{limits: l, m: m}
 	c.checkRole()
 	c.m.Content = c.cleanText("content", c.m.Content, c.limits.maxContent(c.m.Role))
+	if text, thoughts := llm.CutThoughts(c.m.Content); c.m.Role == core.RoleAssistant && thoughts != "" { // whatever model wrote it
+		c.m.Content, c.m.Parts = text, append(slices.Clone(c.m.Parts), core.Part{Type: core.PartReasoning, Text: thoughts})
+	}
 	if saysNothing(c.m) || c.m.Role == core.RoleUser && strings.TrimSpace(c.m.Content) == "" {
 		c.faults.Add("content", "is empty")
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -57,6 +58,24 @@ func TestImportSkipsEmptyMessages(t *testing.T) {
 	}, "\n"))
 	if err != nil || got.Imported != 4 || got.Skipped != 4 || len(w.log) != 4 {
 		t.Errorf("got %+v, %d messages in the log, %v; want 4 imported and 4 skipped", got, len(w.log), err)
+	}
+}
+
+// Thoughts that a model wrote at the beginning of its text are no text of the answer, wherever it comes
+// from: the log keeps them, and no prompt has them. What a user writes is as it is.
+func TestThoughtsComeInAsReasoning(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	const thought = `<think>Hm.</think>`
+	must.Get(w.take(t, core.ImportLines, `{"role":"user","content":"`+thought+`q"}`+"\n"+`{"role":"assistant","content":"`+thought+`a"}`))(t)
+	s := w.service(transfer.Limits{Message: 1_000, Output: 1_000})
+	must.Get2(s.Append(t.Context(), ann(), w.session.ID, core.Message{Role: core.RoleAssistant, Content: thought + "b"}))(t)
+	must.Do(t, s.AppendHistory(t.Context(), ann(), core.AppendMessages{SessionID: w.session.ID}, slices.Values([]core.Message{{Role: core.RoleAssistant, Content: thought + "c", Source: core.SourceAPI}})))
+	for i, want := range []string{thought + "q", "a", "b", "c"} {
+		compare.Equal(t, fmt.Sprintf("message %d", i), want, w.log[i].Content)
+		if parts := w.log[i].Parts; i > 0 && (len(parts) != 1 || parts[0] != core.Part{Type: core.PartReasoning, Text: "Hm."}) {
+			t.Errorf("message %d: got the parts %+v, want the thought", i, parts)
+		}
 	}
 }
 

@@ -33,11 +33,8 @@ type userStore interface {
 	Keys(ctx context.Context, owner string) ([]core.APIKey, error)
 }
 
-// How much of a list is in memory.
-const (
-	exportRows  = 50
-	exportUsage = 365 // days of a page
-)
+// exportRows is how much of a list is in memory.
+const exportRows = 50
 
 // ExportUser writes everything of a user as a ZIP archive while it is read: no more than a
 // page of messages, or one file, is in memory. The archive has its directory at its end, so
@@ -93,14 +90,16 @@ func (e *userExport) beginFile(name string, method uint16, fill func(*bufio.Writ
 	return out.Flush()
 }
 
-// beginJSON begins a file of JSON.
-func (e *userExport) beginJSON(name string, fill func(*bufio.Writer) error) error {
-	return e.beginFile(name, zip.Deflate, fill)
-}
-
 // writeValue writes a file with one value.
 func (e *userExport) writeValue(name string, v any) error {
-	return e.beginJSON(name, func(out *bufio.Writer) error { return writeJSON(out, "", v, "\n") })
+	return e.beginFile(name, zip.Deflate, func(out *bufio.Writer) error { return writeJSON(out, "", v, "\n") })
+}
+
+// writeLines writes a file with the items of a list, each on its line as show returns it.
+func writeLines[T any](e *userExport, name string, list func(cursor string) (core.Page[T], error), show func(T) any) error {
+	return e.beginFile(name, zip.Deflate, func(out *bufio.Writer) error {
+		return eachPage(list, func(item T) error { return writeJSON(out, "", show(item), "\n") })
+	})
 }
 
 func (e *userExport) writeInfo(context.Context) error {
@@ -112,11 +111,15 @@ func (e *userExport) writeCounts(context.Context) error { return e.writeValue("c
 // writeSessions writes a file for each session, as Export does, and one for its runs.
 func (e *userExport) writeSessions(ctx context.Context) error {
 	q := core.SessionQuery{Order: core.OrderByCreation, Archived: true}
-	q.Limit, q.Bytes = exportRows, core.MaxPageBytes
 	return eachPage(func(cursor string) (core.Page[core.Session], error) {
-		q.Cursor = cursor
+		q.PageQuery = exportPage(cursor)
 		return e.service.Users.Sessions.List(ctx, e.scope, q)
 	}, func(session core.Session) error { return e.writeSession(ctx, session) })
+}
+
+// exportPage asks for a page of a list.
+func exportPage(cursor string) core.PageQuery {
+	return core.PageQuery{Cursor: cursor, Limit: exportRows, Bytes: core.MaxPageBytes}
 }
 
 func (e *userExport) writeSession(ctx context.Context, session core.Session) error {
@@ -124,7 +127,7 @@ func (e *userExport) writeSession(ctx context.Context, session core.Session) err
 		session.Webhook = nil
 	}
 	e.counts.Sessions++
-	err := e.beginJSON("sessions/"+string(session.ID)+".json", func(out *bufio.Writer) error {
+	err := e.beginFile("sessions/"+string(session.ID)+".json", zip.Deflate, func(out *bufio.Writer) error {
 		n, err := e.service.exportJSON(ctx, e.scope, session, out)
 		e.counts.Messages += n.Messages
 		e.counts.Summaries += n.Summaries
@@ -133,48 +136,41 @@ func (e *userExport) writeSession(ctx context.Context, session core.Session) err
 	if err != nil {
 		return err
 	}
-	return e.beginJSON("runs/"+string(session.ID)+".jsonl", func(out *bufio.Writer) error {
-		q := core.PageQuery{Limit: exportRows, Bytes: core.MaxPageBytes}
-		return eachPage(func(cursor string) (core.Page[core.Run], error) {
-			q.Cursor = cursor
-			return e.service.Users.Runs.List(ctx, e.scope, session.ID, q)
-		}, func(run core.Run) error {
-			if !e.in.OwnersView {
-				run.Webhook = nil
-			}
-			e.counts.Runs++
-			return writeJSON(out, "", run, "\n")
-		})
+	return writeLines(e, "runs/"+string(session.ID)+".jsonl", func(cursor string) (core.Page[core.Run], error) {
+		return e.service.Users.Runs.List(ctx, e.scope, session.ID, exportPage(cursor))
+	}, func(run core.Run) any {
+		if !e.in.OwnersView {
+			run.Webhook = nil
+		}
+		e.counts.Runs++
+		return run
 	})
 }
 
 func (e *userExport) writeElsewhere(ctx context.Context) error {
-	return e.beginJSON("messages_elsewhere.jsonl", func(out *bufio.Writer) error {
-		return eachAfter(func(after core.MessageID) ([]core.Message, error) {
-			return e.service.Users.More.Elsewhere(ctx, e.in.Owner, e.in.User, after, exportRows)
-		}, func(m core.Message) core.MessageID { return m.ID }, func(m core.Message) error {
-			e.counts.MessagesElsewhere++
-			return writeJSON(out, "", m, "\n")
-		})
+	return writeLines(e, "messages_elsewhere.jsonl", pagesAfter(func(after core.MessageID) ([]core.Message, error) {
+		return e.service.Users.More.Elsewhere(ctx, e.in.Owner, e.in.User, after, exportRows)
+	}, func(m core.Message) core.MessageID { return m.ID }), func(m core.Message) any {
+		e.counts.MessagesElsewhere++
+		return m
 	})
 }
 
 func (e *userExport) writeMemories(ctx context.Context) error {
-	return e.beginJSON("memories.jsonl", func(out *bufio.Writer) error {
-		q := core.PageQuery{Limit: exportRows, Bytes: core.MaxPageBytes}
-		return eachPage(func(cursor string) (core.Page[core.Memory], error) {
-			q.Cursor = cursor
-			return e.service.Users.Memories.List(ctx, e.scope, q)
-		}, func(m core.Memory) error {
-			e.counts.Memories++
-			return writeJSON(out, "", m, "\n")
-		})
+	return writeLines(e, "memories.jsonl", func(cursor string) (core.Page[core.Memory], error) {
+		return e.service.Users.Memories.List(ctx, e.scope, exportPage(cursor))
+	}, func(m core.Memory) any {
+		e.counts.Memories++
+		return m
 	})
 }
 
 // writeFiles writes each file's content and then the list of them.
 func (e *userExport) writeFiles(ctx context.Context) error {
-	err := e.eachFile(ctx, func(b core.Blob) error {
+	files := pagesAfter(func(after core.BlobID) ([]core.Blob, error) {
+		return e.service.Users.More.Files(ctx, e.in.Owner, e.in.User, after, exportRows)
+	}, func(b core.Blob) core.BlobID { return b.ID })
+	err := eachPage(files, func(b core.Blob) error {
 		_, data, err := e.service.Users.Blobs.Open(ctx, core.Tenant{Owner: e.in.Owner}, b.ID)
 		if errors.Is(err, core.ErrNotFound) { // deleted meanwhile
 			return nil
@@ -192,40 +188,22 @@ func (e *userExport) writeFiles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return e.beginJSON("files.jsonl", func(out *bufio.Writer) error {
-		return e.eachFile(ctx, func(b core.Blob) error {
-			return writeJSON(out, "", struct {
-				core.Blob
-				File string `json:"file"` // in the archive
-			}{b, archiveName(b)}, "\n")
-		})
+	return writeLines(e, "files.jsonl", files, func(b core.Blob) any {
+		return struct {
+			core.Blob
+			File string `json:"file"` // in the archive
+		}{b, archiveName(b)}
 	})
 }
 
-// eachFile calls do with every file.
-func (e *userExport) eachFile(ctx context.Context, do func(core.Blob) error) error {
-	return eachAfter(func(after core.BlobID) ([]core.Blob, error) {
-		return e.service.Users.More.Files(ctx, e.in.Owner, e.in.User, after, exportRows)
-	}, func(b core.Blob) core.BlobID { return b.ID }, do)
-}
-
-// eachAfter calls do with every item of a list that is read in parts of exportRows, after an id.
-func eachAfter[T any, ID ~string](list func(after ID) ([]T, error), id func(T) ID, do func(T) error) error {
-	var after ID
-	for {
-		items, err := list(after)
-		if err != nil {
-			return err
+// pagesAfter returns the pages of a list that is read in parts of exportRows, after an id.
+func pagesAfter[T any, ID ~string](list func(after ID) ([]T, error), id func(T) ID) func(cursor string) (core.Page[T], error) {
+	return func(cursor string) (page core.Page[T], err error) {
+		page.Items, err = list(ID(cursor))
+		if n := len(page.Items); n == exportRows {
+			page.NextCursor = new(string(id(page.Items[n-1])))
 		}
-		for _, item := range items {
-			after = id(item)
-			if err := do(item); err != nil {
-				return err
-			}
-		}
-		if len(items) < exportRows {
-			return nil
-		}
+		return page, err
 	}
 }
 
@@ -243,15 +221,13 @@ func archiveName(b core.Blob) string {
 
 // writeUsage writes what the user's model calls came to, a line for each day.
 func (e *userExport) writeUsage(ctx context.Context) error {
-	return e.beginJSON("usage.jsonl", func(out *bufio.Writer) error {
-		q := core.UsageQuery{GroupBy: core.UsageByDay, From: time.Unix(0, 0).UTC(), To: e.now.Add(24 * time.Hour).Truncate(24 * time.Hour)}
-		q.Limit = min(exportUsage, core.MaxPageLimit)
-		return eachPage(func(cursor string) (core.Page[core.UsageRow], error) {
-			q.Cursor = cursor
-			report, err := e.service.Users.Usage.Usage(ctx, e.scope, q)
-			return core.Page[core.UsageRow]{Items: report.Items, NextCursor: report.NextCursor}, err
-		}, func(row core.UsageRow) error { return writeJSON(out, "", row, "\n") })
-	})
+	q := core.UsageQuery{GroupBy: core.UsageByDay, From: time.Unix(0, 0).UTC(), To: e.now.Add(24 * time.Hour).Truncate(24 * time.Hour)}
+	q.Limit = core.MaxPageLimit
+	return writeLines(e, "usage.jsonl", func(cursor string) (core.Page[core.UsageRow], error) {
+		q.Cursor = cursor
+		report, err := e.service.Users.Usage.Usage(ctx, e.scope, q)
+		return core.Page[core.UsageRow]{Items: report.Items, NextCursor: report.NextCursor}, err
+	}, func(row core.UsageRow) any { return row })
 }
 
 // writeKeys writes the owner's API keys, which have no secrets. They are not for end users.
@@ -260,18 +236,12 @@ func (e *userExport) writeKeys(ctx context.Context) error {
 		return nil
 	}
 	keys, err := e.service.Users.More.Keys(ctx, e.in.Owner)
+	e.counts.Keys = len(keys)
 	if err != nil {
 		return err
 	}
-	return e.beginJSON("keys.jsonl", func(out *bufio.Writer) error {
-		for _, k := range keys {
-			e.counts.Keys++
-			if err := writeJSON(out, "", k, "\n"); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return writeLines(e, "keys.jsonl", func(string) (core.Page[core.APIKey], error) { return core.Page[core.APIKey]{Items: keys}, nil },
+		func(k core.APIKey) any { return k })
 }
 
 // eachPage calls do with every item of a list.

@@ -97,12 +97,15 @@ func (k *Compactor) awaitOther(ctx context.Context, t Turn) (bool, error) {
 	}
 }
 
+// notAwaited is why a prompt has no summary that is due.
+const notAwaited = "the oldest messages are being summarized; this prompt does not wait for the summary"
+
 // withoutSummary returns the plan of a prompt that does not wait for the summary that the plan
 // orders: sent as it is or, where it does not fit, without its oldest messages. That holds for this
-// prompt only; of its state, only the cut is stored.
-func (p plan) withoutSummary() plan {
+// prompt only, and for the reason given; of its state, only the cut is stored.
+func (p plan) withoutSummary(why string) plan {
 	in := p.nextInput()
-	in.Once = "the oldest messages are being summarized; this prompt does not wait for the summary"
+	in.Once = why
 	return newPlan(in)
 }
 

@@ -38,6 +38,13 @@ func (k *Compactor) IsDone(ctx context.Context, t Turn) bool {
 	if k == nil || t.Profile.Policy.Timing == contextwindow.TimingInline {
 		return true
 	}
+	estimate, added := k.Calibrator.Estimate(k.modelOf(t).Name, t.Session.ID), 0
+	for _, it := range k.planItems(t, t.Run, k.modelOf(t)) {
+		added += it.Tokens + it.Unsaid
+	}
+	if len(t.Run) <= t.room.Messages && estimate.Apply(added) < t.room.Tokens {
+		return true
+	}
 	t.RunID, t.Recalled, t.Cap = "", nil, 0
 	p, quiet, err := k.firstPlan(t, contextwindow.AfterRun)
 	if err != nil || quiet || p.d.Summarize != nil || p.d.Activate != nil || p.d.Compacted || contextwindow.MayUseOlder(p.in) {

@@ -3,6 +3,7 @@ package compaction_test
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -49,8 +50,13 @@ func grown(t *testing.T, settings core.ContextSettings, tokens int) *world {
 func (w *world) grow(tokens int) {
 	w.t.Helper()
 	w.endRun()
-	for w.report().Planned < tokens-20 {
+	r := w.report()
+	for r.Planned < tokens-20 {
 		w.turns(1, 40)
+		_, _, log := w.now()
+		for _, m := range log[len(log)-2:] {
+			r.Planned += int(math.Ceil(r.Calibration.Factor * float64(m.TokenCount)))
+		}
 	}
 	w.ask("and then?")
 }
@@ -88,12 +94,14 @@ func (w *world) prepared() []core.Summary {
 func TestPreparedThenActivated(t *testing.T) {
 	t.Parallel()
 	w := grown(t, at("window", "background"), near)
-	w.writer.Add(notes)
 	w.bubble(func() {
+		gate := llmtest.NewGate() // or it could be there at once
+		w.writer.Add(llmtest.Step{Gate: gate, Text: []string{notes}})
 		turn, d := w.fit()
 		if w.keeper.IsDone(t.Context(), turn) {
 			t.Error("a run leaves no work, want a summary to prepare")
 		}
+		gate.Open()
 		before := w.request(turn, d)
 		session, _, _ := w.now()
 		synctest.Wait()

@@ -86,7 +86,7 @@ func (k *Compactor) fitTurn(ctx context.Context, t Turn) (Turn, plan, error) {
 		if err == nil && p.d.Summarize != nil {
 			if t.Waited && (e.asksModel(t) || time.Now().After(e.deadline)) {
 				k.Enqueue(scopeOf(t), t.Session.ID)
-				p = p.withoutSummary()
+				p = p.withoutSummary(notAwaited)
 				return k.storeCut(ctx, t, p), p, floorError(p.d)
 			}
 			t, err = k.awaitSummary(ctx, t, e)

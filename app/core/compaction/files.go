@@ -50,16 +50,14 @@ func (k *Compactor) assemble(ctx context.Context, t Turn, d contextwindow.Decisi
 		return contextwindow.Prompt{}, err
 	}
 	parts := k.promptParts(t)
-	if d.Total <= d.Budget.Usable { // else people look at it, and it is not sent
-		if parts.Rendered, err = k.renderUnloaded(ctx, t, parts, d); err == nil {
-			_, missing, _ := contextwindow.Unloaded(parts, d)
-			err = k.eachSlice(ctx, t, missing, parts.Messages, func(_ []contextwindow.Slot, whole messagesByID) {
-				maps.Copy(parts.Messages, whole)
-			})
-		}
-		if err != nil {
-			return contextwindow.Prompt{}, err
-		}
+	if parts.Rendered, err = k.renderUnloaded(ctx, t, parts, d); err == nil {
+		_, missing, _ := contextwindow.Unloaded(parts, d)
+		err = k.eachSlice(ctx, t, missing, parts.Messages, func(_ []contextwindow.Slot, whole messagesByID) {
+			maps.Copy(parts.Messages, whole)
+		})
+	}
+	if err != nil {
+		return contextwindow.Prompt{}, err
 	}
 	contents, texts := contextwindow.Attached(parts, d)
 	if k.Stores.Blobs != nil && len(contents) > 0 {

@@ -28,7 +28,7 @@ func (k *Compactor) Fit(ctx context.Context, t Turn) (Turn, contextwindow.Decisi
 	}
 	if err == nil {
 		t, p = k.withRecalled(ctx, t, p)
-		t.Shown = p.d.ShownSeqs()
+		t.Shown, t.room = p.d.ShownSeqs(), p.d.Room
 	}
 	d := p.d
 	if err == nil {

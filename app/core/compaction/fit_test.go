@@ -19,9 +19,9 @@ import (
 // W5, W7, W10, B4, L6: what a compaction stores, records and reports.
 func TestFitSummarizesOverTheTrigger(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, core.ContextSettings{}, 8192)
+	w := newWorld(t, core.ContextSettings{Timing: new("inline")}, 8192)
 	w.writer.Add(llmtest.Step{Text: []string{notes}, Usage: &core.Usage{InputTokens: 5000, OutputTokens: 20}})
-	w.turns(30, 110)
+	w.turns(26, 110)
 	w.ask("what next?")
 	w.Messages[2].Role = core.RoleSystem // W14: never sent, covered like the others
 	log := w.Messages

@@ -67,14 +67,21 @@ func (c *Inspector) loadStoredSnapshot(ctx context.Context, tenant core.Tenant, 
 	return c.snapshotTurn(ctx, t)
 }
 
-// snapshotTurn is loadSnapshot for a turn as it is.
+// snapshotTurn is loadSnapshot for a turn as it is. Where prompts do not wait for the summary that is due,
+// or do not fit before it, it is the prompt without the summary, as Fit sends it.
 func (c *Inspector) snapshotTurn(ctx context.Context, t Turn) (snapshot, error) {
 	p, err := c.planTurn(ctx, t, &progress{})
 	if err != nil {
 		return snapshot{}, err
 	}
-	if o := p.d.Summarize; o != nil && o.ThroughSeq < o.OrderedSeq { // the prompt waits for one of several calls
-		p = p.withoutSummary()
+	first := p.d // says what comes before the prompt
+	order := first.Summarize
+	waits := order == nil || !p.in.Busy && p.in.State.Cut == nil && order.ThroughSeq == order.OrderedSeq
+	switch {
+	case !waits:
+		p = p.withoutSummary(notAwaited)
+	case first.Floor == nil && first.Total > first.Budget.Usable:
+		p = p.withoutSummary("the oldest messages are left out here: before the summary they do not fit")
 	}
 	sent := p
 	if p.in.Once == "" {
@@ -82,6 +89,9 @@ func (c *Inspector) snapshotTurn(ctx context.Context, t Turn) (snapshot, error) 
 	}
 	if t, _ = c.withRecalled(ctx, t, sent); t.Recalled != nil {
 		p = p.withRecalled(t.Recalled)
+	}
+	if waits {
+		p.d.Summarize, p.d.Activate, p.d.WillTrigger, p.d.TurnsLeft = order, first.Activate, first.WillTrigger, first.TurnsLeft
 	}
 	if t.Notes, err = c.loadNotes(ctx, t, p.d.Loops); err != nil {
 		return snapshot{}, err

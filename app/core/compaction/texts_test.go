@@ -58,26 +58,6 @@ func TestPromptsOfTextsThatAreFetched(t *testing.T) {
 	}
 }
 
-// A request for a prompt that is too large to be sent gets its numbers, and the newest
-// of its texts. The others are not loaded for that.
-func TestLookingAtALargePromptLoadsNoTexts(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, core.ContextSettings{}, 8192)
-	w.turns(30, 115)
-	whole := w.view()
-	if w.Loaded = nil; w.report().Used != whole.Tokens || len(w.plan(core.PlanPreview{Content: "and now?", Tokens: 7}).Context.Sections) == 0 {
-		t.Errorf("got a report of %d tokens, the prompt has %d", w.report().Used, whole.Tokens)
-	}
-	for i, m := range whole.Messages {
-		if hidden := strings.Contains(m.Content, "not shown here"); hidden != (i < len(whole.Messages)-w.WithTexts) {
-			t.Errorf("message %d: got %.60q", i, m.Content)
-		}
-	}
-	if len(w.Loaded) > 0 {
-		t.Errorf("%v bytes of texts were loaded, want none", w.Loaded)
-	}
-}
-
 // A message that is deleted while its prompt is made is not in it, and the run continues.
 func TestDeletedBeforeItsTextIsLoaded(t *testing.T) {
 	t.Parallel()

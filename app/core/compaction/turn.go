@@ -54,6 +54,7 @@ type Loaded struct {
 	Waited   bool                   // a prompt of the run has waited for a summary: later prompts do not
 	Recalled *Recalled              // what the log has for the run's message; nil = not searched
 	Shown    map[int64]bool         // the messages that the last prompt shows word for word, by seq
+	room     contextwindow.Room     // behind the last prompt
 	Standing *Standing              // what users set for the whole conversation; nil = not loaded
 	Rendered contextwindow.Rendered // messages of the last prompt whose texts the turn does not have
 

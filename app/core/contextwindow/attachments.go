@@ -166,12 +166,9 @@ func (a attachments) promptMessages(parts Parts, slots []Slot) map[core.MessageI
 	out := make(map[core.MessageID]core.Message, len(slots))
 	for _, s := range slots {
 		m := parts.message(s.ID)
-		switch {
-		case m.Unloaded > 0:
-			m.Content = notShownText
-		case hasFiles(m):
+		if hasFiles(m) {
 			m.Content, _ = a.renderContent(m, false)
-		default:
+		} else {
 			m.Content = m.Shown(parts.ReadsResults)
 		}
 		out[s.ID] = m

@@ -262,8 +262,15 @@ type Decision struct {
 	StandingOmitted int         // instructions that should be listed and have no room
 	Factor          float64     // that converted cl100k_base tokens to the model's
 
+	Room        Room // what may follow before a trigger fires
 	WillTrigger bool // one more user message and answer of the tail's average size start a summarization
 	TurnsLeft   *int // how many average turns of the tail fit before a trigger fires or, without triggers, before the prompt is full; nil without a tail
+}
+
+// Room is what may follow a prompt before a trigger fires or a summary is to be prepared for one.
+type Room struct {
+	Messages int
+	Tokens   int // of the model
 }
 
 // FloorError says that what cannot be shrunk does not fit the model's window.

@@ -55,6 +55,7 @@ func Plan(in Input) (Decision, PromptState) {
 	} else if f.anyFired() || in.Summarized || in.Force {
 		p.climbLadder(f)
 	} else {
+		p.decision.Room = p.roomLeft()
 		p.prepareAhead()
 	}
 	if !p.decision.Compacted && p.decision.Summarize == nil && p.decision.Activate == nil {
@@ -112,7 +113,7 @@ func (p *planner) placeMessages() {
 	for _, it := range p.in.Pinned {
 		p.addPinnedNote(Slot{Item: it})
 	}
-	slots := make([]Slot, 0, len(p.in.History)+len(p.in.Run))
+	slots := slices.Grow(p.slots[:0], len(p.in.History)+len(p.in.Run))
 	for it := range items {
 		s := p.placeItem(it, orphans[it.ID])
 		if s.Place != core.PlaceLeftOut {

@@ -132,12 +132,12 @@ const blockOverhead = 4
 // instructions, the conversation, the recalled passages, and the run's. With Parts.SummaryRole user
 // the summary is the first of the messages; so is a native one, unless it is to be cut. The same decision and parts give the same bytes.
 // Parts.Messages must hold every message that the decision sends. Unloaded says which texts
-// the parts lack; a message without its text counts with its stored size, and a placeholder
-// says that it is not shown.
+// the parts lack.
 func Assemble(parts Parts, d Decision, count core.TextCounter) Prompt {
 	parts = parts.withFrozen(d)
 	p := assembly{
-		count: count, parts: parts, loops: d.Loops,
+		Prompt: Prompt{Messages: make([]PromptMessage, 0, len(d.History)+len(d.Run)+8)}, // some texts are added
+		count:  count, parts: parts, loops: d.Loops,
 		files: attachments{parts.Model, parts.Blobs, parts.Documents, shownMedia(parts, d)},
 		offer: newOffer(parts.Setups[cmp.Or(d.Frozen, d.Setup)], d.ToolChanges),
 	}
@@ -155,11 +155,6 @@ func Assemble(parts Parts, d Decision, count core.TextCounter) Prompt {
 		p.addBlock(SectionSummary, summary)
 	}
 	p.addBlock(SectionPinned, pinnedBlock(d.Pinned, p.files.promptMessages(parts, d.Pinned), count))
-	for _, s := range d.Pinned {
-		if parts.message(s.ID).Unloaded > 0 {
-			sent[SectionPinned] += s.Tokens
-		}
-	}
 	p.addBlock(SectionSystem, leftOutBlock(d))
 	p.addBlock(SectionSystem, parts.ToolUsage)
 	if !parts.Model.AppendsInstructions() {
@@ -263,17 +258,6 @@ func (p *assembly) addMessage(s Slot, m core.Message) {
 
 // renderMessage returns the message in the form that its place requires.
 func (p *assembly) renderMessage(s Slot, m core.Message) PromptMessage {
-	if m.Unloaded > 0 && s.Place != core.PlaceMasked {
-		out := llm.Message{Role: s.Role, Content: notShownText, ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, ToolName: m.ToolName}
-		if s.Orphan {
-			out = llm.Message{Role: core.RoleUser, Content: orphanText + notShownText}
-		}
-		tokens := s.Tokens
-		if s.Place == core.PlaceShortened {
-			tokens = s.Limit
-		}
-		return PromptMessage{Message: out, ID: s.ID, Place: s.Place, Tokens: tokens}
-	}
 	m.Content = prompttext.WithSpeaker(m)
 	out := llm.Message{
 		Role: s.Role, Content: m.Shown(p.parts.ReadsResults), Parts: m.Parts, ToolCalls: m.ToolCalls,

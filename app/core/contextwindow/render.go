@@ -59,7 +59,3 @@ func Render(parts Parts, slots []Slot, messages map[core.MessageID]*core.Message
 	}
 	return forms
 }
-
-// notShownText replaces a text that is not loaded, in a prompt that is shown to people and
-// not sent.
-const notShownText = "[not shown here, as this prompt is too large to be sent; the whole text is in the conversation]"

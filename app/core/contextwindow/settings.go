@@ -69,6 +69,9 @@ func explainFields(section string, values, file any, origin func(key string) str
 
 // overlayFields sets the fields of *values for which the agent's file has a value.
 func overlayFields(values, file any) {
+	if reflect.ValueOf(file).IsZero() {
+		return // as in most agents' files
+	}
 	eachKey(values, file, func(_ string, value, own reflect.Value) {
 		if !own.IsNil() {
 			value.Set(own.Elem().Convert(value.Type()))

@@ -198,6 +198,27 @@ func (p *planner) cleanState() {
 	p.state = s
 }
 
+// roomLeft returns the room behind a prompt for which nothing was changed; none where an older version
+// of the summary may be enough.
+func (p *planner) roomLeft() Room {
+	if p.madeForSmaller(p.in.Summary.MadeFor) {
+		return Room{}
+	}
+	room := Room{Messages: math.MaxInt, Tokens: max(p.fitLimit()-p.total, 0)}
+	for _, t := range p.limits {
+		most := t.Threshold
+		if t.prepare > 0 {
+			most = min(most, t.prepare)
+		}
+		left := &room.Tokens
+		if t.messages {
+			left = &room.Messages
+		}
+		*left = min(*left, max(most-1-t.Value, 0))
+	}
+	return room
+}
+
 // estimateTurnsLeft estimates how many more average turns of the tail fit.
 func (p *planner) estimateTurnsLeft() {
 	turns, size := 0, 0

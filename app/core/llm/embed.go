@@ -2,6 +2,7 @@ package llm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -17,6 +18,28 @@ type Embedder interface {
 	Model() string
 	// Dimension is how many numbers a vector has; 0 = not known before the first vector.
 	Dimension() int
+}
+
+// EmbedAccepted returns the vectors of the texts by embed, which may be called more than once; nil for a
+// text that the model refuses. Other errors are returned.
+func EmbedAccepted(ctx context.Context, embed func(ctx context.Context, texts []string) ([][]float32, error), texts []string) ([][]float32, error) {
+	vectors, err := embed(ctx, texts)
+	switch {
+	case err == nil && len(vectors) != len(texts):
+		return nil, errors.New("the embedding model returned a different number of vectors than texts")
+	case err == nil || !IsKind(err, KindContextLength) && !IsKind(err, KindInvalid) && !IsKind(err, KindContentFilter):
+		return vectors, err
+	case len(texts) <= 1:
+		return make([][]float32, len(texts)), nil
+	}
+	// At least one of them was refused. Bisection finds it in few calls.
+	half := len(texts) / 2
+	left, err := EmbedAccepted(ctx, embed, texts[:half])
+	if err != nil {
+		return nil, err
+	}
+	right, err := EmbedAccepted(ctx, embed, texts[half:])
+	return append(left, right...), err
 }
 
 const maxDimension = 16_384

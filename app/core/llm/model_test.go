@@ -78,10 +78,17 @@ func TestThoughtsInTheText(t *testing.T) {
 		{"<|channel>thought\na<channel|>b", "b", "\na"},
 		{"<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b", "b", "a"},
 		{"<|channel|>final<|message|>b", "b", ""},
+		{"<|channel|>final<|message|>a <|return|> b<|return|>", "a <|return|> b", ""},
+		{"<|start|>assistant<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b < <|ret<|return|>", "b < <|ret", "a"},
+		{"<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>commentary<|message|>b<|end|><|start|>assistant<|channel|>final<|message|>c<", "c<", "a<|message|>b"},
+		{"<|channel|>commentary to=functions.read <|constrain|>json<|message|>{}<|call|>", "", " to=functions.read <|constrain|>json<|message|>{}<|call|>"},
+		{"b<|return|>", "b<|return|>", ""},
+		{"\uFEFF<think>a</think>b", "b", "a"},
+		{"\uFEFFb", "\uFEFFb", ""},
 		{strings.Repeat(" ", 2000) + "<think>x", strings.Repeat(" ", 2000) + "<think>x", ""},
 	} {
-		if got := llm.CutThoughts(c.answer); got != c.text {
-			t.Errorf("%.40q: got the text %q, want %q", c.answer, got, c.text)
+		if text, thoughts := llm.CutThoughts(c.answer); text != c.text || thoughts != c.reasoning {
+			t.Errorf("%.40q: got the text %q and the thoughts %q, want %q and %q", c.answer, text, thoughts, c.text, c.reasoning)
 		}
 		for _, size := range []int{1, 2, 3, 7, len(c.answer)} {
 			for _, finish := range []core.FinishReason{core.FinishStop, ""} {
@@ -129,8 +136,8 @@ func TestThoughtsOpenedInThePrompt(t *testing.T) {
 		{"<r><analysis kind='a'>x</analysis></r>", "<r><analysis kind='a'>x</analysis></r>", ""},
 		{"only thoughts</think>", "", "only thoughts"},
 	} {
-		if got := llm.CutThoughts(c.answer); got != c.text {
-			t.Errorf("%.40q: got the text %q, want %q", c.answer, got, c.text)
+		if text, thoughts := llm.CutThoughts(c.answer); text != c.text || thoughts != c.reasoning {
+			t.Errorf("%.40q: got the text %q and the thoughts %q, want %q and %q", c.answer, text, thoughts, c.text, c.reasoning)
 		}
 		for _, call := range []bool{false, true} {
 			pieces := []llm.Delta{{Text: c.answer[:3]}, {Text: c.answer[3:]}, {Finish: core.FinishStop}}

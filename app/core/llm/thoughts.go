@@ -22,21 +22,30 @@ var thoughtTags = []struct {
 	{"<seed:think>", "</seed:think>", false},   // Seed-OSS
 	{"[THINK]", "[/THINK]", false},             // Magistral
 	{"<|channel>thought", "<channel|>", false}, // Gemma
-	{"<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>", false}, // gpt-oss
-	{"", "<|channel|>final<|message|>", false},                                                        // gpt-oss without a thought
+	// gpt-oss. Its answer is the channel that is called final, with or without a message before it. A call
+	// that the server did not recognize is in the channel commentary, which then ends the answer.
+	{"<|channel|>analysis<|message|>", "<|end|><|start|>assistant", false},
+	{"<|channel|>commentary", "<|start|>assistant", false},
+	{"", "<|channel|>final<|message|>", false},
 }
 
-// CutThoughts returns a whole answer without the thoughts at its beginning.
-func CutThoughts(answer string) string {
+// textEnd ends a text of gpt-oss, behind its channels.
+const textEnd = "<|return|>"
+
+// blanks may stand before a thought: white space and a byte order mark.
+const blanks = " \t\r\n\uFEFF"
+
+// CutThoughts returns a whole answer without the thoughts at its beginning, and these.
+func CutThoughts(answer string) (text, thoughts string) {
 	var r thoughtReader
-	var text, reasoning strings.Builder
-	r.read(answer, &text, &reasoning)
-	r.end(&text, &reasoning)
+	var said, reasoning strings.Builder
+	r.read(answer, &said, &reasoning)
+	r.end(&said, &reasoning)
 	if reasoning.Len() > 0 {
-		return text.String()
+		return said.String(), reasoning.String()
 	}
-	_, rest := splitOpened(text.String())
-	return rest
+	thoughts, text = splitOpened(said.String())
+	return text, thoughts
 }
 
 // splitOpened splits a text behind the thought that the prompt has opened. An end tag counts where no
@@ -65,7 +74,8 @@ func splitOpened(text string) (thought, rest string) {
 // thoughtReader tells thoughts from text, piece by piece.
 type thoughtReader struct {
 	held    string // may be the beginning of a tag
-	inText  bool   // no tag counts any more
+	inText  bool   // no tag counts any more but textEnd
+	isOSS   bool   // the text may end with textEnd
 	thought bool   // there was one
 	depth   int    // tags that are open
 	// After an end tag inside a thought that had several begin tags, unclear may be thought, if another
@@ -78,7 +88,7 @@ type thoughtReader struct {
 // thought ends with the end tag of any name; one that never ends is the whole text. Tags behind the
 // first words of the text are text.
 func (r *thoughtReader) separate(d Delta) Delta {
-	if r.inText {
+	if r.inText && !r.isOSS {
 		return d
 	}
 	var text, reasoning strings.Builder
@@ -91,10 +101,10 @@ func (r *thoughtReader) separate(d Delta) Delta {
 	return d
 }
 
-// read adds what the piece is known to be to text and reasoning. Not once it is in the text.
+// read adds what the piece is known to be to text and reasoning.
 func (r *thoughtReader) read(piece string, text, reasoning *strings.Builder) {
 	r.held += piece
-	for r.depth > 0 || r.begin(text) {
+	for !r.inText && (r.depth > 0 || r.begin()) {
 		before, tag, ends, rest := cutTag(r.held)
 		r.held = rest
 		sink := reasoning
@@ -115,14 +125,26 @@ func (r *thoughtReader) read(piece string, text, reasoning *strings.Builder) {
 			r.isUnclear = r.depth > 0
 		}
 	}
+	if r.inText {
+		known := len(r.held)
+		for n := len(textEnd); n > 0 && r.isOSS; n-- {
+			if strings.HasSuffix(r.held, textEnd[:n]) {
+				known -= n
+				break
+			}
+		}
+		text.WriteString(r.held[:known])
+		r.held = r.held[known:]
+	}
 }
 
 // begin reports whether a thought begins with what is held. Else it may still turn out, or the text
 // begins.
-func (r *thoughtReader) begin(text *strings.Builder) bool {
+func (r *thoughtReader) begin() bool {
 	for {
-		rest := strings.TrimLeft(r.held, " \t\r\n")
+		rest := strings.TrimLeft(r.held, blanks)
 		n, ends, partial := tagLength(rest)
+		r.isOSS = r.isOSS || n > 0 && strings.HasPrefix(rest, "<|")
 		switch {
 		case len(r.held)-len(rest) > maxBlanks && !r.thought: // text
 		case n > 0 && !ends:
@@ -142,14 +164,16 @@ func (r *thoughtReader) begin(text *strings.Builder) bool {
 		if r.thought { // the blanks stood between it and the text
 			r.held = rest
 		}
-		text.WriteString(r.held)
-		r.held, r.inText = "", true
+		r.inText = true
 		return false
 	}
 }
 
 // end adds what is still held.
 func (r *thoughtReader) end(text, reasoning *strings.Builder) {
+	if r.isOSS {
+		r.held = strings.TrimSuffix(r.held, textEnd)
+	}
 	switch {
 	case r.isUnclear:
 		text.WriteString(strings.TrimLeft(r.unclear.String()+r.held, " \t\r\n"))

@@ -100,7 +100,8 @@ func acceptAnswer(res llm.Response) (string, error) {
 // fence around the whole, our own summary tags. Thoughts without an end tag are the whole
 // text: the answer is empty.
 func cleanAnswer(text string) string {
-	text = prompttext.Unfenced(strings.TrimSpace(llm.CutThoughts(strings.ToValidUTF8(text, "\uFFFD"))))
+	text, _ = llm.CutThoughts(strings.ToValidUTF8(text, "\uFFFD"))
+	text = prompttext.Unfenced(strings.TrimSpace(text))
 	const open = "<summary>"
 	if len(text) >= len(open) && strings.EqualFold(text[:len(open)], open) {
 		text = text[len(open):]

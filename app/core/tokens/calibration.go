@@ -88,7 +88,8 @@ func NewCalibrator(prior func(model string) float64) *Calibrator {
 // the provider's count (input, cache reads and writes together). The factor is the
 // exponential mean of the ratios with a rate of 0.2; the first five have equal weight, so
 // that it does not depend on a wrong prior. It ignores prompts under 200 tokens,
-// invalid numbers, and ratios below 0.2 or above 4, which no encoding can have. Session is the conversation of the prompt; empty = none.
+// invalid numbers, and ratios below 0.2 or above 4, which no encoding can have: a model that reports such
+// may never be measured, so its factor is then tightened by one step. Session is the conversation of the prompt; empty = none.
 func (c *Calibrator) Observe(model string, session core.SessionID, estimated, provider int) {
 	if estimated < minObserved || provider <= 0 {
 		return
@@ -98,6 +99,10 @@ func (c *Calibrator) Observe(model string, session core.SessionID, estimated, pr
 		c.mu.Lock()
 		first := !c.warned[model]
 		c.warned[model] = true
+		if m := c.entryOf(model); first && m.Samples < MeasuredAfter { // it may never be measured
+			m.raiseFactor(c.priorOf(model) * tightenStep)
+			m.markChanged()
+		}
 		c.mu.Unlock()
 		if first && c.Warn != nil {
 			c.Warn(model, ratio)
@@ -173,11 +178,7 @@ func (c *Calibrator) estimateLocked(model string, session core.SessionID) Estima
 		m = &calibration{}
 	}
 	if m.Samples < MeasuredAfter {
-		prior := c.prior(model)
-		if prior <= 0 {
-			prior = 1
-		}
-		return Estimate{Factor: max(clampFactor(prior*unmeasuredMargin), m.Factor), Deviation: priorDeviation, Samples: m.Samples}
+		return Estimate{Factor: max(c.priorOf(model), m.Factor), Deviation: priorDeviation, Samples: m.Samples}
 	}
 	e := Estimate{Factor: m.Factor, Measured: true, Deviation: m.Deviation, Samples: m.Samples}
 	if own := c.sessions.get(sessionKey{model, session}); own != nil && own.Factor > 0 {
@@ -187,6 +188,15 @@ func (c *Calibrator) estimateLocked(model string, session core.SessionID) Estima
 		}
 	}
 	return e
+}
+
+// priorOf returns the factor of a model that is not measured.
+func (c *Calibrator) priorOf(model string) float64 {
+	prior := c.prior(model)
+	if prior <= 0 {
+		prior = 1
+	}
+	return clampFactor(prior * unmeasuredMargin)
 }
 
 // Estimates returns the estimate of every model with measurements or a reported window.

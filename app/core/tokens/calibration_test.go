@@ -56,7 +56,8 @@ func TestCalibratorUnmeasured(t *testing.T) {
 }
 
 // Small prompts teach nothing: a provider's fixed overhead of 80 tokens makes 2.6×
-// of a greeting. Neither do counts that no encoding can have.
+// of a greeting. Neither do counts that no encoding can have, but that the model may never be measured:
+// its prompts are estimated one step higher, once.
 func TestCalibratorIgnores(t *testing.T) {
 	t.Parallel()
 	c, warned := tokens.NewCalibrator(prior(1)), 0
@@ -73,10 +74,20 @@ func TestCalibratorIgnores(t *testing.T) {
 	if warned != 1 {
 		t.Errorf("warned %d times, want once", warned)
 	}
-	if got := c.Estimate("m", ""); got.Samples != 0 || math.Abs(got.Factor-1.1) > 1e-9 {
+	if got := c.Estimate("m", ""); got.Samples != 0 || math.Abs(got.Factor-1.1*1.15) > 1e-9 {
 		t.Errorf("after calls that teach nothing: got %+v, want nothing learned", got)
 	}
-	compare.Equal(t, "Changed", 0, len(c.Changed()))
+	compare.Equal(t, "Changed", 1, len(c.Changed()))
+	c = tokens.NewCalibrator(prior(1))
+	for range 10 {
+		c.Observe("m", "", 199, 800)
+	}
+	compare.Equal(t, "Changed by small prompts", 0, len(c.Changed()))
+	for range tokens.MeasuredAfter {
+		c.Observe("m", "", 5000, 5000)
+	}
+	c.Observe("m", "", 5000, 50_000)
+	compare.Equal(t, "the factor of a measured model after a count that cannot be true", 1.0, c.Estimate("m", "").Factor)
 }
 
 // The factor stays within 0.5 and 4 whatever is reported.

@@ -10,7 +10,7 @@ import (
 type Deletion struct {
 	core.Deletion
 	Target string    // core.Deletion.Target
-	DueAt  time.Time // the next attempt, or the end of the lease; by the database's clock
+	DueAt  time.Time // the next attempt, or the end of the lease; by the database's clock; zero = it is new
 }
 
 // Core returns the deletion of the row.

@@ -55,8 +55,7 @@ func (w Webhook) Core() *core.Webhook {
 
 // OwnerWebhook is a row of owner_webhooks.
 type OwnerWebhook struct {
-	Owner     string `gorm:"primaryKey"`
-	URL       string
-	Secret    string
+	Owner string `gorm:"primaryKey"`
+	Webhook
 	UpdatedAt time.Time `gorm:"autoUpdateTime:false"`
 }

@@ -1,11 +1,12 @@
 package models
 
 import (
+	"bytes"
 	"database/sql/driver"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -86,45 +87,12 @@ func CheckText(s string) error {
 	return nil
 }
 
-// isStorableJSON reports whether PostgreSQL's jsonb accepts raw: it must be valid and must
-// not escape U+0000 or an unpaired surrogate.
-func isStorableJSON(raw []byte) bool {
-	if !json.Valid(raw) || !utf8.Valid(raw) {
-		return false
-	}
-	for i := 0; i < len(raw); i++ {
-		if raw[i] != '\\' {
-			continue
-		}
-		i++ // the escaped character
-		if raw[i] != 'u' {
-			continue
-		}
-		unit := codeUnit(raw[i+1:])
-		i += 4
-		switch {
-		case unit == 0 || unit >= 0xDC00 && unit < 0xE000:
-			return false
-		case unit >= 0xD800 && unit < 0xDC00:
-			if !strings.HasPrefix(string(raw[i+1:min(i+3, len(raw))]), `\u`) {
-				return false
-			}
-			if low := codeUnit(raw[i+3:]); low < 0xDC00 || low >= 0xE000 {
-				return false
-			}
-			i += 6
-		}
-	}
-	return true
-}
+// storableEscapes matches JSON that escapes neither U+0000 nor an unpaired surrogate.
+var storableEscapes = regexp.MustCompile(`^(?i:[^\\]|\\[^u]|\\u(?:000[1-9a-f]|00[1-9a-f].|0[1-9a-f]..|[1-9abcef]...|d[0-7]..|d[89ab]..\\ud[c-f]..))*$`)
 
-// codeUnit reads the four hexadecimal digits that follow \u in valid JSON.
-func codeUnit(digits []byte) int {
-	b, err := hex.DecodeString(string(digits[:4]))
-	if err != nil {
-		return 0
-	}
-	return int(b[0])<<8 | int(b[1])
+// isStorableJSON reports whether PostgreSQL's jsonb accepts raw.
+func isStorableJSON(raw []byte) bool {
+	return json.Valid(raw) && utf8.Valid(raw) && (!bytes.Contains(raw, []byte(`\u`)) || storableEscapes.Match(raw))
 }
 
 // Ref is an optional id or key: empty is NULL.

@@ -7,7 +7,12 @@ import (
 // SearchEntry is a row of search_entries: a searchable text. Each database stores its words
 // in its own way.
 type SearchEntry struct {
-	N         int64 `gorm:"primaryKey"`
+	N int64 `gorm:"primaryKey"`
+	SearchText
+}
+
+// SearchText is what a searchable text has besides its words.
+type SearchText struct {
 	Owner     string
 	SessionID string
 	MessageID Ref       // empty = the title of the session

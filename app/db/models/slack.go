@@ -23,7 +23,7 @@ type SlackThread struct {
 type SlackItem struct {
 	core.SlackItem
 	Payload    string    // empty when it is done
-	DueAt      time.Time // the next attempt, or the end of the lease; by the database's clock
+	DueAt      time.Time // the next attempt, or the end of the lease; by the database's clock; zero = it is new
 	FinishedAt *time.Time
 }
 

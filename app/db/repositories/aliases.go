@@ -12,9 +12,7 @@ import (
 )
 
 // Aliases stores the names by which surfaces know sessions. Safe for concurrent use.
-type Aliases struct {
-	db *gorm.DB
-}
+type Aliases struct{ db *gorm.DB }
 
 // NewAliases returns the aliases in db.
 func NewAliases(db *gorm.DB) *Aliases { return &Aliases{db: db} }
@@ -52,12 +50,11 @@ func (r *Aliases) Open(ctx context.Context, a core.Alias, s core.Session) (core.
 
 // find returns the session of the alias; without an id if there is none.
 func (r *Aliases) find(ctx context.Context, owner string, a core.Alias) (core.Session, error) {
-	var rows []models.SessionAlias
-	err := r.db.WithContext(ctx).Where("owner = ? AND surface = ? AND alias = ?", owner, a.Surface, a.Name).Limit(1).Find(&rows).Error
-	if err != nil || len(rows) == 0 {
+	row, err := findFirst[models.SessionAlias](r.db.WithContext(ctx).Where("owner = ? AND surface = ? AND alias = ?", owner, a.Surface, a.Name))
+	if err != nil || row == nil {
 		return core.Session{}, wrapError(err, "session", a.Name)
 	}
-	id := core.SessionID(rows[0].SessionID)
+	id := core.SessionID(row.SessionID)
 	found, err := NewSessions(r.db).Get(ctx, core.Tenant{Owner: owner}, id)
 	if errors.Is(err, core.ErrNotFound) { // hidden: its alias goes with it
 		return core.Session{}, core.SessionBusy(id, "it is being removed")

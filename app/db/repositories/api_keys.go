@@ -12,9 +12,7 @@ import (
 
 // APIKeys are the API keys in the database, by the hashes of their secrets. They belong to
 // the operator: the methods take no scope. Safe for concurrent use.
-type APIKeys struct {
-	db *gorm.DB
-}
+type APIKeys struct{ db *gorm.DB }
 
 // NewAPIKeys returns the keys in db.
 func NewAPIKeys(db *gorm.DB) *APIKeys { return &APIKeys{db: db} }
@@ -34,14 +32,14 @@ func (r *APIKeys) Create(ctx context.Context, key core.APIKey, hash string, entr
 // ByHash returns the key whose secret has that hash, valid or not. ErrNotFound when there
 // is none; no error contains the hash.
 func (r *APIKeys) ByHash(ctx context.Context, hash string) (core.APIKey, error) {
-	var rows []models.APIKey
-	if err := r.db.WithContext(ctx).Where("secret_hash = ?", hash).Limit(1).Find(&rows).Error; err != nil {
+	row, err := findFirst[models.APIKey](r.db.WithContext(ctx).Where("secret_hash = ?", hash))
+	if err == nil && row == nil {
+		err = core.Errorf(core.ErrNotFound, "unknown API key")
+	}
+	if err != nil {
 		return core.APIKey{}, wrapError(err, "API key", "of a secret")
 	}
-	if len(rows) == 0 {
-		return core.APIKey{}, core.Errorf(core.ErrNotFound, "unknown API key")
-	}
-	return rows[0].Core(), nil
+	return row.Core(), nil
 }
 
 // ByIDs returns those of the keys that exist, in any order.

@@ -20,7 +20,8 @@ import (
 // ErrStale also when the version to be activated can no longer be used.
 func (r *Sessions) ApplyContext(ctx context.Context, tenant core.Tenant, change core.ContextChange) (core.Session, []core.Event, error) {
 	id := change.SessionID
-	stx, err := changeOnce(ctx, r.db, id, func(stx *sessionTx) error {
+	var session core.Session
+	events, err := changeOnce(ctx, r.db, id, func(stx *sessionTx) error {
 		if stx.session.PromptRevision != change.Expect {
 			return core.Errorf(core.ErrStale, "session %s was compacted by another process; load it again", change.SessionID)
 		}
@@ -43,16 +44,14 @@ func (r *Sessions) ApplyContext(ctx context.Context, tenant core.Tenant, change 
 		if change.Summary != nil {
 			stx.result = string(change.Summary.ID)
 		}
-		return stx.recordCalls(change.ModelCalls, "")
+		err = stx.recordCalls(change.ModelCalls, "")
+		session = stx.session.Core()
+		return err
 	}, visibleTo(tenant))
-	if err != nil {
-		return core.Session{}, nil, wrapError(err, "session", id)
+	if err == nil && session.ID == "" { // an earlier execution of the request has committed it
+		session, err = r.Get(ctx, tenant, id)
 	}
-	if stx == nil { // an earlier execution of the request has committed it
-		session, err := r.Get(ctx, tenant, id)
-		return session, nil, err
-	}
-	return stx.session.Core(), stx.events, nil
+	return session, events, err
 }
 
 // changeSummary applies the change to the session's summary, and returns the new version; 0
@@ -107,7 +106,7 @@ func (stx *sessionTx) activateSummary(s core.Summary) (int, error) {
 		return 0, wrapError(err, "summary", s.ID)
 	}
 	stx.session.SummaryCount++
-	stx.session.StoredBytes += int64(core.StoredRow + len(s.Content))
+	addBytes(stx, 1, []core.Summary{s})
 	return s.Version, nil
 }
 

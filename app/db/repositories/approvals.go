@@ -47,17 +47,14 @@ func (r *Runs) Decide(ctx context.Context, tenant core.Tenant, run core.RunID, i
 		return core.Decided{}, err
 	}
 	var out core.Decided
-	err = changeLog(ctx, r.db, found.SessionID, func(stx *sessionTx) error {
+	_, err = changeLog(ctx, r.db, found.SessionID, func(stx *sessionTx) error {
 		s, err := stx.loadState(run)
 		if err == nil {
 			out, err = stx.saveDecided(conversation.Decide(s, id, d))
 		}
 		return err
 	})
-	if err != nil {
-		return core.Decided{}, wrapError(err, "approval", id)
-	}
-	return out, nil
+	return out, wrapError(err, "approval", id)
 }
 
 // AnswerCalls gives calls of a client's tools their results, all of them or none
@@ -65,7 +62,7 @@ func (r *Runs) Decide(ctx context.Context, tenant core.Tenant, run core.RunID, i
 func (r *Runs) AnswerCalls(ctx context.Context, tenant core.Tenant, in core.AnswerCalls) (core.Decided, error) {
 	var out core.Decided
 	_, repeated, err := commitOnce(ctx, func(note resultRecorder) error {
-		return changeLog(ctx, r.db, in.SessionID, func(stx *sessionTx) error {
+		_, err := changeLog(ctx, r.db, in.SessionID, func(stx *sessionTx) error {
 			if err := note(stx.tx, ""); err != nil {
 				return err
 			}
@@ -76,14 +73,12 @@ func (r *Runs) AnswerCalls(ctx context.Context, tenant core.Tenant, in core.Answ
 			}
 			return err
 		}, visibleTo(tenant))
+		return err
 	})
 	if repeated {
 		return r.AnswerCalls(core.WithoutKeyedWork(ctx), tenant, in)
 	}
-	if err != nil {
-		return core.Decided{}, wrapError(err, "session", in.SessionID)
-	}
-	return out, nil
+	return out, wrapError(err, "session", in.SessionID)
 }
 
 // loadCalls loads the state for results of calls: the approvals of the runs that have the calls,
@@ -113,11 +108,10 @@ func (r *Runs) ExpireApprovals(ctx context.Context, limit int) ([]core.Event, er
 	}
 	var events []core.Event
 	for _, d := range due {
-		var out core.Decided
-		err := changeLog(ctx, r.db, d.SessionID, func(stx *sessionTx) error {
+		expired, err := changeLog(ctx, r.db, d.SessionID, func(stx *sessionTx) error {
 			s, err := stx.loadState(d.RunID)
 			if err == nil {
-				out, err = stx.saveDecided(conversation.Expire(s), nil)
+				err = stx.storeChange(conversation.Expire(s))
 			}
 			return err
 		})
@@ -127,7 +121,7 @@ func (r *Runs) ExpireApprovals(ctx context.Context, limit int) ([]core.Event, er
 		if err != nil {
 			return events, wrapError(err, "run", d.RunID)
 		}
-		events = append(events, out.Events...)
+		events = append(events, expired...)
 	}
 	return events, nil
 }

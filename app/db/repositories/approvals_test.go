@@ -75,6 +75,20 @@ func TestExpireApprovals(t *testing.T) {
 	})
 }
 
+// The runs of a session come with who decided what they asked.
+func TestListHasDecisions(t *testing.T) {
+	each(t, func(t *testing.T, s *store) {
+		session := s.session(t).ID
+		run := s.waits(t, session, 0, "pay:always", "look:always")
+		s.exec(t, "UPDATE approvals SET arguments = ? WHERE id = ?", strings.Repeat("x", core.MaxListedArguments+1), run.Approvals[1].ID)
+		must.Get(s.runs.Decide(t.Context(), ann(), run.ID, run.Approvals[0].ID, core.ApprovalDecision{Approve: true, By: "carol"}))(t)
+		got := must.Get(s.runs.List(t.Context(), ann(), session, core.PageQuery{}))(t).Items[0].Approvals
+		compare.Equal(t, "approvals", 2, len(got))
+		compare.Equal(t, "decided", []any{core.ApprovalApproved, "carol", `{"n": "Rosebud"}`}, []any{got[0].Status, got[0].DecidedBy, got[0].Arguments})
+		compare.Equal(t, "open", []any{core.ApprovalOpen, "", ""}, []any{got[1].Status, got[1].DecidedBy, got[1].Arguments})
+	})
+}
+
 // Of two concurrent decisions one counts.
 func TestTwoDecisionsAtOnce(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {

@@ -2,6 +2,7 @@ package repositories
 
 import (
 	"context"
+	"time"
 
 	"gorm.io/gorm"
 
@@ -9,9 +10,7 @@ import (
 )
 
 // Audit is the log of operators' actions. Entries are only added. Safe for concurrent use.
-type Audit struct {
-	db *gorm.DB
-}
+type Audit struct{ db *gorm.DB }
 
 // NewAudit returns the log in db.
 func NewAudit(db *gorm.DB) *Audit { return &Audit{db: db} }
@@ -35,17 +34,5 @@ func insertAuditEntry(tx *gorm.DB, entry core.AuditEntry) error {
 
 // List returns a page of entries, the newest first.
 func (r *Audit) List(ctx context.Context, q core.PageQuery) (core.Page[core.AuditEntry], error) {
-	none := core.Page[core.AuditEntry]{}
-	limit, after, err := pageStart(q.Limit, q.Cursor, "audit")
-	if err != nil {
-		return none, err
-	}
-	db := orderNewestFirst(r.db.WithContext(ctx), after)
-	var rows []core.AuditEntry
-	if err := db.Limit(limit + 1).Find(&rows).Error; err != nil {
-		return none, wrapError(err, "audit log", "")
-	}
-	return pageOf(rows, limit, same, func(e core.AuditEntry) position {
-		return position{List: "audit", N: e.CreatedAt.UnixMicro(), ID: string(e.ID)}
-	}), nil
+	return newestPage(r.db.WithContext(ctx), "audit", q, longColumns{}, same, func(e core.AuditEntry) (time.Time, string) { return e.CreatedAt, string(e.ID) })
 }

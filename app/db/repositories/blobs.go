@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -19,9 +20,7 @@ import (
 // The content is stored once for each owner. A blob is that content under one name,
 // uploaded by one user; messages refer to it from the moment they are accepted
 // (sessionTx.linkBlobs). A sweep removes unreferenced blobs.
-type Blobs struct {
-	db *gorm.DB
-}
+type Blobs struct{ db *gorm.DB }
 
 // NewBlobs returns the blobs in db.
 func NewBlobs(db *gorm.DB) *Blobs { return &Blobs{db: db} }
@@ -36,17 +35,16 @@ const blobEntry = 1 << 10
 func (r *Blobs) Put(ctx context.Context, b core.Blob, content core.BlobContent, room core.BlobRoom) (core.Blob, error) {
 	b.ID, b.CreatedAt = core.NewID[core.BlobID](), core.Now()
 	var stored models.Blob
-	id, repeated, err := commitRowOnce(ctx, r.db, func(tx *gorm.DB) (_ string, err error) {
+	id, repeated, err := commitRowOnce(ctx, r.db, func(tx *gorm.DB) (string, error) {
 		if err := lockBlobs(tx, b.Owner); err != nil {
 			return "", err
 		}
-		var same []models.Blob
-		err = tx.Where("owner = ? AND user_id = ? AND sha256 = ? AND name = ?", b.Owner, b.UserID, b.SHA256, b.Name).Limit(1).Find(&same).Error
+		same, err := findFirst[models.Blob](tx.Where("owner = ? AND user_id = ? AND sha256 = ? AND name = ?", b.Owner, b.UserID, b.SHA256, b.Name))
 		if err != nil {
 			return "", err
 		}
-		if len(same) > 0 {
-			stored, err = refreshBlob(tx, same[0], b)
+		if same != nil {
+			stored, err = refreshBlob(tx, *same, b)
 			return string(stored.ID), errors.Join(err, insertBlobText(tx, b, content.Text))
 		}
 		stored = models.Blob{Blob: b, UploadedAt: b.CreatedAt, Unreferenced: true}
@@ -91,11 +89,11 @@ func insertBlobText(tx *gorm.DB, b core.Blob, text core.DocumentText) error {
 // Text returns the text of a document of the owner by the hash of its content; ok is false
 // if there is none.
 func (r *Blobs) Text(ctx context.Context, owner, sha256 string) (text core.DocumentText, ok bool, err error) {
-	var rows []models.BlobText
-	if err := r.db.WithContext(ctx).Where("owner = ? AND sha256 = ?", owner, sha256).Limit(1).Find(&rows).Error; err != nil || len(rows) == 0 {
+	row, err := findFirst[models.BlobText](r.db.WithContext(ctx).Where("owner = ? AND sha256 = ?", owner, sha256))
+	if err != nil || row == nil {
 		return text, false, wrapError(err, "text of blob", sha256)
 	}
-	return core.DocumentText{Text: rows[0].Text, Pages: rows[0].Pages, Blank: rows[0].BlankPages}, true, nil
+	return core.DocumentText{Text: row.Text, Pages: row.Pages, Blank: row.BlankPages}, true, nil
 }
 
 // insertBlob inserts a blob, and its content if the owner does not have it yet.
@@ -250,23 +248,11 @@ func (r *Blobs) loadColumn(ctx context.Context, tenant core.Tenant, ids []core.B
 // List returns the files in the scope, the newest first: for a session those that its
 // messages refer to and those that were uploaded for it.
 func (r *Blobs) List(ctx context.Context, tenant core.Tenant, q core.BlobQuery) (core.Page[core.Blob], error) {
-	none := core.Page[core.Blob]{}
-	limit, after, err := pageStart(q.Limit, q.Cursor, "blobs")
-	if err != nil {
-		return none, err
-	}
 	db := r.db.WithContext(ctx).Scopes(inScope(tenant))
 	if q.SessionID != "" {
 		db = db.Where("id IN (SELECT blob_id FROM blob_references WHERE session_id = @s UNION SELECT id FROM blobs WHERE session_id = @s)", map[string]any{"s": q.SessionID})
 	}
-	db = orderNewestFirst(db, after)
-	var rows []models.Blob
-	if err := db.Limit(limit + 1).Find(&rows).Error; err != nil {
-		return none, wrapError(err, "files of", tenant.Owner)
-	}
-	return pageOf(rows, limit, models.Blob.Core, func(b models.Blob) position {
-		return position{List: "blobs", N: b.CreatedAt.UnixMicro(), ID: string(b.ID)}
-	}), nil
+	return newestPage(db, "blobs", q.PageQuery, longColumns{}, models.Blob.Core, func(b models.Blob) (time.Time, string) { return b.CreatedAt, string(b.ID) })
 }
 
 // Find returns a file of any owner.

@@ -18,7 +18,7 @@ func TestCalibrations(t *testing.T) {
 		b := core.Calibration{Model: "b", Factor: 0.9, UpdatedAt: at}
 		newer := a
 		newer.Factor, newer.Samples, newer.Window, newer.WindowAt = 1.2, 8, 8192, &at
-		for _, list := range [][]core.Calibration{nil, {b, a}, {newer}, {b, a, newer}} {
+		for _, list := range [][]core.Calibration{nil, {b, a}, {newer}, {b, newer}} {
 			must.Do(t, s.calibrations.Save(t.Context(), list))
 		}
 		got, err := s.calibrations.All(t.Context())

@@ -176,7 +176,7 @@ func (stx *sessionTx) switchPath(c pathChange) error {
 			return err
 		}
 		moved := stx.tx.Exec(`UPDATE search_entries SET on_path = (SELECT m.on_path FROM messages m WHERE m.id = search_entries.message_id)
-			WHERE session_id = ? AND seq > ? AND message_id IS NOT NULL
+			WHERE message_id IN (SELECT id FROM messages WHERE session_id = ? AND seq > ?)
 			AND on_path <> (SELECT m.on_path FROM messages m WHERE m.id = search_entries.message_id)`, stx.session.ID, common.Seq)
 		if moved.Error != nil {
 			return moved.Error

@@ -15,9 +15,7 @@ import (
 // Branches changes the existing messages of a session's log: which branch is current, what
 // is pinned, what is deleted; and it copies them. Runs accepts a run on a branch of its
 // own. Safe for concurrent use.
-type Branches struct {
-	db *gorm.DB
-}
+type Branches struct{ db *gorm.DB }
 
 // NewBranches returns the branches in db.
 func NewBranches(db *gorm.DB) *Branches { return &Branches{db: db} }
@@ -32,7 +30,7 @@ SELECT id FROM down ORDER BY seq DESC LIMIT 1`
 // below it. On the current path it changes nothing. ErrConflict while the session has a
 // run.
 func (r *Branches) Select(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.MessageID) (core.Session, []core.Event, error) {
-	stx, err := r.changeOnce(ctx, tenant, session, func(stx *sessionTx) error {
+	events, err := r.changeOnce(ctx, tenant, session, func(stx *sessionTx) error {
 		m, err := stx.findMessage(id)
 		if err != nil || m.OnPath {
 			return err
@@ -47,17 +45,14 @@ func (r *Branches) Select(ctx context.Context, tenant core.Tenant, session core.
 		return stx.switchPath(pathChange{leaf: core.MessageID(leaf), before: math.MaxInt64, why: "select"})
 	})
 	if err != nil {
-		return core.Session{}, nil, wrapError(err, "session", session)
+		return core.Session{}, nil, err
 	}
 	selected, err := NewSessions(r.db).Get(ctx, tenant, session)
-	if stx == nil { // an earlier execution of the request has committed it
-		return selected, nil, err
-	}
-	return selected, stx.events, err
+	return selected, events, err
 }
 
 // changeOnce is changeOnce for a session of the scope that is not busy.
-func (r *Branches) changeOnce(ctx context.Context, tenant core.Tenant, session core.SessionID, fn func(*sessionTx) error) (*sessionTx, error) {
+func (r *Branches) changeOnce(ctx context.Context, tenant core.Tenant, session core.SessionID, fn func(*sessionTx) error) ([]core.Event, error) {
 	return changeOnce(ctx, r.db, session, unlessBusy(fn), visibleTo(tenant))
 }
 
@@ -104,7 +99,7 @@ func (r *Branches) updateMessage(ctx context.Context, tenant core.Tenant, sessio
 	update func(*core.Message) (map[string]any, error),
 ) (core.Message, []core.Event, error) {
 	var m core.Message
-	stx, err := r.changeOnce(ctx, tenant, session, func(stx *sessionTx) (err error) {
+	events, err := r.changeOnce(ctx, tenant, session, func(stx *sessionTx) (err error) {
 		if m, err = stx.findMessage(id); err != nil {
 			return err
 		}
@@ -117,14 +112,10 @@ func (r *Branches) updateMessage(ctx context.Context, tenant core.Tenant, sessio
 		before, err := stx.countStored(ids)
 		return errors.Join(err, stx.tx.Model(&core.Message{}).Where("id = ?", id).UpdateColumns(changes).Error, stx.addStored(ids, before))
 	})
-	if err != nil {
-		return core.Message{}, nil, wrapError(err, "message", id)
-	}
-	if stx == nil { // an earlier execution of the request has committed it
+	if err == nil && m.ID == "" { // an earlier execution of the request has committed it
 		m, err = NewMessages(r.db).Get(ctx, tenant, session, id)
-		return m, nil, err
 	}
-	return m, stx.events, nil
+	return m, events, wrapError(err, "message", id)
 }
 
 const siblingsSQL = "deleted_at IS NULL AND parent_id IN ?"

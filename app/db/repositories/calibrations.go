@@ -1,8 +1,8 @@
 package repositories
 
 import (
+	"cmp"
 	"context"
-	"maps"
 	"slices"
 
 	"gorm.io/gorm"
@@ -12,9 +12,7 @@ import (
 )
 
 // Calibrations stores the token calibration of models. Safe for concurrent use.
-type Calibrations struct {
-	db *gorm.DB
-}
+type Calibrations struct{ db *gorm.DB }
 
 // NewCalibrations returns the calibrations in db.
 func NewCalibrations(db *gorm.DB) *Calibrations { return &Calibrations{db: db} }
@@ -25,23 +23,14 @@ func (r *Calibrations) All(ctx context.Context) ([]core.Calibration, error) {
 	return list, wrapError(err, "calibrations", "")
 }
 
-// Save stores the calibrations, replacing those of the same models. Of two for one model
-// the last counts.
+// Save stores the calibrations of different models, replacing those of the same models.
 func (r *Calibrations) Save(ctx context.Context, list []core.Calibration) error {
-	byModel := map[string]core.Calibration{}
-	for _, c := range list {
-		if c.UpdatedAt.IsZero() {
-			c.UpdatedAt = core.Now()
-		}
-		byModel[c.Model] = c
-	}
 	// A fixed order prevents deadlocks between replicas.
-	rows := make([]core.Calibration, 0, len(byModel))
-	for _, model := range slices.Sorted(maps.Keys(byModel)) {
-		rows = append(rows, byModel[model])
+	rows := slices.SortedFunc(slices.Values(list), func(a, b core.Calibration) int { return cmp.Compare(a.Model, b.Model) })
+	for i := range rows {
+		if rows[i].UpdatedAt.IsZero() {
+			rows[i].UpdatedAt = core.Now()
+		}
 	}
-	err := insertRows(r.db.WithContext(ctx).Clauses(clause.OnConflict{
-		Columns: []clause.Column{{Name: "model"}}, UpdateAll: true,
-	}), &rows)
-	return wrapError(err, "calibrations", "")
+	return wrapError(insertRows(r.db.WithContext(ctx).Clauses(clause.OnConflict{UpdateAll: true}), &rows), "calibrations", "")
 }

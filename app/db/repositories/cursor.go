@@ -1,6 +1,7 @@
 package repositories
 
 import (
+	"cmp"
 	"database/sql/driver"
 	"encoding/base64"
 	"encoding/json"
@@ -49,12 +50,31 @@ func pageStart(limit int, cursor string, lists ...string) (int, position, error)
 	return limit, after, err
 }
 
-// orderNewestFirst orders rows by their creation, the newest first, after the position.
-func orderNewestFirst(db *gorm.DB, after position) *gorm.DB {
-	if after.isSet() {
-		db = db.Where("(created_at, id) < (?, ?)", time.UnixMicro(after.N).UTC(), after.ID)
+// newestPage returns a page of the rows in the order of their creation, the newest first, with at most the bytes of the
+// query in the columns that may be long.
+func newestPage[R, T any](list *gorm.DB, name string, q core.PageQuery, long longColumns, value func(R) T, at func(R) (created time.Time, id string)) (core.Page[T], error) {
+	limit, after, err := pageStart(q.Limit, q.Cursor, name)
+	if err != nil {
+		return core.Page[T]{}, err
 	}
-	return db.Order("created_at DESC, id DESC")
+	if after.isSet() {
+		list = list.Where("(created_at, id) < (?, ?)", time.UnixMicro(after.N).UTC(), after.ID)
+	}
+	list = list.Model(new(R)).Order("created_at DESC, id DESC").Session(&gorm.Session{})
+	if len(long.texts) > 0 {
+		limit, err = fitRows(list, long, limit, cmp.Or(q.Bytes, core.MaxPageBytes))
+	}
+	var rows []R
+	if err == nil {
+		err = list.Limit(limit + 1).Find(&rows).Error
+	}
+	if err != nil {
+		return core.Page[T]{}, wrapError(err, name, "")
+	}
+	return pageOf(rows, limit, value, func(row R) position {
+		created, id := at(row)
+		return position{List: name, N: created.UnixMicro(), ID: id}
+	}), nil
 }
 
 // parseCursor returns the position of a cursor of one of the lists; unset for the first page.
@@ -120,10 +140,19 @@ func findRows[R any](db *gorm.DB) (rows []R, err error) {
 	return rows, err
 }
 
+// findFirst returns the first row of a query; nil if there is none.
+func findFirst[R any](db *gorm.DB) (*R, error) {
+	rows, err := findRows[R](db.Limit(1))
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	return &rows[0], nil
+}
+
 // findIn returns the rows that match db and have one of the values in the column.
 func findIn[R, V any](db *gorm.DB, column string, list []V) ([]R, error) {
 	db = db.Session(&gorm.Session{})
-	var all []R
+	all := []R{}
 	for part := range slices.Chunk(list, maxIDs) {
 		var rows []R
 		if err := db.Where(column+" IN ?", part).Find(&rows).Error; err != nil {

@@ -14,9 +14,7 @@ import (
 // Deletions stores which sessions and users are to be deleted permanently. A finished
 // deletion is kept for a while, without the user's name. Safe for concurrent use, by any
 // number of replicas.
-type Deletions struct {
-	db *gorm.DB
-}
+type Deletions struct{ db *gorm.DB }
 
 // NewDeletions returns the deletions in db.
 func NewDeletions(db *gorm.DB) *Deletions { return &Deletions{db: db} }
@@ -26,19 +24,9 @@ func NewDeletions(db *gorm.DB) *Deletions { return &Deletions{db: db} }
 func (r *Deletions) Create(ctx context.Context, d core.Deletion) (core.Deletion, error) {
 	row := models.Deletion{Deletion: d, Target: d.Target()}
 	for {
-		err := inTx(ctx, r.db, func(tx *gorm.DB) error {
-			var now clockTime
-			if err := tx.Raw("SELECT " + clockSQL(tx, 0)).Row().Scan(&now); err != nil {
-				return err
-			}
-			row.DueAt = now.Time
-			return insertRows(tx, &row)
-		})
+		err := r.db.WithContext(ctx).Create(&row).Error
 		if !errors.Is(err, gorm.ErrDuplicatedKey) {
-			if err != nil {
-				return core.Deletion{}, wrapError(err, "deletion", d.ID)
-			}
-			return row.Core(), nil
+			return row.Core(), wrapError(err, "deletion", d.ID)
 		}
 		open, err := findNewest(r.db.WithContext(ctx), "owner = ? AND kind = ? AND target = ? AND finished_at IS NULL", d.Owner, row.Kind, row.Target)
 		if !isNotFound(err) { // otherwise it has finished meanwhile
@@ -73,20 +61,14 @@ func findNewest(db *gorm.DB, where string, args ...any) (core.Deletion, error) {
 	if errors.Is(err, gorm.ErrRecordNotFound) {
 		return core.Deletion{}, core.Errorf(core.ErrNotFound, "this deletion does not exist")
 	}
-	if err != nil {
-		return core.Deletion{}, wrapError(err, "deletion", "")
-	}
-	return row.Core(), nil
+	return row.Core(), wrapError(err, "deletion", "")
 }
 
 // Claim leases a deletion that is due, or that an earlier process of the worker's replica
 // held. ErrNotFound when there is none.
 func (r *Deletions) Claim(ctx context.Context, worker string) (core.Deletion, error) {
 	row, err := claimDue[models.Deletion](ctx, r.db, worker, core.RunLease, "")
-	if err != nil {
-		return core.Deletion{}, wrapError(err, "deletion for worker", worker)
-	}
-	return row.Core(), nil
+	return row.Core(), wrapError(err, "deletion for worker", worker)
 }
 
 // Renew renews the lease and stores how many rows are left. ErrStale when the lease was

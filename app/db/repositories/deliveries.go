@@ -16,9 +16,7 @@ import (
 
 // Deliveries stores messages to outside receivers. They are written with what they report
 // (sessionTx.reportEvent). Safe for concurrent use, by any number of replicas.
-type Deliveries struct {
-	db *gorm.DB
-}
+type Deliveries struct{ db *gorm.DB }
 
 // NewDeliveries returns the deliveries in db.
 func NewDeliveries(db *gorm.DB) *Deliveries { return &Deliveries{db: db} }

@@ -2,7 +2,6 @@ package repositories
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	"gorm.io/gorm"
@@ -53,7 +52,7 @@ func (r *Deliveries) updateInSession(ctx context.Context, id core.DeliveryID, fi
 	if err := r.db.WithContext(ctx).Select("session_id").Where("id = ?", id).Take(&found).Error; err != nil {
 		return nil, wrapError(err, "delivery", id)
 	}
-	stx, err := changeOnce(ctx, r.db, found.SessionID, func(stx *sessionTx) error {
+	events, err := changeOnce(ctx, r.db, found.SessionID, func(stx *sessionTx) error {
 		columns, err := changes(stx.tx)
 		if err != nil {
 			return err
@@ -72,54 +71,44 @@ func (r *Deliveries) updateInSession(ctx context.Context, id core.DeliveryID, fi
 		}
 		return nil
 	})
-	if err != nil || stx == nil {
-		return nil, wrapError(err, "delivery", id)
-	}
-	return stx.events, nil
+	return events, wrapError(err, "delivery", id)
 }
 
 // GiveUpReceiver abandons deliveries to a receiver that has long been unreachable, the
 // oldest first, and returns their events, one for each. It does nothing for a receiver that
 // may be reachable.
-func (r *Deliveries) GiveUpReceiver(ctx context.Context, in core.ReceiverGivenUp) ([]core.Event, error) {
-	var events []core.Event
-	err := retryDelays(func() error {
-		return inTx(ctx, r.db, func(tx *gorm.DB) error {
-			var found, gone []models.Delivery
-			if err := tx.Select("id, session_id").Scopes(undeliverable(in)).Order("due_at, id").Limit(in.Limit).Find(&found).Error; err != nil {
-				return err
-			}
-			txs, err := lockSessions(tx, found)
-			if err != nil {
-				return err
-			}
-			var ids []core.DeliveryID
-			for _, d := range found {
-				if txs[d.SessionID] != nil {
-					ids = append(ids, d.ID)
-				}
-			}
-			err = tx.Model(&gone).Clauses(returningAll(tx, &models.Delivery{})).Where("id IN ?", ids).Scopes(undeliverable(in)).UpdateColumns(map[string]any{
+func (r *Deliveries) GiveUpReceiver(ctx context.Context, in core.ReceiverGivenUp) (events []core.Event, err error) {
+	db := r.db.WithContext(ctx)
+	found, err := findRows[models.Delivery](db.Select("id, session_id").Scopes(undeliverable(in)).Order("due_at, id").Limit(in.Limit))
+	bySession := map[core.SessionID][]core.DeliveryID{}
+	for _, d := range found {
+		bySession[d.SessionID] = append(bySession[d.SessionID], d.ID)
+	}
+	for session, ids := range bySession {
+		if err != nil {
+			break
+		}
+		var some []core.Event
+		some, err = changeSession(ctx, r.db, session, func(stx *sessionTx) error {
+			var gone []models.Delivery
+			err := stx.tx.Model(&gone).Clauses(returningAll(stx.tx, &models.Delivery{})).Where("id IN ?", ids).Scopes(undeliverable(in)).UpdateColumns(map[string]any{
 				"state": string(core.DeliveryFailed), "error": in.Reason, "lease_owner": "", "lease_until": nil, "finished_at": core.Now(),
 			}).Error
-			if err != nil {
-				return err
-			}
 			slices.SortFunc(gone, func(a, b models.Delivery) int { return a.CreatedAt.Compare(b.CreatedAt) })
 			for _, d := range gone {
-				txs[d.SessionID].emitEvents(d.Core().Updated())
+				stx.emitEvents(d.Core().Updated())
 			}
-			events = nil
-			for _, id := range slices.Sorted(maps.Keys(txs)) {
-				if err := txs[id].saveChanges(); err != nil {
-					return err
-				}
-				events = append(events, txs[id].events...)
-			}
-			return tx.Where("receiver = ? AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.state = 'pending' AND d.receiver = receiver_outages.receiver)", in.Receiver).
-				Delete(&models.ReceiverOutage{}).Error
+			return err
 		})
-	})
+		if isNotFound(err) { // its session is being removed
+			err = nil
+		}
+		events = append(events, some...)
+	}
+	if err == nil {
+		err = db.Where("receiver = ? AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.state = 'pending' AND d.receiver = receiver_outages.receiver)", in.Receiver).
+			Delete(&models.ReceiverOutage{}).Error
+	}
 	return events, wrapError(err, "deliveries to", in.Receiver)
 }
 
@@ -130,27 +119,6 @@ func undeliverable(in core.ReceiverGivenUp) func(*gorm.DB) *gorm.DB {
 		return db.Where("state = 'pending' AND receiver = ? AND due_at <= "+old, in.Receiver).
 			Where("EXISTS (SELECT 1 FROM receiver_outages o WHERE o.receiver = ? AND o.tries >= ? AND o.since <= "+old+")", in.Receiver, in.Tries)
 	}
-}
-
-// lockSessions locks the sessions of the deliveries in a fixed order. It leaves out
-// sessions that were removed with their deliveries, or are being removed.
-func lockSessions(tx *gorm.DB, deliveries []models.Delivery) (map[core.SessionID]*sessionTx, error) {
-	txs := map[core.SessionID]*sessionTx{}
-	for _, d := range deliveries {
-		txs[d.SessionID] = nil
-	}
-	for _, id := range slices.Sorted(maps.Keys(txs)) {
-		stx, err := lockSession(tx, id, func(db *gorm.DB) *gorm.DB { return db.Where(visibleSQL) })
-		switch {
-		case isNotFound(err):
-			delete(txs, id)
-		case err != nil:
-			return nil, err
-		default:
-			txs[id] = stx
-		}
-	}
-	return txs, nil
 }
 
 // Release ends the leases of the worker and, with all, also those of earlier processes of

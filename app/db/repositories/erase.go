@@ -5,9 +5,10 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
+	"maps"
 	"math"
 	"slices"
-	"time"
 
 	"gorm.io/gorm"
 
@@ -25,7 +26,7 @@ import (
 // changes nothing. ErrConflict while the session has a run. A message that was canceled
 // while it was queued, and never entered the log, can be deleted at any time.
 func (r *Branches) Delete(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.MessageID) ([]core.Event, error) {
-	stx, err := r.changeOnce(ctx, tenant, session, func(stx *sessionTx) error {
+	events, err := r.changeOnce(ctx, tenant, session, func(stx *sessionTx) error {
 		m, err := stx.findInLog(id)
 		if err == nil && m == nil {
 			return stx.eraseUnsent(id)
@@ -38,10 +39,7 @@ func (r *Branches) Delete(ctx context.Context, tenant core.Tenant, session core.
 		}
 		return stx.eraseAtoms(*m)
 	})
-	if err != nil {
-		return nil, wrapError(err, "message", id)
-	}
-	return stx.events, nil
+	return events, wrapError(err, "message", id)
 }
 
 // eraseAtoms deletes the messages with the others of their atoms.
@@ -202,14 +200,14 @@ func (stx *sessionTx) eraseInput(run core.Run) error {
 
 // eraseUnsent deletes a message that only its run has: it was canceled while it was queued.
 func (stx *sessionTx) eraseUnsent(id core.MessageID) error {
-	var rows []models.Run
-	if err := stx.tx.Where("user_message_id = ? AND session_id = ?", id, stx.session.ID).Limit(1).Find(&rows).Error; err != nil {
+	row, err := findFirst[models.Run](stx.tx.Where("user_message_id = ? AND session_id = ?", id, stx.session.ID))
+	if err != nil {
 		return err
 	}
-	if len(rows) == 0 {
+	if row == nil {
 		return notFound("message", id)
 	}
-	run := rows[0].Run
+	run := row.Run
 	switch {
 	case run.Input.DeletedAt != nil:
 		return nil
@@ -240,8 +238,12 @@ type erasure struct {
 	calls    map[string]bool // ids of their tool calls
 }
 
-// eventsPage is how many events one query reads.
-const eventsPage = 200
+// eraseEventsSQL erases what calls were about from the events between the first one and the end of a run.
+const eraseEventsSQL = `UPDATE session_events SET data = %s WHERE session_id = @s AND event_seq >= @first AND event_seq <= COALESCE(
+	(SELECT e.event_seq FROM session_events e WHERE e.session_id = @s AND e.event_seq >= @first AND e.run_id = @run
+	AND e.type IN ('run.succeeded', 'run.failed', 'run.canceled') ORDER BY e.event_seq LIMIT 1), @last)
+AND type IN ('tool.started', 'tool.finished', 'approval.requested', 'approval.decided')
+AND (data ->> 'tool_call_id' IN @calls OR data -> 'approval' ->> 'tool_call_id' IN @calls)`
 
 // eraseEvents erases the deleted content from the events of tools of the messages' runs. Other
 // events refer to messages, and contain none.
@@ -249,98 +251,23 @@ func (stx *sessionTx) eraseEvents(e erasure) error {
 	if len(e.calls) == 0 {
 		return nil
 	}
-	var ids []core.RunID
-	for _, m := range e.messages {
-		if m.RunID != "" {
-			ids = append(ids, m.RunID)
-		}
+	erased := "CASE WHEN type LIKE 'tool.%' THEN json_set(data, '$.arguments', '', '$.preview', '') " +
+		"ELSE json_set(data, '$.approval.arguments', '', '$.approval.edited_arguments', '', '$.approval.comment', '') END"
+	if isPostgres(stx.tx) {
+		erased = `CAST(CASE WHEN type LIKE 'tool.%' THEN CAST(data AS jsonb) || CAST('{"arguments": "", "preview": ""}' AS jsonb)
+			ELSE jsonb_set(CAST(data AS jsonb), '{approval}', (CAST(data AS jsonb) -> 'approval') || CAST('{"arguments": "", "edited_arguments": "", "comment": ""}' AS jsonb)) END AS json)`
 	}
+	ids := idsOf(e.messages, func(m core.Message) models.Ref { return models.Ref(m.RunID) })
 	slices.Sort(ids)
-	runs, err := findIn[models.Run](stx.tx.Select("id", "first_event_seq", "finished_at"), "id", slices.Compact(ids))
+	runs, err := findIn[models.Run](stx.tx.Select("id", "first_event_seq"), "id", slices.Compact(ids))
 	for _, run := range runs {
-		if err == nil {
-			err = stx.redactRun(e, run)
+		for calls := range slices.Chunk(slices.Sorted(maps.Keys(e.calls)), maxIDs) {
+			if err == nil {
+				err = stx.tx.Exec(fmt.Sprintf(eraseEventsSQL, erased), map[string]any{
+					"s": stx.session.ID, "run": run.ID, "first": run.FirstEvent, "last": stx.session.LastEventSeq, "calls": calls,
+				}).Error
+			}
 		}
 	}
 	return err
-}
-
-// redactRun redacts the events of a run that has ended, between its first one and its end.
-func (stx *sessionTx) redactRun(e erasure, run models.Run) error {
-	for after := run.FirstEvent - 1; ; {
-		var rows []models.Event
-		err := stx.tx.Where("session_id = ? AND event_seq > ? AND type IN ?", stx.session.ID, after, []core.EventType{
-			core.EventToolStarted, core.EventToolFinished, core.EventApprovalRequested, core.EventApprovalDecided,
-			core.EventRunSucceeded, core.EventRunFailed, core.EventRunCanceled,
-		}).Order("event_seq").Limit(eventsPage).Find(&rows).Error
-		if err != nil {
-			return err
-		}
-		for _, row := range rows {
-			after = row.EventSeq
-			if data, ok := e.redactEvent(row.Core()); ok {
-				if err := stx.replaceEventData(row, data); err != nil {
-					return err
-				}
-			}
-			if isLastOf(run, row) {
-				return nil
-			}
-		}
-		if len(rows) < eventsPage {
-			return nil
-		}
-	}
-}
-
-// isLastOf reports whether no event of the run follows.
-func isLastOf(run models.Run, row models.Event) bool {
-	if core.EventType(row.Type).EndsRun() {
-		return core.RunID(row.RunID) == run.ID
-	}
-	// Retention may have removed the event of its end.
-	return run.FinishedAt != nil && row.At.After(run.FinishedAt.Add(time.Minute))
-}
-
-// replaceEventData replaces the data of an event.
-func (stx *sessionTx) replaceEventData(row models.Event, data any) error {
-	stored, err := models.EventData(data)
-	if err != nil {
-		return err
-	}
-	return stx.tx.Model(&models.Event{}).Where("session_id = ? AND event_seq = ?", row.SessionID, row.EventSeq).
-		UpdateColumn("data", stored).Error
-}
-
-// redactEvent returns the data of an event without the deleted content, and false if it
-// contains none.
-func (e erasure) redactEvent(event core.Event) (any, bool) {
-	switch event.Type {
-	case core.EventToolStarted:
-		return changeEventData(event, func(d *core.ToolStartedData) bool {
-			d.Arguments = ""
-			return e.calls[d.ToolCallID]
-		})
-	case core.EventToolFinished:
-		return changeEventData(event, func(d *core.ToolFinishedData) bool {
-			d.Preview = ""
-			return e.calls[d.ToolCallID]
-		})
-	case core.EventApprovalRequested, core.EventApprovalDecided:
-		return changeEventData(event, func(d *core.ApprovalData) bool {
-			d.Approval.Arguments, d.Approval.Edited, d.Approval.Comment = "", "", ""
-			return e.calls[d.Approval.ToolCallID]
-		})
-	}
-	return nil, false
-}
-
-// changeEventData returns the event's data with the change, and false if change reports
-// that it does not apply.
-func changeEventData[T any](e core.Event, change func(*T) bool) (any, bool) {
-	data, ok := e.Data.(T)
-	if !ok || !change(&data) {
-		return nil, false
-	}
-	return data, true
 }

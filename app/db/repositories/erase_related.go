@@ -16,7 +16,7 @@ import (
 // on a tool loop also sees the question, which is the parent of the loop's first message.
 func (stx *sessionTx) eraseSummaries(messages []core.Message) (bool, error) {
 	var rows []core.Summary
-	err := stx.tx.Select("id, version, kind, through_id, from_seq").
+	err := stx.tx.Select("id, version, kind, through_id, from_seq, content").
 		Where("session_id = ? AND through_seq >= ?", stx.session.ID, messages[0].Seq).Find(&rows).Error
 	if err != nil || len(rows) == 0 {
 		return false, err
@@ -26,6 +26,8 @@ func (stx *sessionTx) eraseSummaries(messages []core.Message) (bool, error) {
 		return false, err
 	}
 	rows = slices.DeleteFunc(rows, func(s core.Summary) bool { return !covers(s) })
+	addBytes(stx, -1, rows)
+	addBytes(stx, 1, make([]core.Summary, len(rows)))
 	for part := range slices.Chunk(idsOf(rows, func(s core.Summary) core.SummaryID { return s.ID }), maxIDs) {
 		err := stx.tx.Model(&core.Summary{}).Where("id IN ?", part).UpdateColumns(map[string]any{
 			"content": "", "focus": "", "token_count": 0, "state": core.SummaryErased, "native": nil, "note": "a message that it covered was deleted or edited",

@@ -23,7 +23,6 @@ import (
 func wrapError[T ~string](err error, what string, id T) error {
 	err = db.Translate(err) // gorm translates its own errors only
 	var known *core.Error
-	var pg *pgconn.PgError
 	switch {
 	case err == nil:
 		return nil
@@ -39,9 +38,9 @@ func wrapError[T ~string](err error, what string, id T) error {
 	case errors.Is(err, gorm.ErrForeignKeyViolated):
 		return &core.Error{Kind: core.ErrConflict, Err: err,
 			Message: fmt.Sprintf("%s %s refers to something that does not exist", what, id)}
-	case errors.As(err, &pg) && pg.Code == outOfRange:
+	case postgresCode(err) == outOfRange:
 		return &core.Error{Kind: core.ErrInvalid, Err: err, Message: "a number in the JSON is too large or too precise to be stored; send it as a string"}
-	case pg != nil && strings.HasPrefix(pg.Code, "22"): // a data exception
+	case strings.HasPrefix(postgresCode(err), "22"): // a data exception
 		return &core.Error{Kind: core.ErrInvalid, Err: err, Message: models.UnstorableMessage}
 	case isLockTimeout(err):
 		busy := core.SessionBusy(core.SessionID(id), "another transaction writes to it")
@@ -76,24 +75,28 @@ func isBusy(err error) bool {
 	return errors.As(err, &lite) && lite.Code()&0xff == sqlite3.SQLITE_BUSY
 }
 
-// isLockTimeout reports whether PostgreSQL gave up waiting for another transaction.
-func isLockTimeout(err error) bool {
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && pg.Code == lockNotAvailable
-}
-
-// isCollision reports whether a transaction failed because of another one that has ended
-// since. It can be retried immediately.
-func isCollision(err error) bool {
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && pg.Code == deadlock || errors.Is(err, gorm.ErrForeignKeyViolated)
-}
-
 // PostgreSQL's codes for a deadlock and for a lock timeout.
 const (
 	deadlock         = "40P01"
 	lockNotAvailable = "55P03"
 )
+
+// postgresCode returns the code of an error of PostgreSQL; empty for others.
+func postgresCode(err error) string {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return pg.Code
+	}
+	return ""
+}
+
+// isLockTimeout reports whether PostgreSQL gave up waiting for another transaction.
+func isLockTimeout(err error) bool { return postgresCode(err) == lockNotAvailable }
+
+// isCollision reports whether a transaction failed because of another one that has ended
+// since. It can be retried immediately.
+func isCollision(err error) bool {
+	return postgresCode(err) == deadlock || errors.Is(err, gorm.ErrForeignKeyViolated)
+}
 
 // inTx runs fn in a transaction that is committed when fn returns nil. If ctx ends before, the error is
 // that of ctx, as for a statement.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"gorm.io/gorm"
 
@@ -13,16 +14,14 @@ import (
 
 // Events reads the durable events of sessions; they are written with what they report. Safe
 // for concurrent use.
-type Events struct {
-	db *gorm.DB
-}
+type Events struct{ db *gorm.DB }
 
 // NewEvents returns the events in db.
 func NewEvents(db *gorm.DB) *Events { return &Events{db: db} }
 
-// After returns up to limit events with a number greater than afterSeq, in order. Messages
-// and the session in them have their present state, without deleted content. The caller
-// must have checked access to the session.
+// After returns up to limit events with a number greater than afterSeq, in order. Messages, runs and
+// the session in them have their present state, without deleted content; runs the status of the event. The
+// caller must have checked access to the session.
 func (r *Events) After(ctx context.Context, session core.SessionID, afterSeq int64, limit int) ([]core.Event, error) {
 	db := byID(ctx, r.db, "session", session)
 	var rows []models.Event
@@ -80,20 +79,18 @@ func (r *Events) Last(ctx context.Context, tenant core.Tenant, session core.Sess
 }
 
 // Events and runs refer to rows stored elsewhere: the message of an event or a run to the
-// log, the session of an event to its row. Readers get their present state, so that deleted
-// content is nowhere.
+// log, the run and the session of an event to their rows. Readers get their present state, so
+// that deleted content is nowhere.
 
-// messageReference is stored as the data of an event about a message.
-type messageReference struct {
-	MessageID models.Ref `json:"message_id"`
-	Bytes     int        `json:"bytes"` // of the event's data, with the message
-}
-
-// sessionReference is stored as the data of session.updated.
-type sessionReference struct {
-	Path  *core.PathChange `json:"path,omitempty"`
-	Slack core.SlackChange `json:"slack,omitzero"`
-	Bytes int              `json:"bytes"` // as of a messageReference
+// eventReference is stored in place of the data of an event about a message, a run or the session. What an
+// event about a run leaves out is that of the run at its end.
+type eventReference struct {
+	MessageID models.Ref       `json:"message_id,omitempty"`
+	Attempt   int              `json:"attempt,omitempty"` // of the run
+	Usage     core.Usage       `json:"usage,omitzero"`    // likewise
+	Path      *core.PathChange `json:"path,omitempty"`
+	Slack     core.SlackChange `json:"slack,omitzero"`
+	Bytes     int              `json:"bytes"` // of the event's data
 }
 
 // emitMessage emits an event about a message.
@@ -118,51 +115,96 @@ func (stx *sessionTx) emitSlack(thread *core.SlackThread) error {
 }
 
 // referenceOf returns what is stored in place of an event's data of that size; nil = the data.
-func referenceOf(e core.Event, size int) any {
+func referenceOf(e core.Event, size int) *eventReference {
 	switch d := e.Data.(type) {
 	case core.MessageData:
-		return messageReference{models.Ref(d.Message.ID), size}
+		return &eventReference{MessageID: models.Ref(d.Message.ID), Bytes: size}
 	case core.SessionData:
-		return sessionReference{d.Path, d.Slack, size}
+		return &eventReference{Path: d.Path, Slack: d.Slack, Bytes: size}
+	case core.RunData:
+		if e.Type.EndsRun() {
+			return &eventReference{Bytes: size}
+		}
+		return &eventReference{Attempt: d.Run.Attempt, Usage: d.Run.Usage, Bytes: size}
 	}
 	return nil
+}
+
+// storedEvent is an event as it is stored.
+type storedEvent struct {
+	core.Event
+
+	ref eventReference // zero if it has data, or those of another version
+}
+
+func newStoredEvent(row models.Event) storedEvent {
+	e := storedEvent{Event: row.Core()}
+	switch e.Data.(type) {
+	case core.MessageData, core.RunData, core.SessionData:
+		_ = json.Unmarshal(row.Data, &e.ref) // others have no size
+	}
+	return e
 }
 
 // renderEvents returns the events of a session as they are published, with their references
 // resolved.
 func renderEvents(db *gorm.DB, session core.SessionID, rows []models.Event) ([]core.Event, error) {
-	messages, err := referredMessages(db, rows)
+	stored := mapRows(rows, newStoredEvent)
+	messages, runs, err := findReferred(db, stored)
 	if err != nil {
 		return nil, err
 	}
 	events := make([]core.Event, 0, len(rows))
 	var current *core.Session
-	for _, row := range rows {
-		e := row.Core()
-		if ref := referredMessage(row); ref.MessageID != "" {
+	for _, s := range stored {
+		e, ref := s.Event, s.ref
+		if ref.Bytes > 0 {
+			e.Size = ref.Bytes
+		}
+		switch _, isSession := e.Data.(core.SessionData); {
+		case ref.MessageID != "":
 			m := messages[ref.MessageID]
 			if e.Type == core.EventRunQueued && m.RunID == e.RunID { // as it was: a queued message has no place in the log
 				m.Seq, m.ParentID, m.OnPath = 0, "", true
 			}
-			if e.Data, e.Size = (core.MessageData{Message: m}), ref.Bytes; m.RevisedAt != nil {
+			if e.Data = (core.MessageData{Message: m}); m.RevisedAt != nil {
 				e.Size += len(m.Content)
 			}
-		}
-		if e.Type == core.EventSessionUpdated {
+		case isSession:
 			if current == nil {
 				if current, err = loadSession(db, session); err != nil {
 					return nil, err
 				}
 			}
-			var stored sessionReference
-			if err := json.Unmarshal(row.Data, &stored); err != nil {
-				return nil, err
-			}
-			e.Data, e.Size = core.SessionData{Session: *current, Path: stored.Path, Slack: stored.Slack}, stored.Bytes
+			e.Data = core.SessionData{Session: *current, Path: ref.Path, Slack: ref.Slack}
+		case runs[e.RunID].ID != "" && isAboutRun(e):
+			e.Data = core.RunData{Run: runAt(e, ref, runs[e.RunID])}
 		}
 		events = append(events, e)
 	}
 	return events, nil
+}
+
+// runAt returns the run as it was at an event about it, as far as that is known.
+func runAt(e core.Event, ref eventReference, run core.Run) core.Run {
+	run.Input = run.Input.Emptied()
+	if e.Type.EndsRun() {
+		return run
+	}
+	run.Status, run.Attempt, run.Usage = core.RunRunning, ref.Attempt, ref.Usage
+	if e.Type == core.EventRunWaiting {
+		run.Status = core.RunWaiting
+	} else {
+		run.Context = nil // of a prompt that is to come
+	}
+	run.CancelRequested, run.Error, run.AnswerID, run.FinishedAt = false, nil, "", nil
+	return run
+}
+
+// isAboutRun reports whether the event refers to its run.
+func isAboutRun(e core.Event) bool {
+	_, ok := e.Data.(core.RunData)
+	return ok
 }
 
 // longReference is a size in bytes that no reference reaches.
@@ -173,7 +215,7 @@ const longReference = "1024"
 // as it is now.
 func longEventColumns(db *gorm.DB) longColumns {
 	const reference = "CASE WHEN octet_length(CAST(data AS text)) > " + longReference + " THEN 0 " +
-		"WHEN type IN ('run.queued', 'message.created', 'message.updated') THEN CAST(data ->> 'bytes' AS bigint) + %s " +
+		"WHEN type LIKE 'run.%%' OR type IN ('message.created', 'message.updated') THEN CAST(data ->> 'bytes' AS bigint) + %s " +
 		"WHEN type = 'session.updated' THEN (SELECT %s FROM sessions s WHERE s.id = session_events.session_id) END"
 	id := "data ->> 'message_id'"
 	if isPostgres(db) {
@@ -183,62 +225,52 @@ func longEventColumns(db *gorm.DB) longColumns {
 	return longColumns{jsons: []string{"data"}, related: []string{fmt.Sprintf(reference, revised, longSessionColumns().sumSQL(db))}}
 }
 
-// referredMessage returns the reference of the event to a message; an empty one = none.
-func referredMessage(row models.Event) (stored messageReference) {
-	switch core.EventType(row.Type) {
-	case core.EventRunQueued, core.EventMessageCreated, core.EventMessageUpdated:
-		_ = json.Unmarshal(row.Data, &stored) // data of another kind have no id
-	}
-	return stored
-}
-
-// referredMessages returns the messages that events refer to: from the log, or from their
-// runs if they are not in the log.
-func referredMessages(db *gorm.DB, rows []models.Event) (map[models.Ref]core.Message, error) {
-	var ids []models.Ref
-	runs := map[models.Ref]models.Ref{}
-	for _, row := range rows {
-		if id := referredMessage(row).MessageID; id != "" {
-			ids, runs[id] = append(ids, id), row.RunID
+// findReferred returns the messages and the runs that events refer to. Messages that are not in the log are
+// those of their runs.
+func findReferred(db *gorm.DB, events []storedEvent) (map[models.Ref]core.Message, map[core.RunID]core.Run, error) {
+	var ids, needed []models.Ref
+	runOf := map[models.Ref]models.Ref{}
+	for _, e := range events {
+		if id := e.ref.MessageID; id != "" {
+			ids, runOf[id] = append(ids, id), models.Ref(e.RunID)
+		} else if isAboutRun(e.Event) {
+			needed = append(needed, models.Ref(e.RunID))
 		}
 	}
-	messages, err := findIn[core.Message](db, "id", ids)
+	list, err := findIn[core.Message](db, "id", ids)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	found := make(map[models.Ref]core.Message, len(ids))
-	for _, m := range messages {
-		found[models.Ref(m.ID)] = m
+	messages, runs := make(map[models.Ref]core.Message, len(ids)), map[core.RunID]core.Run{}
+	for _, m := range list {
+		messages[models.Ref(m.ID)] = m
 	}
-	var unsent []models.Ref
-	for id, run := range runs {
-		if _, ok := found[id]; !ok && run != "" {
-			unsent = append(unsent, run)
+	for id, run := range runOf {
+		if _, ok := messages[id]; !ok && run != "" {
+			needed = append(needed, run)
 		}
 	}
-	queued, err := findIn[models.Run](db, "id", unsent)
-	if err != nil {
-		return nil, err
-	}
-	for _, row := range queued {
+	slices.Sort(needed)
+	found, err := findIn[models.Run](db, "id", slices.Compact(needed))
+	for _, row := range found {
 		run := row.Core()
-		found[models.Ref(run.UserMessageID)] = run.UserMessage()
+		runs[run.ID] = run
+		if id := models.Ref(run.UserMessageID); messages[id].ID == "" {
+			messages[id] = run.UserMessage()
+		}
 	}
-	return found, nil
+	return messages, runs, err
 }
 
 // loadSession returns the session without its summary; an empty one if it was removed
 // meanwhile.
 func loadSession(db *gorm.DB, id core.SessionID) (*core.Session, error) {
-	var rows []sessionRow
-	if err := db.Model(&models.Session{}).Scopes(selectSessions(false)).Where("id = ?", id).Limit(1).Find(&rows).Error; err != nil {
-		return nil, err
-	}
 	session := core.Session{ID: id, Status: core.SessionIdle}
-	if len(rows) > 0 {
-		session = rows[0].toCore()
+	row, err := findFirst[sessionRow](db.Model(&models.Session{}).Scopes(selectSessions(false)).Where("id = ?", id))
+	if row != nil {
+		session = row.toCore()
 	}
-	return &session, nil
+	return &session, err
 }
 
 // runRow is a run with the message that it answers, if that is in the log.

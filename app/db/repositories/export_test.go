@@ -15,10 +15,11 @@ func InTx(ctx context.Context, db *gorm.DB, fn func(tx *gorm.DB) error) error {
 
 // Fillup adds messages to a session's log without events, for tests that need very many.
 func Fillup(ctx context.Context, db *gorm.DB, id core.SessionID, messages []core.Message) error {
-	return changeLog(ctx, db, id, func(stx *sessionTx) error {
+	_, err := changeLog(ctx, db, id, func(stx *sessionTx) error {
 		_, err := stx.insertMessages(messages, "", "")
 		return err
 	})
+	return err
 }
 
 // BeginImport runs an import without its last step, which finish does: the state that a

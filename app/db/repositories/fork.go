@@ -64,7 +64,7 @@ type forkJob struct {
 // beginFork stores the copy as a hidden session without messages.
 func (r *Branches) beginFork(ctx context.Context, tenant core.Tenant, in core.ForkSession) (*forkJob, error) {
 	f := &forkJob{source: in.SessionID, prefix: core.NewID[string]()[:idPrefix]}
-	err := changeLog(ctx, r.db, in.SessionID, func(source *sessionTx) (err error) {
+	_, err := changeLog(ctx, r.db, in.SessionID, func(source *sessionTx) (err error) {
 		if f.leaf, err = source.forkLeaf(in.MessageID); err != nil {
 			return err
 		}
@@ -137,6 +137,7 @@ func (f *forkJob) finishFork(ctx context.Context, note resultRecorder) (out core
 		for i := range rows {
 			rows[i].SessionID = string(fork.session.ID)
 		}
+		addBytes(fork, 1, rows)
 		if err := insertRows(fork.tx, &rows); err != nil {
 			return err
 		}

@@ -240,7 +240,7 @@ func (h *bigHistory) turns(t *testing.T) map[string]question {
 
 // sweeps are periodic queries, which usually find nothing.
 func (h *bigHistory) sweeps() map[string]question {
-	r := repositories.NewRetention(h.Gorm)
+	r := repositories.NewPurges(h.Gorm)
 	const days = 24 * time.Hour
 	return map[string]question{
 		"sweep of events": asks(func(ctx context.Context) (core.SweptEvents, error) {

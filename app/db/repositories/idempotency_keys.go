@@ -26,9 +26,7 @@ import (
 // (commitOnce). So it is certain whether a request was executed, whatever happened to its
 // answer: Release frees no key with a result, and Begin returns it to the next request with
 // the key, which only answers.
-type IdempotencyKeys struct {
-	db *gorm.DB
-}
+type IdempotencyKeys struct{ db *gorm.DB }
 
 // NewIdempotencyKeys returns the keys in db.
 func NewIdempotencyKeys(db *gorm.DB) *IdempotencyKeys { return &IdempotencyKeys{db: db} }

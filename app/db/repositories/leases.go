@@ -32,7 +32,7 @@ func (r *Runs) TakeOver(ctx context.Context, t core.TakeOver) ([]core.Run, error
 	}
 	q := leaseQuery{
 		where: where + " AND " + nextDeaths + " = ?", args: append(args, t.Worker, t.Deaths),
-		order: "created_at, id", limit: t.Limit, skipLocked: true,
+		order: "created_at, id", limit: t.Limit,
 		set:    "attempt = attempt + 1, lease_owner = ?, lease_until = " + clockSQL(r.db, core.RunLease) + ", deaths = ?",
 		values: []any{t.Worker, t.Deaths - later},
 	}
@@ -89,17 +89,18 @@ func (r *Runs) CountDeath(ctx context.Context, run core.RunID, attempt, deaths i
 	return r.updateAttempt(ctx, run, attempt, map[string]any{"deaths": deaths})
 }
 
-// renewChunk is how many leases one transaction renews.
-const renewChunk = 1000
-
 // Renew extends the worker's leases of the runs, and returns those that the worker has
 // lost: taken over, or ended. This is the heartbeat. It skips a run that another
 // transaction is writing to: that lease stays as it is.
 func (r *Runs) Renew(ctx context.Context, worker string, runs []core.RunID) (lost []core.RunID, err error) {
-	for chunk := range slices.Chunk(slices.Sorted(slices.Values(runs)), renewChunk) {
-		renewed, err := r.leaseInTx(ctx, leaseQuery{
-			where: "status = 'running' AND lease_owner = ? AND id IN ?", args: []any{worker, chunk},
-			order: "id", limit: len(chunk), skipLocked: true, set: "lease_until = " + clockSQL(r.db, core.RunLease),
+	for chunk := range slices.Chunk(slices.Sorted(slices.Values(runs)), maxIDs) {
+		var renewed []core.RunID
+		err := inTx(ctx, r.reserve, func(tx *gorm.DB) (err error) {
+			renewed, err = leaseRuns(tx, leaseQuery{
+				where: "status = 'running' AND lease_owner = ? AND id IN ?", args: []any{worker, chunk},
+				order: "id", limit: len(chunk), set: "lease_until = " + clockSQL(tx, core.RunLease),
+			})
+			return err
 		})
 		gone := slices.DeleteFunc(slices.Clone(chunk), func(id core.RunID) bool { return slices.Contains(renewed, id) })
 		var skipped []core.RunID
@@ -117,26 +118,27 @@ func (r *Runs) Renew(ctx context.Context, worker string, runs []core.RunID) (los
 // Release ends all leases of the worker, so that others can take over its runs without
 // waiting. Writes of the worker are accepted until then.
 func (r *Runs) Release(ctx context.Context, worker string) error {
-	_, err := r.leaseInTx(ctx, leaseQuery{
-		where: "status = 'running' AND lease_owner = ?", args: []any{worker}, order: "id", limit: maxReleased,
-		set: "lease_owner = '', lease_until = " + clockSQL(r.db, 0),
-	})
+	err := runningRuns(ctx, r.reserve).Where("lease_owner = ?", worker).UpdateColumns(r.noLease()).Error
 	return wrapError(err, "leases of worker", worker)
 }
 
 // HandBack ends the worker's lease of one run: see Release.
 func (r *Runs) HandBack(ctx context.Context, worker string, run core.RunID) error {
-	err := runningRuns(ctx, r.reserve).Where("lease_owner = ? AND id = ?", worker, run).
-		UpdateColumns(map[string]any{"lease_owner": "", "lease_until": gorm.Expr(clockSQL(r.db, 0))}).Error
+	err := runningRuns(ctx, r.reserve).Where("lease_owner = ? AND id = ?", worker, run).UpdateColumns(r.noLease()).Error
 	return wrapError(err, "run", run)
+}
+
+// noLease are the columns of a running run that any worker may take over.
+func (r *Runs) noLease() map[string]any {
+	return map[string]any{"lease_owner": "", "lease_until": gorm.Expr(clockSQL(r.db, 0))}
 }
 
 // Yield gives back a run whose attempt could not reach the database, so that any worker can
 // take it over without waiting, and counts that. ErrStale if the attempt no longer owns it.
 func (r *Runs) Yield(ctx context.Context, run core.RunID, attempt int) error {
-	return r.updateAttempt(ctx, run, attempt, map[string]any{
-		"lease_owner": "", "lease_until": gorm.Expr(clockSQL(r.db, 0)), "give_backs": gorm.Expr("give_backs + 1"),
-	})
+	changes := r.noLease()
+	changes["give_backs"] = gorm.Expr("give_backs + 1")
+	return r.updateAttempt(ctx, run, attempt, changes)
 }
 
 // updateAttempt changes a run that the attempt owns; otherwise it returns ErrStale.
@@ -151,27 +153,14 @@ func (r *Runs) updateAttempt(ctx context.Context, run core.RunID, attempt int, c
 	return wrapError(done.Error, "run", run)
 }
 
-// maxReleased is more runs than one worker executes.
-const maxReleased = 100_000
-
-// leaseQuery changes the leases of some runs.
+// leaseQuery changes the leases of some runs, without those that another transaction has locked.
 type leaseQuery struct {
-	where      string
-	args       []any
-	order      string // of locking the rows
-	limit      int
-	skipLocked bool // skip rows that another transaction has locked
-	set        string
-	values     []any
-}
-
-// leaseInTx is leaseRuns in its own transaction.
-func (r *Runs) leaseInTx(ctx context.Context, q leaseQuery) (ids []core.RunID, err error) {
-	err = inTx(ctx, r.reserve, func(tx *gorm.DB) error {
-		ids, err = leaseRuns(tx, q)
-		return err
-	})
-	return ids, err
+	where  string
+	args   []any
+	order  string // of locking the rows
+	limit  int
+	set    string
+	values []any
 }
 
 // claimDue leases the first of the rows that are due, or that an earlier process of the worker's replica held.
@@ -214,10 +203,7 @@ func updateLeased[T any, I ~string](g *gorm.DB, what string, id I, lease string,
 func leaseRuns(tx *gorm.DB, q leaseQuery) (ids []core.RunID, err error) {
 	lock := ""
 	if isPostgres(tx) {
-		lock = " FOR UPDATE"
-		if q.skipLocked {
-			lock += " SKIP LOCKED"
-		}
+		lock = " FOR UPDATE SKIP LOCKED"
 	}
 	stmt := "WITH due AS (SELECT id FROM runs WHERE " + q.where + " ORDER BY " + q.order + " LIMIT ?" + lock + ") " +
 		"UPDATE runs SET " + q.set + " WHERE id IN (SELECT id FROM due) RETURNING id"

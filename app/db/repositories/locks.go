@@ -22,12 +22,12 @@ const lockTime = 2 * time.Second
 // A condition narrows which session matches.
 type condition = func(*gorm.DB) *gorm.DB
 
-// changeSession runs fn in a transaction that has locked the session's row, and saves the changes. Only one
-// transaction per session reaches the database at a time; the others wait in this process,
+// changeSession runs fn in a transaction that has locked the session's row, saves the changes, and returns
+// their events. Only one transaction per session reaches the database at a time; the others wait in this process,
 // and fail with core.SessionBusy when they wait too long. A hidden session is
 // core.ErrNotFound.
-func changeSession(ctx context.Context, db *gorm.DB, id core.SessionID, fn func(*sessionTx) error, conds ...condition) error {
-	return inSessionTurn(ctx, db, id, func(tx *gorm.DB) error {
+func changeSession(ctx context.Context, db *gorm.DB, id core.SessionID, fn func(*sessionTx) error, conds ...condition) (events []core.Event, err error) {
+	err = inSessionTurn(ctx, db, id, func(tx *gorm.DB) error {
 		stx, err := lockSession(tx, id, conds...)
 		if err != nil {
 			return err
@@ -38,13 +38,18 @@ func changeSession(ctx context.Context, db *gorm.DB, id core.SessionID, fn func(
 		if err = fn(stx); err == nil {
 			err = stx.saveChanges()
 		}
+		events = stx.events
 		return err
 	})
+	if err != nil {
+		return nil, wrapError(err, "session", id)
+	}
+	return events, nil
 }
 
 // changeLog is changeSession for changes to messages: it returns core.SessionBusy while the
 // session is busy.
-func changeLog(ctx context.Context, g *gorm.DB, id core.SessionID, fn func(*sessionTx) error, conds ...condition) error {
+func changeLog(ctx context.Context, g *gorm.DB, id core.SessionID, fn func(*sessionTx) error, conds ...condition) ([]core.Event, error) {
 	return changeSession(ctx, g, id, unlessBusy(fn), conds...)
 }
 
@@ -57,22 +62,19 @@ func unlessBusy(fn func(*sessionTx) error) func(*sessionTx) error {
 	}
 }
 
-// changeOnce is changeSession for a request that may have an idempotency key (commitOnce). It returns the
-// changed session; nil if an earlier execution of the request has committed the change.
-func changeOnce(ctx context.Context, g *gorm.DB, id core.SessionID, fn func(*sessionTx) error, conds ...condition) (changed *sessionTx, err error) {
-	_, repeated, err := commitOnce(ctx, func(note resultRecorder) error {
-		return changeSession(ctx, g, id, func(stx *sessionTx) error {
-			changed = stx
+// changeOnce is changeSession for a request that may have an idempotency key (commitOnce). It returns no
+// events if an earlier execution of the request has committed the change.
+func changeOnce(ctx context.Context, g *gorm.DB, id core.SessionID, fn func(*sessionTx) error, conds ...condition) (events []core.Event, err error) {
+	_, _, err = commitOnce(ctx, func(note resultRecorder) (err error) {
+		events, err = changeSession(ctx, g, id, func(stx *sessionTx) error {
 			if err := fn(stx); err != nil {
 				return err
 			}
 			return note(stx.tx, stx.result)
 		}, conds...)
+		return err
 	})
-	if repeated {
-		return nil, err
-	}
-	return changed, err
+	return events, err
 }
 
 // shareLog is changeLog for a change that most often can be written together with those of other
@@ -96,7 +98,7 @@ func shareLog(g *gorm.DB, id core.SessionID, from sessionSource, fn func(*sessio
 	}
 	release()
 	if errors.Is(err, commit.ErrAlone) {
-		return changeLog(ctx, g, id, fn, conds...)
+		_, err = changeLog(ctx, g, id, fn, conds...)
 	}
 	return err
 }

@@ -32,10 +32,7 @@ func (r *Summaries) Loops(ctx context.Context, tenant core.Tenant, id core.Sessi
 		return nil, err
 	}
 	rows, err := validLoops(db, id, after, math.MaxInt64)
-	if err != nil {
-		return nil, wrapError(err, "session", id)
-	}
-	return rows, nil
+	return rows, wrapError(err, "session", id)
 }
 
 const validLoopsSQL = `SELECT s.* FROM session_summaries s JOIN messages m ON m.id = s.through_id

@@ -1,9 +1,9 @@
 package repositories
 
 import (
-	"cmp"
 	"context"
 	"strings"
+	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -13,9 +13,7 @@ import (
 )
 
 // Memories stores facts for users, with their vectors. Safe for concurrent use.
-type Memories struct {
-	db *gorm.DB
-}
+type Memories struct{ db *gorm.DB }
 
 // NewMemories returns the memories in db.
 func NewMemories(db *gorm.DB) *Memories { return &Memories{db: db} }
@@ -75,24 +73,8 @@ func (r *Memories) Found(ctx context.Context, tenant core.Tenant, ids []core.Mem
 
 // List returns the memories in the scope, the newest first, without their vectors.
 func (r *Memories) List(ctx context.Context, tenant core.Tenant, q core.PageQuery) (core.Page[core.Memory], error) {
-	none := core.Page[core.Memory]{}
-	limit, after, err := pageStart(q.Limit, q.Cursor, "memories")
-	if err != nil {
-		return none, err
-	}
-	db := orderNewestFirst(r.db.WithContext(ctx), after).Select(withoutVector).Scopes(inScope(tenant))
-	var rows []core.Memory
-	db = db.Model(&core.Memory{}).Session(&gorm.Session{})
-	limit, err = fitRows(db, longColumns{texts: []string{"content"}, jsons: []string{"metadata"}}, limit, cmp.Or(q.Bytes, core.MaxPageBytes))
-	if err == nil {
-		err = db.Limit(limit + 1).Find(&rows).Error
-	}
-	if err != nil {
-		return none, wrapError(err, "memories of", tenant.Owner)
-	}
-	return pageOf(rows, limit, same, func(m core.Memory) position {
-		return position{List: "memories", N: m.CreatedAt.UnixMicro(), ID: string(m.ID)}
-	}), nil
+	long := longColumns{texts: []string{"content"}, jsons: []string{"metadata"}}
+	return newestPage(r.db.WithContext(ctx).Select(withoutVector).Scopes(inScope(tenant)), "memories", q, long, same, func(m core.Memory) (time.Time, string) { return m.CreatedAt, string(m.ID) })
 }
 
 // Update replaces content, metadata and vector of the memory with m's id, and returns it.

@@ -15,8 +15,6 @@ import (
 // MessageVectors stores the vectors of messages. Safe for concurrent use.
 type MessageVectors struct{ db *gorm.DB }
 
-var _ core.MessageVectorStore = (*MessageVectors)(nil)
-
 // NewMessageVectors returns the vectors in db.
 func NewMessageVectors(db *gorm.DB) *MessageVectors { return &MessageVectors{db: db} }
 
@@ -103,7 +101,7 @@ func (stx *sessionTx) dropVector(m core.Message) error {
 // StoreVectors stores the vectors of the messages, how far the session is embedded, and the call
 // that made them. Those of messages that are gone are dropped, and all if one was edited meanwhile.
 func (r *MessageVectors) StoreVectors(ctx context.Context, of core.Unembedded, space core.VectorSpace, vectors []core.MessageVector, call core.ModelCall) error {
-	err := changeSession(ctx, r.db, of.SessionID, func(stx *sessionTx) error {
+	_, err := changeSession(ctx, r.db, of.SessionID, func(stx *sessionTx) error {
 		ids := idsOf(vectors, func(v core.MessageVector) core.MessageID { return v.MessageID })
 		rows, err := findIn[core.Message](stx.tx.Select("id").Where("deleted_at IS NULL AND session_id = ?", of.SessionID), "id", ids)
 		if err != nil {
@@ -127,7 +125,7 @@ func (r *MessageVectors) StoreVectors(ctx context.Context, of core.Unembedded, s
 		}
 		return err
 	})
-	return wrapError(err, "session", of.SessionID)
+	return err
 }
 
 // SessionVectors returns vectors of a session's messages, the newest first, before the given

@@ -18,9 +18,7 @@ import (
 
 // Messages reads and appends to the logs of sessions; runs write to them as well. Safe for
 // concurrent use.
-type Messages struct {
-	db *gorm.DB
-}
+type Messages struct{ db *gorm.DB }
 
 // NewMessages returns the messages in db.
 func NewMessages(db *gorm.DB) *Messages { return &Messages{db: db} }
@@ -206,10 +204,7 @@ func (r *Messages) loadConversation(ctx context.Context, tenant core.Tenant, ses
 	if err = rows.Err(); err == nil && len(list) == 0 {
 		err = requireVisible(db, tenant, session)
 	}
-	if err != nil {
-		return nil, wrapError(err, "session", session)
-	}
-	return list, nil
+	return list, wrapError(err, "session", session)
 }
 
 // withTexts selects the messages that match which, with the newest textBytes of their
@@ -248,9 +243,6 @@ func (w withClause) ModifyStatement(s *gorm.Statement) {
 // Build does nothing: the SELECT builds it.
 func (withClause) Build(clause.Builder) {}
 
-// maxMessageIDs bounds the ids of one statement.
-const maxMessageIDs = 500
-
 // GetMessages returns those of the messages that exist in the session, whole, of any
 // branch, in the order of their seq. Deleted ones are missing. Without a session they are those of
 // all sessions of the scope that are not archived.
@@ -264,13 +256,9 @@ func (r *Messages) GetMessages(ctx context.Context, tenant core.Tenant, session 
 	} else {
 		db = byID(ctx, db, "session", session)
 	}
-	rows := []core.Message{}
-	for batch := range slices.Chunk(ids, maxMessageIDs) {
-		var found []core.Message
-		if err := db.Where("id IN ? AND deleted_at IS NULL", batch).Scopes(visible).Find(&found).Error; err != nil {
-			return nil, wrapError(err, "session", session)
-		}
-		rows = append(rows, found...)
+	rows, err := findIn[core.Message](db.Where("deleted_at IS NULL").Scopes(visible), "id", ids)
+	if err != nil {
+		return nil, wrapError(err, "session", session)
 	}
 	// The session is compared here, as in Get.
 	rows = slices.DeleteFunc(rows, func(m core.Message) bool { return session != "" && m.SessionID != session })
@@ -287,7 +275,7 @@ func (r *Messages) GetMessages(ctx context.Context, tenant core.Tenant, session 
 // conversation that was replayed; empty ones change nothing. Search counts both, so it indexes
 // the messages again.
 func (r *Messages) SetRecorded(ctx context.Context, tenant core.Tenant, session core.SessionID, recorded []core.Message) error {
-	err := changeLog(ctx, r.db, session, func(stx *sessionTx) error {
+	_, err := changeLog(ctx, r.db, session, func(stx *sessionTx) error {
 		indexed, err := stx.lockIndex()
 		if err != nil {
 			return err
@@ -314,5 +302,5 @@ func (r *Messages) SetRecorded(ctx context.Context, tenant core.Tenant, session 
 		}
 		return stx.tx.Model(&models.Session{}).Where("id = ?", session).UpdateColumn("indexed_seq", indexed).Error
 	}, visibleTo(tenant))
-	return wrapError(err, "session", session)
+	return err
 }

@@ -45,17 +45,14 @@ func (r *Messages) Append(ctx context.Context, tenant core.Tenant, in core.Appen
 		out.Repeated = true
 		_, err = fmt.Sscanf(name, appendResultFormat, &out.FirstSeq, &out.LastSeq)
 	}
-	if err != nil {
-		return core.Appended{}, wrapError(err, "session", in.SessionID)
-	}
-	return out, nil
+	return out, wrapError(err, "session", in.SessionID)
 }
 
 // appendInStep is Append in one transaction.
 func (r *Messages) appendInStep(ctx context.Context, tenant core.Tenant, in core.AppendMessages, note resultRecorder) (out core.Appended, err error) {
 	ctx, cancel := stepContext(ctx)
 	defer cancel()
-	err = changeLog(ctx, r.db, in.SessionID, func(stx *sessionTx) (err error) {
+	_, err = changeLog(ctx, r.db, in.SessionID, func(stx *sessionTx) (err error) {
 		if out, err = stx.appendOnce(in); err != nil || out.Repeated {
 			return err
 		}
@@ -73,15 +70,14 @@ func (stx *sessionTx) findByClientID(id string) ([]core.Message, error) {
 	if id == "" {
 		return nil, nil
 	}
-	var rows []core.Message
-	err := stx.tx.Where("session_id = ? AND client_message_id = ?", stx.session.ID, id).Limit(1).Find(&rows).Error
-	if err != nil || len(rows) == 0 {
+	m, err := findFirst[core.Message](stx.tx.Where("session_id = ? AND client_message_id = ?", stx.session.ID, id))
+	if err != nil || m == nil {
 		return nil, err
 	}
-	if rows[0].RunID != "" {
+	if m.RunID != "" {
 		return nil, clientIDTakenError(id)
 	}
-	return rows, nil
+	return []core.Message{*m}, nil
 }
 
 func clientIDTakenError(id string) error {
@@ -186,7 +182,7 @@ func (stx *sessionTx) checkClientIDs(messages []core.Message) error {
 		given[m.ClientMessageID] = true
 		ids = append(ids, m.ClientMessageID)
 	}
-	for batch := range slices.Chunk(ids, maxClientIDs) {
+	for batch := range slices.Chunk(ids, maxIDs) {
 		var found []string
 		err := stx.tx.Raw(`SELECT client_message_id FROM messages WHERE session_id = ? AND client_message_id IN ?
 UNION SELECT client_message_id FROM runs WHERE session_id = ? AND client_message_id IN ?`,
@@ -200,9 +196,6 @@ UNION SELECT client_message_id FROM runs WHERE session_id = ? AND client_message
 	}
 	return nil
 }
-
-// maxClientIDs bounds the client message ids of one statement.
-const maxClientIDs = 500
 
 // checkToolResults refuses leading tool results without an open call at the end of the
 // current path.
@@ -282,17 +275,17 @@ type importJob struct {
 	first  int64          // the seq of the first message
 
 	speakers string // of the session and the messages so far
-	bytes    int64  // stored of them
+	bytes    int64  // stored of the messages so far
 }
 
 // beginImport checks that the messages may enter the log, and makes the session busy.
 func (r *Messages) beginImport(ctx context.Context, tenant core.Tenant, in core.AppendMessages) (*importJob, error) {
 	i := &importJob{}
-	err := changeLog(ctx, r.db, in.SessionID, func(stx *sessionTx) (err error) {
+	_, err := changeLog(ctx, r.db, in.SessionID, func(stx *sessionTx) (err error) {
 		if i.parent, err = stx.admitAppend(in); err != nil {
 			return err
 		}
-		i.last, i.first, i.speakers, i.bytes = stx.session.LastSeq, stx.session.LastSeq+1, stx.session.Speakers, stx.session.StoredBytes
+		i.last, i.first, i.speakers = stx.session.LastSeq, stx.session.LastSeq+1, stx.session.Speakers
 		i.sessionLease, err = stx.acquireLease(r.db, busyImport, in.Worker)
 		return err
 	}, visibleTo(tenant))
@@ -307,7 +300,8 @@ func (i *importJob) finishImport(ctx context.Context, in core.AppendMessages, no
 		}
 		stx.clearBusy()
 		stx.extendLog(len(in.Messages))
-		stx.session.Speakers, stx.session.StoredBytes = i.speakers, i.bytes
+		stx.session.Speakers = i.speakers
+		stx.session.StoredBytes += i.bytes
 		if out, err = stx.finishAppend(in, i.first, nil, nil); err == nil {
 			err = stx.saveChanges()
 		}

@@ -11,9 +11,7 @@ import (
 )
 
 // OwnerWebhooks stores the default webhooks of owners. Safe for concurrent use.
-type OwnerWebhooks struct {
-	db *gorm.DB
-}
+type OwnerWebhooks struct{ db *gorm.DB }
 
 // NewOwnerWebhooks returns the default webhooks in db.
 func NewOwnerWebhooks(db *gorm.DB) *OwnerWebhooks { return &OwnerWebhooks{db: db} }
@@ -32,7 +30,7 @@ func (r *OwnerWebhooks) Get(ctx context.Context, owner string) (core.Webhook, er
 
 // Set replaces the owner's default webhook.
 func (r *OwnerWebhooks) Set(ctx context.Context, owner string, hook core.Webhook) error {
-	row := models.OwnerWebhook{Owner: owner, URL: string(hook.URL), Secret: hook.Secret, UpdatedAt: core.Now()}
+	row := models.OwnerWebhook{Owner: owner, Webhook: models.WebhookFrom(&hook), UpdatedAt: core.Now()}
 	err := r.db.WithContext(ctx).Clauses(clause.OnConflict{UpdateAll: true}).Create(&row).Error
 	return wrapError(err, "webhook of", owner)
 }
@@ -45,10 +43,9 @@ func (r *OwnerWebhooks) Delete(ctx context.Context, owner string) error {
 
 // ownerWebhook returns the owner's default webhook; nil = there is none.
 func ownerWebhook(db *gorm.DB, owner string) (*core.Webhook, error) {
-	var rows []models.OwnerWebhook
-	err := db.Where("owner = ?", owner).Limit(1).Find(&rows).Error
-	if err != nil || len(rows) == 0 {
+	row, err := findFirst[models.OwnerWebhook](db.Where("owner = ?", owner))
+	if err != nil || row == nil {
 		return nil, err
 	}
-	return &core.Webhook{URL: core.Target(rows[0].URL), Secret: rows[0].Secret}, nil
+	return row.Core(), nil
 }

@@ -15,9 +15,7 @@ const maxSetups = 16
 
 // PromptSetups reads the system prompts and tools to which thoughts and native summaries of sessions are
 // bound; Runs.Write and Sessions.ApplyContext store them. Safe for concurrent use.
-type PromptSetups struct {
-	db *gorm.DB
-}
+type PromptSetups struct{ db *gorm.DB }
 
 // NewPromptSetups returns the setups in db.
 func NewPromptSetups(db *gorm.DB) *PromptSetups { return &PromptSetups{db: db} }
@@ -43,9 +41,14 @@ func (stx *sessionTx) storeSetup(s core.PromptSetup) error {
 		SessionID: string(stx.session.ID), Hash: s.Hash, Owner: stx.session.Owner, SystemPrompt: s.SystemPrompt, ToolUsage: s.ToolUsage,
 		Tools: string(s.Tools), CreatedAt: core.Now(),
 	}
-	if err := insertRows(stx.tx.Clauses(clause.OnConflict{DoNothing: true}), &row); err != nil {
-		return err
+	inserted := stx.tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&row)
+	if inserted.Error != nil || inserted.RowsAffected == 0 {
+		return inserted.Error
 	}
+	var old []models.PromptSetup
 	newest := stx.tx.Model(&models.PromptSetup{}).Select("hash").Where("session_id = ?", stx.session.ID).Order("created_at DESC, hash").Limit(maxSetups)
-	return stx.tx.Where("session_id = ? AND hash NOT IN (?)", stx.session.ID, newest).Delete(&models.PromptSetup{}).Error
+	err := stx.tx.Clauses(clause.Returning{}).Where("session_id = ? AND hash NOT IN (?)", stx.session.ID, newest).Delete(&old).Error
+	addBytes(stx, 1, []models.PromptSetup{row})
+	addBytes(stx, -1, old)
+	return err
 }

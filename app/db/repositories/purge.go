@@ -14,11 +14,10 @@ import (
 	"bobbin/app/db/models"
 )
 
-// Purges removes sessions and users permanently. Its methods are for operators and take no
-// scope. Safe for concurrent use; an interrupted method is simply called again.
-type Purges struct {
-	db *gorm.DB
-}
+// Purges finds and removes sessions, users and expired data permanently, and finds what an export of a
+// user needs. Its methods are for operators and workers and take no
+// scope. Safe for concurrent use, by many processes; an interrupted method is simply called again.
+type Purges struct{ db *gorm.DB }
 
 // NewPurges returns the purges of db.
 func NewPurges(db *gorm.DB) *Purges { return &Purges{db: db} }
@@ -51,9 +50,6 @@ func PurgedTables() []string {
 		"memories", "blob_references", "blobs", "blob_texts", "blob_contents", "blob_totals", "idempotency_keys", "idempotency_mentions", "model_calls", "usage_days",
 		"deletions") // Deletions.Finish clears the user
 }
-
-// purgeChunk bounds the ids of one statement.
-const purgeChunk = 500
 
 // Archived returns the sessions that were archived before the time, oldest first; of all
 // owners if none is named.
@@ -99,7 +95,7 @@ func (r *Purges) Exist(ctx context.Context, owner string, ids []core.SessionID) 
 // Unfinished returns the unfinished runs in the sessions, queued ones last.
 func (r *Purges) Unfinished(ctx context.Context, ids []core.SessionID) ([]core.UnfinishedRun, error) {
 	var all []core.UnfinishedRun
-	for part := range slices.Chunk(ids, purgeChunk) {
+	for part := range slices.Chunk(ids, maxIDs) {
 		var rows []core.UnfinishedRun
 		db := r.db.WithContext(ctx).Model(&models.Run{}).
 			Select("id, session_id, owner, COALESCE(status = 'running' AND lease_until > "+clockSQL(r.db, 0)+", false) AS leased").
@@ -230,7 +226,7 @@ func (lease *sessionLease) purgeUsage(ctx context.Context, gone *core.Purged) er
 func (r *Purges) CountSessions(ctx context.Context, ids []core.SessionID) (core.Purged, error) {
 	var there core.Purged
 	db := r.db.WithContext(ctx)
-	for part := range slices.Chunk(ids, purgeChunk) {
+	for part := range slices.Chunk(ids, maxIDs) {
 		for _, table := range append([]string{"sessions", "model_calls", "blob_references", "blobs"}, sessionTables()...) {
 			column := "session_id"
 			if table == "sessions" {
@@ -271,7 +267,7 @@ func (r *Purges) Blobs(ctx context.Context, ids []core.SessionID, owner, user st
 			return nil, wrapError(err, "files of user", user)
 		}
 	}
-	for part := range slices.Chunk(ids, purgeChunk) {
+	for part := range slices.Chunk(ids, maxIDs) {
 		var some []core.BlobID
 		err := db.Raw("SELECT blob_id FROM blob_references WHERE session_id IN @s UNION SELECT id FROM blobs WHERE session_id IN @s",
 			map[string]any{"s": part}).Scan(&some).Error

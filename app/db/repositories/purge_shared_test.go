@@ -131,7 +131,7 @@ func TestPurgeOfAppendedMessages(t *testing.T) {
 		if log := s.log(t, fork.ID); log[0].AuthorID != "eve" {
 			t.Errorf("the copy is by %q, want its author", log[0].AuthorID)
 		}
-		elsewhere, err := repositories.NewUserExports(s.Gorm).Elsewhere(t.Context(), "ann", "eve", "", 10)
+		elsewhere, err := repositories.NewPurges(s.Gorm).Elsewhere(t.Context(), "ann", "eve", "", 10)
 		if err != nil || len(elsewhere) != 2 {
 			t.Errorf("exported %d messages, error %v, want the message and its copy", len(elsewhere), err)
 		}

@@ -75,7 +75,7 @@ func (r *Purges) purgeMemories(ctx context.Context, owner, user string, gone *co
 	if err != nil {
 		return err
 	}
-	for part := range slices.Chunk(ids, purgeChunk) {
+	for part := range slices.Chunk(ids, maxIDs) {
 		var n int64
 		err := r.retryTx(ctx, func(tx *gorm.DB) error {
 			res := tx.Where("owner = ? AND id IN ?", owner, part).Delete(&core.Memory{})
@@ -98,7 +98,7 @@ func (r *Purges) purgeUserUsage(ctx context.Context, owner, user string, gone *c
 	if err != nil {
 		return err
 	}
-	for part := range slices.Chunk(ids, purgeChunk) {
+	for part := range slices.Chunk(ids, maxIDs) {
 		res := db.Model(&core.ModelCall{}).Where("id IN ?", part).UpdateColumn("user_id", "")
 		if res.Error != nil {
 			return res.Error
@@ -112,18 +112,11 @@ func (r *Purges) purgeUserUsage(ctx context.Context, owner, user string, gone *c
 func (r *Purges) CountUser(ctx context.Context, owner, user string) (core.Purged, error) {
 	var there core.Purged
 	db, args := r.db.WithContext(ctx), userParams(owner, user)
-	encoded, _ := core.EncodeJSON(user) // a string can always be encoded
-	args["field"] = `"user_id":` + string(encoded)
-	named := "instr(CAST(data AS text), @field) > 0"
-	if isPostgres(r.db) {
-		named = "position(@field IN CAST(data AS text)) > 0"
-	}
 	const ofUser = "owner = @owner AND user_id = @user"
 	for _, c := range []struct{ table, where string }{
 		{"memories", ofUser}, {"blobs", ofUser}, {"slack_inbox", ofUser},
 		{"messages", userMessagesSQL},
 		{"runs", userRunsSQL},
-		{"session_events", "owner = @owner AND " + otherSessionsSQL + " AND " + named},
 		{"model_calls", "owner = @owner AND user_id = @user AND (session_id IS NULL OR " + otherSessionsSQL + ")"},
 		{"usage_days", "owner = @owner AND level IN ('user', 'user_session') AND user_id = @user"},
 		{"blob_totals", "owner = @owner AND by_user AND user_id = @user"},
@@ -154,8 +147,8 @@ func (r *Purges) FromShared(ctx context.Context, owner, user string, id core.Ses
 	var gone core.Purged
 	for more := true; more; {
 		var step core.Purged
-		err := retryDelays(func() error {
-			return changeLog(ctx, r.db, id, func(stx *sessionTx) (err error) {
+		err := retryDelays(func() (err error) {
+			step.Events, err = changeLog(ctx, r.db, id, func(stx *sessionTx) error {
 				step = core.Purged{}
 				if err := stx.checkRunsEnded(unended); err != nil {
 					return err
@@ -167,9 +160,10 @@ func (r *Purges) FromShared(ctx context.Context, owner, user string, id core.Ses
 				if err == nil && n < sharedRows { // the runs come last: they identify the user's messages
 					n, err = stx.emptyRuns(owner, user, &step)
 				}
-				more, step.Events = n == sharedRows, stx.events
+				more = n == sharedRows
 				return err
 			}, visibleTo(core.Tenant{Owner: owner}))
+			return err
 		})
 		if err != nil {
 			return gone, wrapError(err, "session", id)
@@ -248,18 +242,15 @@ func (stx *sessionTx) cancelRuns(owner, user string) error {
 	return nil
 }
 
-// emptyRuns erases the user's data from some runs and from their events, and returns how
-// many.
+// emptyRuns erases the user's data from some runs, to which their events refer, and returns how many.
 func (stx *sessionTx) emptyRuns(owner, user string, gone *core.Purged) (int, error) {
 	var rows []models.Run
 	err := stx.tx.Where(userRunsSQL, userParams(owner, user)).Where("session_id = ?", stx.session.ID).Order("queue_seq").Limit(sharedRows).Find(&rows).Error
 	if err != nil {
 		return 0, err
 	}
-	mine := make(map[core.RunID]bool, len(rows))
 	for _, row := range rows {
-		run := row.Core()
-		empty := anonymizeRun(run)
+		empty := anonymizeRun(row.Core())
 		err = stx.tx.Model(&models.Run{}).Where("id = ?", row.ID).UpdateColumns(map[string]any{
 			"user_id": "", "input": models.EncodeJSON(empty.Input), "options": nil, "client_message_id": nil, "partial": "", "state": nil, "context": nil, "error": models.EncodeJSON(empty.Error),
 			"webhook_url": "", "webhook_secret": "",
@@ -274,12 +265,9 @@ func (stx *sessionTx) emptyRuns(owner, user string, gone *core.Purged) (int, err
 		if sent.RowsAffected > 0 {
 			gone.Remove("deliveries", sent.RowsAffected)
 		}
-		mine[run.ID] = true
 	}
-	n, err := stx.emptyRunEvents(mine)
 	gone.Empty("runs", int64(len(rows)))
-	gone.Empty("session_events", n)
-	return len(rows), err
+	return len(rows), nil
 }
 
 // anonymizeRun returns the run without its author's data.
@@ -294,63 +282,4 @@ func anonymizeRun(r core.Run) core.Run {
 		r.Error = &core.RunError{Code: r.Error.Code, Message: "removed with the user"}
 	}
 	return r
-}
-
-// emptyRunEvents erases the user from the events of the runs, and returns how many there
-// were.
-func (stx *sessionTx) emptyRunEvents(runs map[core.RunID]bool) (int64, error) {
-	var n int64
-	if len(runs) == 0 {
-		return 0, nil
-	}
-	for last := int64(0); ; {
-		var rows []models.Event
-		err := stx.tx.Where("session_id = ? AND event_seq > ? AND type LIKE 'run.%'", stx.session.ID, last).Order("event_seq").Limit(eventsPage).Find(&rows).Error
-		if err != nil {
-			return n, err
-		}
-		for _, row := range rows {
-			last = row.EventSeq
-			event := row.Core()
-			if !runs[event.RunID] {
-				continue
-			}
-			data, ok := withoutUser(event)
-			if !ok {
-				continue
-			}
-			if err := stx.replaceEventData(row, data); err != nil {
-				return n, err
-			}
-			n++
-		}
-		if len(rows) < eventsPage {
-			return n, nil
-		}
-	}
-}
-
-// withoutUser returns the data of a run's event without its user.
-func withoutUser(e core.Event) (any, bool) {
-	if e.Type == core.EventRunQueued {
-		return changeEventData(e, func(d *core.MessageData) bool {
-			m := d.Message
-			if m.RunID != e.RunID { // another user's question, whose answer is regenerated
-				return false
-			}
-			if m.DeletedAt == nil { // the message never entered the log
-				now := core.Now()
-				m.DeletedAt = &now
-			}
-			d.Message = core.Message{
-				ID: m.ID, SessionID: m.SessionID, Seq: m.Seq, ParentID: m.ParentID, OnPath: m.OnPath, Role: m.Role, Status: m.Status,
-				Source: m.Source, RunID: m.RunID, CreatedAt: m.CreatedAt, DeletedAt: m.DeletedAt,
-			}
-			return true
-		})
-	}
-	return changeEventData(e, func(d *core.RunData) bool {
-		d.Run = anonymizeRun(d.Run)
-		return true
-	})
 }

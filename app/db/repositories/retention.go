@@ -12,15 +12,6 @@ import (
 	"bobbin/app/db/models"
 )
 
-// Retention finds and removes expired data. Its methods are for the background worker and
-// take no scope. Safe for concurrent use, by many processes. Times are the database's.
-type Retention struct {
-	db *gorm.DB
-}
-
-// NewRetention returns the retention of db.
-func NewRetention(db *gorm.DB) *Retention { return &Retention{db: db} }
-
 // firstID sorts before every id.
 const firstID = "00000000-0000-0000-0000-000000000000"
 
@@ -36,7 +27,7 @@ DELETE FROM session_events WHERE (session_id, event_seq) IN (
 // removes them with those before them, except for the newest event of each session. A sweep
 // may continue where the last one ended: an event that was the newest then is removed with
 // the next old event of its session.
-func (r *Retention) SweepEvents(ctx context.Context, keep time.Duration, from core.EventPlace, limit int) (core.SweptEvents, error) {
+func (r *Purges) SweepEvents(ctx context.Context, keep time.Duration, from core.EventPlace, limit int) (core.SweptEvents, error) {
 	if from.Session == "" {
 		from.Session = firstID
 	}
@@ -76,14 +67,14 @@ func (r *Retention) SweepEvents(ctx context.Context, keep time.Duration, from co
 // TemporarySessions returns up to limit temporary sessions whose last activity was longer than
 // keep ago, the oldest first. Those that a run is at work in are not among them; a run that
 // waits for an answer keeps none.
-func (r *Retention) TemporarySessions(ctx context.Context, keep time.Duration, limit int) ([]core.SessionID, error) {
+func (r *Purges) TemporarySessions(ctx context.Context, keep time.Duration, limit int) ([]core.SessionID, error) {
 	db := r.db.WithContext(ctx)
 	return expiredSessions(db.Where("temporary AND updated_at < "+clockBoundSQL(db, -keep)).Order("updated_at, id").Limit(limit), " AND status = 'running'")
 }
 
 // ArchivedSessions returns up to limit sessions that were archived longer than keep ago and
 // have no unfinished run, the oldest first.
-func (r *Retention) ArchivedSessions(ctx context.Context, keep time.Duration, limit int) ([]core.SessionID, error) {
+func (r *Purges) ArchivedSessions(ctx context.Context, keep time.Duration, limit int) ([]core.SessionID, error) {
 	db := r.db.WithContext(ctx)
 	return expiredSessions(db.Where("archived_at < "+clockBoundSQL(db, -keep)).Order("archived_at, id").Limit(limit), "")
 }

@@ -14,7 +14,7 @@ import (
 const month = 30 * 24 * time.Hour
 
 // sweep removes all old events, limit at a time, and returns how many.
-func sweep(t *testing.T, r *repositories.Retention, limit int) int {
+func sweep(t *testing.T, r *repositories.Purges, limit int) int {
 	t.Helper()
 	removed := 0
 	var place core.EventPlace
@@ -44,7 +44,7 @@ func (s *store) seqs(t *testing.T, id core.SessionID) []int64 {
 // numbers continue.
 func TestSweepEvents(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
-		r := repositories.NewRetention(s.Gorm)
+		r := repositories.NewPurges(s.Gorm)
 		for _, limit := range []int{1, 3, 500} {
 			old, mixed, fresh := s.session(t), s.session(t), s.session(t)
 			for _, session := range []core.Session{old, mixed, fresh} {
@@ -78,7 +78,7 @@ func TestSweepEvents(t *testing.T) {
 // all sessions again: these are removed with the next old event of their session.
 func TestSweepEventsGoesOn(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
-		r := repositories.NewRetention(s.Gorm)
+		r := repositories.NewPurges(s.Gorm)
 		id := s.session(t).ID
 		s.turns(t, id, 1)
 		s.exec(t, "UPDATE session_events SET at = '2020-01-01 00:00:00+00:00'")
@@ -101,7 +101,7 @@ func TestSweepEventsGoesOn(t *testing.T) {
 // Concurrent sweeps remove each old event once, while a session continues.
 func TestSweepEventsTogether(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
-		r := repositories.NewRetention(s.Gorm)
+		r := repositories.NewPurges(s.Gorm)
 		want := 0
 		for range 4 {
 			id := s.session(t).ID
@@ -128,7 +128,7 @@ func TestSweepEventsTogether(t *testing.T) {
 
 func TestArchivedSessions(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
-		r := repositories.NewRetention(s.Gorm)
+		r := repositories.NewPurges(s.Gorm)
 		older, old, fresh, working := s.session(t), s.session(t), s.session(t), s.session(t)
 		s.session(t) // not archived
 		s.accept(t, ask(working.ID, "work"))

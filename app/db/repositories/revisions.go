@@ -18,32 +18,24 @@ func (r *Branches) Revise(ctx context.Context, tenant core.Tenant, in core.Revis
 	if err := requireID("message", in.MessageID); err != nil {
 		return core.Message{}, nil, err
 	}
-	var m core.Message
-	stx, err := r.changeOnce(ctx, tenant, in.SessionID, func(stx *sessionTx) (err error) {
-		if m, err = stx.findRevisable(in.MessageID); err != nil {
+	revised := make([]core.Message, 1)
+	events, err := r.changeOnce(ctx, tenant, in.SessionID, func(stx *sessionTx) error {
+		m, err := stx.findRevisable(in.MessageID)
+		if err == nil && m.Content != in.Content {
+			if err = stx.checkIdle(); err == nil {
+				m, err = stx.replaceText(m, in)
+			}
+		}
+		if err != nil {
 			return err
 		}
-		if m.Content != in.Content {
-			if err := stx.checkIdle(); err != nil {
-				return err
-			}
-			if m, err = stx.replaceText(m, in); err != nil {
-				return err
-			}
-		}
-		revised := []core.Message{m}
-		err = addRevisions(stx.tx, revised)
-		m = revised[0]
-		return err
+		revised[0] = m
+		return addRevisions(stx.tx, revised)
 	})
-	if err != nil {
-		return core.Message{}, nil, wrapError(err, "message", in.MessageID)
+	if err == nil && revised[0].ID == "" { // an earlier execution of the request has committed it
+		revised[0], err = NewMessages(r.db).Get(ctx, tenant, in.SessionID, in.MessageID)
 	}
-	if stx == nil { // an earlier execution of the request has committed it
-		m, err = NewMessages(r.db).Get(ctx, tenant, in.SessionID, in.MessageID)
-		return m, nil, err
-	}
-	return m, stx.events, nil
+	return revised[0], events, wrapError(err, "message", in.MessageID)
 }
 
 // findRevisable returns a user's message of the session.
@@ -70,10 +62,10 @@ func (stx *sessionTx) findRevisable(id core.MessageID) (core.Message, error) {
 func (stx *sessionTx) replaceText(m core.Message, in core.ReviseMessage) (core.Message, error) {
 	now, ids := core.Now(), []core.MessageID{m.ID}
 	before, err := stx.countStored(ids)
-	if err != nil {
-		return m, err
+	if err == nil {
+		err = stx.keepRevision(m, core.Revision{Content: m.Content, TokenCount: m.TokenCount, ReplacedAt: now})
 	}
-	if err := stx.keepRevision(m, core.Revision{Content: m.Content, TokenCount: m.TokenCount, ReplacedAt: now}); err != nil {
+	if err != nil {
 		return m, err
 	}
 	m.Content, m.TokenCount, m.RevisedAt = in.Content, in.TokenCount, &now

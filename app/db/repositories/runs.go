@@ -3,11 +3,8 @@ package repositories
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
-	"time"
 
 	"gorm.io/gorm"
 
@@ -68,7 +65,7 @@ func (r *Runs) Repeated(ctx context.Context, tenant core.Tenant, session core.Se
 	return run, wrapError(err, "run of client_message_id", clientMessageID)
 }
 
-// List returns the runs of a session, the newest first.
+// List returns the runs of a session, the newest first, with their approvals, decided or not.
 func (r *Runs) List(ctx context.Context, tenant core.Tenant, session core.SessionID, q core.PageQuery) (core.Page[core.Run], error) {
 	none := core.Page[core.Run]{}
 	limit, after, err := pageStart(q.Limit, q.Cursor, "runs")
@@ -92,9 +89,9 @@ func (r *Runs) List(ctx context.Context, tenant core.Tenant, session core.Sessio
 	if err != nil {
 		return none, wrapError(err, "session", session)
 	}
-	return pageOf(runs, limit, same, func(r core.Run) position {
-		return position{List: "runs", N: r.QueueSeq}
-	}), nil
+	page := pageOf(runs, limit, same, func(r core.Run) position { return position{List: "runs", N: r.QueueSeq} })
+	err = addApprovals(db, page.Items, func(r *core.Run) (core.RunID, *[]core.Approval) { return r.ID, &r.Approvals })
+	return page, wrapError(err, "session", session)
 }
 
 // longRunColumns are the columns of runs that may be long, with those of their messages.
@@ -143,30 +140,16 @@ func (r *Runs) Active(ctx context.Context, tenant core.Tenant, session core.Sess
 // Reports returns the context reports of the newest runs of a session, oldest first, and how many
 // runs are older than these.
 func (r *Runs) Reports(ctx context.Context, tenant core.Tenant, session core.SessionID, limit int) ([]core.RunReport, int, error) {
-	var rows []struct {
-		ID        string
-		QueueSeq  int64
-		Seq       int64
-		CreatedAt time.Time
-		Context   models.JSON
-	}
 	runs := byID(ctx, r.db, "session", session).Model(&models.Run{}).Scopes(withinSession(tenant, session)).Session(&gorm.Session{})
-	err := runs.Select("id, queue_seq, created_at, context, COALESCE((SELECT m.seq FROM messages m WHERE m.id = runs.user_message_id), 0) AS seq").
-		Where("context IS NOT NULL").Order("queue_seq DESC").Limit(limit).Scan(&rows).Error
-	if err != nil || len(rows) == 0 {
+	reports, err := findRows[core.RunReport](runs.Select("id, created_at, context, COALESCE((SELECT m.seq FROM messages m WHERE m.id = runs.user_message_id), 0) AS seq").
+		Where("context IS NOT NULL").Order("queue_seq DESC").Limit(limit))
+	if err != nil || len(reports) == 0 {
 		return nil, 0, wrapError(err, "runs of session", session)
 	}
-	slices.Reverse(rows)
-	reports := make([]core.RunReport, len(rows))
-	for i, row := range rows {
-		reports[i] = core.RunReport{RunID: core.RunID(row.ID), Seq: row.Seq, At: row.CreatedAt.UTC()}
-		if err := json.Unmarshal(row.Context, &reports[i].Report); err != nil {
-			return nil, 0, fmt.Errorf("context report of run %s: %w", row.ID, err)
-		}
-	}
+	slices.Reverse(reports)
 	var older int64
-	if len(rows) == limit {
-		err = runs.Where("queue_seq < ?", rows[0].QueueSeq).Count(&older).Error
+	if len(reports) == limit {
+		err = runs.Where("queue_seq < (SELECT queue_seq FROM runs WHERE id = ?)", reports[0].RunID).Count(&older).Error
 	}
 	return reports, int(older), wrapError(err, "runs of session", session)
 }

@@ -42,13 +42,10 @@ func (r *Runs) Accept(ctx context.Context, tenant core.Tenant, in core.AcceptRun
 	}}, accept, visibleTo(tenant))
 	for errors.Is(err, errUncertain) {
 		if err = limits.wait(ctx); err == nil {
-			err = changeLog(ctx, r.db, in.SessionID, accept, visibleTo(tenant))
+			_, err = changeLog(ctx, r.db, in.SessionID, accept, visibleTo(tenant))
 		}
 	}
-	if err != nil {
-		return core.Accepted{}, wrapError(err, "session", in.SessionID)
-	}
-	return out, nil
+	return out, wrapError(err, "session", in.SessionID)
 }
 
 // acceptOnce is Accept in a transaction, or as a change.
@@ -198,12 +195,11 @@ func (stx *sessionTx) repeatAccepted(id models.Ref) (core.Accepted, error) {
 
 // findInLog returns a message of the session, nil if it is not in the log.
 func (stx *sessionTx) findInLog(id core.MessageID) (*core.Message, error) {
-	var rows []core.Message
-	err := byID(stx.tx.Statement.Context, stx.tx, "message", id).Where("id = ?", id).Limit(1).Find(&rows).Error
-	if err != nil || len(rows) == 0 || rows[0].SessionID != stx.session.ID {
-		return nil, err
+	m, err := findFirst[core.Message](byID(stx.tx.Statement.Context, stx.tx, "message", id).Where("id = ?", id))
+	if m != nil && m.SessionID != stx.session.ID {
+		m = nil
 	}
-	return &rows[0], nil
+	return m, err
 }
 
 // The limits of an owner's and of a user's runs count the runs of all sessions, while a change knows

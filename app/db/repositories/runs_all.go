@@ -2,6 +2,7 @@ package repositories
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"gorm.io/gorm"
@@ -61,29 +62,24 @@ func (r *Runs) ListAll(ctx context.Context, tenant core.Tenant, q core.RunQuery)
 		return core.RunList{}, wrapError(err, "runs of", tenant.Owner)
 	}
 	page := pageOf(rows, limit, same, func(row core.RunHead) position { return position{List: name, ID: string(row.ID)} })
-	err = r.addApprovals(ctx, page.Items)
+	err = addApprovals(r.db.WithContext(ctx).Where("status = 'open'"), page.Items, func(run *core.RunHead) (core.RunID, *[]core.Approval) { return run.ID, &run.Approvals })
 	list.Items, list.NextCursor = page.Items, page.NextCursor
-	return list, err
+	return list, wrapError(err, "runs of", tenant.Owner)
 }
 
-// addApprovals adds what waiting runs wait for, without long arguments.
-func (r *Runs) addApprovals(ctx context.Context, runs []core.RunHead) error {
-	var waiting []core.RunID
-	for _, run := range runs {
-		if run.Status == core.RunWaiting {
-			waiting = append(waiting, run.ID)
+// addApprovals adds to listed runs their approvals that db selects, without long arguments.
+func addApprovals[R any](db *gorm.DB, runs []R, of func(*R) (core.RunID, *[]core.Approval)) error {
+	lists := map[core.RunID]*[]core.Approval{}
+	for i := range runs {
+		id, list := of(&runs[i])
+		lists[id] = list
+	}
+	all, err := approvals(db.Omit("result").Where("run_id IN ?", slices.Collect(maps.Keys(lists))))
+	for _, a := range all {
+		if len(a.Arguments)+len(a.Edited) > core.MaxListedArguments {
+			a.Arguments, a.Edited = "", ""
 		}
+		*lists[a.RunID] = append(*lists[a.RunID], a)
 	}
-	if len(waiting) == 0 {
-		return nil
-	}
-	list, err := approvals(r.db.WithContext(ctx).Where("run_id IN ? AND status = 'open'", waiting))
-	for _, a := range list {
-		if len(a.Arguments) > core.MaxListedArguments {
-			a.Arguments = ""
-		}
-		i := slices.IndexFunc(runs, func(run core.RunHead) bool { return run.ID == a.RunID })
-		runs[i].Approvals = append(runs[i].Approvals, a)
-	}
-	return wrapError(err, "approvals of runs", "")
+	return err
 }

@@ -30,7 +30,7 @@ func (r *Runs) Claim(ctx context.Context, session core.SessionID, worker string)
 		return core.Claimed{}, wrapError(err, "session", session)
 	}
 	var out core.Claimed
-	err = changeLog(ctx, r.db, session, func(stx *sessionTx) error {
+	out.Events, err = changeLog(ctx, r.db, session, func(stx *sessionTx) error {
 		f, err := stx.loadFacts()
 		if err != nil {
 			return err
@@ -72,13 +72,10 @@ func (r *Runs) Claim(ctx context.Context, session core.SessionID, worker string)
 		if inLog != nil { // others may follow it
 			last = ""
 		}
-		out = core.Claimed{Run: run, Session: stx.sessionWithRun(run), Message: message, Events: stx.events, Known: stx.knownAfter(row, last)}
+		out = core.Claimed{Run: run, Session: stx.sessionWithRun(run), Message: message, Known: stx.knownAfter(row, last)}
 		return err
 	})
-	if err != nil {
-		return core.Claimed{}, wrapError(err, "session", session)
-	}
-	return out, nil
+	return out, wrapError(err, "session", session)
 }
 
 // RequestCancel cancels a run (conversation.Cancel), and returns it as it is then. It may be
@@ -92,7 +89,7 @@ func (r *Runs) RequestCancel(ctx context.Context, tenant core.Tenant, id core.Ru
 		return found, nil, nil
 	}
 	var out core.Decided
-	err = changeLog(ctx, r.db, found.SessionID, func(stx *sessionTx) error {
+	_, err = changeLog(ctx, r.db, found.SessionID, func(stx *sessionTx) error {
 		s, err := stx.loadState(id)
 		if err != nil {
 			return err
@@ -104,10 +101,7 @@ func (r *Runs) RequestCancel(ctx context.Context, tenant core.Tenant, id core.Ru
 		out, err = stx.saveDecided(c, err)
 		return err
 	})
-	if err != nil {
-		return core.Run{}, nil, wrapError(err, "run", id)
-	}
-	return out.Run, out.Events, nil
+	return out.Run, out.Events, wrapError(err, "run", id)
 }
 
 // loadState returns a run and its approvals, for a decision about them.

@@ -32,7 +32,7 @@ func (r *Runs) Write(ctx context.Context, w core.RunWrite) (core.Written, error)
 	}
 	var err error
 	if w.Wait != nil || w.Setup != nil { // they need the lock
-		err = changeLog(ctx, r.db, w.SessionID, write)
+		_, err = changeLog(ctx, r.db, w.SessionID, write)
 	} else {
 		db := r.db.WithContext(ctx)
 		known, _ := w.Known.(*loadedSession)
@@ -44,10 +44,7 @@ func (r *Runs) Write(ctx context.Context, w core.RunWrite) (core.Written, error)
 	if isNotFound(err) {
 		err = conversation.StaleRun(w.RunID)
 	}
-	if err != nil {
-		return core.Written{}, wrapError(err, "run", w.RunID)
-	}
-	return out, nil
+	return out, wrapError(err, "run", w.RunID)
 }
 
 // storeWrite is Write in a transaction, or as a change.
@@ -226,13 +223,9 @@ func (stx *sessionTx) findLogged(messages []core.Message) (map[core.MessageID]co
 // among the newest of the run; older ones in the list do no harm, as watchers know their
 // numbers.
 func (stx *sessionTx) repeatedWrite(w core.RunWrite) (core.Written, error) {
-	var row models.Run
-	found := stx.tx.Where("id = ? AND session_id = ? AND attempt = ? AND last_write = ? AND last_write <> ''", w.RunID, stx.session.ID, w.Attempt, w.ID).Limit(1).Find(&row)
-	if found.Error == nil && found.RowsAffected == 0 {
-		return core.Written{}, conversation.StaleRun(w.RunID)
-	}
-	if found.Error != nil {
-		return core.Written{}, found.Error
+	row, err := findFirst[models.Run](stx.tx.Where("id = ? AND session_id = ? AND attempt = ? AND last_write = ? AND last_write <> ''", w.RunID, stx.session.ID, w.Attempt, w.ID))
+	if err != nil || row == nil {
+		return core.Written{}, cmp.Or(err, conversation.StaleRun(w.RunID))
 	}
 	run := row.Core()
 	out := core.Written{Run: run, MoreQueued: stx.session.LastQueueSeq > run.QueueSeq}
@@ -252,7 +245,6 @@ func (stx *sessionTx) repeatedWrite(w core.RunWrite) (core.Written, error) {
 		return core.Written{}, err
 	}
 	slices.Reverse(rows)
-	var err error
 	out.Events, err = renderEvents(stx.tx, w.SessionID, rows)
 	return out, err
 }

@@ -55,21 +55,18 @@ func (r *Search) Messages(ctx context.Context, tenant core.Tenant, q core.Search
 		return none, err
 	}
 	indexing := false
-	if q.Sort == core.SortNewest || r.hasBacklog(ctx, q.SessionID) {
+	if q.SessionID == "" || r.hasBacklog(ctx, q) {
 		indexing = r.indexScope(ctx, tenant, q.SessionID)
 	}
-	var page core.SearchPage
-	err = withoutJIT(r.db.WithContext(ctx), func(db *gorm.DB) (err error) {
-		s.db, s.from = db, from
-		if page, err = read(limit); err == nil {
-			err = s.addAround(page.Items)
-		}
-		return err
-	})
+	s.db, s.from = r.db.WithContext(ctx), from
+	page, err := read(limit)
+	if err == nil {
+		err = s.addAround(page.Items)
+	}
 	if err != nil {
 		return none, wrapError(err, "search of", tenant.Owner)
 	}
-	page.Indexing = page.Indexing || indexing && q.Sort == core.SortNewest
+	page.Indexing = indexing
 	return page, nil
 }
 
@@ -112,26 +109,19 @@ func (r *Search) AddNeighbors(ctx context.Context, tenant core.Tenant, q core.Se
 
 // indexTime is how long a search takes at most to index what it reads, or waits until another
 // transaction has done that.
-const indexTime = 5 * time.Second
+const indexTime = time.Second
 
-// maxUnindexed is how many messages of a session a search reads directly rather than to index
-// them first.
-const maxUnindexed = 100
-
-// hasBacklog reports whether more messages of the session are not indexed than a search reads
-// directly.
-func (r *Search) hasBacklog(ctx context.Context, session core.SessionID) bool {
-	if session == "" {
-		return false
-	}
+// hasBacklog reports whether messages of the session that may be results are not indexed: the exceptions of a
+// search for a prompt are its newest ones.
+func (r *Search) hasBacklog(ctx context.Context, q core.SearchQuery) bool {
 	some, err := r.hasUnindexed(ctx, func(db *gorm.DB) *gorm.DB {
-		return db.Where("id = ? AND last_seq - seq > ?", session, maxUnindexed)
+		return db.Where("id = ? AND last_seq - seq > ?", q.SessionID, len(q.Except))
 	})
 	return err == nil && some
 }
 
 // indexScope indexes what is not indexed yet of the scope, and reports whether something is
-// left. A search for exact words needs it, as it reads the index alone.
+// left.
 func (r *Search) indexScope(ctx context.Context, tenant core.Tenant, session core.SessionID) (left bool) {
 	scope := func(db *gorm.DB) *gorm.DB {
 		if session != "" {
@@ -255,7 +245,7 @@ func (s *messageSearch) scopeWords() []string {
 	if s.q.UserID != "" {
 		words = append(words, hashedWord(wordUser, s.q.UserID))
 	}
-	if s.q.SessionID != "" {
+	if s.q.SessionID != "" && !isPostgres(s.db) { // which has an index of the sessions' entries
 		words = append(words, sessionWord(string(s.q.SessionID)))
 	}
 	if s.q.Role != "" {

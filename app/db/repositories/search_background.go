@@ -2,8 +2,6 @@ package repositories
 
 import (
 	"context"
-	"fmt"
-	"slices"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -105,7 +103,7 @@ func readUnindexed(tx *gorm.DB, sessions []unindexedSession) ([]unindexedPart, e
 	for i := 0; i < len(sessions) && rest > 0 && size < indexedBytes; i++ {
 		s := sessions[i]
 		s.IndexedSeq = s.Seq
-		messages, err := findUnindexed(tx, s.Session, "ASC", int(rest), indexedBytes)
+		messages, err := findUnindexed(tx, s.Session, int(rest), indexedBytes)
 		if err != nil {
 			return nil, err
 		}
@@ -167,25 +165,21 @@ func writeIndex(tx *gorm.DB, parts []unindexedPart) error {
 	return tx.Model(&models.Session{}).Where("id IN (?)", free).UpdateColumn("indexed_seq", through).Error
 }
 
-// findUnindexed returns the first (ASC) or last (DESC) messages of the session behind IndexedSeq that have the bytes together, at
+// findUnindexed returns the first messages of the session behind IndexedSeq that have the bytes together, at
 // most so many, in their order. Neither database reads a text for its length. A text counts no more than is
 // read of it, so what is read exceeds the bytes if some messages are left.
-func findUnindexed(db *gorm.DB, p models.Session, order string, most, bytes int) ([]core.Message, error) {
-	var rows []core.Message
-	within := map[string]string{"ASC": "<= COALESCE(%s, $3)", "DESC": ">= COALESCE(%s, 0)"}[order]
-	sql := fmt.Sprintf(unindexedMessagesSQL, fmt.Sprintf(within, fmt.Sprintf(boundSQL, order)))
-	if err := commit.Text(db, sql, p.ID, p.IndexedSeq, p.LastSeq, most, bytes).Scan(&rows).Error; err != nil {
-		return nil, err
-	}
-	return rows, nil
+func findUnindexed(db *gorm.DB, p models.Session, most, bytes int) (rows []core.Message, err error) {
+	err = commit.Text(db, unindexedMessagesSQL, p.ID, p.IndexedSeq, p.LastSeq, most, bytes).Scan(&rows).Error
+	return rows, err
 }
 
+// unindexedMessagesSQL ends with the message with which the messages exceed the bytes.
 const unindexedMessagesSQL = `SELECT id, session_id, owner, seq, on_path, role, substr(content, 1, 262144) AS content, tool_calls, tool_name, author, author_id, created_at FROM messages
-WHERE session_id = $1 AND seq > $2 AND seq <= $3 AND deleted_at IS NULL AND seq %s ORDER BY seq LIMIT $4`
-
-// boundSQL is the seq of the message with which the messages exceed the bytes; NULL if they do not.
-const boundSQL = `(SELECT seq FROM (SELECT seq, SUM(size) OVER (ORDER BY seq %[1]s) AS total FROM (SELECT seq, CASE WHEN octet_length(content) < 262144 THEN octet_length(content) ELSE 262144 END AS size FROM messages
-WHERE session_id = $1 AND seq > $2 AND seq <= $3 AND deleted_at IS NULL ORDER BY seq %[1]s LIMIT $4) AS sizes) AS totals WHERE total > $5 ORDER BY seq %[1]s LIMIT 1)`
+WHERE session_id = $1 AND seq > $2 AND seq <= $3 AND deleted_at IS NULL AND seq <= COALESCE((SELECT seq FROM (
+	SELECT seq, SUM(size) OVER (ORDER BY seq) AS total FROM (
+		SELECT seq, CASE WHEN octet_length(content) < 262144 THEN octet_length(content) ELSE 262144 END AS size FROM messages
+		WHERE session_id = $1 AND seq > $2 AND seq <= $3 AND deleted_at IS NULL ORDER BY seq LIMIT $4) AS sizes) AS totals
+	WHERE total > $5 ORDER BY seq LIMIT 1), $3) ORDER BY seq LIMIT $4`
 
 // Reindex makes all messages be indexed again, in the background, and returns of how many
 // sessions. Searches find everything meanwhile.
@@ -206,61 +200,6 @@ func (r *Search) Reindex(ctx context.Context) (n int64, err error) {
 func (r *Search) Unindexed(ctx context.Context) (n int64, err error) {
 	err = r.db.WithContext(ctx).Raw("SELECT COALESCE(SUM(last_seq - seq), 0) FROM sessions " + unindexedJoinSQL + " WHERE " + unindexedSQL).Scan(&n).Error
 	return n, wrapError(err, "search", "")
-}
-
-// What a search reads directly, because it is not indexed yet.
-const (
-	directSessions = 1_000
-	directMessages = 500
-	directBytes    = 4 << 20
-)
-
-// unindexedParts returns the newest sessions in the scope with a part that is not indexed yet, behind
-// IndexedSeq, and whether there are more.
-func (s *messageSearch) unindexedParts() (parts []models.Session, more bool, err error) {
-	const columns = "SELECT id, sessions.owner, user_id, reader.seq AS indexed_seq, last_seq FROM sessions " + unindexedJoinSQL + " WHERE reader.seq < last_seq AND " + unindexedSQL
-	var all []models.Session
-	if s.q.SessionID != "" {
-		err = s.db.Raw(columns+" AND id = ?", s.q.SessionID).Scan(&all).Error
-	} else {
-		err = s.db.Raw(columns+" ORDER BY updated_at DESC, id DESC LIMIT ?", directSessions).Scan(&all).Error
-	}
-	count := int64(0)
-	for _, p := range all {
-		if p.Owner != s.scope.Owner || s.scope.User != "" && p.UserID != s.scope.User || s.q.UserID != "" && p.UserID != s.q.UserID {
-			continue
-		}
-		if p.IndexedSeq = max(0, p.IndexedSeq); p.IndexedSeq < p.LastSeq-(directMessages-count) {
-			p.IndexedSeq, more = p.LastSeq-(directMessages-count), true
-		}
-		count += p.LastSeq - p.IndexedSeq
-		parts = append(parts, p)
-		if count >= directMessages {
-			more = true
-			break
-		}
-	}
-	return parts, more || len(all) == directSessions, err
-}
-
-// unindexed returns the messages in the scope that are not indexed yet, and whether there are
-// more.
-func (s *messageSearch) unindexed() (messages []core.Message, more bool, err error) {
-	parts, more, err := s.unindexedParts()
-	size := 0
-	for _, p := range parts {
-		part, err := findUnindexed(s.db, p, "DESC", directMessages, directBytes-size)
-		if err != nil {
-			return nil, more, err
-		}
-		for _, m := range slices.Backward(part) {
-			if size += len(m.Content); size > directBytes {
-				return messages, true, nil
-			}
-			messages = append(messages, m)
-		}
-	}
-	return messages, more, err
 }
 
 // idsOf returns the ids of the rows.

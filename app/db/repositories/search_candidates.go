@@ -13,13 +13,10 @@ import (
 // documents are all there are.
 func (s *rankedSearch) findMembers(whole bool) (map[int]map[int64]bool, error) {
 	members := map[int]map[int64]bool{}
-	var terms []searchtext.Term
-	var groups []int
 	for i, g := range s.question.Groups {
 		if g.Term == nil {
 			continue
 		}
-		terms, groups = append(terms, *g.Term), append(groups, i)
 		if whole && s.q.SessionID != "" && g.Term.Prefix && len(s.documents) <= maxInexact {
 			// The index would read all words with the prefix, of all sessions.
 			found, err := s.findInTexts(*g.Term)
@@ -41,19 +38,6 @@ func (s *rankedSearch) findMembers(whole bool) (map[int]map[int64]bool, error) {
 			members[i][e.N] = true
 		}
 		s.addEntries(entries, false)
-	}
-	if len(terms) == 0 {
-		return members, nil
-	}
-	for n, text := range s.texts {
-		if err := s.db.Statement.Context.Err(); err != nil {
-			return nil, err
-		}
-		for i, has := range searchtext.FindTerms(text, terms) {
-			if has {
-				members[groups[i]][n] = true
-			}
-		}
 	}
 	return members, nil
 }
@@ -82,13 +66,7 @@ func (s *rankedSearch) checkPhrase(entries []searchEntry, term searchtext.Term) 
 
 // findInTexts returns the documents of the index whose messages have the term.
 func (s *rankedSearch) findInTexts(term searchtext.Term) (map[int64]bool, error) {
-	var ids []string
-	for _, d := range s.documents {
-		if d.ID > 0 {
-			ids = append(ids, s.messages[d.ID])
-		}
-	}
-	has, err := s.textsWith(ids, term)
+	has, err := s.textsWith(idsOf(s.documents, func(d relevance.Document) string { return s.messages[d.ID] }), term)
 	found := map[int64]bool{}
 	for _, d := range s.documents {
 		if has[s.messages[d.ID]] {
@@ -202,7 +180,7 @@ func (s *rankedSearch) addNeighbors(list []relevance.Result) error {
 	s.budget = s.bounds.bytes
 	with, args := windowsSQL(s.db, windows)
 	where, more := s.entrySQL()
-	entries, err := s.readEntries(with+" SELECT "+exactColumns+" FROM w CROSS JOIN search_entries e WHERE e.session_id = w.session_id AND e.seq BETWEEN w.first AND w.final AND "+
+	entries, err := s.readEntries(with+" SELECT "+exactColumns+" FROM w CROSS JOIN messages m JOIN search_entries e ON e.message_id = m.id WHERE m.session_id = w.session_id AND m.seq BETWEEN w.first AND w.final AND "+
 		where+" ORDER BY e.session_id, e.seq", append(args, more...))
 	s.addEntries(entries, s.isNarrowed())
 	return err

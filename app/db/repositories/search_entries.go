@@ -21,6 +21,9 @@ const (
 // entrySQL returns the conditions of entries e that the words of the index do not contain.
 func (s *messageSearch) entrySQL() (string, []any) {
 	sql, args := "e.message_id IS NOT NULL AND e.owner = ?", []any{s.scope.Owner}
+	if s.q.SessionID != "" {
+		sql, args = sql+" AND e.session_id = ?", append(args, s.q.SessionID)
+	}
 	if !s.q.AllBranches {
 		sql += " AND e.on_path"
 	}
@@ -41,26 +44,19 @@ func (s *messageSearch) entrySQL() (string, []any) {
 
 // newestEntries returns the newest entries in the scope with what they must have.
 func (s *messageSearch) newestEntries(limit int) ([]searchEntry, error) {
-	if isPostgres(s.db) {
-		if s.q.SessionID == "" && (s.scope.User != "" || s.q.UserID != "" || s.q.Role != "" || len(s.must.Terms) > 0) {
-			return s.indexedPostgres(nil, limit)
-		}
+	byWords := s.q.Role != "" || len(s.must.Terms) > 0
+	switch {
+	case !isPostgres(s.db) && (s.q.SessionID == "" || byWords):
+		return s.walkSQLite(s.matchMust(), limit)
+	case s.q.SessionID == "" && (byWords || s.scope.User != "" || s.q.UserID != ""):
+		return s.indexedPostgres(nil, limit)
+	}
+	where, args := s.entrySQL()
+	if byWords {
 		match, matched := matchPostgres(s.must, s.scopeWords())
-		where, args := s.entrySQL()
-		if s.q.SessionID != "" {
-			where, args = where+" AND e.session_id = ?", append(args, s.q.SessionID)
-			if s.q.Role != "" || len(s.must.Terms) > 0 {
-				where, args = where+" AND "+match, append(args, matched...)
-			}
-		}
-		return s.readEntries("SELECT "+exactColumns+" FROM search_entries e WHERE "+where+" ORDER BY e.created_at DESC, e.n DESC LIMIT ?", append(args, limit))
+		where, args = where+" AND "+match, append(args, matched...)
 	}
-	if s.q.SessionID != "" && s.q.Role == "" && len(s.must.Terms) == 0 {
-		where, args := s.entrySQL()
-		return s.readEntries("SELECT "+exactColumns+" FROM search_entries e WHERE e.session_id = ? AND "+where+" ORDER BY e.created_at DESC, e.n DESC LIMIT ?",
-			slices.Concat([]any{s.q.SessionID}, args, []any{limit}))
-	}
-	return s.walkSQLite(s.matchMust(), limit)
+	return s.readEntries("SELECT "+exactColumns+" FROM search_entries e WHERE "+where+" ORDER BY e.created_at DESC, e.n DESC LIMIT ?", append(args, limit))
 }
 
 // entriesWith returns the newest entries with all of the groups.

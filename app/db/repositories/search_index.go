@@ -18,26 +18,23 @@ import (
 
 // entry is a text for the search index.
 type entry struct {
-	owner, session, user string
-	message              models.Ref // empty = the title of the session
-	role                 core.Role
-	at                   time.Time
-	seq                  int64
-	onPath               bool
-	text                 string
+	models.SearchText
+
+	user string
+	role core.Role
+	text string
 }
 
 // messageEntry returns the entry of a message in a session of that user.
 func messageEntry(m core.Message, user string) entry {
-	return entry{
-		owner: m.Owner, session: string(m.SessionID), user: user, message: models.Ref(m.ID),
-		role: m.Role, at: m.CreatedAt, seq: m.Seq, onPath: m.OnPath, text: indexedText(m),
-	}
+	return entry{models.SearchText{
+		Owner: m.Owner, SessionID: string(m.SessionID), MessageID: models.Ref(m.ID), CreatedAt: m.CreatedAt, Seq: m.Seq, OnPath: m.OnPath,
+	}, user, m.Role, indexedText(m)}
 }
 
 // titleEntry returns the entry of a session's title.
 func titleEntry(s models.Session) entry {
-	return entry{owner: s.Owner, session: string(s.ID), user: s.UserID, at: s.CreatedAt, onPath: true, text: s.Title}
+	return entry{models.SearchText{Owner: s.Owner, SessionID: string(s.ID), CreatedAt: s.CreatedAt, OnPath: true}, s.UserID, "", s.Title}
 }
 
 // indexedText returns the searchable text of a message: its content, and the arguments of
@@ -70,8 +67,9 @@ func indexEntries(tx *gorm.DB, entries []entry) error {
 func entriesOf[T any](entries []entry, row func(entry, searchtext.Document) T) *[]T {
 	rows := make([]T, 0, len(entries))
 	for _, e := range entries {
-		e.at = e.at.UTC().Truncate(time.Millisecond)
+		e.CreatedAt = e.CreatedAt.UTC().Truncate(time.Millisecond)
 		if d := searchtext.Text(e.text); len(d.Words) > 0 {
+			e.Length, e.Terms = d.Length, d.Terms
 			rows = append(rows, row(e, d))
 		}
 	}
@@ -91,11 +89,11 @@ const (
 
 // scopeWords returns the narrowing words of an entry.
 func (e entry) scopeWords() []string {
-	words := []string{hashedWord(wordOwner, e.owner), sessionWord(e.session)}
+	words := []string{hashedWord(wordOwner, e.Owner)}
 	if e.user != "" {
 		words = append(words, hashedWord(wordUser, e.user))
 	}
-	if e.message == "" {
+	if e.MessageID == "" {
 		return append(words, wordTitle)
 	}
 	return append(words, wordMessage, wordRole+string(e.role))
@@ -135,29 +133,20 @@ func (stx *sessionTx) indexTitle() error {
 
 // sqliteEntry is a row of the view search_new: an entry with its words.
 type sqliteEntry struct {
-	Base      int64 // the n of the first entry of this millisecond
-	Owner     string
-	SessionID string
-	MessageID models.Ref
-	CreatedAt time.Time `gorm:"autoCreateTime:false"`
-	Seq       int64
-	OnPath    bool
-	Length    int
-	Terms     []byte
-	Words     string
-	Parts     string
-	Scope     string
+	models.SearchText
+
+	Base  int64 // the n of the first entry of this millisecond
+	Words string
+	Parts string
+	Scope string
 }
 
 // TableName is the view's name.
 func (sqliteEntry) TableName() string { return "search_new" }
 
 func sqliteEntryOf(e entry, d searchtext.Document) sqliteEntry {
-	return sqliteEntry{
-		Base: firstOf(e.at), Owner: e.owner, SessionID: e.session, MessageID: e.message, CreatedAt: e.at,
-		Seq: e.seq, OnPath: e.onPath, Length: d.Length, Terms: d.Terms,
-		Words: strings.Join(d.Words, " "), Parts: strings.Join(slices.Concat(d.Parts, d.Stems), " "), Scope: strings.Join(e.scopeWords(), " "),
-	}
+	parts := slices.Concat(d.Parts, d.Stems)
+	return sqliteEntry{e.SearchText, firstOf(e.CreatedAt), strings.Join(d.Words, " "), strings.Join(parts, " "), strings.Join(append(e.scopeWords(), sessionWord(e.SessionID)), " ")}
 }
 
 // Entries of one millisecond differ in the last entryBits of their n. The remaining bits

@@ -5,9 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
-
-	"gorm.io/gorm"
 
 	"bobbin/app/core/searchtext"
 	"bobbin/app/db/models"
@@ -15,15 +12,9 @@ import (
 
 // postgresEntry is a row of search_entries with its words.
 type postgresEntry struct {
-	Owner     string
-	SessionID string
-	MessageID models.Ref
-	CreatedAt time.Time `gorm:"autoCreateTime:false"`
-	Seq       int64
-	OnPath    bool
-	Length    int
-	Terms     []byte
-	Words     string // as text of a tsvector
+	models.SearchText
+
+	Words string // as text of a tsvector
 }
 
 // TableName is the table's name.
@@ -77,10 +68,7 @@ func postgresEntryOf(e entry, d searchtext.Document) postgresEntry {
 		writeLexeme(&b, w)
 		b.WriteByte(' ')
 	}
-	return postgresEntry{
-		Owner: e.owner, SessionID: e.session, MessageID: e.message, CreatedAt: e.at,
-		Seq: e.seq, OnPath: e.onPath, Length: d.Length, Terms: d.Terms, Words: b.String(),
-	}
+	return postgresEntry{e.SearchText, b.String()}
 }
 
 // writeLexeme writes a word. Words contain no quotation marks and no backslashes.
@@ -127,18 +115,4 @@ func matchPostgres(q searchtext.Query, scope []string) (string, []any) {
 	}
 	return "(e.words @@ CAST(? AS tsquery) AND (" + placed + " @@ CAST(? AS tsquery) OR e.words @@ CAST(? AS tsquery)))",
 		[]any{must, exactly, "'" + wordInexact + "'"}
-}
-
-// withoutJIT runs fn without JIT compilation on PostgreSQL, which would take a quarter of a
-// second for queries that take milliseconds.
-func withoutJIT(db *gorm.DB, fn func(*gorm.DB) error) error {
-	if !isPostgres(db) {
-		return fn(db)
-	}
-	return db.Transaction(func(tx *gorm.DB) error {
-		if err := tx.Exec("SET LOCAL jit = off").Error; err != nil {
-			return err
-		}
-		return fn(tx)
-	})
 }

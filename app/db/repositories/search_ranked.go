@@ -58,11 +58,9 @@ type rankedSearch struct {
 
 	documents []relevance.Document
 	messages  map[int64]string // the documents' messages
-	texts     map[int64]string // of documents that the index does not have
 	known     map[relevance.Place]bool
 	last      string // the newest message among the documents, by id
 	inexact   int    // texts read to check phrases
-	indexing  bool   // there are more than those that the index does not have
 }
 
 // parseQuestion parses the text of the query.
@@ -80,7 +78,7 @@ func (s *rankedSearch) readRanked(limit int) (core.SearchPage, error) {
 	if err != nil {
 		return core.SearchPage{}, err
 	}
-	p := core.SearchPage{Page: core.Page[core.SearchHit]{Items: []core.SearchHit{}}, Indexing: s.indexing}
+	p := core.SearchPage{Page: core.Page[core.SearchHit]{Items: []core.SearchHit{}}}
 	list = slices.DeleteFunc(list, func(r relevance.Result) bool { return s.q.Except[r.Seq] })
 	if list, err = s.allowedResults(list); err != nil {
 		return p, err
@@ -88,7 +86,7 @@ func (s *rankedSearch) readRanked(limit int) (core.SearchPage, error) {
 	if err := s.boostMentioned(list[:min(len(list), maxBoosted)]); err != nil {
 		return p, err
 	}
-	p.Total = len(list)
+	p.Total = new(len(list))
 	at := indexAfter(from, list, s.messageOf)
 	if !from.isSet() {
 		at = min(max(0, s.q.Skip), len(list))
@@ -154,11 +152,7 @@ func (s *rankedSearch) rankEntries() ([]relevance.Result, error) {
 	if s.q.SessionID != "" {
 		limit = s.bounds.ofSession
 	}
-	// First what is not indexed: what is indexed meanwhile is found twice, and nothing is missed.
-	s.known, s.messages, s.texts = map[relevance.Place]bool{}, map[int64]string{}, map[int64]string{}
-	if err := s.addUnindexed(); err != nil {
-		return nil, err
-	}
+	s.known, s.messages = map[relevance.Place]bool{}, map[int64]string{}
 	s.budget = s.bounds.bytes
 	newest, err := s.newestEntries(limit)
 	if err != nil {
@@ -207,42 +201,6 @@ func (s *rankedSearch) addEntries(entries []searchEntry, beside bool) {
 		s.messages[e.N] = e.MessageID
 		s.last = max(s.last, e.MessageID)
 	}
-}
-
-// addUnindexed adds the documents that the index does not have yet.
-func (s *rankedSearch) addUnindexed() error {
-	messages, more, err := s.unindexed()
-	if err != nil {
-		return err
-	}
-	s.indexing = more
-	for i, m := range messages {
-		if err := s.db.Statement.Context.Err(); err != nil {
-			return err
-		}
-		text := indexedText(m)
-		d := searchtext.Text(text)
-		if len(d.Words) == 0 || !s.covers(m) {
-			continue
-		}
-		if len(s.must.Terms) > 0 {
-			if _, ok := s.must.Find(text); !ok {
-				continue
-			}
-		}
-		n := -1 - int64(i)
-		s.texts[n] = text
-		s.addEntries([]searchEntry{{
-			N: n, SessionID: string(m.SessionID), MessageID: string(m.ID), Seq: m.Seq, CreatedAt: m.CreatedAt.Truncate(time.Millisecond), Length: d.Length, Terms: d.Terms,
-		}}, false)
-	}
-	return nil
-}
-
-// covers reports whether a message meets the conditions that its words have nothing to do with.
-func (s *rankedSearch) covers(m core.Message) bool {
-	return (m.OnPath || s.q.AllBranches) && (s.q.Role == "" || s.q.Role == m.Role) && (s.newest == "" || string(m.ID) <= s.newest) &&
-		!m.CreatedAt.Before(s.q.After) && (s.q.Before.IsZero() || m.CreatedAt.Before(s.q.Before))
 }
 
 // maxBoosted is how many of the best results may change places by what the question mentions.

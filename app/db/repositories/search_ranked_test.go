@@ -44,7 +44,7 @@ func TestSearchRanksTheSame(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: %v", text, err)
 				}
-				fmt.Fprintf(&b, "%s\n  %s: %d:", text, []string{"all", "few"}[name], page.Total)
+				fmt.Fprintf(&b, "%s\n  %s: %d:", text, []string{"all", "few"}[name], *page.Total)
 				for _, h := range page.Items {
 					fmt.Fprintf(&b, " %s#%d %.3f", h.SessionTitle, h.Seq, h.Score)
 				}

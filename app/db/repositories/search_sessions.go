@@ -52,13 +52,8 @@ func (l sessionList) sessionsWith(list *gorm.DB, tenant core.Tenant, q core.Sess
 	} else {
 		h.args = []any{sqliteMatch(query, scope)}
 	}
-	var rows []sessionRow
-	err = withoutJIT(list.Session(&gorm.Session{NewDB: true}), func(db *gorm.DB) (err error) {
-		h.db = db
-		rows, err = h.findFirst(q.Limit+1, list)
-		return err
-	})
-	return rows, err
+	h.db = list.Session(&gorm.Session{NewDB: true})
+	return h.findFirst(q.Limit+1, list)
 }
 
 // findFirst returns the first n sessions of the list that match.
@@ -151,6 +146,7 @@ func (r *Sessions) listRanked(ctx context.Context, tenant core.Tenant, q core.Se
 	if err := s.parseQuestion(); err != nil {
 		return none, err
 	}
+	NewSearch(r.db).indexScope(ctx, tenant, "")
 	list, err := filterSessions(r.db.WithContext(ctx).Scopes(visibleTo(tenant)).Where("NOT temporary"), tenant, q)
 	if err != nil {
 		return none, err
@@ -159,12 +155,8 @@ func (r *Sessions) listRanked(ctx context.Context, tenant core.Tenant, q core.Se
 		list = list.Where("archived_at IS NULL")
 	}
 	list = list.Model(&models.Session{}).Session(&gorm.Session{})
-	var ids []string
-	err = withoutJIT(r.db.WithContext(ctx), func(db *gorm.DB) (err error) {
-		s.db = db
-		ids, err = s.rankSessions(list, q)
-		return err
-	})
+	s.db = r.db.WithContext(ctx)
+	ids, err := s.rankSessions(list, q)
 	if err != nil {
 		return none, wrapError(err, "sessions of", tenant.Owner)
 	}

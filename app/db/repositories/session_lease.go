@@ -89,13 +89,14 @@ func (lease *sessionLease) runStepWith(ctx context.Context, id core.SessionID, f
 	}
 	ctx, cancel := stepContext(ctx)
 	defer cancel()
-	return changeSession(ctx, lease.db, id, func(other *sessionTx) error {
+	_, err := changeSession(ctx, lease.db, id, func(other *sessionTx) error {
 		own, err := lease.lockLeased(other.tx)
 		if err == nil {
 			err = fn(other, own)
 		}
 		return err
 	})
+	return err
 }
 
 // lockLeased locks the session if the lease has not expired.

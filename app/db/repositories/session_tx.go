@@ -70,13 +70,11 @@ func (stx *sessionTx) insertMessages(messages []core.Message, parent core.Messag
 		return nil, wrapError(err, "message", stored[0].ID)
 	}
 	var revisions []models.MessageRevision
+	addBytes(stx, 1, stored)
 	for i, m := range stored {
-		n := core.StoredRow + len(rows[i].Content) + len(rows[i].Parts) + len(rows[i].ToolCalls) + len(rows[i].Metadata)
 		for k, r := range m.Revisions {
-			n += len(r.Content)
 			revisions = append(revisions, revisionRow(m, int64(k+1), r))
 		}
-		stx.session.StoredBytes += int64(n)
 		stored[i].Revisions = nil // events have none
 	}
 	if err := insertRows(stx.tx, &revisions); err != nil {

@@ -13,9 +13,7 @@ import (
 )
 
 // Sessions stores sessions. Safe for concurrent use.
-type Sessions struct {
-	db *gorm.DB
-}
+type Sessions struct{ db *gorm.DB }
 
 // NewSessions returns the sessions in db.
 func NewSessions(db *gorm.DB) *Sessions { return &Sessions{db: db} }
@@ -100,10 +98,7 @@ func checkMetadata(raw json.RawMessage) error {
 func (r *Sessions) Get(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.Session, error) {
 	var row sessionRow
 	err := byID(ctx, r.db, "session", id).Model(&models.Session{}).Scopes(visibleTo(tenant), selectSessions(true)).Where("id = ?", id).Take(&row).Error
-	if err != nil {
-		return core.Session{}, wrapError(err, "session", id)
-	}
-	return row.toCore(), nil
+	return row.toCore(), wrapError(err, "session", id)
 }
 
 // longSessionColumns are the columns of sessions that may be long, without those of the
@@ -119,7 +114,7 @@ func (r *Sessions) Update(ctx context.Context, tenant core.Tenant, id core.Sessi
 		return core.Session{}, nil, err
 	}
 	var session core.Session
-	stx, err := changeOnce(ctx, r.db, id, func(stx *sessionTx) (err error) {
+	events, err := changeOnce(ctx, r.db, id, func(stx *sessionTx) (err error) {
 		if applyPatch(stx, p) {
 			stx.setUpdatedAt()
 			if err := stx.emitSession("", core.SessionData{}); err != nil {
@@ -129,14 +124,10 @@ func (r *Sessions) Update(ctx context.Context, tenant core.Tenant, id core.Sessi
 		session, err = stx.sessionWithRuns()
 		return err
 	}, visibleTo(tenant))
-	if err != nil {
-		return core.Session{}, nil, wrapError(err, "session", id)
+	if err == nil && session.ID == "" { // an earlier execution of the request has committed it
+		session, err = r.Get(ctx, tenant, id)
 	}
-	if stx == nil {
-		session, err := r.Get(ctx, tenant, id)
-		return session, nil, err
-	}
-	return session, stx.events, nil
+	return session, events, err
 }
 
 // applyPatch sets the fields of p and reports whether that changes something.
@@ -182,9 +173,7 @@ func applyPatch(stx *sessionTx, p core.SessionPatch) bool {
 // since the run began, is dropped. The model calls are recorded in any case. It returns the
 // events, none if the title was not needed.
 func (r *Sessions) GiveTitle(ctx context.Context, tenant core.Tenant, t core.NewTitle) ([]core.Event, error) {
-	var stx *sessionTx
-	err := changeSession(ctx, r.db, t.SessionID, func(locked *sessionTx) error {
-		stx = locked
+	return changeSession(ctx, r.db, t.SessionID, func(stx *sessionTx) error {
 		if err := stx.recordCalls(t.Calls, ""); err != nil {
 			return err
 		}
@@ -204,10 +193,6 @@ func (r *Sessions) GiveTitle(ctx context.Context, tenant core.Tenant, t core.New
 		}
 		return stx.emitSession(t.RunID, core.SessionData{})
 	}, visibleTo(tenant))
-	if err != nil {
-		return nil, wrapError(err, "session", t.SessionID)
-	}
-	return stx.events, nil
 }
 
 // sessionFrom returns the row of a new session.

@@ -15,9 +15,7 @@ import (
 
 // SlackInbox stores what Slack sent until it is handled, and its identity for a while after.
 // Safe for concurrent use, by any number of replicas.
-type SlackInbox struct {
-	db *gorm.DB
-}
+type SlackInbox struct{ db *gorm.DB }
 
 // NewSlackInbox returns the inbox in db.
 func NewSlackInbox(db *gorm.DB) *SlackInbox { return &SlackInbox{db: db} }
@@ -25,17 +23,8 @@ func NewSlackInbox(db *gorm.DB) *SlackInbox { return &SlackInbox{db: db} }
 // Add stores an item that is due immediately, unless the app has one with its key.
 func (r *SlackInbox) Add(ctx context.Context, item core.SlackItem) (added bool, err error) {
 	row := models.SlackItem{SlackItem: item, Payload: string(item.Payload)}
-	err = inTx(ctx, r.db, func(tx *gorm.DB) error {
-		var now clockTime
-		if err := tx.Raw("SELECT " + clockSQL(tx, 0)).Row().Scan(&now); err != nil {
-			return err
-		}
-		row.DueAt = now.Time
-		res := tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&row)
-		added = res.RowsAffected > 0
-		return res.Error
-	})
-	return added, wrapError(err, "slack item", item.ID)
+	res := r.db.WithContext(ctx).Clauses(clause.OnConflict{DoNothing: true}).Create(&row)
+	return res.RowsAffected > 0, wrapError(res.Error, "slack item", item.ID)
 }
 
 // nextOfLaneSQL is the condition for the oldest item of a lane of which no other one is

@@ -11,9 +11,7 @@ import (
 )
 
 // SlackPosts stores what was posted to threads of Slack. Safe for concurrent use.
-type SlackPosts struct {
-	db *gorm.DB
-}
+type SlackPosts struct{ db *gorm.DB }
 
 // NewSlackPosts returns the posts in db.
 func NewSlackPosts(db *gorm.DB) *SlackPosts { return &SlackPosts{db: db} }
@@ -27,12 +25,12 @@ func (r *SlackPosts) PostAt(ctx context.Context, team, channel, ts string) (core
 
 // Of returns the posts of the items, ordered by part.
 func (r *SlackPosts) Of(ctx context.Context, session core.SessionID, items ...string) ([]core.SlackPost, error) {
-	return r.find(ctx, session, func(db *gorm.DB) *gorm.DB { return db.Where("item_id IN ?", items).Order("item_id, part") })
+	return r.find(ctx, session, "item_id, part", "item_id IN ?", items)
 }
 
 // All returns all posts of the session, the oldest first.
 func (r *SlackPosts) All(ctx context.Context, session core.SessionID) ([]core.SlackPost, error) {
-	return r.find(ctx, session, func(db *gorm.DB) *gorm.DB { return db.Order("created_at, item_id, part") })
+	return r.find(ctx, session, "slack_posts.created_at, item_id, part", "true")
 }
 
 // faultSQL is the condition for posts that a person should know of: those that Slack refused or refused
@@ -61,8 +59,8 @@ func (r *SlackPosts) Settle(ctx context.Context, p core.SlackPost) error {
 // Resend lets a failed or unknown post be sent again, and a refused change be made again: by the event of
 // its message or approval, from which the thread learns of it. ErrConflict if the thread is in a mode
 // without posts.
-func (r *SlackPosts) Resend(ctx context.Context, tenant core.Tenant, p core.SlackPost) (events []core.Event, err error) {
-	err = changeSession(ctx, r.db, p.SessionID, func(stx *sessionTx) error {
+func (r *SlackPosts) Resend(ctx context.Context, tenant core.Tenant, p core.SlackPost) ([]core.Event, error) {
+	return changeSession(ctx, r.db, p.SessionID, func(stx *sessionTx) error {
 		var thread models.SlackThread // locked before its posts, as those who post do
 		err := stx.tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}).Where("session_id = ?", p.SessionID).Take(&thread).Error
 		if err != nil {
@@ -78,11 +76,8 @@ func (r *SlackPosts) Resend(ctx context.Context, tenant core.Tenant, p core.Slac
 		if again.Error != nil || again.RowsAffected == 0 { // somebody else was faster
 			return again.Error
 		}
-		err = stx.emitPosted(p)
-		events = stx.events
-		return err
+		return stx.emitPosted(p)
 	}, visibleTo(tenant))
-	return events, wrapError(err, "Slack post of", p.ItemID)
 }
 
 // emitPosted emits the event of the message or approval that the post shows, as it is now.
@@ -109,32 +104,25 @@ func (stx *sessionTx) emitPosted(p core.SlackPost) error {
 // Unfinished returns the posts of the session that may be in Slack or still stream, the
 // oldest first.
 func (r *SlackPosts) Unfinished(ctx context.Context, session core.SessionID) ([]core.SlackPost, error) {
-	return r.find(ctx, session, func(db *gorm.DB) *gorm.DB {
-		return db.Where("(state = 'sending' OR streaming)").Order("created_at, item_id, part")
-	})
+	return r.find(ctx, session, "slack_posts.created_at, item_id, part", "state = 'sending' OR streaming")
 }
 
 // Misplaced returns posts of messages that left the current path, or came back to it, since
 // they were last marked.
 func (r *SlackPosts) Misplaced(ctx context.Context, session core.SessionID) ([]core.SlackPost, error) {
-	return r.find(ctx, session, func(db *gorm.DB) *gorm.DB {
-		return db.Joins("JOIN messages m ON m.id = slack_posts.item_id").
-			Where("slack_posts.kind = 'message' AND slack_posts.state = 'sent' AND slack_posts.off_path = m.on_path").Order("m.seq, part")
-	})
+	return r.find(ctx, session, "m.seq, part", "kind = 'message' AND state = 'sent' AND off_path = m.on_path")
 }
 
 // Outdated returns posts of messages that were edited in place or deleted, or were never stored: a
 // draft that was not completed.
 func (r *SlackPosts) Outdated(ctx context.Context, session core.SessionID) ([]core.SlackPost, error) {
-	return r.find(ctx, session, func(db *gorm.DB) *gorm.DB {
-		return db.Joins("LEFT JOIN messages m ON m.id = slack_posts.item_id").
-			Where("slack_posts.kind = 'message' AND slack_posts.state = 'sent' AND (m.id IS NULL OR m.revised_at IS NOT NULL OR m.deleted_at IS NOT NULL)").
-			Order("slack_posts.created_at, item_id, part")
-	})
+	return r.find(ctx, session, "slack_posts.created_at, item_id, part", "kind = 'message' AND state = 'sent' AND (m.id IS NULL OR m.revised_at IS NOT NULL OR m.deleted_at IS NOT NULL)")
 }
 
-func (r *SlackPosts) find(ctx context.Context, session core.SessionID, which condition) ([]core.SlackPost, error) {
-	list, err := findRows[core.SlackPost](r.db.WithContext(ctx).Where("slack_posts.session_id = ?", session).Scopes(which))
+// find returns the posts of the session that match, with their messages m, in order.
+func (r *SlackPosts) find(ctx context.Context, session core.SessionID, order, where string, args ...any) ([]core.SlackPost, error) {
+	list, err := findRows[core.SlackPost](r.db.WithContext(ctx).Joins("LEFT JOIN messages m ON m.id = slack_posts.item_id").
+		Where("slack_posts.session_id = ?", session).Where(where, args...).Order(order))
 	return list, wrapError(err, "Slack posts of session", session)
 }
 

@@ -13,9 +13,7 @@ import (
 )
 
 // SlackThreads stores which threads of Slack show which sessions. Safe for concurrent use.
-type SlackThreads struct {
-	db *gorm.DB
-}
+type SlackThreads struct{ db *gorm.DB }
 
 // NewSlackThreads returns the threads in db.
 func NewSlackThreads(db *gorm.DB) *SlackThreads { return &SlackThreads{db: db} }
@@ -23,8 +21,8 @@ func NewSlackThreads(db *gorm.DB) *SlackThreads { return &SlackThreads{db: db} }
 // Bind binds the thread to its session, together with the alias. It may be repeated, moves a
 // thread whose alias was moved to another session. What happened until then is not posted. ErrConflict if the alias or the session belongs to another one; ErrNotFound for a
 // session that the owner does not have.
-func (r *SlackThreads) Bind(ctx context.Context, t core.SlackThread) (events []core.Event, err error) {
-	err = changeSession(ctx, r.db, t.SessionID, func(stx *sessionTx) error {
+func (r *SlackThreads) Bind(ctx context.Context, t core.SlackThread) ([]core.Event, error) {
+	return changeSession(ctx, r.db, t.SessionID, func(stx *sessionTx) error {
 		if stx.session.Temporary {
 			return core.Errorf(core.ErrUnprocessable, "session %s is temporary and cannot be attached to Slack", t.SessionID)
 		}
@@ -60,10 +58,8 @@ func (r *SlackThreads) Bind(ctx context.Context, t core.SlackThread) (events []c
 		if many := t.Speakers(); many != "" {
 			stx.session.Speakers = many
 		}
-		events = stx.events
 		return nil
 	}, visibleTo(core.Tenant{Owner: t.Owner}))
-	return events, wrapError(err, "session", t.SessionID)
 }
 
 // bindAlias makes the thread's name an alias of the session. ErrConflict if it is that of
@@ -123,9 +119,7 @@ func (r *SlackThreads) Status(ctx context.Context, tenant core.Tenant, session c
 	if err != nil {
 		return status, wrapError(err, "Slack thread of session", session)
 	}
-	posts, err := NewSlackPosts(r.db).find(ctx, session, func(db *gorm.DB) *gorm.DB {
-		return db.Where(faultSQL).Order("created_at DESC, item_id, part").Limit(core.MaxSlackFaults)
-	})
+	posts, err := findRows[core.SlackPost](r.db.WithContext(ctx).Where("session_id = ?", session).Where(faultSQL).Order("created_at DESC, item_id, part").Limit(core.MaxSlackFaults))
 	for _, p := range posts {
 		status.Faults = append(status.Faults, core.SlackFault{ItemID: p.ItemID, Part: p.Part, State: p.State, Reason: p.Error, CreatedAt: p.CreatedAt})
 	}
@@ -147,7 +141,7 @@ func (r *SlackThreads) CountBehind(ctx context.Context) (n int64, err error) {
 // begins with what happens afterwards; in a mode that shows nothing, posting ends.
 func (r *SlackThreads) SetMode(ctx context.Context, tenant core.Tenant, session core.SessionID, mode core.SlackMode) (_ core.SlackThread, events []core.Event, err error) {
 	var row models.SlackThread
-	err = changeSession(ctx, r.db, session, func(stx *sessionTx) error {
+	events, err = changeSession(ctx, r.db, session, func(stx *sessionTx) error {
 		if err := stx.tx.Where("session_id = ?", session).Take(&row).Error; err != nil {
 			return wrapError(err, "Slack thread of session", session)
 		}
@@ -167,10 +161,9 @@ func (r *SlackThreads) SetMode(ctx context.Context, tenant core.Tenant, session 
 		if mode.Posts() && !before.Posts() {
 			changes["first_seq"], changes["sent_seq"] = stx.session.LastSeq, stx.session.LastEventSeq
 		}
-		events = stx.events
 		return stx.tx.Model(&models.SlackThread{}).Where("session_id = ?", session).UpdateColumns(changes).Error
 	}, visibleTo(tenant))
-	return row.SlackThread, events, wrapError(err, "session", session)
+	return row.SlackThread, events, err
 }
 
 // Stop ends posting to the session's thread, if it has one: its mode becomes "off".
@@ -183,13 +176,12 @@ func (r *SlackThreads) Stop(ctx context.Context, session core.SessionID) error {
 
 // Unbind separates the session from its thread, whose name is no longer its alias. It may be
 // repeated. What was posted stays in Slack.
-func (r *SlackThreads) Unbind(ctx context.Context, tenant core.Tenant, session core.SessionID) (events []core.Event, err error) {
-	err = changeSession(ctx, r.db, session, func(stx *sessionTx) error {
-		var rows []models.SlackThread
-		if err := stx.tx.Where("session_id = ?", session).Find(&rows).Error; err != nil || len(rows) == 0 {
+func (r *SlackThreads) Unbind(ctx context.Context, tenant core.Tenant, session core.SessionID) ([]core.Event, error) {
+	return changeSession(ctx, r.db, session, func(stx *sessionTx) error {
+		t, err := findFirst[models.SlackThread](stx.tx.Where("session_id = ?", session))
+		if err != nil || t == nil {
 			return err
 		}
-		t := rows[0].SlackThread
 		if err := stx.tx.Where("owner = ? AND surface = ? AND alias = ?", t.Owner, t.Alias().Surface, t.Alias().Name).Delete(&models.SessionAlias{}).Error; err != nil {
 			return err
 		}
@@ -197,11 +189,8 @@ func (r *SlackThreads) Unbind(ctx context.Context, tenant core.Tenant, session c
 			return err
 		}
 		stx.session.Slack = false
-		err := stx.emitSlack(nil)
-		events = stx.events
-		return err
+		return stx.emitSlack(nil)
 	}, visibleTo(tenant))
-	return events, wrapError(err, "session", session)
 }
 
 // behindSQL is the condition of the index slack_threads_behind.
@@ -287,9 +276,7 @@ func checkThreadLease(tx *gorm.DB, worker string, session core.SessionID) error 
 }
 
 // SlackInstallations stores where the Slack app is installed. Safe for concurrent use.
-type SlackInstallations struct {
-	db *gorm.DB
-}
+type SlackInstallations struct{ db *gorm.DB }
 
 // NewSlackInstallations returns the installations in db.
 func NewSlackInstallations(db *gorm.DB) *SlackInstallations { return &SlackInstallations{db: db} }

@@ -18,9 +18,7 @@ import (
 
 // StandingInstructions stores what users set for whole conversations: what their messages say is
 // found when it is first asked for, other instructions are added by hand. Safe for concurrent use.
-type StandingInstructions struct {
-	db *gorm.DB
-}
+type StandingInstructions struct{ db *gorm.DB }
 
 // NewStandingInstructions returns the standing instructions in db.
 func NewStandingInstructions(db *gorm.DB) *StandingInstructions { return &StandingInstructions{db: db} }
@@ -76,7 +74,7 @@ func (r *StandingInstructions) findLate(ctx context.Context, tenant core.Tenant,
 			Take(&row).Error
 		behind := row.Through < min(row.LastSeq, through)
 		if err == nil && behind {
-			err = changeSession(ctx, r.db, session, (*sessionTx).findInstructions, visibleTo(tenant))
+			_, err = changeSession(ctx, r.db, session, (*sessionTx).findInstructions, visibleTo(tenant))
 		}
 		if err != nil || !behind {
 			return row.StandingCount, wrapError(err, "session", session)
@@ -138,7 +136,7 @@ func (r *StandingInstructions) Add(ctx context.Context, tenant core.Tenant, in c
 		ID: core.NewID[core.InstructionID](), SessionID: in.SessionID, Text: in.Text, Language: in.Language, Topic: in.Topic, CreatedAt: core.Now(),
 	}}
 	id, repeated, err := commitOnce(ctx, func(note resultRecorder) error {
-		return changeSession(ctx, r.db, in.SessionID, func(stx *sessionTx) error {
+		_, err := changeSession(ctx, r.db, in.SessionID, func(stx *sessionTx) error {
 			var added int64
 			err := stx.tx.Model(&models.StandingInstruction{}).Where("session_id = ? AND message_id IS NULL", in.SessionID).Count(&added).Error
 			if err == nil && added >= core.MaxAddedInstructions {
@@ -153,6 +151,7 @@ func (r *StandingInstructions) Add(ctx context.Context, tenant core.Tenant, in c
 			}
 			return note(stx.tx, string(row.ID))
 		}, visibleTo(tenant))
+		return err
 	})
 	if err != nil {
 		return core.StandingInstruction{}, wrapError(err, "session", in.SessionID)
@@ -169,6 +168,7 @@ func (r *StandingInstructions) Edit(ctx context.Context, tenant core.Tenant, id 
 		if row.Text == in.Text {
 			return nil
 		}
+		stx.session.StoredBytes += int64(len(in.Text) - len(row.Text))
 		return stx.tx.Model(&row).UpdateColumns(map[string]any{"text": in.Text, "language": in.Language, "topic": in.Topic, "amends": false, "edited_at": core.Now()}).Error
 	})
 	if err != nil {
@@ -188,10 +188,7 @@ func (r *StandingInstructions) Remove(ctx context.Context, tenant core.Tenant, s
 		case row.MessageID != "":
 			return stx.tx.Model(&row).UpdateColumn("removed_at", core.Now()).Error
 		}
-		if err := stx.tx.Delete(&row).Error; err != nil {
-			return err
-		}
-		return stx.recountInstructions()
+		return stx.deleteInstructions(stx.tx.Where("id = ?", row.ID))
 	})
 }
 
@@ -250,11 +247,9 @@ func (stx *sessionTx) storeInstructions(rows []models.StandingInstruction) error
 	}
 	if beyond := stx.session.StandingCount + len(rows) - core.MaxInstructions; beyond > 0 {
 		oldest := stx.tx.Model(&models.StandingInstruction{}).Select("id").Where("session_id = ?", stx.session.ID).Order("seq, number, id").Limit(beyond)
-		res := stx.tx.Where("id IN (?)", oldest).Delete(&models.StandingInstruction{})
-		if res.Error != nil {
-			return res.Error
+		if err := stx.deleteInstructions(stx.tx.Where("id IN (?)", oldest)); err != nil {
+			return err
 		}
-		stx.session.StandingCount -= int(res.RowsAffected)
 	}
 	for part := range slices.Chunk(rows, instructionRows) {
 		if err := stx.change.Insert(&part); err != nil {
@@ -262,31 +257,27 @@ func (stx *sessionTx) storeInstructions(rows []models.StandingInstruction) error
 		}
 	}
 	stx.session.StandingCount += len(rows)
+	addBytes(stx, 1, rows)
 	return nil
 }
 
-// recountInstructions counts the instructions of the session.
-func (stx *sessionTx) recountInstructions() error {
-	var n int64
-	err := stx.tx.Model(&models.StandingInstruction{}).Where("session_id = ?", stx.session.ID).Count(&n).Error
-	stx.session.StandingCount = int(n)
+// deleteInstructions deletes those of the query.
+func (stx *sessionTx) deleteInstructions(which *gorm.DB) error {
+	var rows []models.StandingInstruction
+	err := which.Clauses(clause.Returning{}).Delete(&rows).Error
+	stx.session.StandingCount -= len(rows)
+	addBytes(stx, -1, rows)
 	return err
 }
 
 // removeInstructions removes those of the messages.
 func (stx *sessionTx) removeInstructions(messages []core.MessageID) error {
-	removed := int64(0)
 	for part := range slices.Chunk(messages, maxIDs) {
-		res := stx.tx.Where("message_id IN ?", part).Delete(&models.StandingInstruction{})
-		if res.Error != nil {
-			return res.Error
+		if err := stx.deleteInstructions(stx.tx.Where("message_id IN ?", part)); err != nil {
+			return err
 		}
-		removed += res.RowsAffected
 	}
-	if removed == 0 {
-		return nil
-	}
-	return stx.recountInstructions()
+	return nil
 }
 
 // copyInstructions copies those of copied messages to the fork, and those that were added by

@@ -10,6 +10,13 @@ import (
 	"bobbin/app/db/models"
 )
 
+// addBytes adds what the rows of the session count; with the sign -1 it takes that off.
+func addBytes[T interface{ StoredBytes() int64 }](stx *sessionTx, sign int64, rows []T) {
+	for _, row := range rows {
+		stx.session.StoredBytes += sign * row.StoredBytes()
+	}
+}
+
 // countStored returns what messages of the session count; of all of them without ids.
 func (stx *sessionTx) countStored(ids []core.MessageID) (int64, error) {
 	cast := ""
@@ -18,7 +25,7 @@ func (stx *sessionTx) countStored(ids []core.MessageID) (int64, error) {
 	}
 	sum := stx.tx.Model(&core.Message{}).Where("session_id = ?", stx.session.ID).
 		Select(`COALESCE(SUM(? + octet_length(content) + COALESCE(octet_length(parts`+cast+`), 0) + COALESCE(octet_length(tool_calls`+cast+`), 0) +
-	COALESCE(octet_length(metadata`+cast+`), 0) + COALESCE(`+revisionBytesSQL+`, 0)), 0)`, core.StoredRow)
+	COALESCE(octet_length(metadata`+cast+`), 0) + COALESCE(octet_length(feedback`+cast+`), 0) + COALESCE(`+revisionBytesSQL+`, 0)), 0)`, core.StoredRow)
 	var total, n int64
 	if len(ids) == 0 {
 		err := sum.Scan(&total).Error
@@ -40,8 +47,8 @@ func (stx *sessionTx) addStored(ids []core.MessageID, before int64) error {
 	return err
 }
 
-// StoredBytes returns the bytes of all sessions in the scope, of their messages, summaries, instructions and
-// metadata, and of the memories.
+// StoredBytes returns the bytes of all sessions in the scope with all that their messages, summaries, instructions
+// and metadata have, and of the memories.
 func (r *Sessions) StoredBytes(ctx context.Context, tenant core.Tenant) (int64, error) {
 	metadata := "COALESCE(octet_length(metadata), 0)"
 	if isPostgres(r.db) {

@@ -11,6 +11,53 @@ import (
 	"bobbin/tests/must"
 )
 
+// What a session has besides messages is counted where it is added, in a fork, and not any more where it is removed.
+func TestStoredBytesBesidesMessages(t *testing.T) {
+	each(t, func(t *testing.T, s *store) {
+		branches, standing := repositories.NewBranches(s.Gorm), repositories.NewStandingInstructions(s.Gorm)
+		id := s.session(t).ID
+		m := s.append(t, id, false, core.Message{Role: core.RoleUser, Content: "hello", Source: core.SourceAPI}).Messages[0]
+		call := core.Message{Role: core.RoleAssistant, ToolCalls: []core.ToolCall{{ID: "c", Name: "f", Arguments: strings.Repeat("x", 1000)}}, Source: core.SourceAPI}
+		bytes := func() int64 { return s.get(t, id).StoredBytes }
+		before := bytes()
+		want := func(what string, want int64) {
+			t.Helper()
+			if compare.Equal(t, what, want, bytes()-before); t.Failed() {
+				t.FailNow()
+			}
+			before = bytes()
+		}
+		added := must.Get(standing.Add(t.Context(), ann(), core.NewInstruction{SessionID: id, Text: strings.Repeat("s", 400)}))(t)
+		want("an instruction", 512+400)
+		must.Get(standing.Edit(t.Context(), ann(), added.ID, core.NewInstruction{SessionID: id, Text: strings.Repeat("s", 100)}))(t)
+		want("a shorter one", -300)
+		first, _ := core.NewPromptSetup(strings.Repeat("p", 3000), "", json.RawMessage(`[]`))
+		for range 2 {
+			must.Get2(s.sessions.ApplyContext(t.Context(), ann(), core.ContextChange{SessionID: id, Expect: s.get(t, id).PromptRevision, Setup: &first}))(t)
+		}
+		want("a setup, once", 512+3002)
+		for i := range 16 {
+			next, _ := core.NewPromptSetup(strings.Repeat("p", 100+i), "", json.RawMessage(`[]`))
+			must.Get2(s.sessions.ApplyContext(t.Context(), ann(), core.ContextChange{SessionID: id, Expect: s.get(t, id).PromptRevision, Setup: &next}))(t)
+		}
+		want("16 others", 16*(512+102)+120-512-3002)
+		summary := core.Summary{ID: core.NewID[core.SummaryID](), SessionID: id, Owner: "ann", Kind: core.SummaryRolling, Content: strings.Repeat("y", 2000), FromID: m.ID, ThroughID: m.ID, FromSeq: 1, ThroughSeq: 1, MessagesCovered: 1}
+		must.Get2(s.sessions.ApplyContext(t.Context(), ann(), core.ContextChange{SessionID: id, Expect: s.get(t, id).PromptRevision, Summary: &summary}))(t)
+		want("a summary", 512+2000)
+		all := bytes()
+		fork := must.Get(branches.Fork(t.Context(), ann(), core.ForkSession{SessionID: id}))(t)
+		compare.Equal(t, "a fork", all, s.get(t, fork.ID).StoredBytes)
+		must.Do(t, standing.Remove(t.Context(), ann(), id, added.ID))
+		want("no instruction", -512-100)
+		must.Get(branches.Delete(t.Context(), ann(), id, m.ID))(t)
+		want("no message, and no summary of it", -2000-5)
+		s.append(t, id, false, call)
+		if got := bytes() - before; got < 512+1000 {
+			t.Errorf("a tool call: got %d bytes, want its arguments too", got)
+		}
+	})
+}
+
 // What is stored of a session is counted, whatever adds to it and removes from it.
 func TestStoredBytes(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
@@ -52,6 +99,11 @@ func TestStoredBytes(t *testing.T) {
 		patch := core.MessagePatch{Metadata: json.RawMessage(`{"x":"` + strings.Repeat("m", 2000) + `"}`)}
 		must.Get2(branches.UpdateMessage(t.Context(), ann(), fork.ID, s.log(t, fork.ID)[0].ID, patch))(t)
 		want("metadata", fork.ID, 3000, 1)
+		forkMessage := s.log(t, fork.ID)[0]
+		must.Get2(branches.UpdateMessage(t.Context(), ann(), fork.ID, forkMessage.ID, core.MessagePatch{Feedback: &core.Feedback{Rating: core.RatingUp, Comment: strings.Repeat("f", 2000)}}))(t)
+		want("feedback", fork.ID, 5000, 1)
+		must.Get2(branches.UpdateMessage(t.Context(), ann(), fork.ID, forkMessage.ID, core.MessagePatch{Feedback: &core.Feedback{}}))(t)
+		want("no feedback", fork.ID, 3000, 1)
 		if got, most := total(), int64(2000+2*1124+33_500+1000+303*512); got < most || got > most+most/20 {
 			t.Errorf("got %d bytes of two sessions, want %d", got, most)
 		}

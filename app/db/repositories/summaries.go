@@ -17,9 +17,7 @@ import (
 
 // Summaries reads the versions of sessions' summaries; Sessions.ApplyContext writes them.
 // Safe for concurrent use.
-type Summaries struct {
-	db *gorm.DB
-}
+type Summaries struct{ db *gorm.DB }
 
 // NewSummaries returns the summaries in db.
 func NewSummaries(db *gorm.DB) *Summaries { return &Summaries{db: db} }
@@ -130,7 +128,7 @@ func checkRestorable(db *gorm.DB, row core.Summary) error {
 // on tool loops that they had passed become active again. Other errors are those of
 // Summaries.Restorable.
 func (r *Sessions) RestoreSummary(ctx context.Context, tenant core.Tenant, in core.SummaryRestore) (core.Session, []core.Event, error) {
-	stx, err := changeOnce(ctx, r.db, in.SessionID, func(stx *sessionTx) error {
+	events, err := changeOnce(ctx, r.db, in.SessionID, func(stx *sessionTx) error {
 		if stx.session.PromptRevision != in.Expect {
 			return core.Errorf(core.ErrStale, "session %s was compacted by another process; load it again", in.SessionID)
 		}
@@ -146,13 +144,10 @@ func (r *Sessions) RestoreSummary(ctx context.Context, tenant core.Tenant, in co
 		return nil
 	}, visibleTo(tenant))
 	if err != nil {
-		return core.Session{}, nil, wrapError(err, "session", in.SessionID)
+		return core.Session{}, nil, err
 	}
 	session, err := r.Get(ctx, tenant, in.SessionID)
-	if stx == nil { // an earlier execution of the request has done it
-		return session, nil, err
-	}
-	return session, stx.events, err
+	return session, events, err
 }
 
 // restoreVersion repeats the version, or clears the summary, and returns the number of the

@@ -14,46 +14,34 @@ import (
 // SummaryWork returns the state of the session's background summaries.
 func (r *Sessions) SummaryWork(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.SummaryWork, error) {
 	var row struct {
-		PromptRevision, SummaryFailures int
-		SummaryFailure                  string
-		Busy, Open                      bool
-		SummaryBreakerUntil             *time.Time
-		SummaryLeaseSince               *time.Time
-		ID                              models.Ref
-		Version, TokenCount             int
-		MessagesCovered, TokensCovered  int
-		MadeFor                         int
-		ThroughID                       models.Ref
-		ThroughSeq                      int64
+		models.Session `gorm:"embedded"`
+
+		Prepared         core.Summary `gorm:"embedded;embeddedPrefix:p_"`
+		IsLeased, IsOpen bool
 	}
 	now := clockSQL(r.db, 0)
 	err := byID(ctx, r.db, "session", id).Table("(?) AS s", r.db.Model(&models.Session{}).Scopes(visibleTo(tenant)).Where("id = ?", id)).
 		Joins("LEFT JOIN session_summaries p ON p.session_id = s.id AND p.kind = 'rolling' AND p.state = 'prepared'").
 		Select("s.prompt_revision, s.summary_failures, s.summary_failure, s.summary_breaker_until, s.summary_lease_since, " +
-			"COALESCE(s.summary_lease_until > " + now + ", false) AS busy, COALESCE(s.summary_breaker_until > " + now + ", false) AS open, " +
-			"p.id, p.through_id, COALESCE(p.version, 0) AS version, COALESCE(p.through_seq, 0) AS through_seq, " +
-			"COALESCE(p.made_for, 0) AS made_for, COALESCE(p.tokens_covered, 0) AS tokens_covered, " +
-			"COALESCE(p.token_count, 0) AS token_count, COALESCE(p.messages_covered, 0) AS messages_covered").
+			"COALESCE(s.summary_lease_until > " + now + ", false) AS is_leased, COALESCE(s.summary_breaker_until > " + now + ", false) AS is_open, " +
+			"p.id AS p_id, p.state AS p_state, p.version AS p_version, p.through_id AS p_through_id, p.through_seq AS p_through_seq, p.made_for AS p_made_for, " +
+			"p.tokens_covered AS p_tokens_covered, p.token_count AS p_token_count, p.messages_covered AS p_messages_covered").
 		Take(&row).Error
 	if err != nil {
 		return core.SummaryWork{}, wrapError(err, "session", id)
 	}
 	w := core.SummaryWork{
-		Revision: row.PromptRevision, Busy: row.Busy,
+		Revision: row.PromptRevision, Busy: row.IsLeased,
 		Breaker: core.Breaker{Failures: row.SummaryFailures, Reason: row.SummaryFailure},
 	}
-	if row.Busy {
+	if row.IsLeased {
 		w.Since = row.SummaryLeaseSince
 	}
-	if row.Version > 0 {
-		w.Prepared = core.Summary{
-			ID: core.SummaryID(row.ID), Version: row.Version, State: core.SummaryPrepared, ThroughID: core.MessageID(row.ThroughID), ThroughSeq: row.ThroughSeq,
-			TokenCount: row.TokenCount, MessagesCovered: row.MessagesCovered, TokensCovered: row.TokensCovered, MadeFor: row.MadeFor,
-		}.AsVersion()
+	if row.Prepared.Version > 0 {
+		w.Prepared = row.Prepared.AsVersion()
 	}
-	if row.Open && row.SummaryBreakerUntil != nil {
-		until := row.SummaryBreakerUntil.UTC()
-		w.Breaker.Until = &until
+	if row.IsOpen {
+		w.Breaker.Until = row.SummaryBreakerUntil
 	}
 	return w, nil
 }
@@ -109,18 +97,13 @@ func noSummaryLease() map[string]any {
 // SummaryFailed stores a failed attempt at a summary: its events, its model calls, and the
 // failure of the model, if it is to blame.
 func (r *Sessions) SummaryFailed(ctx context.Context, tenant core.Tenant, f core.SummaryFailure) ([]core.Event, error) {
-	var stx *sessionTx
-	err := changeSession(ctx, r.db, f.SessionID, func(locked *sessionTx) error {
-		if stx = locked; f.Reason != "" {
+	return changeSession(ctx, r.db, f.SessionID, func(stx *sessionTx) error {
+		if f.Reason != "" {
 			stx.countFailure(f.Reason)
 		}
 		stx.emitEvents(f.Events...)
 		return stx.recordCalls(f.ModelCalls, "")
 	}, visibleTo(tenant))
-	if err != nil {
-		return nil, wrapError(err, "session", f.SessionID)
-	}
-	return stx.events, nil
 }
 
 // countFailure counts a failure of the summary model. From the third in a row on, each
@@ -156,6 +139,7 @@ func (stx *sessionTx) prepareSummary(s core.Summary) (int, error) {
 	if err := stx.dropPrepared(); err != nil {
 		return 0, err
 	}
+	addBytes(stx, 1, []core.Summary{s})
 	return s.Version, wrapError(insertRows(stx.tx, &s), "summary", s.ID)
 }
 

@@ -71,7 +71,7 @@ func TestTemporarySessionsAndWebhooks(t *testing.T) {
 // answer, and its removal leaves nothing but its usage.
 func TestTemporarySessionsExpire(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
-		r := repositories.NewRetention(s.Gorm)
+		r := repositories.NewPurges(s.Gorm)
 		old, waiting, busy, fresh, kept := s.temporary(t, "carol").ID, s.temporary(t, "").ID, s.temporary(t, "").ID, s.temporary(t, "").ID, s.session(t).ID
 		run := s.accept(t, ask(old, "hello")).Run
 		s.write(t, core.RunWrite{RunID: run.ID, SessionID: old, Attempt: 1, Messages: []core.Message{answer("hi")},

@@ -13,16 +13,10 @@ import (
 
 // ModelCalls reads the usage records, and writes those without a session; Runs.Write and
 // Sessions.ApplyContext write the others. Safe for concurrent use.
-type ModelCalls struct {
-	db *gorm.DB
-}
+type ModelCalls struct{ db *gorm.DB }
 
 // NewModelCalls returns the model calls in db.
 func NewModelCalls(db *gorm.DB) *ModelCalls { return &ModelCalls{db: db} }
-
-// totalSQL sums model calls. A call that failed before any output has no missing price; one
-// that was canceled during the output has.
-const totalSQL = "COUNT(*) AS calls, " + sumsSQL + ", CAST(COALESCE(SUM(" + unpricedSQL + "), 0) AS bigint) AS unpriced_calls"
 
 const sumsSQL = `CAST(COALESCE(SUM(input_tokens), 0) AS bigint) AS input_tokens,
 	CAST(COALESCE(SUM(output_tokens), 0) AS bigint) AS output_tokens,
@@ -31,12 +25,8 @@ const sumsSQL = `CAST(COALESCE(SUM(input_tokens), 0) AS bigint) AS input_tokens,
 	CAST(COALESCE(SUM(cache_write_tokens), 0) AS bigint) AS cache_write_tokens,
 	CAST(COALESCE(SUM(cost_micro_usd), 0) AS bigint) AS cost_micro_usd`
 
-// unpricedSQL is 1 for a call with a missing price.
+// unpricedSQL is 1 for a call with a missing price, as callUsage counts it.
 const unpricedSQL = `CASE WHEN cost_micro_usd IS NULL AND (error IN ('', 'canceled') OR input_tokens > 0) THEN 1 ELSE 0 END`
-
-// spentSQL sums what counts against a token limit. If the provider did not report the
-// tokens of a call, the estimate of its prompt counts.
-const spentSQL = `CAST(COALESCE(SUM(CASE WHEN input_tokens + output_tokens > 0 THEN input_tokens + output_tokens WHEN error IN ('', 'canceled') THEN estimated_tokens ELSE 0 END), 0) AS bigint)`
 
 // daysSQL sums days, and single calls in the form of days.
 const daysSQL = "CAST(COALESCE(SUM(calls), 0) AS bigint) AS calls, " + sumsSQL + ", CAST(COALESCE(SUM(unpriced_calls), 0) AS bigint) AS unpriced_calls"

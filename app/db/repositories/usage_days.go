@@ -142,7 +142,7 @@ func (r *Purges) forgetUserDays(ctx context.Context, owner, user string, gone *c
 		}
 		gone.Empty("usage_days", n)
 	}
-	for part := range slices.Chunk(sessions, purgeChunk) {
+	for part := range slices.Chunk(sessions, maxIDs) {
 		res := named(db, models.UsageOfUserSession).Where("session_id IN ?", part).Delete(&models.UsageDay{})
 		if res.Error != nil {
 			return res.Error
@@ -153,20 +153,16 @@ func (r *Purges) forgetUserDays(ctx context.Context, owner, user string, gone *c
 }
 
 // forgetUsers moves what the calls added to the days of users to rows without a user.
-func (stx *sessionTx) forgetUsers(calls []string) error {
-	day := dayOfCallSQL(stx.tx)
-	var named []models.UsageDay
-	err := stx.tx.Model(&core.ModelCall{}).Where("id IN ? AND user_id <> ''", calls).
-		Select("owner, user_id, " + day + " AS day, agent, model, " + totalSQL + ", " + spentSQL + " AS spent_tokens").
-		Group("owner, user_id, " + day + ", agent, model").Scan(&named).Error
-	if err != nil || len(named) == 0 {
+func (stx *sessionTx) forgetUsers(ids []string) error {
+	calls, err := findRows[core.ModelCall](stx.tx.Where("id IN ? AND user_id <> ''", ids))
+	if err != nil || len(calls) == 0 {
 		return err
 	}
 	var moved []models.UsageDay
 	users := map[string]bool{}
-	for _, d := range named {
+	for _, c := range calls {
+		d := usageDays(c, "", 0)[1] // of the user
 		users[d.UserID] = true
-		d.Level = models.UsageOfUser
 		anonymous, less := d, d
 		anonymous.UserID, anonymous.Shard = "", usageShard(string(stx.session.ID))
 		less.UsageTotal, less.SpentTokens = sumUsage(core.UsageTotal{}, d.UsageTotal, -1), -d.SpentTokens

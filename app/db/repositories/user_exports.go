@@ -3,19 +3,9 @@ package repositories
 import (
 	"context"
 
-	"gorm.io/gorm"
-
 	"bobbin/app/core"
 	"bobbin/app/db/models"
 )
-
-// UserExports finds data of a user that has no list of its own. Safe for concurrent use.
-type UserExports struct {
-	db *gorm.DB
-}
-
-// NewUserExports returns the exports of db.
-func NewUserExports(db *gorm.DB) *UserExports { return &UserExports{db: db} }
 
 // filesSQL selects the user's own files and those that messages of the user's sessions
 // refer to, or that were uploaded for these: the files that a purge of the user considers.
@@ -24,7 +14,7 @@ const filesSQL = "SELECT id FROM blobs WHERE owner = @owner AND user_id = @user"
 	" UNION SELECT id FROM blobs WHERE session_id IN (" + userSessionsSQL + ")"
 
 // Files returns up to limit files after that id ("" = from the first one).
-func (r *UserExports) Files(ctx context.Context, owner, user string, after core.BlobID, limit int) ([]core.Blob, error) {
+func (r *Purges) Files(ctx context.Context, owner, user string, after core.BlobID, limit int) ([]core.Blob, error) {
 	db := r.db.WithContext(ctx).Where("owner = @owner AND id IN ("+filesSQL+")", userParams(owner, user))
 	if after != "" {
 		db = db.Where("id > ?", after)
@@ -35,7 +25,7 @@ func (r *UserExports) Files(ctx context.Context, owner, user string, after core.
 
 // Elsewhere returns up to limit messages after that id ("" = from the first one) that the
 // user wrote in sessions of others, with their revisions.
-func (r *UserExports) Elsewhere(ctx context.Context, owner, user string, after core.MessageID, limit int) ([]core.Message, error) {
+func (r *Purges) Elsewhere(ctx context.Context, owner, user string, after core.MessageID, limit int) ([]core.Message, error) {
 	db := r.db.WithContext(ctx).Where(userMessagesSQL, userParams(owner, user)).Where("deleted_at IS NULL AND role = 'user'")
 	if after != "" {
 		db = db.Where("id > ?", after)
@@ -48,7 +38,7 @@ func (r *UserExports) Elsewhere(ctx context.Context, owner, user string, after c
 }
 
 // Keys returns the API keys of the owner, the oldest first.
-func (r *UserExports) Keys(ctx context.Context, owner string) ([]core.APIKey, error) {
+func (r *Purges) Keys(ctx context.Context, owner string) ([]core.APIKey, error) {
 	list, err := findAll(r.db.WithContext(ctx).Where("owner = ?", owner).Order("created_at, id"), models.APIKey.Core)
 	return list, wrapError(err, "API keys of", owner)
 }

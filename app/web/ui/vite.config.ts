@@ -60,7 +60,17 @@ export default defineConfig({
     rolldownOptions: {
       input: { index: "index.html", frame: "widget.html", widget: "src/widget/host.ts" },
       // Pages of others name the widget's script, so its name never changes.
-      output: { entryFileNames: (chunk) => (chunk.name === "widget" ? "widget.js" : "assets/[name]-[hash].js") },
+      output: {
+        entryFileNames: (chunk) => (chunk.name === "widget" ? "widget.js" : "assets/[name]-[hash].js"),
+        advancedChunks: {
+          groups: [
+            // What every opening has is one file; the rooms, the panel and the texts are others.
+            { name: "base", minShareCount: 2, test: /src\/(?!words\.(en|de)|context\/(?!context|places|threadWords\.ts)|(runs|slack|ops)\/(?!menu|title))/ },
+            // It waits for the texts, so these need nothing of it.
+            { name: "language", priority: 1, test: /src\/(language|text\/count)/ },
+          ],
+        },
+      },
     },
     target: ["chrome123", "firefox120", "safari17.5"],
     modulePreload: { polyfill: false },
@@ -69,13 +79,6 @@ export default defineConfig({
     assetsInlineLimit: 0, // data: URLs are for images of messages only
   },
   server: {
-    proxy: {
-      "/api": {
-        target: server,
-        changeOrigin: true,
-        // Without a key Bobbin answers its own origin only.
-        configure: (proxy) => proxy.on("proxyReq", (request) => request.removeHeader("origin")),
-      },
-    },
+    proxy: { "/api": server },
   },
 });

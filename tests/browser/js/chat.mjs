@@ -162,6 +162,7 @@ export const cases = {
     await box.fill('zanzibar')
     const hit = v.page.getByRole('option', { name: /zanzibar/ })
     await hit.waitFor()
+    await hit.getByText('in the prompt').waitFor()
     await v.state('search')
     await box.press('Enter')
     await v.log.getByText('the zanzibar passage').waitFor()
@@ -212,7 +213,7 @@ export const cases = {
     await v.idle()
   },
 
-  /** Who decided is in the events only: a tab that has missed them says what is true. */
+  /** Who decided what is said after a reload, and in a tab that has missed it. */
   async away(open) {
     const v = await open()
     const id = await v.imported([], { agent: 'careful' })
@@ -228,15 +229,16 @@ export const cases = {
     await v.control('cut')
     await second.page.getByText('No connection').waitFor()
     await v.button('Deny', card).click()
-    await v.idle()
-    const { items, last_event_id: last } = await v.api(`sessions/${id}/messages?order=desc&limit=1`)
+    await v.settled('answer to: calculate while one tab is away')
+    const denied = tab => tab.page.getByRole('region', { name: /^Denied by ./ }).waitFor()
+    await denied(v)
+    const { last_event_id: last } = await v.api(`sessions/${id}/messages?order=desc&limit=1`)
     await second.page.route(events, route => route.fulfill({ status: 200, contentType: 'text/event-stream', body: `id: ${last}\nevent: resync\ndata: {}\n\n` }), { times: 1 })
     await second.page.unroute(events, abort)
-    await second.page.getByRole('region', { name: 'Decided', exact: true }).waitFor()
+    await denied(second)
     check(await second.button('Approve').count() === 0, 'the tab that was away still asks')
     await v.page.reload()
-    await v.settled(items[0].content)
-    await v.log.getByText('not approved').last().waitFor()
+    await denied(v)
     check(await v.button('Approve').count() === 0, 'the page asks again after a reload')
   },
 
@@ -275,5 +277,11 @@ export const cases = {
     await fresh.list.getByRole('link').first().waitFor();
     [tab, device, cookie] = await fresh.page.evaluate(() => [JSON.stringify({ ...sessionStorage }), JSON.stringify({ ...localStorage }), document.cookie])
     check(device.includes(key) && cookie === '', 'the key is not on this device')
+    // Signing out ends the other tabs of the same person.
+    await fresh.showList()
+    await fresh.button('signed in with a key, More').click()
+    await fresh.page.getByRole('menuitem', { name: 'Sign out' }).click()
+    for (const tab of [fresh, v]) await tab.page.getByLabel('Key or token').waitFor()
+    check((await kept()).every(text => !text.includes(key)), 'the key is still in the other tab')
   },
 }

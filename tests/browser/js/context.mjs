@@ -25,6 +25,21 @@ function readLine(articles) {
   })))
 }
 
+/** What each column is made of: its height as drawn, and what it is by the numbers and the scale beside the chart. */
+async function heights(chart, turns) {
+  const ticks = await chart.locator('line.grid').evaluateAll(all => all.map(e => [Number(e.getAttribute('y1')), e.nextElementSibling.textContent]))
+  const value = text => Number(text.replaceAll(/[,kM]/g, '')) * (text.endsWith('M') ? 1e6 : text.endsWith('k') ? 1000 : 1)
+  const scale = (ticks[0][0] - ticks.at(-1)[0]) / value(ticks.at(-1)[1])
+  const parts = t => {
+    const fixed = ['system', 'tools', 'pinned', 'standing'].reduce((n, s) => n + (t.sections[s] ?? 0), 0)
+    const summary = t.sections.summary ?? 0
+    return { fixed, summary, messages: t.used - fixed - summary }
+  }
+  const drawn = {}
+  for (const name of ['fixed', 'summary', 'messages']) drawn[name] = await chart.locator(`rect.${name}`).evaluateAll(all => all.map(e => Number(e.getAttribute('height'))))
+  return turns.flatMap((t, i) => Object.entries(parts(t)).map(([name, tokens]) => [`${name} of turn ${i + 1}`, drawn[name][i] ?? NaN, scale * tokens]))
+}
+
 /** What differs between the page and the API at this moment. */
 async function differences(v) {
   const id = v.session()
@@ -62,6 +77,11 @@ async function differences(v) {
   hold('chart, columns', await chart.locator('rect.messages').count(), turns.turns.length)
   hold('chart, summaries', await chart.locator('circle.made').count(), made.length)
   hold('chart, versions', await chart.locator('text.version').allTextContents(), made.map(t => `v${t.summary_version}`))
+  for (const [name, got, want] of await heights(chart, turns.turns)) if (!(Math.abs(got - want) <= 0.5)) bad.push(`chart, ${name}: ${got} px, want ${want}`)
+  const cells = await panel.getByRole('table', { name: 'Prompt, turn by turn' }).locator('tbody tr').evaluateAll(all => all.map(e => [...e.children].map(c => c.textContent)))
+  hold('chart, as a table', cells.map(c => [c[0], c[1], c[3], c[5], c[7]]), turns.turns.map((t, i) => [
+    String(i + 1), count(t.used), ...[t.sections.summary, t.trigger].map(n => n ? count(n) : '–'), t.summarized ? `v${t.summary_version}` : '–',
+  ]))
   const placeOf = seq => turns.ranges.find(r => r.from_seq <= seq && seq <= r.through_seq) ?? { place: 'verbatim' }
   for (const { seq, texture, says } of await v.articles.evaluateAll(readLine)) {
     const { place, summary_version: version } = placeOf(seq)

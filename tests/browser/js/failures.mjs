@@ -3,17 +3,17 @@ import { check, equal, until } from './visit.mjs'
 import { compare } from './chat.mjs'
 
 /** Answers the next request that fits with a problem; those after it reach Bobbin. */
-function fail(v, pattern, status, { code = '', ...headers } = {}) {
+export function fail(v, pattern, status, { code = '', ...headers } = {}) {
   const answer = { status, contentType: 'application/problem+json', headers: { 'X-Request-Id': '01a1fd1b-c4bd-7000', ...headers }, body: JSON.stringify({ type: 'about:blank', title: 'No', status, code, detail: `the server's sentence for ${status}` }) }
   return v.page.route(pattern, route => route.fulfill(answer), { times: 1 })
 }
 
 /** The request's id beside what failed, as the server gave it. */
-const idWithin = place => place.getByRole('button', { name: /^request 01a1fd1b-c4bd/ }).first().waitFor()
+export const idWithin = place => place.getByRole('button', { name: /^request 01a1fd1b-c4bd/ }).first().waitFor()
 
 /** What a refused message says; what waits for a while is sent by itself, the rest by a press. */
 const refusals = [
-  { status: 403, says: 'This key may look, but not write' },
+  { status: 403, code: 'missing_scope', says: 'This key may look, but not write' },
   { status: 409, code: 'stale', says: 'Someone else was faster' },
   { status: 413, says: 'Too large' },
   { status: 429, code: 'spend_limit', 'Retry-After': '3600', says: 'the limit of this key is spent' },
@@ -45,6 +45,38 @@ export const cases = {
       await v.settled(`answer to: ${text}`)
     }
     await compare(v)
+  },
+
+  /** Older messages, a file and an undo that fail say so where a person looks. */
+  async asides(open) {
+    const v = await open()
+    const said = Array.from({ length: 120 }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', content: `turn ${i} ${'of many words '.repeat(20)}` }))
+    const id = await v.imported(said, { title: 'with more above' })
+    await fail(v, /messages\?.*before=/, 403)
+    await v.open(id)
+    await v.log.evaluate(e => { e.scrollTop = 0 })
+    const alert = v.log.getByRole('alert')
+    await alert.getByText("the server's sentence for 403").waitFor()
+    await idWithin(alert)
+    await v.button('Try again', alert).click()
+    await v.log.getByText('turn 69').first().waitFor()
+    await v.page.keyboard.press('Control+.')
+    await v.button('Summarize now…').click()
+    await v.button('Summarize', v.page.getByRole('dialog')).click()
+    await fail(v, '**/restore', 409, { code: 'stale' })
+    await v.button('Undo', v.page.getByRole('status')).click()
+    await alert.getByText('Someone else was faster').waitFor()
+    await idWithin(alert)
+    await v.button('Close', alert).click()
+    const form = new FormData()
+    form.append('file', new Blob(['text of a file'], { type: 'text/plain' }), 'lost.txt')
+    const { id: blob } = await v.api('blobs', { method: 'POST', body: form })
+    await v.api(`sessions/${id}/messages`, { method: 'POST', json: { content: 'with a file', parts: [{ blob_id: blob }] } })
+    await v.settled('answer to: with a file')
+    await fail(v, /blobs\/[\w-]+$/, 404)
+    await v.log.getByRole('button', { name: /lost\.txt/ }).click()
+    await alert.getByText("the server's sentence for 404").waitFor()
+    await idWithin(alert)
   },
 
   /** A first load tries again by itself. */
@@ -191,18 +223,21 @@ export const cases = {
   async files(open) {
     const v = await open()
     await v.ask('a conversation')
-    const give = (name, how, text = 'the text of a file') => v.field.evaluate((field, { name, how, text }) => {
+    const give = (name, how, text = 'the text of a file', times = 1) => v.field.evaluate((field, { name, how, text, times }) => {
       const data = new DataTransfer()
-      data.items.add(new File([text], name, { type: 'text/plain' }))
+      data.items.add(new File([text.repeat(times)], name, { type: 'text/plain' }))
       if (how === 'paste') return void field.dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true }))
       for (const type of ['dragover', 'drop']) field.dispatchEvent(new DragEvent(type, { dataTransfer: data, bubbles: true, cancelable: true }))
-    }, { name, how, text })
+    }, { name, how, text, times })
     await fail(v, '**/blobs', 413)
     await give('large.txt', 'paste')
     await v.page.getByText("the server's sentence for 413").waitFor()
     await idWithin(v.page.getByRole('main'))
     check(await v.button('Send').isDisabled(), 'a message with a refused file can be sent')
     await v.button('Remove large.txt').click()
+    await give('larger.txt', 'paste', 'x', 21 << 20) // the server has its limit in its answer
+    await v.page.getByText(/too large: the maximum is|larger than/).waitFor()
+    await v.button('Remove larger.txt').click()
     await give('pasted.txt', 'paste')
     await give('dropped.txt', 'drop')
     await v.page.getByText('18 B').nth(1).waitFor()

@@ -7,10 +7,11 @@ const source = new URL('../../../app/web/ui/src/', import.meta.url)
 /** The texts of a catalogue that no other language has: each literal, and the parts of those with values in them. */
 function english() {
   const texts = { en: new Set(), de: new Set() }
-  for (const name of readdirSync(source, { recursive: true }).filter(f => /words\.ts$/i.test(f))) {
-    let language = 'de' // what stands outside belongs to both
+  for (const name of readdirSync(source, { recursive: true }).filter(f => /words(\.(en|de))?\.ts$/i.test(f))) {
+    const own = /\.(en|de)\.ts$/.exec(name)?.[1]
+    let language = own ?? 'de' // what stands outside belongs to both
     for (const line of readFileSync(new URL(name, source), 'utf8').split('\n')) {
-      language = /^  (en|de): \{$/.exec(line)?.[1] ?? (/^  \},?$/.test(line) ? 'de' : language)
+      language = own ?? /^  (en|de): \{$/.exec(line)?.[1] ?? (/^  \},?$/.test(line) ? 'de' : language)
       for (const [, quoted, template] of line.matchAll(/"((?:[^"\\]|\\.)*)"|`((?:[^`\\]|\\.)*)`/g)) {
         for (const part of (quoted ?? template).split(/\$\{[^}]*\}/)) texts[language].add(part.trim())
       }

@@ -1,4 +1,5 @@
 // The thread and the list as one uses them for long: by Tab, with old failures, renamed and deleted conversations.
+import { fail, idWithin } from './failures.mjs'
 import { check, equal, until } from './visit.mjs'
 
 export const cases = {
@@ -38,7 +39,7 @@ export const cases = {
     equal(await at(), 'message', 'Tab behind the last thing in a message')
   },
 
-  /** F2 changes a title where it stands. */
+  /** F2 changes a title where it stands, also that of an archived conversation; one that is refused is taken back. */
   async rename(open) {
     const v = await open()
     const id = await v.imported([{ role: 'user', content: 'anything' }], { title: 'heron at dusk' })
@@ -57,6 +58,16 @@ export const cases = {
     await link.focus()
     await rename('ibis at dusk')
     check(await link.evaluate(e => e === document.activeElement), 'the focus is not back')
+    await v.api(`sessions/${id}`, { method: 'DELETE' })
+    await v.page.reload()
+    await v.settled('anything')
+    await rename('an archived heron')
+    await fail(v, /sessions\/[\w-]+$/, 403)
+    await v.page.keyboard.press('F2')
+    await title.fill('a refused heron')
+    await title.press('Enter')
+    await idWithin(v.log.getByRole('alert'))
+    await v.page.getByRole('heading', { name: 'an archived heron' }).waitFor()
   },
 
   /** An agent with a smaller model says first what it would bring about; it can be chosen on a phone, too. */

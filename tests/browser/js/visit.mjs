@@ -54,6 +54,15 @@ async function newTab(context) {
   return tab
 }
 
+/** Notes in the page when what the selector names is there. */
+function noteShown(selector) {
+  new MutationObserver((_, observer) => {
+    if (!document.querySelector(selector)) return
+    window.shownAt = performance.now()
+    observer.disconnect()
+  }).observe(document, { childList: true, subtree: true })
+}
+
 export class Visit {
   static async open(browser, args, label) {
     const visit = new Visit()
@@ -63,6 +72,7 @@ export class Visit {
     visit.tab.visit = visit
     visit.page = visit.tab.page
     visit.page.setDefaultTimeout(args.patience ?? 15_000)
+    if (args.shows) await visit.page.addInitScript(noteShown, args.shows)
     await visit.page.goto(args.url + (args.hash ?? ''))
     return visit
   }

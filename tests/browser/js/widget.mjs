@@ -119,6 +119,37 @@ export const cases = {
     await v.control('release', { mark: 'hold-stop', pieces: 20 })
   },
 
+  /** What a visitor has written is not lost: beside an answer, when it is refused, and by a reload. */
+  async written(open) {
+    const v = await visit(open)
+    const refuse = () => v.page.route(/\/(sessions|messages)$/, route => route.fulfill({ status: 403, contentType: 'application/problem+json', body: JSON.stringify({ status: 403, code: 'missing_scope', detail: 'no' }) }), { times: 1 })
+    const back = async (refused, typed) => {
+      await refuse()
+      await v.write.fill(refused)
+      await v.write.press('Enter')
+      await v.frame.getByRole('alert').getByText('This key may look, but not write').waitFor()
+      await v.write.fill(typed)
+      await v.frame.getByRole('button', { name: 'Put back to edit' }).click()
+      equal(await v.write.inputValue(), `${refused}\n\n${typed}`, 'the field')
+      equal(await v.frame.locator('.waits').count(), 0, 'messages that wait')
+    }
+    await back('the first one', 'typed meanwhile')
+    await v.page.waitForTimeout(500) // written down after 300 ms
+    await v.page.reload()
+    await v.bubble.click()
+    await until('the draft is there', async () => await v.write.inputValue() === 'the first one\n\ntyped meanwhile')
+    await ask(v, 'a question')
+    await back('another one', 'typed again')
+    await v.write.fill('hold-written one two')
+    await v.write.press('Enter')
+    await v.write.fill('the next question')
+    await v.frame.getByRole('button', { name: 'Send' }).waitFor()
+    await v.frame.getByRole('button', { name: 'Stop' }).click()
+    await v.frame.getByRole('log').getByText('You stopped it').waitFor()
+    equal(await v.write.inputValue(), 'the next question', 'the field after the stop')
+    await v.control('release', { mark: 'hold-written', pieces: 20 })
+  },
+
   /** A tool that has to be allowed: the visitor is told that somebody has to, and not which. */
   async waits(open) {
     const v = await visit(open, { agent: 'careful' })

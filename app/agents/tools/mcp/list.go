@@ -17,7 +17,6 @@ import (
 
 // Bounds of the tools of one server.
 const (
-	maxTools     = core.MaxTools
 	maxSpecBytes = 256 << 10 // of all definitions together
 	maxNotes     = 20
 	maxPages     = 64      // of the list
@@ -98,7 +97,7 @@ func (s *Server) listTools(ctx context.Context, session *sdk.ClientSession) (fou
 	if c := session.InitializeResult().Capabilities; c == nil || c.Tools == nil {
 		return nil, []string{"it says that it has no tools"}, nil
 	}
-	seen, read, cursor := map[string]bool{}, map[string]bool{}, ""
+	seen, read, cursor, left := map[string]bool{}, map[string]bool{}, "", 0
 	for begin := true; begin || cursor != ""; begin = false {
 		if len(read) == maxPages || len(cursor) > maxCursor || read[cursor] {
 			notes = append(notes, fmt.Sprintf("its list of tools has no end: it was read for %d pages", len(read)))
@@ -112,12 +111,16 @@ func (s *Server) listTools(ctx context.Context, session *sdk.ClientSession) (fou
 			if t == nil || seen[t.Name] || len(s.definition.Only) > 0 && !slices.Contains(s.definition.Only, t.Name) {
 				continue
 			}
-			if len(found) == maxTools {
-				return found, append(notes, fmt.Sprintf("it has more than %d tools: the others were left out; name those that are needed under only", maxTools)), nil
+			if len(found) == core.MaxTools {
+				left++
+				continue
 			}
 			seen[t.Name], found = true, append(found, t)
 		}
 		read[cursor], cursor = true, page.NextCursor
+	}
+	if left > 0 {
+		return found, append(notes, tools.TooMany(len(found)+left)), nil
 	}
 	for _, name := range s.definition.Only {
 		if !seen[name] {

@@ -116,7 +116,7 @@ type jsonSchema struct {
 // requestBody returns the body of the request. It depends on the request alone, message by
 // message, so that the same messages give the same bytes.
 func (m *Model) requestBody(req llm.Request) ([]byte, error) {
-	var messages []message
+	messages := make([]message, 0, 1+len(req.Messages))
 	if system := req.SystemText(); system != "" {
 		messages = append(messages, message{Role: "system", Content: system})
 	}

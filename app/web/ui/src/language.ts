@@ -39,3 +39,8 @@ export function textOf(table: Readonly<Record<string, string>>, word: string, ot
 export function pick<T>(texts: { en: T; de: NoInfer<T> }): T {
   return texts[language];
 }
+
+/** The same for texts that the first load has: those of the other language stay where they are. */
+export function load<T>(texts: { en: () => Promise<T>; de: () => Promise<NoInfer<T>> }): Promise<T> {
+  return texts[language]();
+}

@@ -1,6 +1,7 @@
 // What the server says about the next prompt of a conversation, and what the parts of the page derive from it.
 import { untrack } from "svelte";
 import { ApiError, asError, ask, type Schema } from "../api/http";
+import { attempt } from "../chat/actions";
 import type { Conversation } from "../state/conversation.svelte";
 import { ui } from "../state/ui.svelte";
 import { count, words as page } from "../words";
@@ -223,7 +224,12 @@ export class Context {
     const left = this.active;
     await ask(`sessions/${this.conversation.id}/summaries/${version}/restore`, { method: "POST", json: {} });
     await this.load();
-    if (said) ui.toast(said, left && (() => void this.restore(left.version).catch((e) => ui.announce(asError(e).message))));
+    if (said) ui.toast(said, left && (() => this.undo(left.version)));
+  }
+
+  /** The same for a toast, which is gone when it fails: why is said below the thread. */
+  undo(version: number): void {
+    void attempt(this.conversation, this.restore(version));
   }
 
   async saveDraft(version: number): Promise<void> {

@@ -1,8 +1,7 @@
 // Where each message stands in the next prompt. The thread's line asks for every message it draws.
 import { mount, unmount } from "svelte";
+import { asError } from "../api/http";
 import { page } from "../state/page.svelte";
-import { ui } from "../state/ui.svelte";
-import { words as pageWords } from "../words";
 import "./context.css";
 import { contextOf, type Range } from "./context.svelte";
 import { words } from "./threadWords";
@@ -47,7 +46,7 @@ class Places {
       ({ default: Where }) => {
         if (this.open === close) shown = mount(Where, { target: document.body, props: { session, message, beside, onclose: close } });
       },
-      () => ui.announce(pageWords.partFailed),
+      (e) => page.conversation && (page.conversation.actionFailure = asError(e)),
     );
     this.open = close;
   }

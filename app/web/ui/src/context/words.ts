@@ -62,6 +62,8 @@ const own = pick({
     chart: "Prompt, turn by turn",
     chartHead: (turns: number, summaries: number) =>
       `${plural(turns, "turn")}, ${summaries ? plural(summaries, "summary", "summaries") : "no summary"}`,
+    asTable: "As a table",
+    tableHead: ["Turn", "Tokens", "Fixed", "Summary", "Messages", "Trigger", "Without it", "Version"],
     chartEmpty: "The chart begins with the next answer.",
     turn: (n: number, through = n) => (through > n ? `Largest of turns ${n} to ${through}` : `Turn ${n}`),
     turnOnAxis: (n: number) => `turn ${n}`,
@@ -238,6 +240,8 @@ const own = pick({
     chart: "Prompt, Runde für Runde",
     chartHead: (turns: number, summaries: number) =>
       `${plural(turns, "Runde", "Runden")}, ${summaries ? plural(summaries, "Zusammenfassung", "Zusammenfassungen") : "keine Zusammenfassung"}`,
+    asTable: "Als Tabelle",
+    tableHead: ["Runde", "Token", "Fest", "Zusammenfassung", "Nachrichten", "Auslöser", "Ohne sie", "Version"],
     chartEmpty: "Die Grafik beginnt mit der nächsten Antwort.",
     turn: (n: number, through = n) => (through > n ? `Größte der Runden ${n} bis ${through}` : `Runde ${n}`),
     turnOnAxis: (n: number) => `Runde ${n}`,

@@ -1,11 +1,9 @@
 // Files on their way into a message: loaded to the server when they are chosen.
-import { ApiError, asError, ask, type Schema } from "../api/http";
+import { type ApiError, asError, ask, type Schema } from "../api/http";
 import { explain } from "../text/errors";
 import { bytesOf } from "../text/format";
 import { words } from "../words";
 import { Retry } from "./retry.svelte";
-
-const largest = 20 * 1024 * 1024; // files.bytes
 
 /** A file that the server has. */
 export type Stored = Required<Pick<Schema["Blob"], "id" | "name" | "size">>;
@@ -37,10 +35,6 @@ export class Attachment {
 
   private async upload(): Promise<void> {
     const file = this.file as File;
-    if (file.size > largest) {
-      this.problem = new ApiError(413, "too_large", words.fileTooLarge(bytesOf(file.size)));
-      return;
-    }
     const body = new FormData();
     body.append("file", file, file.name || "pasted");
     try {

@@ -1,8 +1,10 @@
 // The caller's key or token: in this tab, or on this device when the person asked for it.
 import type { ApiError } from "../api/http";
-import { forgetPerson } from "./kept";
+import { forgetPerson, framed } from "./kept";
 
 const slot = "bobbin.key";
+/** Tells the other tabs who has signed out. */
+const tabs = new BroadcastChannel("bobbin.signed-out");
 
 class Auth {
   secret = $state(read());
@@ -28,7 +30,17 @@ class Auth {
     this.trying = true;
   }
 
+  constructor() {
+    tabs.onmessage = ({ data }) => !framed && this.secret && data === personOf(this.secret) && this.leave();
+  }
+
+  /** In every tab of the same person. */
   signOut(): void {
+    tabs.postMessage(personOf(this.secret));
+    this.leave();
+  }
+
+  private leave(): void {
     forgetPerson();
     this.beginAnew();
   }
@@ -70,7 +82,7 @@ class Auth {
 }
 
 /** Tokens are replaced; whom they are for stays. */
-function personOf(secret: string): string {
+export function personOf(secret: string): string {
   try {
     const { iss, sub } = JSON.parse(atob(secret.split(".")[1]!.replace(/-/g, "+").replace(/_/g, "/"))) as Record<string, string>;
     return sub ? `${iss} ${sub}` : secret;

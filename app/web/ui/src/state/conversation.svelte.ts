@@ -8,12 +8,12 @@ import { auth } from "./auth.svelte";
 import { Entry, type Message } from "./entry.svelte";
 import { outboxOf, type Outbox } from "./outbox.svelte";
 import { Retry } from "./retry.svelte";
+import { sessions } from "./sessions.svelte";
 import { ui } from "./ui.svelte";
 
 export type Session = Schema["Session"];
 export type Run = Schema["Run"];
-/** decided: by whom and how is unknown, since runs list open questions only. */
-export type Approval = Omit<Schema["Approval"], "status"> & { status: Schema["Approval"]["status"] | "decided" };
+export type Approval = Schema["Approval"];
 
 /** A tool call as the feed reports it; older calls have only their messages. */
 export interface ToolCall {
@@ -62,6 +62,8 @@ export class Conversation {
   resynced = $state(false);
   /** Why the last action on a message failed. */
   actionFailure = $state.raw<ApiError>();
+  /** Why the messages before or after those that are loaded did not come. */
+  pageFailure = $state.raw<{ before: boolean; error: ApiError }>();
   readonly outbox: Outbox;
   /** For a first load that failed. */
   readonly again = new Retry(() => this.open(this.wanted));
@@ -95,6 +97,7 @@ export class Conversation {
   async open(seq = 0): Promise<void> {
     this.loading = true;
     this.wanted = seq;
+    this.pageFailure = undefined;
     try {
       const [session] = await Promise.all([ask<Session>(`sessions/${this.id}`), this.load(seq)]);
       if (this.closed) return;
@@ -177,6 +180,18 @@ export class Conversation {
     return this.entries.some((e) => e.seq === seq);
   }
 
+  /** A title that is refused is taken back. */
+  async rename(title: string): Promise<void> {
+    const before = this.session!;
+    this.session = { ...before, title };
+    try {
+      await sessions.rename(this.id, title);
+    } catch (e) {
+      if (this.session) this.session = { ...this.session, title: before.title };
+      throw e;
+    }
+  }
+
   async cancel(runId: string): Promise<void> {
     await ask(`runs/${runId}/cancel`, { method: "POST", json: {} });
   }
@@ -195,11 +210,9 @@ export class Conversation {
     this.approvals.set(decided.id, decided);
   }
 
-  /** Asks for the run's present state. A question that it does not list any more was decided. */
-  async loadRun(id: string): Promise<void> {
-    const asked = this.openApprovals.filter((a) => a.run_id === id);
+  /** Asks for the run's present state. */
+  private async loadRun(id: string): Promise<void> {
     this.keepRun(await ask<Run>(`runs/${id}`));
-    for (const a of asked) if (this.approvals.get(a.id) === a) this.approvals.set(a.id, { ...a, status: "decided" });
   }
 
   /** A message of one's own was accepted: its run may begin before the feed is open. */
@@ -209,11 +222,11 @@ export class Conversation {
     if (run.status === "running") this.activeRun = run;
   }
 
-  private async loadRuns(session: Session): Promise<void> {
+  /** Asks for the newest runs, with what they asked and who decided it. */
+  async loadRuns(session: Session): Promise<void> {
     const page = await ask<Schema["RunPage"]>(`sessions/${this.id}/runs`, { query: { limit: 20 } });
     for (const run of page.items) this.keepRun(run);
     void this.loadUnanswered();
-    for (const a of this.openApprovals) if (a.run_id !== session.active_run_id) await this.loadRun(a.run_id);
     if (session.active_run_id && session.status !== "queued") {
       await this.loadRun(session.active_run_id);
       const run = this.runs.get(session.active_run_id)!;
@@ -247,18 +260,21 @@ export class Conversation {
     const known = this.runs.get(run.id);
     if (ended(known) && !ended(run)) return;
     this.runs.set(run.id, { ...known, ...run });
-    for (const a of run.approvals ?? []) this.approvals.set(a.id, a);
+    for (const a of run.approvals ?? []) {
+      if (a.status !== "open" || (this.approvals.get(a.id)?.status ?? "open") === "open") this.approvals.set(a.id, a);
+    }
   }
 
   private async page(query: Record<string, number>, apply: (items: Message[], more: boolean) => void): Promise<void> {
     this.paging = true;
+    this.pageFailure = undefined;
     try {
       const page = await ask<Schema["MessagePage"]>(`sessions/${this.id}/messages`, { query });
       if (this.closed) return;
       apply(page.items, page.next_cursor !== null || page.items.length >= pageSize);
       void this.loadUnanswered();
     } catch (e) {
-      ui.announce(asError(e).message);
+      this.pageFailure = { before: "before" in query, error: asError(e) };
     } finally {
       this.paging = false;
     }

@@ -10,6 +10,9 @@ export class Entry {
   text = $state("");
   reasoning = $state("");
   readonly runId: string;
+  /** How long it thought, in s, if the page looked on; 0 = unknown. */
+  thought = $state(0);
+  private thinkingSince = 0;
   private nextText = "";
   private nextReasoning = "";
 
@@ -38,6 +41,12 @@ export class Entry {
   append(kind: "text" | "reasoning", offset: number, piece: string): void {
     if (kind === "text") this.nextText = this.nextText.slice(0, offset) + piece;
     else this.nextReasoning = this.nextReasoning.slice(0, offset) + piece;
+    if (kind === "text") this.endThought();
+    else this.thinkingSince ||= Date.now();
+  }
+
+  private endThought(): void {
+    if (this.thinkingSince && !this.thought) this.thought = Math.max(1, Math.round((Date.now() - this.thinkingSince) / 1000));
   }
 
   flush(): void {
@@ -46,6 +55,7 @@ export class Entry {
   }
 
   complete(message: Message): void {
+    this.endThought();
     this.message = message;
     this.text = this.nextText = "";
   }

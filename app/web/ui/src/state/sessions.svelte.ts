@@ -76,15 +76,15 @@ class Sessions {
     return session;
   }
 
+  /** The list shows the title at once; one that is refused is taken back. */
   async rename(id: string, title: string): Promise<void> {
     const before = this.heads.find((h) => h.id === id);
-    if (!before || before.title === title) return;
-    this.merge([{ ...before, title }]);
+    if (before) this.merge([{ ...before, title }]);
     try {
       this.update(await ask<Session>(`sessions/${id}`, { method: "PATCH", json: { title } }));
     } catch (e) {
-      this.merge([before]);
-      this.failure = asError(e);
+      if (before) this.merge([before]);
+      throw e;
     }
   }
 

@@ -17,9 +17,7 @@ export function explain(error: ApiError): Explained {
     case 401:
       return { title: words.signedOut, detail, passing: false };
     case 403:
-      return { title: words.mayNotWrite, detail, passing: false };
-    case 404:
-      return { title: words.notHere, detail: "", passing: false };
+      return { title: error.code === "missing_scope" ? words.mayNotWrite : words.failed, detail, passing: false };
     case 409:
       return { title: ["call_decided", "stale"].includes(error.code) ? words.faster : words.failed, detail, passing: true };
     case 413:

@@ -70,10 +70,11 @@ export function dollars(micro: number, digits = 2): string {
 export const dayOf = (date: string) => utcDay.format(new Date(`${date}T00:00Z`));
 
 export function durationOf(ms: number): string {
-  if (ms < 1000) return `${Math.max(1, Math.round(ms))} ms`;
-  if (ms < 60_000) return `${decimal(ms / 1000)} s`;
-  const minutes = Math.floor(ms / 60_000);
-  if (minutes < 60) return `${minutes} min ${Math.round((ms % 60_000) / 1000)} s`;
+  if (ms < 999.5) return `${Math.max(1, Math.round(ms))} ms`;
+  if (ms < 59_950) return `${decimal(ms / 1000)} s`;
+  const seconds = Math.round(ms / 1000); // first, so that none is the 60th
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 

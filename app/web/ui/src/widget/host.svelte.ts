@@ -7,7 +7,7 @@ const color = (value: unknown) => (typeof value === "string" && /^#[0-9a-f]{6}$/
 
 class Host {
   /** Undefined until the page has spoken. */
-  look = $state.raw<Look>();
+  look: Look | undefined;
   /** The page has no other token than one that was refused. */
   ended = $state(false);
   /** Whether the frame is in a page at all. */
@@ -15,6 +15,7 @@ class Host {
   private origin = "";
   private tries = 0;
   private waiting: (() => void) | undefined;
+  private started: (() => void) | undefined;
   private shown: (() => void) | undefined;
 
   constructor() {
@@ -25,6 +26,11 @@ class Host {
 
   close(): void {
     this.say({ bobbin: "close" });
+  }
+
+  /** Calls back when the page has said who the visitor is. */
+  onStart(call: () => void): void {
+    this.started = call;
   }
 
   /** Calls back whenever the person opens the widget. */
@@ -71,6 +77,7 @@ class Host {
         theme: clip(said.look?.theme, 10),
         agent: clip(said.look?.agent, 100),
       };
+      this.started?.();
     } else if (said.bobbin === "token") {
       auth.secret = clip(said.token, 16_384).trim();
       this.waiting?.();
