@@ -274,18 +274,6 @@ func TestStopDoesNotWaitForeverForADeafEngine(t *testing.T) {
 	})
 }
 
-func TestStopWhileTheDatabaseIsDown(t *testing.T) {
-	simulate(t, func(t *testing.T) {
-		p := newProcess(t, coretest.New(), "w", runs.Limits{}, answer)
-		p.db.Before(always("Due", "TakeOver", "Release"))
-		p.run(t)
-		run := p.accept(t, "hello")
-		<-time.After(time.Minute)
-		p.stop()
-		p.wantStatus(t, run, core.RunQueued)
-	})
-}
-
 // A result is not lost if the database is unavailable when the run ends; nor does the process
 // take over its own run when the database is back.
 func TestDatabaseIsAwayAtTheEndOfARun(t *testing.T) {

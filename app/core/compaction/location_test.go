@@ -127,6 +127,25 @@ func TestWhereSays(t *testing.T) {
 	says(w.Messages[14].ID, core.PlaceVerbatim, "run in progress")
 }
 
+// Before a summary the note says that the message will be in it, and when nothing can
+// be sent it says why.
+func TestWhereNotes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, core.ContextSettings{}, 8192)
+	w.turns(30, 115)
+	if got := w.where(w.Messages[0].ID); got.Placement != core.PlaceLeftOut || !strings.Contains(got.Note, "this is one of them") {
+		t.Errorf("got %+v, want a note that it is summarized next", got)
+	}
+	if got := w.where(w.Messages[59].ID); got.Note != "" {
+		t.Errorf("got the note %q for what stays", got.Note)
+	}
+	w.profile.SystemPrompt = strings.Repeat("word ", 9000)
+	w.ask("hello")
+	if got := w.where(w.Messages[60].ID); !strings.Contains(got.Note, "Nothing can be sent") || !strings.Contains(got.Note, "system prompt") {
+		t.Errorf("got the note %q, want the floor", got.Note)
+	}
+}
+
 // Of more ranges than a chart needs the oldest are omitted, and counted.
 func TestOldestRangesAreOmitted(t *testing.T) {
 	t.Parallel()

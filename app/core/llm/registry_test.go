@@ -279,18 +279,6 @@ func TestRegistryPrefersModelsOfTheSamePlace(t *testing.T) {
 	}
 }
 
-// Claude has the limits of images on every cloud, whatever the operator calls it.
-func TestImagesOfClouds(t *testing.T) {
-	t.Parallel()
-	small, wide := core.Part{Type: core.PartImage, Width: 8_000}, core.Part{Type: core.PartImage, Width: 8_001}
-	for _, name := range []string{"anthropic", "bedrock", "vertex"} {
-		info := llm.Info{Name: "house", Provider: name, Images: true}
-		if !info.Takes(small) || info.Takes(wide) {
-			t.Errorf("%s: got %v, %v, want the small image only", name, info.Takes(small), info.Takes(wide))
-		}
-	}
-}
-
 // A model gets a PDF as a file as files.native_pdf says, if it is small and its text is
 // there to fall back on.
 func TestTakesDocuments(t *testing.T) {
