@@ -59,6 +59,36 @@ func (l log) Get(context.Context, core.Tenant, core.SessionID, core.MessageID) (
 	return l.message, nil
 }
 
+// A branch cannot wait behind other messages: reject is the default, and enqueue
+// is refused.
+func TestBranchMultitask(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		h := newHouse(t, 0, talkUntilCanceled)
+		edit := func(how core.Multitask) (core.Accepted, error) {
+			return h.Send(t.Context(), ann, core.SendMessage{SessionID: h.session.ID, Content: "new", Edits: "m", Multitask: how})
+		}
+		regenerate := func(how core.Multitask) (core.Accepted, error) {
+			return h.Regenerate(t.Context(), ann, core.Regenerate{SessionID: h.session.ID, MessageID: "m", Multitask: how})
+		}
+		for name, begin := range map[string]func(core.Multitask) (core.Accepted, error){"edit": edit, "regenerate": regenerate} {
+			_, err := begin(core.MultitaskEnqueue)
+			wantKind(t, err, core.ErrInvalid)
+			_, err = begin("later")
+			wantKind(t, err, core.ErrInvalid)
+			first := h.send(t, "long")
+			_, err = begin("")
+			wantKind(t, err, core.ErrConflict)
+			a, err := begin(core.MultitaskInterrupt)
+			if err != nil || a.Run.Multitask != core.MultitaskInterrupt {
+				t.Fatalf("%s: got %+v and %v, want it accepted", name, a.Run, err)
+			}
+			for _, id := range []core.RunID{first.Run.ID, a.Run.ID} {
+				compare.Error(t, name, nil, compare.ErrorOf(h.Wait(t.Context(), ann, id)))
+			}
+		}
+	})
+}
+
 // The inputs of a new answer are checked like those of a message.
 func TestRegenerateChecks(t *testing.T) {
 	simulate(t, func(t *testing.T) {
@@ -103,5 +133,20 @@ func TestPinAndFork(t *testing.T) {
 		}
 		_, err = h.Fork(t.Context(), ann, core.ForkSession{SessionID: core.NewID[core.SessionID]()})
 		wantKind(t, err, core.ErrNotFound)
+	})
+}
+
+// An edit in place has the rules of sending; coretest.TestRevisions has what storage refuses.
+func TestRevise(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		h := newHouse(t, 0, answer)
+		m, err := h.Revise(t.Context(), ann, h.session.ID, "m", "hello\x00 there")
+		if err != nil || m.Content != "hello\uFFFD there" || m.TokenCount != len(m.Content) {
+			t.Errorf("got %+v and %v, want the text as it is sent", m, err)
+		}
+		_, err = h.Revise(t.Context(), ann, h.session.ID, "m", strings.Repeat("x", 1<<20+1))
+		wantKind(t, err, core.ErrTooLarge)
+		_, err = h.Revise(t.Context(), ann, h.session.ID, "m", " \n")
+		wantKind(t, err, core.ErrInvalid)
 	})
 }

@@ -97,6 +97,32 @@ func TestDecideWithoutAClaim(t *testing.T) {
 	})
 }
 
+// A new message ends the waiting, unless it says that it waits; so does a cancel.
+func TestMessageInstead(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		h := newHouse(t, 0, waiting)
+		a := h.asked(t)
+		h.sendAs(t, core.SendMessage{Content: "later", Multitask: core.MultitaskEnqueue})
+		synctest.Wait()
+		compare.Equal(t, "enqueue: want it to wait still", core.RunWaiting, h.db.Run(a.RunID).Status)
+		h.sendAs(t, core.SendMessage{Content: "stop that"})
+		synctest.Wait()
+		compare.Equal(t, "a new message: want it to have ended", core.RunCanceled, h.db.Run(a.RunID).Status)
+		if got := h.db.Log(h.session.ID)[2].Content; got != "not approved: the user wrote instead" {
+			t.Errorf("the model reads %q", got)
+		}
+		next := h.db.RunsOf(h.session.ID)[1]
+		if next.Status != core.RunWaiting {
+			t.Fatalf("the next run has %s, want it to wait in turn", next.Status)
+		}
+		compare.Equal(t, "cancel: run.Status", core.RunCanceled, must.Get(h.Cancel(t.Context(), ann, next.ID, true))(t).Status)
+		last := h.db.RunsOf(h.session.ID)[2]
+		if _, err := h.Cancel(t.Context(), ann, last.ID, true); err != nil { // for the check of open calls
+			t.Error(err)
+		}
+	})
+}
+
 // Stop ends the run at work and nothing else: the next message of the queue is answered. A
 // session without a run is left as it is.
 func TestStop(t *testing.T) {
