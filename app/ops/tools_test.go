@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"bobbin/app/core"
 	"bobbin/app/agents/tools"
+	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/app/ops"
 	"bobbin/tests/mcptest"

@@ -289,20 +289,7 @@ func (w Web) send(ctx context.Context, d core.ToolDefinition, r webRequest) (web
 		CheckRedirect: CheckRedirect,
 	}).Do(req)
 	if err != nil {
-		host := req.URL.Hostname()
-		var refused refusal
-		switch {
-		case errors.As(err, &refused):
-			return webAnswer{}, refused
-		case ctx.Err() != nil:
-			return webAnswer{}, ctx.Err()
-		case errors.Is(err, netguard.ErrNotPublic):
-			return webAnswer{}, fmt.Errorf("the address of %s is not public; if it may be reached, the tool's file must name it in private_hosts", core.Clip(host, 100))
-		case errors.Is(err, netguard.ErrNoHost):
-			return webAnswer{}, fmt.Errorf("the host %s does not exist", core.Clip(host, 100))
-		default:
-			return webAnswer{}, fmt.Errorf("%s cannot be reached, or does not answer as a web server", core.Clip(host, 100))
-		}
+		return webAnswer{}, reachError(ctx, req.URL.Hostname(), err)
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, w.MaxBytes+1))
@@ -323,6 +310,23 @@ func (w Web) send(ctx context.Context, d core.ToolDefinition, r webRequest) (web
 		body = []byte(decodeBody(body, contentType))
 	}
 	return webAnswer{response.StatusCode, kind, body}, nil
+}
+
+// reachError says why a host did not answer.
+func reachError(ctx context.Context, host string, err error) error {
+	var refused refusal
+	switch {
+	case errors.As(err, &refused):
+		return refused
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, netguard.ErrNotPublic):
+		return fmt.Errorf("the address of %s is not public; if it may be reached, the tool's file must name it in private_hosts", core.Clip(host, 100))
+	case errors.Is(err, netguard.ErrNoHost):
+		return fmt.Errorf("the host %s does not exist", core.Clip(host, 100))
+	default:
+		return fmt.Errorf("%s cannot be reached, or does not answer as a web server", core.Clip(host, 100))
+	}
 }
 
 // GuardedDial returns a dialer that connects to public addresses, and to any address of the hosts.
