@@ -10,6 +10,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/runs"
 	"bobbin/tests/coretest"
+	"bobbin/tests/must"
 )
 
 // loseAnswer lets the next so many calls of a name commit and fail.
