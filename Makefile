@@ -168,7 +168,7 @@ house: ## lines, packages, names, interfaces, imports, functions on the way of a
 page-pictures: ## take the README's two pictures of the web page anew
 	BOBBIN_PAGE_PICTURES=$(CURDIR)/docs/images $(measure_page) '^TestShowPictures$$'
 
-show-page-size: ## bytes per file of the first load, compressed; time to usable, cold (at most 300 ms) and warm
+show-page-size: ## bytes of each ordinary opening, at most 100,000, and of each file of the first one, compressed; time to usable, cold (at most 300 ms) and warm
 	BOBBIN_PAGE_USABLE=300 $(measure_page) '^TestPage$$/^size$$'
 
 graph: ## draw the agent's graph in Mermaid

@@ -14,11 +14,9 @@ import (
 // serveDocument answers the API document, or 304 if the client has it. It is made when somebody first
 // asks for it or for its page: that takes longer than the rest of the server's start.
 func serveDocument(c *gin.Context) error {
-	document, err := openapi.New()
-	if err != nil || writeNotModified(c, document.ETag(), revalidated) {
-		return err
+	if document := openapi.New(); !writeNotModified(c, document.ETag, revalidated) {
+		handlers.Write(c, http.StatusOK, "application/json", document.JSON)
 	}
-	handlers.Write(c, http.StatusOK, "application/json", document.JSON())
 	return nil
 }
 
@@ -28,19 +26,16 @@ const docsPolicy = "default-src 'self'; base-uri 'none'; form-action 'none'; fra
 // serveDocs answers the document as a web page, or the file of the page that the path names.
 func serveDocs(c *gin.Context) error {
 	name := c.Param("file")
-	document, err := openapi.New()
-	if err != nil {
-		return err
-	}
-	media, body, ok := document.File(name)
+	document := openapi.New()
+	file, ok := document.Files[name]
 	if !ok {
 		return core.Errorf(core.ErrNotFound, "the page has no file %s", core.Clip(name, 64))
 	}
 	c.Header("Content-Security-Policy", docsPolicy)
-	if writeNotModified(c, document.ETag(), revalidated) {
+	if writeNotModified(c, document.ETag, revalidated) {
 		return nil
 	}
-	handlers.Write(c, http.StatusOK, media, body)
+	handlers.Write(c, http.StatusOK, file.MediaType, file.Body)
 	return nil
 }
 

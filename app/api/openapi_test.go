@@ -45,7 +45,7 @@ func TestDocumentHasAllRoutes(t *testing.T) {
 func documented(t *testing.T) []string {
 	t.Helper()
 	var operations []string
-	for _, group := range must.Get(openapi.New())(t).Groups() {
+	for _, group := range openapi.New().Groups {
 		for _, op := range group.Operations {
 			operations = append(operations, op.Method+" "+op.Path)
 		}
@@ -59,7 +59,7 @@ func documented(t *testing.T) []string {
 func TestDocumentOfWebPage(t *testing.T) {
 	t.Parallel()
 	var want bytes.Buffer
-	must.Do(t, json.Indent(&want, must.Get(openapi.New())(t).JSON(), "", " "))
+	must.Do(t, json.Indent(&want, openapi.New().JSON, "", " "))
 	golden.Check(t, "../web/ui/openapi.json", want.String())
 }
 
@@ -131,7 +131,7 @@ func TestOneKindOfNothing(t *testing.T) {
 			Schemas map[string]json.RawMessage `json:"schemas"`
 		} `json:"components"`
 	}
-	must.Do(t, json.Unmarshal(must.Get(openapi.New())(t).JSON(), &document))
+	must.Do(t, json.Unmarshal(openapi.New().JSON, &document))
 	for name, schema := range document.Components.Schemas {
 		if strings.Contains(string(schema), `"null"`) && name != "NextCursor" {
 			t.Errorf("%s may be null: %s", name, schema)

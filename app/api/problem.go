@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"net/http"
@@ -178,18 +179,11 @@ func encodeOpenAIError(p problem) ([]byte, error) {
 
 // openAIType returns the class of an error, which clients show.
 func openAIType(p problem) string {
-	switch status := openAIStatus(p); {
-	case status == http.StatusUnauthorized:
-		return "authentication_error"
-	case status == http.StatusForbidden:
-		return "permission_error"
-	case status == http.StatusTooManyRequests:
-		return "rate_limit_error"
-	case status >= http.StatusInternalServerError:
+	known := map[int]string{http.StatusUnauthorized: "authentication_error", http.StatusForbidden: "permission_error", http.StatusTooManyRequests: "rate_limit_error"}
+	if p.Status >= http.StatusInternalServerError {
 		return "server_error"
-	default:
-		return "invalid_request_error"
 	}
+	return cmp.Or(known[p.Status], "invalid_request_error")
 }
 
 // openAIStatus returns the status of an error: the API answers bad requests with 400.

@@ -38,7 +38,7 @@ func (s *Server) registerRoutes(r *gin.Engine) {
 			return core.Errorf(core.ErrUnavailable, "runs of an earlier process have not been taken over yet")
 		}}}, checks...)
 	}
-	health := handlers.NewHealth(checks, s.Build, s.drain)
+	health := &handlers.Health{Checks: checks, Build: s.Build, Drain: s.drain}
 	probe := []string{http.MethodGet, http.MethodHead}
 	r.Match(probe, "/healthz", s.withErrors(health.Live))
 	r.Match(probe, "/readyz", s.withErrors(health.Ready))

@@ -45,12 +45,10 @@ func (s *Service) continueArchived(ctx context.Context, tenant core.Tenant, a co
 	_, err := s.fork(ctx, tenant, session, core.ForkSession{ID: id, SessionID: session.ID, Title: session.Title})
 	if errors.Is(err, core.ErrConflict) { // it exists, or the session is busy
 		if _, lost := s.Sessions.Get(ctx, tenant, id); lost != nil {
-			select {
-			case <-time.After(forkPoll): // then it is worth looking again
-				return nil
-			case <-ctx.Done():
-				return errors.Join(err, ctx.Err())
+			if ended := core.Sleep(ctx, forkPoll); ended != nil {
+				return errors.Join(err, ended)
 			}
+			return nil // it is worth looking again
 		}
 		err = nil
 	}

@@ -21,8 +21,8 @@ func (s *Service) Regenerate(ctx context.Context, tenant core.Tenant, r core.Reg
 	}
 	var f faults
 	multitask := f.checkMultitask(r.Multitask, true)
-	f.checkID("client_message_id", r.ClientMessageID, maxName)
-	f.checkID("user_id", user, maxName)
+	f.ID("client_message_id", r.ClientMessageID, maxName)
+	f.ID("user_id", user, maxName)
 	s.checkModel(&f, r.Model)
 	options := f.checkOptions(r.Options)
 	if err := f.Err(); err != nil {

@@ -12,15 +12,6 @@ import (
 // faults collects what is wrong with the inputs of one request.
 type faults struct{ core.Faults }
 
-// checkID complains about an id that cannot be stored as it is: unlike a text it
-// must not be changed.
-func (f *faults) checkID(field, value string, most int) {
-	f.Text(field, value, most)
-	if core.CleanText(value) != value {
-		f.Add(field, "must be valid UTF-8 without U+0000")
-	}
-}
-
 // checkMultitask returns what the message does while a run is active, empty if nothing is
 // said of that, and complains about words that mean nothing. A branch cannot begin behind others that wait.
 func (f *faults) checkMultitask(m core.Multitask, branch bool) core.Multitask {

@@ -26,7 +26,7 @@ func (f *faults) checkOptions(given *core.RunOptions) *core.RunOptions {
 	if o.ToolChoice == core.ToolChoiceWordAuto {
 		o.ToolChoice = core.ToolChoiceAuto
 	}
-	f.checkID("options.tool_choice", string(o.ToolChoice), maxToolName)
+	f.ID("options.tool_choice", string(o.ToolChoice), maxToolName)
 	before := len(f.Faults)
 	agents.CheckParameters(&f.Faults, "options.", o.ModelParameters)
 	o.Tools = slices.Clone(o.Tools)

@@ -205,15 +205,15 @@ func (s *Service) checkMessage(tenant core.Tenant, m core.SendMessage) (core.Acc
 		f.Add("content", "is empty")
 	}
 	multitask := f.checkMultitask(m.Multitask, m.Edits != "" || m.After != "")
-	f.checkID("after", string(m.After), maxName)
+	f.ID("after", string(m.After), maxName)
 	if m.Edits != "" && m.After != "" {
 		f.Add("after", "cannot be given for an edit: the new version stands beside the old one")
 	}
 	if len(m.Results) > 0 && (m.Multitask != "" || m.Edits != "" || m.After != "") {
 		f.Add("results", "end the run that waits for them: the message comes at the end of the path, without multitask")
 	}
-	f.checkID("client_message_id", m.ClientMessageID, maxName)
-	f.checkID("user_id", user, maxName)
+	f.ID("client_message_id", m.ClientMessageID, maxName)
+	f.ID("user_id", user, maxName)
 	f.Metadata(m.Metadata, maxMetadata)
 	author := f.Text("author", m.Author, maxName)
 	s.checkModel(&f, m.Model)

@@ -45,7 +45,7 @@ func (s *Service) newSession(tenant core.Tenant, in core.Session) (core.Session,
 	var f faults
 	session.Title = f.Text("title", in.Title, maxSessionTitle)
 	session.Instructions = f.Text("instructions", in.Instructions, maxInstructions)
-	f.checkID("user_id", user, maxName)
+	f.ID("user_id", user, maxName)
 	session.Tags = f.checkTags(in.Tags)
 	f.Metadata(in.Metadata, maxMetadata)
 	f.checkTimezone(session.Timezone)
@@ -93,10 +93,12 @@ func (s *Service) checkFit(ctx context.Context, tenant core.Tenant, session core
 		return nil
 	}
 	name := *p.Model
-	if name == "" { // the agent's
-		if name, err = s.agentModel(session.Agent); err != nil {
-			return nil //nolint:nilerr // without an agent nothing can be said; the next message will tell
+	if name == "" { // the agent's; without an agent nothing can be said: the next message will tell
+		_, model, err := s.sessionAgent(core.SessionAgent{Agent: session.Agent}, "")
+		if err != nil {
+			return nil //nolint:nilerr // see above
 		}
+		name = model.Info().Name
 	}
 	plan, err := s.ContextPlanner.DryRun(ctx, tenant, session.ID, core.PlanPreview{Model: name})
 	if err != nil || plan.Floor == nil {
@@ -104,19 +106,6 @@ func (s *Service) checkFit(ctx context.Context, tenant core.Tenant, session core
 	}
 	return &core.Error{Kind: core.ErrContextFloor, Code: "context_floor", Fields: []core.FieldError{{Field: "model", Detail: "is too small for this conversation"}},
 		Message: plan.Floor.Detail + `; "force": true changes the model nevertheless`}
-}
-
-// agentModel returns the name of the model that an agent uses.
-func (s *Service) agentModel(name string) (string, error) {
-	agent, err := s.Agents.Get(name)
-	if err != nil || agent.Model != "" {
-		return agent.Model, err
-	}
-	model, err := s.FindModel("")
-	if err != nil {
-		return "", err
-	}
-	return model.Info().Name, nil
 }
 
 // checkPatch returns the patch as it is to be stored.

@@ -107,10 +107,7 @@ func (s *Service) Wait(ctx context.Context, tenant core.Tenant, id core.RunID) (
 		if err != nil || run.Status.Ended() || run.Status == core.RunWaiting {
 			return run, err
 		}
-		select {
-		case <-time.After(rewatch):
-		case <-ctx.Done():
-		}
+		_ = core.Sleep(ctx, rewatch) // the next watch returns the cause of its end
 	}
 }
 

@@ -20,6 +20,10 @@ func (f *faults) checkWebhook(w *core.Webhook, private bool) {
 		return
 	}
 	u, err := url.Parse(string(w.URL))
+	isPublic := func(host string) bool { // a name, or an address of the public internet
+		addr, err := netip.ParseAddr(host)
+		return err != nil || netguard.Public(addr) == nil
+	}
 	switch {
 	case err != nil || len(w.URL) > maxWebhook || core.CleanText(string(w.URL)) != string(w.URL) || u.Hostname() == "":
 		f.Add("webhook", "url is not an address of at most %d bytes; write for example https://example.com/hook", maxWebhook)
@@ -27,18 +31,12 @@ func (f *faults) checkWebhook(w *core.Webhook, private bool) {
 		f.Add("webhook", "url must begin with https:// (the operator can allow http:// by webhooks.allow_private)")
 	case u.User != nil || u.Fragment != "":
 		f.Add("webhook", "url must not have a user, a password or a fragment")
-	case !private && !isPublicHost(u.Hostname()):
+	case !private && !isPublic(u.Hostname()):
 		f.Add("webhook", "url is not of the public internet (the operator can allow others by webhooks.allow_private)")
 	}
 	if _, err := core.WebhookKey(w.Secret); err != nil {
 		f.Add("webhook", "secret %s", err)
 	}
-}
-
-// isPublicHost reports whether the host is a name, or an address of the public internet.
-func isPublicHost(host string) bool {
-	addr, err := netip.ParseAddr(host)
-	return err != nil || netguard.Public(addr) == nil
 }
 
 // DefaultWebhook returns the webhook of the owner's runs whose message and session have

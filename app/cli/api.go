@@ -79,15 +79,11 @@ func (p *program) apiCommand() *cobra.Command {
 
 // listOperations lists all operations by their tags; with --json it prints the OpenAPI document.
 func (p *program) listOperations() error {
-	document, err := openapi.New()
-	if err != nil {
-		return err
-	}
 	if p.json {
-		return p.printJSON(json.RawMessage(document.JSON()))
+		return p.printJSON(json.RawMessage(openapi.New().JSON))
 	}
 	width, _ := p.terminalSize()
-	for _, group := range document.Groups() {
+	for _, group := range openapi.New().Groups {
 		fmt.Fprintf(p.Out, "%s\n", group.Name)
 		var lines [][2]string
 		for _, op := range group.Operations {
@@ -100,12 +96,8 @@ func (p *program) listOperations() error {
 
 // findOperation returns the operation with the id.
 func findOperation(id string) (openapi.Operation, error) {
-	document, err := openapi.New()
-	if err != nil {
-		return openapi.Operation{}, err
-	}
 	var known []string
-	for _, group := range document.Groups() {
+	for _, group := range openapi.New().Groups {
 		for _, op := range group.Operations {
 			if op.ID == id {
 				return op, nil
@@ -214,8 +206,8 @@ func completeOperations(_ *cobra.Command, args []string, begun string) ([]string
 		for _, f := range op.Inputs {
 			offers = append(offers, f.Name+"=\t"+term.Line(f.Description, 60))
 		}
-	} else if document, err := openapi.New(); err == nil {
-		for _, group := range document.Groups() {
+	} else {
+		for _, group := range openapi.New().Groups {
 			for _, op := range group.Operations {
 				offers = append(offers, op.ID+"\t"+op.Summary)
 			}

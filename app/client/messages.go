@@ -3,8 +3,6 @@ package client
 import (
 	"context"
 	"iter"
-	"net/http"
-	"path"
 
 	"bobbin/app/api/ops"
 	"bobbin/app/core"
@@ -40,7 +38,7 @@ func (c *Client) Send(ctx context.Context, m core.SendMessage) iter.Seq2[core.Ev
 	if m.ClientMessageID == "" {
 		m.ClientMessageID = core.NewID[string]()
 	}
-	return c.runStream(ctx, messageRequest(m))
+	return c.runStream("", messageRequest(m)).allEvents(ctx, 0)
 }
 
 // Regenerate regenerates the answer to a message and yields the events of the run, like Send.
@@ -48,37 +46,7 @@ func (c *Client) Regenerate(ctx context.Context, in ops.Regenerate) iter.Seq2[co
 	if in.ClientMessageID == "" {
 		in.ClientMessageID = core.NewID[string]()
 	}
-	return c.runStream(ctx, NewRequest(ops.RegenerateMessage.Operation, in))
-}
-
-// runStream sends a request that starts a run and yields its events. The request has a
-// client_message_id, so that it can be repeated.
-func (c *Client) runStream(ctx context.Context, r Request) iter.Seq2[core.Event, error] {
-	r.Header["Accept"] = "text/event-stream"
-	return func(yield func(core.Event, error) bool) {
-		var run core.RunID
-		s := stream{client: c, isLast: core.EventType.EndsRun}
-		s.open = func(ctx context.Context, after int64) (*http.Response, error) {
-			if run != "" {
-				return c.openEvents(ctx, ops.WatchRun.Operation, ops.InRun{RunID: run}, after)
-			}
-			response, err := c.Do(ctx, r)
-			if err != nil {
-				return nil, err
-			}
-			if location := response.Header.Get("Location"); location != "" {
-				run = core.RunID(path.Base(location))
-			}
-			return response, nil
-		}
-		s.isOver = func(ctx context.Context) (bool, error) {
-			if run == "" {
-				return false, nil // unknown: the message is sent again
-			}
-			return c.hasRunEnded(ctx, run)
-		}
-		s.allEvents(ctx, 0)(yield)
-	}
+	return c.runStream("", NewRequest(ops.RegenerateMessage.Operation, in)).allEvents(ctx, 0)
 }
 
 // SendAndWait sends a message and returns when its run has ended, or after the server's time

@@ -96,21 +96,10 @@ func (s *stream) followEvents(ctx context.Context) error {
 		if problem := (*ProblemError)(nil); errors.As(err, &problem) {
 			wait = max(wait, problem.RetryAfter)
 		}
-		if err := sleepContext(ctx, wait); err != nil {
+		if err := core.Sleep(ctx, wait); err != nil {
 			return err
 		}
 		pause = min(2*pause, maxPause)
-	}
-}
-
-func sleepContext(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }
 
@@ -139,7 +128,13 @@ func (s *stream) readConnection(ctx context.Context) (brought bool, err error) {
 		err = cause
 	}
 	if errors.Is(err, errEndedEarly) && !brought && s.isOver != nil {
-		return false, s.checkOver(ctx)
+		over, isOverErr := s.isOver(ctx)
+		switch {
+		case isOverErr != nil:
+			err = s.openError(ctx, isOverErr)
+		case over:
+			err = errStreamOver
+		}
 	}
 	return brought, err
 }
@@ -167,20 +162,8 @@ func (s *stream) openError(ctx context.Context, err error) error {
 	return err
 }
 
-// checkOver returns errStreamOver if the stream is complete.
-func (s *stream) checkOver(ctx context.Context) error {
-	over, err := s.isOver(ctx)
-	switch {
-	case err != nil:
-		return s.openError(ctx, err)
-	case over:
-		return errStreamOver
-	default:
-		return errEndedEarly
-	}
-}
-
-// readFrames yields events until the connection ends.
+// readFrames yields the new parts of events until the connection ends. It returns errStreamOver after the
+// last event.
 func (s *stream) readFrames(r io.Reader) (brought bool, err error) {
 	frames := newFrames(r)
 	for first := true; frames.Scan(); first = false {
@@ -189,8 +172,16 @@ func (s *stream) readFrames(r io.Reader) (brought bool, err error) {
 			brought = brought || !first // the first one only confirms the connection
 			continue
 		}
-		if err := s.yieldEvent(f); err != nil {
+		e, err := decodeEvent(f)
+		var problem *ProblemError
+		switch {
+		case errors.As(err, &problem) && problem.isTemporary():
 			return brought, err
+		case err != nil:
+			return brought, finalError{err}
+		}
+		if e, fresh := s.progress.acceptEvent(e); fresh && (!s.yield(e, nil) || s.isLast != nil && s.isLast(e.Type)) {
+			return brought, errStreamOver
 		}
 		brought = true
 	}
@@ -202,23 +193,6 @@ func (s *stream) readFrames(r io.Reader) (brought bool, err error) {
 	default:
 		return brought, err
 	}
-}
-
-// yieldEvent yields the new part of an event. It returns errStreamOver after the last one.
-func (s *stream) yieldEvent(f frame) error {
-	e, err := decodeEvent(f)
-	var problem *ProblemError
-	if errors.As(err, &problem) && problem.isTemporary() {
-		return err
-	}
-	if err != nil {
-		return finalError{err}
-	}
-	e, fresh := s.progress.acceptEvent(e)
-	if fresh && (!s.yield(e, nil) || s.isLast != nil && s.isLast(e.Type)) {
-		return errStreamOver
-	}
-	return nil
 }
 
 // watchedReader resets the watchdog whenever data arrives.

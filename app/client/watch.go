@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"net/http"
+	"path"
 	"strconv"
 
 	"bobbin/app/api/ops"
@@ -14,35 +15,53 @@ import (
 // reconnects. The first error ends the sequence; a run that ended before from.After yields
 // nothing.
 func (c *Client) WatchRun(ctx context.Context, id core.RunID, from core.Cursor) iter.Seq2[core.Event, error] {
+	return c.runStream(id, Request{}).allEvents(ctx, from.After)
+}
+
+// runStream returns the stream of a run; without an id, of the one that the request begins. The request
+// has a client_message_id, so that it can be repeated.
+func (c *Client) runStream(id core.RunID, begin Request) stream {
 	s := stream{client: c, isLast: core.EventType.EndsRun}
 	s.open = func(ctx context.Context, after int64) (*http.Response, error) {
-		return c.openEvents(ctx, ops.WatchRun.Operation, ops.InRun{RunID: id}, after)
+		if id != "" {
+			return c.openEvents(ctx, ops.WatchRun.Operation, ops.InRun{RunID: id}, after)
+		}
+		begin.Header["Accept"] = "text/event-stream"
+		response, err := c.Do(ctx, begin)
+		if err == nil && response.Header.Get("Location") != "" {
+			id = core.RunID(path.Base(response.Header.Get("Location")))
+		}
+		return response, err
 	}
-	s.isOver = func(ctx context.Context) (bool, error) { return c.hasRunEnded(ctx, id) }
-	return s.allEvents(ctx, from.After)
+	s.isOver = func(ctx context.Context) (bool, error) {
+		if id == "" {
+			return false, nil // unknown: the message is sent again
+		}
+		run, err := Call(ctx, c, ops.GetRun, ops.InRun{RunID: id})
+		return run.Status.Ended(), err
+	}
+	return s
 }
 
 // WatchSession yields all events of a session after from.After, or with from.Live new ones
 // only, until ctx ends or the loop is left. It reconnects. The first error ends the sequence.
 func (c *Client) WatchSession(ctx context.Context, id core.SessionID, from core.Cursor) iter.Seq2[core.Event, error] {
-	s := stream{client: c}
-	s.open = func(ctx context.Context, after int64) (*http.Response, error) {
-		return c.openEvents(ctx, ops.WatchSession.Operation, ops.InSession{SessionID: id}, after)
-	}
 	if from.Live {
-		return s.allEvents(ctx, unknownSeq)
+		from.After = unknownSeq
 	}
-	return s.allEvents(ctx, from.After)
+	return c.endlessStream(ops.WatchSession.Operation, ops.InSession{SessionID: id}).allEvents(ctx, from.After)
 }
 
 // WatchHeads yields the heads of the caller's sessions as they change. Each connection begins with
 // a resync: load the sessions, then apply what follows. It reconnects and ends as WatchSession does.
 func (c *Client) WatchHeads(ctx context.Context) iter.Seq2[core.Event, error] {
-	s := stream{client: c}
-	s.open = func(ctx context.Context, _ int64) (*http.Response, error) {
-		return c.openEvents(ctx, ops.WatchSessions.Operation, struct{}{}, unknownSeq)
-	}
-	return s.allEvents(ctx, unknownSeq)
+	return c.endlessStream(ops.WatchSessions.Operation, struct{}{}).allEvents(ctx, unknownSeq)
+}
+
+func (c *Client) endlessStream(op ops.Operation, in any) stream {
+	return stream{client: c, open: func(ctx context.Context, after int64) (*http.Response, error) {
+		return c.openEvents(ctx, op, in, after)
+	}}
 }
 
 // openEvents requests events after the given number.
@@ -53,10 +72,4 @@ func (c *Client) openEvents(ctx context.Context, op ops.Operation, in any, after
 		r.Header["Last-Event-ID"] = strconv.FormatInt(after, 10)
 	}
 	return c.Do(ctx, r)
-}
-
-// hasRunEnded reports whether the run has ended.
-func (c *Client) hasRunEnded(ctx context.Context, id core.RunID) (bool, error) {
-	run, err := Call(ctx, c, ops.GetRun, ops.InRun{RunID: id})
-	return run.Status.Ended(), err
 }

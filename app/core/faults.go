@@ -43,6 +43,14 @@ func (f *Faults) Text(field, value string, most int) string {
 	return value
 }
 
+// ID complains about an id or a name that has more than most bytes, or that cannot be stored as it is:
+// unlike a text it must not be changed.
+func (f *Faults) ID(field, value string, most int) {
+	if clean := f.Text(field, value, most); clean != value {
+		f.Add(field, "must be valid UTF-8 without U+0000")
+	}
+}
+
 // Metadata complains about anything but nothing or a JSON object of at most most bytes and
 // MaxMetadataDepth levels.
 func (f *Faults) Metadata(raw json.RawMessage, most int) {

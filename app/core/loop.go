@@ -26,3 +26,16 @@ func Every(ctx context.Context, interval time.Duration, do func(ctx context.Cont
 		return time.Until(next)
 	})
 }
+
+// Sleep waits for d, or returns the cause of ctx's end.
+func Sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

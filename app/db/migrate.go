@@ -52,29 +52,38 @@ const lockPoll = 50 * time.Millisecond
 // concurrently: one migrates, the others wait. It leaves a schema alone that is newer than this
 // program or from before its baseline, and returns ErrSchemaNewer or ErrSchemaOlder.
 func (d *DB) Migrate(ctx context.Context) error {
-	return d.withSchemaLock(ctx, func(p *goose.Provider) error {
-		v, err := d.MigrationStatus(ctx)
-		if err != nil {
-			return err
-		}
-		if err := v.Check(); err != nil {
-			return err
-		}
-		if !v.Pending() {
-			return nil
-		}
-		began := time.Now()
-		results, err := p.Up(ctx)
-		for _, r := range results {
-			d.logger.DebugContext(ctx, "migration applied", "version", r.Source.Version, "dur", r.Duration)
-			v.Current = r.Source.Version
-		}
-		if err != nil {
-			return err
-		}
+	p, err := d.newProvider()
+	if err != nil {
+		return err
+	}
+	unlock, err := d.lockSchema(ctx)
+	if err != nil {
+		return fmt.Errorf("wait for the migration lock: %w", err)
+	}
+	if err = d.migrateLocked(ctx, p); err != nil {
+		err = Translate(fmt.Errorf("migrate database: %w", err))
+	}
+	return errors.Join(err, unlock())
+}
+
+func (d *DB) migrateLocked(ctx context.Context, p *goose.Provider) error {
+	v, err := d.MigrationStatus(ctx)
+	if err == nil {
+		err = v.Check()
+	}
+	if err != nil || !v.Pending() {
+		return err
+	}
+	began := time.Now()
+	results, err := p.Up(ctx)
+	for _, r := range results {
+		d.logger.DebugContext(ctx, "migration applied", "version", r.Source.Version, "dur", r.Duration)
+		v.Current = r.Source.Version
+	}
+	if err == nil {
 		d.logger.InfoContext(ctx, "schema migrated", "version", v.Current, "migrations", len(results), "dur", time.Since(began))
-		return nil
-	})
+	}
+	return err
 }
 
 // MigrationStatus returns the versions of the schema. It changes nothing and never waits
@@ -103,23 +112,6 @@ func (d *DB) MigrationStatus(ctx context.Context) (Versions, error) {
 		return Versions{}, fmt.Errorf("read schema version: %w", err)
 	}
 	return v, nil
-}
-
-// withSchemaLock calls fn while no other process may change the schema.
-func (d *DB) withSchemaLock(ctx context.Context, fn func(*goose.Provider) error) error {
-	p, err := d.newProvider()
-	if err != nil {
-		return err
-	}
-	unlock, err := d.lockSchema(ctx)
-	if err != nil {
-		return fmt.Errorf("wait for the migration lock: %w", err)
-	}
-	err = fn(p)
-	if err != nil {
-		err = Translate(fmt.Errorf("migrate database: %w", err))
-	}
-	return errors.Join(err, unlock())
 }
 
 // newProvider returns goose for the database. The caller must not call its Close, which

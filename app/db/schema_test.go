@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"gorm.io/gorm/schema"
@@ -193,14 +194,31 @@ func TestBothSchemasAreTheSame(t *testing.T) {
 	}
 }
 
+// messageVectorWork and writeCheck are rows that only statements read and write.
+type messageVectorWork struct {
+	ID          int64 `gorm:"primaryKey;autoIncrement:false"`
+	Model       string
+	Dimension   int
+	Worker      string
+	LeasedUntil *time.Time
+}
+
+// TableName is the table's name.
+func (messageVectorWork) TableName() string { return "message_vector_work" }
+
+type writeCheck struct {
+	ID        int `gorm:"primaryKey"`
+	CheckedAt *time.Time
+}
+
 // Every table has a row type with the same columns, of the same kind and
 // nullability.
 func TestRowsFitTheSchema(t *testing.T) {
 	t.Parallel()
 	rows := []any{
 		models.Session{}, models.SessionReader{}, models.SessionAlias{}, models.SlackThread{}, core.SlackPost{}, core.SlackInstallation{}, core.Message{}, models.MessageRevision{}, models.StandingInstruction{}, models.PromptSetup{}, models.Run{}, models.Event{}, core.Summary{}, core.ToolExecution{}, models.Approval{}, models.Delivery{}, models.Deletion{}, models.SlackItem{},
-		models.SearchEntry{}, models.MessageVector{}, models.MessageVectorWork{}, models.APIKey{}, core.AuditEntry{},
-		core.ModelCall{}, core.Memory{}, models.Blob{}, models.BlobContent{}, models.BlobReference{}, models.BlobText{}, models.SigningKey{}, models.BlobTotal{}, models.IdempotencyKey{}, models.IdempotencyMention{}, models.UsageDay{}, models.ReceiverOutage{}, models.OwnerWebhook{}, core.Calibration{}, models.WriteCheck{},
+		models.SearchEntry{}, models.MessageVector{}, messageVectorWork{}, models.APIKey{}, core.AuditEntry{},
+		core.ModelCall{}, core.Memory{}, models.Blob{}, models.BlobContent{}, models.BlobReference{}, models.BlobText{}, models.SigningKey{}, models.BlobTotal{}, models.IdempotencyKey{}, models.IdempotencyMention{}, models.UsageDay{}, models.ReceiverOutage{}, models.OwnerWebhook{}, core.Calibration{}, writeCheck{},
 	}
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		tables := readSchema(t, d)

@@ -76,7 +76,7 @@ func (w *headWatcher) run(ctx context.Context) error {
 	defer sub.Close()
 	var resyncs <-chan time.Time
 	if w.feed.runs != nil { // messages of other processes may be lost without a sign
-		sleep(ctx, answerTime) // they hear of this watcher some time after it began
+		_ = core.Sleep(ctx, answerTime) // they hear of this watcher some time after it began
 		tick := time.NewTicker(resyncEvery)
 		defer tick.Stop()
 		resyncs = tick.C

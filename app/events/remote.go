@@ -46,19 +46,9 @@ func (f *Feed) Serve(ctx context.Context) error {
 		if err != nil && ctx.Err() == nil {
 			f.log.WarnContext(ctx, "questions of other replicas not received", "err", err)
 		}
-		sleep(ctx, answerTime)
+		_ = core.Sleep(ctx, answerTime)
 	}
 	return nil
-}
-
-// sleep waits for d, or until ctx ends.
-func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }
 
 // answerQuestion publishes the requested texts that this process writes.

@@ -50,7 +50,7 @@ func (s *Signals) Listen(ctx context.Context, handle func(core.Wakeup)) {
 		if err != nil {
 			s.log.WarnContext(ctx, "signals of other replicas not received", "err", err)
 		}
-		sleep(ctx, resubscribeDelay)
+		_ = core.Sleep(ctx, resubscribeDelay)
 	}
 }
 

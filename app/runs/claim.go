@@ -92,7 +92,7 @@ func (s *Runner) claimSession(ctx context.Context, session core.SessionID) bool 
 		call, cancel := context.WithTimeout(ctx, callTime)
 		c, err = s.Store.Claim(call, session, s.Worker)
 		cancel()
-		if err == nil || isPermanent(err) || sleep(ctx, firstBackoff<<try) != nil {
+		if err == nil || isPermanent(err) || core.Sleep(ctx, firstBackoff<<try) != nil {
 			break
 		}
 	}

@@ -201,7 +201,7 @@ func (j *Recorder) callWithRetry(ctx context.Context, what string, write func(co
 			return err
 		}
 		j.log.ErrorContext(ctx, "database not reached, retrying", "doing", what, "after", backoff, "err", errorText(err))
-		if sleep(ctx, backoff) != nil {
+		if core.Sleep(ctx, backoff) != nil {
 			return fmt.Errorf("gave up: %w: %w", context.Cause(ctx), err)
 		}
 	}
@@ -218,16 +218,4 @@ func isPermanent(err error) bool {
 		}
 	}
 	return false
-}
-
-// sleep waits for d, or returns the cause of ctx's end.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

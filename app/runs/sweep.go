@@ -85,7 +85,7 @@ func (s *Runner) resumeRuns(ctx context.Context) bool {
 			return false
 		}
 		s.Logger.ErrorContext(ctx, "runs not taken over, retrying", "err", errorText(err))
-		if sleep(ctx, time.Second) != nil {
+		if core.Sleep(ctx, time.Second) != nil {
 			return false
 		}
 	}

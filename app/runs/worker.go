@@ -60,7 +60,7 @@ func (s *Runner) acquireSlot(ctx context.Context, x *activeRun) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		if err := sleep(ctx, quietTime); err != nil {
+		if err := core.Sleep(ctx, quietTime); err != nil {
 			return err
 		}
 		if err := s.Journal.callWithRetry(ctx, "count death", func(ctx context.Context) error {

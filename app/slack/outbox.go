@@ -173,7 +173,7 @@ func (p *pace) await(ctx context.Context, channel string) error {
 	if wait > maxHold {
 		return &laterError{after: wait, cause: errors.New("the channel has more posts than Slack takes")}
 	}
-	return sleep(ctx, wait)
+	return core.Sleep(ctx, wait)
 }
 
 // isFree reports whether the channel may get a post now.
@@ -208,21 +208,6 @@ func (p *pace) busyChannels() []string {
 		}
 	}
 	return busy
-}
-
-// sleep waits; it returns the cause of ctx's end if that comes first.
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // maxPurgeTries is how often the deletion of a post is tried while Slack does not answer or
@@ -302,7 +287,7 @@ func (f *follower) purgePost(ctx context.Context, p core.SlackPost) (core.SlackP
 		return p.State, nil
 	}
 	if p.State != core.SlackPostSent {
-		err := sleep(ctx, f.Settle) // its answer was lost
+		err := core.Sleep(ctx, f.Settle) // its answer was lost
 		if err == nil {
 			err = f.tryOften(ctx, func() (err error) {
 				p.TS, err = f.findPost(ctx, p, "")
@@ -365,7 +350,7 @@ func (f *follower) tryOften(ctx context.Context, call func() error) error {
 		if means == refused || wait == noTokenTime {
 			return err
 		}
-		if err := sleep(ctx, wait); err != nil {
+		if err := core.Sleep(ctx, wait); err != nil {
 			return err
 		}
 	}

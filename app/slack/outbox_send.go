@@ -219,7 +219,7 @@ const maxUnclear = time.Hour
 // reconcile finds out whether a post whose answer was lost is in Slack, and stores that: sent,
 // pending if it is not there, or unknown if Slack does not say.
 func (f *follower) reconcile(ctx context.Context, p core.SlackPost) (core.SlackPost, error) {
-	if err := sleep(ctx, f.Settle); err != nil {
+	if err := core.Sleep(ctx, f.Settle); err != nil {
 		return p, err
 	}
 	posts, err := f.Posts.Of(ctx, f.SessionID, p.ItemID)

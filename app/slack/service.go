@@ -111,7 +111,7 @@ func (s *Service) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for i := range workers {
 		group.Go(func() error {
-			if sleep(ctx, time.Duration(i)*workerTime) != nil {
+			if core.Sleep(ctx, time.Duration(i)*workerTime) != nil {
 				return nil
 			}
 			return core.Repeat(ctx, s.wake, func(ctx context.Context) time.Duration {
@@ -182,7 +182,7 @@ func (s *Service) socketLoop(ctx context.Context) {
 			wait = minReconnect
 		}
 		s.Logger.WarnContext(ctx, "socket of Slack lost, connecting again", "wait", wait, "err", err)
-		_ = sleep(ctx, wait)
+		_ = core.Sleep(ctx, wait)
 	}
 }
 

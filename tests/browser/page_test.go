@@ -86,8 +86,8 @@ func testAccess(t *testing.T, b *bobbin) {
 // chatCases is a person's day: writes, reads while it is written, stops, edits, comes back, finds, approves.
 func chatCases() cases {
 	return cases{
-		always: []string{"send", "stop", "edit", "approve", "failed"},
-		night:  []string{"stream", "queue", "drafts", "list", "elsewhere", "search", "away"},
+		always: []string{"day"},
+		night:  []string{"send", "stop", "edit", "approve", "failed", "stream", "thoughts", "queue", "drafts", "list", "elsewhere", "search", "away"},
 	}
 }
 

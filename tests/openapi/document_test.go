@@ -18,7 +18,7 @@ import (
 // OpenAPI Initiative and by that of JSON Schema 2020-12.
 func TestDocumentIsOpenAPI(t *testing.T) {
 	t.Parallel()
-	value := must.Get(document.Decode(must.Get(openapi.New())(t).JSON()))(t)
+	value := must.Get(document.Decode(openapi.New().JSON))(t)
 	meta := must.Get(document.Decode(must.Get(os.ReadFile("testdata/oas-3.1-schema-2022-10-07.json"))(t)))(t)
 	c := jsonschema.NewCompiler()
 	const at = "https://spec.openapis.org/oas/3.1/schema/2022-10-07"

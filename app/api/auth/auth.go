@@ -56,7 +56,13 @@ func (a *Authenticator) Authenticate(r *http.Request) (core.Identity, error) {
 	case errors.As(err, &shown) && shown.Code == core.CodeTokenExpired: // not a guess
 		return core.Identity{}, err
 	case errors.Is(err, core.ErrUnauthorized), errors.Is(err, core.ErrForbidden):
-		return core.Identity{}, a.countFailure(r, err)
+		// Only failures are limited: valid requests may come from the same address, as through a proxy,
+		// and 256 bits cannot be guessed.
+		if wait := a.failures.Take(a.clientNetwork(r)); wait > 0 {
+			err = &core.Error{Kind: core.ErrRateLimited, Code: CodeFailedAttempts, RetryAfter: max(wait, time.Second),
+				Message: "too many requests without a valid API key from this address; send a valid key, or wait (the operator can raise limits.guesses_per_minute)"}
+		}
+		return core.Identity{}, err
 	default:
 		return who, err
 	}
@@ -68,8 +74,6 @@ func (a *Authenticator) identifyCaller(r *http.Request) (core.Identity, error) {
 	switch {
 	case err != nil:
 		return core.Identity{}, err
-	case a.isToken(secret):
-		return a.VerifyToken(r.Context(), secret)
 	case secret != "":
 		who, err := a.bySecret(r, secret)
 		if errors.Is(err, core.ErrUnauthorized) && a.takesAnySecret(r) {
@@ -96,7 +100,11 @@ func (a *Authenticator) takesAnySecret(r *http.Request) bool {
 	if a.Required || a.VerifyToken != nil || len(a.Keys) > 0 || !isLoopback(r.RemoteAddr) {
 		return false
 	}
-	return a.Stored == nil || a.Stored.isEmpty(r.Context())
+	if a.Stored == nil {
+		return true
+	}
+	keys, err := a.Stored.store.List(r.Context()) // with those that were revoked
+	return err == nil && len(keys) == 0
 }
 
 // Lapsed returns which stored keys are no longer valid, and why: for long-lived requests.
@@ -149,38 +157,21 @@ func severalSecretsError() error {
 	return unauthorizedError("send one key, in one header: Authorization or X-API-Key")
 }
 
-// isToken reports whether the secret is a signed token: three parts, the first a JSON
-// object in base64. An API key of the configuration may look the same.
-func (a *Authenticator) isToken(secret string) bool {
-	if a.VerifyToken == nil || !strings.HasPrefix(secret, "e") || strings.Count(secret, ".") != 2 {
-		return false
-	}
-	_, known := a.configuredKey(secret)
-	return !known
-}
-
-// configuredKey returns the identity of a key of the configuration. It compares with every
-// key, so that timing does not reveal which one matched.
-func (a *Authenticator) configuredKey(secret string) (core.Identity, bool) {
+// bySecret returns the identity of an API key or a signed token.
+func (a *Authenticator) bySecret(r *http.Request, secret string) (core.Identity, error) {
 	sum := sha256.Sum256([]byte(secret))
 	var found *Key
-	for i := range a.Keys {
+	for i := range a.Keys { // all of them, so that timing does not reveal which one matched
 		if a.Keys[i].matchesSum(sum) {
 			found = &a.Keys[i]
 		}
 	}
-	if found == nil {
-		return core.Identity{}, false
+	switch {
+	case found != nil: // which may look like a token
+		return core.Identity{Owner: found.name, Key: found.name, Rights: found.rights}, nil
+	case a.VerifyToken != nil && strings.HasPrefix(secret, "e") && strings.Count(secret, ".") == 2: // the first part is a JSON object in base64
+		return a.VerifyToken(r.Context(), secret)
 	}
-	return core.Identity{Owner: found.name, Key: found.name, Rights: found.rights}, true
-}
-
-// bySecret returns the identity of an API key.
-func (a *Authenticator) bySecret(r *http.Request, secret string) (core.Identity, error) {
-	if who, known := a.configuredKey(secret); known {
-		return who, nil
-	}
-	sum := sha256.Sum256([]byte(secret))
 	// The token is valid only on this machine.
 	if a.token != nil && a.token.matchesSum(sum) && isLoopback(r.RemoteAddr) {
 		return core.Identity{Owner: core.LocalOwner, Operator: true, Rights: core.Everything}, nil

@@ -5,25 +5,10 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
-
-	"bobbin/app/core"
 )
 
 // CodeFailedAttempts means too many failed authentication attempts from an address.
 const CodeFailedAttempts = "too_many_guesses"
-
-// countFailure counts a failed attempt by its client address and returns the error to answer: failure, or
-// ErrRateLimited if its address has exceeded the limit. It limits only failing requests: valid ones
-// may come from the same address, as through a proxy, and 256 bits cannot be guessed.
-func (a *Authenticator) countFailure(r *http.Request, failure error) error {
-	wait := a.failures.Take(a.clientNetwork(r))
-	if wait == 0 {
-		return failure
-	}
-	return &core.Error{Kind: core.ErrRateLimited, Code: CodeFailedAttempts, RetryAfter: max(wait, time.Second),
-		Message: "too many requests without a valid API key from this address; send a valid key, or wait (the operator can raise limits.guesses_per_minute)"}
-}
 
 // clientNetwork returns the bucket of a request: the client's IPv4 address or IPv6 /64
 // network.

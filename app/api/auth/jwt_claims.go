@@ -48,9 +48,12 @@ func (v *Verifier) checkClaims(c claims, now time.Time) (core.Identity, error) {
 	if v.opts.MaxLife > 0 && c.Expiry.Time().Sub(issued) > v.opts.MaxLife {
 		return core.Identity{}, invalidToken("the lifetime of the token is longer than allowed (auth.jwt.max_life)")
 	}
-	owner, err := v.ownerOf(c)
-	if err != nil {
-		return core.Identity{}, err
+	owner := v.opts.Owner
+	if owner == "" {
+		owner, _ = c.all[v.opts.OwnerClaim].(string)
+		if owner == core.LocalOwner || !ownerName.MatchString(owner) {
+			return core.Identity{}, invalidToken("the token names no owner: the owner claim must be 1 to 64 letters, digits, and . _ @ -, and not " + core.LocalOwner)
+		}
 	}
 	user, ok := c.all[v.opts.UserClaim].(string)
 	if !ok || user == "" || len(user) > maxUser || core.CleanText(user) != user || strings.TrimSpace(user) != user || strings.ContainsFunc(user, unicode.IsControl) {
@@ -66,18 +69,6 @@ const maxUnixTime = 253402300799
 
 // ownerName matches valid owner names, which are also those of API keys.
 var ownerName = regexp.MustCompile(`^[A-Za-z0-9._@-]{1,64}$`)
-
-// ownerOf returns the owner of the token's user. A claim cannot name core.LocalOwner.
-func (v *Verifier) ownerOf(c claims) (string, error) {
-	if v.opts.Owner != "" {
-		return v.opts.Owner, nil
-	}
-	owner, ok := c.all[v.opts.OwnerClaim].(string)
-	if !ok || owner == core.LocalOwner || !ownerName.MatchString(owner) {
-		return "", invalidToken("the token names no owner: the owner claim must be 1 to 64 letters, digits, and . _ @ -, and not " + core.LocalOwner)
-	}
-	return owner, nil
-}
 
 // maxUser bounds a user's id in bytes, as in the API.
 const maxUser = 200

@@ -59,7 +59,11 @@ func fromURL(address string) source {
 		defer response.Body.Close()
 		switch code := response.StatusCode; {
 		case code >= 300 && code < 400:
-			return nil, fmt.Errorf("the server redirects to %s; set auth.jwt.jwks_url to the final URL", hostOf(response.Header.Get("Location")))
+			to := "another path"
+			if u, err := url.Parse(response.Header.Get("Location")); err == nil && u.Host != "" {
+				to = u.Host
+			}
+			return nil, fmt.Errorf("the server redirects to %s; set auth.jwt.jwks_url to the final URL", to)
 		case code != http.StatusOK:
 			return nil, fmt.Errorf("the server answered with status %d %s", code, http.StatusText(code))
 		}
@@ -77,15 +81,6 @@ func withoutURL(err error) error {
 		return fmt.Errorf("the server did not answer within %s", fetchTime)
 	}
 	return of.Err
-}
-
-// hostOf returns the host of an address.
-func hostOf(address string) string {
-	u, err := url.Parse(address)
-	if err != nil || u.Host == "" {
-		return "another path"
-	}
-	return u.Host
 }
 
 func readAll(r io.Reader) ([]byte, error) {

@@ -21,7 +21,10 @@ func isLoopback(remote string) bool {
 func isLocalHost(host string) bool {
 	name, port, err := net.SplitHostPort(host)
 	if err != nil {
-		name, port = trimBrackets(host), "0"
+		name, port = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"), "0"
+		if bracketed := name != host; bracketed != strings.Contains(name, ":") { // only IPv6 addresses have brackets
+			return false
+		}
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return false
@@ -31,16 +34,6 @@ func isLocalHost(host string) bool {
 	}
 	addr, err := netip.ParseAddr(name)
 	return err == nil && addr.Zone() == "" && addr.Unmap().IsLoopback()
-}
-
-// trimBrackets returns a host without the brackets of an IPv6 address. It returns "" for
-// brackets around other names, and for an IPv6 address without them.
-func trimBrackets(host string) string {
-	name := strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
-	if bracketed := name != host; bracketed != strings.Contains(name, ":") {
-		return ""
-	}
-	return name
 }
 
 // isForwarded reports whether a proxy forwarded the request. A proxy on this machine has

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"bobbin/app/core"
@@ -17,10 +16,9 @@ const (
 	Remembered = 2 * time.Second
 	// maxCachedKeys bounds the cache.
 	maxCachedKeys = 4096
-	// useResolution is the precision of the time at which a key was last used.
-	useResolution = time.Minute
-	// saveUsesEvery is how often these times are saved.
-	saveUsesEvery = 10 * time.Second
+	// saveUsesEvery is how often the times at which keys were last used are saved, and saveTime how long
+	// that may take at the end.
+	saveUsesEvery, saveTime = time.Minute, 10 * time.Second
 )
 
 // Stored are the keys of the database, cached for Remembered. Run saves when they were
@@ -30,11 +28,8 @@ type Stored struct {
 	log   *slog.Logger
 	cache *core.Cache[string, cachedEntry] // by hash
 
-	hasKeys atomic.Bool // once it had some; a first one counts immediately
-
 	mu          sync.Mutex
 	pendingUses map[core.KeyID]time.Time // not saved yet; guarded by mu
-	savedUses   map[core.KeyID]time.Time // as saved last; guarded by mu
 }
 
 // cachedEntry is a key and the time at which it was loaded.
@@ -45,7 +40,7 @@ type cachedEntry struct {
 
 // NewStored returns the keys of the store.
 func NewStored(store core.APIKeyStore, log *slog.Logger) *Stored {
-	return &Stored{store: store, log: log, cache: core.NewCache[string, cachedEntry](maxCachedKeys), pendingUses: map[core.KeyID]time.Time{}, savedUses: map[core.KeyID]time.Time{}}
+	return &Stored{store: store, log: log, cache: core.NewCache[string, cachedEntry](maxCachedKeys), pendingUses: map[core.KeyID]time.Time{}}
 }
 
 // findKey returns the valid key of the secret; ErrUnauthorized if there is none.
@@ -72,23 +67,8 @@ func (s *Stored) findKey(ctx context.Context, secret string) (core.APIKey, error
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now.Sub(s.savedUses[key.ID]) >= useResolution {
-		s.pendingUses[key.ID] = now
-	}
+	s.pendingUses[key.ID] = now
 	return key, nil
-}
-
-// isEmpty reports whether the store has no keys, not even revoked ones. It reports false if
-// that is not known.
-func (s *Stored) isEmpty(ctx context.Context) bool {
-	if s.hasKeys.Load() {
-		return false
-	}
-	keys, err := s.store.List(ctx)
-	if len(keys) > 0 {
-		s.hasKeys.Store(true)
-	}
-	return err == nil && len(keys) == 0
 }
 
 // keyError returns why the key is not valid at that time; nil if it is.
@@ -106,7 +86,7 @@ func keyError(key core.APIKey, now time.Time) error {
 // Run periodically saves when keys were last used, until ctx ends.
 func (s *Stored) Run(ctx context.Context) error {
 	err := core.Every(ctx, saveUsesEvery, s.saveUses)
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveUsesEvery)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
 	defer cancel()
 	s.saveUses(last)
 	return err
@@ -118,12 +98,6 @@ func (s *Stored) saveUses(ctx context.Context) {
 	s.mu.Lock()
 	used := s.pendingUses
 	s.pendingUses = map[core.KeyID]time.Time{}
-	if len(s.savedUses)+len(used) > maxCachedKeys {
-		clear(s.savedUses)
-	}
-	for id, at := range used {
-		s.savedUses[id] = at
-	}
 	s.mu.Unlock()
 	if len(used) == 0 {
 		return

@@ -68,9 +68,14 @@ func bindDone[In any](r Router, op ops.Op[In, ops.Nothing], do func(ctx context.
 // bindRaw registers a function that writes the answer of an operation itself, such as a stream.
 func bindRaw[In, Out any](r Router, op ops.Op[In, Out], answer func(c *gin.Context, in In) error) {
 	r.Handle(op.Operation, func(c *gin.Context) error {
-		in, err := readRequest[In](c, op.Operation)
-		if err != nil {
+		var in In
+		if err := readParams(c, &in); err != nil {
 			return err
+		}
+		if method := op.Method(); method != http.MethodGet && method != http.MethodDelete {
+			if err := readInto(c, &in); err != nil {
+				return err
+			}
 		}
 		return answer(c, in)
 	})
@@ -79,22 +84,8 @@ func bindRaw[In, Out any](r Router, op ops.Op[In, Out], answer func(c *gin.Conte
 // checked is a request with rules about several of its values.
 type checked interface{ Check(faults *core.Faults) }
 
-// readRequest reads the values of an operation's request. It refuses unknown and repeated
-// parameters: a misspelled filter would otherwise return everything.
-func readRequest[In any](c *gin.Context, op ops.Operation) (In, error) {
-	var in In
-	if err := readParams(c, &in); err != nil {
-		return in, err
-	}
-	if method := op.Method(); method != http.MethodGet && method != http.MethodDelete {
-		if err := readInto(c, &in); err != nil {
-			return in, err
-		}
-	}
-	return in, nil
-}
-
-// readParams reads the values in the path and the query into the struct that into points to.
+// readParams reads the values in the path and the query into the struct that into points to. It refuses
+// unknown and repeated parameters: a misspelled filter would otherwise return everything.
 func readParams(c *gin.Context, into any) error {
 	values, err := url.ParseQuery(c.Request.URL.RawQuery)
 	var faults core.Faults

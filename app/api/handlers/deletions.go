@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -37,22 +36,12 @@ func checkNamedUser(tenant core.Tenant, user string) error {
 	return checkUser(tenant, user)
 }
 
-// exportUser sends all data of a user as a file. An error in the middle breaks the connection,
+// sendExport sends all data of a user as a file. An error in the middle breaks the connection,
 // so that a partial file is not mistaken for a complete one.
-func (h Native) exportUser(c *gin.Context, in ops.UserExport) error {
-	tenant := scopeOf(c)
-	return h.sendExport(c, core.UserExport{Owner: tenant.Owner, User: cmp.Or(in.UserID, tenant.User), OwnersView: tenant.User == ""})
-}
-
-// exportAnyUser is exportUser for the command line, which names the owner.
-func (h Native) exportAnyUser(c *gin.Context, in ops.OwnersExport) error {
+func (h Native) sendExport(c *gin.Context, in core.UserExport) error {
 	if in.Owner == "" {
 		return invalidError([]core.FieldError{{Field: "owner", Detail: "is missing: name the owner"}})
 	}
-	return h.sendExport(c, core.UserExport{Owner: in.Owner, User: in.UserID, OwnersView: true})
-}
-
-func (h Native) sendExport(c *gin.Context, in core.UserExport) error {
 	if in.User == "" {
 		return invalidError([]core.FieldError{{Field: "user_id", Detail: "is missing: name the user"}})
 	}

@@ -103,7 +103,14 @@ func (h Native) serveBlob(c *gin.Context, id core.BlobID, disposition string) er
 	defer content.Close()
 	c.Status(http.StatusOK)
 	header := c.Writer.Header()
-	header.Set("Content-Type", servedType(blob.MediaType))
+	media := blob.MediaType
+	if strings.HasPrefix(media, "text/") {
+		if media != "text/csv" { // all other text is plain
+			media = "text/plain"
+		}
+		media += "; charset=utf-8"
+	}
+	header.Set("Content-Type", media)
 	header.Set("Content-Disposition", mime.FormatMediaType(disposition, map[string]string{"filename": blob.Name}))
 	header.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
 	header.Set("ETag", `"`+blob.SHA256+`"`)
@@ -135,17 +142,6 @@ func (h Native) openContent(c *gin.Context, id core.BlobID) (*spoolFile, core.Bl
 		return nil, blob, errors.Join(err, file.Close())
 	}
 	return file, blob, nil
-}
-
-// servedType returns the media type of a download: all text but CSV is plain text.
-func servedType(mediaType string) string {
-	if strings.HasPrefix(mediaType, "text/") && mediaType != "text/csv" {
-		return "text/plain; charset=utf-8"
-	}
-	if strings.HasPrefix(mediaType, "text/") {
-		return mediaType + "; charset=utf-8"
-	}
-	return mediaType
 }
 
 // readFormMessage reads a message sent as a form: the field message holds the JSON body,

@@ -36,14 +36,9 @@ type Build struct {
 
 // Health answers /healthz, /readyz and /version.
 type Health struct {
-	checks []Check
-	build  Build
-	drain  <-chan struct{}
-}
-
-// NewHealth returns the handlers of health. Once drain is closed the server is not ready.
-func NewHealth(checks []Check, build Build, drain <-chan struct{}) *Health {
-	return &Health{checks: checks, build: build, drain: drain}
+	Checks []Check
+	Build  Build
+	Drain  <-chan struct{} // once it is closed the server is not ready
 }
 
 // readiness is the answer of Ready, and without checks that of Live.
@@ -60,14 +55,14 @@ func (h *Health) Live(c *gin.Context) error {
 // Ready answers 200 if all checks pass that are not optional, else 503 with the failed ones.
 func (h *Health) Ready(c *gin.Context) error {
 	select {
-	case <-h.drain:
+	case <-h.Drain:
 		return core.Errorf(core.ErrUnavailable, "the server is stopping")
 	default:
 	}
 	ready := readiness{Status: "ready", Checks: map[string]string{}}
 	var faults []core.FieldError
 	var causes []error
-	for _, check := range h.checks {
+	for _, check := range h.Checks {
 		ready.Checks[check.Name] = "ok"
 		ctx, cancel := context.WithTimeout(c.Request.Context(), checkTimeout)
 		err := check.Run(ctx)
@@ -98,7 +93,7 @@ func faultOf(err error) string {
 
 // Version answers the version of the program.
 func (h *Health) Version(c *gin.Context) error {
-	return writeJSON(c, http.StatusOK, h.build)
+	return writeJSON(c, http.StatusOK, h.Build)
 }
 
 // MetricsOptions configure /metrics.

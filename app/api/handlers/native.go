@@ -49,7 +49,9 @@ func (h Native) registerOperator(r Router) {
 		bind(r, ops.PurgeUser, func(ctx context.Context, _ core.Tenant, in core.PurgeUser) (core.PurgeReport, error) {
 			return h.Own.PurgeUser(ctx, in)
 		})
-		bindRaw(r, ops.ExportAnyUser, h.exportAnyUser)
+		bindRaw(r, ops.ExportAnyUser, func(c *gin.Context, in ops.OwnersExport) error {
+			return h.sendExport(c, core.UserExport{Owner: in.Owner, User: in.UserID, OwnersView: true})
+		})
 	}
 	if h.Own.ReloadAgents != nil {
 		bind(r, ops.ReloadAgents, func(ctx context.Context, _ core.Tenant, _ struct{}) (core.Page[core.AgentFile], error) {

@@ -39,7 +39,10 @@ func (h Native) registerOwner(r Router) {
 	bind(r, ops.GetDeletion, func(ctx context.Context, tenant core.Tenant, in ops.InDeletion) (core.Deletion, error) {
 		return h.Deletions.Get(ctx, tenant, in.DeletionID)
 	})
-	bindRaw(r, ops.ExportUser, h.exportUser)
+	bindRaw(r, ops.ExportUser, func(c *gin.Context, in ops.UserExport) error {
+		tenant := scopeOf(c)
+		return h.sendExport(c, core.UserExport{Owner: tenant.Owner, User: cmp.Or(in.UserID, tenant.User), OwnersView: tenant.User == ""})
+	})
 }
 
 // usageDays is the default range of a usage report.

@@ -150,32 +150,28 @@ func (s *Server) waitForRun(ctx context.Context, c call, run core.Run, seconds *
 }
 
 // startProgress tells the client that its call is waiting, until the returned function is called:
-// by progress notifications if it asks for them, otherwise by comments in the event stream.
+// by progress notifications in seconds if it asks for them, otherwise by comments in the event stream.
 func (s *Server) startProgress(ctx context.Context, c call, run core.RunID) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var reports sync.WaitGroup
 	begin := time.Now()
 	reports.Go(func() {
 		_ = core.Every(ctx, s.Streams.Stream.Heartbeat, func(ctx context.Context) {
-			if s.reportProgress(ctx, c, run, time.Since(begin)) != nil {
+			var err error
+			waited := time.Since(begin)
+			if token := c.request.Params.GetProgressToken(); token != nil {
+				err = c.request.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
+					ProgressToken: token, Progress: waited.Seconds(), Message: fmt.Sprintf("run %s has not ended yet", run),
+				})
+			} else if waited >= s.Streams.Stream.Heartbeat/2 {
+				err = exchangeOf(ctx).stream.KeepAlive()
+			}
+			if err != nil {
 				cancel()
 			}
 		})
 	})
 	return func() { cancel(); reports.Wait() }
-}
-
-// reportProgress sends one sign of life. The progress is in seconds.
-func (s *Server) reportProgress(ctx context.Context, c call, run core.RunID, waited time.Duration) error {
-	if token := c.request.Params.GetProgressToken(); token != nil {
-		return c.request.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
-			ProgressToken: token, Progress: waited.Seconds(), Message: fmt.Sprintf("run %s has not ended yet", run),
-		})
-	}
-	if waited >= s.Streams.Stream.Heartbeat/2 {
-		return exchangeOf(ctx).stream.KeepAlive()
-	}
-	return nil
 }
 
 // resultOf returns what the client reads of a run.

@@ -40,7 +40,6 @@ const (
 
 // call is a tool call.
 type call struct {
-	caller  core.Identity
 	tenant  core.Tenant
 	request *sdk.CallToolRequest
 }
@@ -99,7 +98,7 @@ func callTool[In, Out any](ctx context.Context, t tool, req *sdk.CallToolRequest
 		}
 	}
 	caller, _ := core.IdentityFrom(ctx)
-	return answer(ctx, call{caller: caller, tenant: caller.Tenant(), request: req}, in)
+	return answer(ctx, call{tenant: caller.Tenant(), request: req}, in)
 }
 
 // checkIDs returns ErrNotFound for an id in the arguments that is none. Those that may be left out may be
@@ -137,7 +136,15 @@ func mustSchema[T any]() (json.RawMessage, *jsonschema.Resolved) {
 	if err == nil {
 		dropNull(schema)
 		for _, f := range ops.Fields(reflect.TypeFor[T]()) {
-			limitField(schema.Properties[f.Name], f)
+			limited := schema.Properties[f.Name] // by the tags of the field, which are those of operations
+			for tag, limit := range map[string]**float64{"min": &limited.Minimum, "max": &limited.Maximum} {
+				if n, err := strconv.ParseFloat(f.Tag.Get(tag), 64); err == nil {
+					*limit = &n
+				}
+			}
+			for _, word := range f.Enum() {
+				limited.Enum = append(limited.Enum, word)
+			}
 		}
 		var resolved *jsonschema.Resolved
 		resolved, err = schema.Resolve(nil)
@@ -160,17 +167,5 @@ func dropNull(schema *jsonschema.Schema) {
 	}
 	for _, property := range schema.Properties {
 		dropNull(property)
-	}
-}
-
-// limitField narrows the schema by the tags of the field, which are those of operations.
-func limitField(schema *jsonschema.Schema, f ops.Field) {
-	for tag, limit := range map[string]**float64{"min": &schema.Minimum, "max": &schema.Maximum} {
-		if n, err := strconv.ParseFloat(f.Tag.Get(tag), 64); err == nil {
-			*limit = &n
-		}
-	}
-	for _, word := range f.Enum() {
-		schema.Enum = append(schema.Enum, word)
 	}
 }

@@ -72,13 +72,7 @@ func (a *API) CreateConversation(c *gin.Context) error {
 
 // addItems adds items to the end of a conversation without an answer.
 func (a *API) addItems(ctx context.Context, who caller, id core.SessionID, messages []message) error {
-	return itemFields().rename(a.Transfer.AppendHistory(ctx, who.tenant, core.AppendMessages{SessionID: id}, func(yield func(core.Message) bool) {
-		for _, m := range messages {
-			if !yield(m.toCore(who.user)) {
-				return
-			}
-		}
-	}))
+	return itemFields().rename(a.appendMessages(ctx, who, core.AppendMessages{SessionID: id}, messages))
 }
 
 // conversationOf returns the session of the path's conversation.

@@ -208,12 +208,19 @@ func (a *API) storeMissing(ctx context.Context, r request, session core.SessionI
 	if len(at.missing) == 0 {
 		return false, nil
 	}
-	return true, a.Transfer.AppendHistory(ctx, r.tenant, in, func(yield func(core.Message) bool) {
-		for _, t := range at.missing {
-			for _, m := range t.messages {
-				if !yield(m.toCore(r.user)) {
-					return
-				}
+	var messages []message
+	for _, t := range at.missing {
+		messages = append(messages, t.messages...)
+	}
+	return true, a.appendMessages(ctx, r.caller, in, messages)
+}
+
+// appendMessages stores messages of the client without an answer.
+func (a *API) appendMessages(ctx context.Context, who caller, in core.AppendMessages, messages []message) error {
+	return a.Transfer.AppendHistory(ctx, who.tenant, in, func(yield func(core.Message) bool) {
+		for _, m := range messages {
+			if !yield(m.toCore(who.user)) {
+				return
 			}
 		}
 	})

@@ -5,7 +5,6 @@ import (
 	_ "embed" // the document
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"sync"
 )
 
@@ -15,71 +14,53 @@ var written string
 //go:embed components.yaml
 var components string
 
-// Document is the description of the API. It is immutable and safe for concurrent use.
+// Document is the description of the API. It is never changed, and safe for concurrent use.
 type Document struct {
-	json   []byte
-	groups []Group
-	files  map[string]file
-	etag   string
+	JSON   []byte
+	Groups []Group         // the operations by their first tag, in the order of the document
+	Files  map[string]File // of the documentation page, which itself has the name ""
+	ETag   string          // changes with the document or the page
 }
 
-// file is a file of the documentation page.
-type file struct {
+// File is a file of the documentation page.
+type File struct {
 	MediaType string
 	Body      []byte
 }
 
-// New reads the embedded document, once per process. An error is a fault in the document.
-func New() (*Document, error) { return embedded() }
+// New returns the embedded document, which is made once per process. It panics if there is a fault in it.
+func New() *Document { return embedded() }
 
 // embedded is the one document of the process.
 //
 //nolint:gochecknoglobals // built from constants, never changes
-var embedded = sync.OnceValues(buildDocument)
+var embedded = sync.OnceValue(buildDocument)
 
-func buildDocument() (*Document, error) {
-	tree, err := parseYAML(written + "\n" + components)
-	if err != nil {
-		return nil, fmt.Errorf("openapi document: %w", err)
-	}
-	tree = withOperations(tree)
+func buildDocument() *Document {
+	tree := withOperations(parseYAML(written + "\n" + components))
 	groups := reader{tree}.operationGroups()
-	shown, err := renderPage(tree, groups)
-	if err != nil {
-		return nil, fmt.Errorf("openapi page: %w", err)
-	}
+	shown := renderPage(tree, groups)
 	allowNull(tree)
-	data, err := json.Marshal(tree)
-	if err != nil {
-		return nil, fmt.Errorf("openapi document: %w", err)
-	}
+	data := must(json.Marshal(tree))
 	sum := sha256.New()
 	for _, part := range [][]byte{data, shown, styleSource, scriptSource, iconSource} {
 		sum.Write(part)
 	}
 	return &Document{
-		json: append(data, '\n'), groups: groups, etag: `"` + hex.EncodeToString(sum.Sum(nil)[:16]) + `"`,
-		files: map[string]file{
+		JSON: append(data, '\n'), Groups: groups, ETag: `"` + hex.EncodeToString(sum.Sum(nil)[:16]) + `"`,
+		Files: map[string]File{
 			"":         {"text/html; charset=utf-8", shown},
 			"docs.css": {"text/css; charset=utf-8", styleSource},
 			"docs.js":  {"text/javascript; charset=utf-8", scriptSource},
 			"docs.svg": {"image/svg+xml", iconSource},
 		},
-	}, nil
+	}
 }
 
-// JSON returns the document; the caller must not modify it.
-func (d *Document) JSON() []byte { return d.json }
-
-// Groups returns the operations by their first tag, in the order of the document; the caller must not modify them.
-func (d *Document) Groups() []Group { return d.groups }
-
-// File returns a file of the page, false if there is none with that name; the page itself
-// has the name "".
-func (d *Document) File(name string) (mediaType string, body []byte, ok bool) {
-	f, ok := d.files[name]
-	return f.MediaType, f.Body, ok
+// must returns the value, and panics if there is a fault in the embedded files.
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic("openapi: " + err.Error())
+	}
+	return value
 }
-
-// ETag returns an entity tag that changes with the document or the page.
-func (d *Document) ETag() string { return d.etag }

@@ -41,7 +41,13 @@ func (s *schemas) describe(op ops.Operation, written object) object {
 	out, params, responses := object{}, []any{}, errorResponses(op, written)
 	keyed := (op.Method() == http.MethodPost || op.Method() == http.MethodPatch) && op.Scope != core.CanDelete && op.Scope != core.CanExport && op.Scope != core.CanRead
 	if op.In != nil {
-		out = object{{"operationId", op.ID}, {"security", securityOf(op)}}
+		ways := []any{} // in which the caller shows the scope
+		for _, scheme := range []string{"bearer", "header", "jwt"} {
+			if scheme != "jwt" || !op.OwnersOnly {
+				ways = append(ways, object{{scheme, []any{op.Scope.String()}}})
+			}
+		}
+		out = object{{"operationId", op.ID}, {"security", append(ways, object{})}}
 		for _, f := range ops.Fields(op.In) {
 			if f.Place != ops.InBody {
 				params = append(params, s.parameter(f))
@@ -79,17 +85,6 @@ func (s *schemas) describe(op ops.Operation, written object) object {
 }
 
 func refTo(kind, name string) object { return object{{"$ref", "#/components/" + kind + "/" + name}} }
-
-// securityOf returns the ways in which the operation's caller shows the scope.
-func securityOf(op ops.Operation) []any {
-	ways := []any{}
-	for _, scheme := range []string{"bearer", "header", "jwt"} {
-		if scheme != "jwt" || !op.OwnersOnly {
-			ways = append(ways, object{{scheme, []any{op.Scope.String()}}})
-		}
-	}
-	return append(ways, object{})
-}
 
 // errorResponses returns the errors that the operation may answer with. Lists are always there.
 func errorResponses(op ops.Operation, written object) object {

@@ -57,24 +57,19 @@ type Content struct {
 }
 
 // renderPage returns the page of the operations as HTML.
-func renderPage(doc object, groups []Group) ([]byte, error) {
-	parsed, err := template.New("page").Funcs(template.FuncMap{"prose": proseHTML, "lower": strings.ToLower}).Parse(pageSource)
-	if err != nil {
-		return nil, err
-	}
+func renderPage(doc object, groups []Group) []byte {
+	parsed := must(template.New("page").Funcs(template.FuncMap{"prose": proseHTML, "lower": strings.ToLower}).Parse(pageSource))
 	r := reader{doc}
 	info := doc.in("info")
 	p := page{Title: stringOf(info, "title"), Version: stringOf(info, "version"), Summary: stringOf(info, "summary"), Intro: stringOf(info, "description")}
 	p.Groups = groups
 	for _, m := range doc.in("components").in("schemas") {
 		schema := m.value.(object)
-		p.Schemas = append(p.Schemas, shape{Name: m.name, Type: r.typeText(schema), Limits: limitsText(schema), Description: stringOf(schema, "description"), Fields: r.readFields("", schema)})
+		p.Schemas = append(p.Schemas, shape{r.readField(m.name, schema), r.readFields("", schema)})
 	}
 	var out bytes.Buffer
-	if err := parsed.Execute(&out, p); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
+	must(0, parsed.Execute(&out, p))
+	return out.Bytes()
 }
 
 // operationGroups returns the operations by their first tag, in the order of the tags.
@@ -135,23 +130,18 @@ func (r reader) readOperation(path, method string, raw object) Operation {
 	if body := raw.in("requestBody"); body != nil {
 		op.Bodies = r.readContents("", body)
 	}
-	op.Inputs = slices.Concat(op.Params, r.bodyFields(raw.in("requestBody").in("content")))
+	op.Inputs = slices.Clone(op.Params)
+	for _, f := range r.readFields("", r.resolveRef(raw.in("requestBody").in("content").in("application/json").get("schema"))) {
+		if f.Place = "body"; !strings.ContainsAny(f.Name, ".[") { // not those of nested objects
+			op.Inputs = append(op.Inputs, f)
+		}
+	}
 	for _, m := range raw.in("responses") {
 		op.Answers = append(op.Answers, r.readContents(m.name, r.resolveRef(m.value))...)
 	}
 	slices.SortStableFunc(op.Answers, func(a, b Content) int { return strings.Compare(a.Status, b.Status) })
 	op.Curl = curlCommand(op, params)
 	return op
-}
-
-// bodyFields returns the members of a JSON body, without those of nested objects.
-func (r reader) bodyFields(media object) []Field {
-	fields := r.readFields("", r.resolveRef(media.in("application/json").get("schema")))
-	fields = slices.DeleteFunc(fields, func(f Field) bool { return strings.ContainsAny(f.Name, ".[") })
-	for i := range fields {
-		fields[i].Place = "body"
-	}
-	return fields
 }
 
 // readContents returns the contents of a body or an answer, which are one without a media type if it has none.

@@ -18,8 +18,8 @@ type Field struct {
 
 // shape is a named schema.
 type shape struct {
-	Name, Type, Limits, Description string
-	Fields                          []Field
+	Field
+	Fields []Field
 }
 
 func stringOf(o object, name string) string {
@@ -32,23 +32,18 @@ func listOf(o object, name string) []any {
 	return slices.Clone(l)
 }
 
-// lookupRef returns the value that a $ref refers to.
-func (r reader) lookupRef(ref string) any {
-	var value any = r.doc
-	for name := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {
-		o, _ := value.(object)
-		value = o.get(strings.ReplaceAll(name, "~1", "/"))
-	}
-	return value
-}
-
 // resolveRef returns the object that a value is or refers to, nil if it is not an object.
 func (r reader) resolveRef(value any) object {
 	o, _ := value.(object)
-	if ref := stringOf(o, "$ref"); ref != "" {
-		return r.resolveRef(r.lookupRef(ref))
+	ref := stringOf(o, "$ref")
+	if ref == "" {
+		return o
 	}
-	return o
+	target := r.doc
+	for name := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {
+		target = target.in(strings.ReplaceAll(name, "~1", "/"))
+	}
+	return r.resolveRef(target)
 }
 
 // refName returns the name of the schema that a schema refers to, "" if it is not a reference.
@@ -125,23 +120,17 @@ func (r reader) typeText(schema object) string {
 
 // limitsText describes the limits of a schema.
 func limitsText(schema object) string {
+	formats := map[string]string{
+		"const": "always %v", "enum": "one of %v", "default": "default %v", "minimum": "from %v", "maximum": "to %v", "maxLength": "at most %v bytes", "maxItems": "at most %v entries",
+	}
 	var words []string
 	for _, m := range schema {
-		switch m.name {
-		case "const":
-			words = append(words, "always "+fmt.Sprint(m.value))
-		case "enum":
-			words = append(words, "one of "+strings.Trim(fmt.Sprint(m.value), "[]"))
-		case "default":
-			words = append(words, "default "+fmt.Sprint(m.value))
-		case "minimum":
-			words = append(words, "from "+fmt.Sprint(m.value))
-		case "maximum":
-			words = append(words, "to "+fmt.Sprint(m.value))
-		case "maxLength":
-			words = append(words, "at most "+fmt.Sprint(m.value)+" bytes")
-		case "maxItems":
-			words = append(words, "at most "+fmt.Sprint(m.value)+" entries")
+		value := fmt.Sprint(m.value)
+		if m.name == "enum" {
+			value = strings.Trim(value, "[]")
+		}
+		if format := formats[m.name]; format != "" {
+			words = append(words, fmt.Sprintf(format, value))
 		}
 	}
 	return strings.Join(words, ", ")
@@ -149,15 +138,12 @@ func limitsText(schema object) string {
 
 // formatExample returns an example as text.
 func formatExample(value any) string {
-	if s, ok := value.(string); ok {
-		return s
-	}
-	if value == nil {
+	switch v := value.(type) {
+	case nil:
 		return ""
+	case string:
+		return v
+	default:
+		return string(must(json.MarshalIndent(v, "", "  ")))
 	}
-	data, err := json.MarshalIndent(value, "", "  ")
-	if err != nil {
-		return ""
-	}
-	return string(data)
 }

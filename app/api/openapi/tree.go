@@ -2,7 +2,6 @@ package openapi
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -61,16 +60,10 @@ func (o object) MarshalJSON() ([]byte, error) {
 }
 
 // parseYAML reads a YAML document whose root is an object.
-func parseYAML(text string) (object, error) {
+func parseYAML(text string) object {
 	var node yaml.Node
-	if err := yaml.Unmarshal([]byte(text), &node); err != nil {
-		return nil, err
-	}
-	o, ok := valueOf(node.Content[0]).(object)
-	if !ok {
-		return nil, errors.New("is not an object")
-	}
-	return o, nil
+	must(0, yaml.Unmarshal([]byte(text), &node))
+	return valueOf(node.Content[0]).(object)
 }
 
 func valueOf(n *yaml.Node) any {
@@ -91,7 +84,7 @@ func valueOf(n *yaml.Node) any {
 		return list
 	default:
 		var value any
-		_ = n.Decode(&value) // a scalar that was parsed
+		must(0, n.Decode(&value))
 		return value
 	}
 }

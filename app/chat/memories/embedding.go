@@ -1,6 +1,7 @@
 package memories
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -53,28 +54,21 @@ func reasonOf(err error) string {
 	if core.IsSpendRefusal(err) && errors.As(err, &refused) {
 		return refused.Message
 	}
+	unusable := "its response is not usable"
 	m := llm.AsError(err)
 	if m == nil {
-		return "its response is not usable"
+		return unusable
 	}
-	switch m.Kind {
-	case llm.KindRateLimit:
-		return "its provider is limiting requests at the moment"
-	case llm.KindAuth:
-		return "its provider did not accept the API key"
-	case llm.KindTimeout, llm.KindCanceled:
-		return "it did not answer in time"
-	case llm.KindOverloaded:
-		return "its provider is overloaded or unavailable"
-	case llm.KindContextLength:
-		return "the text is too long for it"
-	case llm.KindNotFound:
-		return "its provider does not know it; check embedding_model"
-	case llm.KindNetwork:
-		return "its provider cannot be reached"
-	case llm.KindInvalid, llm.KindContentFilter:
-		return "its provider refused the text"
-	case llm.KindTruncated, llm.KindEmpty, llm.KindUnknown:
-	}
-	return "its response is not usable"
+	return cmp.Or(map[llm.ErrorKind]string{
+		llm.KindRateLimit:     "its provider is limiting requests at the moment",
+		llm.KindAuth:          "its provider did not accept the API key",
+		llm.KindTimeout:       "it did not answer in time",
+		llm.KindCanceled:      "it did not answer in time",
+		llm.KindOverloaded:    "its provider is overloaded or unavailable",
+		llm.KindContextLength: "the text is too long for it",
+		llm.KindNotFound:      "its provider does not know it; check embedding_model",
+		llm.KindNetwork:       "its provider cannot be reached",
+		llm.KindInvalid:       "its provider refused the text",
+		llm.KindContentFilter: "its provider refused the text",
+	}[m.Kind], unusable)
 }

@@ -46,12 +46,12 @@ func (l Limits) checkMessage(m core.Message) (core.Message, core.Faults) {
 	}
 	c.checkCalls()
 	c.checkParts()
-	c.checkName("tool_call_id", c.m.ToolCallID)
-	c.checkName("tool_name", c.m.ToolName)
-	c.checkName("model", c.m.Model)
-	c.checkName("finish_reason", string(c.m.FinishReason))
-	c.checkName("client_message_id", c.m.ClientMessageID)
-	c.checkName("author_id", c.m.AuthorID)
+	c.faults.ID("tool_call_id", c.m.ToolCallID, maxName)
+	c.faults.ID("tool_name", c.m.ToolName, maxName)
+	c.faults.ID("model", c.m.Model, maxName)
+	c.faults.ID("finish_reason", string(c.m.FinishReason), maxName)
+	c.faults.ID("client_message_id", c.m.ClientMessageID, maxName)
+	c.faults.ID("author_id", c.m.AuthorID, maxName)
 	c.m.Author = c.cleanText("author", c.m.Author, maxName)
 	switch c.m.Status {
 	case "", core.MessageComplete, core.MessagePartial, core.MessageFailed:
@@ -135,13 +135,11 @@ func (c *checker) checkCalls() {
 		if call.Name == "" {
 			c.faults.Add(field+".name", "is missing")
 		}
-		c.checkName(field+".id", call.ID)
-		c.checkName(field+".name", call.Name)
+		c.faults.ID(field+".id", call.ID, maxName)
+		c.faults.ID(field+".name", call.Name, maxName)
 		total += len(call.Arguments) + len(call.Signature)
 		calls[i].Arguments = c.cleanText(field+".arguments", call.Arguments, c.limits.Output)
-		if core.CleanText(call.Signature) != call.Signature {
-			c.faults.Add(field+".signature", "must be valid UTF-8 without U+0000")
-		}
+		c.faults.ID(field+".signature", call.Signature, c.limits.Output)
 	}
 	if total > c.limits.Output {
 		c.faults.Add("tool_calls", "have %d bytes of arguments, at most %d are allowed", total, c.limits.Output)
@@ -161,16 +159,6 @@ func (c *checker) checkParts() {
 		}
 		c.m.Parts[i].Text = c.cleanText("parts", p.Text, c.limits.Output)
 		c.m.Parts[i].Signature = c.cleanText("parts", p.Signature, c.limits.Output)
-	}
-}
-
-// checkName complains about what must be stored as it is and cannot.
-func (c *checker) checkName(field, value string) {
-	if len(value) > maxName {
-		c.faults.Add(field, "has %d bytes, at most %d are allowed", len(value), maxName)
-	}
-	if core.CleanText(value) != value {
-		c.faults.Add(field, "must be valid UTF-8 without U+0000")
 	}
 }
 

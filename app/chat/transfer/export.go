@@ -2,10 +2,8 @@ package transfer
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -121,14 +119,4 @@ func writeJSON(out *bufio.Writer, before string, v any, after string) error {
 	}
 	_, err := out.WriteString(after)
 	return err
-}
-
-// prettyArguments returns arguments as they are read best: indented if they are
-// JSON, else as they are.
-func prettyArguments(text string) string {
-	var b bytes.Buffer
-	if json.Indent(&b, []byte(text), "", "  ") != nil {
-		return text
-	}
-	return b.String()
 }

@@ -98,13 +98,8 @@ func sameJSON(a, b string) bool {
 
 // finishOf returns why the model stopped in core's words.
 func finishOf(word string) core.FinishReason {
-	switch word {
-	case "end_turn", "stop_sequence":
-		return core.FinishStop
-	case "max_tokens":
-		return core.FinishLength
-	case "tool_use":
-		return core.FinishToolCalls
+	known := map[string]core.FinishReason{
+		"end_turn": core.FinishStop, "stop_sequence": core.FinishStop, "max_tokens": core.FinishLength, "tool_use": core.FinishToolCalls,
 	}
-	return core.FinishReason(word)
+	return cmp.Or(known[word], core.FinishReason(word))
 }

@@ -2,7 +2,9 @@ package transfer
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -41,7 +43,11 @@ func (w *markdown) writeMessage(m core.Message) error {
 		}
 	}
 	for _, c := range m.ToolCalls {
-		w.writeCode("Calls "+c.Name, prettyArguments(c.Arguments))
+		var pretty bytes.Buffer
+		if json.Indent(&pretty, []byte(c.Arguments), "", "  ") != nil {
+			pretty = *bytes.NewBufferString(c.Arguments)
+		}
+		w.writeCode("Calls "+c.Name, pretty.String())
 	}
 	if m.Status == core.MessagePartial {
 		_, _ = w.out.WriteString("\n*(canceled here)*\n") // err has its first error

@@ -19,15 +19,10 @@ type entry struct {
 	err  error  // what is wrong with it already
 }
 
-// errTooMuch says that a history is too large.
-func (l Limits) errTooMuch() error {
-	return core.Errorf(core.ErrTooLarge, "the history is larger than %d bytes: import it in parts, cut between two questions", l.Import)
-}
-
 // readEntries yields the messages of a history one by one. An error ends it: of the
 // reader, or one that may be shown.
 func (l Limits) readEntries(r io.Reader, format core.ImportFormat) iter.Seq2[entry, error] {
-	r = &limited{r: r, left: l.Import, err: l.errTooMuch()}
+	r = &limited{r: r, left: l.Import, err: core.Errorf(core.ErrTooLarge, "the history is larger than %d bytes: import it in parts, cut between two questions", l.Import)}
 	if format == core.ImportJSON {
 		return l.readList(r)
 	}

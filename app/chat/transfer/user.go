@@ -55,11 +55,17 @@ func (s *Service) ExportUser(ctx context.Context, caller core.Tenant, in core.Us
 	e := &userExport{
 		service: s, in: in, scope: core.Tenant{Owner: in.Owner, User: in.User}, zip: zip.NewWriter(out), now: core.Now(),
 	}
-	steps := []func(context.Context) error{e.writeInfo, e.writeSessions, e.writeElsewhere, e.writeMemories, e.writeFiles, e.writeUsage, e.writeKeys, e.writeCounts}
-	for _, step := range steps {
+	info := core.UserExportInfo{Format: core.UserExportFormat, Version: core.UserExportVersion, User: e.in.User, ExportedAt: e.now}
+	if err := e.writeValue("export.json", info); err != nil {
+		return err
+	}
+	for _, step := range []func(context.Context) error{e.writeSessions, e.writeElsewhere, e.writeMemories, e.writeFiles, e.writeUsage, e.writeKeys} {
 		if err := step(ctx); err != nil {
 			return err
 		}
+	}
+	if err := e.writeValue("counts.json", e.counts); err != nil {
+		return err
 	}
 	if e.counts == (core.UserExportCounts{Keys: e.counts.Keys}) && in.OwnersView {
 		return core.Errorf(core.ErrNotFound, "the owner %q has no data of the user %q; check the names", in.Owner, in.User)
@@ -101,12 +107,6 @@ func writeLines[T any](e *userExport, name string, list func(cursor string) (cor
 		return eachPage(list, func(item T) error { return writeJSON(out, "", show(item), "\n") })
 	})
 }
-
-func (e *userExport) writeInfo(context.Context) error {
-	return e.writeValue("export.json", core.UserExportInfo{Format: core.UserExportFormat, Version: core.UserExportVersion, User: e.in.User, ExportedAt: e.now})
-}
-
-func (e *userExport) writeCounts(context.Context) error { return e.writeValue("counts.json", e.counts) }
 
 // writeSessions writes a file for each session, as Export does, and one for its runs.
 func (e *userExport) writeSessions(ctx context.Context) error {

@@ -30,18 +30,6 @@ func (q Query) Find(text string) ([]Span, bool) {
 	return mergeSpans(f.spans), true
 }
 
-// FindTerms returns which of the terms the text has, in one scan. It finds nothing if the terms
-// have more than MaxWords words.
-func FindTerms(text string, terms []Term) []bool {
-	f := newFinder(Query{Terms: terms})
-	scanTokens(text, func(t token) bool { return f.checkToken(t) && f.found != f.wanted })
-	has := make([]bool, len(terms))
-	for i := range terms {
-		has[i] = f.found>>i&1 == 1
-	}
-	return has
-}
-
 // isFound reports whether the text matches, after its last token.
 func (f *finder) isFound() bool { return !f.excluded && f.found == f.wanted }
 

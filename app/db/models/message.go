@@ -1,10 +1,6 @@
 package models
 
-import (
-	"time"
-
-	"bobbin/app/core"
-)
+import "bobbin/app/core"
 
 // MessageRevision is a row of message_revisions.
 type MessageRevision struct {
@@ -24,15 +20,3 @@ type MessageVector struct {
 	Dimension int       // 0 = the model refused the text
 	Embedding []float32 `gorm:"serializer:vector"` // empty = the model refused the text
 }
-
-// MessageVectorWork is the row of message_vector_work.
-type MessageVectorWork struct {
-	ID          int64 `gorm:"primaryKey;autoIncrement:false"`
-	Model       string
-	Dimension   int
-	Worker      string
-	LeasedUntil *time.Time
-}
-
-// TableName is the table's name.
-func (MessageVectorWork) TableName() string { return "message_vector_work" }

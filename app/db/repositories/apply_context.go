@@ -72,7 +72,7 @@ func (stx *sessionTx) changeSummary(change core.ContextChange) (int, error) {
 		}
 		refused := *stx.session.NativeSummary
 		refused.Refused, stx.session.NativeSummary = change.Refused, &refused
-		return 0, stx.tx.Model(&core.Summary{}).Scopes(activeOf(stx.session.ID)).UpdateColumn("native", models.NativeFrom(&refused)).Error
+		return 0, stx.tx.Model(&core.Summary{}).Where(activeOf(stx.session.ID)).UpdateColumn("native", models.NativeFrom(&refused)).Error
 	}
 	return 0, nil
 }
@@ -113,7 +113,7 @@ func (stx *sessionTx) activateSummary(s core.Summary) (int, error) {
 // replaceSummary drops the active summary and the prepared one, and makes s the session's
 // summary.
 func (stx *sessionTx) replaceSummary(s core.Summary) error {
-	err := stx.tx.Model(&core.Summary{}).Scopes(activeOf(stx.session.ID)).UpdateColumn("state", core.SummaryDropped).Error
+	err := stx.tx.Model(&core.Summary{}).Where(activeOf(stx.session.ID)).UpdateColumn("state", core.SummaryDropped).Error
 	if err == nil {
 		err = stx.dropPrepared()
 	}

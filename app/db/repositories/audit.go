@@ -2,7 +2,6 @@ package repositories
 
 import (
 	"context"
-	"time"
 
 	"gorm.io/gorm"
 
@@ -34,5 +33,5 @@ func insertAuditEntry(tx *gorm.DB, entry core.AuditEntry) error {
 
 // List returns a page of entries, the newest first.
 func (r *Audit) List(ctx context.Context, q core.PageQuery) (core.Page[core.AuditEntry], error) {
-	return newestPage(r.db.WithContext(ctx), "audit", q, longColumns{}, same, func(e core.AuditEntry) (time.Time, string) { return e.CreatedAt, string(e.ID) })
+	return findPage(r.db.WithContext(ctx), keyset[core.AuditEntry]{list: "audit", column: "created_at"}, q, longColumns{}, func(e core.AuditEntry) position { return createdAt(e.CreatedAt, e.ID) })
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -182,7 +181,7 @@ func lockBlobs(tx *gorm.DB, owner string) error {
 
 // Get returns one blob.
 func (r *Blobs) Get(ctx context.Context, tenant core.Tenant, id core.BlobID) (core.Blob, error) {
-	return takeBlob(byID(ctx, r.db, "blob", id).Scopes(inScope(tenant)), id)
+	return takeBlob(byID(ctx, r.db, "blob", id).Where(inScope(tenant)), id)
 }
 
 func takeBlob(db *gorm.DB, id core.BlobID) (core.Blob, error) {
@@ -248,11 +247,12 @@ func (r *Blobs) loadColumn(ctx context.Context, tenant core.Tenant, ids []core.B
 // List returns the files in the scope, the newest first: for a session those that its
 // messages refer to and those that were uploaded for it.
 func (r *Blobs) List(ctx context.Context, tenant core.Tenant, q core.BlobQuery) (core.Page[core.Blob], error) {
-	db := r.db.WithContext(ctx).Scopes(inScope(tenant))
+	db := r.db.WithContext(ctx).Where(inScope(tenant))
 	if q.SessionID != "" {
 		db = db.Where("id IN (SELECT blob_id FROM blob_references WHERE session_id = @s UNION SELECT id FROM blobs WHERE session_id = @s)", map[string]any{"s": q.SessionID})
 	}
-	return newestPage(db, "blobs", q.PageQuery, longColumns{}, models.Blob.Core, func(b models.Blob) (time.Time, string) { return b.CreatedAt, string(b.ID) })
+	page, err := findPage(db, keyset[models.Blob]{list: "blobs", column: "created_at"}, q.PageQuery, longColumns{}, func(b models.Blob) position { return createdAt(b.CreatedAt, b.ID) })
+	return core.Page[core.Blob]{Items: mapRows(page.Items, models.Blob.Core), NextCursor: page.NextCursor}, err
 }
 
 // Find returns a file of any owner.
@@ -268,7 +268,7 @@ func (r *Blobs) Delete(ctx context.Context, tenant core.Tenant, id core.BlobID) 
 			return err
 		}
 		var row models.Blob
-		if err := byID(ctx, tx, "blob", id).Scopes(inScope(tenant)).Where("id = ?", id).Take(&row).Error; err != nil {
+		if err := byID(ctx, tx, "blob", id).Where(inScope(tenant)).Where("id = ?", id).Take(&row).Error; err != nil {
 			return err
 		}
 		if err := tx.Where("blob_id = ?", id).Delete(&models.BlobReference{}).Error; err != nil {

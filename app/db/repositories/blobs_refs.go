@@ -90,10 +90,8 @@ const sweepBatch = 500
 func (r *Blobs) Sweep(ctx context.Context, before time.Time) (core.SweptBlobs, error) {
 	var total core.SweptBlobs
 	var owners []string
-	orphans := func(db *gorm.DB) *gorm.DB {
-		return db.Scopes(unreferencedBlobs).Where("blobs.unreferenced AND uploaded_at < ?", before)
-	}
-	err := r.db.WithContext(ctx).Model(&models.Blob{}).Scopes(orphans).Distinct("owner").Pluck("owner", &owners).Error
+	orphans := gorm.Expr(unreferencedSQL+" AND blobs.unreferenced AND uploaded_at < ?", before)
+	err := r.db.WithContext(ctx).Model(&models.Blob{}).Where(orphans).Distinct("owner").Pluck("owner", &owners).Error
 	if err != nil {
 		return total, wrapError(err, "blob", "")
 	}
@@ -109,13 +107,13 @@ func (r *Blobs) Sweep(ctx context.Context, before time.Time) (core.SweptBlobs, e
 }
 
 // sweepOwner is Sweep for one owner.
-func (r *Blobs) sweepOwner(ctx context.Context, owner string, orphans func(*gorm.DB) *gorm.DB) (core.SweptBlobs, error) {
+func (r *Blobs) sweepOwner(ctx context.Context, owner string, orphans clause.Expr) (core.SweptBlobs, error) {
 	var total core.SweptBlobs
 	for {
 		var found []models.Ref
 		var swept core.SweptBlobs
 		err := inTx(ctx, r.db, func(tx *gorm.DB) error {
-			err := tx.Model(&models.Blob{}).Scopes(orphans).Where("owner = ?", owner).Order("id").Limit(sweepBatch).Pluck("id", &found).Error
+			err := tx.Model(&models.Blob{}).Where(orphans).Where("owner = ?", owner).Order("id").Limit(sweepBatch).Pluck("id", &found).Error
 			if err != nil || len(found) == 0 {
 				return err
 			}
@@ -134,10 +132,8 @@ func (r *Blobs) sweepOwner(ctx context.Context, owner string, orphans func(*gorm
 	}
 }
 
-// unreferencedBlobs narrows a query to blobs that no message refers to.
-func unreferencedBlobs(db *gorm.DB) *gorm.DB {
-	return db.Where("NOT EXISTS (SELECT 1 FROM blob_references r WHERE r.blob_id = blobs.id)")
-}
+// unreferencedSQL is the condition for blobs that no message refers to.
+const unreferencedSQL = "NOT EXISTS (SELECT 1 FROM blob_references r WHERE r.blob_id = blobs.id)"
 
 // removeBlobs removes those of the owner's blobs without references, with the content that
 // no other blob has.
@@ -147,12 +143,12 @@ func removeBlobs(tx *gorm.DB, owner string, ids []models.Ref) (core.SweptBlobs, 
 		return swept, err
 	}
 	var hashes []string
-	of := tx.Model(&models.Blob{}).Scopes(unreferencedBlobs).Where("owner = ? AND id IN ?", owner, ids)
+	of := tx.Model(&models.Blob{}).Where(unreferencedSQL).Where("owner = ? AND id IN ?", owner, ids)
 	if err := of.Distinct("sha256").Pluck("sha256", &hashes).Error; err != nil || len(hashes) == 0 {
 		return swept, err
 	}
 	var gone []models.Blob
-	err := tx.Clauses(clause.Returning{Columns: []clause.Column{{Name: "user_id"}, {Name: "size"}}}).Scopes(unreferencedBlobs).
+	err := tx.Clauses(clause.Returning{Columns: []clause.Column{{Name: "user_id"}, {Name: "size"}}}).Where(unreferencedSQL).
 		Where("owner = ? AND id IN ?", owner, ids).Delete(&gone).Error
 	if err != nil {
 		return swept, err

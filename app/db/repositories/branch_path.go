@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"bobbin/app/core"
 	"bobbin/app/core/conversation"
@@ -248,15 +249,12 @@ func (stx *sessionTx) clearSummary() error {
 	row.ConversationSummary, row.SummaryThroughID, row.SummaryThroughSeq = nil, nil, 0
 	row.SummaryVersion, row.SummaryTokens, row.SummarizedCount, row.LastSummarizedAt = 0, 0, 0, nil
 	row.SummaryCovered, row.SummaryMadeFor, row.NativeSummary = 0, 0, nil
-	return stx.tx.Model(&core.Summary{}).Scopes(activeOf(row.ID)).UpdateColumn("state", core.SummaryDropped).Error
+	return stx.tx.Model(&core.Summary{}).Where(activeOf(row.ID)).UpdateColumn("state", core.SummaryDropped).Error
 }
 
-// activeOf narrows a query on summaries to the active one, in the words of the partial
-// index.
-func activeOf(session core.SessionID) func(*gorm.DB) *gorm.DB {
-	return func(db *gorm.DB) *gorm.DB {
-		return db.Where("session_id = ? AND kind = 'rolling' AND state = 'active'", session)
-	}
+// activeOf is the condition for the active summary, in the words of the partial index.
+func activeOf(session core.SessionID) clause.Expr {
+	return gorm.Expr("session_id = ? AND kind = 'rolling' AND state = 'active'", session)
 }
 
 // checkIdle returns ErrConflict while the session has an active or queued run.

@@ -57,7 +57,7 @@ func commitOnce(ctx context.Context, do func(note resultRecorder) error) (name s
 				return core.KeyReused(known.Target)
 			}
 		}
-		res := tx.Model(&models.IdempotencyKey{}).Scopes(keyInProgress(in)).UpdateColumns(map[string]any{"result": cmp.Or(name, emptyName), "result_hash": hash})
+		res := tx.Model(&models.IdempotencyKey{}).Where(keyInProgress(in)).UpdateColumns(map[string]any{"result": cmp.Or(name, emptyName), "result_hash": hash})
 		if res.Error == nil && res.RowsAffected == 0 { // another execution has taken over the key: this one must not commit
 			return core.KeyInProgress()
 		}

@@ -50,31 +50,58 @@ func pageStart(limit int, cursor string, lists ...string) (int, position, error)
 	return limit, after, err
 }
 
-// newestPage returns a page of the rows in the order of their creation, the newest first, with at most the bytes of the
-// query in the columns that may be long.
-func newestPage[R, T any](list *gorm.DB, name string, q core.PageQuery, long longColumns, value func(R) T, at func(R) (created time.Time, id string)) (core.Page[T], error) {
-	limit, after, err := pageStart(q.Limit, q.Cursor, name)
-	if err != nil {
-		return core.Page[T]{}, err
+// keyset is the order of a list, from the last row to the first one: by the id, by a number, or by the time of creation
+// and the id.
+type keyset[R any] struct {
+	list, column string
+	find         func(rows *gorm.DB) ([]R, error) // nil = findRows
+}
+
+// seek orders the rows and begins after the position.
+func (k keyset[R]) seek(rows *gorm.DB, after position) *gorm.DB {
+	order, where, args := k.column+" DESC", k.column+" < ?", []any{after.N}
+	switch k.column {
+	case "id":
+		args = []any{after.ID}
+	case "created_at":
+		order, where, args = "created_at DESC, id DESC", "(created_at, id) < (?, ?)", []any{time.UnixMicro(after.N).UTC(), after.ID}
 	}
 	if after.isSet() {
-		list = list.Where("(created_at, id) < (?, ?)", time.UnixMicro(after.N).UTC(), after.ID)
+		rows = rows.Where(where, args...)
 	}
-	list = list.Model(new(R)).Order("created_at DESC, id DESC").Session(&gorm.Session{})
+	return rows.Order(order)
+}
+
+// findPage returns a page of the rows, with at most the bytes of the query in the columns that may be long.
+func findPage[R any](rows *gorm.DB, k keyset[R], q core.PageQuery, long longColumns, at func(R) position) (none core.Page[R], err error) {
+	limit, after, err := pageStart(q.Limit, q.Cursor, k.list)
+	if err != nil {
+		return none, err
+	}
+	rows = k.seek(rows, after).Session(&gorm.Session{})
 	if len(long.texts) > 0 {
-		limit, err = fitRows(list, long, limit, cmp.Or(q.Bytes, core.MaxPageBytes))
+		limit, err = fitRows(rows, long, limit, cmp.Or(q.Bytes, core.MaxPageBytes))
 	}
-	var rows []R
+	var list []R
 	if err == nil {
-		err = list.Limit(limit + 1).Find(&rows).Error
+		if k.find == nil {
+			k.find = findRows[R]
+		}
+		list, err = k.find(rows.Limit(limit + 1))
 	}
 	if err != nil {
-		return core.Page[T]{}, wrapError(err, name, "")
+		return none, wrapError(err, k.list, "")
 	}
-	return pageOf(rows, limit, value, func(row R) position {
-		created, id := at(row)
-		return position{List: name, N: created.UnixMicro(), ID: id}
+	return pageOf(list, limit, same, func(row R) position {
+		p := at(row)
+		p.List = k.list
+		return p
 	}), nil
+}
+
+// createdAt is the position of a row in a list by the time of creation.
+func createdAt[T ~string](at time.Time, id T) position {
+	return position{N: at.UnixMicro(), ID: string(id)}
 }
 
 // parseCursor returns the position of a cursor of one of the lists; unset for the first page.

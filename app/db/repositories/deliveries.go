@@ -27,9 +27,8 @@ func (r *Deliveries) Retry(ctx context.Context, tenant core.Tenant, run core.Run
 	if _, err := r.getOfRun(ctx, tenant, run, id); err != nil {
 		return core.Delivery{}, nil, err
 	}
-	events, err := r.updateInSession(ctx, id, func(tx *gorm.DB) *gorm.DB {
-		return tx.Where("lease_until IS NULL OR lease_until <= " + clockSQL(tx, 0))
-	}, func(*gorm.DB) (map[string]any, error) {
+	free := gorm.Expr("(lease_until IS NULL OR lease_until <= " + clockSQL(r.db, 0) + ")")
+	events, err := r.updateInSession(ctx, id, free, func(*gorm.DB) (map[string]any, error) {
 		return map[string]any{
 			"state": string(core.DeliveryPending), "tries": 0, "since": core.Now(), "due_at": gorm.Expr(clockSQL(r.db, 0)), "finished_at": nil, "error": "",
 		}, nil
@@ -68,30 +67,21 @@ func (r *Deliveries) List(ctx context.Context, tenant core.Tenant, run core.RunI
 
 // ListAll returns the deliveries of all runs, the newest first.
 func (r *Deliveries) ListAll(ctx context.Context, tenant core.Tenant, q core.DeliveryQuery) (core.Page[core.Delivery], error) {
-	limit, after, err := pageStart(q.Limit, q.Cursor, "deliveries")
-	if err != nil {
-		return core.Page[core.Delivery]{}, err
-	}
-	db := r.db.WithContext(ctx).Where("owner = ?", tenant.Owner).Order("id DESC").Limit(limit + 1)
-	if q.State != "" {
-		db = db.Where("state = ?", q.State)
-	}
-	if after.isSet() {
-		db = db.Where("id < ?", after.ID)
-	}
 	type titledRow struct {
 		models.Delivery
 		Title string
 	}
-	var rows []titledRow
-	if err := db.Model(&models.Delivery{}).Select("*, COALESCE((SELECT title FROM sessions WHERE sessions.id = deliveries.session_id), '') AS title").Find(&rows).Error; err != nil {
-		return core.Page[core.Delivery]{}, wrapError(err, "deliveries of", tenant.Owner)
+	rows := r.db.WithContext(ctx).Model(&models.Delivery{}).Where("owner = ?", tenant.Owner).
+		Select("*, COALESCE((SELECT title FROM sessions WHERE sessions.id = deliveries.session_id), '') AS title")
+	if q.State != "" {
+		rows = rows.Where("state = ?", q.State)
 	}
-	return pageOf(rows, limit, func(r titledRow) core.Delivery {
+	page, err := findPage(rows, keyset[titledRow]{list: "deliveries", column: "id"}, q.PageQuery, longColumns{}, func(r titledRow) position { return position{ID: string(r.ID)} })
+	return core.Page[core.Delivery]{NextCursor: page.NextCursor, Items: mapRows(page.Items, func(r titledRow) core.Delivery {
 		d := r.Core()
 		d.Title = r.Title
 		return d
-	}, func(r titledRow) position { return position{List: "deliveries", ID: string(r.ID)} }), nil
+	})}, err
 }
 
 // maxWaiting bounds the deliveries that Stats counts.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"bobbin/app/core"
 	"bobbin/app/db/models"
@@ -13,9 +14,7 @@ import (
 // Settle stores the result of an attempt, and returns the event of the delivery's end. It
 // returns core.ErrStale for an attempt that is over.
 func (r *Deliveries) Settle(ctx context.Context, s core.Settlement) ([]core.Event, error) {
-	return r.updateInSession(ctx, s.ID, func(tx *gorm.DB) *gorm.DB {
-		return tx.Where("attempt = ? AND state = 'pending'", s.Attempt)
-	}, func(tx *gorm.DB) (map[string]any, error) {
+	return r.updateInSession(ctx, s.ID, gorm.Expr("attempt = ? AND state = 'pending'", s.Attempt), func(tx *gorm.DB) (map[string]any, error) {
 		outage, err := recordOutage(tx, s)
 		changes := map[string]any{"state": string(s.State), "error": s.Error, "lease_owner": "", "lease_until": nil}
 		switch {
@@ -47,7 +46,7 @@ func recordOutage(tx *gorm.DB, s core.Settlement) (bool, error) {
 
 // updateInSession changes a delivery that matches the condition, and emits an event unless
 // it merely waits for its next attempt. ErrStale for one that does not match.
-func (r *Deliveries) updateInSession(ctx context.Context, id core.DeliveryID, fits condition, changes func(tx *gorm.DB) (map[string]any, error)) ([]core.Event, error) {
+func (r *Deliveries) updateInSession(ctx context.Context, id core.DeliveryID, fits clause.Expr, changes func(tx *gorm.DB) (map[string]any, error)) ([]core.Event, error) {
 	var found models.Delivery
 	if err := r.db.WithContext(ctx).Select("session_id").Where("id = ?", id).Take(&found).Error; err != nil {
 		return nil, wrapError(err, "delivery", id)
@@ -59,7 +58,7 @@ func (r *Deliveries) updateInSession(ctx context.Context, id core.DeliveryID, fi
 		}
 		var row models.Delivery
 		res := stx.tx.Model(&row).Clauses(returningAll(stx.tx, &models.Delivery{})).
-			Where("id = ?", id).Scopes(fits).UpdateColumns(columns)
+			Where("id = ?", id).Where(fits).UpdateColumns(columns)
 		if res.Error != nil {
 			return res.Error
 		}
@@ -79,7 +78,7 @@ func (r *Deliveries) updateInSession(ctx context.Context, id core.DeliveryID, fi
 // may be reachable.
 func (r *Deliveries) GiveUpReceiver(ctx context.Context, in core.ReceiverGivenUp) (events []core.Event, err error) {
 	db := r.db.WithContext(ctx)
-	found, err := findRows[models.Delivery](db.Select("id, session_id").Scopes(undeliverable(in)).Order("due_at, id").Limit(in.Limit))
+	found, err := findRows[models.Delivery](db.Select("id, session_id").Where(undeliverable(db, in)).Order("due_at, id").Limit(in.Limit))
 	bySession := map[core.SessionID][]core.DeliveryID{}
 	for _, d := range found {
 		bySession[d.SessionID] = append(bySession[d.SessionID], d.ID)
@@ -91,7 +90,7 @@ func (r *Deliveries) GiveUpReceiver(ctx context.Context, in core.ReceiverGivenUp
 		var some []core.Event
 		some, err = changeSession(ctx, r.db, session, func(stx *sessionTx) error {
 			var gone []models.Delivery
-			err := stx.tx.Model(&gone).Clauses(returningAll(stx.tx, &models.Delivery{})).Where("id IN ?", ids).Scopes(undeliverable(in)).UpdateColumns(map[string]any{
+			err := stx.tx.Model(&gone).Clauses(returningAll(stx.tx, &models.Delivery{})).Where("id IN ?", ids).Where(undeliverable(db, in)).UpdateColumns(map[string]any{
 				"state": string(core.DeliveryFailed), "error": in.Reason, "lease_owner": "", "lease_until": nil, "finished_at": core.Now(),
 			}).Error
 			slices.SortFunc(gone, func(a, b models.Delivery) int { return a.CreatedAt.Compare(b.CreatedAt) })
@@ -112,13 +111,11 @@ func (r *Deliveries) GiveUpReceiver(ctx context.Context, in core.ReceiverGivenUp
 	return events, wrapError(err, "deliveries to", in.Receiver)
 }
 
-// undeliverable narrows a query to deliveries that are to be abandoned.
-func undeliverable(in core.ReceiverGivenUp) func(*gorm.DB) *gorm.DB {
-	return func(db *gorm.DB) *gorm.DB {
-		old := clockBoundSQL(db, -in.Age)
-		return db.Where("state = 'pending' AND receiver = ? AND due_at <= "+old, in.Receiver).
-			Where("EXISTS (SELECT 1 FROM receiver_outages o WHERE o.receiver = ? AND o.tries >= ? AND o.since <= "+old+")", in.Receiver, in.Tries)
-	}
+// undeliverable is the condition for deliveries that are to be abandoned.
+func undeliverable(db *gorm.DB, in core.ReceiverGivenUp) clause.Expr {
+	old := clockBoundSQL(db, -in.Age)
+	return gorm.Expr("state = 'pending' AND receiver = ? AND due_at <= "+old+" AND EXISTS (SELECT 1 FROM receiver_outages o WHERE o.receiver = ? AND o.tries >= ? AND o.since <= "+old+")",
+		in.Receiver, in.Receiver, in.Tries)
 }
 
 // Release ends the leases of the worker and, with all, also those of earlier processes of

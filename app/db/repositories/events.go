@@ -73,7 +73,7 @@ func (r *Events) LastOf(ctx context.Context, sessions []core.SessionID) (map[cor
 // Last returns the number of the newest event, 0 if there is none yet.
 func (r *Events) Last(ctx context.Context, tenant core.Tenant, session core.SessionID) (int64, error) {
 	var row models.Session
-	err := byID(ctx, r.db, "session", session).Select("last_event_seq").Scopes(visibleTo(tenant)).
+	err := byID(ctx, r.db, "session", session).Select("last_event_seq").Where(visibleTo(tenant)).
 		Where("id = ?", session).Take(&row).Error
 	return row.LastEventSeq, wrapError(err, "session", session)
 }

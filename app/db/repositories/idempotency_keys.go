@@ -99,7 +99,7 @@ func (r *IdempotencyKeys) Finish(ctx context.Context, in core.KeyedRequest, a co
 			if a.Kept {
 				changes["body"] = append([]byte{}, a.Body...) // never nil
 			}
-			res := tx.Model(&models.IdempotencyKey{}).Scopes(keyInProgress(in)).UpdateColumns(changes)
+			res := tx.Model(&models.IdempotencyKey{}).Where(keyInProgress(in)).UpdateColumns(changes)
 			if res.Error != nil || res.RowsAffected == 0 {
 				return res.Error
 			}
@@ -112,15 +112,13 @@ func (r *IdempotencyKeys) Finish(ctx context.Context, in core.KeyedRequest, a co
 // Release frees the key unless its request has committed a result. If a transaction is
 // about to commit one, Release waits for it. It changes nothing if the key was taken over.
 func (r *IdempotencyKeys) Release(ctx context.Context, in core.KeyedRequest) error {
-	err := r.db.WithContext(ctx).Scopes(keyInProgress(in)).Where("result = ''").Delete(&models.IdempotencyKey{}).Error
+	err := r.db.WithContext(ctx).Where(keyInProgress(in)).Where("result = ''").Delete(&models.IdempotencyKey{}).Error
 	return wrapError(err, "idempotency key", in.Key)
 }
 
-// keyInProgress narrows a query to the key while the request holds it.
-func keyInProgress(in core.KeyedRequest) func(*gorm.DB) *gorm.DB {
-	return func(db *gorm.DB) *gorm.DB {
-		return db.Where("owner = ? AND key = ? AND status IS NULL AND request_hash = ?", in.Owner, in.Key, in.Token)
-	}
+// keyInProgress is the condition for the key while the request holds it.
+func keyInProgress(in core.KeyedRequest) clause.Expr {
+	return gorm.Expr("owner = ? AND key = ? AND status IS NULL AND request_hash = ?", in.Owner, in.Key, in.Token)
 }
 
 const sweepSQL = `DELETE FROM idempotency_keys WHERE (owner, key) IN (

@@ -19,14 +19,11 @@ import (
 // transaction gives its connection back and begins again.
 const lockTime = 2 * time.Second
 
-// A condition narrows which session matches.
-type condition = func(*gorm.DB) *gorm.DB
-
 // changeSession runs fn in a transaction that has locked the session's row, saves the changes, and returns
 // their events. Only one transaction per session reaches the database at a time; the others wait in this process,
 // and fail with core.SessionBusy when they wait too long. A hidden session is
 // core.ErrNotFound.
-func changeSession(ctx context.Context, db *gorm.DB, id core.SessionID, fn func(*sessionTx) error, conds ...condition) (events []core.Event, err error) {
+func changeSession(ctx context.Context, db *gorm.DB, id core.SessionID, fn func(*sessionTx) error, conds ...clause.Expr) (events []core.Event, err error) {
 	err = inSessionTurn(ctx, db, id, func(tx *gorm.DB) error {
 		stx, err := lockSession(tx, id, conds...)
 		if err != nil {
@@ -49,7 +46,7 @@ func changeSession(ctx context.Context, db *gorm.DB, id core.SessionID, fn func(
 
 // changeLog is changeSession for changes to messages: it returns core.SessionBusy while the
 // session is busy.
-func changeLog(ctx context.Context, g *gorm.DB, id core.SessionID, fn func(*sessionTx) error, conds ...condition) ([]core.Event, error) {
+func changeLog(ctx context.Context, g *gorm.DB, id core.SessionID, fn func(*sessionTx) error, conds ...clause.Expr) ([]core.Event, error) {
 	return changeSession(ctx, g, id, unlessBusy(fn), conds...)
 }
 
@@ -64,7 +61,7 @@ func unlessBusy(fn func(*sessionTx) error) func(*sessionTx) error {
 
 // changeOnce is changeSession for a request that may have an idempotency key (commitOnce). It returns no
 // events if an earlier execution of the request has committed the change.
-func changeOnce(ctx context.Context, g *gorm.DB, id core.SessionID, fn func(*sessionTx) error, conds ...condition) (events []core.Event, err error) {
+func changeOnce(ctx context.Context, g *gorm.DB, id core.SessionID, fn func(*sessionTx) error, conds ...clause.Expr) (events []core.Event, err error) {
 	_, _, err = commitOnce(ctx, func(note resultRecorder) (err error) {
 		events, err = changeSession(ctx, g, id, func(stx *sessionTx) error {
 			if err := fn(stx); err != nil {
@@ -80,7 +77,7 @@ func changeOnce(ctx context.Context, g *gorm.DB, id core.SessionID, fn func(*ses
 // shareLog is changeLog for a change that most often can be written together with those of other
 // sessions (package commit). Fn decides it first without a lock; if it needs stx.tx, or the change is not
 // written, fn is called again with the session locked.
-func shareLog(g *gorm.DB, id core.SessionID, from sessionSource, fn func(*sessionTx) error, conds ...condition) error {
+func shareLog(g *gorm.DB, id core.SessionID, from sessionSource, fn func(*sessionTx) error, conds ...clause.Expr) error {
 	ctx := g.Statement.Context
 	release, err := takeTurn(ctx, g, id)
 	if err != nil {
@@ -179,9 +176,13 @@ func takeTurn(ctx context.Context, g *gorm.DB, id core.SessionID) (release func(
 
 // lockSession locks the session's row, busy or not, so that no other transaction adds to
 // it.
-func lockSession(tx *gorm.DB, id core.SessionID, conds ...condition) (*sessionTx, error) {
+func lockSession(tx *gorm.DB, id core.SessionID, conds ...clause.Expr) (*sessionTx, error) {
 	var row models.Session
-	err := tx.Scopes(conds...).Scopes(withRowLock("sessions", clause.LockingStrengthUpdate)).Where("sessions.id = ?", id).Take(&row).Error
+	locked := tx.Scopes(withRowLock("sessions", clause.LockingStrengthUpdate)).Where("sessions.id = ?", id)
+	for _, cond := range conds {
+		locked = locked.Where(cond)
+	}
+	err := locked.Take(&row).Error
 	if err != nil {
 		return nil, wrapError(err, "session", id)
 	}
@@ -189,7 +190,7 @@ func lockSession(tx *gorm.DB, id core.SessionID, conds ...condition) (*sessionTx
 }
 
 // withRowLock locks the selected rows of the table on PostgreSQL; it waits for lockTime.
-func withRowLock(table, strength string) condition {
+func withRowLock(table, strength string) func(*gorm.DB) *gorm.DB {
 	return func(db *gorm.DB) *gorm.DB {
 		if !isPostgres(db) {
 			return db

@@ -20,7 +20,7 @@ import (
 // Find returns the summaries of a session with these ids, whatever their state; missing
 // ones are left out.
 func (r *Summaries) Find(ctx context.Context, tenant core.Tenant, id core.SessionID, ids []core.SummaryID) ([]core.Summary, error) {
-	list, err := findRows[core.Summary](byID(ctx, r.db, "session", id).Scopes(withinSession(tenant, id)).Where("id IN ?", ids).Order("version"))
+	list, err := findRows[core.Summary](byID(ctx, r.db, "session", id).Where(withinSession(tenant, id)).Where("id IN ?", ids).Order("version"))
 	return list, wrapError(err, "session", id)
 }
 

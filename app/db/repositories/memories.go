@@ -3,7 +3,6 @@ package repositories
 import (
 	"context"
 	"strings"
-	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -60,21 +59,22 @@ func (r *Memories) Get(ctx context.Context, tenant core.Tenant, id core.MemoryID
 
 func takeMemory(db *gorm.DB, tenant core.Tenant, id core.MemoryID) (core.Memory, error) {
 	var row core.Memory
-	err := db.Select(withoutVector).Scopes(inScope(tenant)).Where("id = ?", id).Take(&row).Error
+	err := db.Select(withoutVector).Where(inScope(tenant)).Where("id = ?", id).Take(&row).Error
 	return row, err
 }
 
 // Found returns those of the memories that are in the scope, in no order, without their
 // vectors.
 func (r *Memories) Found(ctx context.Context, tenant core.Tenant, ids []core.MemoryID) ([]core.Memory, error) {
-	list, err := findRows[core.Memory](r.db.WithContext(ctx).Select(withoutVector).Scopes(inScope(tenant)).Where("id IN ?", ids))
+	list, err := findRows[core.Memory](r.db.WithContext(ctx).Select(withoutVector).Where(inScope(tenant)).Where("id IN ?", ids))
 	return list, wrapError(err, "memories of", tenant.Owner)
 }
 
 // List returns the memories in the scope, the newest first, without their vectors.
 func (r *Memories) List(ctx context.Context, tenant core.Tenant, q core.PageQuery) (core.Page[core.Memory], error) {
 	long := longColumns{texts: []string{"content"}, jsons: []string{"metadata"}}
-	return newestPage(r.db.WithContext(ctx).Select(withoutVector).Scopes(inScope(tenant)), "memories", q, long, same, func(m core.Memory) (time.Time, string) { return m.CreatedAt, string(m.ID) })
+	rows := r.db.WithContext(ctx).Model(&core.Memory{}).Select(withoutVector).Where(inScope(tenant))
+	return findPage(rows, keyset[core.Memory]{list: "memories", column: "created_at"}, q, long, func(m core.Memory) position { return createdAt(m.CreatedAt, m.ID) })
 }
 
 // Update replaces content, metadata and vector of the memory with m's id, and returns it.
@@ -107,7 +107,7 @@ func (r *Memories) Update(ctx context.Context, tenant core.Tenant, m core.Memory
 
 // Delete removes the memory permanently.
 func (r *Memories) Delete(ctx context.Context, tenant core.Tenant, id core.MemoryID) error {
-	res := byID(ctx, r.db, "memory", id).Scopes(inScope(tenant)).Where("id = ?", id).Delete(&core.Memory{})
+	res := byID(ctx, r.db, "memory", id).Where(inScope(tenant)).Where("id = ?", id).Delete(&core.Memory{})
 	if res.Error == nil && res.RowsAffected == 0 {
 		return notFound("memory", id)
 	}
@@ -116,7 +116,7 @@ func (r *Memories) Delete(ctx context.Context, tenant core.Tenant, id core.Memor
 
 // Vectors returns the next vectors of the scope in the space; none = the end.
 func (r *Memories) Vectors(ctx context.Context, tenant core.Tenant, q core.VectorQuery) ([]core.MemoryVector, error) {
-	db := r.db.WithContext(ctx).Model(&core.Memory{}).Select("id, user_id, embedding").Scopes(inScope(tenant)).
+	db := r.db.WithContext(ctx).Model(&core.Memory{}).Select("id, user_id, embedding").Where(inScope(tenant)).
 		Where("embedding_model = ? AND dimension = ?", q.Space.Model, q.Space.Dimension)
 	order := "user_id, id"
 	switch {
@@ -157,31 +157,28 @@ func (r *Memories) CountStale(ctx context.Context, tenant core.Tenant, space cor
 // CountAllStale is CountStale for all owners.
 func (r *Memories) CountAllStale(ctx context.Context, space core.VectorSpace) (int, error) {
 	var n int64
-	err := r.db.WithContext(ctx).Model(&core.Memory{}).Scopes(outsideVectorSpace(space)).Count(&n).Error
+	err := r.db.WithContext(ctx).Model(&core.Memory{}).Where(outsideVectorSpace(space)).Count(&n).Error
 	return int(n), wrapError(err, "memories of", "all owners")
 }
 
-// outsideVectorSpace narrows a query to memories without a vector in the space.
-func outsideVectorSpace(space core.VectorSpace) func(*gorm.DB) *gorm.DB {
-	return func(db *gorm.DB) *gorm.DB {
-		if space.Dimension == 0 {
-			return db.Where("embedding_model <> ?", space.Model)
-		}
-		return db.Where("(embedding_model <> ? OR dimension <> ?)", space.Model, space.Dimension)
+// outsideVectorSpace is the condition for memories without a vector in the space.
+func outsideVectorSpace(space core.VectorSpace) clause.Expr {
+	if space.Dimension == 0 {
+		return gorm.Expr("embedding_model <> ?", space.Model)
 	}
+	return gorm.Expr("(embedding_model <> ? OR dimension <> ?)", space.Model, space.Dimension)
 }
 
 // Stale returns memories of the scope that have no vector in the space, ordered by id; a
 // scope without an owner means all owners. The cursor is the last id of the previous page.
-func (r *Memories) Stale(ctx context.Context, tenant core.Tenant, space core.VectorSpace, q core.PageQuery) (core.Page[core.Memory], error) {
-	none := core.Page[core.Memory]{}
+func (r *Memories) Stale(ctx context.Context, tenant core.Tenant, space core.VectorSpace, q core.PageQuery) (none core.Page[core.Memory], err error) {
 	after, err := parseCursor(q.Cursor, "stale memories")
 	if err != nil {
 		return none, err
 	}
-	db := r.db.WithContext(ctx).Select(withoutVector).Scopes(outsideVectorSpace(space))
+	db := r.db.WithContext(ctx).Select(withoutVector).Where(outsideVectorSpace(space))
 	if tenant.Owner != "" {
-		db = db.Scopes(inScope(tenant))
+		db = db.Where(inScope(tenant))
 	}
 	if after.isSet() {
 		db = db.Where("id > ?", after.ID)

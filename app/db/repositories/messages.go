@@ -28,7 +28,7 @@ func (r *Messages) Get(ctx context.Context, tenant core.Tenant, session core.Ses
 	// The session is compared here: with both conditions a planner may scan all messages of
 	// the session.
 	var row core.Message
-	err := byID(ctx, byID(ctx, r.db, "session", session), "message", id).Scopes(ownedBy(tenant, session)).Where("id = ?", id).Where(inLogOf, session).Take(&row).Error
+	err := byID(ctx, byID(ctx, r.db, "session", session), "message", id).Where(ownedBy(tenant, session)).Where("id = ?", id).Where(inLogOf, session).Take(&row).Error
 	if err == nil && row.SessionID != session {
 		err = gorm.ErrRecordNotFound
 	}
@@ -40,9 +40,9 @@ func (r *Messages) Get(ctx context.Context, tenant core.Tenant, session core.Ses
 	return list[0], wrapError(err, "message", id)
 }
 
-// inConversation narrows a query to the messages of the conversation: those on the current
+// conversationSQL is the condition for the messages of the conversation: those on the current
 // branch that were not deleted.
-func inConversation(db *gorm.DB) *gorm.DB { return db.Where("on_path AND deleted_at IS NULL") }
+const conversationSQL = "on_path AND deleted_at IS NULL"
 
 // GetMessagesAfter returns ALL messages of the conversation after the given one, in the
 // order of their seq; all messages for an empty id. The newest textBytes bytes of their
@@ -77,7 +77,7 @@ func (r *Messages) Pinned(ctx context.Context, tenant core.Tenant, session core.
 func (r *Messages) CountOnPath(ctx context.Context, tenant core.Tenant, session core.SessionID) (int, error) {
 	db := byID(ctx, r.db, "session", session)
 	var n int64
-	err := db.Model(&core.Message{}).Scopes(withinLog(tenant, session), inConversation).Count(&n).Error
+	err := db.Model(&core.Message{}).Where(withinLog(tenant, session)).Where(conversationSQL).Count(&n).Error
 	if err == nil && n == 0 {
 		err = requireVisible(db, tenant, session)
 	}
@@ -102,8 +102,7 @@ func longMessageColumns() longColumns {
 // beginning. With Before they go backward: the first page is the newest part before it, the
 // next page precedes that. With Descending the newest message comes first. A cursor
 // continues in its own direction.
-func (r *Messages) List(ctx context.Context, tenant core.Tenant, session core.SessionID, q core.MessageQuery) (core.Page[core.Message], error) {
-	none := core.Page[core.Message]{}
+func (r *Messages) List(ctx context.Context, tenant core.Tenant, session core.SessionID, q core.MessageQuery) (none core.Page[core.Message], err error) {
 	limit, from, err := pageStart(q.Limit, q.Cursor, messagesForward, messagesBackward, messagesDescending)
 	if err != nil {
 		return none, err
@@ -117,7 +116,7 @@ func (r *Messages) List(ctx context.Context, tenant core.Tenant, session core.Se
 		direction = messagesBackward
 	}
 	db := byID(ctx, r.db, "session", session)
-	list := db.Scopes(withinLog(tenant, session)).Where("deleted_at IS NULL AND seq > ?", q.After)
+	list := db.Where(withinLog(tenant, session)).Where("deleted_at IS NULL AND seq > ?", q.After)
 	if !q.AllBranches {
 		list = list.Where("on_path")
 	}
@@ -181,7 +180,7 @@ const messageColumns = "id, seq, parent_id, on_path, role, status, tool_call_id,
 func (r *Messages) loadConversation(ctx context.Context, tenant core.Tenant, session core.SessionID, which func(*gorm.DB) *gorm.DB) ([]core.Message, error) {
 	db := byID(ctx, r.db, "session", session)
 	rows, err := withTexts(db, func(db *gorm.DB) *gorm.DB {
-		return db.Scopes(withinLog(tenant, session), inConversation, which)
+		return db.Where(withinLog(tenant, session)).Where(conversationSQL).Scopes(which)
 	}).Order("seq").Rows()
 	if err != nil {
 		return nil, wrapError(err, "session", session)
@@ -211,12 +210,12 @@ func (r *Messages) loadConversation(ctx context.Context, tenant core.Tenant, ses
 // texts. first_seq is the oldest of them that is whole; NULL = none. Neither database reads a large text for its size.
 // Without their texts, parts and tool calls come without signatures, too.
 func withTexts(db *gorm.DB, which func(*gorm.DB) *gorm.DB) *gorm.DB {
-	strip, text, arguments, cast := "(SELECT NULLIF(json_group_array(json(json_remove(e.value, %[2]s))), '[]') FROM json_each(%[1]s) AS e)", "'$.text', '$.signature'", "'$.arguments', '$.signature'", ""
+	strip, text, arguments := "(SELECT NULLIF(json_group_array(json(json_remove(e.value, %[2]s))), '[]') FROM json_each(%[1]s) AS e)", "'$.text', '$.signature'", "'$.arguments', '$.signature'"
 	if isPostgres(db) {
 		strip = "(SELECT jsonb_agg(e.value - '{%[2]s}'::text[] ORDER BY e.n) FROM jsonb_array_elements(%[1]s) WITH ORDINALITY AS e (value, n))"
-		text, arguments, cast = "text,signature", "arguments,signature", "::text"
+		text, arguments = "text,signature", "arguments,signature"
 	}
-	size := fmt.Sprintf("octet_length(content) + COALESCE(octet_length(parts%[1]s), 0) + COALESCE(octet_length(tool_calls%[1]s), 0) + COALESCE(octet_length(metadata%[1]s), 0)", cast)
+	size := messageBytesSQL(db)
 	sizes := which(db.Table("messages")).Select("seq, SUM(" + size + ") OVER (ORDER BY seq DESC ROWS UNBOUNDED PRECEDING) AS bytes")
 	first := db.Table("(?) AS sizes", sizes).Select("MIN(seq) AS first_seq").Where("bytes <= ?", textBytes)
 	either := "CASE WHEN seq >= first_seq THEN %s ELSE %s END AS %s"
@@ -248,15 +247,13 @@ func (withClause) Build(clause.Builder) {}
 // all sessions of the scope that are not archived.
 func (r *Messages) GetMessages(ctx context.Context, tenant core.Tenant, session core.SessionID, ids []core.MessageID) ([]core.Message, error) {
 	db := r.db.WithContext(ctx)
-	visible := func(db *gorm.DB) *gorm.DB { return ownedBy(tenant, session)(db).Where(inLogOf, session) }
-	if session == "" {
-		inLog := visibleTo(tenant)(db.Model(&models.Session{}).Select("1")).
-			Where("sessions.id = messages.session_id AND messages.seq <= sessions.last_seq AND archived_at IS NULL")
-		visible = func(db *gorm.DB) *gorm.DB { return db.Where("EXISTS (?)", inLog) }
-	} else {
+	visible := db.Where("EXISTS (?)", db.Model(&models.Session{}).Select("1").Where(visibleTo(tenant)).
+		Where("sessions.id = messages.session_id AND messages.seq <= sessions.last_seq AND archived_at IS NULL"))
+	if session != "" {
 		db = byID(ctx, db, "session", session)
+		visible = db.Where(ownedBy(tenant, session)).Where(inLogOf, session)
 	}
-	rows, err := findIn[core.Message](db.Where("deleted_at IS NULL").Scopes(visible), "id", ids)
+	rows, err := findIn[core.Message](visible.Where("deleted_at IS NULL"), "id", ids)
 	if err != nil {
 		return nil, wrapError(err, "session", session)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"bobbin/app/core"
 	"bobbin/app/db/models"
@@ -14,17 +15,15 @@ import (
 func (r *Purges) Abandoned(ctx context.Context, worker string, limit int) ([]core.SessionID, error) {
 	var ids []core.SessionID
 	db := r.db.WithContext(ctx)
-	err := db.Model(&models.Session{}).Scopes(abandonedSessions(worker)).Order("id").Limit(limit).Pluck("id", &ids).Error
+	err := db.Model(&models.Session{}).Where(abandonedSessions(db, worker)).Order("id").Limit(limit).Pluck("id", &ids).Error
 	return ids, wrapError(err, "sessions", "busy")
 }
 
 // abandonedSessions is the condition for Abandoned.
-func abandonedSessions(worker string) condition {
+func abandonedSessions(db *gorm.DB, worker string) clause.Expr {
 	own, former := worker+"/", core.WorkersOf(worker)
-	return func(db *gorm.DB) *gorm.DB {
-		return db.Where("busy <> '' AND (busy_until <= "+clockSQL(db, 0)+" OR substr(busy_owner, 1, ?) = ? AND substr(busy_owner, 1, ?) <> ?)",
-			len(former), former, len(own), own)
-	}
+	return gorm.Expr("busy <> '' AND (busy_until <= "+clockSQL(db, 0)+" OR substr(busy_owner, 1, ?) = ? AND substr(busy_owner, 1, ?) <> ?)",
+		len(former), former, len(own), own)
 }
 
 // Recover removes what was left behind in an abandoned session: the messages that an import
@@ -34,7 +33,7 @@ func (r *Purges) Recover(ctx context.Context, id core.SessionID, worker string) 
 	var lease *sessionLease
 	busy := ""
 	err := inSessionTurn(ctx, r.db, id, func(tx *gorm.DB) error {
-		stx, err := lockSession(tx, id, abandonedSessions(worker))
+		stx, err := lockSession(tx, id, abandonedSessions(tx, worker))
 		if err != nil {
 			return err
 		}

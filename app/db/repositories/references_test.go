@@ -99,6 +99,29 @@ func TestSessionEventsReferToTheSession(t *testing.T) {
 	})
 }
 
+// Events about a run refer to it: replayed they have what was published.
+func TestRunEventsReferToTheRun(t *testing.T) {
+	each(t, func(t *testing.T, s *store) {
+		id := s.session(t).ID
+		in := ask(id, "why is the sky blue")
+		in.User, in.ClientMessageID, in.Webhook = "eve", "c-1", &core.Webhook{URL: "https://hooks.example/x", Secret: "s"}
+		accepted, m := s.accept(t, in), answer("because")
+		written := s.write(t, core.RunWrite{
+			RunID: accepted.Run.ID, SessionID: id, Attempt: 1, Messages: []core.Message{m}, Usage: core.Usage{InputTokens: 7}, Context: []byte(`{"used": 5}`),
+			End: &core.RunEnd{Status: core.RunFailed, Error: &core.RunError{Code: "llm_error", Message: "no answer"}, AnswerID: m.ID},
+		})
+		live, stored := append(accepted.Events, written.Events...), s.allEvents(t, id)
+		compare.Equal(t, "events", types(live), types(stored))
+		for i, e := range stored {
+			compare.Equal(t, string(e.Type), dataText(t, live[i]), dataText(t, e))
+			compare.Equal(t, string(e.Type)+": bytes", live[i].Size, e.Size)
+		}
+		if n := s.count(t, "SELECT MAX(octet_length(CAST(data AS text))) FROM session_events"); n > 100 {
+			t.Errorf("an event is stored in %d bytes, want a reference", n)
+		}
+	})
+}
+
 // An event of a newer version is read as it is stored.
 func TestEventOfANewerVersion(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {

@@ -1,7 +1,6 @@
 package repositories
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -61,36 +60,21 @@ func (r *Runs) Get(ctx context.Context, tenant core.Tenant, id core.RunID) (core
 // Repeated returns the run that a client_message_id began in a session.
 func (r *Runs) Repeated(ctx context.Context, tenant core.Tenant, session core.SessionID, clientMessageID string) (core.Run, error) {
 	db := r.db.WithContext(ctx)
-	run, err := findRun(db, db.Scopes(withinSession(tenant, session)).Where("client_message_id = ?", clientMessageID))
+	run, err := findRun(db, db.Where(withinSession(tenant, session)).Where("client_message_id = ?", clientMessageID))
 	return run, wrapError(err, "run of client_message_id", clientMessageID)
 }
 
 // List returns the runs of a session, the newest first, with their approvals, decided or not.
 func (r *Runs) List(ctx context.Context, tenant core.Tenant, session core.SessionID, q core.PageQuery) (core.Page[core.Run], error) {
-	none := core.Page[core.Run]{}
-	limit, after, err := pageStart(q.Limit, q.Cursor, "runs")
-	if err != nil {
-		return none, err
-	}
 	db := byID(ctx, r.db, "session", session)
-	list := db.Scopes(withinSession(tenant, session))
-	if after.isSet() {
-		list = list.Where("queue_seq < ?", after.N)
-	}
-	var runs []core.Run
-	list = list.Model(&models.Run{}).Session(&gorm.Session{})
-	limit, err = fitRows(list.Order("queue_seq DESC"), longRunColumns(db), limit, cmp.Or(q.Bytes, core.MaxPageBytes))
-	if err == nil {
-		runs, err = findRuns(db, list.Limit(limit+1), "queue_seq DESC")
-	}
-	if err == nil && len(runs) == 0 {
+	newest := keyset[core.Run]{"runs", "queue_seq", func(rows *gorm.DB) ([]core.Run, error) { return findRuns(db, rows, "queue_seq DESC") }}
+	page, err := findPage(db.Model(&models.Run{}).Where(withinSession(tenant, session)), newest, q, longRunColumns(db), func(r core.Run) position { return position{N: r.QueueSeq} })
+	if err == nil && len(page.Items) == 0 {
 		err = requireVisible(db, tenant, session)
 	}
-	if err != nil {
-		return none, wrapError(err, "session", session)
+	if err == nil {
+		err = addApprovals(db, page.Items, func(r *core.Run) (core.RunID, *[]core.Approval) { return r.ID, &r.Approvals })
 	}
-	page := pageOf(runs, limit, same, func(r core.Run) position { return position{List: "runs", N: r.QueueSeq} })
-	err = addApprovals(db, page.Items, func(r *core.Run) (core.RunID, *[]core.Approval) { return r.ID, &r.Approvals })
 	return page, wrapError(err, "session", session)
 }
 
@@ -107,7 +91,7 @@ func longRunColumns(db *gorm.DB) longColumns {
 func (r *Runs) Pending(ctx context.Context, tenant core.Tenant, session core.SessionID) ([]core.Run, error) {
 	db := byID(ctx, r.db, "session", session)
 	var runs []core.Run
-	list := db.Model(&models.Run{}).Scopes(withinSession(tenant, session)).Where("status = 'queued'").Session(&gorm.Session{})
+	list := db.Model(&models.Run{}).Where(withinSession(tenant, session)).Where("status = 'queued'").Session(&gorm.Session{})
 	limit, err := fitRows(list.Order("queue_seq"), longRunColumns(db), core.MaxPageLimit, core.MaxPageBytes)
 	if err == nil {
 		runs, err = findRuns(db, list.Limit(limit), "queue_seq")
@@ -128,7 +112,7 @@ func (r *Runs) Queue(ctx context.Context) (core.QueueStats, error) {
 // Active returns the run of a session that is running or waiting.
 func (r *Runs) Active(ctx context.Context, tenant core.Tenant, session core.SessionID) (core.Run, error) {
 	db := byID(ctx, r.db, "session", session)
-	run, err := findRun(db, db.Scopes(withinSession(tenant, session)).Where("status IN ('running', 'waiting')"))
+	run, err := findRun(db, db.Where(withinSession(tenant, session)).Where("status IN ('running', 'waiting')"))
 	if errors.Is(err, gorm.ErrRecordNotFound) {
 		if err = requireVisible(db, tenant, session); err == nil {
 			err = core.Errorf(core.ErrNotFound, "session %s has no active run", session)
@@ -140,7 +124,7 @@ func (r *Runs) Active(ctx context.Context, tenant core.Tenant, session core.Sess
 // Reports returns the context reports of the newest runs of a session, oldest first, and how many
 // runs are older than these.
 func (r *Runs) Reports(ctx context.Context, tenant core.Tenant, session core.SessionID, limit int) ([]core.RunReport, int, error) {
-	runs := byID(ctx, r.db, "session", session).Model(&models.Run{}).Scopes(withinSession(tenant, session)).Session(&gorm.Session{})
+	runs := byID(ctx, r.db, "session", session).Model(&models.Run{}).Where(withinSession(tenant, session)).Session(&gorm.Session{})
 	reports, err := findRows[core.RunReport](runs.Select("id, created_at, context, COALESCE((SELECT m.seq FROM messages m WHERE m.id = runs.user_message_id), 0) AS seq").
 		Where("context IS NOT NULL").Order("queue_seq DESC").Limit(limit))
 	if err != nil || len(reports) == 0 {

@@ -33,7 +33,7 @@ func (r *Runs) ListAll(ctx context.Context, tenant core.Tenant, q core.RunQuery)
 	if err != nil {
 		return core.RunList{}, err
 	}
-	runs := r.db.WithContext(ctx).Model(&models.Run{}).Scopes(inScope(tenant)).Where(activeRunsSQL, map[string]any{"owner": tenant.Owner, "first": core.FirstID[string](q.From)}).Session(&gorm.Session{})
+	runs := r.db.WithContext(ctx).Model(&models.Run{}).Where(inScope(tenant)).Where(activeRunsSQL, map[string]any{"owner": tenant.Owner, "first": core.FirstID[string](q.From)}).Session(&gorm.Session{})
 	var list core.RunList
 	if err := runs.Select(runTotalsSQL).Scan(&list.Totals).Error; err != nil {
 		return core.RunList{}, wrapError(err, "runs of", tenant.Owner)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"bobbin/app/core"
 	"bobbin/app/db/models"
@@ -26,59 +27,52 @@ func byID[T ~string](ctx context.Context, db *gorm.DB, what string, id T) *gorm.
 	return db
 }
 
-// visibleTo narrows a query on sessions to the visible ones of the scope.
-func visibleTo(tenant core.Tenant) func(*gorm.DB) *gorm.DB {
-	return func(db *gorm.DB) *gorm.DB {
-		return inScope(tenant)(db).Where(visibleSQL)
-	}
+// visibleTo is the condition for visible sessions of the scope.
+func visibleTo(tenant core.Tenant) clause.Expr {
+	scope := inScope(tenant)
+	scope.SQL += " AND " + visibleSQL
+	return scope
 }
 
-// inScope narrows a query on rows with an owner and a user to the scope.
-func inScope(tenant core.Tenant) func(*gorm.DB) *gorm.DB {
-	return func(db *gorm.DB) *gorm.DB {
-		db = db.Where("owner = ?", tenant.Owner)
-		if tenant.User != "" {
-			db = db.Where("user_id = ?", tenant.User)
-		}
-		return db
+// inScope is the condition for rows with an owner and a user to be in the scope.
+func inScope(tenant core.Tenant) clause.Expr {
+	if tenant.User == "" {
+		return gorm.Expr("owner = ?", tenant.Owner)
 	}
+	return gorm.Expr("owner = ? AND user_id = ?", tenant.Owner, tenant.User)
 }
 
-// withinSession narrows a query on rows of sessions, such as messages, to one session of
+// withinSession is the condition for rows of sessions, such as messages, to be of one session of
 // the scope.
-func withinSession(tenant core.Tenant, id core.SessionID) func(*gorm.DB) *gorm.DB {
-	return func(db *gorm.DB) *gorm.DB {
-		return ownedBy(tenant, id)(db.Where("session_id = ?", id))
-	}
+func withinSession(tenant core.Tenant, id core.SessionID) clause.Expr {
+	owned := ownedBy(tenant, id)
+	return gorm.Expr("session_id = ? AND "+owned.SQL, append([]any{id}, owned.Vars...)...)
 }
 
 // withinLog is withinSession for messages that are in the session's log.
-func withinLog(tenant core.Tenant, id core.SessionID) func(*gorm.DB) *gorm.DB {
-	return func(db *gorm.DB) *gorm.DB {
-		return withinSession(tenant, id)(db).Where(inLogOf, id)
-	}
+func withinLog(tenant core.Tenant, id core.SessionID) clause.Expr {
+	within := withinSession(tenant, id)
+	return gorm.Expr(within.SQL+" AND "+inLogOf, append(within.Vars, id)...)
 }
 
 // inLogOf is the condition for messages that are in their session's log.
 const inLogOf = "seq <= (SELECT last_seq FROM sessions WHERE sessions.id = ?)"
 
-// ownedBy narrows a query to rows of the scope's owner, and to none if the session is
+// ownedBy is the condition for rows of the scope's owner: none if the session is
 // outside the scope.
-func ownedBy(tenant core.Tenant, id core.SessionID) func(*gorm.DB) *gorm.DB {
-	return func(db *gorm.DB) *gorm.DB {
-		db = db.Where("owner = ?", tenant.Owner)
-		if tenant.User != "" {
-			return db.Where("EXISTS (SELECT 1 FROM sessions WHERE sessions.id = ? AND sessions.user_id = ? AND "+visibleSQL+")", id, tenant.User)
-		}
-		return db.Where("EXISTS (SELECT 1 FROM sessions WHERE sessions.id = ? AND "+visibleSQL+")", id)
+func ownedBy(tenant core.Tenant, id core.SessionID) clause.Expr {
+	sql, args := "owner = ? AND EXISTS (SELECT 1 FROM sessions WHERE sessions.id = ? AND "+visibleSQL, []any{tenant.Owner, id}
+	if tenant.User != "" {
+		sql, args = sql+" AND sessions.user_id = ?", append(args, tenant.User)
 	}
+	return gorm.Expr(sql+")", args...)
 }
 
 // requireVisible returns ErrNotFound unless the session is in the scope. Lists check this
 // only when they are empty: a row proves it.
 func requireVisible(db *gorm.DB, tenant core.Tenant, id core.SessionID) error {
 	var n int64
-	err := db.Model(&models.Session{}).Scopes(visibleTo(tenant)).Where("id = ?", id).Count(&n).Error
+	err := db.Model(&models.Session{}).Where(visibleTo(tenant)).Where("id = ?", id).Count(&n).Error
 	if err == nil && n == 0 {
 		err = gorm.ErrRecordNotFound
 	}

@@ -31,11 +31,9 @@ const maxExamined = 1000
 // the reverse order of storage. The order is stable when messages are added, and is the same
 // on both databases. Deleted messages are not found. ErrInvalid for a text that cannot be
 // searched for, ErrNotFound for a session outside of the scope.
-func (r *Search) Messages(ctx context.Context, tenant core.Tenant, q core.SearchQuery) (core.SearchPage, error) {
-	none := core.SearchPage{}
+func (r *Search) Messages(ctx context.Context, tenant core.Tenant, q core.SearchQuery) (none core.SearchPage, err error) {
 	s := rankedSearch{messageSearch: messageSearch{scope: tenant, q: q}, bounds: r.bounds}
 	list, read := "relevance", s.readRanked
-	var err error
 	if q.Sort == core.SortNewest {
 		list, read = "search", s.readNewest
 		s.must, err = searchtext.Parse(q.Text)

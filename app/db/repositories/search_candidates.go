@@ -88,7 +88,7 @@ func (s *rankedSearch) textsWith(ids []string, term searchtext.Term) (map[string
 			if err := s.db.Statement.Context.Err(); err != nil {
 				return nil, err
 			}
-			has[string(row.ID)] = searchtext.FindTerms(indexedText(row), []searchtext.Term{term})[0]
+			_, has[string(row.ID)] = searchtext.Query{Terms: []searchtext.Term{term}}.Find(indexedText(row))
 		}
 	}
 	return has, nil

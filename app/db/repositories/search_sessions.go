@@ -133,8 +133,7 @@ const maxExactSessions = 100
 // listRanked returns a page of the sessions that a text finds, as a search of messages ranks them:
 // first those whose titles have all words, the newest first, then the others in the order of the
 // best of their messages. Like a search it is stable when messages are added.
-func (r *Sessions) listRanked(ctx context.Context, tenant core.Tenant, q core.SessionQuery) (core.Page[core.Session], error) {
-	none := core.Page[core.Session]{}
+func (r *Sessions) listRanked(ctx context.Context, tenant core.Tenant, q core.SessionQuery) (none core.Page[core.Session], err error) {
 	limit, from, err := pageStart(q.Limit, q.Cursor, "sessions-relevance")
 	if err != nil {
 		return none, err
@@ -147,7 +146,7 @@ func (r *Sessions) listRanked(ctx context.Context, tenant core.Tenant, q core.Se
 		return none, err
 	}
 	NewSearch(r.db).indexScope(ctx, tenant, "")
-	list, err := filterSessions(r.db.WithContext(ctx).Scopes(visibleTo(tenant)).Where("NOT temporary"), tenant, q)
+	list, err := filterSessions(r.db.WithContext(ctx).Where(visibleTo(tenant)).Where("NOT temporary"), tenant, q)
 	if err != nil {
 		return none, err
 	}

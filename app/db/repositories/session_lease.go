@@ -101,9 +101,7 @@ func (lease *sessionLease) runStepWith(ctx context.Context, id core.SessionID, f
 
 // lockLeased locks the session if the lease has not expired.
 func (lease *sessionLease) lockLeased(tx *gorm.DB) (*sessionTx, error) {
-	stx, err := lockSession(tx, lease.id, func(db *gorm.DB) *gorm.DB {
-		return db.Where("busy_owner = ? AND busy_until > "+clockSQL(tx, 0), lease.owner)
-	})
+	stx, err := lockSession(tx, lease.id, gorm.Expr("busy_owner = ? AND busy_until > "+clockSQL(tx, 0), lease.owner))
 	if isNotFound(err) {
 		err = core.Errorf(core.ErrStale, "the work on session %s took too long, or another process has taken it over; try again", lease.id)
 	}

@@ -97,7 +97,7 @@ func checkMetadata(raw json.RawMessage) error {
 // Get returns the session, archived or not.
 func (r *Sessions) Get(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.Session, error) {
 	var row sessionRow
-	err := byID(ctx, r.db, "session", id).Model(&models.Session{}).Scopes(visibleTo(tenant), selectSessions(true)).Where("id = ?", id).Take(&row).Error
+	err := byID(ctx, r.db, "session", id).Model(&models.Session{}).Where(visibleTo(tenant)).Scopes(selectSessions(true)).Where("id = ?", id).Take(&row).Error
 	return row.toCore(), wrapError(err, "session", id)
 }
 

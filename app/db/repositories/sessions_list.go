@@ -46,7 +46,7 @@ func (r *Sessions) List(ctx context.Context, tenant core.Tenant, q core.SessionQ
 	if err != nil {
 		return none, err
 	}
-	db := r.db.WithContext(ctx).Scopes(visibleTo(tenant))
+	db := r.db.WithContext(ctx).Where(visibleTo(tenant))
 	if after.isSet() {
 		db = db.Where("("+list.column+", id) < (?, ?)", time.UnixMicro(after.N).UTC(), after.ID)
 	}
@@ -219,7 +219,7 @@ const sessionRunsSQL = "(SELECT r.id " + activeRunSQL + ") AS runs_active_id, " 
 
 // selectSessions selects sessions with the state of their runs, with or without summary texts and prompt states. It names
 // the columns: a migration may add some while statements are prepared.
-func selectSessions(withTexts bool) condition {
+func selectSessions(withTexts bool) func(*gorm.DB) *gorm.DB {
 	return func(db *gorm.DB) *gorm.DB {
 		var columns []string
 		for _, column := range columnsOf(db, &models.Session{}) {
@@ -265,7 +265,7 @@ const headColumns = "sessions.id, owner, title, agent, user_id, source, pinned, 
 func (r *Events) Heads(ctx context.Context, tenant core.Tenant, sessions []core.SessionID) ([]core.SessionHead, error) {
 	db := r.db.WithContext(ctx)
 	var rows []sessionRow
-	err := db.Model(&models.Session{}).Scopes(visibleTo(tenant)).Select(headColumns+sessionRunsSQL).Where("sessions.id IN ?", sessions).Order("updated_at, id").Find(&rows).Error
+	err := db.Model(&models.Session{}).Where(visibleTo(tenant)).Select(headColumns+sessionRunsSQL).Where("sessions.id IN ?", sessions).Order("updated_at, id").Find(&rows).Error
 	if err != nil {
 		return nil, wrapError(err, "sessions of", tenant.Owner)
 	}

@@ -220,11 +220,9 @@ func leasedUntil(db *gorm.DB, worker string, d time.Duration) map[string]any {
 	return map[string]any{"lease_owner": worker, "lease_until": gorm.Expr(clockSQL(db, d)), "due_at": gorm.Expr(clockSQL(db, d))}
 }
 
-// heldBy narrows a query to the thread of the session while the worker has its lease.
-func heldBy(worker string, session core.SessionID) condition {
-	return func(db *gorm.DB) *gorm.DB {
-		return db.Model(&models.SlackThread{}).Where("session_id = ? AND lease_owner = ? AND lease_until > "+clockBoundSQL(db, 0), session, worker)
-	}
+// heldBy selects the thread of the session while the worker has its lease.
+func heldBy(db *gorm.DB, worker string, session core.SessionID) *gorm.DB {
+	return db.Model(&models.SlackThread{}).Where("session_id = ? AND lease_owner = ? AND lease_until > "+clockBoundSQL(db, 0), session, worker)
 }
 
 // Advance stores that everything up to the event is posted, and extends the lease. ErrStale
@@ -232,7 +230,7 @@ func heldBy(worker string, session core.SessionID) condition {
 func (r *SlackThreads) Advance(ctx context.Context, worker string, session core.SessionID, seq int64, lease time.Duration) error {
 	changes := leasedUntil(r.db, worker, lease)
 	changes["sent_seq"] = seq
-	res := r.db.WithContext(ctx).Scopes(heldBy(worker, session)).UpdateColumns(changes)
+	res := heldBy(r.db.WithContext(ctx), worker, session).UpdateColumns(changes)
 	if res.Error == nil && res.RowsAffected == 0 {
 		return errThreadLost(session)
 	}
@@ -249,7 +247,7 @@ func errThreadLost(session core.SessionID) error {
 func (r *SlackThreads) Release(ctx context.Context, worker string, session core.SessionID, after time.Duration, reason string) error {
 	changes := endLease(r.db, after)
 	changes["reason"] = core.CleanText(reason)
-	err := r.db.WithContext(ctx).Scopes(heldBy(worker, session)).UpdateColumns(changes).Error
+	err := heldBy(r.db.WithContext(ctx), worker, session).UpdateColumns(changes).Error
 	return wrapError(err, "Slack thread of session", session)
 }
 
@@ -268,7 +266,7 @@ func (r *SlackThreads) ReleaseAll(ctx context.Context, worker string) error {
 // checkThreadLease checks in a transaction that the worker has the thread's lease, and locks its row.
 func checkThreadLease(tx *gorm.DB, worker string, session core.SessionID) error {
 	var row models.SlackThread
-	err := tx.Scopes(heldBy(worker, session)).Select("session_id").Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}).Take(&row).Error
+	err := heldBy(tx, worker, session).Select("session_id").Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}).Take(&row).Error
 	if errors.Is(err, gorm.ErrRecordNotFound) {
 		return errThreadLost(session)
 	}

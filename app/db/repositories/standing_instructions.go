@@ -69,7 +69,7 @@ func (r *StandingInstructions) findLate(ctx context.Context, tenant core.Tenant,
 			StandingCount    int
 			LastSeq, Through int64
 		}
-		err := byID(ctx, r.db, "session", session).Model(&models.Session{}).Scopes(visibleTo(tenant)).Where("id = ?", session).
+		err := byID(ctx, r.db, "session", session).Model(&models.Session{}).Where(visibleTo(tenant)).Where("id = ?", session).
 			Select("standing_count, last_seq, COALESCE((SELECT seq FROM session_readers WHERE session_id = sessions.id AND reader = ?), 0) AS through", models.ReaderStanding).
 			Take(&row).Error
 		behind := row.Through < min(row.LastSeq, through)

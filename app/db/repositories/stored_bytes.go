@@ -2,6 +2,7 @@ package repositories
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"gorm.io/gorm"
@@ -17,15 +18,19 @@ func addBytes[T interface{ StoredBytes() int64 }](stx *sessionTx, sign int64, ro
 	}
 }
 
-// countStored returns what messages of the session count; of all of them without ids.
-func (stx *sessionTx) countStored(ids []core.MessageID) (int64, error) {
+// messageBytesSQL is the size of a message's texts and metadata.
+func messageBytesSQL(db *gorm.DB) string {
 	cast := ""
-	if isPostgres(stx.tx) {
+	if isPostgres(db) {
 		cast = "::text"
 	}
+	return fmt.Sprintf("octet_length(content) + COALESCE(octet_length(parts%[1]s), 0) + COALESCE(octet_length(tool_calls%[1]s), 0) + COALESCE(octet_length(metadata%[1]s), 0) + COALESCE(octet_length(feedback%[1]s), 0)", cast)
+}
+
+// countStored returns what messages of the session count; of all of them without ids.
+func (stx *sessionTx) countStored(ids []core.MessageID) (int64, error) {
 	sum := stx.tx.Model(&core.Message{}).Where("session_id = ?", stx.session.ID).
-		Select(`COALESCE(SUM(? + octet_length(content) + COALESCE(octet_length(parts`+cast+`), 0) + COALESCE(octet_length(tool_calls`+cast+`), 0) +
-	COALESCE(octet_length(metadata`+cast+`), 0) + COALESCE(octet_length(feedback`+cast+`), 0) + COALESCE(`+revisionBytesSQL+`, 0)), 0)`, core.StoredRow)
+		Select("COALESCE(SUM(? + "+messageBytesSQL(stx.tx)+" + COALESCE("+revisionBytesSQL+", 0)), 0)", core.StoredRow)
 	var total, n int64
 	if len(ids) == 0 {
 		err := sum.Scan(&total).Error

@@ -1,7 +1,6 @@
 package repositories
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -24,38 +23,21 @@ func NewSummaries(db *gorm.DB) *Summaries { return &Summaries{db: db} }
 
 // List returns the versions of a session's summary, the newest first.
 func (r *Summaries) List(ctx context.Context, tenant core.Tenant, id core.SessionID, q core.PageQuery) (core.Page[core.Summary], error) {
-	none := core.Page[core.Summary]{}
-	limit, after, err := pageStart(q.Limit, q.Cursor, "summaries")
-	if err != nil {
-		return none, err
-	}
 	db := byID(ctx, r.db, "session", id)
-	list := db.Scopes(withinSession(tenant, id))
-	if after.isSet() {
-		list = list.Where("version < ?", after.N)
-	}
-	var rows []core.Summary
-	list = list.Model(&core.Summary{}).Order("version DESC").Session(&gorm.Session{})
-	limit, err = fitRows(list, longColumns{texts: []string{"content"}, jsons: []string{"native"}}, limit, cmp.Or(q.Bytes, core.MaxPageBytes))
-	if err == nil {
-		err = list.Limit(limit + 1).Find(&rows).Error
-	}
-	if err == nil && len(rows) == 0 {
+	long := longColumns{texts: []string{"content"}, jsons: []string{"native"}}
+	page, err := findPage(db.Model(&core.Summary{}).Where(withinSession(tenant, id)), keyset[core.Summary]{list: "summaries", column: "version"}, q, long,
+		func(s core.Summary) position { return position{N: int64(s.Version)} })
+	if err == nil && len(page.Items) == 0 {
 		err = requireVisible(db, tenant, id)
 	}
-	if err != nil {
-		return none, wrapError(err, "session", id)
-	}
-	return pageOf(rows, limit, same, func(s core.Summary) position {
-		return position{List: "summaries", N: int64(s.Version)}
-	}), nil
+	return page, wrapError(err, "session", id)
 }
 
 // Get returns one version of a session's summary.
 func (r *Summaries) Get(ctx context.Context, tenant core.Tenant, id core.SessionID, version int) (core.Summary, error) {
 	db := byID(ctx, r.db, "session", id)
 	var row core.Summary
-	err := db.Scopes(withinSession(tenant, id)).Where("version = ?", version).Take(&row).Error
+	err := db.Where(withinSession(tenant, id)).Where("version = ?", version).Take(&row).Error
 	if errors.Is(err, gorm.ErrRecordNotFound) {
 		if err = requireVisible(db, tenant, id); err == nil {
 			err = core.Errorf(core.ErrNotFound, "session %s has no summary with version %d", id, version)
@@ -194,7 +176,7 @@ func (stx *sessionTx) undoVersions(to core.Summary) error {
 // whose text still exists; ErrNotFound if there is none.
 func (r *Summaries) Before(ctx context.Context, tenant core.Tenant, id core.SessionID, version int) (core.Summary, error) {
 	var row core.Summary
-	err := byID(ctx, r.db, "session", id).Scopes(withinSession(tenant, id)).
+	err := byID(ctx, r.db, "session", id).Where(withinSession(tenant, id)).
 		Where("kind = 'rolling' AND state IN ('active', 'dropped', 'undone') AND activated_at IS NOT NULL AND version < ?", version).
 		Order("version DESC").Take(&row).Error
 	return row, wrapError(err, "session", id)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"bobbin/app/core"
 	"bobbin/app/db/models"
@@ -20,7 +21,7 @@ func (r *Sessions) SummaryWork(ctx context.Context, tenant core.Tenant, id core.
 		IsLeased, IsOpen bool
 	}
 	now := clockSQL(r.db, 0)
-	err := byID(ctx, r.db, "session", id).Table("(?) AS s", r.db.Model(&models.Session{}).Scopes(visibleTo(tenant)).Where("id = ?", id)).
+	err := byID(ctx, r.db, "session", id).Table("(?) AS s", r.db.Model(&models.Session{}).Where(visibleTo(tenant)).Where("id = ?", id)).
 		Joins("LEFT JOIN session_summaries p ON p.session_id = s.id AND p.kind = 'rolling' AND p.state = 'prepared'").
 		Select("s.prompt_revision, s.summary_failures, s.summary_failure, s.summary_breaker_until, s.summary_lease_since, " +
 			"COALESCE(s.summary_lease_until > " + now + ", false) AS is_leased, COALESCE(s.summary_breaker_until > " + now + ", false) AS is_open, " +
@@ -52,7 +53,7 @@ func (r *Sessions) SummaryWork(ctx context.Context, tenant core.Tenant, id core.
 func (r *Sessions) LeaseSummary(ctx context.Context, tenant core.Tenant, id core.SessionID, holder string, d time.Duration) (core.LeaseResult, error) {
 	since := gorm.Expr("CASE WHEN summary_lease_owner = ? THEN summary_lease_since ELSE "+clockSQL(r.db, 0)+" END", holder)
 	take := func(when string, args ...any) (bool, error) {
-		res := byID(ctx, r.db, "session", id).Model(&models.Session{}).Scopes(visibleTo(tenant)).Where("id = ?", id).Where(when, args...).
+		res := byID(ctx, r.db, "session", id).Model(&models.Session{}).Where(visibleTo(tenant)).Where("id = ?", id).Where(when, args...).
 			UpdateColumns(map[string]any{"summary_lease_owner": holder, "summary_lease_until": gorm.Expr(clockSQL(r.db, d)), "summary_lease_since": since})
 		return res.RowsAffected > 0, wrapError(res.Error, "session", id)
 	}
@@ -120,12 +121,9 @@ func (stx *sessionTx) countFailure(reason string) {
 // that was dropped before it was active is never restored by a change of the path, as that
 // would summarize early. A later prompt that needs it can still use it.
 
-// preparedOf narrows a query on summaries to the prepared one, in the words of the partial
-// index.
-func preparedOf(session core.SessionID) func(*gorm.DB) *gorm.DB {
-	return func(db *gorm.DB) *gorm.DB {
-		return db.Where("session_id = ? AND kind = 'rolling' AND state = 'prepared'", session)
-	}
+// preparedOf is the condition for the prepared summary, in the words of the partial index.
+func preparedOf(session core.SessionID) clause.Expr {
+	return gorm.Expr("session_id = ? AND kind = 'rolling' AND state = 'prepared'", session)
 }
 
 // prepareSummary stores the next version of the summary, which is not active yet, and
@@ -192,13 +190,13 @@ func (stx *sessionTx) useVersion(version int) error {
 
 // dropPrepared drops the prepared summary, if there is one.
 func (stx *sessionTx) dropPrepared() error {
-	return stx.tx.Model(&core.Summary{}).Scopes(preparedOf(stx.session.ID)).UpdateColumn("state", core.SummaryDropped).Error
+	return stx.tx.Model(&core.Summary{}).Where(preparedOf(stx.session.ID)).UpdateColumn("state", core.SummaryDropped).Error
 }
 
 // dropPreparedFrom drops the prepared summary unless it ends on the current path,
 // before the given seq.
 func (stx *sessionTx) dropPreparedFrom(before int64) error {
-	return stx.tx.Model(&core.Summary{}).Scopes(preparedOf(stx.session.ID)).
+	return stx.tx.Model(&core.Summary{}).Where(preparedOf(stx.session.ID)).
 		Where("through_seq >= ? OR NOT EXISTS (SELECT 1 FROM messages m WHERE m.id = session_summaries.through_id AND m.on_path)", before).
 		UpdateColumn("state", core.SummaryDropped).Error
 }

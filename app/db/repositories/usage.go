@@ -35,7 +35,7 @@ const daysSQL = "CAST(COALESCE(SUM(calls), 0) AS bigint) AS calls, " + sumsSQL +
 // its title.
 func (r *ModelCalls) SessionTotal(ctx context.Context, tenant core.Tenant, session core.SessionID) (core.UsageTotal, error) {
 	var row models.Session
-	err := byID(ctx, r.db, "session", session).Scopes(visibleTo(tenant)).Where("id = ?", session).Take(&row).Error
+	err := byID(ctx, r.db, "session", session).Where(visibleTo(tenant)).Where("id = ?", session).Take(&row).Error
 	return row.Usage, wrapError(err, "session", session)
 }
 
@@ -106,7 +106,7 @@ func (r *ModelCalls) Usage(ctx context.Context, tenant core.Tenant, q core.Usage
 
 // callsBetween selects the scope's model calls in a time range.
 func (r *ModelCalls) callsBetween(ctx context.Context, tenant core.Tenant, from, to time.Time) *gorm.DB {
-	return r.db.WithContext(ctx).Model(&core.ModelCall{}).Scopes(inScope(tenant)).Where("created_at >= ? AND created_at < ?", from.UTC(), to.UTC())
+	return r.db.WithContext(ctx).Model(&core.ModelCall{}).Where(inScope(tenant)).Where("created_at >= ? AND created_at < ?", from.UTC(), to.UTC())
 }
 
 // usageBetween selects the scope's usage in a time range, at a level narrowed to the

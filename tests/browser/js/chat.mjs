@@ -10,6 +10,20 @@ export async function compare(visit) {
 }
 
 export const cases = {
+  /** The main flows one after the other in one tab, which loads the page once. */
+  async day(open) {
+    const v = await open()
+    const here = async more => {
+      if (more) return open(more)
+      await v.page.goto(`${v.args.url}#/`)
+      await v.field.waitFor()
+      return v
+    }
+    for (const name of ['send', 'stop', 'edit', 'failed', 'approve']) {
+      await cases[name](here).catch(e => { throw new Error(`${name}: ${e.stack}`) })
+    }
+  },
+
   async send(open) {
     const v = await open()
     await v.field.waitFor()
@@ -50,6 +64,28 @@ export const cases = {
     })
     await v.settled('answer to: sent from the end')
     check(await v.button('Jump to latest').count() === 0, 'the page has left the end')
+  },
+
+  /** An answer says how long it thought, and what it cost. */
+  async thoughts(open) {
+    const v = await open()
+    await v.ask('a conversation')
+    const path = `sessions/${v.session()}`
+    const { items: [said], last_event_id: last } = await v.api(`${path}/messages?limit=1`)
+    const { items: [run] } = await v.api(`${path}/runs`)
+    const message = { ...said, id: 'm1', run_id: 'r1', seq: 9, role: 'assistant', content: 'thought over' }
+    const usage = { input_tokens: 20, output_tokens: 700, reasoning_tokens: 612 }
+    const events = [
+      ['message.started', { message_id: 'm1', run_id: 'r1' }], ['reasoning.delta', { message_id: 'm1', offset_utf16: 0, text: 'Hm.' }], ['message.created', { message }],
+      ['run.succeeded', { run: { ...run, id: 'r1', usage } }],
+    ]
+    await v.page.route('**/runs/r1/calls', route => route.fulfill({ json: { items: [{ cost_micro_usd: 1234 }, { cost_micro_usd: 4000 }], next_cursor: null } }))
+    await v.page.route('**/sessions/*/events', route => route.fulfill({
+      status: 200, contentType: 'text/event-stream', body: events.map(([name, data], i) => `id: ${last + 1 + i}\nevent: ${name}\ndata: ${JSON.stringify(data)}\n\n`).join(''),
+    }), { times: 1 })
+    await v.control('cut')
+    await v.log.getByText('Thought for 1 s, 612 tokens').waitFor()
+    await v.answer.getByText(/ · \$0\.0052$/).waitFor()
   },
 
   async stop(open) {

@@ -16,6 +16,25 @@ function loaded() {
   }))
 }
 
+const sum = files => files.reduce((bytes, f) => bytes + f.sent, 0)
+
+/** Ordinary openings by their names: the address, and what it shows. */
+async function openings(v) {
+  const said = n => Array.from({ length: n }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', content: `turn ${i} ${'of **many** words '.repeat(20)}` }))
+  const coded = [{ role: 'user', content: 'some code' }, { role: 'assistant', content: '```go\nfunc main() {}\n```\n\n```js\nlet a = 1\n```' }]
+  const conversation = await v.imported(said(12), { title: 'a conversation' })
+  const code = await v.imported(coded, { title: 'with code' })
+  const summary = await v.imported([...said(38), ...coded], { title: 'with a summary' })
+  await v.api(`sessions/${summary}/summarize`, { method: 'POST' })
+  const { through_seq: at } = await v.api(`sessions/${summary}/summaries/1`)
+  const asking = await v.imported([], { agent: 'careful', title: 'asks' })
+  await v.api(`sessions/${asking}/messages`, { method: 'POST', json: { content: 'calculate this' } })
+  return {
+    operation: ['#/operation', '#operation'], conversation: [`#/s/${conversation}`, 'article'], approval: [`#/s/${asking}`, 'section[aria-label^="Question"]'],
+    summary: [`#/s/${summary}/m/${at}`, 'section[aria-label^="Summary"]'], code: [`#/s/${code}`, 'figure.code'],
+  }
+}
+
 /** Notes the gaps between frames, in the page. */
 function watchFrames() {
   window.seen = { frames: 0, dropped: 0 }
@@ -45,42 +64,23 @@ async function longestTasks(v, happens) {
 }
 
 export const cases = {
-  /** Bytes over the wire until an ordinary opening shows what it is for, by its name; colors of code come after it. */
-  async openings(open, { long }) {
-    const v = await open()
-    const said = n => Array.from({ length: n }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', content: `turn ${i} ${'of **many** words '.repeat(20)}` }))
-    const conversation = await v.imported(said(12), { title: 'a conversation' })
-    const coded = [{ role: 'user', content: 'some code' }, { role: 'assistant', content: '```go\nfunc main() {}\n```\n\n```js\nlet a = 1\n```' }]
-    const code = await v.imported(coded, { title: 'with code' })
-    const summary = await v.imported([...said(38), ...coded], { title: 'with a summary' })
-    await v.api(`sessions/${summary}/summarize`, { method: 'POST' })
-    const { through_seq: at } = await v.api(`sessions/${summary}/summaries/1`)
-    const asking = await v.imported([], { agent: 'careful', title: 'asks' })
-    await v.api(`sessions/${asking}/messages`, { method: 'POST', json: { content: 'calculate this' } })
-    const all = {
-      empty: ['', 'textarea'], operation: ['#/operation', '#operation'], conversation: [`#/s/${conversation}`, 'article'], approval: [`#/s/${asking}`, 'section[aria-label^="Question"]'],
-      summary: [`#/s/${summary}/m/${at}`, 'section[aria-label^="Summary"]'], code: [`#/s/${code}`, 'figure.code'],
-    }
-    const totals = {}
-    for (const [name, [hash, shows]] of Object.entries(all)) {
-      if (!long && name !== 'summary') continue // the largest
-      const one = await open({ fresh: true, hash, shows })
-      await one.page.waitForFunction(() => window.shownAt)
-      if (name === 'code') await one.page.locator('figure.code .hljs-keyword').nth(1).waitFor() // it is colored afterwards
-      const files = await one.page.evaluate(loaded)
-      const colors = files.filter(f => /^(highlight|go|javascript)-/.test(f.name))
-      if (name === 'code') check(colors.length === 3 && colors.every(f => f.began > f.shownAt), `the colors are loaded before the code is shown: ${JSON.stringify(colors)}`)
-      totals[name] = files.filter(f => !colors.includes(f) && f.began <= f.shownAt).reduce((sum, f) => sum + f.sent, 0)
-    }
-    return { totals }
-  },
-
-  /** Bytes of each file of the first load, and the time until the field takes letters, cold and warm. */
+  /** Bytes over the wire until an ordinary opening shows what it is for, colors of code come after it; bytes of each file,
+   *  and the time until the field takes letters, cold and warm. */
   async size(open, { long }) {
     const v = await open({ fresh: true })
     await v.field.waitFor()
-    const files = () => v.page.evaluate(loaded)
-    const first = await files()
+    const files = await v.page.evaluate(loaded)
+    const totals = { empty: sum(files) }
+    for (const [name, [hash, shows]] of Object.entries(await openings(v))) {
+      if (!long && name !== 'summary') continue // the largest
+      const one = await open({ fresh: true, hash, shows })
+      await one.page.waitForFunction(() => window.shownAt)
+      if (name === 'code') await one.page.locator('figure.code .hljs-keyword').nth(1).waitFor()
+      const all = await one.page.evaluate(loaded)
+      const colors = all.filter(f => /^(highlight|go|javascript)-/.test(f.name))
+      if (name === 'code') check(colors.length === 3 && colors.every(f => f.began > f.shownAt), `the colors are loaded before the code is shown: ${JSON.stringify(colors)}`)
+      totals[name] = sum(all.filter(f => !colors.includes(f) && f.began <= f.shownAt))
+    }
     const usable = page => page.evaluate(() => window.usableAt)
     const cold = [await usable(v.page)]
     for (let i = 1; long && i < 5; i++) {
@@ -94,12 +94,12 @@ export const cases = {
       await v.field.waitFor()
       times.push(await usable(v.page))
     }
-    const warm = await files()
+    const warm = await v.page.evaluate(loaded)
     equal(await v.page.evaluate(() => [...performance.getEntriesByType('resource')].map(e => new URL(e.name).origin).filter(o => o !== location.origin)), [], 'files from elsewhere')
     equal(v.foreign, [], 'requests elsewhere')
     check(warm.every(f => f.name === 'index.html' || f.sent === 0), `files with hashes are asked for again: ${JSON.stringify(warm)}`)
     const median = all => all.sort((a, b) => a - b)[all.length >> 1]
-    return { files: first, cold: median(cold), warm: median(times) }
+    return { totals, files, cold: median(cold), warm: median(times) }
   },
 
   /** A long log opens with one page of it, and a fast answer does not block the page. */

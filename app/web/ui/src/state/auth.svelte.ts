@@ -4,7 +4,7 @@ import { forgetPerson, framed } from "./kept";
 
 const slot = "bobbin.key";
 /** Tells the other tabs who has signed out. */
-const tabs = new BroadcastChannel("bobbin.signed-out");
+const tabs = channel();
 
 class Auth {
   secret = $state(read());
@@ -31,12 +31,12 @@ class Auth {
   }
 
   constructor() {
-    tabs.onmessage = ({ data }) => !framed && this.secret && data === personOf(this.secret) && this.leave();
+    if (tabs && !framed) tabs.onmessage = ({ data }) => this.secret && data === personOf(this.secret) && this.leave();
   }
 
   /** In every tab of the same person. */
   signOut(): void {
-    tabs.postMessage(personOf(this.secret));
+    tabs?.postMessage(personOf(this.secret));
     this.leave();
   }
 
@@ -88,6 +88,14 @@ export function personOf(secret: string): string {
     return sub ? `${iss} ${sub}` : secret;
   } catch {
     return secret; // a key
+  }
+}
+
+function channel(): BroadcastChannel | undefined {
+  try {
+    return new BroadcastChannel("bobbin.signed-out");
+  } catch {
+    return undefined; // a browser without storage: each tab is for itself
   }
 }
 

@@ -1,0 +1,1 @@
+export{t as default}from"./SummaryBody-iv18cp1k.js";

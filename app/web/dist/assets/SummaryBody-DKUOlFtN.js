@@ -1,1 +1,0 @@
-export{t as default}from"./SummaryBody-CDM8ub5F.js";
