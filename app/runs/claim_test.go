@@ -9,6 +9,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/runs"
+	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
 	"bobbin/tests/must"
 )
