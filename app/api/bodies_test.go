@@ -128,42 +128,6 @@ func TestBodiesInHand(t *testing.T) {
 	compare.Equal(t, "bytes held in the end", 0, memory.Used())
 }
 
-// A large body that does not end is on the disk: it holds little memory, and the rest when all
-// of it is there. Others read and write meanwhile.
-func TestSlowLargeBodies(t *testing.T) {
-	t.Parallel()
-	opts := userOptions(apitest.New())
-	memory := quota.New(quota.Limits{Total: 4 << 20, Owner: 4 << 20, User: 2 << 20, What: "memory"})
-	disk := quota.New(quota.Limits{Total: 16 << 20, Owner: 16 << 20, User: 8 << 20, What: "disk space"})
-	opts.Space.Memory, opts.Space.Disk, opts.Space.Folder = memory, disk, t.TempDir()
-	server := api.New(opts)
-	const path, asOwner = "/api/v1/sessions", "Accept: */*" // no token
-	var held []*slowRequest
-	for _, who := range []string{asEve, asEve, asEve, asKim, asKim, asKim} {
-		s := beginRequest(t, server, path, who)
-		s.write(`{"title":"x"}`)
-		s.write(strings.Repeat(" ", 1<<20))
-		s.write(" ")
-		held = append(held, s)
-	}
-	if got, most := memory.Used(), int64(6*256<<10); got > most {
-		t.Errorf("got %d bytes of memory held by 6 slow bodies, want at most %d", got, most)
-	}
-	for _, who := range []string{asEve, asKim, asOwner} {
-		if w := do(server, request("GET", sessionPath, "", who)); w.Code != 200 {
-			t.Errorf("%s: got %d %s beside slow bodies, want 200", who, w.Code, w.Body)
-		}
-	}
-	for _, s := range held {
-		if w := s.end(); w.Code != 201 {
-			t.Errorf("got %d %s for a slow body, want 201", w.Code, w.Body)
-		}
-	}
-	if memory.Used() != 0 || disk.Used() != 0 {
-		t.Errorf("got %d bytes of memory and %d on the disk in the end, want none", memory.Used(), disk.Used())
-	}
-}
-
 // What a request holds is given back when its message is stored, and not at the end of a stream.
 func TestBodiesOfStreams(t *testing.T) {
 	t.Parallel()
@@ -243,20 +207,6 @@ func TestFullDisk(t *testing.T) {
 	if p := wantProblem(t, w, 503, "unavailable"); strings.Contains(fmt.Sprint(p), opts.Space.Folder) || w.Header().Get("Retry-After") == "" {
 		t.Errorf("got %+v, want when to come again and no path", p)
 	}
-}
-
-// The file of a download is on the disk while its reader reads.
-func TestDownloads(t *testing.T) {
-	t.Parallel()
-	opts, _ := options(apitest.New())
-	memory, disk := quota.New(quota.Limits{Total: 4 << 20, Owner: 4 << 20, User: 4 << 20}), quota.New(quota.Limits{Total: 100, Owner: 100, User: 100})
-	opts.Space.Memory, opts.Space.Disk, opts.Space.Folder = memory, disk, t.TempDir()
-	reader := &reader{ResponseRecorder: httptest.NewRecorder(), look: func() (int64, int64) { return memory.Used(), disk.Used() }}
-	api.New(opts).ServeHTTP(reader, request("GET", "/api/v1/blobs/"+string(apitest.BlobID), ""))
-	if reader.Body.String() != apitest.Content || reader.memory != 0 || reader.disk != int64(len(apitest.Content)) {
-		t.Errorf("got %q, with %d bytes in memory and %d on the disk, want all of it on the disk", reader.Body, reader.memory, reader.disk)
-	}
-	compare.Equal(t, "bytes on the disk afterwards", 0, disk.Used())
 }
 
 // reader looks at what is held while it reads.

@@ -98,26 +98,6 @@ func TestServeFails(t *testing.T) {
 	}
 }
 
-// TestSlowReader: who does not read is cut off, and the source is let go.
-func TestSlowReader(t *testing.T) {
-	t.Parallel()
-	backend := apitest.New()
-	left := make(chan struct{})
-	big := core.DeltaData{Text: strings.Repeat("x", 1<<20)}
-	backend.Streaming = func(context.Context, core.Cursor) iter.Seq2[core.Event, error] {
-		return func(yield func(core.Event, error) bool) {
-			defer close(left)
-			for yield(core.Event{SessionID: apitest.SessionID, Type: core.EventMessageDelta, Data: big}, nil) {
-			}
-		}
-	}
-	opts, _ := options(backend)
-	opts.Limits.Stream.WriteTimeout = 50 * time.Millisecond
-	s := serve(t, opts)
-	open(t, "GET", s.url+runPath+"/events", "")
-	<-left
-}
-
 // TestStreamOutlivesBodyLimit: the time limit of a body is not one of the stream
 // that answers it.
 func TestStreamOutlivesBodyLimit(t *testing.T) {

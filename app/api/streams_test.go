@@ -161,24 +161,6 @@ func TestWaitHasALimit(t *testing.T) {
 	}
 }
 
-// TestOtherWaits: canceling and summarizing have the same limit.
-func TestOtherWaits(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		backend := apitest.New()
-		backend.Hooks["Cancel"], backend.Hooks["Summarize"] = untilCanceled, untilCanceled
-		backend.Accepted.CancelRequested = true
-		opts, _ := options(backend)
-		server := api.New(opts)
-		begin := time.Now()
-		compare.Equal(t, "for a cancel that takes too long", 202, do(server, request("POST", runPath+"/cancel", `{"wait":true}`)).Code)
-		wantProblem(t, do(server, request("POST", sessionPath+"/summarize", "")), 504, "timeout")
-		if took := time.Since(begin); took != 10*time.Minute {
-			t.Errorf("got answers after %v, want 5 minutes each", took)
-		}
-	})
-}
-
 // TestCancelNotTaken: while the database is away nobody is told that the run ends.
 func TestCancelNotTaken(t *testing.T) {
 	t.Parallel()

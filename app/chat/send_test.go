@@ -173,22 +173,6 @@ func TestInterruptFails(t *testing.T) {
 	})
 }
 
-func TestTooManyQueued(t *testing.T) {
-	simulate(t, func(t *testing.T) {
-		h := newHouse(t, 0, talkUntilCanceled)
-		long := h.send(t, "long")
-		synctest.Wait()
-		for range 20 {
-			h.send(t, "more")
-		}
-		_, err := h.Send(t.Context(), ann, core.SendMessage{SessionID: h.session.ID, Content: "too much"})
-		wantKind(t, err, core.ErrRateLimited)
-		must.Get(h.Cancel(t.Context(), ann, long.Run.ID, true))(t)
-		synctest.Wait()
-		compare.Equal(t, "messages", 42, len(h.texts()))
-	})
-}
-
 // The request only listens. One that goes away in the middle does not leave a run that nobody executes.
 func TestSendWhoseCallerWentAway(t *testing.T) {
 	simulate(t, func(t *testing.T) {

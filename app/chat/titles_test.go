@@ -158,18 +158,6 @@ func TestTitleOfTheModel(t *testing.T) {
 	})
 }
 
-// The model of summaries writes titles where one is set.
-func TestSummaryModelWritesTitles(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newTitleWorld("Bees")
-		w.policy.SummaryModel = "notes"
-		if got := w.title(t, titleRun("x")); got != "Bees" || w.asked[1] != "notes" {
-			t.Errorf("got %q by %q", got, w.asked)
-		}
-	})
-}
-
 // Without a model that can be had, or may be paid for, the title is the first words
 // of the question.
 func TestTitleWithoutAModel(t *testing.T) {

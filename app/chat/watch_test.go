@@ -12,7 +12,6 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/runs"
 	"bobbin/tests/compare"
-	"bobbin/tests/must"
 )
 
 var wholeRun = []core.EventType{
@@ -68,24 +67,6 @@ func TestWatchRunErrors(t *testing.T) {
 	})
 }
 
-func TestWatchRunAfterResync(t *testing.T) {
-	simulate(t, func(t *testing.T) {
-		h := newHouse(t, 0, talkUntilCanceled)
-		long := h.send(t, "long")
-		synctest.Wait()
-		var types []core.EventType
-		for e, err := range h.WatchRun(t.Context(), ann, long.Run.ID, core.Cursor{After: 50}) { // of another database
-			must.Do(t, err)
-			types = append(types, e.Type)
-			if e.Type == core.EventMessageDelta {
-				must.Get(h.Cancel(t.Context(), ann, long.Run.ID, false))(t)
-			}
-		}
-		want := []core.EventType{core.EventResync, core.EventMessageStarted, core.EventMessageDelta, core.EventMessageCreated, core.EventRunCanceled}
-		compare.Equal(t, "types", want, types)
-	})
-}
-
 // A run whose first events are not kept any more: its watcher is told, and is not given
 // the rest as if it were everything. That those of other runs are gone is no matter.
 func TestWatchRunWhoseBeginningIsGone(t *testing.T) {
@@ -106,19 +87,6 @@ func TestWatchRunWhoseBeginningIsGone(t *testing.T) {
 				t.Errorf("without the events up to %d: got %v and error %v, want %v", c.gone, types, err, c.want)
 			}
 		}
-	})
-}
-
-func TestWaitIsOver(t *testing.T) {
-	simulate(t, func(t *testing.T) {
-		h := newHouse(t, 0, talkUntilCanceled)
-		a := h.send(t, "long")
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		_, err := h.Wait(ctx, ann, a.Run.ID)
-		wantKind(t, err, context.DeadlineExceeded)
-		_, err = h.Wait(t.Context(), ann, "other")
-		wantKind(t, err, core.ErrNotFound)
 	})
 }
 

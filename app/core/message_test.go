@@ -11,25 +11,6 @@ import (
 	"bobbin/tests/compare"
 )
 
-// A message without its texts says how much they are, and keeps all else.
-func TestWithoutTexts(t *testing.T) {
-	t.Parallel()
-	m := core.Message{
-		ID: "m", Role: core.RoleAssistant, Content: "content", TokenCount: 9, Metadata: json.RawMessage(`{}`),
-		Parts:     []core.Part{{Type: "reasoning", Text: "well", Signature: "sig"}, {Type: core.PartImage, BlobID: "b", Size: 5}},
-		ToolCalls: []core.ToolCall{{ID: "a", Name: "write", Arguments: `{"n":1}`, Signature: "sig"}},
-	}
-	want := core.Message{
-		ID: "m", Role: core.RoleAssistant, TokenCount: 9, Unloaded: 7 + 2 + 4 + 3 + 7 + 3,
-		Parts:     []core.Part{{Type: "reasoning"}, {Type: core.PartImage, BlobID: "b", Size: 5}},
-		ToolCalls: []core.ToolCall{{ID: "a", Name: "write"}},
-	}
-	compare.Equal(t, "without texts", want, m.WithoutTexts())
-	if again := m.WithoutTexts().WithoutTexts(); again.Unloaded != want.Unloaded || m.Content != "content" || m.ToolCalls[0].Arguments == "" {
-		t.Errorf("got %d bytes the second time, and %+v of the message itself", again.Unloaded, m)
-	}
-}
-
 // What of a run's prompts came from the provider's cache is told as a share
 // of all of the prompt; the numbers come back as they were.
 func TestUsageJSON(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"unicode/utf8"
 
 	"bobbin/app/core"
 	"bobbin/tests/compare"
@@ -87,20 +86,6 @@ func TestExcerpt(t *testing.T) {
 	for _, limit := range []int{0, 1000, 2000} {
 		if m := core.WithExcerpt(core.Message{Role: core.RoleTool, Content: content}, limit); m.Metadata != nil || m.Shown(true) != content {
 			t.Errorf("limit %d: got metadata %s, want the whole", limit, m.Metadata)
-		}
-	}
-}
-
-// Excerpts are cut between characters, whatever the text is.
-func TestExcerptOfCharacters(t *testing.T) {
-	t.Parallel()
-	for _, letter := range []string{"a", "ü", "世", "👋"} {
-		for limit := 1; limit < 40; limit++ {
-			m := core.WithExcerpt(core.Message{Role: core.RoleTool, Content: strings.Repeat(letter, 50)}, limit)
-			e, _, ok := m.Excerpt()
-			if got := m.Shown(true); !utf8.ValidString(got) || ok && e.Head+e.Tail > limit {
-				t.Errorf("%s in %d bytes: got %+v, %q", letter, limit, e, got)
-			}
 		}
 	}
 }

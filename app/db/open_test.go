@@ -105,20 +105,6 @@ func TestStatementsAreCountedAndLoggedWithoutValues(t *testing.T) {
 	})
 }
 
-func TestSlowStatementsAreWarnedOf(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	d := must.Get(db.Open(t.Context(), dbtest.PostgresURL(t), slog.New(slog.NewJSONHandler(&out, nil))))(t)
-	defer func() { _ = d.Close() }()
-	// The database waits, not the test: that is what is to be measured.
-	for _, stmt := range []string{"SELECT 1", "SELECT pg_sleep(0.25)"} {
-		must.Do(t, d.Gorm.WithContext(t.Context()).Exec(stmt).Error)
-	}
-	if got := out.String(); strings.Count(got, `"msg":"slow query"`) != 1 || !strings.Contains(got, `"level":"WARN"`) || !strings.Contains(got, "pg_sleep") {
-		t.Errorf("log: got %s, want one warning of the slow statement", got)
-	}
-}
-
 // A canceled caller leaves the line; the next one is served.
 func TestSQLiteWritersWaitInLine(t *testing.T) {
 	t.Parallel()

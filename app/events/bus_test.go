@@ -222,24 +222,3 @@ func TestBusDropsWhoIsManyBytesBehind(t *testing.T) {
 		}
 	})
 }
-
-// TestBusCloses: a subscription that is closed gets nothing more, and a closed bus
-// ends all of them.
-func TestBusCloses(t *testing.T) {
-	onBuses(t, 0, func(t *testing.T, publish, listen closer) {
-		gone, stays := listener(t, publish, listen, "session.a"), listener(t, publish, listen, "session.a")
-		gone.Close()
-		gone.Close()
-		drain(t, publish, "session.a", stays)
-		if got, _ := rest(gone); len(got) > 0 {
-			t.Errorf("got %q after Close", got)
-		}
-		listen.Close()
-		listen.Close()
-		compare.Error(t, "compare.ErrorOf(rest(stays))", events.ErrClosed, compare.ErrorOf(rest(stays)))
-		compare.Error(t, "publish", events.ErrClosed, listen.Publish("session.a", []byte("x")))
-		compare.Error(t, "subscribe", events.ErrClosed, compare.ErrorOf(listen.Subscribe("session.a")))
-		gone.Close()
-		stays.Close()
-	})
-}

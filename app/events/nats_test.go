@@ -1,7 +1,6 @@
 package events_test
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -13,7 +12,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -86,44 +84,6 @@ func TestClusterKeepsOthersOut(t *testing.T) {
 	}
 	if got, _ := rest(heard); len(got) > 0 {
 		t.Errorf("got %q without the secret", got)
-	}
-}
-
-// routeReports is a handler of logs that passes on what they say of attempts to connect to a replica.
-type routeReports struct {
-	slog.Handler
-	lines chan string
-}
-
-func (r routeReports) Enabled(context.Context, slog.Level) bool { return true }
-
-func (r routeReports) Handle(_ context.Context, record slog.Record) error {
-	record.Attrs(func(a slog.Attr) bool {
-		if line := a.Value.String(); strings.Contains(line, "connect to route") {
-			r.lines <- line
-		}
-		return true
-	})
-	return nil
-}
-
-// A replica that goes makes a line of the log, and not one for each second that it is away.
-func TestClusterPeerIsAway(t *testing.T) {
-	t.Parallel()
-	b := replica(t, 0)
-	reports := routeReports{slog.DiscardHandler, make(chan string, 100)}
-	a := open(t, events.NATSOptions{Cluster: &events.NATSCluster{Addr: "127.0.0.1:0", Peers: []string{b.ClusterAddr()}, Secret: "hush-hush-hush-hush"}, Logger: slog.New(reports)})
-	connect(t, a, b, "session.a")
-	b.Close()
-	select {
-	case <-reports.lines:
-	case <-time.After(patience):
-		t.Fatal("the log does not say that the replica is away")
-	}
-	select {
-	case line := <-reports.lines: // an attempt takes a second
-		t.Errorf("got %q, want a line a minute", line)
-	case <-time.After(3 * time.Second):
 	}
 }
 

@@ -1,44 +1,10 @@
 package events_test
 
 import (
-	"encoding/json"
-	"strings"
 	"testing"
 
 	"bobbin/app/core"
 )
-
-// Small pieces that wait for a slow reader come as one.
-func TestWaitingDeltasAreJoined(t *testing.T) {
-	t.Parallel()
-	feed, store, _ := newFeed(t, 0)
-	first := store.commit(started())
-	w := startWatch(t, feed, core.Cursor{})
-	w.want(t, first)
-	for i := range 100 {
-		feed.Delta(t.Context(), textDelta("m1", i, "x"))
-	}
-	node := event(core.EventNodeFinished, core.NodeData{Node: "llm_node"})
-	feed.Delta(t.Context(), node)
-	w.want(t, textDelta("m1", 0, strings.Repeat("x", 100)), node)
-}
-
-// A delta of an older attempt is dropped.
-func TestDeltaOfALostAttemptIsDropped(t *testing.T) {
-	t.Parallel()
-	feed, store, _ := newFeed(t, 0)
-	newer := event(core.EventMessageDelta, core.DeltaData{MessageID: "m2", Attempt: 2, Text: "new"})
-	first := store.commit(started())
-	w := startWatch(t, feed, core.Cursor{})
-	w.want(t, first)
-	feed.Delta(t.Context(), textDelta("m1", 0, "old")) // arrives after the snapshot of newer
-	feed.Begin(attempt(2))
-	feed.Delta(t.Context(), newer)
-	feed.Delta(t.Context(), textDelta("m1", 3, "er"))
-	end := store.commit(started())
-	feed.Publish(t.Context(), []core.Event{end})
-	w.want(t, newer, end)
-}
 
 // The text of a message ends with message.created, message.discarded or its run.
 func TestNothingOfAMessageComesAfterItsEnd(t *testing.T) {
@@ -76,23 +42,6 @@ func TestNothingOfAMessageComesAfterItsEnd(t *testing.T) {
 			late.want(t, tail)
 		})
 	}
-}
-
-// A model call that fails and starts over retracts its text with a transient event.
-func TestDiscardedInPassing(t *testing.T) {
-	t.Parallel()
-	feed, store, _ := newFeed(t, 0)
-	first := store.commit(started())
-	w := startWatch(t, feed, core.Cursor{})
-	w.want(t, first)
-	feed.Delta(t.Context(), textDelta("m1", 0, "abc"))
-	w.want(t, textDelta("m1", 0, "abc"))
-	discarded := event(core.EventMessageDiscarded, core.DiscardedData{MessageID: "m1", Reason: "truncated"})
-	feed.Delta(t.Context(), discarded)
-	late := startWatch(t, feed, core.Cursor{After: first.Seq})
-	feed.Delta(t.Context(), textDelta("m2", 0, "anew"))
-	w.want(t, discarded, textDelta("m2", 0, "anew"))
-	late.want(t, textDelta("m2", 0, "anew"))
 }
 
 // A watcher that joins late gets what there is of each text, in the order in which they began.
@@ -154,16 +103,19 @@ func TestTextsInMemoryAreBounded(t *testing.T) {
 	late.want(t, first, second)
 }
 
-func TestUnreadableDeltaIsNotPublished(t *testing.T) {
+// A delta of an older attempt is dropped.
+func TestDeltaOfALostAttemptIsDropped(t *testing.T) {
 	t.Parallel()
 	feed, store, _ := newFeed(t, 0)
+	newer := event(core.EventMessageDelta, core.DeltaData{MessageID: "m2", Attempt: 2, Text: "new"})
 	first := store.commit(started())
 	w := startWatch(t, feed, core.Cursor{})
 	w.want(t, first)
-	broken := textDelta("m1", 0, "x")
-	broken.Data = json.RawMessage(`[]`)
-	feed.Delta(t.Context(), broken)
+	feed.Delta(t.Context(), textDelta("m1", 0, "old")) // arrives after the snapshot of newer
+	feed.Begin(attempt(2))
+	feed.Delta(t.Context(), newer)
+	feed.Delta(t.Context(), textDelta("m1", 3, "er"))
 	end := store.commit(started())
 	feed.Publish(t.Context(), []core.Event{end})
-	w.want(t, end)
+	w.want(t, newer, end)
 }

@@ -92,26 +92,6 @@ func TestRepeatOfARunThatEnds(t *testing.T) {
 	})
 }
 
-// A forgotten run that is sent again to a process without a free slot begins elsewhere.
-func TestRepeatWithoutAFreeSlot(t *testing.T) {
-	simulate(t, func(t *testing.T) {
-		db, signals := coretest.New(), &bus{}
-		p := newProcess(t, db, "one/1", runs.Limits{Concurrent: 1}, slowly(time.Minute), signals.join).run(t)
-		loseAnswer(db, "Accept", 1)
-		if _, err := p.sendAgain(t, "m1"); err == nil {
-			t.Fatal("got no error, want the answer lost")
-		}
-		forgotten := p.session
-		p.session = db.AddSession()
-		p.accept(t, "takes the slot")
-		p.session = forgotten
-		newProcess(t, db, "two/1", runs.Limits{}, answer, signals.join).run(t)
-		a := must.Get(p.sendAgain(t, "m1"))(t)
-		synctest.Wait()
-		compare.Equal(t, "deaths", 0, p.wantStatus(t, a.Run, core.RunSucceeded).Deaths)
-	})
-}
-
 // A claim was committed, but the response got lost: the next try finds the run, even if
 // the database is unavailable in between.
 func TestClaimWhoseAnswerIsLost(t *testing.T) {
@@ -139,3 +119,23 @@ func TestClaimWhoseAnswerIsLost(t *testing.T) {
 
 // claimTries is how often a claim is tried at a time.
 const claimTries = 3
+
+// A forgotten run that is sent again to a process without a free slot begins elsewhere.
+func TestRepeatWithoutAFreeSlot(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		db, signals := coretest.New(), &bus{}
+		p := newProcess(t, db, "one/1", runs.Limits{Concurrent: 1}, slowly(time.Minute), signals.join).run(t)
+		loseAnswer(db, "Accept", 1)
+		if _, err := p.sendAgain(t, "m1"); err == nil {
+			t.Fatal("got no error, want the answer lost")
+		}
+		forgotten := p.session
+		p.session = db.AddSession()
+		p.accept(t, "takes the slot")
+		p.session = forgotten
+		newProcess(t, db, "two/1", runs.Limits{}, answer, signals.join).run(t)
+		a := must.Get(p.sendAgain(t, "m1"))(t)
+		synctest.Wait()
+		compare.Equal(t, "deaths", 0, p.wantStatus(t, a.Run, core.RunSucceeded).Deaths)
+	})
+}

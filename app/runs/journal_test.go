@@ -208,22 +208,6 @@ func TestTextWithAHoleIsNotKept(t *testing.T) {
 	})
 }
 
-// Results of finished work are stored though the run is broken off meanwhile.
-func TestAppendAfterCancel(t *testing.T) {
-	simulate(t, func(t *testing.T) {
-		p := newProcess(t, coretest.New(), "w", runs.Limits{}, func(ctx context.Context, j *runs.Recorder, run core.Run) error {
-			<-ctx.Done()
-			return answer(ctx, j, run)
-		}).run(t)
-		run := p.accept(t, "hello")
-		synctest.Wait()
-		p.service.Cancel(run.ID)
-		synctest.Wait()
-		p.wantStatus(t, run, core.RunSucceeded)
-		p.wantTexts(t, "hello", "re: hello")
-	})
-}
-
 // A write that the store refuses is not retried, and one that fails otherwise is not retried
 // after ctx has ended.
 func TestAppendErrors(t *testing.T) {

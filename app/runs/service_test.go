@@ -114,22 +114,6 @@ func TestErrorsOfRuns(t *testing.T) {
 	}
 }
 
-// The cause that an error does not show is in the log.
-func TestCauseIsLogged(t *testing.T) {
-	simulate(t, func(t *testing.T) {
-		p := newProcess(t, coretest.New(), "w", runs.Limits{}, func(context.Context, *runs.Recorder, core.Run) error {
-			return &core.Error{Kind: core.ErrUnavailable, Message: "a part is away", Err: errors.New("dial 10.0.0.7")}
-		}).run(t)
-		run := p.accept(t, "hello")
-		synctest.Wait()
-		if got := p.wantStatus(t, run, core.RunFailed); got.Error == nil || got.Error.Message != "a part is away" {
-			t.Errorf("got error %+v, want the words that may be shown", got.Error)
-		}
-		p.stop()
-		compare.Contains(t, "got a log without the cause", "dial 10.0.0.7", p.log.String())
-	})
-}
-
 func TestRunTimeLimit(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		p := newProcess(t, coretest.New(), "w", runs.Limits{}, hang).run(t)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -81,23 +80,6 @@ func TestRunOutlivesTheDatabase(t *testing.T) {
 		p.wantTexts(t, "hello", "re: hello")
 		if got := p.discarded(); !slices.Contains(got, run.DraftID(1, 0)) {
 			t.Errorf("got %v taken back, want what the first attempt said", got)
-		}
-	})
-}
-
-// A run whose session others have been writing to for too long is requeued, too.
-func TestRunOfABusySession(t *testing.T) {
-	simulate(t, func(t *testing.T) {
-		p := newProcess(t, coretest.New(), "w", runs.Limits{}, func(ctx context.Context, j *runs.Recorder, run core.Run) error {
-			if run.Attempt == 1 {
-				return fmt.Errorf("save the summary: %w", core.SessionBusy(run.SessionID, "another request is writing to it"))
-			}
-			return answer(ctx, j, run)
-		}).run(t)
-		run := p.accept(t, "hello")
-		<-time.After(10*time.Second + time.Millisecond)
-		if got := p.wantStatus(t, run, core.RunSucceeded); got.Attempt != 2 {
-			t.Errorf("got attempt %d, want the second", got.Attempt)
 		}
 	})
 }
@@ -247,23 +229,6 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// What was said since it was last saved is saved when the run is handed back.
-func TestHandedBackTextIsSaved(t *testing.T) {
-	simulate(t, func(t *testing.T) {
-		p := newProcess(t, coretest.New(), "w", runs.Limits{Grace: 100 * time.Millisecond},
-			func(ctx context.Context, j *runs.Recorder, run core.Run) error {
-				say(ctx, j, run, "m1", 0, "Once upon")
-				return hang(ctx, j, run)
-			}).run(t)
-		run := p.accept(t, "hello")
-		synctest.Wait()
-		p.stop()
-		if got := p.wantStatus(t, run, core.RunRunning); !strings.Contains(got.Partial, "Once upon") {
-			t.Errorf("got partial %q, want the text so far", got.Partial)
-		}
-	})
-}
-
 // A run that arrives while a process stops goes to another process immediately, not when the
 // lease has lapsed.
 func TestNothingBeginsWhileStopping(t *testing.T) {
@@ -306,18 +271,6 @@ func TestStopDoesNotWaitForeverForADeafEngine(t *testing.T) {
 		<-time.After(time.Hour)
 		synctest.Wait()
 		compare.Contains(t, "got no word of it in the log", "runs do not stop", p.log.String())
-	})
-}
-
-func TestStopWhileTheDatabaseIsDown(t *testing.T) {
-	simulate(t, func(t *testing.T) {
-		p := newProcess(t, coretest.New(), "w", runs.Limits{}, answer)
-		p.db.Before(always("Due", "TakeOver", "Release"))
-		p.run(t)
-		run := p.accept(t, "hello")
-		<-time.After(time.Minute)
-		p.stop()
-		p.wantStatus(t, run, core.RunQueued)
 	})
 }
 

@@ -245,26 +245,6 @@ func TestSealedTokens(t *testing.T) {
 	})
 }
 
-// What a workspace sends in which the app is not installed is done with: it is counted.
-func TestUnknownWorkspace(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newInstallWorld(t, d)
-		for kind, payload := range map[core.SlackKind]string{
-			core.SlackMessage:     `{"team_id":"T9","event":{"type":"app_mention","channel":"C1","user":"U1","ts":"1.0","text":"hi"}}`,
-			core.SlackEvent:       `{"team_id":"T9","event":{"type":"app_uninstalled"}}`,
-			core.SlackCommand:     `{"team_id":"T9","command":"/context"}`,
-			core.SlackInteraction: `{"team":{"id":"T9"},"type":"block_actions"}`,
-			core.SlackOAuthState:  ``,
-		} {
-			if _, err := w.service.handleItem(t.Context(), core.SlackItem{Kind: kind, Payload: []byte(payload)}); err != nil {
-				t.Errorf("%s: got %v, want it done", kind, err)
-			}
-		}
-		compare.Equal(t, "are counted", 4, w.counts.unknown.Load())
-	})
-}
-
 // The check tells installations that work from those that do not.
 func TestCheckInstallations(t *testing.T) {
 	t.Parallel()

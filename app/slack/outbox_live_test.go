@@ -157,27 +157,6 @@ func TestStreamedLongAnswer(t *testing.T) {
 	})
 }
 
-// Tool calls are tasks of a stream.
-func TestStreamedTasks(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		w.start(t, "a/1")
-		run := w.askIn(t, w.session.ID, fromSlack("What time is it?"))
-		call := core.Message{Role: core.RoleAssistant, ToolCalls: []core.ToolCall{{ID: "c1", Name: "clock", Arguments: "{}"}}}
-		w.write(t, core.RunWrite{RunID: run.ID, SessionID: run.SessionID, Attempt: 1, Messages: []core.Message{call}, Events: []core.Event{
-			core.NewEvent(run.SessionID, run.ID, core.EventToolStarted, core.ToolStartedData{ToolCallID: "c1", Name: "clock", Arguments: "{}"}),
-		}})
-		w.slack.await(t, "the task", func() bool { return slices.Equal(w.slack.last().Tasks, []string{"clock in_progress"}) })
-		result := core.Message{Role: core.RoleTool, ToolCallID: "c1", ToolName: "clock", Content: "noon"}
-		w.write(t, core.RunWrite{RunID: run.ID, SessionID: run.SessionID, Attempt: 1, Messages: []core.Message{result}, Events: []core.Event{
-			core.NewEvent(run.SessionID, run.ID, core.EventToolFinished, core.ToolFinishedData{ToolCallID: "c1", Status: core.MessageComplete}),
-		}})
-		w.slack.await(t, "the end of the task", func() bool { return slices.Contains(w.slack.last().Tasks, "clock complete") })
-		w.answer(t, run, "It is noon.")
-		w.slack.awaitTexts(t, "", "It is noon.")
-		w.slack.await(t, "the end of the stream", func() bool { return !w.slack.list()[0].Streaming })
-	})
-}
-
 // What was shown of an attempt that is lost is marked; the next attempt is posted.
 func TestDiscardedMessage(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
@@ -223,27 +202,6 @@ func TestDeletionAndPathChange(t *testing.T) {
 		events = must.Get(branches.Delete(t.Context(), ann(), w.session.ID, log[1].ID))(t)
 		w.feed.Publish(t.Context(), events)
 		w.slack.awaitTexts(t, "question 0", "better question", "better answer")
-	})
-}
-
-// A call of a client's tool has no buttons: the app that brought the tool answers it.
-func TestClientTool(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		w.start(t, "a/1")
-		run := w.askIn(t, w.session.ID, fromSlack("Where is it?"))
-		call := core.Message{Role: core.RoleAssistant, ToolCalls: []core.ToolCall{{ID: "c1", Name: "look<up>", Arguments: "{}"}}}
-		w.write(t, core.RunWrite{RunID: run.ID, SessionID: run.SessionID, Attempt: 1, Messages: []core.Message{call}, Wait: &core.RunWait{Approvals: []core.Approval{
-			{Kind: core.KindClientTool, ToolCallID: "c1", Tool: "look<up>", Arguments: "{}", Mode: core.ApprovalAlways},
-		}}})
-		w.slack.await(t, "the call", func() bool {
-			return strings.Contains(w.slack.last().Blocks, "The app that brought the tool") && !strings.Contains(w.slack.last().Blocks, "look<up>")
-		})
-		if blocks := w.slack.last().Blocks; strings.Contains(blocks, "bobbin_approve") {
-			t.Errorf("got the blocks %s, want no buttons", blocks)
-		}
-		decided := must.Get(w.runs.AnswerCalls(t.Context(), ann(), core.AnswerCalls{SessionID: run.SessionID, Results: []core.CallResult{{ToolCallID: "c1", Result: "here"}}, By: "app"}))(t)
-		w.feed.Publish(t.Context(), decided.Events)
-		w.slack.await(t, "the answer", func() bool { return strings.Contains(w.slack.last().Blocks, "answered by app") })
 	})
 }
 

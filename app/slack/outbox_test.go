@@ -18,20 +18,6 @@ import (
 	"bobbin/tests/slackfake/fakeslack"
 )
 
-// A Slack without a status of the agent is asked for one once.
-func TestNoAgentStatus(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		w.slack.disturb(fakeslack.Fault{Method: "agents.sessions.setStatus", Error: "unknown_method"})
-		stop := w.start(t, "a/1")
-		for n := range 3 {
-			w.turn(t, n)
-		}
-		w.slack.awaitTexts(t, turnTexts(3)...)
-		stop()
-		compare.Equal(t, "calls: want one", 1, len(w.slack.Calls("agents.sessions.setStatus")))
-	})
-}
-
 // A post whose answer is lost, while Slack does not let the thread be read, is unknown and
 // never repeated.
 func TestUnknownPost(t *testing.T) {
@@ -109,20 +95,6 @@ func TestDeathBetweenPostAndTimestamp(t *testing.T) {
 		w.slack.awaitTexts(t, turnTexts(1)...)
 		w.turn(t, 1)
 		w.slack.awaitTexts(t, turnTexts(2)...)
-	})
-}
-
-// A channel that Slack slows down holds up no other.
-func TestSlowChannel(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		other := must.Get(repositories.NewSessions(w.db.Gorm).Create(t.Context(), core.Session{Owner: "ann", Agent: "a"}))(t)
-		w.bind(t, other.ID, "C2", otherThread)
-		w.slack.disturb(fakeslack.Fault{Method: "chat.postMessage", Times: 1, RetryAfter: time.Hour})
-		w.turn(t, 0)
-		w.start(t, "a/1")
-		w.slack.await(t, "the refusal", func() bool { return len(w.slack.Calls("chat.postMessage")) > 0 })
-		w.askIn(t, other.ID, core.RunInput{Content: "elsewhere", Source: core.SourceWeb})
-		w.slack.awaitTexts(t, "elsewhere")
 	})
 }
 

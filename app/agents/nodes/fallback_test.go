@@ -122,20 +122,6 @@ func TestFallbackIsPlannedAnew(t *testing.T) {
 	}
 }
 
-// If all fail it is the last one's error that ends the call, and all are booked.
-func TestFallbacksThatFailToo(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, 8192, down(llm.KindOverloaded)).fallingBackTo(named("second", 8192, down(llm.KindAuth)), named("third", 8192, down(llm.KindTimeout)))
-	_, err := w.call(t.Context(), w.begin("hello"))
-	if kindOf(err) != llm.KindTimeout {
-		t.Errorf("got %v, want the error of the last", err)
-	}
-	compare.Equal(t, "books", []string{"scripted overloaded", "second auth", "third timeout"}, booked(w))
-	if len(w.feed.All(core.EventContextWarning)) != 2 || w.last().Role != core.RoleUser {
-		t.Errorf("got %d warnings, want 2, and no answer", len(w.feed.All(core.EventContextWarning)))
-	}
-}
-
 // A fallback whose window cannot hold even the message is passed over; without
 // another it is the model's own error that counts, not the fallback's size.
 func TestFallbackThatIsTooSmall(t *testing.T) {

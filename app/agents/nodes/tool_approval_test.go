@@ -77,22 +77,6 @@ func (w *world) started() []string {
 	return ids
 }
 
-// Calls that a person must approve are held back, each of a tool that is
-// always asked for and one of a tool that is asked for once; the others run.
-func TestCallsAreHeldBack(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, 8192).with(says("pay", "paid"), says("look", "seen"), says("free", "done"))
-	w.careful(map[string]core.ApprovalMode{"pay": core.ApprovalAlways, "look": core.ApprovalFirst})
-	s := w.asking(call("a", "pay"), call("b", "look"), call("c", "free"), call("d", "look"), call("e", "pay"))
-	compare.Equal(t, "asked for", []string{"a", "b", "e"}, w.held(s))
-	compare.Equal(t, "results", []string{"c complete done"}, w.results())
-	compare.Equal(t, "started", []string{"c"}, w.started())
-	none := newWorld(t, 8192).with(says("free", "done")).careful(nil)
-	if none.mustUse(none.asking(call("a", "free"))); none.said.asks != 0 {
-		t.Error("it looked for approvals that no tool needs")
-	}
-}
-
 // After the decisions what was approved runs, and the model reads of the
 // others why not. What is still open is asked for again.
 func TestDecidedCalls(t *testing.T) {

@@ -214,28 +214,6 @@ func TestToolsThatMustNotRunTwice(t *testing.T) {
 	}
 }
 
-// After a crash a call whose tool has vanished says that it may have run.
-func TestVanishedToolAfterACrash(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, 8192).with(tool{name: "order", once: true, do: func(context.Context, tools.Call) (string, error) { return "done", nil }})
-	s := w.asking(call("1", "order"), call("2", "nothing"))
-	w.db.Before(func(op string) error {
-		if op == "Write" {
-			return errors.New("crash")
-		}
-		return nil
-	})
-	if _, err := w.use(t.Context(), s); err == nil {
-		t.Fatal("got no crash")
-	}
-	w.db.Before(nil)
-	w.run.Attempt++
-	w.with()
-	w.mustUse(w.resume(*w.run))
-	want := []string{"1 failed error: the call was interrupted; whether it took effect is not known", `2 failed error: there is no tool "nothing"; the tools are []`}
-	compare.Equal(t, "results", want, w.results())
-}
-
 // A tool whose row cannot be written does not start.
 func TestNoRowNoTool(t *testing.T) {
 	t.Parallel()

@@ -7,7 +7,6 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
-	"bobbin/app/core/tokens"
 	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
 	"bobbin/tests/llmtest"
@@ -84,22 +83,6 @@ func TestToldLimitHoldsForTheRun(t *testing.T) {
 	w.writer.Add(llmtest.Step{Text: []string{"short summary"}, Repeat: true})
 	w.loop(w.turns(20, 120).begin("go"))
 	compare.Equal(t, "prompts were refused: want only the first", 1, refused)
-}
-
-// What the provider counted teaches the estimate at once.
-func TestToldSizeTightens(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, 8192, tooLong(8192, 12_000), "fits now")
-	w.writer.Add(llmtest.Step{Text: []string{"short summary"}, Repeat: true})
-	w.mustCall(w.turns(20, 120).begin("go"))
-	raw, reserve := w.records()[0].Estimated, w.model.Requests()[0].MaxOutputTokens
-	want := 12_000 / float64(raw+reserve)
-	if got := w.learned.tightened[0]; got < 0.99*want || got > 1.01*want {
-		t.Errorf("got ratio %.2f, want %.2f", got, want)
-	}
-	if got := w.learned.Estimate("scripted", ""); got.Factor < want || got == (tokens.Estimate{}) {
-		t.Errorf("got estimate %+v, want a factor of at least %.2f", got, want)
-	}
 }
 
 // Where the window turns out to be smaller and the provider's count is

@@ -123,31 +123,6 @@ func TestSearchHistory(t *testing.T) {
 	}
 }
 
-func TestSearchHistoryErrors(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name, arguments string
-		err             error
-		says            string
-	}{
-		{"no JSON", "pump", nil, "expected a JSON object such as"},
-		{"role", `{"query":"a","role":"system"}`, nil, "role must be user, assistant or tool"},
-		{"a day", `{"query":"a","after":"yesterday"}`, nil, "after must be a day or a time such as"},
-		{"skip", `{"query":"a","skip":-1}`, nil, "skip must not be negative"},
-		{"no words", `{"query":"?"}`, core.Errorf(core.ErrInvalid, "there is no word to look for"), "there is no word to look for; expected"},
-		{"storage", `{"query":"a"}`, errors.New("secret"), "cannot be searched at the moment"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			_, err := tools.NewSearchHistory(&history{err: tt.err}).Call(t.Context(), tools.Call{Arguments: tt.arguments})
-			if err == nil || !strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), "secret") {
-				t.Errorf("got %v, want an error that says %q", err, tt.says)
-			}
-		})
-	}
-}
-
 // Results beside each other are one passage, in which nothing is repeated; what the prompt
 // shows is not quoted; the answer has a bounded size and says how to read on.
 func TestSearchHistoryPassages(t *testing.T) {
@@ -328,5 +303,30 @@ func TestReadResult(t *testing.T) {
 	}
 	if tool.Spec().Name != core.ToolReadResult || !tool.Idempotent() {
 		t.Errorf("got %+v, idempotent %v", tool.Spec(), tool.Idempotent())
+	}
+}
+
+func TestSearchHistoryErrors(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, arguments string
+		err             error
+		says            string
+	}{
+		{"no JSON", "pump", nil, "expected a JSON object such as"},
+		{"role", `{"query":"a","role":"system"}`, nil, "role must be user, assistant or tool"},
+		{"a day", `{"query":"a","after":"yesterday"}`, nil, "after must be a day or a time such as"},
+		{"skip", `{"query":"a","skip":-1}`, nil, "skip must not be negative"},
+		{"no words", `{"query":"?"}`, core.Errorf(core.ErrInvalid, "there is no word to look for"), "there is no word to look for; expected"},
+		{"storage", `{"query":"a"}`, errors.New("secret"), "cannot be searched at the moment"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := tools.NewSearchHistory(&history{err: tt.err}).Call(t.Context(), tools.Call{Arguments: tt.arguments})
+			if err == nil || !strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), "secret") {
+				t.Errorf("got %v, want an error that says %q", err, tt.says)
+			}
+		})
 	}
 }

@@ -1,10 +1,8 @@
 package auth_test
 
 import (
-	"crypto/sha256"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -170,24 +168,4 @@ func TestHeadersOfProxies(t *testing.T) {
 	for _, name := range []string{"User-Agent", "Accept", "X-Request-Id", "Idempotency-Key", "Traceparent", "Content-Type"} {
 		check(t, auth.New(auth.Options{}), ask{headers: header(name, "x")}, core.Identity{Owner: core.LocalOwner, Rights: core.Everything}, nil)
 	}
-}
-
-func TestNewToken(t *testing.T) {
-	t.Parallel()
-	a, b := auth.NewToken(), auth.NewToken()
-	if len(a) < 43 || a == b {
-		t.Errorf("got tokens %q and %q, want two different ones of 256 bits", a, b)
-	}
-	// Without a token configured, an empty secret must not open anything.
-	check(t, auth.New(auth.Options{Required: true}), ask{headers: header("X-API-Key", " ")}, core.Identity{}, core.ErrUnauthorized)
-}
-
-// A key whose secret is known by its hash only lets the secret in, and not the hash.
-func TestHashedKey(t *testing.T) {
-	t.Parallel()
-	sum := sha256.Sum256([]byte("s3cret"))
-	a := auth.New(auth.Options{Keys: []auth.Key{auth.HashedKey("web", sum, core.ReadWrite)}, Required: true})
-	check(t, a, ask{headers: header("X-API-Key", "s3cret")}, core.Identity{Owner: "web", Key: "web", Rights: core.ReadWrite}, nil)
-	check(t, a, ask{headers: header("X-API-Key", fmt.Sprintf("sha256:%x", sum))}, core.Identity{}, core.ErrUnauthorized)
-	check(t, a, ask{headers: header("X-API-Key", fmt.Sprintf("%x", sum))}, core.Identity{}, core.ErrUnauthorized)
 }

@@ -3,7 +3,6 @@ package openai
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -272,24 +271,6 @@ func TestChunksAreTheText(t *testing.T) {
 	})
 }
 
-// An answer that is not streamed has no text of messages that were discarded.
-func TestWholeAnswer(t *testing.T) {
-	t.Parallel()
-	seed.Check(t, func(t *rapid.T) {
-		s := drawScript(t)
-		answer, _, err := collectAnswer(context.Background(), func(yield func(core.Event, error) bool) {
-			for _, e := range s.live {
-				if !yield(e, nil) {
-					return
-				}
-			}
-		})
-		if got := strings.ReplaceAll(answer.storedText(), textSeparator, ""); err != nil || got != strings.ReplaceAll(s.text, textSeparator, "") {
-			t.Fatalf("got %q, %v, want %q", got, err, s.text)
-		}
-	})
-}
-
 // A call that breaks off after the client has got a part of it is an error of a completion; its item of
 // a response ends incomplete.
 func TestBrokenCall(t *testing.T) {
@@ -370,15 +351,5 @@ func BenchmarkDelta(b *testing.B) {
 				must.Get(encode(buf[:0], events[i]))(b)
 			}
 		})
-	}
-}
-
-// The usage of a completion has what the run's has.
-func TestUsage(t *testing.T) {
-	t.Parallel()
-	got, err := json.Marshal(usageOf(core.Usage{InputTokens: 5, OutputTokens: 3, ReasoningTokens: 2, CacheReadTokens: 1}))
-	const want = `{"prompt_tokens":5,"completion_tokens":3,"total_tokens":8,"prompt_tokens_details":{"cached_tokens":1},"completion_tokens_details":{"reasoning_tokens":2}}`
-	if err != nil || string(got) != want {
-		t.Errorf("got %s, %v, want %s", got, err, want)
 	}
 }

@@ -214,31 +214,6 @@ func TestLongestHistory(t *testing.T) {
 	}
 }
 
-// The end of a client's messages is what is new: a user's message, or results of its tools.
-func TestReadConversation(t *testing.T) {
-	t.Parallel()
-	call := message{Role: "assistant", ToolCalls: []toolCall{{ID: "c1"}}}
-	result := message{Role: "tool", ToolCallID: "c1", Content: content{text: "42"}}
-	c, err := readConversation([]message{{Role: "system"}, {Role: "user", Content: content{text: "hi"}}, call, result})
-	if err != nil || len(c.results) != 1 || c.results[0].ToolCallID != "c1" {
-		t.Errorf("got %+v, %v, want one result", c, err)
-	}
-	answer := message{Role: "assistant", Content: content{text: "They greet me.\n</think>\n\nHello!"}} // as it was streamed
-	c, err = readConversation([]message{{Role: "user", Content: content{text: "hi"}}, answer, {Role: "user", Content: content{text: "and?"}}})
-	if err != nil || c.history[0].answer != "Hello!" || c.history[0].messages[1].Content.text != "Hello!" {
-		t.Errorf("got %+v, %v, want no thoughts in the history", c.history, err)
-	}
-	for name, sent := range map[string][]message{
-		"no message of the user":    {{Role: "system"}},
-		"an unknown role":           {{Role: "robot"}},
-		"a result without its call": {{Role: "user"}, {Role: "tool"}},
-	} {
-		if _, err := readConversation(sent); err == nil {
-			t.Errorf("%s: got no error", name)
-		}
-	}
-}
-
 // What other servers answer is answered: histories with messages that say nothing, and those in which
 // the user has said nothing new.
 func TestHistoriesOfClients(t *testing.T) {
@@ -284,23 +259,6 @@ func TestHistoriesOfClients(t *testing.T) {
 	c, err := readConversation(append(talk("first", "ok"), result))
 	if err != nil || c.continueCalls() {
 		t.Errorf("a result without its call: got %v, %v", c.next, err)
-	}
-}
-
-// Ids of tool calls name the run, and nothing else is taken for one.
-func TestCallID(t *testing.T) {
-	t.Parallel()
-	const run = core.RunID("0192f0c4-0000-7000-8000-000000000001")
-	for _, id := range []string{"call_abc", "x", "a_b_c", ""} {
-		got, inner, ok := parseCallID(callID(run, id))
-		if got != run || inner != id || !ok {
-			t.Errorf("%q: got %s, %q, %v", id, got, inner, ok)
-		}
-	}
-	for _, id := range []string{"", "call_", "call_abc", "call_0192f0c4000070008000000000000001", "call_zzzzf0c4000070008000000000000001_x"} {
-		if _, _, ok := parseCallID(id); ok {
-			t.Errorf("%q is taken for the id of a call", id)
-		}
 	}
 }
 

@@ -248,24 +248,6 @@ func TestMeaningOfAuthors(t *testing.T) {
 	})
 }
 
-// An edited message is embedded anew, a deleted one is found no more.
-func TestMeaningOfChanges(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
-		edited := w.say(w.session, "ann", core.RoleUser, "A boat of my own.")
-		deleted := w.say(w.session, "ann", core.RoleUser, "The boat has a hole.")
-		w.embedAll()
-		must.Get2(w.stores.Branches.Revise(t.Context(), ann, core.ReviseMessage{SessionID: w.session, MessageID: edited.ID, Content: "A bicycle of my own.", TokenCount: 5}))(t)
-		must.Get(w.stores.Branches.Delete(t.Context(), ann, w.session, deleted.ID))(t)
-		got, _ := w.find(core.SearchQuery{Text: "sailing", PageQuery: core.PageQuery{Limit: 4}})
-		if joined := strings.Join(got, "|"); strings.Contains(joined, "hole") || strings.Contains(joined, "of my own") {
-			t.Errorf("got %q, want neither the deleted message nor the edited one by its old text", got)
-		}
-		compare.Equal(t, "messages embedded: want the edited one", 1, w.embedAll())
-	})
-}
-
 // A message that is edited while the model embeds it, for the first time or again, gets the
 // vector of its new text.
 func TestMeaningOfChangesMeanwhile(t *testing.T) {

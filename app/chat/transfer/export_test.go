@@ -12,7 +12,6 @@ import (
 	"bobbin/app/chat/transfer"
 	"bobbin/app/core"
 	"bobbin/tests/compare"
-	"bobbin/tests/golden"
 	"bobbin/tests/must"
 )
 
@@ -44,26 +43,6 @@ func told(t *testing.T) *world {
 	w.session.MessageCount = len(w.log)
 	w.versions = []core.Summary{{Version: 2, Content: "second"}, {Version: 1, Content: "first"}}
 	return w
-}
-
-func TestExport(t *testing.T) {
-	t.Parallel()
-	w := told(t)
-	golden.Check(t, "testdata/export.json", w.export(t, core.ExportJSON))
-	golden.Check(t, "testdata/export.jsonl", w.export(t, core.ExportLines))
-	golden.Check(t, "testdata/export.md", w.export(t, core.ExportMarkdown))
-	if err := w.service(transfer.Limits{}).Export(t.Context(), ann(), w.session, "pdf", &strings.Builder{}); !errors.Is(err, core.ErrInvalid) {
-		t.Errorf("got %v for a format that there is not, want ErrInvalid", err)
-	}
-	var whole struct {
-		Session   core.Session
-		Messages  []core.Message
-		Summaries []core.Summary
-	}
-	must.Do(t, json.Unmarshal([]byte(w.export(t, core.ExportJSON)), &whole))
-	if len(whole.Messages) != 8 || len(whole.Summaries) != 2 || whole.Session.ID != w.session.ID {
-		t.Errorf("got %d messages and %d summaries of %s, want all", len(whole.Messages), len(whole.Summaries), whole.Session.ID)
-	}
 }
 
 // Export → import gives the same conversation, tool calls byte for byte.

@@ -24,37 +24,6 @@ func asError(err error, into **core.Error) bool { return errors.As(err, into) }
 
 const two = `{"role":"user","content":"one two"}` + "\n" + `{"role":"assistant","content":"three"}`
 
-func TestImportFormats(t *testing.T) {
-	t.Parallel()
-	list := "[" + strings.ReplaceAll(two, "\n", ",\n") + "]"
-	tests := []struct {
-		name   string
-		format core.ImportFormat
-		text   string
-	}{
-		{"lines", core.ImportLines, two},
-		{"lines of Windows, blank ones, a mark", core.ImportLines, "\uFEFF" + strings.ReplaceAll(two, "\n", "\r\n\r\n \t\r\n") + "\r\n\r\n"},
-		{"a list", core.ImportJSON, list},
-		{"a list with a mark", core.ImportJSON, "\uFEFF" + list + "\n"},
-		{"an export", core.ImportJSON, `{"session":{"messages":[1]},"messages":` + list + `,"summaries":[{"content":"x"}]}`},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld()
-			got, err := w.take(t, tt.format, tt.text)
-			want := core.Imported{Imported: 2, FirstSeq: 1, LastSeq: 2, Tokens: 3}
-			if err != nil || got != want {
-				t.Fatalf("got %+v, %v, want %+v", got, err, want)
-			}
-			if w.log[0].Content != "one two" || w.log[1].Role != core.RoleAssistant || w.log[1].TokenCount != 1 || w.log[0].Source != core.SourceAPI {
-				t.Errorf("got %+v, want both with their tokens", w.log)
-			}
-			compare.Equal(t, "events published: want those of the commit", 1, len(w.told))
-		})
-	}
-}
-
 func TestImportOfBrokenJSON(t *testing.T) {
 	t.Parallel()
 	for text, says := range map[string]string{

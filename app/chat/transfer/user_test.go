@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"bobbin/app/chat/transfer"
 	"bobbin/app/core"
@@ -134,30 +133,4 @@ func TestExportUserBreaksOff(t *testing.T) {
 	if _, unreadable := zip.NewReader(bytes.NewReader(out.Bytes()), int64(out.Len())); !errors.Is(err, u.fail) || unreadable == nil {
 		t.Errorf("got %v, and an archive that can be read: %v", err, unreadable == nil)
 	}
-}
-
-// An owner makes a few exports at once; another one waits for a while and is refused.
-func TestExportsAtOnce(t *testing.T) {
-	t.Parallel()
-	u := newUser(t)
-	synctest.Test(t, func(t *testing.T) {
-		u.hold = make(chan struct{})
-		s := u.service()
-		export := func() error {
-			return s.ExportUser(t.Context(), ann(), core.UserExport{Owner: "ann", User: "kim"}, io.Discard)
-		}
-		ended := make(chan error, 2)
-		for range 2 {
-			go func() { ended <- export() }()
-		}
-		synctest.Wait()
-		compare.Error(t, "a third export: want that there are too many", core.ErrRateLimited, export())
-		close(u.hold)
-		for range 2 {
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
-		}
-		compare.Error(t, "after the others", nil, export())
-	})
 }

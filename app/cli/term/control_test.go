@@ -78,35 +78,6 @@ func TestDrawContextWhole(t *testing.T) {
 	drawn(t, func(w io.Writer, width int) { term.DrawContext(w, r, now, width) }, "summarization will trigger on the next message")
 }
 
-// The list of instructions says where each comes from and whether it stands.
-func TestDrawInstructions(t *testing.T) {
-	t.Parallel()
-	at := time.Now()
-	r := report()
-	r.StandingInstructions = []core.StandingInstruction{
-		{ID: "3", Seq: 9, Text: "be brief", State: core.InstructionStands}, {ID: "2", MessageID: "m", Seq: 7, Text: "use Dutch", State: core.InstructionStands, EditedAt: &at},
-		{ID: "1", MessageID: "m", Seq: 1, Text: "use French", State: core.InstructionReplaced, EndSeq: 7}, {ID: "0", MessageID: "m", Seq: 1, Text: "no emojis", State: core.InstructionRemoved},
-	}
-	drawn(t, func(w io.Writer, width int) { term.DrawContext(w, r, at, width) },
-		"- added: be brief", "- #7, edited: use Dutch", "- #1: use French (replaced by #7)", "- #1: no emojis (removed)")
-}
-
-// Where a message is, for each place that there is.
-func TestDrawWhere(t *testing.T) {
-	t.Parallel()
-	for place, name := range map[core.Placement]string{
-		core.PlaceCovered: "summarized, pinned", core.PlaceVerbatim: "in the prompt verbatim, pinned", core.PlaceMasked: "masked, pinned", core.PlaceShortened: "shortened, pinned",
-		core.PlaceLeftOut: "left out, pinned", core.PlaceExcluded: "not sent, pinned", "elsewhere": "elsewhere, pinned",
-	} {
-		where := core.MessageLocation{
-			Seq: 12, Role: core.RoleTool, Placement: place, Pinned: true, Reason: "It is an old tool result: a marker of 30 tokens stands for its 1,200.", Note: "Soon it is not.",
-			TokenCount: 1100, WholeTokens: 1200, PromptTokens: 30, Model: "gpt-4o",
-		}
-		drawn(t, func(w io.Writer, width int) { term.DrawWhere(w, where, "a\x1b[2J line\nand another", width) },
-			"#12 tool: "+name+" a[2J line and another It is an old tool result", "Soon it is not.", "1,100 tokens stored (1,200 for gpt-4o), 30 in the prompt")
-	}
-}
-
 // A diff shows what changed with a little around it; long parts that stay are counted.
 func TestDrawDiff(t *testing.T) {
 	t.Parallel()

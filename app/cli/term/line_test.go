@@ -1,7 +1,6 @@
 package term_test
 
 import (
-	"context"
 	"errors"
 	"io"
 	"strings"
@@ -43,18 +42,6 @@ func TestPlain(t *testing.T) {
 			compare.Equal(t, "", tt.want, got)
 		})
 	}
-}
-
-// A read that hangs does not keep the program.
-func TestPlainEndsWithItsContext(t *testing.T) {
-	t.Parallel()
-	r, w := io.Pipe()
-	defer w.Close()
-	p := term.NewPlain(r)
-	defer p.Close()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	compare.Error(t, "compare.ErrorOf(p.Line(ctx))", io.EOF, compare.ErrorOf(p.Line(ctx)))
 }
 
 // edited returns an editor and where to type.

@@ -167,17 +167,6 @@ func TestText(t *testing.T) {
 	}
 }
 
-// One count for all models, the most of what they charge.
-func TestImageTokens(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct{ width, height, want int }{
-		{1, 1, 255}, {512, 512, 350}, {1024, 1024, 1399}, {640, 480, 425}, // 85 + 170 · tiles, or width · height / 750
-		{2048, 4096, 1600}, {768, 2048, 1600}, {12_000, 12_000, 1600}, {12_000, 100, 1600}, {0, 0, 255}, {600, 600, 765},
-	} {
-		compare.Equal(t, fmt.Sprintf("%d×%d", c.width, c.height), c.want, attach.ImageTokens(c.width, c.height))
-	}
-}
-
 // Whatever form a part takes, it costs no more than was counted.
 func TestTokensCoverEveryForm(t *testing.T) {
 	t.Parallel()

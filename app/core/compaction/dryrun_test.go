@@ -1,13 +1,11 @@
 package compaction_test
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"bobbin/app/core"
-	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
@@ -149,30 +147,5 @@ func TestDryRunFloor(t *testing.T) {
 	}
 	if got := w.plan(core.PlanPreview{}); !got.Fits || got.Floor != nil {
 		t.Errorf("its own model: got %+v, want that it fits", got)
-	}
-}
-
-// What does not exist, and stores that fail.
-func TestDryRunErrors(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, core.ContextSettings{}, 8192)
-	w.turns(2, 10)
-	run := func(ask core.PlanPreview) error {
-		_, err := w.control().DryRun(t.Context(), w.scope(), w.Session.ID, ask)
-		return err
-	}
-	compare.Error(t, "unknown model", core.ErrNotFound, run(core.PlanPreview{Model: "nobody"}))
-	if err := run(core.PlanPreview{Policy: "wimdow"}); !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), strings.Join(contextwindow.PresetNames(), ", ")) {
-		t.Errorf("unknown policy: got %v, want the known ones", err)
-	}
-	broken := errors.New("the database is gone")
-	for _, method := range []string{"Sessions.Get", "CountOnPath", "Summaries.List"} {
-		w.db.Before(func(m string) error {
-			if m == method {
-				return broken
-			}
-			return nil
-		})
-		compare.Error(t, method+" fails: want it", broken, run(core.PlanPreview{}))
 	}
 }

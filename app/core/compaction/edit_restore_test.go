@@ -52,22 +52,6 @@ func TestEditSummary(t *testing.T) {
 	}
 }
 
-// A cut of the old text does not apply to the new one.
-func TestEditSummaryThatWasCut(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, core.ContextSettings{}, 128_000)
-	w.turns(6, 50)
-	w.another(4, strings.Repeat("Rex is a dog. ", 100))
-	w.Session.PromptState = []byte(`{"masked_through":5,"summary_cut":7}`)
-	must.Get(w.edit("Bello is a dog, and it is his birthday today.", 0))(t)
-	if system := strings.Join(w.view().System, "\n"); !strings.Contains(system, "Bello is a dog, and it is his birthday") {
-		t.Errorf("got the prompt %q, want all of it", system)
-	}
-	if state := string(w.Session.PromptState); state != `{"masked_through":5}` {
-		t.Errorf("got state %s, want the rest of it as it was", state)
-	}
-}
-
 // What cannot be stored is refused in words, and nothing is changed.
 func TestEditSummaryRefused(t *testing.T) {
 	t.Parallel()

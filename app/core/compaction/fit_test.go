@@ -147,23 +147,6 @@ func TestNoGainIsSkipped(t *testing.T) {
 	}
 }
 
-// A window that a refusal stated counts in its session although another one is configured: not every
-// message pays a refused prompt.
-func TestStatedWindowCountsInItsSession(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, core.ContextSettings{}, 8192)
-	w.profile.Model = llmtest.Scripted().WithInfo(llm.Info{Name: "answerer", Provider: "scripted", Window: 128_000, MaxOutput: 1024, WindowFrom: llm.WindowConfigured})
-	w.ruler.Told("answerer", w.Session.ID, 8192)
-	for _, want := range []int{8192, 128_000} {
-		w.turns(1, 10)
-		w.ask("go on")
-		if _, d := w.fit(); d.Budget.Window != want {
-			t.Errorf("got a window of %d, want %d", d.Budget.Window, want)
-		}
-		w.begin() // another session
-	}
-}
-
 // Rung 8: when nothing can make the prompt fit, no model
 // is called for a summary and the session stays as it was.
 func TestFloorCallsNoModel(t *testing.T) {

@@ -183,26 +183,6 @@ func TestStandingInstructionsCannotBeRead(t *testing.T) {
 	}
 }
 
-// Of two instructions of a topic the newer one stands, and a withdrawal ends what it names.
-func TestResolveInstructions(t *testing.T) {
-	t.Parallel()
-	at := core.Now()
-	given := []core.StandingInstruction{
-		{ID: "1", MessageID: "a", Seq: 1, Text: "My budget is 400 €.", Topic: "budget"},
-		{ID: "2", MessageID: "a", Seq: 1, Text: "Always answer in Dutch.", Topic: "language"},
-		{ID: "3", MessageID: "b", Seq: 3, Text: "My budget is 500 €.", Topic: "budget"},
-		{ID: "4", MessageID: "c", Seq: 5, Text: "Forget the budget.", Topic: "budget", Withdraws: true},
-		{ID: "5", Seq: 5, Text: "Always answer in French.", Topic: "language"},
-		{ID: "6", MessageID: "d", Seq: 7, Text: "Never use emojis.", RemovedAt: &at},
-	}
-	var got []string
-	for _, i := range compaction.ResolveInstructions(given) {
-		got = append(got, fmt.Sprint(i.ID, " ", i.State, " ", i.EndSeq))
-	}
-	want := "1 replaced 3, 2 replaced 0, 3 withdrawn 5, 5 standing 0, 6 removed 0"
-	compare.Equal(t, `strings.Join(got, ", ")`, want, strings.Join(got, ", "))
-}
-
 // In a session of several people an instruction replaces and withdraws only those of its speaker,
 // and those of nobody in particular.
 func TestResolveInstructionsOfSeveralPeople(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 
 	"bobbin/app/core"
 	cw "bobbin/app/core/contextwindow"
-	"bobbin/app/core/llm"
 	"bobbin/tests/compare"
 )
 
@@ -119,27 +118,6 @@ type recorder struct{ sizes []int }
 func (r *recorder) Text(s string) int {
 	r.sizes = append(r.sizes, len(s))
 	return quarter{}.Text(s)
-}
-
-// Reasoning that the provider's usage leaves out is in the prompt, and is not compared with
-// the usage.
-func TestSentReasoningUncounted(t *testing.T) {
-	t.Parallel()
-	parts, d := pictures(1)
-	parts.Model = llm.Info{Provider: "openai", ThoughtOrigin: "openai/gpt-6"}
-	m := *parts.Messages["m0"]
-	m.Role, m.ToolCalls, m.Parts = core.RoleAssistant, []core.ToolCall{{ID: "a", Name: "f"}}, []core.Part{
-		{Type: "reasoning", Name: "rs_1", Signature: strings.Repeat("x", 1_600), Origin: "openai/gpt-6"},
-		{Type: "reasoning", Signature: strings.Repeat("x", 1_600), Origin: "anthropic/claude-opus-5-5"},
-	}
-	parts.Messages["m0"] = &m
-	d.History[0].Item = cw.ItemOf(m, parts.Model, quarter{})
-	all := cw.Assemble(parts, d, quarter{}).Sent
-	parts.Model.ReasoningUncounted = true
-	some := cw.Assemble(parts, d, quarter{}).Sent
-	if all.Hidden != 0 || all.Counted() != all.Total() || some.Hidden != 300 || some.Counted() != some.Total()-300 || some.Total() != all.Total() {
-		t.Errorf("got %+v and %+v, want 300 tokens that are not counted", all, some)
-	}
 }
 
 // withoutTexts returns the parts as they are when the texts of some messages were left

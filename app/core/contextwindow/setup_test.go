@@ -254,24 +254,3 @@ func TestToolsChangeInMessages(t *testing.T) {
 		}
 	}
 }
-
-// Thoughts that were dropped freeze nothing: the prompt begins with the current system prompt. So it
-// does where both have no room.
-func TestSetupsThaw(t *testing.T) {
-	t.Parallel()
-	a := newAgentTalk(t)
-	a.talk("A a", "B a", "B a")
-	a.log = a.log[:len(a.log)-1]
-	a.state = a.state.WithoutThoughts(4)
-	if _, p := a.talk("B a", "B a"); outline(p) != "B a: ? ! ? ! ? ! ?" || p.Sent.Thoughts != (cw.ThoughtCount{Kept: 1, Compacted: 2}) {
-		t.Errorf("after a compaction: got %q with %+v", outline(p), p.Sent.Thoughts)
-	}
-
-	large := newAgentTalk(t)
-	large.window = 4096
-	long := strings.Repeat("long", 2000)
-	d, p := large.talk("A"+long+" a", "B"+long+" a")
-	if len(p.System) != 1 || p.System[0] != "B"+long || d.Floor != nil || len(d.Reasons) == 0 || !strings.Contains(d.Reasons[0], "the room of an earlier system prompt") {
-		t.Errorf("got a prompt of %d tokens, reasons %q, %+v", d.Total, d.Reasons, d.Floor)
-	}
-}

@@ -354,37 +354,3 @@ func TestAfterRunCatchesUp(t *testing.T) {
 		}
 	}
 }
-
-// A prepared summary that covers too little is activated, and the next
-// one is prepared; where the prompt still does not fit, it is made immediately.
-func TestPreparedCoversTooLittle(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name   string
-		tokens int
-		want   string
-	}{
-		{"it still fits", 120_000, "prepares"},
-		{"it does not fit", 140_000, "summarizes"},
-	} {
-		in := sized(background(t), tt.tokens)
-		in.Versions = []core.SummaryVersion{{Version: 1, ThroughSeq: 8, Tokens: 500, Messages: 8}}
-		d, state := cw.Plan(in)
-		if does(d) != "activates" {
-			t.Fatalf("%s: %s, want the prepared one put to use", tt.name, does(d))
-		}
-		in = in.Activated(*d.Activate)
-		in.State = state
-		d, state = cw.Plan(in)
-		if does(d) != tt.want || state.Landed != nil {
-			t.Errorf("%s: then %s, state %s, want it to go on: %s", tt.name, does(d), state.Encode(), tt.want)
-		}
-		if tt.want == "prepares" && (!d.Compacted || len(d.Reasons) < 2) {
-			t.Errorf("%s: compacted %v, reasons %q, want it said that it has not landed", tt.name, d.Compacted, d.Reasons)
-		}
-		in.State, in.Summarized, in.Phase = state, false, cw.AfterRun
-		if d, _ := cw.Plan(in); tt.want == "prepares" && does(d) != "prepares" {
-			t.Errorf("%s: after the run %s, want the next one prepared", tt.name, does(d))
-		}
-	}
-}

@@ -48,21 +48,6 @@ func TestShareTriggerToTheToken(t *testing.T) {
 	}
 }
 
-// The trigger uses the corrected numbers, for K too.
-func TestTriggersAreCorrected(t *testing.T) {
-	t.Parallel()
-	c := new(talk).turns(10, 1_000).user(10)
-	in := c.during(preset(t, "budget", func(p *cw.Policy) { p.MaxTokens = 30_000 }), 1_000_000, 21)
-	in.Factor = 1.499
-	if d, _ := cw.Plan(in); trigger(t, d, "tokens").Value != 29_980 || d.Summarize != nil {
-		t.Errorf("got %+v, want 29980 tokens and no order", trigger(t, d, "tokens"))
-	}
-	in.Factor = 1.5
-	if d, _ := cw.Plan(in); trigger(t, d, "tokens").Value != 30_000 || d.Summarize == nil {
-		t.Errorf("got %+v, want 30000 tokens and an order", trigger(t, d, "tokens"))
-	}
-}
-
 // B1: N messages or K tokens, whichever comes first; of N and the sliding window the lower one. B5:
 // neither fires below min_recent_messages + 4 messages; the prompt must fit all the same. R3: 50
 // unsummarized messages force a summary, auto_summarize included.

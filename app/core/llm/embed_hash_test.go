@@ -92,28 +92,3 @@ func TestHashingStaysTheSame(t *testing.T) {
 		t.Errorf("got the sum %v, want %v: change HashingModel when vectors change", got, want)
 	}
 }
-
-func TestUnit(t *testing.T) {
-	t.Parallel()
-	in := []float32{3, 0, 4}
-	got, err := llm.UnitVector(in, 3)
-	if diff := cmp.Diff([]float32{0.6, 0, 0.8}, got); err != nil || diff != "" || in[0] != 3 {
-		t.Errorf("got %v, error %v, want it at length 1 and the input as it was", got, err)
-	}
-	nan, inf := float32(math.NaN()), float32(math.Inf(1))
-	for name, v := range map[string][]float32{
-		"nothing": nil, "another dimension": {1}, "no direction": {0, 0, 0}, "no number": {1, nan, 1}, "endless": {1, inf, 1},
-	} {
-		if got, err := llm.UnitVector(v, 3); err == nil {
-			t.Errorf("%s: got %v, want an error", name, got)
-		}
-	}
-	if got, err := llm.UnitVector([]float32{math.MaxFloat32, 0, math.MaxFloat32}, 0); err != nil || !llm.IsUnitVector(got, 3) {
-		t.Errorf("large numbers: got %v, error %v", got, err)
-	}
-	for name, v := range map[string][]float32{"short": {1}, "long": {3, 0, 4}, "no number": {nan, 0, 0}} {
-		if llm.IsUnitVector(v, 3) {
-			t.Errorf("%s: got sound", name)
-		}
-	}
-}

@@ -44,19 +44,6 @@ func TestLackingForRun(t *testing.T) {
 	}
 }
 
-// A fallback that lacks a parameter of tools is not sent it; the list of the others stays.
-func TestWithParametersOfTools(t *testing.T) {
-	t.Parallel()
-	req := llm.Request{Tools: []llm.ToolSpec{{Name: "f", Strict: new(true)}}, ParallelToolCalls: new(true)}
-	got := req.WithParameters(core.ModelParameters{}, llm.Info{Lacks: []llm.Parameter{llm.StrictTools, llm.ParallelTools}})
-	if got.ParallelToolCalls != nil || got.Tools[0].Strict != nil || req.Tools[0].Strict == nil {
-		t.Errorf("got %+v, want neither, and the request as it was", got)
-	}
-	if same := req.WithParameters(core.ModelParameters{}, llm.Info{}); same.ParallelToolCalls == nil || same.Tools[0].Strict == nil {
-		t.Errorf("got %+v, want both", same)
-	}
-}
-
 // What a model does not take is left out of options that may lose it, in a way that it takes the rest;
 // what an answer is nothing without stays.
 func TestLeaveOut(t *testing.T) {
@@ -219,5 +206,18 @@ func TestOffer(t *testing.T) {
 	}
 	if _, err := offer.Get("gpt-4o"); err == nil || !strings.Contains(err.Error(), "house, locked, ollama/agents, ollama/llama3.2") {
 		t.Errorf("got %v, want it to name the models", err)
+	}
+}
+
+// A fallback that lacks a parameter of tools is not sent it; the list of the others stays.
+func TestWithParametersOfTools(t *testing.T) {
+	t.Parallel()
+	req := llm.Request{Tools: []llm.ToolSpec{{Name: "f", Strict: new(true)}}, ParallelToolCalls: new(true)}
+	got := req.WithParameters(core.ModelParameters{}, llm.Info{Lacks: []llm.Parameter{llm.StrictTools, llm.ParallelTools}})
+	if got.ParallelToolCalls != nil || got.Tools[0].Strict != nil || req.Tools[0].Strict == nil {
+		t.Errorf("got %+v, want neither, and the request as it was", got)
+	}
+	if same := req.WithParameters(core.ModelParameters{}, llm.Info{}); same.ParallelToolCalls == nil || same.Tools[0].Strict == nil {
+		t.Errorf("got %+v, want both", same)
 	}
 }

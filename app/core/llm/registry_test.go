@@ -164,16 +164,6 @@ func TestRegistryErrorsSayWhatToDo(t *testing.T) {
 	}
 }
 
-func TestRegistryRefusesUnclearEntries(t *testing.T) {
-	t.Parallel()
-	for name, entries := range map[string][]llm.Entry{
-		"no name":  {{Provider: "openai"}},
-		"one name": {{Name: "a"}, {Name: "a"}},
-	} {
-		compare.Error(t, name, core.ErrInvalid, compare.ErrorOf(llm.NewRegistry(entries, openInfo, llm.Defaults{})))
-	}
-}
-
 func TestRegistryOpensOnce(t *testing.T) {
 	t.Parallel()
 	var opened atomic.Int32
@@ -286,18 +276,6 @@ func TestRegistryPrefersModelsOfTheSamePlace(t *testing.T) {
 	}
 	if got, err := newRegistry(t, nil, llm.Defaults{Env: variables("AWS_REGION=us-east-1")}).Resolve("bedrock/anthropic.claude-opus-5"); err != nil || got.Provider != "bedrock" || got.Model != "anthropic.claude-opus-5" {
 		t.Errorf("got %+v, %v", got, err)
-	}
-}
-
-// Claude has the limits of images on every cloud, whatever the operator calls it.
-func TestImagesOfClouds(t *testing.T) {
-	t.Parallel()
-	small, wide := core.Part{Type: core.PartImage, Width: 8_000}, core.Part{Type: core.PartImage, Width: 8_001}
-	for _, name := range []string{"anthropic", "bedrock", "vertex"} {
-		info := llm.Info{Name: "house", Provider: name, Images: true}
-		if !info.Takes(small) || info.Takes(wide) {
-			t.Errorf("%s: got %v, %v, want the small image only", name, info.Takes(small), info.Takes(wide))
-		}
 	}
 }
 

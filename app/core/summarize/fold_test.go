@@ -109,21 +109,6 @@ func TestTinyWindow(t *testing.T) {
 	}
 }
 
-// A summary of a model with a larger window is cut before it is extended.
-func TestLargePrevious(t *testing.T) {
-	t.Parallel()
-	model := small(4_096, quotedAnswer())
-	req := request()
-	req.Previous = "## Goal\nShip it.\n\n## Facts\n" + strings.Repeat("An old fact is here. ", 1_000) + "The newest fact is 4711."
-	res := run(t, model, req)
-	wantSummary(t, req, res)
-	fits(t, model, 1.1)
-	old := between(t, lastUser(t, model.Requests()[0]), "summary")
-	if !strings.Contains(old, "Ship it.") || !strings.HasSuffix(old, "4711.") || len(old) > 5_000 {
-		t.Errorf("got %d bytes of the old summary, want it cut at its oldest facts", len(old))
-	}
-}
-
 // A limit that the model cannot say in one answer is lowered to what it can.
 func TestOutputLimit(t *testing.T) {
 	t.Parallel()

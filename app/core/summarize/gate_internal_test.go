@@ -1,14 +1,9 @@
 package summarize
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
-
-	"bobbin/app/core/llm"
-	"bobbin/tests/compare"
 )
 
 // A summary has words of its messages, which follow each other as they do there, and one that extends
@@ -36,18 +31,5 @@ func TestPairsOfASummary(t *testing.T) {
 		if got := (evidence{transcript: talk, previous: tt.previous}).checkText(tt.text, 100); got != tt.want { //nolint:errorlint // values
 			t.Errorf("%s: got %v, want %v", name, got, tt.want)
 		}
-	}
-}
-
-// Every reason to give a strategy up has a word of its own, that can be counted.
-func TestCauses(t *testing.T) {
-	t.Parallel()
-	for want, err := range map[string]error{
-		"time_limit": fmt.Errorf("%w (10s)", errTimeLimit), "model_rate_limit": &llm.Error{Kind: llm.KindRateLimit}, "strategy": errors.New("x"),
-		"empty": errEmpty, "reasoning_only": errReasoningOnly, "cut_off": errCutOff, "tool_call": errToolCall, "markup": errMarkup,
-		"dialog": errDialog, "echo": errEcho, "repetition": errRepetition, "too_short": errTooShort,
-		"ungrounded": errUngrounded, "forgotten": errForgotten, "not_smaller": fmt.Errorf("twice: %w", errNotSmaller), "refused": errNotEnded,
-	} {
-		compare.Equal(t, fmt.Sprintf("%v", err), want, causeOf(err))
 	}
 }

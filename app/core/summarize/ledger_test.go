@@ -189,31 +189,3 @@ func TestNamesInText(t *testing.T) {
 		t.Errorf("got %q from a tool's result, want nothing: it may be an order", got)
 	}
 }
-
-// The errors of a call are those that its result calls so, and the lines with errors or places of one
-// that failed. What else a tool prints, and what people write about errors, is none.
-func TestErrorsOfTools(t *testing.T) {
-	t.Parallel()
-	failed := func(text string) core.Message {
-		m := toolResult(1, "x", text)
-		m.Status = core.MessageFailed
-		return m
-	}
-	for name, tt := range map[string]struct {
-		message core.Message
-		want    []string
-	}{
-		"named":           {toolResult(1, "x", `{"error":"quota used up","detail":{"items":[1,null,"x"]}}`), []string{"quota used up"}},
-		"none":            {toolResult(1, "x", `{"error":null,"errors":[]}`), nil},
-		"exit code":       {toolResult(1, "x", "ok\nvet: bad\na.go:3:1: undefined: x\nTypeError: y\nexit status 1"), []string{"a.go:3:1: undefined: x", "TypeError: y"}},
-		"in JSON":         {toolResult(1, "x", `{"stderr":"fatal: no remote\n","exit_code":128}`), []string{"fatal: no remote"}},
-		"it ended well":   {toolResult(1, "x", "Error: is what the page says\nexit status 0"), nil},
-		"no exit code":    {toolResult(1, "x", "Error: is what the page says"), nil},
-		"a failed call":   {failed("timed out after 30 s"), []string{"timed out after 30 s"}},
-		"a long listing":  {failed(strings.Repeat("error: a\nerror: b\nerror: c\nerror: d\n", 9)), []string{"error: a", "error: b", "error: c"}},
-		"said by people":  {user(1, "It says\nError: no such table"), nil},
-		"said by a model": {assistant(1, "panic: x"), nil},
-	} {
-		compare.Equal(t, name, tt.want, factsOf(summarize.FactError, tt.message))
-	}
-}

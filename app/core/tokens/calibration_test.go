@@ -55,25 +55,6 @@ func TestCalibratorUnmeasured(t *testing.T) {
 	}
 }
 
-func TestCalibratorNoise(t *testing.T) {
-	t.Parallel()
-	seed.Check(t, func(rt *rapid.T) {
-		c := tokens.NewCalibrator(prior(1))
-		for range 40 {
-			estimated := rapid.IntRange(200, 200_000).Draw(rt, "estimated")
-			noise := rapid.Float64Range(-0.04, 0.04).Draw(rt, "noise")
-			c.Observe("m", "", estimated, int(math.Round(float64(estimated)*1.3*(1+noise))))
-		}
-		got := c.Estimate("m", "")
-		if math.Abs(got.Factor-1.3)/1.3 > 0.05 {
-			rt.Fatalf("factor with ± 4 %% noise: got %g, want 1.3 ± 5 %%", got.Factor)
-		}
-		if got.Deviation > 0.1 {
-			rt.Fatalf("deviation with ± 4 %% noise: got %g, want at most 0.1", got.Deviation)
-		}
-	})
-}
-
 // Small prompts teach nothing: a provider's fixed overhead of 80 tokens makes 2.6×
 // of a greeting. Neither do counts that no encoding can have, but that the model may never be measured:
 // its prompts are estimated one step higher, once.

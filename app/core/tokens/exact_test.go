@@ -126,25 +126,3 @@ func TestTextBlanksAreExact(t *testing.T) {
 		compare.Equal(t, fmt.Sprintf("Text(%.20q): want as tiktoken-go", text), ref.count(text), counter.Text(text))
 	}
 }
-
-// FuzzText holds the counter against both other tokenizers.
-func FuzzText(f *testing.F) {
-	for _, k := range hardTexts() {
-		f.Add(k.make(300))
-	}
-	for _, s := range fragments {
-		f.Add(s)
-	}
-	counter, codec := shared()
-	ref := library(f)
-	f.Fuzz(func(t *testing.T, text string) {
-		if len(text) > 10_000 {
-			t.Skip("tiktoken-go would take too long")
-		}
-		got := counter.Text(text)
-		compare.Equal(t, fmt.Sprintf("Text(%q): want as tiktoken-go", text), ref.count(text), got)
-		if want, ok := second(t, codec, text); ok && got != want {
-			t.Errorf("Text(%q): got %d, want %d as the second tokenizer", text, got, want)
-		}
-	})
-}

@@ -162,18 +162,6 @@ func TestLookupProperty(t *testing.T) {
 	})
 }
 
-func FuzzLookup(f *testing.F) {
-	f.Add("us.anthropic.claude-3.5-sonnet:0")
-	f.Add("ft:::")
-	f.Add("a/b/")
-	models := tokens.NewModels(quiet())
-	f.Fuzz(func(t *testing.T, name string) {
-		if row, _ := models.Assume(name); row.Window <= 0 || row.Factor <= 0 {
-			t.Errorf("Assume(%q): got %+v, want a window and a factor", name, row)
-		}
-	})
-}
-
 // A window that the provider told holds for the model, over a restart,
 // for a day; a larger prompt that went through proves that it is none.
 func TestToldWindow(t *testing.T) {

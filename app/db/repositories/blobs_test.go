@@ -223,31 +223,3 @@ func TestDocumentTexts(t *testing.T) {
 		}
 	})
 }
-
-// Every row has an owner.
-func TestBlobsBelongToTheirOwner(t *testing.T) {
-	each(t, func(t *testing.T, s *store) {
-		anns, carols := s.upload(t, "", "a.txt", "content"), s.upload(t, "carol", "c.txt", "content")
-		for what, c := range map[string]struct {
-			scope core.Tenant
-			id    core.BlobID
-		}{
-			"another owner's": {bob(), anns.ID}, "not the user's": {carol(), anns.ID}, "none": {ann(), core.NewID[core.BlobID]()}, "no id": {ann(), "x"},
-		} {
-			_, err := s.blobs.Get(t.Context(), c.scope, c.id)
-			wantNotFound(t, what, err)
-			_, _, err = s.blobs.Open(t.Context(), c.scope, c.id)
-			wantNotFound(t, what, err)
-			compare.Equal(t, fmt.Sprintf("%s: len(got): want none", what), 0, len(must.Get(s.blobs.Contents(t.Context(), c.scope, []core.BlobID{c.id}))(t)))
-		}
-		got, err := s.blobs.Contents(t.Context(), carol(), []core.BlobID{carols.ID, "x"})
-		if err != nil || string(got[carols.ID]) != "content" {
-			t.Errorf("contents: got %q and %v", got, err)
-		}
-		// What another owner has cannot be referred to.
-		in := ask(s.session(t).ID, "look")
-		in.Input.Parts = []core.Part{{Type: core.PartFile, BlobID: core.NewID[core.BlobID]()}}
-		_, err = s.runs.Accept(t.Context(), ann(), in)
-		wantNotFound(t, "accept", err)
-	})
-}

@@ -104,29 +104,3 @@ func TestConcurrentRepeatsAreOneRun(t *testing.T) {
 		}
 	})
 }
-
-func TestConcurrentClaimsStartOneRun(t *testing.T) {
-	each(t, func(t *testing.T, s *store) {
-		session := s.session(t).ID
-		for i := range 3 {
-			in := ask(session, fmt.Sprint(i))
-			in.Worker = ""
-			s.accept(t, in)
-		}
-		var mu sync.Mutex
-		var claimed []core.Claimed
-		race(racers, func(i int) {
-			got, err := s.runs.Claim(t.Context(), session, fmt.Sprint("worker-", i))
-			if err != nil {
-				compare.Error(t, fmt.Sprintf("claim %d", i), core.ErrNotFound, err)
-				return
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			claimed = append(claimed, got)
-		})
-		if len(claimed) != 1 || claimed[0].Run.QueueSeq != 1 {
-			t.Errorf("claimed: got %d runs (%+v), want the first alone", len(claimed), claimed)
-		}
-	})
-}

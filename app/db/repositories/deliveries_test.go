@@ -121,31 +121,6 @@ func TestSettle(t *testing.T) {
 	})
 }
 
-func TestRetryADelivery(t *testing.T) {
-	each(t, func(t *testing.T, s *store) {
-		run := s.told(t)
-		c := s.due(t, worker)[0]
-		_, _, err := s.deliveries.Retry(t.Context(), ann(), run.ID, c.ID)
-		wantError(t, "retry at work", err, core.ErrConflict)
-		must.Get(s.deliveries.Settle(t.Context(), core.Settlement{ID: c.ID, Attempt: 1, State: core.DeliveryFailed}))(t)
-		for _, tenant := range []core.Tenant{bob(), carol()} {
-			_, _, err = s.deliveries.Retry(t.Context(), tenant, run.ID, c.ID)
-			wantNotFound(t, "retry of another's", err)
-			_, err = s.deliveries.List(t.Context(), tenant, run.ID)
-			wantNotFound(t, "list of another's", err)
-		}
-		_, _, err = s.deliveries.Retry(t.Context(), ann(), run.ID, core.NewID[core.DeliveryID]())
-		wantNotFound(t, "retry of nothing", err)
-		got, events, err := s.deliveries.Retry(t.Context(), ann(), run.ID, c.ID)
-		if err != nil || got.State != core.DeliveryPending || got.Tries != 0 || got.FinishedAt != nil || len(events) != 1 {
-			t.Errorf("retry: got %+v, %d events, %v", got, len(events), err)
-		}
-		if again := s.due(t, worker); len(again) != 1 || again[0].ID != c.ID || again[0].Attempt != 2 || again[0].Tries != 1 {
-			t.Errorf("after it: got %+v", again)
-		}
-	})
-}
-
 // Two processes that claim concurrently share the due deliveries; those of a process that
 // died are claimed when its lease has expired, or immediately after its restart.
 func TestClaimDeliveries(t *testing.T) {

@@ -40,23 +40,6 @@ func seqs(list []core.Message) []int64 {
 	return out
 }
 
-// A page that was begun stays right while messages are added.
-func TestPagesWhileMessagesCome(t *testing.T) {
-	each(t, func(t *testing.T, s *store) {
-		id := s.session(t).ID
-		s.turns(t, id, 3)
-		first, err := s.messages.List(t.Context(), ann(), id, core.MessageQuery{PageQuery: core.PageQuery{Limit: 4}})
-		if err != nil || first.NextCursor == nil {
-			t.Fatalf("first page: %+v, %v", first, err)
-		}
-		s.turns(t, id, 1)
-		rest, err := s.messages.List(t.Context(), ann(), id, core.MessageQuery{PageQuery: core.PageQuery{Limit: 50, Cursor: *first.NextCursor}})
-		if diff := cmp.Diff([]int64{5, 6, 7, 8}, seqs(rest.Items)); err != nil || diff != "" {
-			t.Errorf("rest (-want +got): %v\n%s", err, diff)
-		}
-	})
-}
-
 func TestBadPages(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID

@@ -74,24 +74,3 @@ func TestReviseReplacesEverywhere(t *testing.T) {
 		}
 	})
 }
-
-// Imported messages bring their revisions, and a purge of the session takes them.
-func TestReviseImportAndPurge(t *testing.T) {
-	each(t, func(t *testing.T, s *store) {
-		id := s.session(t).ID
-		at := core.Now()
-		m := core.Message{
-			Role: core.RoleUser, Content: "new", Source: core.SourceAPI, TokenCount: 1, RevisedAt: &at,
-			Revisions: []core.Revision{{Content: "oldest", TokenCount: 2, ReplacedAt: at}, {Content: "old", TokenCount: 1, ReplacedAt: at}},
-		}
-		added := s.append(t, id, true, m)
-		got, err := s.messages.Get(t.Context(), ann(), id, added.Messages[0].ID)
-		if err != nil || len(got.Revisions) != 2 || got.Revisions[0] != m.Revisions[0] || got.Revisions[1] != m.Revisions[1] || len(added.Messages[0].Revisions) != 0 {
-			t.Errorf("got %+v, error %v, want its revisions", got, err)
-		}
-		gone, err := repositories.NewPurges(s.Gorm).Session(t.Context(), id, false)
-		if err != nil || s.count(t, "SELECT COUNT(*) FROM message_revisions") != 0 {
-			t.Errorf("got %+v, error %v, want no revision left", gone, err)
-		}
-	})
-}

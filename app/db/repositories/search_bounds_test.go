@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -117,71 +116,6 @@ func TestPathSwitchWritesFewEntries(t *testing.T) {
 		}
 		if written != 3 {
 			t.Errorf("three new answers wrote %d entries, want one each", written)
-		}
-	})
-}
-
-// A list of sessions with a frequent word is whole whether it is in the newest sessions or in older
-// ones, page by page.
-func TestSessionsWithFrequentWords(t *testing.T) {
-	each(t, func(t *testing.T, s *store) {
-		const sessions = 400
-		var common, old []string
-		for i := range sessions {
-			title := fmt.Sprint(i)
-			created := must.Get(s.sessions.Create(t.Context(), core.Session{Owner: "ann", Title: title}))(t)
-			text := "nothing"
-			if i%40 == 0 {
-				text, common = "the pump", append(common, title)
-			}
-			if i < 8 {
-				text, old = text+" of the hall", append(old, title)
-			}
-			if text == "nothing" {
-				continue
-			}
-			must.Do(t, repositories.Fillup(t.Context(), s.Gorm, created.ID, slices.Repeat([]core.Message{{Role: core.RoleUser, Content: text}}, 80)))
-		}
-		s.index(t)
-		for text, want := range map[string][]string{"pump": common, "hall": old, "pump hall": {"0"}} {
-			slices.Reverse(want)
-			compare.Equal(t, text, want, s.sessionPages(t, text))
-		}
-	})
-}
-
-// Filters that the index does not have do not disturb Skip, Total and cursors.
-func TestRankedPagesOfAnAuthor(t *testing.T) {
-	each(t, func(t *testing.T, s *store) {
-		id := s.session(t).ID
-		var messages []core.Message
-		for i := range 30 {
-			messages = append(messages, core.Message{Role: core.RoleUser, Content: fmt.Sprintf("pump %d", i), Author: []string{"Ann", "Ann", "Ben"}[i%3]})
-		}
-		must.Do(t, repositories.Fillup(t.Context(), s.Gorm, id, messages))
-		for skip, want := range map[int]int{0: 4, 4: 4, 8: 1, 9: 0} {
-			q := core.SearchQuery{Text: "pump", SessionID: id, Author: "Ben", Skip: skip, Except: map[int64]bool{3: true}, PageQuery: core.PageQuery{Limit: 4}}
-			page, err := repositories.NewSearch(s.Gorm).Messages(t.Context(), ann(), q)
-			if err != nil || len(page.Items) != want || *page.Total != 9 || (page.NextCursor != nil) != (skip+want < 9) {
-				t.Errorf("skip %d: got %d of %d messages, %v (%v), want %d of 9", skip, len(page.Items), *page.Total, page.NextCursor, err, want)
-			}
-		}
-		seen := map[int64]bool{}
-		for q := (core.SearchQuery{Text: "pump", Author: "Ben", Except: map[int64]bool{3: true}, PageQuery: core.PageQuery{Limit: 2}}); ; {
-			page := must.Get(repositories.NewSearch(s.Gorm).Messages(t.Context(), ann(), q))(t)
-			for _, h := range page.Items {
-				if seen[h.Seq] || h.Author != "Ben" || h.Seq == 3 {
-					t.Errorf("got message %d of %s again, or not of Ben", h.Seq, h.Author)
-				}
-				seen[h.Seq] = true
-			}
-			if page.NextCursor == nil {
-				break
-			}
-			q.Cursor = *page.NextCursor
-		}
-		if len(seen) != 9 {
-			t.Errorf("pages have %d messages, want 9", len(seen))
 		}
 	})
 }

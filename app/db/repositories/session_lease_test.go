@@ -177,37 +177,6 @@ func TestAbandonedImportIsRemoved(t *testing.T) {
 	})
 }
 
-// A restarted process removes what it left behind without waiting for the lease, and leaves
-// alone the work of others and its own.
-func TestAbandonedByAFormerProcess(t *testing.T) {
-	each(t, func(t *testing.T, s *store) {
-		purges := repositories.NewPurges(s.Gorm)
-		id := s.session(t).ID
-		s.beginImport(t, id, core.NewWorker("replica", "first"), history(300, "rope")...)
-		for worker, want := range map[string]int{
-			core.NewWorker("replica", "first"): 0, core.NewWorker("other", "first"): 0, core.NewWorker("replica", "second"): 1,
-		} {
-			ids, err := purges.Abandoned(t.Context(), worker, 10)
-			if err != nil || len(ids) != want {
-				t.Errorf("abandoned for %s: got %v, %v, want %d", worker, ids, err, want)
-			}
-		}
-		must.Get(purges.Recover(t.Context(), id, core.NewWorker("replica", "second")))(t)
-		s.append(t, id, true, history(300, "rope")...)
-	})
-}
-
-// A session that was archived while a history was imported takes none of it.
-func TestImportIntoASessionThatIsArchived(t *testing.T) {
-	each(t, func(t *testing.T, s *store) {
-		id := s.session(t).ID
-		finish := s.beginImport(t, id, "w/1", history(300, "rope")...)
-		must.Do(t, s.archive(t.Context(), ann(), id))
-		wantError(t, "the last step", finish(t.Context()), core.ErrConflict)
-		s.wantFree(t, id)
-	})
-}
-
 // An import that fails or panics in the middle leaves nothing, and the session takes messages.
 func TestFailedImport(t *testing.T) {
 	t.Parallel()

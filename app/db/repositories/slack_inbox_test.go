@@ -115,33 +115,6 @@ func TestSlackLanes(t *testing.T) {
 	})
 }
 
-// The items of a dead process are handled by its restart immediately, by others when the lease
-// has expired.
-func TestSlackLease(t *testing.T) {
-	each(t, func(t *testing.T, s *store) {
-		inbox := repositories.NewSlackInbox(s.Gorm)
-		addItems(t, inbox, slackItem("1.0", "1.0"))
-		claimItem(t, inbox, "one/1", "C1/1.0")
-		claimItem(t, inbox, "one/1", "")
-		claimItem(t, inbox, "two/1", "")
-		claimItem(t, inbox, "one/2", "C1/1.0")
-		s.exec(t, "UPDATE slack_inbox SET due_at = '2000-01-01 00:00:00+00:00'")
-		last := claimItem(t, inbox, "two/1", "C1/1.0")
-		last.SessionID, last.User = core.NewID[core.SessionID](), "dave"
-		must.Do(t, inbox.Finish(t.Context(), last))
-		if n := s.count(t, "SELECT COUNT(*) FROM slack_inbox WHERE payload = '' AND user_id = 'dave' AND lease_owner = '' AND session_id IS NOT NULL"); n != 1 {
-			t.Error("a finished item keeps its payload, or does not say whose it was")
-		}
-		if err := inbox.Sweep(t.Context(), core.SlackMemory); err != nil || s.count(t, "SELECT COUNT(*) FROM slack_inbox") != 1 {
-			t.Errorf("swept too early (%v)", err)
-		}
-		s.exec(t, "UPDATE slack_inbox SET finished_at = created_at")
-		if err := inbox.Sweep(t.Context(), 0); err != nil || s.count(t, "SELECT COUNT(*) FROM slack_inbox") != 0 {
-			t.Errorf("not swept (%v)", err)
-		}
-	})
-}
-
 // One gesture becomes two messages with different timestamps: the older one counts, or the one
 // that was handled already; far apart they are two.
 func TestSlackGesture(t *testing.T) {

@@ -100,27 +100,6 @@ func TestUsage(t *testing.T) {
 	})
 }
 
-// Spend limits count reported tokens, or the estimate if the provider reported none.
-func TestSpent(t *testing.T) {
-	each(t, func(t *testing.T, s *store) {
-		s.bookUsage(t)
-		for on, want := range map[time.Time]core.Spent{
-			day(1, 0): {Tokens: 110, MicroUSD: 7},
-			day(2, 0): {Tokens: 50 + 4, MicroUSD: 2},
-			day(3, 1): {Tokens: 40},
-			day(4, 0): {},
-		} {
-			got, err := s.modelCalls.Spent(t.Context(), "ann", on)
-			if err != nil || got != want {
-				t.Errorf("on %s: got %+v, error %v, want %+v", on.UTC(), got, err, want)
-			}
-		}
-		if got, err := s.modelCalls.Spent(t.Context(), "bob", day(1, 0)); err != nil || got != (core.Spent{}) {
-			t.Errorf("bob: got %+v, error %v, want nothing", got, err)
-		}
-	})
-}
-
 // A session gets a generated title once, never over a user's decision.
 func TestGiveTitle(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {

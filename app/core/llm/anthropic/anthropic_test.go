@@ -2,7 +2,6 @@ package anthropic_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -314,39 +313,4 @@ func TestOptions(t *testing.T) {
 	want := llm.Info{Name: "claude", Provider: "anthropic", Window: 5}
 	got := open(t, anthropic.Options{Name: "claude", Model: "m", Info: llm.Info{Window: 5}}).Info()
 	compare.Equal(t, "info", want, got, cmpopts.IgnoreFields(llm.Info{}, "Lacks", "ThoughtOrigin", "Account"))
-}
-
-// A signature that does not hold any more must not end the conversation.
-func TestThoughtsThatAreRefusedAreLeftOut(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		sentence string
-		origin   string
-		requests int
-		kind     llm.ErrorKind
-	}{
-		"a signature":           {"messages.1.content.0: Invalid `signature` in `thinking` block", "anthropic/claude-sonnet-4-5", 2, ""},
-		"something else":        {"messages.1: no such field", "anthropic/claude-sonnet-4-5", 1, llm.KindInvalid},
-		"there are no thoughts": {"`thinking` is not for you", "anthropic/another", 1, llm.KindInvalid},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			web := llmtest.Serve(t, llmtest.Reply(400, fmt.Sprintf(`{"type":"error","error":{"type":"invalid_request_error","message":%q}}`, c.sentence)), llmtest.Reply(200, fine))
-			req := ask("hi")
-			req.Tools = []llm.ToolSpec{{Name: "f"}}
-			req.Messages = append(req.Messages,
-				llm.Message{Role: core.RoleAssistant, Parts: []core.Part{{Type: "reasoning", Text: "hm", Signature: "old", Origin: c.origin}},
-					ToolCalls: []core.ToolCall{{ID: "a", Name: "f"}}},
-				llm.Message{Role: core.RoleTool, ToolCallID: "a", Content: "1"})
-			m := open(t, anthropic.Options{BaseURL: web.URL, Thinking: 2_048, Info: llm.Info{MaxOutput: 8_192}})
-			res, err := call(t, m, req)
-			n, last := len(web.Received()), string(web.Last().Body)
-			if n != c.requests || c.kind == "" && (err != nil || res.Text != "ok") || c.kind != "" && !llm.IsKind(err, c.kind) {
-				t.Fatalf("got %q, %v after %d requests, want %q after %d", res.Text, err, n, c.kind, c.requests)
-			}
-			if c.requests == 2 && (strings.Contains(last, "old") || strings.Contains(last, "thinking")) {
-				t.Errorf("got %s, want no thoughts", last)
-			}
-		})
-	}
 }

@@ -206,50 +206,6 @@ func TestLargestCompaction(t *testing.T) {
 	}
 }
 
-// A refusal of the compaction has a kind of its own and is not met by a second request.
-func TestCompactionRefused(t *testing.T) {
-	t.Parallel()
-	given := compacted(core.Part{Text: "so far", Signature: "s"})
-	given.Messages[1].Parts = []core.Part{{Type: core.PartReasoning, Text: "hm", Signature: "t", Origin: "anthropic/" + compactor}}
-	asking := given
-	asking.Compact = true
-	report := func(message, code string) string {
-		return fmt.Sprintf(`{"type":"error","error":{"type":"invalid_request_error","message":%q,"details":{"error_code":%q}}}`, message, code)
-	}
-	for name, tt := range map[string]struct {
-		req    llm.Request
-		status int
-		body   string
-		want   llm.ErrorKind
-	}{
-		"signature":       {given, 400, report("messages.0.content.0: Invalid `signature` in `compaction` block", "compaction_signature_invalid"), llm.KindCompactionRefused},
-		"content":         {given, 400, report("messages.0.content.0: the `content` of the `compaction` block does not match its `signature`", "compaction_content_mismatch"), llm.KindCompactionRefused},
-		"misplaced":       {given, 400, report("the block must come first", "compaction_block_misplaced"), llm.KindCompactionRefused},
-		"a code alone":    {given, 400, report("no", "compaction_signature_invalid"), llm.KindCompactionRefused},
-		"unknown to it":   {given, 400, report("messages.0.content.0: Input tag 'compaction' found using 'type' does not match any of the expected tags", ""), llm.KindCompactionRefused},
-		"within a stream": {given, 200, "event: error\ndata: " + report("Invalid `signature` in `compaction` block", "") + "\n\n", llm.KindCompactionRefused},
-		"while asking":    {asking, 400, report("messages.0.content.0: Invalid `signature` in `compaction` block", ""), llm.KindCompactionRefused},
-		"the parameter":   {asking, 400, report("compaction: cannot be combined with stop_sequences", ""), llm.KindInvalid},
-		"nothing to do":   {asking, 400, report("compaction: there is nothing to summarize", "compaction_nothing_to_summarize"), llm.KindInvalid},
-		"another cause":   {given, 400, report("max_tokens: must be positive", ""), llm.KindInvalid},
-		"busy":            {given, 529, report("the compaction service is overloaded", ""), llm.KindOverloaded},
-		"no compaction":   {ask("hi"), 400, report("Invalid `signature` in `compaction` block", "compaction_signature_invalid"), llm.KindInvalid},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := serve(t, tt.status, tt.body)
-			_, err := call(t, open(t, anthropic.Options{Model: compactor, BaseURL: p.URL}), tt.req)
-			e := llm.AsError(err)
-			if e == nil || e.Kind != tt.want {
-				t.Fatalf("got %v, want %s", err, tt.want)
-			}
-			if e.Kind == llm.KindCompactionRefused && (e.Unclear || e.Retryable() || len(p.Received()) != 1) {
-				t.Errorf("got %+v after %d requests", e, len(p.Received()))
-			}
-		})
-	}
-}
-
 // A refusal of a thought behind the compaction is that of the thought: the compaction goes again.
 func TestThoughtRefusedBehindCompaction(t *testing.T) {
 	t.Parallel()

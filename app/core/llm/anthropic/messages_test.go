@@ -68,29 +68,6 @@ func TestSystemMessages(t *testing.T) {
 	}
 }
 
-// Which model has answered comes with the end of the answer, streamed or not.
-func TestAnsweringModel(t *testing.T) {
-	t.Parallel()
-	for name, answer := range map[string]string{
-		"whole": `{"type":"message","model":"claude-20260101","content":[{"type":"text","text":"ok"}],"stop_reason":"end_turn"}`,
-		"streamed": "data: {\"type\":\"message_start\",\"message\":{\"model\":\"claude-20260101\",\"usage\":{\"input_tokens\":1}}}\n\n" +
-			"data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\ndata: {\"type\":\"message_stop\"}\n\n",
-	} {
-		var got string
-		for d, err := range open(t, anthropic.Options{BaseURL: serve(t, 200, answer).URL}).Stream(t.Context(), ask("hi")) {
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			if d.Finish != "" {
-				got = d.Model
-			}
-		}
-		if got != "claude-20260101" {
-			t.Errorf("%s: got model %q", name, got)
-		}
-	}
-}
-
 // The parameters of an agent are members of the request, under Anthropic's names; those
 // that the model does not take are left out.
 func TestParametersAreSent(t *testing.T) {
@@ -218,31 +195,5 @@ func TestModelsThatChangeTools(t *testing.T) {
 		if err != nil || m.Info().ToolChanges != llm.ToolsFixed {
 			t.Errorf("%s on a cloud: got %q, %v", model, m.Info().ToolChanges, err)
 		}
-	}
-}
-
-// A refusal that names a beta or a block is that of the changes; it is not met by a second request.
-func TestToolChangesRefused(t *testing.T) {
-	t.Parallel()
-	changes := changing(llm.Message{AddedTools: []llm.ToolSpec{{Name: "scales"}}})
-	changes.Messages[1].Parts = []core.Part{{Type: core.PartReasoning, Signature: "s", Origin: "anthropic/claude-opus-5-5"}}
-	const tags = "messages.3.content.0: Input tag 'tool_addition' found using 'type' does not match any of the expected tags: 'redacted_thinking', 'text', 'thinking'"
-	for name, c := range map[string]struct {
-		req      llm.Request
-		sentence string
-		want     llm.ErrorKind
-	}{
-		"a block":         {changes, tags, llm.KindToolChangesRefused},
-		"a beta":          {changes, "Unexpected value(s) `inline-tools-2026-09-15` for the `anthropic-beta` header.", llm.KindToolChangesRefused},
-		"something else":  {changes, "messages.3: no such field", llm.KindInvalid},
-		"without changes": {changing(llm.Message{Content: "Be brief."}), tags, llm.KindInvalid},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := serve(t, 400, fmt.Sprintf(`{"type":"error","error":{"type":"invalid_request_error","message":%q}}`, c.sentence))
-			if _, err := call(t, open(t, anthropic.Options{Model: "claude-opus-5-5", BaseURL: p.URL}), c.req); !llm.IsKind(err, c.want) || len(p.Received()) != 1 {
-				t.Errorf("got %v after %d requests, want %s after one", err, len(p.Received()), c.want)
-			}
-		})
 	}
 }

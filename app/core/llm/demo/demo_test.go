@@ -144,32 +144,6 @@ func TestArithmeticCallsTheCalculator(t *testing.T) {
 	}
 }
 
-func TestToolsAreCalledAndTheirResultsReported(t *testing.T) {
-	t.Parallel()
-	c := newChat(t)
-	const question = "What is 17 * 23, and what time is it?"
-	res := c.ask(question)
-	if len(res.ToolCalls) != 2 || res.ToolCalls[0].ID == res.ToolCalls[1].ID || res.Text != "" || res.ToolCalls[1].Arguments != "{}" {
-		t.Fatalf("got %q and %+v, want two calls with ids of their own", res.Text, res.ToolCalls)
-	}
-	for i, content := range []string{"391", "Saturday, 21 November 2026, 14:05"} {
-		c.req.Messages = append(c.req.Messages, llm.Message{
-			Role: core.RoleTool, ToolCallID: res.ToolCalls[i].ID, ToolName: res.ToolCalls[i].Name, Content: content,
-		})
-	}
-	got := c.next()
-	if !strings.HasSuffix(got.Text, "17 * 23 = 391\nThe tool current_time says: Saturday, 21 November 2026, 14:05") || got.Finish != core.FinishStop {
-		t.Errorf("got %q, %q, want both results", got.Text, got.Finish)
-	}
-	compare.Contains(t, "got.Text: want the introduction in the first answer in words", "no language model", got.Text)
-	again := c.ask(question)
-	if len(again.ToolCalls) != 2 || again.ToolCalls[0].ID == res.ToolCalls[0].ID {
-		t.Errorf("got %+v, want other ids than the first time", again.ToolCalls)
-	}
-	c.req.Messages = append(c.req.Messages, llm.Message{Role: core.RoleTool, ToolName: "calculator", Content: "error: division by zero"})
-	compare.Equal(t, "c.next().Text: want the error", "The tool calculator says: error: division by zero", c.next().Text)
-}
-
 // With tool choice "none", and without tools, it answers in text.
 // A message can name any tool, so that tools of one's own can be tried.
 func TestNamedToolIsCalled(t *testing.T) {

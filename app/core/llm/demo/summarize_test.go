@@ -55,23 +55,3 @@ func TestSummaryCopiesSentences(t *testing.T) {
 - The fence is done.`
 	compare.Equal(t, "summary", want, summarize(t, "", transcript, 500))
 }
-
-func TestSummaryIsExtended(t *testing.T) {
-	t.Parallel()
-	first := summarize(t, "", transcript, 500)
-	got := summarize(t, first, "[10] user: I live in Graz.\n[11] user: My name is Ada.", 500)
-	for _, line := range strings.Split(first, "\n") {
-		if !strings.Contains(got, line) {
-			t.Errorf("got\n%s\nwant it to keep %q", got, line)
-		}
-	}
-	if !strings.Contains(got, "- I live in Graz.") || strings.Count(got, "My name is Ada.") != 1 {
-		t.Errorf("got\n%s\nwant the new fact, and none twice", got)
-	}
-	foreign := summarize(t, "**Ziel**\nEin Garten.\n\n## Fakten\n* Ada wohnt in Graz.", "[3] user: Ich möchte Rosen.", 500)
-	for _, want := range []string{"- Ada wohnt in Graz.", "- Ein Garten.", "- Ich möchte Rosen."} {
-		if !strings.Contains(foreign, want) {
-			t.Errorf("got\n%s\nwant %q of another writer's summary", foreign, want)
-		}
-	}
-}

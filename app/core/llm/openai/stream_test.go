@@ -15,7 +15,6 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/openai"
-	"bobbin/app/core/llm/providerhttp"
 	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
@@ -310,22 +309,6 @@ func TestDefaultTimeouts(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestNoTimeLimit(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-			<-time.After(time.Hour)
-			say(w, text("a"))
-			<-time.After(time.Hour)
-			say(w, finishStop, done)
-		})
-		got, err := collect(t, s.model(t, openai.Options{Timeouts: providerhttp.Timeouts{Headers: -1, Idle: -1}}), ask("hi"))
-		if err != nil || got.Text != "a" {
-			t.Errorf("got %q, %v, want a", got.Text, err)
-		}
-	})
 }
 
 func TestConnectionsAreUsedAgain(t *testing.T) {

@@ -104,17 +104,6 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// Which model has answered comes with the end of the answer.
-func TestAnsweringModel(t *testing.T) {
-	t.Parallel()
-	got := ""
-	for d, err := range open(t, serve(t, fine), responses.Options{}).Stream(t.Context(), ask("hi")) {
-		must.Do(t, err)
-		got = d.Model
-	}
-	compare.Equal(t, "got", "gpt-6-2026-09-01", got)
-}
-
 // FuzzStream: see llmtest.
 func FuzzStream(f *testing.F) {
 	const added, arguments = `{"type":"response.output_item.added","output_index":%d,"item":{"type":"function_call","call_id":%q,"name":"f"}}`,

@@ -3,7 +3,6 @@ package responses_test
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -112,51 +111,6 @@ func TestReasoningThatStays(t *testing.T) {
 	}
 }
 
-// Reasoning goes back to the model that made it, and to no other.
-func TestReasoningOfAnotherModel(t *testing.T) {
-	t.Parallel()
-	req := ask("hi")
-	for _, origin := range []string{"openai/gpt-5", "anthropic/claude-opus-5-5", ""} {
-		req.Messages = append(req.Messages, llm.Message{Role: core.RoleAssistant, Content: "x", Parts: []core.Part{
-			{Type: "reasoning", Text: "foreign", Name: "rs_foreign", Signature: "foreign", Origin: origin},
-			{Type: "text", Name: "foreign phase", Origin: origin, Offset: 1},
-		}})
-	}
-	if got := string(sent(t, responses.Options{}, req).Body); strings.Contains(got, "foreign") {
-		t.Errorf("got %s", got)
-	}
-}
-
-// An organization that may not have summaries is asked once whether it may.
-func TestSummariesAreRefused(t *testing.T) {
-	t.Parallel()
-	const unverified = `{"error":{"message":"Your organization must be verified to generate reasoning summaries.","type":"invalid_request_error","param":"reasoning.summary","code":"unsupported_value"}}`
-	s := serve(t, refuse(400, unverified), fine)
-	m := open(t, s, responses.Options{})
-	for range 2 {
-		if res, err := collect(t, m, ask("hi")); err != nil || res.Text != "ok" {
-			t.Fatalf("got %q, %v", res.Text, err)
-		}
-	}
-	var got []bool
-	for _, r := range s.Received() {
-		got = append(got, strings.Contains(string(r.Body), `"summary":"auto"`))
-	}
-	if want := []bool{true, false, false}; !slices.Equal(got, want) {
-		t.Errorf("got summaries requested %v, want %v", got, want)
-	}
-
-	for name, body := range map[string]string{
-		"another parameter": `{"error":{"message":"Unsupported value: 'reasoning.effort' does not support 'max'","code":"unsupported_value"}}`,
-		"another error":     `{"error":{"message":"The reasoning summaries of your files are wrong.","code":"invalid_value"}}`,
-	} {
-		s := serve(t, refuse(400, body))
-		if _, err := collect(t, open(t, s, responses.Options{}), ask("hi")); !llm.IsKind(err, llm.KindInvalid) || len(s.Received()) != 1 {
-			t.Errorf("%s: got %v after %d requests, want one", name, err, len(s.Received()))
-		}
-	}
-}
-
 // Tools that a system message adds are an item before its text; models that bind no reasoning get neither.
 func TestAddedTools(t *testing.T) {
 	t.Parallel()
@@ -180,21 +134,5 @@ func TestAddedTools(t *testing.T) {
 				t.Errorf("got the info %+v, %v", m.Info(), err)
 			}
 		})
-	}
-}
-
-// A refusal that names the item is one of the added tools; it is not met by a second request.
-func TestAddedToolsRefused(t *testing.T) {
-	t.Parallel()
-	for sentence, want := range map[string]llm.ErrorKind{
-		"Invalid value: 'additional_tools'. Supported values are: 'message' and 'reasoning'.": llm.KindToolChangesRefused,
-		"Invalid value: 'reasoning'.": llm.KindInvalid,
-	} {
-		s := serve(t, refuse(400, `{"error":{"message":"`+sentence+`","type":"invalid_request_error","param":"input[1].type","code":"invalid_value"}}`))
-		req := ask("hi")
-		req.Messages = append(req.Messages, llm.Message{Role: core.RoleSystem, AddedTools: []llm.ToolSpec{{Name: "scales"}}})
-		if _, err := collect(t, open(t, s, responses.Options{Model: "gpt-6.2"}), req); !llm.IsKind(err, want) || len(s.Received()) != 1 {
-			t.Errorf("got %v after %d requests, want %s after one", err, len(s.Received()), want)
-		}
 	}
 }
