@@ -209,18 +209,6 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// reader looks at what is held while it reads.
-type reader struct {
-	*httptest.ResponseRecorder
-	look         func() (memory, disk int64)
-	memory, disk int64
-}
-
-func (r *reader) Write(p []byte) (int, error) {
-	r.memory, r.disk = r.look()
-	return r.ResponseRecorder.Write(p)
-}
-
 // Decoded, many small values take far more memory than their text: that is reserved before they are
 // decoded, for every kind of body, until what was decoded is stored.
 func TestBodiesOfManyValues(t *testing.T) {

@@ -12,12 +12,6 @@ import (
 // space is where the tests' vectors lie.
 func space() core.VectorSpace { return core.VectorSpace{Model: "m-1", Dimension: 2} }
 
-// keep stores a memory of a user of ann's, with a vector in space.
-func keep(t *testing.T, r *repositories.Memories, user, content string) core.Memory {
-	t.Helper()
-	return must.Get(r.Create(t.Context(), core.Memory{Owner: "ann", UserID: user, Content: content, Embedding: []float32{1, 0}, EmbeddingModel: "m-1"}))(t)
-}
-
 func number(t *testing.T) func(int, error) int {
 	t.Helper()
 	return func(n int, err error) int {
