@@ -121,6 +121,32 @@ func TestSendCleansTheContent(t *testing.T) {
 	}
 }
 
+// API: a repeated client_message_id answers with the same run, and interrupts none; with another body it is refused.
+func TestSendRepeated(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		h := newHouse(t, 0, talkUntilCanceled)
+		m := core.SendMessage{Content: "long", ClientMessageID: "c1", RequestHash: "1", Multitask: core.MultitaskInterrupt}
+		first := h.sendAs(t, m)
+		synctest.Wait()
+		second := h.sendAs(t, m)
+		synctest.Wait()
+		if !second.Repeated || second.Run.ID != first.Run.ID {
+			t.Errorf("got run %s repeated %v, want the run %s of the first time", second.Run.ID, second.Repeated, first.Run.ID)
+		}
+		m.SessionID, m.RequestHash = h.session.ID, "2"
+		_, err := h.Send(t.Context(), ann, m)
+		compare.Error(t, "another body", core.ErrInvalid, err)
+		waiting := core.SendMessage{Content: "next", ClientMessageID: "c2"}
+		h.sendAs(t, waiting)
+		waiting.Multitask = core.MultitaskInterrupt
+		h.sendAs(t, waiting)
+		if got := h.db.Run(first.Run.ID); got.Status != core.RunRunning || got.CancelRequested {
+			t.Errorf("got the run %s, want the repeat not to interrupt it", got.Status)
+		}
+		must.Get(h.Cancel(t.Context(), ann, first.Run.ID, true))(t)
+	})
+}
+
 // A message during a run is queued, refused, or interrupts the run.
 func TestSendWhileARunIsActive(t *testing.T) {
 	simulate(t, func(t *testing.T) {
