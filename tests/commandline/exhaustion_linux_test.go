@@ -70,7 +70,7 @@ func (x *exhaustion) run(t *testing.T, ordinary string, lasts time.Duration) {
 		path := x.newSession(t.Context(), user)
 		x.request(t.Context(), "", user, "POST", path+"/messages/import", asLines, strings.Repeat(`{"role":"user","content":"question"}`+"\n"+`{"role":"assistant","content":"answer"}`+"\n", 10))
 		x.request(t.Context(), "", user, "POST", path+"/summarize", asJSON, "{}")
-		x.request(t.Context(), "", user, "PUT", path+"/summary", asJSON, `{"version":1,"content":"`+strings.Repeat("word ", 10_000)+`"}`)
+		x.request(t.Context(), "", user, "PUT", path+"/summary", asJSON, `{"version":1,"content":"`+strings.Repeat("word ", 600)+`"}`)
 		x.summarized = append(x.summarized, path)
 	}
 	before, cpu, attacks := x.diskBytes(t), x.cpu(t), x.attacks()
