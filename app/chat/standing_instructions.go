@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -26,18 +27,10 @@ func (s *Service) StandingInstructions(ctx context.Context, tenant core.Tenant, 
 		}
 		all = all[last+1:]
 	}
-	limit := q.Limit
-	if limit <= 0 {
-		limit = core.DefaultPageLimit
-	}
-	limit = min(limit, core.MaxPageLimit)
-	page := core.Page[core.StandingInstruction]{Items: all[:min(limit, len(all)):min(limit, len(all))]}
-	if page.Items == nil {
-		page.Items = []core.StandingInstruction{}
-	}
+	limit := min(cmp.Or(max(q.Limit, 0), core.DefaultPageLimit), core.MaxPageLimit)
+	page := core.Page[core.StandingInstruction]{Items: append([]core.StandingInstruction{}, all[:min(limit, len(all))]...)}
 	if len(all) > limit {
-		next := string(page.Items[limit-1].ID)
-		page.NextCursor = &next
+		page.NextCursor = new(string(page.Items[limit-1].ID))
 	}
 	return page, nil
 }

@@ -2,7 +2,6 @@ package transfer
 
 import (
 	"cmp"
-	"encoding/json"
 	"strings"
 
 	"bobbin/app/core"
@@ -62,38 +61,18 @@ func (r *reader) readLangChain(kind string, data fields) importedMessage {
 	return out
 }
 
-// langchainCalls reads the calls. LangChain parses their arguments; what the model
-// wrote is kept beside them for providers of OpenAI's dialect, and comes first.
+// langchainCalls reads the calls, also those that LangChain could not parse, or left as the provider wrote them.
 func (r *reader) langchainCalls() []core.ToolCall {
 	var broken []call
 	r.readField("invalid_tool_calls", &broken, "a list of calls")
-	calls := append(r.readCalls(), callsOf(broken)...)
+	if calls := append(r.readCalls(), callsOf(broken)...); len(calls) > 0 {
+		return calls
+	}
 	var raw struct {
 		ToolCalls []call `json:"tool_calls"`
 	}
 	r.readField("additional_kwargs", &raw, "an object")
-	written := map[string]string{}
-	for _, c := range callsOf(raw.ToolCalls) {
-		written[c.ID] = c.Arguments
-	}
-	if len(calls) == 0 {
-		return callsOf(raw.ToolCalls)
-	}
-	for i, c := range calls {
-		if text, ok := written[c.ID]; ok && c.ID != "" && sameJSON(text, c.Arguments) {
-			calls[i].Arguments = text
-		}
-	}
-	return calls
-}
-
-// sameJSON reports whether both texts are the same value, or no JSON at all.
-func sameJSON(a, b string) bool {
-	var x, y any
-	if json.Unmarshal([]byte(a), &x) != nil || json.Unmarshal([]byte(b), &y) != nil {
-		return a == b
-	}
-	return string(mustEncode(x)) == string(mustEncode(y))
+	return callsOf(raw.ToolCalls)
 }
 
 // finishOf returns why the model stopped in core's words.
