@@ -19,7 +19,6 @@ export async function refused(v, text) {
     const { top, bottom, left, right } = e.getBoundingClientRect()
     return top >= 0 && left >= 0 && bottom <= innerHeight && right <= innerWidth && e.contains(document.elementFromPoint((left + right) / 2, (top + bottom) / 2))
   }))
-  await v.state('refused')
   await v.button('Close', line).click()
 }
 
@@ -112,6 +111,8 @@ export const cases = {
     const choosing = phone.page.waitForEvent('filechooser')
     await more('Import a file…')
     await (await choosing).setFiles({ name: 'any.json', mimeType: 'application/json', buffer: Buffer.from('{}') })
+    await phone.page.getByRole('alert').waitFor()
+    await phone.state('refused')
     await refused(phone, 'Too large')
   },
 

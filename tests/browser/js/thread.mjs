@@ -102,7 +102,7 @@ export const cases = {
     await v.log.getByText('answer to: goes on 29').waitFor()
     await v.log.evaluate(e => { e.scrollTop = 0 })
     await v.log.getByRole('alert').getByText('The answer broke off').waitFor()
-    await v.log.getByRole('article', { name: /^assistant, / }).filter({ hasText: 'answer to: goes on 0' }).waitFor()
+    await v.log.getByRole('article', { name: /^assistant, / }).filter({ hasText: 'answer to: goes on 1' }).first().waitFor()
     equal(await v.log.getByRole('article', { name: /^(careful|Agent), / }).count(), 0, 'answers of an agent that gave none')
   },
 
