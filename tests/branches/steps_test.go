@@ -18,7 +18,7 @@ func (w *world) step() string {
 	k := w.talks[w.rand.IntN(len(w.talks))]
 	names := []string{
 		"send", "send", "send", "send", "send", "send", "edit", "edit", "after", "after", "regenerate", "regenerate", "select", "select", "select",
-		"delete", "revise", "pin", "unpin", "fork", "summarize", "summarize", "interrupt", "busy",
+		"delete", "revise", "pin", "unpin", "fork", "summarize", "summarize", "interrupt", "busy", "model",
 	}
 	name := names[w.rand.IntN(len(names))]
 	if len(k.known) == 0 {
@@ -58,8 +58,6 @@ func (w *world) do(k *talk, name string) {
 		w.interrupt(k)
 	case "busy":
 		w.busy(k)
-	case "append":
-		w.append(k)
 	case "model":
 		model := []string{"model", "large"}[w.rand.IntN(2)]
 		if _, err := w.chat.UpdateSession(w.t.Context(), tenant, k.id, core.SessionPatch{Model: &model, Force: true}); err != nil {
@@ -124,8 +122,6 @@ func (w *world) drive(k *talk) {
 			w.end(run, err)
 			break
 		}
-		w.crashes++
-		w.others.reborn()
 		must.Do(w.t, w.runs.Release(w.t.Context(), worker))
 		runs, err := w.runs.TakeOver(w.t.Context(), core.TakeOver{Worker: worker, Limit: 10})
 		if last, found := w.runs.Get(w.t.Context(), tenant, run.ID); err == nil && found == nil && len(runs) == 0 && last.Status.Ended() {
