@@ -116,8 +116,7 @@ func (w *world) checkSummary(k *talk, s core.Session, step string) {
 	if active != min(s.SummaryVersion, 1) {
 		w.fault("got %d active versions, the session has version %d", active, s.SummaryVersion)
 	}
-	back := map[string]bool{"edit": true, "after": true, "regenerate": true, "select": true, "delete": true, "revise": true, "interrupt": true}[step] ||
-		slices.ContainsFunc(versions, func(v core.Summary) bool { return v.ThroughSeq == k.through && v.MadeFor > 0 }) // a larger model answers
+	back := map[string]bool{"edit": true, "after": true, "regenerate": true, "select": true, "delete": true, "revise": true, "interrupt": true}[step]
 	if !back && s.SummaryThroughSeq < k.through {
 		w.fault("%s moved the cursor from %d back to %d", step, k.through, s.SummaryThroughSeq)
 	}

@@ -18,7 +18,7 @@ func (w *world) step() string {
 	k := w.talks[w.rand.IntN(len(w.talks))]
 	names := []string{
 		"send", "send", "send", "send", "send", "send", "edit", "edit", "after", "after", "regenerate", "regenerate", "select", "select", "select",
-		"delete", "revise", "pin", "unpin", "fork", "summarize", "summarize", "interrupt", "busy", "model",
+		"delete", "revise", "pin", "unpin", "fork", "summarize", "summarize", "interrupt", "busy",
 	}
 	name := names[w.rand.IntN(len(names))]
 	if len(k.known) == 0 {
@@ -58,11 +58,6 @@ func (w *world) do(k *talk, name string) {
 		w.interrupt(k)
 	case "busy":
 		w.busy(k)
-	case "model":
-		model := []string{"model", "large"}[w.rand.IntN(2)]
-		if _, err := w.chat.UpdateSession(w.t.Context(), tenant, k.id, core.SessionPatch{Model: &model, Force: true}); err != nil {
-			w.t.Errorf("model: %v\n%v", err, w.trace)
-		}
 	}
 }
 

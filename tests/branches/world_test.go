@@ -188,20 +188,15 @@ func (fixed) SessionWindow(string, core.SessionID) int { return 0 }
 func (fixed) PrefixContract(string) string             { return "" }
 func (fixed) RefusesToolChanges(string) bool           { return false }
 
-// registry is the models: "writer" makes the summaries, all others answer. The one
-// called "large" has twice the window.
+// registry is the models: "writer" makes the summaries, all others answer.
 type registry struct{ w *world }
 
 func (r registry) Get(name string) (llm.Model, error) {
 	if name == "writer" {
 		return llmtest.Scripted(llmtest.Step{Repeat: true, From: r.w.write}).WithInfo(llm.Info{Name: "writer", Provider: "scripted", Window: 100_000, MaxOutput: 8000}), nil
 	}
-	size := window
-	if name == "large" {
-		size *= 2
-	}
-	answer := func(req llm.Request) llmtest.Step { return r.w.answer(req, size-500) }
-	return llmtest.Scripted(llmtest.Step{Repeat: true, From: answer}).WithInfo(llm.Info{Name: cmp.Or(name, "model"), Provider: "scripted", Window: size, MaxOutput: 500}), nil
+	answer := func(req llm.Request) llmtest.Step { return r.w.answer(req, window-500) }
+	return llmtest.Scripted(llmtest.Step{Repeat: true, From: answer}).WithInfo(llm.Info{Name: cmp.Or(name, "model"), Provider: "scripted", Window: window, MaxOutput: 500}), nil
 }
 
 // Preferred says that there is none.
@@ -290,8 +285,8 @@ type talk struct {
 	pinned   map[core.MessageID]bool // when it was last looked at
 	path     []core.MessageID        // as it must be
 	question core.MessageID          // of the run at work
-	through  int64 // the cursor after the step before
-	partial  bool  // a summary was made without the model: it says less
+	through  int64                   // the cursor after the step before
+	partial  bool                    // a summary was made without the model: it says less
 }
 
 // rows returns the log as it is stored, and the marks of each message.
