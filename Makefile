@@ -100,7 +100,7 @@ show-bench: ## the same with 1, 8 and 64 sessions, medians of five runs, as a ta
 show-limits: ## how a turn grows with its session, what it takes where everything is sent, and what is answered at three times the load that can be: SQLite and PostgreSQL
 	BOBBIN_TEST_LONG=1 go test ./tests/bench -v -count=1 -timeout=60m -run '^TestShow(Growth|LargePrompts|Overload)$$'
 
-show-recall: ## where the evidence of questions about long conversations is, by policy and window, on both databases, beside plain FTS5, and what a served Bobbin quotes to its model, with and without an embedding model (DATA=path)
+show-recall: ## how many questions about long conversations have their evidence among the first results, on both databases, beside plain FTS5, and in what a served Bobbin quotes to its model, with and without an embedding model (DATA=path)
 	-scripts/clients embeddings # without them, words alone
 	BOBBIN_RECALL_DATA=$(or $(DATA),$(BOBBIN_RECALL_DATA),$(abspath ../shared/data/recall-dev.json)) go test ./tests/eval -v -count=1 -timeout=60m -run '^TestShowRecall'
 	BOBBIN_RECALL_DATA=$${BOBBIN_RECALL_DATA:-$(abspath ../shared/data/recall-dev.json)} go test ./app/db/repositories -v -count=1 -timeout=10m -run '^TestShowRankedRecall$$'
