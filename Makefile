@@ -86,10 +86,10 @@ show-native: ## 200 sessions with the providers' own compactions, of which many 
 	BOBBIN_TEST_LONG=1 $(measure) '^TestShowNative$$'
 
 show-crash: ## 200 kills with SIGKILL at random moments: SQLite and PostgreSQL
-	BOBBIN_CRASH_KILLS=200 go test ./tests/crash -v -count=1 -timeout=30m
+	BOBBIN_CRASH_KILLS=200 go test ./tests/crash -v -count=1 -timeout=60m -run '^TestKilledAtRandomMoments$$'
 
 fault: ## three replicas, PostgreSQL, NATS, and everything breaks: 30 minutes, 200 sessions
-	BOBBIN_FAULT_TIME=$${BOBBIN_FAULT_TIME:-30m} BOBBIN_FAULT_SESSIONS=$${BOBBIN_FAULT_SESSIONS:-200} go test ./tests/fault -v -count=1 -timeout=60m -run '^TestFaults$$'
+	BOBBIN_FAULT_TIME=$${BOBBIN_FAULT_TIME:-30m} BOBBIN_FAULT_SESSIONS=$${BOBBIN_FAULT_SESSIONS:-200} go test ./tests/crash -v -count=1 -timeout=60m -run '^TestFaults$$'
 
 bench: ## turns on both databases beside the bare rows of a turn and the provider alone: rates, times, CPU, commits, WAL, bytes, memory
 	go test ./tests/bench -v -count=1 -run '^TestShowBench$$'
