@@ -15,7 +15,8 @@
 // Sizes come in as cl100k_base tokens; Plan multiplies them by the model's factor and
 // then uses the model's own tokens.
 //
-// These invariants hold; each has a property test (invariants_test.go):
+// These invariants hold; each has a property test (invariants_test.go) and a mutant
+// that the test kills (tests/mutants):
 //
 //  1. No prompt is larger than what the model can be sent.
 //  2. Every message is in exactly one place, and the prompt says what is left out.

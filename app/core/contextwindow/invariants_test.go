@@ -20,7 +20,7 @@ import (
 
 // The invariants of the package documentation, each over thousands of random conversations:
 // tools, parallel calls, huge messages, CJK, imports, pins, switches of model.
-// testdata/rapid has, for each, cases by which its test fails if the code breaks it.
+// tests/mutants breaks the code in one way for each and expects its test to fail.
 
 // every checks all prompts of random conversations that could be sent.
 func every(t *testing.T, check func(rt *rapid.T, sh shot)) {
