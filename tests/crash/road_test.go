@@ -1,4 +1,4 @@
-package fault_test
+package crash_test
 
 import (
 	"context"

@@ -1,4 +1,8 @@
-// Package fault runs three Bobbins as real processes on one PostgreSQL, joined by their
+// Package crash kills running Bobbins, processes of their own, with SIGKILL, and breaks everything
+// around them, and looks whether what was promised is there: with one process on either database
+// (TestKilledAtRandomMoments and those of single steps), and with Slack.
+//
+// TestFaults runs three Bobbins on one PostgreSQL, joined by their
 // own NATS cluster, breaks everything around them at random while people talk through
 // them, and looks in the end whether what was promised is there.
 //
@@ -29,7 +33,8 @@
 // all. BOBBIN_TEST_SEED repeats the schedule and the people's choices, but not the timing; other
 // variables of the environment:
 //
+//	BOBBIN_CRASH_KILLS     how often each database's Bobbin is killed at random
 //	BOBBIN_FAULT_TIME      how long faults go on, such as 30m; default 12s
 //	BOBBIN_FAULT_SESSIONS  sessions; default 10
 //	BOBBIN_FAULT_KEEP      a folder to keep the replicas' logs in
-package fault
+package crash

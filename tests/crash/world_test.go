@@ -1,4 +1,4 @@
-package fault_test
+package crash_test
 
 import (
 	"context"
@@ -30,7 +30,7 @@ type world struct {
 	t         *testing.T
 	began     time.Time
 	server    *dbtest.Server
-	database  *gorm.DB // around all links
+	database  *gorm.DB // around all links; nil = it is opened when nothing is killed any more
 	model     *model
 	replicas  []*replica
 	routes    [][]*process.Link // between replicas 0 and 1, 0 and 2, 1 and 2
@@ -40,28 +40,50 @@ type world struct {
 	takeovers *takeovers
 	ids       []core.SessionID
 	watchers  []*watcher
+	restarts  []time.Duration // of what was killed by killAgain
 
 	mu         sync.Mutex
 	violations []string // guarded by mu
-	quiet      chan struct{}
-	internal   int // errors in the logs
+	internal   int      // errors in the logs
 }
 
 // dbname is the database of the replicas.
 const dbname = "bobbin"
 
-// newWorld builds everything and starts the replicas.
-func newWorld(t *testing.T, s settings, m *model) *world {
+// newWorld builds everything, the replicas as build does, and starts them.
+func newWorld(t *testing.T, s settings, build func(w *world)) *world {
 	t.Helper()
-	w := &world{settings: s, t: t, began: time.Now(), model: m, quiet: make(chan struct{})}
-	w.server = dbtest.NewServer(t)
-	w.openDatabase()
-	w.buildReplicas()
+	w := &world{settings: s, t: t, began: time.Now(), model: must.Get(newModel())(t)}
+	t.Cleanup(w.model.Close)
+	build(w)
 	w.road = &road{replicas: w.replicas}
 	w.talk, w.breaker = newTalk(w), newBreaker(w)
 	w.takeovers = &takeovers{db: w.database, orphans: map[core.RunID]orphan{}}
 	w.startAll()
 	return w
+}
+
+// play lets people talk while breakThings is at work, and checks everything afterwards.
+func (w *world) play(breakThings func(ctx context.Context)) {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	var helpers, watching sync.WaitGroup
+	defer helpers.Wait()
+	defer cancel()
+	helpers.Go(func() { w.progress(ctx) })
+	helpers.Go(func() { w.takeovers.watch(ctx) })
+	w.begin(ctx)
+	looking, leave := context.WithCancel(ctx)
+	defer watching.Wait()
+	defer leave()
+	w.follow(looking, &watching)
+	breakThings(ctx)
+	w.settle()
+	found := w.verify()
+	leave()
+	watching.Wait()
+	w.verifyFeeds(found)
+	w.readLogs()
+	w.report(found)
 }
 
 // openDatabase makes the replicas' database and opens it, around all links.
@@ -78,10 +100,12 @@ func (w *world) openDatabase() {
 	w.database = d.Gorm
 }
 
-// buildReplicas makes the replicas and the links between them and to the database. Each
+// buildReplicas makes the server of the database, the replicas and the links between them and to the database. Each
 // has an address of its own for the others: NATS servers tell each other of routes, by
 // the address that they see, and that is a link's and leads nowhere.
 func (w *world) buildReplicas() {
+	w.server = dbtest.NewServer(w.t)
+	w.openDatabase()
 	address := strings.Split(strings.TrimPrefix(w.server.URL, "postgres://postgres@"), "/")[0]
 	var clusters []string
 	for n := range replicaCount {
@@ -100,7 +124,14 @@ func (w *world) buildReplicas() {
 			w.routes[p] = append(w.routes[p], l)
 			peers = append(peers, fmt.Sprintf("%q", l.Addr()))
 		}
-		w.replicas = append(w.replicas, newReplica(w.t, fmt.Sprintf("r%d", n+1), w.model.URL, process.NewLink(w.t, address), dbname, clusters[n], peers))
+		link, name := process.NewLink(w.t, address), fmt.Sprintf("r%d", n+1)
+		r := newReplica(w.t, name, den.Temp(w.t), w.model.URL, fmt.Sprintf(`
+database: {url: "postgres://postgres@%s/%s?sslmode=disable"}
+replica: {name: %s}
+nats: {cluster_addr: %q, peers: [%s], secret: hush-hush-hush-hush-hush-hush}
+`, link.Addr(), dbname, name, clusters[n], strings.Join(peers, ", ")))
+		r.database = link
+		w.replicas = append(w.replicas, r)
 	}
 }
 

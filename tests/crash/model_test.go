@@ -1,16 +1,13 @@
-package fault_test
+package crash_test
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,14 +15,14 @@ import (
 	"bobbin/tests/must"
 	"bobbin/tests/process"
 	"bobbin/tests/provider"
-	"bobbin/tests/seed"
 )
 
 // model is a provider that fails now and then, until it is calm.
 type model struct {
 	*provider.Server
 
-	calm chan struct{} // closed: nothing fails any more
+	calm   chan struct{}       // closed: nothing fails any more
+	points chan provider.Point // that a request has come to, for who waits for one
 
 	mu     sync.Mutex
 	faults map[string]int // guarded by mu
@@ -48,12 +45,36 @@ const (
 
 func newModel() (*model, error) {
 	m := &model{
-		calm: make(chan struct{}), faults: map[string]int{},
+		calm: make(chan struct{}), points: make(chan provider.Point), faults: map[string]int{},
 		first: []modelFault{modelRateLimit, modelError, modelHangs}, midway: []modelFault{modelBreaksOff, modelHangsOn, modelSlow},
 	}
 	var err error
-	m.Server, err = provider.New(provider.Options{Window: modelWindow, Overcount: 1.15, Fault: m.fault, Hold: m.hold, Pieces: 4})
+	m.Server, err = provider.New(provider.Options{Window: modelWindow, Overcount: 1.15, Fault: m.fault, Hold: m.hold, At: m.at, Pieces: 4})
 	return m, err
+}
+
+// at hands the point on.
+func (m *model) at(p provider.Point, _ provider.Asked) {
+	select {
+	case m.points <- p:
+	default:
+	}
+}
+
+// await waits until a request comes to the point, or for workTime.
+func (m *model) await(ctx context.Context, want provider.Point) {
+	ctx, cancel := context.WithTimeout(ctx, workTime)
+	defer cancel()
+	for {
+		select {
+		case p := <-m.points:
+			if p == want {
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // isCalm reports whether nothing fails any more.
@@ -182,14 +203,8 @@ func (m *model) hold(string) {
 	}
 }
 
-// The model of the tests: a window so small that summaries are made often.
-const (
-	modelWindow = 6_000
-	modelOutput = 1_000
-)
-
-// grace is how long a replica that is stopped lets runs at work go on.
-const grace = 2 * time.Second
+// stopTime is how long a replica that is stopped lets runs at work go on.
+const stopTime = 2 * time.Second
 
 // careful is an agent whose tool asks before each call.
 const careful = `name: careful
@@ -206,18 +221,15 @@ type replica struct {
 	database *process.Link
 }
 
-// newReplica returns a replica with its configuration. It is not started.
-func newReplica(t *testing.T, name, model string, database *process.Link, dbname, cluster string, peers []string) *replica {
+// newReplica returns a replica with its settings, in YAML, besides those of the model. It is not started.
+func newReplica(t *testing.T, name, dir, model, settings string) *replica {
 	t.Helper()
-	r := &replica{name: name, database: database, Server: den.NewServer(t, den.Program(t, process.Raced), den.Temp(t), fmt.Sprintf(`
+	r := &replica{name: name, Server: den.NewServer(t, den.Program(t, process.Raced), dir, fmt.Sprintf(`
 default_llm: small
 models:
   - {name: small, provider: openai, base_url: %q, api_key_env: PROVIDER_KEY, context_window: %d, max_output_tokens: %d}
-database: {url: "postgres://postgres@%s/%s?sslmode=disable"}
-replica: {name: %s}
-nats: {cluster_addr: %q, peers: [%s], secret: hush-hush-hush-hush-hush-hush}
 limits: {shutdown_grace: %s, open_streams: 10000, open_streams_per_owner: 10000}
-`, model, modelWindow, modelOutput, database.Addr(), dbname, name, cluster, strings.Join(peers, ", "), grace))}
+`, model, modelWindow, modelOutput, stopTime)+settings)}
 	err := os.Mkdir(filepath.Join(r.Dir, "agents"), 0o700)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(r.Dir, "agents", "careful.yaml"), []byte(careful), 0o600)
@@ -244,57 +256,4 @@ func (r *replica) readLog(keep string) (bad []string, errors int) {
 		_ = os.WriteFile(filepath.Join(keep, r.name+".log"), log, 0o600) // a convenience
 	}
 	return bad, bytes.Count(log, []byte("level=ERROR"))
-}
-
-// patience is how long the tests wait for what should take no time, and for what takes
-// a lease: long enough for any machine.
-const patience = 2 * time.Minute
-
-// den holds all files of the tests.
-var den *process.Den
-
-func TestMain(m *testing.M) {
-	var err error
-	if den, err = process.Open("fault"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	den.Close()
-	os.Exit(code)
-}
-
-// settings are what the variables of the environment say.
-type settings struct {
-	time     time.Duration
-	sessions int
-	keep     string // folder for logs; empty = none
-}
-
-func readSettings(t *testing.T) settings {
-	t.Helper()
-	s := settings{time: 12 * time.Second, sessions: 10, keep: os.Getenv("BOBBIN_FAULT_KEEP")}
-	var err error
-	if text := os.Getenv("BOBBIN_FAULT_TIME"); text != "" {
-		if s.time, err = time.ParseDuration(text); err != nil || s.time <= 0 {
-			t.Fatalf("BOBBIN_FAULT_TIME is %q, want a time such as 30m", text)
-		}
-	}
-	if text := os.Getenv("BOBBIN_FAULT_SESSIONS"); text != "" {
-		if s.sessions, err = strconv.Atoi(text); err != nil || s.sessions <= 0 {
-			t.Fatalf("BOBBIN_FAULT_SESSIONS is %q, want a number", text)
-		}
-	}
-	return s
-}
-
-// dice returns random choices of their own for one goroutine.
-func dice(who int) *rand.Rand { return seed.Fixed(seed.Value(), uint64(who)) }
-
-// shared is for goroutines that come and go. The seed does not decide who of them draws first.
-var shared = seed.Fixed(seed.Value(), 1<<40)
-
-// randomDelay returns a time shorter than the longest.
-func randomDelay(longest time.Duration) time.Duration {
-	return time.Duration(shared.Int64N(int64(longest)))
 }

@@ -1,4 +1,4 @@
-package fault_test
+package crash_test
 
 import (
 	"context"
@@ -10,9 +10,11 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/db/models"
-	"bobbin/tests/must"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/process"
 	"bobbin/tests/records"
 	"bobbin/tests/seed"
@@ -25,28 +27,29 @@ func TestFaults(t *testing.T) {
 	seed.SkipInCI(t)
 	s := readSettings(t)
 	t.Logf("BOBBIN_FAULT_TIME=%s BOBBIN_FAULT_SESSIONS=%d", s.time, s.sessions)
-	m := must.Get(newModel())(t)
-	t.Cleanup(m.Close)
-	w := newWorld(t, s, m)
-	ctx, cancel := context.WithCancel(t.Context())
-	var helpers, watching sync.WaitGroup
-	defer helpers.Wait()
-	defer cancel()
-	helpers.Go(func() { w.progress(ctx) })
-	helpers.Go(func() { w.takeovers.watch(ctx) })
-	w.begin(ctx)
-	looking, leave := context.WithCancel(ctx)
-	defer watching.Wait()
-	defer leave()
-	w.follow(looking, &watching)
-	w.breaker.run(ctx, plan(dice(-1), s.time), s.time)
-	w.settle()
-	found := w.verify()
-	leave()
-	watching.Wait()
-	w.verifyFeeds(found)
-	w.readLogs()
-	w.report(found)
+	w := newWorld(t, s, (*world).buildReplicas)
+	w.play(func(ctx context.Context) { w.breaker.run(ctx, plan(dice(-1), s.time), s.time) })
+}
+
+// settings are what the variables of the environment say.
+type settings struct {
+	time     time.Duration // of the faults
+	sessions int
+	kills    int
+	place    place  // of a single replica
+	keep     string // folder for logs; empty = none
+}
+
+func readSettings(t *testing.T) settings {
+	t.Helper()
+	s := settings{time: 12 * time.Second, sessions: environmentInt(t, "BOBBIN_FAULT_SESSIONS", 10), keep: os.Getenv("BOBBIN_FAULT_KEEP")}
+	var err error
+	if text := os.Getenv("BOBBIN_FAULT_TIME"); text != "" {
+		if s.time, err = time.ParseDuration(text); err != nil || s.time <= 0 {
+			t.Fatalf("BOBBIN_FAULT_TIME is %q, want a time such as 30m", text)
+		}
+	}
+	return s
 }
 
 // settle ends the faults, lets everybody finish, and waits until nothing is left to be
@@ -57,6 +60,9 @@ func (w *world) settle() {
 	close(w.model.calm)
 	w.road.calm.Store(true)
 	w.talk.hush()
+	if w.database == nil {
+		w.database = dbtest.Open(w.t, w.place.database).Gorm
+	}
 	w.t.Logf("%s: everybody has sent what was to be sent", w.clock())
 	w.awaitRuns()
 	w.t.Logf("%s: no run is open", w.clock())
@@ -121,6 +127,8 @@ func (w *world) verify() *findings {
 			}
 		}
 		mu.Unlock()
+		w.checkIndex(ctx, c)
+		w.checkContext(ctx, c)
 		if !w.nextTurn(ctx, name, id) {
 			mu.Lock()
 			found.stuck++
@@ -129,6 +137,35 @@ func (w *world) verify() *findings {
 	})
 	w.verifySessions(ctx)
 	return found
+}
+
+// checkIndex: every message is in the search index; a unique index says that it is there once.
+func (w *world) checkIndex(ctx context.Context, c *records.Check) {
+	id := c.Session.ID
+	count := func(query string) (n int) {
+		if err := w.database.WithContext(ctx).Raw(query, id).Scan(&n).Error; err != nil {
+			c.Errorf("index: %v", err)
+		}
+		return n
+	}
+	for count("SELECT COUNT(*) FROM sessions WHERE id = ? AND indexed_seq < last_seq AND NOT temporary") > 0 {
+		if !process.Pause(ctx, 20*time.Millisecond) {
+			c.Errorf("is not indexed")
+			return
+		}
+	}
+	if n := count(`SELECT COUNT(*) FROM messages m WHERE m.session_id = ? AND m.deleted_at IS NULL AND m.content <> '' AND m.tool_name <> 'search_history'
+		AND NOT EXISTS (SELECT 1 FROM search_entries e WHERE e.message_id = m.id)`); n > 0 {
+		c.Errorf("%d messages are not in the search index", n)
+	}
+}
+
+// checkContext: no message is lost to the prompt.
+func (w *world) checkContext(ctx context.Context, c *records.Check) {
+	report, err := client.Call(ctx, traveler{road: w.road}.client(w.t), ops.GetContext, ops.InSession{SessionID: c.Session.ID})
+	if g := report.Coverage; err != nil || g.Lost != 0 || g.Messages != len(c.Messages) {
+		c.Errorf("coverage: got %+v, %v, want %d messages, none lost", g, err, len(c.Messages))
+	}
 }
 
 // each calls f for all sessions, some at a time.
@@ -244,6 +281,8 @@ func (w *world) report(f *findings) {
 	line("runs resumed\t%d\tafter a fault or a question, most attempts of one %d", f.Resumed, f.Attempts)
 	line("taken over by others\t%d\tafter p50 %s, at most %s; %d after more than %s, as more was broken", len(o.others), p50, most, late(o.others), promised)
 	line("… by the restart\t%d\tafter p50 %s, at most %s", len(o.own), p50own, mostOwn)
+	p50, most = records.Quantiles(w.restarts)
+	line("killed alone\t%d\tstart → ready p50 %s, at most %s", len(w.restarts), p50, most)
 	line("feeds checked\t%d\t%d durable events of %d stored; %d reconnects by hand, %d times Bobbin's client did not mend its connection itself",
 		f.feeds, f.events, f.Events, f.reconnects, f.gaveUp)
 	line("… texts on their way\t%d\twhole, %d in part", f.whole, f.begun)
