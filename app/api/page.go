@@ -26,43 +26,38 @@ const (
 const webPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; " +
 	"font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors "
 
-// registerPage registers the web page and the widget.
+// registerPage registers the web page and the widget. Pages of the ancestors may frame a file.
 func (s *Server) registerPage(r *gin.Engine) {
 	serve := func(route, name, caching, ancestors string) {
 		r.GET(route, s.withErrors(func(c *gin.Context) error {
 			if route == widgetScriptRoute { // any page may load it: the page that it frames says which of them may show it
 				c.Header("Cross-Origin-Resource-Policy", "cross-origin")
 			}
-			return serveWebFile(c, name+c.Param("file"), caching, ancestors)
+			file, ok := web.Lookup(name + c.Param("file"))
+			if !ok {
+				return core.Errorf(core.ErrNotFound, "the page has no file %s", core.Clip(name+c.Param("file"), 64))
+			}
+			c.Header("Content-Security-Policy", webPolicy+ancestors)
+			c.Header("Vary", "Accept-Encoding")
+			if writeNotModified(c, file.ETag, caching) {
+				return nil
+			}
+			body := file.Body
+			for _, packed := range []struct {
+				coding string
+				body   []byte
+			}{{"gzip", file.Gzip}, {"br", file.Brotli}} { // the better one last
+				if packed.body != nil && handlers.Accepts(c.Request.Header, "Accept-Encoding", packed.coding) {
+					c.Header("Content-Encoding", packed.coding)
+					body = packed.body
+				}
+			}
+			handlers.Write(c, http.StatusOK, file.MediaType, body)
+			return nil
 		}))
 	}
 	serve(pageRoute, "index.html", revalidated, "'none'") // it names the current assets
 	serve(assetsRoute, "assets/", "public, max-age=31536000, immutable", "'none'")
 	serve(widgetRoute, "widget.html", revalidated, cmp.Or(strings.Join(s.Framing, " "), "'none'"))
 	serve(widgetScriptRoute, "widget.js", revalidated, "'none'")
-}
-
-// serveWebFile answers a file of the build, which pages of the ancestors may frame.
-func serveWebFile(c *gin.Context, name, caching, ancestors string) error {
-	file, ok := web.Lookup(name)
-	if !ok {
-		return core.Errorf(core.ErrNotFound, "the page has no file %s", core.Clip(name, 64))
-	}
-	c.Header("Content-Security-Policy", webPolicy+ancestors)
-	c.Header("Vary", "Accept-Encoding")
-	if writeNotModified(c, file.ETag, caching) {
-		return nil
-	}
-	body := file.Body
-	takes := func(coding string) bool { return handlers.Accepts(c.Request.Header, "Accept-Encoding", coding) }
-	switch {
-	case file.Brotli != nil && takes("br"):
-		c.Header("Content-Encoding", "br")
-		body = file.Brotli
-	case file.Gzip != nil && takes("gzip"):
-		c.Header("Content-Encoding", "gzip")
-		body = file.Gzip
-	}
-	handlers.Write(c, http.StatusOK, file.MediaType, body)
-	return nil
 }

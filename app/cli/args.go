@@ -62,8 +62,12 @@ func rejectUnknownCommand(cmd *cobra.Command, args []string) error {
 	return core.Errorf(core.ErrInvalid, "%s; see %s --help", text, cmd.CommandPath())
 }
 
-// showHelp shows the help of a command group.
-func showHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+// groupOf returns the command that has the others as its subcommands.
+func groupOf(use, short string, cmds ...*cobra.Command) *cobra.Command {
+	group := &cobra.Command{Use: use, Short: short, Args: rejectUnknownCommand, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	group.AddCommand(cmds...)
+	return group
+}
 
 // flagError explains what is wrong with a flag.
 func flagError(cmd *cobra.Command, err error) error {

@@ -227,8 +227,7 @@ func (p *program) askCommand() *cobra.Command {
 	c.addFlags(cmd)
 	cmd.Flags().StringVar(&c.agent, "agent", "", "the agent that answers")
 	cmd.Flags().BoolVar(&keep, "keep", false, "keep the conversation, so that --last continues it")
-	p.withJSON(cmd)
-	return cmd
+	return p.withJSON(cmd)
 }
 
 func (p *program) runAsk(ctx context.Context, s connection, c sessionChoice, keep bool, text string) error {

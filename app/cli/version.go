@@ -37,10 +37,9 @@ func (p *program) versionCommand() *cobra.Command {
 			return nil
 		},
 	}
-	p.withJSON(cmd)
 	cmd.Flags().BoolVar(&notices, "notices", false, "print the licenses of third-party software")
 	cmd.MarkFlagsMutuallyExclusive("json", "notices")
-	return cmd
+	return p.withJSON(cmd)
 }
 
 // version is the release that this source is, or becomes. It stands here alone: scripts/release reads it.

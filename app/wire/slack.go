@@ -1,13 +1,11 @@
 package wire
 
 import (
-	"context"
 	"log/slog"
 
 	"bobbin/app/blobs"
 	"bobbin/app/chat"
 	"bobbin/app/chat/transfer"
-	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/app/slack"
 )
@@ -18,11 +16,6 @@ func NewSlackClients(settings config.Slack, stores Stores, log *slog.Logger) (*s
 		return nil, nil
 	}
 	return slack.NewClients(settings, stores.SlackInstallations, log)
-}
-
-// CheckSlack returns what works of the settings of Slack and the installations, and what does not.
-func CheckSlack(ctx context.Context, settings config.Slack, installed []core.SlackInstallation, address string) []slack.Finding {
-	return slack.Check(ctx, settings, installed, address)
 }
 
 // slackApp is the chat.Options.SlackApp of a process.

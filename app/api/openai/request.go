@@ -296,9 +296,20 @@ func (r *completionRequest) options() (*core.RunOptions, error) {
 	o := core.RunOptions{
 		ModelParameters: core.ModelParameters{
 			Temperature: r.Temperature, TopP: r.TopP, MaxOutputTokens: cmp.Or(r.MaxCompletionTokens, r.MaxTokens),
-			Stop: r.Stop, Seed: r.Seed, ReasoningEffort: r.ReasoningEffort, ResponseFormat: r.ResponseFormat.toCore(),
+			Stop: r.Stop, Seed: r.Seed, ReasoningEffort: r.ReasoningEffort,
 		},
-		ToolChoice: core.ToolChoice(r.ToolChoice), ParallelToolCalls: r.ParallelToolCalls, Instructions: instructionsOf(r.instructions, r.Messages), Response: r.response,
+		ToolChoice: core.ToolChoice(r.ToolChoice), ParallelToolCalls: r.ParallelToolCalls, Response: r.response,
+	}
+	texts := []string{r.instructions}
+	for _, m := range r.Messages {
+		if m.isInstruction() {
+			texts = append(texts, m.Content.text)
+		}
+	}
+	o.Instructions = strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), "\n\n")
+	if r.ResponseFormat != nil {
+		o.ResponseFormat = &r.ResponseFormat.JSONSchema
+		o.ResponseFormat.Type = r.ResponseFormat.Type
 	}
 	for i, t := range r.Tools {
 		if t.Type != "function" {
@@ -314,29 +325,6 @@ func (r *completionRequest) options() (*core.RunOptions, error) {
 	}
 	o.Lenient = true
 	return &o, f.Err()
-}
-
-func (f *responseFormat) toCore() *core.ResponseFormat {
-	if f == nil {
-		return nil
-	}
-	format := f.JSONSchema
-	format.Type = f.Type
-	return &format
-}
-
-// instructionsOf returns instructions and the system messages of a conversation as one text.
-func instructionsOf(first string, messages []message) string {
-	var texts []string
-	if first != "" {
-		texts = append(texts, first)
-	}
-	for _, m := range messages {
-		if m.isInstruction() && m.Content.text != "" {
-			texts = append(texts, m.Content.text)
-		}
-	}
-	return strings.Join(texts, "\n\n")
 }
 
 func (m message) isInstruction() bool { return m.Role == "system" || m.Role == "developer" }

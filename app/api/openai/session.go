@@ -198,23 +198,6 @@ func parseCallID(outer string) (run core.RunID, id string, ok bool) {
 	return run, id, core.ValidID(run)
 }
 
-// storeMissing stores the turns of the client that the log does not have, and reports whether it
-// did: the new message then comes at the end of the current path.
-func (a *API) storeMissing(ctx context.Context, r request, session core.SessionID, at placement) (bool, error) {
-	in := core.AppendMessages{SessionID: session}
-	if at.kind == placeBranch {
-		in.Branch = &at.after
-	}
-	if len(at.missing) == 0 {
-		return false, nil
-	}
-	var messages []message
-	for _, t := range at.missing {
-		messages = append(messages, t.messages...)
-	}
-	return true, a.appendMessages(ctx, r.caller, in, messages)
-}
-
 // appendMessages stores messages of the client without an answer.
 func (a *API) appendMessages(ctx context.Context, who caller, in core.AppendMessages, messages []message) error {
 	return a.Transfer.AppendHistory(ctx, who.tenant, in, func(yield func(core.Message) bool) {
