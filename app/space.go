@@ -39,24 +39,22 @@ func openSpace(cfg config.Config, data *datadir.Folder) (handlers.Space, error) 
 	}, nil
 }
 
-// newStored returns the limits of what is stored. The disk's is known where the database is a file.
+// newStored returns the limits of what is stored. Where the database is a file, a twentieth of its disk stays
+// free: at least 1 GiB and at most 10, on a small disk a tenth.
 func newStored(d wire.Deps) *quota.Stored {
 	l := quota.StoredLimits{User: int64(d.Config.Limits.UserBytes), Owner: int64(d.Config.Limits.OwnerBytes), Sum: d.Stores.Sessions.StoredBytes}
 	if path, embedded := wire.SQLiteFile(d.Config); embedded {
-		l.CheckDisk = func() error { return checkDisk(datadir.Free(filepath.Dir(path))) }
+		l.CheckDisk = func() error {
+			free, size, known := datadir.Free(filepath.Dir(path))
+			floor := min(max(size/20, 1<<30), 10<<30, size/10)
+			if !known || free >= floor {
+				return nil
+			}
+			return &core.Error{Kind: core.ErrUnavailable, Code: quota.CodeStorageFull, RetryAfter: time.Minute, Message: fmt.Sprintf(
+				"the server's disk has %s left: imports, forks and uploads wait until it has %s; messages are accepted", core.ByteSize(int64(free)), core.ByteSize(int64(floor)))} //nolint:gosec // no disk is that large
+		}
 	}
 	return quota.NewStored(l)
-}
-
-// checkDisk returns an error if less than a twentieth of the disk is free: at least 1 GiB and at most
-// 10, on a small disk a tenth.
-func checkDisk(free, size uint64, known bool) error {
-	floor := min(max(size/20, 1<<30), 10<<30, size/10)
-	if !known || free >= floor {
-		return nil
-	}
-	return &core.Error{Kind: core.ErrUnavailable, Code: quota.CodeStorageFull, RetryAfter: time.Minute, Message: fmt.Sprintf(
-		"the server's disk has %s left: imports, forks and uploads wait until it has %s; messages are accepted", core.ByteSize(int64(free)), core.ByteSize(int64(floor)))} //nolint:gosec // no disk is that large
 }
 
 // limitMemory has the garbage collector keep to nine tenths of the memory that the

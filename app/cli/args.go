@@ -227,18 +227,6 @@ func pickID(what, name, list string, texts map[string]string) (string, error) {
 // maxTitle is the maximum width of titles in lists.
 const maxTitle = 40
 
-// lastSession returns the most recently used session, of the agent if one is named.
-func lastSession(ctx context.Context, c *client.Client, agent string) (core.SessionID, error) {
-	page, err := client.Call(ctx, c, ops.ListSessions, core.SessionQuery{PageQuery: core.PageQuery{Limit: 1}, Agent: agent})
-	if err != nil {
-		return "", err
-	}
-	if len(page.Items) == 0 {
-		return "", core.Errorf(core.ErrNotFound, "there is no session to continue yet")
-	}
-	return page.Items[0].ID, nil
-}
-
 // maxText is the maximum size of a text file or of the standard input, in bytes; the server accepts less.
 const maxText = 8 << 20
 

@@ -85,22 +85,16 @@ type storedKeyView struct {
 // keyCells returns the cells of a key in the list.
 func keyCells(item any) []any {
 	if k, isStored := item.(storedKeyView); isStored {
-		return []any{k.ID, k.Name, k.Owner, k.Rights, formatTime(&k.CreatedAt, ""), formatTime(k.LastUsedAt, "never"), stateOf(k.APIKey), formatTime(k.ExpiresAt, "never"), k.From}
+		state := "valid"
+		if k.RevokedAt != nil {
+			state = "revoked " + formatTime(k.RevokedAt, "")
+		} else if !k.Valid(time.Now()) {
+			state = "expired"
+		}
+		return []any{k.ID, k.Name, k.Owner, k.Rights, formatTime(&k.CreatedAt, ""), formatTime(k.LastUsedAt, "never"), state, formatTime(k.ExpiresAt, "never"), k.From}
 	}
 	k, _ := item.(keyView)
 	return []any{"sha256 " + k.SHA256 + "…", k.Name, k.Owner, core.ReadWrite, "", "", "valid", "", k.Stored + ", " + k.From}
-}
-
-// stateOf returns the state of a key in words.
-func stateOf(k core.APIKey) string {
-	switch {
-	case k.RevokedAt != nil:
-		return "revoked " + formatTime(k.RevokedAt, "")
-	case !k.Valid(time.Now()):
-		return "expired"
-	default:
-		return "valid"
-	}
 }
 
 func (p *program) createKeyCommand() *cobra.Command {

@@ -89,16 +89,7 @@ func (p *program) withoutHelpAll(args []string) []string {
 }
 
 func (p *program) rootCommand() *cobra.Command {
-	root := groupOf("bobbin", "An agent server that winds long threads small and never cuts one",
-		p.serveCommand(), p.chatCommand(), p.askCommand(), p.sessionsCommand(), p.runsCommand(), p.contextCommand(), p.usageCommand(), p.searchCommand(), p.apiCommand(), p.importCommand(),
-		p.keysCommand(), p.auditCommand(), p.doctorCommand(), p.backupCommand(), p.migrateCommand(), p.versionCommand(),
-		groupOf("users", "Export or permanently remove all data of a user", p.purgeUserCommand(), p.exportUserCommand()),
-		groupOf("agents", "List, show, check and reload the agents", p.listAgentsCommand(), p.showAgentCommand(), p.checkAgentsCommand(), p.reloadAgentsCommand()),
-		groupOf("mcp", "List MCP servers and their tools", p.listMCPCommand()),
-		groupOf("slack", "Connect Slack workspaces", p.slackManifestCommand()),
-		groupOf("eval", "Evaluate context management", p.evalContextCommand()),
-		groupOf("config", "Inspect settings", p.showConfigCommand()),
-	)
+	root := groupOf("bobbin", "An agent server that winds long threads small and never cuts one")
 	root.Long = "Bobbin keeps conversations that never end: every message is stored, older ones are\n" +
 		"summarized when necessary, every prompt fits, and you can inspect and control all of it."
 	root.Example = "  bobbin serve                 the server, on http://127.0.0.1:8080\n" +
@@ -118,6 +109,16 @@ func (p *program) rootCommand() *cobra.Command {
 		}
 		p.flags[k.Name] = flags.String(k.Flag(), "", strings.ReplaceAll(k.Meaning, "`", ""))
 	}
+	root.AddCommand(
+		p.serveCommand(), p.chatCommand(), p.askCommand(), p.sessionsCommand(), p.runsCommand(), p.contextCommand(), p.usageCommand(), p.searchCommand(), p.apiCommand(), p.importCommand(),
+		p.keysCommand(), p.auditCommand(), p.doctorCommand(), p.backupCommand(), p.migrateCommand(), p.versionCommand(),
+		groupOf("users", "Export or permanently remove all data of a user", p.purgeUserCommand(), p.exportUserCommand()),
+		groupOf("agents", "List, show, check and reload the agents", p.listAgentsCommand(), p.showAgentCommand(), p.checkAgentsCommand(), p.reloadAgentsCommand()),
+		groupOf("mcp", "List MCP servers and their tools", p.listMCPCommand()),
+		groupOf("slack", "Connect Slack workspaces", p.slackManifestCommand()),
+		groupOf("eval", "Evaluate context management", p.evalContextCommand()),
+		groupOf("config", "Inspect settings", p.showConfigCommand()),
+	)
 	p.completeFlags(root)
 	return root
 }

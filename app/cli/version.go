@@ -37,9 +37,9 @@ func (p *program) versionCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&notices, "notices", false, "print the licenses of third-party software")
+	p.withJSON(cmd).Flags().BoolVar(&notices, "notices", false, "print the licenses of third-party software")
 	cmd.MarkFlagsMutuallyExclusive("json", "notices")
-	return p.withJSON(cmd)
+	return cmd
 }
 
 // version is the release that this source is, or becomes. It stands here alone: scripts/release reads it.

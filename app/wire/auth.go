@@ -27,7 +27,11 @@ func NewAuth(cfg config.Config, stored *auth.Stored, tokenKeys *auth.Keys, local
 		GuessesPerMinute: cfg.Limits.GuessesPerMinute, Proxies: cfg.Server.Proxies(),
 	}
 	if tokenKeys != nil {
-		o.VerifyToken = auth.NewVerifier(tokenKeys, tokenOptions(cfg.Auth.JWT)).Identify
+		j := cfg.Auth.JWT
+		o.VerifyToken = auth.NewVerifier(tokenKeys, auth.VerifierOptions{
+			Issuer: j.Issuer, Audience: j.Audience, Owner: j.Owner, OwnerClaim: j.OwnerClaim, UserClaim: j.UserClaim,
+			Rights: j.Rights(), ScopeClaim: j.ScopeClaim, Leeway: j.Leeway, MaxLife: j.MaxLife,
+		}).Identify
 	}
 	return auth.New(o)
 }
@@ -35,11 +39,4 @@ func NewAuth(cfg config.Config, stored *auth.Stored, tokenKeys *auth.Keys, local
 // NewTokenKeys returns the keys of end users' tokens, which are not fetched yet.
 func NewTokenKeys(j config.JWT, log *slog.Logger) *auth.Keys {
 	return auth.NewKeys(auth.KeyOptions{URL: j.JWKSURL, File: j.JWKSFile, Refresh: j.Refresh, Logger: log})
-}
-
-func tokenOptions(j config.JWT) auth.VerifierOptions {
-	return auth.VerifierOptions{
-		Issuer: j.Issuer, Audience: j.Audience, Owner: j.Owner, OwnerClaim: j.OwnerClaim, UserClaim: j.UserClaim,
-		Rights: j.Rights(), ScopeClaim: j.ScopeClaim, Leeway: j.Leeway, MaxLife: j.MaxLife,
-	}
 }

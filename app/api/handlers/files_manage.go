@@ -14,7 +14,7 @@ import (
 )
 
 func (h Native) registerFiles(r Router) {
-	r.Handle(ops.UploadFile.Operation, h.uploadFile)
+	r(ops.UploadFile.Operation, h.uploadFile)
 	bind(r, ops.ListFiles, func(ctx context.Context, tenant core.Tenant, in core.BlobQuery) (core.Page[core.Blob], error) {
 		tenant, err := userScope(tenant, in.UserID)
 		if err == nil && in.SessionID != "" {

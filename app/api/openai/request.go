@@ -116,11 +116,6 @@ func (c *content) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &parts); err != nil {
 		return err
 	}
-	return c.readParts(parts)
-}
-
-// readParts reads the parts of a message.
-func (c *content) readParts(parts []contentPart) error {
 	var texts []string
 	for i, p := range parts {
 		text, f, err := p.read(fmt.Sprintf("[%d]", i))
