@@ -49,7 +49,6 @@ func (p *program) importCommand() *cobra.Command {
 			})
 		},
 	}
-	p.withJSON(cmd)
 	flags := cmd.Flags()
 	flags.StringVar((*string)(&into.ID), "session", "", "append to the session with this `id` instead of creating one")
 	flags.StringVar(&into.Title, "title", "", "title of the new session (default: the name of the file)")
@@ -58,7 +57,7 @@ func (p *program) importCommand() *cobra.Command {
 	for _, other := range []string{"title", "agent", "user"} {
 		cmd.MarkFlagsMutuallyExclusive("session", other)
 	}
-	return cmd
+	return p.withJSON(cmd)
 }
 
 // historyFile is a file to import, or one of its conversations.
