@@ -118,7 +118,7 @@ func TestShowTurns(t *testing.T) {
 // addModel adds the model of the conversation.
 func (c *turnsCell) addModel(cfg *config.Config) {
 	cfg.Models = append(cfg.Models, config.Model{
-		Name: c.name(), Provider: "openai", BaseURL: strings.Replace(c.server.URL, "127.0.0.1", c.address, 1), ContextWindow: c.window, MaxOutputTokens: 1_024,
+		Name: c.name(), Provider: "openai", BaseURL: strings.Replace(c.server.URL, "127.0.0.1", c.address, 1), ContextWindow: c.window,
 	})
 	cfg.DefaultLLM = cfg.Models[0].Name
 }
