@@ -211,6 +211,7 @@ export const words = {
   signedOut: "Your key is no longer valid.",
   offlineShort: "No connection",
   failed: "That did not work",
+  problems: { no_message: "This message is not in the conversation." },
   partFailed: "A part of the page did not load.",
 
   // search

@@ -1,0 +1,1 @@
+export{t as default}from"./SummaryBody-ULu5pu0M.js";
