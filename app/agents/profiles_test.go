@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -118,6 +121,40 @@ func TestStablePrefix(t *testing.T) {
 	if err != nil || plain.ToolUsage != "" || len(plain.Tools) != 0 || plain.SystemPrompt != "Be brief." {
 		t.Errorf("got %+v, error %v, want no word of tools", plain, err)
 	}
+}
+
+// starting is a source that has its tools when the first attempt to load them has ended.
+type starting struct {
+	tools.Source
+
+	tried chan struct{}
+}
+
+func (s starting) Tried() <-chan struct{} { return s.tried }
+
+func (s starting) Listing() tools.Listing {
+	select {
+	case <-s.tried:
+		return s.Source.Listing()
+	default:
+		return tools.Listing{}
+	}
+}
+
+// The first message after a start finds the tools of servers that are still being connected.
+func TestFirstMessageHasTools(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		source := starting{tools.FixedSource(&tools.Custom{Definition: llm.ToolSpec{Name: "files__read"}}), make(chan struct{})}
+		set := must.Get(tools.NewSet())(t).WithSources(func(core.ToolDefinition) tools.Source { return source }, slog.New(slog.DiscardHandler))
+		agent := core.Agent{Name: "a", Tools: []string{"files"}, Definitions: []core.ToolDefinition{{Name: "files", Kind: core.ToolMCP}}}
+		set.Use([]core.Agent{agent})
+		time.AfterFunc(time.Second, func() { close(source.tried) })
+		got, err := agents.NewProfiles(catalog{"a": agent}, registry{}, set, contextwindow.Global{}).Profile(t.Context(), core.Session{Agent: "a"}, "")
+		if err != nil || len(got.Tools) != 1 || len(got.Agent.Tools) != 1 {
+			t.Errorf("got the tools %v of %v, error %v, want files__read", got.Tools, got.Agent.Tools, err)
+		}
+	})
 }
 
 // W1: the graph has these nodes and edges, and no memory node.

@@ -80,13 +80,13 @@ func (w *world) same(r core.ContextReport, v core.PromptView, req llm.Request, d
 func abs(n int) int { return max(n, -n) }
 
 // A prompt that will not be sent as it stands says so: the next message first summarizes. What is
-// shown is the prompt before that, as far as it fits.
+// shown is the prompt before that, as far as it fits; the others are those that will be summarized.
 func TestShownBeforeASummary(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, core.ContextSettings{}, 8192)
 	w.turns(30, 115) // over usable, as after a switch to a smaller model
 	r, v := w.report(), w.view()
-	if !r.WillTrigger || r.Used != v.Tokens || r.Used > r.Usable || r.Coverage.LeftOut == 0 {
+	if !r.WillTrigger || r.Used != v.Tokens || r.Used > r.Usable || r.Coverage.LeftOut > 0 || r.Coverage.Summarized == 0 {
 		t.Errorf("got used %d of %d, %d left out, will trigger %v, want what fits", r.Used, r.Usable, r.Coverage.LeftOut, r.WillTrigger)
 	}
 	w.writer.Add(notes)

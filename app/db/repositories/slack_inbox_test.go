@@ -9,6 +9,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -173,6 +174,11 @@ func TestFindSlackMessage(t *testing.T) {
 		accepted := must.Get(s.runs.Accept(ctx, ann(), core.AcceptRun{SessionID: session.ID, Agent: "tester", ClientMessageID: "T1/C1/2.0", Input: core.RunInput{Content: "green"}}))(t)
 		q.ClientMessageID, q.Key = "T1/C1/2.0", "C1/2.0"
 		want(core.SlackMessageRef{MessageID: accepted.Run.UserMessageID})
+		for end, want := range map[string]string{"1.0": "", "2.0": "1.0", "3.0": "2.0"} {
+			got, err := inbox.MessageBefore(ctx, session.ID, "T1/C1/", end)
+			compare.Error(t, "before "+end, nil, err)
+			compare.Equal(t, "before "+end, want, got)
+		}
 	})
 }
 
