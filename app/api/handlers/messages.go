@@ -191,36 +191,34 @@ func (h Native) answerRun(c *gin.Context, held *slot, run core.Run) error {
 			return h.Chat.WatchAccepted(ctx, tenant, run)
 		})
 	default:
-		return h.waitForRun(c, held, run.ID)
+		return h.waitForRun(c, held, run)
 	}
 }
 
 // waitForRun answers when the run has ended or waits for an approval, or after the time
 // limit with the current run. It releases the slot before.
-func (h Native) waitForRun(c *gin.Context, held *slot, id core.RunID) error {
+func (h Native) waitForRun(c *gin.Context, held *slot, run core.Run) error {
 	ReleaseBody(c)
 	limit := h.Streams.Wait
 	if wait := readPreference(c.Request.Header).wait; wait > 0 {
 		limit = min(limit, wait)
 	}
-	run, err := AwaitRun(c.Request.Context(), h.Chat, h.Runs, id, limit)
+	result, err := AwaitRun(c.Request.Context(), h.Chat, h.Runs, run, limit)
 	h.Streams.releaseSlot(held)
-	switch {
+	status := http.StatusOK
+	switch answer := result.Run.AnswerID; {
 	case err != nil:
 		return err
-	case run.Status.Ended():
-		result := ops.RunAnswer{Run: run}
-		if run.AnswerID != "" {
-			message, err := h.Messages.Get(c.Request.Context(), scopeOf(c), run.SessionID, run.AnswerID)
-			if err != nil {
-				return err
-			}
-			result.Message = &message
+	case !result.Run.Status.Ended():
+		status = http.StatusAccepted
+	case answer != "" && result.Message == nil:
+		message, err := h.Messages.Get(c.Request.Context(), scopeOf(c), run.SessionID, answer)
+		if err != nil {
+			return err
 		}
-		return writeJSON(c, http.StatusOK, result)
-	default:
-		return writeJSON(c, http.StatusAccepted, ops.RunAnswer{Run: run})
+		result.Message = &message
 	}
+	return writeJSON(c, status, result)
 }
 
 // toSendMessage returns the message as a core.SendMessage.
@@ -233,16 +231,35 @@ func toSendMessage(body ops.NewMessage) core.SendMessage {
 }
 
 // AwaitRun returns the caller's run when it has ended or waits for an approval, and as it is after the
-// time limit or if only the waiting failed: an error would make the caller send its message again.
-func AwaitRun(ctx context.Context, chat chatService, runs core.RunStore, id core.RunID, limit time.Duration) (core.Run, error) {
+// time limit or if only the waiting failed: an error would make the caller send its message again. The
+// message is nil unless the run's events have brought its answer.
+func AwaitRun(ctx context.Context, chat chatService, runs core.RunStore, run core.Run, limit time.Duration) (out ops.RunAnswer, err error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	caller, _ := core.IdentityFrom(ctx)
-	run, err := chat.Wait(limited, caller.Tenant(), id)
-	if err != nil {
-		return runAfterTimeout(ctx, runs, id, err)
+	tenant := caller.Tenant()
+	for e, err := range chat.WatchAccepted(limited, tenant, run) {
+		if err != nil || run.Status.Ended() || e.Type == core.EventRunWaiting || e.Type == core.EventResync {
+			break // the rows know more
+		}
+		switch d := e.Data.(type) {
+		case core.MessageData:
+			out.Message = &d.Message
+		case core.RunData:
+			if !e.Type.EndsRun() {
+				continue
+			}
+			if out.Run = d.Run; out.Message != nil && out.Message.ID != d.Run.AnswerID {
+				out.Message = nil
+			}
+			out.Run.Input = run.Input // events are without it
+			return out, nil
+		}
 	}
-	return run, nil
+	if run, err = chat.Wait(limited, tenant, run.ID); err != nil {
+		run, err = runAfterTimeout(ctx, runs, run.ID, err)
+	}
+	return ops.RunAnswer{Run: run}, err
 }
 
 // runAfterTimeout returns the caller's run as it is after err ended the wait for it. It returns
