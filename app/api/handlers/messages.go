@@ -203,22 +203,22 @@ func (h Native) waitForRun(c *gin.Context, held *slot, run core.Run) error {
 	if wait := readPreference(c.Request.Header).wait; wait > 0 {
 		limit = min(limit, wait)
 	}
-	result, err := AwaitRun(c.Request.Context(), h.Chat, h.Runs, run, limit)
+	out, err := AwaitRun(c.Request.Context(), h.Chat, h.Runs, run, limit)
 	h.Streams.releaseSlot(held)
-	status := http.StatusOK
-	switch answer := result.Run.AnswerID; {
-	case err != nil:
+	if err != nil {
 		return err
-	case !result.Run.Status.Ended():
-		status = http.StatusAccepted
-	case answer != "" && result.Message == nil:
-		message, err := h.Messages.Get(c.Request.Context(), scopeOf(c), run.SessionID, answer)
+	}
+	if !out.Run.Status.Ended() {
+		return writeJSON(c, http.StatusAccepted, ops.RunAnswer{Run: out.Run})
+	}
+	if id := out.Run.AnswerID; id != "" && out.Answer == nil {
+		message, err := h.Messages.Get(c.Request.Context(), scopeOf(c), run.SessionID, id)
 		if err != nil {
 			return err
 		}
-		result.Message = &message
+		out.Answer = &message
 	}
-	return writeJSON(c, status, result)
+	return writeJSON(c, http.StatusOK, ops.RunAnswer{Run: out.Run, Message: out.Answer})
 }
 
 // toSendMessage returns the message as a core.SendMessage.
@@ -231,35 +231,16 @@ func toSendMessage(body ops.NewMessage) core.SendMessage {
 }
 
 // AwaitRun returns the caller's run when it has ended or waits for an approval, and as it is after the
-// time limit or if only the waiting failed: an error would make the caller send its message again. The
-// message is nil unless the run's events have brought its answer.
-func AwaitRun(ctx context.Context, chat chatService, runs core.RunStore, run core.Run, limit time.Duration) (out ops.RunAnswer, err error) {
+// time limit or if only the waiting failed: an error would make the caller send its message again.
+func AwaitRun(ctx context.Context, chat chatService, runs core.RunStore, run core.Run, limit time.Duration) (core.Outcome, error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	caller, _ := core.IdentityFrom(ctx)
-	tenant := caller.Tenant()
-	for e, err := range chat.WatchAccepted(limited, tenant, run) {
-		if err != nil || run.Status.Ended() || e.Type == core.EventRunWaiting || e.Type == core.EventResync {
-			break // the rows know more
-		}
-		switch d := e.Data.(type) {
-		case core.MessageData:
-			out.Message = &d.Message
-		case core.RunData:
-			if !e.Type.EndsRun() {
-				continue
-			}
-			if out.Run = d.Run; out.Message != nil && out.Message.ID != d.Run.AnswerID {
-				out.Message = nil
-			}
-			out.Run.Input = run.Input // events are without it
-			return out, nil
-		}
+	out, err := chat.Wait(limited, caller.Tenant(), run)
+	if err != nil {
+		out.Run, err = runAfterTimeout(ctx, runs, run.ID, err)
 	}
-	if run, err = chat.Wait(limited, tenant, run.ID); err != nil {
-		run, err = runAfterTimeout(ctx, runs, run.ID, err)
-	}
-	return ops.RunAnswer{Run: run}, err
+	return out, err
 }
 
 // runAfterTimeout returns the caller's run as it is after err ended the wait for it. It returns

@@ -142,8 +142,8 @@ func (s *Server) waitForRun(ctx context.Context, c call, run core.Run, seconds *
 		return run, nil
 	}
 	defer s.startProgress(ctx, c, run.ID)()
-	result, err := handlers.AwaitRun(ctx, s.Chat, s.Runs, run, limit)
-	return result.Run, err
+	out, err := handlers.AwaitRun(ctx, s.Chat, s.Runs, run, limit)
+	return out.Run, err
 }
 
 // startProgress tells the client that its call is waiting, until the returned function is called:
