@@ -165,7 +165,7 @@ func TestSendWhileARunIsActive(t *testing.T) {
 		_, err := h.Send(t.Context(), ann, core.SendMessage{SessionID: h.session.ID, Content: "no", Multitask: core.MultitaskReject})
 		wantKind(t, err, core.ErrConflict)
 		urgent := h.sendAs(t, core.SendMessage{Content: "urgent", Multitask: core.MultitaskInterrupt})
-		compare.Equal(t, "run.Status: want it succeeded", core.RunSucceeded, must.Get(h.Wait(t.Context(), ann, urgent.Run.ID))(t).Status)
+		compare.Equal(t, "run.Status: want it succeeded", core.RunSucceeded, must.Get(h.Wait(t.Context(), ann, urgent.Run))(t).Run.Status)
 		if got := h.db.Run(long.Run.ID); got.Status != core.RunCanceled {
 			t.Errorf("got the interrupted run %s, want it canceled", got.Status)
 		}

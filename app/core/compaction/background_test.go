@@ -126,7 +126,11 @@ func TestPreparedThenActivated(t *testing.T) {
 				t.Errorf("got %s without ahead, want it to say that no prompt changes", e.Type)
 			}
 		}
-		compare.Equal(t, "the prompt changed", before, w.request(w.fit()))
+		turn, d = w.fit()
+		compare.Equal(t, "the prompt changed", before, w.request(turn, d))
+		if !w.keeper.IsDone(turn) {
+			t.Error("a run leaves work although the summary is ready")
+		}
 		if r := w.report(); r.Prepared == nil || r.Prepared.Version != 1 || len(r.Summaries) != 0 || r.Summarizing {
 			t.Errorf("got prepared %+v, summaries %+v, want the one that is ready", r.Prepared, r.Summaries)
 		}
