@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"bobbin/app/core"
@@ -127,13 +126,7 @@ func cleanTitle(text string) string {
 // firstWords returns the beginning of a text in one line, in whole words if possible, and
 // without final punctuation.
 func firstWords(text string) string {
-	printable := strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && !unicode.IsSpace(r) {
-			return -1
-		}
-		return r
-	}, core.CleanText(core.Clip(text, maxQuestion)))
-	line := strings.Join(strings.Fields(printable), " ")
+	line := strings.Join(strings.Fields(core.StripControls(core.CleanText(core.Clip(text, maxQuestion)))), " ")
 	if utf8.RuneCountInString(line) > maxTitle {
 		runes := []rune(line)[:maxTitle-1]
 		line = string(runes)

@@ -21,8 +21,8 @@ func (s *Service) Append(ctx context.Context, tenant core.Tenant, id core.Sessio
 			"the message has %d bytes, at most %d are allowed: shorten it or send it in parts", size, s.Limits.maxContent(m.Role))
 	}
 	m.Role, m.Source = cmp.Or(m.Role, core.RoleUser), cmp.Or(m.Source, core.SourceAPI)
-	m, faults := s.Limits.checkMessage(m)
-	if err := faults.Err(); err != nil {
+	m, err = s.checkHistory(m)
+	if err != nil {
 		return core.Message{}, false, err
 	}
 	if err := s.Stored.Admit(ctx, tenant, m.StoredBytes()); err != nil {
@@ -83,14 +83,8 @@ func (s *Service) AppendHistory(ctx context.Context, tenant core.Tenant, in core
 	return store(ctx) // the last step is the result of a request with a key
 }
 
-// checkHistory returns a message of a history as it is stored.
+// checkHistory returns a message as it is stored.
 func (s *Service) checkHistory(m core.Message) (core.Message, error) {
 	m, faults := s.Limits.checkMessage(m)
-	if err := faults.Err(); err != nil {
-		return m, err
-	}
-	if size := len(m.Content); size > s.Limits.maxContent(m.Role) {
-		return m, core.Errorf(core.ErrTooLarge, "a message of the history has %d bytes, at most %d are allowed", size, s.Limits.maxContent(m.Role))
-	}
-	return m, nil
+	return m, faults.Err()
 }

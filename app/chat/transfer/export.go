@@ -111,12 +111,8 @@ func (s *Service) exportJSON(ctx context.Context, tenant core.Tenant, session co
 
 // writeJSON writes a value on one line, between two texts.
 func writeJSON(out *bufio.Writer, before string, v any, after string) error {
-	if _, err := out.WriteString(before); err != nil {
-		return err
-	}
-	if _, err := out.Write(mustEncode(v)); err != nil {
-		return err
-	}
+	_, _ = out.WriteString(before) // a writer keeps its first error
+	_, _ = out.Write(mustEncode(v))
 	_, err := out.WriteString(after)
 	return err
 }

@@ -5,13 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"bobbin/app/core"
 )
-
-// maxFaults bounds how many faults of a history are named.
-const maxFaults = 20
 
 // Import reads a history and puts it at the end of the session, the whole of it or
 // nothing. A summary is not made now but before the next answer, if it is needed. The
@@ -76,7 +72,7 @@ type history struct {
 	messages []core.Message
 	stored   int64 // bytes that they count
 	order    order
-	faults   []core.FieldError
+	faults   core.Faults
 }
 
 // readHistory reads and checks all of it, and asks whether so many bytes may be stored. Refused begins the error that
@@ -96,9 +92,9 @@ func (s *Service) readHistory(ctx context.Context, in core.ImportMessages, refus
 			if errors.As(err, &shown) {
 				detail = shown.Message
 			}
-			h.faults = append(h.faults, core.FieldError{Field: e.name, Detail: detail})
+			h.faults.Add(e.name, "%s", detail)
 		}
-		if len(h.faults) >= maxFaults {
+		if len(h.faults) == core.MaxFaults {
 			break
 		}
 		if len(h.messages) > s.Limits.Messages {
@@ -106,17 +102,11 @@ func (s *Service) readHistory(ctx context.Context, in core.ImportMessages, refus
 		}
 	}
 	if len(h.faults) > 0 {
-		var words []string
-		for _, f := range h.faults[:min(len(h.faults), shownFaults)] {
-			words = append(words, f.Field+" "+f.Detail)
+		if len(h.faults) == core.MaxFaults {
+			refused += fmt.Sprintf(" (the first %d faults are named)", core.MaxFaults)
 		}
-		if len(h.faults) > shownFaults {
-			words = append(words, "…")
-		}
-		if len(h.faults) >= maxFaults {
-			refused += fmt.Sprintf(" (the first %d faults are named)", maxFaults)
-		}
-		return history{}, &core.Error{Kind: core.ErrInvalid, Fields: h.faults, Message: refused + ": " + strings.Join(words, "; ")}
+		shown := h.faults[:min(len(h.faults), shownFaults)].Err()
+		return history{}, &core.Error{Kind: core.ErrInvalid, Fields: h.faults, Message: refused + ": " + shown.Error()}
 	}
 	if err := admit(h.stored); err != nil {
 		return history{}, err

@@ -51,12 +51,7 @@ func (w *markdown) writeText(text string) {
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
 // plainLines returns text without control characters, whose lines end in one way.
-func plainLines(text string) string {
-	if strings.Contains(text, "\r") {
-		text = lineEnds.Replace(text)
-	}
-	return core.StripControls(text)
-}
+func plainLines(text string) string { return core.StripControls(lineEnds.Replace(text)) }
 
 // fence is what begins and ends a block of code; the zero value is none.
 type fence struct {

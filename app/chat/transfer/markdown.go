@@ -65,14 +65,9 @@ func (w *markdown) err() error {
 // that stands between tags for tags.
 func (w *markdown) writeCode(title, text string) {
 	text = plainLines(text)
-	longest, run := 0, 0
-	for _, r := range text {
-		if r != '`' {
-			run = 0
-			continue
-		}
-		run++
-		longest = max(longest, run)
+	longest := 0
+	for run := range strings.FieldsFuncSeq(text, func(r rune) bool { return r != '`' }) {
+		longest = max(longest, len(run))
 	}
 	fence := strings.Repeat("`", max(3, longest+1))
 	fmt.Fprintf(w.out, "\n**%s**\n\n%s\n%s\n%s\n", escapeInline(title), fence, strings.TrimRight(text, "\n"), fence)
@@ -86,25 +81,12 @@ func originOf(m core.Message) string {
 	return ""
 }
 
-// escapeInline returns a text of others for the middle of a line: one line, every
-// character for itself.
+// escapes has every character of Markdown stand for itself.
+//
+//nolint:gochecknoglobals // immutable
+var escapes = strings.NewReplacer("<", "&#60;", "{", "&#123;", "&", "&amp;", `\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "#", `\#`, "|", `\|`, ">", `\>`, "~", `\~`)
+
+// escapeInline returns a text of others for the middle of a line.
 func escapeInline(text string) string {
-	var b strings.Builder
-	for _, r := range core.Clip(strings.Join(strings.Fields(core.StripControls(text)), " "), 300) {
-		switch {
-		case r == '<':
-			b.WriteString("&#60;")
-			continue
-		case r == '{':
-			b.WriteString("&#123;")
-			continue
-		case r == '&':
-			b.WriteString("&amp;")
-			continue
-		case strings.ContainsRune("\\`*_[]#|>~", r):
-			b.WriteByte('\\')
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
+	return escapes.Replace(core.Clip(strings.Join(strings.Fields(core.StripControls(text)), " "), 300))
 }
