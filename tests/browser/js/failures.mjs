@@ -131,6 +131,7 @@ export const cases = {
     await v.list.evaluate(e => { e.scrollTop = e.scrollHeight })
     await v.list.getByText('out of order').waitFor()
     await v.page.waitForTimeout(500) // it could ask
+    await v.state('list-refused')
     equal(asked, 1, 'how often the list asked')
     await v.page.unroute(next)
     await v.button('Try again', v.list).click()
