@@ -44,8 +44,7 @@ type stageSettings struct {
 	agent      core.Agent
 	tools      *tools.Set
 	player     llm.Model
-	summarizer llm.Model                      // nil = the agent's strategy needs none
-	database   func() (url string, err error) // nil = SQLite in the stage's folder
+	summarizer llm.Model // nil = the agent's strategy needs none
 }
 
 // The names that the models of a stage have there, whatever they are called.
@@ -142,7 +141,8 @@ func (st *stage) Send(ctx context.Context, m core.Message) (core.Run, error) {
 	if err != nil {
 		return core.Run{}, err
 	}
-	return st.chat.Wait(ctx, st.tenant(), accepted.Run.ID)
+	out, err := st.chat.Wait(ctx, st.tenant(), accepted.Run)
+	return out.Run, err
 }
 
 // SetRecorded gives the newest messages the authors and times of the recorded ones, which search
