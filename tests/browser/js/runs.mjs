@@ -86,6 +86,13 @@ export const cases = {
     await v.page.keyboard.press('Alt+2')
     await v.page.getByRole('region', { name: /^Run of/ }).getByText('failed', { exact: true }).waitFor()
     await v.state('run-failed')
+    // Some days later each run says of which day it is.
+    const later = await open({ fresh: true })
+    await later.page.clock.setFixedTime(Date.now() + 5 * 86_400_000)
+    await later.page.goto(`${v.args.url}#/s/${v.session()}/runs`)
+    await later.page.reload()
+    await later.page.getByRole('heading', { name: /^Run of \d+ \w+, \d\d:\d\d$/ }).waitFor()
+    await later.state('run-old')
     await v.page.goto(`${v.args.url}#/s/${v.session()}/runs/01a1fd1c-7a10-7000-8000-000000000002`)
     await v.page.getByText('The runs could not be loaded').waitFor()
   },
