@@ -8,17 +8,20 @@ export function fail(v, pattern, status, { code = '', ...headers } = {}) {
   return v.page.route(pattern, route => route.fulfill(answer), { times: 1 })
 }
 
-/** The request's id beside what failed, as the server gave it. */
-export const idWithin = place => place.getByRole('button', { name: /^request 01a1fd1b-c4bd/ }).first().waitFor()
-
-/** The page's one line for what failed: in the window, with nothing over it. */
-export async function refused(v, text) {
-  const line = v.page.getByRole('alert').filter({ hasText: text })
-  await idWithin(line)
-  await until('the failure is in sight', () => line.evaluate(e => {
+/** The request's id beside what failed, as the server gave it: in the window, with nothing over it. */
+export async function idWithin(place) {
+  const id = place.getByRole('button', { name: /^request 01a1fd1b-c4bd/ }).first()
+  await id.waitFor()
+  await until('the failure is in sight', () => id.evaluate(e => {
     const { top, bottom, left, right } = e.getBoundingClientRect()
     return top >= 0 && left >= 0 && bottom <= innerHeight && right <= innerWidth && e.contains(document.elementFromPoint((left + right) / 2, (top + bottom) / 2))
   }))
+}
+
+/** The page's one line says why something failed. */
+export async function refused(v, text) {
+  const line = v.page.getByRole('alert').filter({ hasText: text })
+  await idWithin(line)
   await v.button('Close', line).click()
 }
 
@@ -128,6 +131,7 @@ export const cases = {
     await v.list.evaluate(e => { e.scrollTop = e.scrollHeight })
     await v.list.getByText('out of order').waitFor()
     await v.page.waitForTimeout(500) // it could ask
+    await v.state('list-refused')
     equal(asked, 1, 'how often the list asked')
     await v.page.unroute(next)
     await v.button('Try again', v.list).click()

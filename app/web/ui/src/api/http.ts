@@ -5,7 +5,6 @@ import { auth } from "../state/auth.svelte";
 import { words } from "../words";
 
 export type Schema = components["schemas"];
-export type Problem = Schema["Problem"];
 
 /** The API below the page's own address, so that a path prefix of a proxy is kept. */
 export const apiBase = new URL("api/v1/", document.baseURI).href;
@@ -19,7 +18,6 @@ export class ApiError extends Error {
     readonly requestId = "",
     /** Seconds after which the server wants to be asked again; 0 = it did not say. */
     readonly retryAfter = 0,
-    readonly problem?: Problem,
   ) {
     super(textOf(words.problems, code, detail));
   }
@@ -27,6 +25,19 @@ export class ApiError extends Error {
   /** The language of the server's own sentence; undefined for a text of the page. */
   get lang(): "en" | undefined {
     return Object.hasOwn(words.problems, this.code) || this.offline ? undefined : "en";
+  }
+
+  /** What it is, in the page's words; the message says more. */
+  get title(): string {
+    const { mayNotWrite, faster, doesNotFit, limitSpent, offlineShort, signedOut, tooLarge, tooMany, restarting, failed } = words;
+    const byCode = { missing_scope: mayNotWrite, call_decided: faster, stale: faster, context_floor: doesNotFit, spend_limit: limitSpent };
+    const byStatus = { 0: offlineShort, 401: signedOut, 413: tooLarge, 429: tooMany, 503: restarting };
+    return textOf(byCode, this.code, textOf(byStatus, String(this.status), failed));
+  }
+
+  /** It passes by waiting. */
+  get passing(): boolean {
+    return [0, 409, 429, 503].includes(this.status);
   }
 
   get offline(): boolean {
@@ -99,9 +110,9 @@ async function readProblem(response: Response): Promise<ApiError> {
   const requestId = response.headers.get("X-Request-Id") ?? "";
   const retryAfter = Number(response.headers.get("Retry-After")) || 0;
   try {
-    const problem = (await response.json()) as Problem;
+    const problem = (await response.json()) as Schema["Problem"];
     const detail = problem.detail || problem.title;
-    return new ApiError(response.status, problem.code, detail, problem.request_id || requestId, retryAfter, problem);
+    return new ApiError(response.status, problem.code, detail, problem.request_id || requestId, retryAfter);
   } catch {
     return new ApiError(response.status, "", response.statusText, requestId, retryAfter);
   }

@@ -1,6 +1,5 @@
 // Files on their way into a message: loaded to the server when they are chosen.
 import { type ApiError, asError, ask, type Schema } from "../api/http";
-import { explain } from "../text/errors";
 import { bytesOf } from "../text/format";
 import { words } from "../words";
 import { Retry } from "./retry.svelte";
@@ -30,7 +29,7 @@ export class Attachment {
   get note(): string {
     if (this.stored) return bytesOf(this.stored.size);
     if (!this.problem) return words.uploading;
-    return this.refused ? this.problem.message || explain(this.problem).title : words.uploadWaits;
+    return this.refused ? this.problem.message || this.problem.title : words.uploadWaits;
   }
 
   private async upload(): Promise<void> {

@@ -12,13 +12,11 @@ export class Attempt {
     this.failure = undefined;
     try {
       await what();
-      return true;
     } catch (e) {
       this.failure = asError(e);
-      return false;
-    } finally {
-      this.busy = false;
     }
+    this.busy = false;
+    return !this.failure;
   }
 }
 

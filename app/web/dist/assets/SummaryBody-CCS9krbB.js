@@ -1,0 +1,1 @@
+export{t as default}from"./SummaryBody-Bch6f4fO.js";
