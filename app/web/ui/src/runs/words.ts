@@ -124,7 +124,6 @@ export const words = { ...page, ...pick({
     json: "JSON",
     notAllowed: "This key may not see the prompt.",
     promptFailed: "The prompt could not be loaded",
-    reload: "Load again",
   },
   de: {
     count,
@@ -243,6 +242,5 @@ export const words = { ...page, ...pick({
     json: "JSON",
     notAllowed: "Dieser Schlüssel darf den Prompt nicht sehen.",
     promptFailed: "Der Prompt konnte nicht geladen werden",
-    reload: "Neu laden",
   },
 }) };
