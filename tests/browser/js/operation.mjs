@@ -1,4 +1,5 @@
 // The operation: what needs a person in all conversations, decided and repaired where it stands.
+import { readFileSync } from 'node:fs'
 import { check, equal, until } from './visit.mjs'
 
 async function seed(v) {
@@ -76,6 +77,10 @@ export const cases = {
     await range.selectOption({ label: 'last 90 days' })
     const { total } = await v.api(`usage?group_by=day_agent&from=${new Date(Date.now() - 89 * 86_400_000).toISOString().slice(0, 10)}`)
     await v.page.getByRole('row', { name: /^Total/ }).getByRole('cell', { name: total.input_tokens.toLocaleString('en-US'), exact: true }).waitFor()
+    // What has no price has none in the file.
+    const [file] = await Promise.all([v.page.waitForEvent('download'), v.button('Save as CSV').click()])
+    const lines = readFileSync(await file.path(), 'utf8').trim().split('\r\n')
+    check(lines.length > 1 && lines.slice(1).every(l => l.endsWith(',""')), `the table is ${lines.slice(0, 3).join(' / ')}`)
     // Runs by status, agent and reason.
     await v.page.goto(`${v.args.url}#/operation/runs`)
     const filter = name => v.page.getByRole('combobox', { name, exact: true })
@@ -104,6 +109,10 @@ export const cases = {
     await row.getByText('2 attempts').waitFor()
     const { items: [delivery] } = await v.api('deliveries?state=failed')
     equal([delivery.title, delivery.attempt], [title, 2], 'the delivery')
+    await v.page.goto(`${v.args.url}#/operation`)
+    const unsent = card(v, /^Deliveries not through/).getByRole('row', { name: /410/ }).filter({ hasText: '2 attempts' }).first()
+    await unsent.getByRole('button').click()
+    await card(v, /^Deliveries not through/).getByText('3 attempts').first().waitFor()
   },
 
   /** What is not for the caller is said, with the request's id. */

@@ -61,6 +61,13 @@ export const cases = {
     await panel.getByText(/^Waits since.*Slack asked for a pause.*Next try in \d+ s/).waitFor()
     await v.state('slack-waits')
     await v.control('slack-clear')
+    // A mode that is refused is not shown as if it was in use.
+    await v.page.route('**/slack', route => (route.request().method() === 'PUT' ? route.fulfill({ status: 403, contentType: 'application/problem+json', body: JSON.stringify({ title: 'Forbidden', status: 403, code: 'forbidden', detail: 'not now' }) }) : route.fallback()))
+    await panel.getByRole('radio', { name: /^Paused/ }).click()
+    await panel.getByRole('alert').waitFor()
+    check(await panel.getByRole('radio', { name: /^Post/ }).isChecked(), 'the refused mode looks chosen')
+    await v.state('slack-refused')
+    await v.page.unroute('**/slack')
     await panel.getByRole('radio', { name: /^Paused/ }).check()
     await panel.getByText('Nothing is posted in this mode.').waitFor()
     await v.button('Detach…', panel).click()

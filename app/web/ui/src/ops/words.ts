@@ -1,10 +1,10 @@
 // The texts of the operation.
 import type { Schema } from "../api/http";
 import { pick } from "../language";
-import { count, plural } from "../words";
+import { count, plural, words as page } from "../words";
 import type { Delivery, RunHead, Status, Tab } from "./operation.svelte";
 
-export const words = pick({
+export const words = { ...page, ...pick({
   en: {
     tabs: { "": "Overview", runs: "Runs", deliveries: "Deliveries", usage: "Usage", memories: "Memories" } satisfies Record<Tab, string>,
     parts: "Parts of the operation",
@@ -13,7 +13,6 @@ export const words = pick({
     notForYou: "This is for keys, not for end users.",
     tryAgain: "Try again",
     more: "Show more",
-    loading: "Loading",
 
     running: "Running",
     moreQueued: (n: number) => `${count(n)} more queued`,
@@ -41,26 +40,21 @@ export const words = pick({
     noSuchRuns: "No such run in 24 hours.",
     status: "Status",
     conversation: "Conversation",
-    agent: "Agent",
     time: "Time",
     prompt: "Prompt",
     states: { queued: "queued", running: "running", waiting: "waiting", succeeded: "done", failed: "failed", canceled: "stopped" } satisfies Record<RunHead["status"], string>,
     noRuns: "No run is active.",
     noRunsAtAll: "No runs in 24 hours.",
-    untitled: "Untitled",
 
     openApprovals: "open approvals",
     toolAndConversation: "Tool and conversation",
     since: "Since",
     answer: "Answer",
-    approve: "Approve",
-    deny: "Deny",
     approveWhat: (tool: string, title: string) => `Approve ${tool}, ${title}`,
     denyWhat: (tool: string, title: string) => `Deny ${tool}, ${title}`,
     arguments: "Arguments",
     tooLong: "Too long to show here: decide in the conversation.",
     clientTool: "A program has to run this tool.",
-    faster: "Someone else was faster. The first answer counts; nothing ran twice.",
     decided: (tool: string, yes: boolean) => (yes ? `${tool} approved` : `${tool} denied`),
 
     failures: "Failures, 24 h",
@@ -77,7 +71,6 @@ export const words = pick({
     retryTo: (to: string) => `Try again: ${to}`,
     noDeliveries: "No deliveries: no webhook is set, or no run has ended since.",
     allThrough: "All deliveries are through.",
-    firstOfMany: (n: number) => `the newest ${count(n)}`,
 
     costPerDay: "Cost per day, UTC",
     tokensPerDay: "Tokens per day, UTC",
@@ -102,7 +95,6 @@ export const words = pick({
 
     memories: "Memories",
     searchMemories: "Search in memories",
-    search: "Search",
     clear: "Show all",
     foundBy: { words: "found by their words", meaning: "found by their meaning" } satisfies Record<Schema["MemoryMatches"]["matches"], string>,
     noMemories: "No memories: nothing was kept yet.",
@@ -123,7 +115,6 @@ export const words = pick({
     notForYou: "Das ist für Schlüssel, nicht für Endnutzer.",
     tryAgain: "Wiederholen",
     more: "Mehr zeigen",
-    loading: "Wird geladen",
 
     running: "Laufen",
     moreQueued: (n: number) => `${plural(n, "weiterer wartet", "weitere warten")}`,
@@ -151,26 +142,21 @@ export const words = pick({
     noSuchRuns: "Kein solcher Lauf in 24 Stunden.",
     status: "Zustand",
     conversation: "Unterhaltung",
-    agent: "Agent",
     time: "Zeit",
     prompt: "Prompt",
     states: { queued: "eingereiht", running: "läuft", waiting: "wartet", succeeded: "fertig", failed: "fehlgeschlagen", canceled: "angehalten" },
     noRuns: "Kein Lauf ist aktiv.",
     noRunsAtAll: "Keine Läufe in 24 Stunden.",
-    untitled: "Ohne Titel",
 
     openApprovals: "offene Freigaben",
     toolAndConversation: "Werkzeug und Unterhaltung",
     since: "Seit",
     answer: "Antwort",
-    approve: "Erlauben",
-    deny: "Ablehnen",
     approveWhat: (tool: string, title: string) => `${tool} erlauben, ${title}`,
     denyWhat: (tool: string, title: string) => `${tool} ablehnen, ${title}`,
     arguments: "Argumente",
     tooLong: "Zu lang, um hier zu stehen: bitte in der Unterhaltung entscheiden.",
     clientTool: "Ein Programm muss dieses Werkzeug ausführen.",
-    faster: "Jemand anders war schneller. Die erste Antwort gilt; nichts lief zweimal.",
     decided: (tool: string, yes: boolean) => (yes ? `${tool} erlaubt` : `${tool} abgelehnt`),
 
     failures: "Fehler, 24 h",
@@ -195,7 +181,6 @@ export const words = pick({
     retryTo: (to: string) => `Wiederholen: ${to}`,
     noDeliveries: "Keine Zustellungen: es gibt keinen Webhook, oder seither endete kein Lauf.",
     allThrough: "Alles ist zugestellt.",
-    firstOfMany: (n: number) => `die neuesten ${count(n)}`,
 
     costPerDay: "Kosten pro Tag, UTC",
     tokensPerDay: "Token pro Tag, UTC",
@@ -220,7 +205,6 @@ export const words = pick({
 
     memories: "Erinnerungen",
     searchMemories: "In Erinnerungen suchen",
-    search: "Suchen",
     clear: "Alle zeigen",
     foundBy: { words: "gefunden nach Wörtern", meaning: "gefunden nach Bedeutung" },
     noMemories: "Keine Erinnerungen: noch wurde nichts behalten.",
@@ -233,4 +217,4 @@ export const words = pick({
     keep: "Behalten",
     removed: "Erinnerung gelöscht",
   },
-});
+}) };

@@ -2,6 +2,8 @@
 import { asError, ask, type ApiError, type Schema } from "../api/http";
 import { Feed, type ServerEvent } from "../api/sse";
 import type { Conversation } from "../state/conversation.svelte";
+import { ui } from "../state/ui.svelte";
+import { dateOf, daysAgo, timeOf } from "../text/format";
 
 export type Run = Schema["Run"];
 export type Call = Schema["ModelCall"];
@@ -127,6 +129,11 @@ export class RunWatch {
       this.callsFailure = asError(e);
     }
   }
+}
+
+/** When it was asked for: the time, and the day unless it is today. */
+export function whenOf({ created_at: at }: Run): string {
+  return `${daysAgo(at, ui.now) > 0 ? `${dateOf(at)}, ` : ""}${timeOf(at)}`;
 }
 
 export function hasEnded(run: Run | undefined): boolean {

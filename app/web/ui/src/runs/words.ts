@@ -1,12 +1,12 @@
 // The texts of the runs and of the exact prompt.
 import type { Schema } from "../api/http";
 import { pick } from "../language";
-import { count, plural } from "../words";
+import { count, plural, words as page } from "../words";
 
 type Message = Schema["PromptMessage"];
 type Placement = Message["placement"];
 
-export const words = pick({
+export const words = { ...page, ...pick({
   en: {
     count,
     graph: (agent: string, now: string, waiting: string) => `Graph of ${agent}. ${now ? `Running now: ${now}.` : waiting ? `Waiting for a person: ${waiting}.` : "Nothing is running."}`,
@@ -20,7 +20,6 @@ export const words = pick({
 
     runOf: (time: string) => `Run of ${time}`,
     states: { queued: "waits its turn", running: "running", waiting: "waits for you", succeeded: "succeeded", failed: "failed", canceled: "stopped" } satisfies Record<Schema["Run"]["status"], string>,
-    stop: "Stop",
     sinceStart: "so far",
     tokensIn: "tokens in",
     cached: "cached",
@@ -53,8 +52,6 @@ export const words = pick({
     waits: "waits for a decision",
     decided: { approved: "approved", denied: "denied", answered: "answered", expired: "nobody answered in time", closed: "closed" } satisfies Record<Exclude<Schema["Approval"]["status"], "open">, string>,
     by: (what: string, who: string) => (who ? `${what} by ${who}` : what),
-    toolRuns: "running",
-    toolStopped: "stopped",
     fromStart: (seconds: string, time: string) => `begins after ${seconds}, takes ${time}`,
     used: (input: string, cached: string, output: string) => `${input} in, ${cached} cached, ${output} out`,
     noSteps: "Its steps are not kept any more; what is known of it stands above.",
@@ -73,9 +70,6 @@ export const words = pick({
     noRuns: "No runs yet: each answer is one.",
     older: "Older runs",
     failedToLoad: "The runs could not be loaded",
-    tryAgain: "Try again",
-    deleted: "This message was deleted",
-    regenerated: "New answer",
 
     promptSections: "Sections of the prompt",
     promptText: "The prompt, word for word",
@@ -106,7 +100,6 @@ export const words = pick({
       left_out: (whole: number) => (whole ? `left out, ${count(whole)} in the log` : "left out"),
     } as Partial<Record<Placement, (whole: number) => string>>,
     inItsPlace: "in its place",
-    pinnedMark: "pinned",
     moreLines: (n: number) => (n === 1 ? "1 more line" : `${count(n)} more lines`),
     restOfIt: "The rest of it",
     moreSteps: (n: number) => plural(n, "more step", "more steps"),
@@ -131,7 +124,6 @@ export const words = pick({
     json: "JSON",
     notAllowed: "This key may not see the prompt.",
     promptFailed: "The prompt could not be loaded",
-    reload: "Load again",
   },
   de: {
     count,
@@ -146,7 +138,6 @@ export const words = pick({
 
     runOf: (time: string) => `Lauf von ${time}`,
     states: { queued: "wartet auf seinen Platz", running: "läuft", waiting: "wartet auf Antwort", succeeded: "fertig", failed: "fehlgeschlagen", canceled: "angehalten" },
-    stop: "Anhalten",
     sinceStart: "bisher",
     tokensIn: "Token hinein",
     cached: "aus dem Cache",
@@ -179,8 +170,6 @@ export const words = pick({
     waits: "wartet auf eine Entscheidung",
     decided: { approved: "erlaubt", denied: "abgelehnt", answered: "beantwortet", expired: "niemand hat rechtzeitig geantwortet", closed: "geschlossen" },
     by: (what: string, who: string) => (who ? `${what} von ${who}` : what),
-    toolRuns: "läuft",
-    toolStopped: "angehalten",
     fromStart: (seconds: string, time: string) => `beginnt nach ${seconds}, dauert ${time}`,
     used: (input: string, cached: string, output: string) => `${input} hinein, ${cached} Cache, ${output} heraus`,
     noSteps: "Seine Schritte sind nicht mehr gespeichert; was von ihm bekannt ist, steht oben.",
@@ -199,9 +188,6 @@ export const words = pick({
     noRuns: "Noch keine Läufe: Jede Antwort ist einer.",
     older: "Ältere Läufe",
     failedToLoad: "Die Läufe konnten nicht geladen werden",
-    tryAgain: "Erneut versuchen",
-    deleted: "Diese Nachricht wurde gelöscht",
-    regenerated: "Neue Antwort",
 
     promptSections: "Abschnitte des Prompts",
     promptText: "Der Prompt, wörtlich",
@@ -232,7 +218,6 @@ export const words = pick({
       left_out: (whole: number) => (whole ? `weggelassen, ${count(whole)} im Protokoll` : "weggelassen"),
     },
     inItsPlace: "an ihrem Platz",
-    pinnedMark: "angeheftet",
     moreLines: (n: number) => (n === 1 ? "1 weitere Zeile" : `${count(n)} weitere Zeilen`),
     restOfIt: "Der Rest",
     moreSteps: (n: number) => plural(n, "weiterer Schritt", "weitere Schritte"),
@@ -257,6 +242,5 @@ export const words = pick({
     json: "JSON",
     notAllowed: "Dieser Schlüssel darf den Prompt nicht sehen.",
     promptFailed: "Der Prompt konnte nicht geladen werden",
-    reload: "Neu laden",
   },
-});
+}) };

@@ -1,12 +1,11 @@
 // The texts of the search.
 import { pick } from "../language";
-import { count, plural } from "../words";
+import { count, plural, words as page } from "../words";
 
-export const words = pick({
+export const words = { ...page, ...pick({
   en: {
     hint: "Search in titles and messages",
     filters: "Filters",
-    everywhere: "All conversations",
     thisOne: "This one",
     byPeople: "By people",
     byAgents: "By agents",
@@ -26,7 +25,6 @@ export const words = pick({
   de: {
     hint: "In Titeln und Nachrichten suchen",
     filters: "Filter",
-    everywhere: "Alle Unterhaltungen",
     thisOne: "Nur diese",
     byPeople: "Von Menschen",
     byAgents: "Von Agenten",
@@ -44,4 +42,4 @@ export const words = pick({
     titles: "Titel",
     roles: { assistant: "Agent", tool: "Werkzeug", system: "System" },
   },
-});
+}) };

@@ -1,18 +1,17 @@
 // The texts about the thread of Slack that a conversation belongs to.
 import type { Schema } from "../api/http";
 import { pick } from "../language";
-import { plural } from "../words";
+import { plural, words as page } from "../words";
 
 type Mode = Schema["SlackMode"];
 
-export const words = pick({
+export const words = { ...page, ...pick({
   en: {
     panel: "Slack",
     connected: "Connected",
     paused: "Paused",
     behind: "Behind",
     tryAgain: "Try again",
-    loading: "Loading",
 
     direct: "Direct message",
     threadOf: (time: string) => `thread of ${time}`,
@@ -23,7 +22,6 @@ export const words = pick({
     detachTitle: "Detach from Slack?",
     detachText: "The conversation and the thread go their own ways from then on. What was posted stays in Slack.",
     detachNow: "Detach",
-    cancel: "Cancel",
 
     what: "What goes where",
     modes: {
@@ -88,7 +86,6 @@ export const words = pick({
     paused: "Angehalten",
     behind: "Im Rückstand",
     tryAgain: "Wiederholen",
-    loading: "Wird geladen",
 
     direct: "Direktnachricht",
     threadOf: (time: string) => `Thread vom ${time}`,
@@ -99,7 +96,6 @@ export const words = pick({
     detachTitle: "Von Slack trennen?",
     detachText: "Die Unterhaltung und der Thread gehen dann eigene Wege. Was gepostet wurde, bleibt in Slack.",
     detachNow: "Trennen",
-    cancel: "Abbrechen",
 
     what: "Was wohin geht",
     modes: {
@@ -157,4 +153,4 @@ export const words = pick({
     attach: "Verbinden",
     invite: "Die App muss im Kanal sein: dort /invite.",
   },
-});
+}) };
