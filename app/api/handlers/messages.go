@@ -16,10 +16,10 @@ import (
 )
 
 func (h Native) registerMessages(r Router) {
-	r.Handle(ops.SendMessage.Operation, h.sendMessage)
-	r.Handle(ops.EditMessage.Operation, h.editMessage)
+	r(ops.SendMessage.Operation, h.sendMessage)
+	r(ops.EditMessage.Operation, h.editMessage)
 	bindRaw(r, ops.RegenerateMessage, h.regenerateMessage)
-	r.Handle(ops.ImportMessages.Operation, h.importMessages)
+	r(ops.ImportMessages.Operation, h.importMessages)
 	bindRaw(r, ops.ListMessages, h.listMessages)
 	bind(r, ops.GetMessage, func(ctx context.Context, tenant core.Tenant, in ops.InMessage) (core.Message, error) {
 		message, err := h.Messages.Get(ctx, tenant, in.SessionID, in.MessageID) // on any branch
