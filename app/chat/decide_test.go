@@ -109,9 +109,7 @@ func TestMessageInstead(t *testing.T) {
 		h.sendAs(t, core.SendMessage{Content: "stop that"})
 		synctest.Wait()
 		compare.Equal(t, "a new message: want it to have ended", core.RunCanceled, h.db.Run(a.RunID).Status)
-		if got := h.db.Log(h.session.ID)[2].Content; got != "not approved: the user wrote instead" {
-			t.Errorf("the model reads %q", got)
-		}
+		compare.Equal(t, "the model reads", "not approved: the user wrote instead", h.db.Log(h.session.ID)[2].Content)
 		next := h.db.RunsOf(h.session.ID)[1]
 		if next.Status != core.RunWaiting {
 			t.Fatalf("the next run has %s, want it to wait in turn", next.Status)
