@@ -88,6 +88,24 @@ func TestWatchRunWhoseBeginningIsGone(t *testing.T) {
 	})
 }
 
+// Who waits gets the run, with its message, and its answer from the run's events.
+func TestWaitReadsNoRow(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		h := newHouse(t, 0, answer)
+		a := h.send(t, "hello")
+		h.db.Before(func(call string) error {
+			if call == "Runs.Get" || call == "Messages.Get" {
+				return errors.New("disk on fire")
+			}
+			return nil
+		})
+		out, err := h.Wait(t.Context(), ann, a.Run)
+		if err != nil || out.Run.Status != core.RunSucceeded || out.Run.Input.Content != "hello" || out.Answer == nil || out.Answer.ID != out.Run.AnswerID {
+			t.Errorf("got %+v and error %v, want the whole run and its answer", out, err)
+		}
+	})
+}
+
 // A waiter that is dropped as too slow looks at the row and goes on.
 func TestWaitSurvivesABusThatDropsIt(t *testing.T) {
 	simulate(t, func(t *testing.T) {

@@ -315,9 +315,12 @@ func (n *LLM) discardDraft(ctx context.Context, s AgentState, c call, e *llm.Err
 func (n *LLM) storeAnswer(ctx context.Context, s AgentState, c call) (_ AgentState, err error) {
 	m := core.Message{
 		ID: c.id, SessionID: s.Run.SessionID, Owner: s.Run.Owner, OnPath: true, Role: core.RoleAssistant,
-		Content: c.response.Text, Status: core.MessageComplete, ToolCalls: sendableCalls(c.response.ToolCalls, s.History, s.RunMessages),
+		Content: c.response.Text, Status: core.MessageComplete,
 		Model: s.Profile.Model.Info().Name, FinishReason: c.response.Finish, Source: s.Run.Input.Source,
 		RunID: s.Run.ID, CreatedAt: core.Now(),
+	}
+	if len(c.response.ToolCalls) > 0 {
+		m.ToolCalls = sendableCalls(c.response.ToolCalls, s.History, s.RunMessages)
 	}
 	m.Parts = n.boundParts(c, s.RunMessages)
 	isReasoning := func(p core.Part) bool { return p.Type == core.PartReasoning }
