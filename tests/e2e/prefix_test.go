@@ -25,15 +25,9 @@ type prefixTalk struct {
 }
 
 // say sends so many messages, every second of which asks for a tool.
-func (k *prefixTalk) say(n int) {
-	k.t.Helper()
-	for range n {
-		k.turn++
-		apptest.SendMessage(k.t, k.h.Client, core.SendMessage{SessionID: k.id, Content: k.writer.Question(k.turn)})
-	}
-}
+func (k *prefixTalk) say(n int) { k.sayTo("", n) }
 
-// sayTo sends so many messages to another model.
+// sayTo sends so many messages to a model; empty = the session's.
 func (k *prefixTalk) sayTo(model string, n int) {
 	k.t.Helper()
 	for range n {
