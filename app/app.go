@@ -173,23 +173,17 @@ func openDeps(ctx context.Context, r *resources, d wire.Deps, build Build, space
 	if _, err := d.Models.Get(""); err != nil {
 		return d, fmt.Errorf("default model: %w", err)
 	}
-	return d, openName(ctx, r, &d)
-}
-
-// openName finds out what this process is called in leases.
-func openName(ctx context.Context, r *resources, d *wire.Deps) error {
-	name := d.Config.Replica.Name
+	name := cfg.Replica.Name // of this process in leases
 	if name == "" {
-		var err error
 		if name, err = r.folder.Worker(); err != nil {
-			return err
+			return d, err
 		}
 	}
-	r.name, d.Worker = db.OpenReplicaName(ctx, d.Database, d.Logger, name)
-	if !d.Config.NATS.Shared() {
+	r.name, d.Worker = db.OpenReplicaName(ctx, d.Database, log, name)
+	if !cfg.NATS.Shared() {
 		r.name.WarnOfOthers(ctx)
 	}
-	return nil
+	return d, nil
 }
 
 // buildServices builds what serves requests.

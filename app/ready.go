@@ -2,11 +2,16 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"net"
+	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -119,4 +124,83 @@ func explainFullDisk(err error) error {
 	}
 	return &core.Error{Kind: core.ErrUnavailable, Code: db.CodeDiskFull, Err: err,
 		Message: "the disk of the data folder or of the database is full: make room and start again; nothing that was stored is lost"}
+}
+
+// Listen opens the configured address and writes it, and how the process was started, into
+// the data folder; an error says what to do.
+func (a *App) Listen(ctx context.Context, start datadir.StartOptions) (net.Listener, error) {
+	if err := a.checkReach(ctx); err != nil {
+		return nil, err
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", a.Config.Addr)
+	if err != nil {
+		return nil, core.Errorf(core.ErrUnavailable, "cannot listen on %s: %v; choose another address with --addr", a.Config.Addr, err)
+	}
+	// Before anybody is told that it is ready: the folder must say where.
+	a.start = start
+	if err := a.announce(l); err != nil {
+		return nil, errors.Join(explainFullDisk(err), l.Close())
+	}
+	return l, nil
+}
+
+// announce writes where this process can be reached into the data folder.
+func (a *App) announce(listener net.Listener) error {
+	return a.folder.Announce(datadir.Server{URL: a.LocalURL(listener), PID: os.Getpid(), Token: a.token, Start: a.start})
+}
+
+// LocalURL returns the URL by which this machine reaches the listener. One of all
+// addresses is reached by a loopback address: the one of the family that the settings
+// name, as the listener's own address is [::] for 0.0.0.0 too.
+func (a *App) LocalURL(listener net.Listener) string {
+	tcp, ok := listener.Addr().(*net.TCPAddr)
+	if !ok || !tcp.IP.IsUnspecified() {
+		return "http://" + listener.Addr().String()
+	}
+	host := "127.0.0.1"
+	if strings.HasPrefix(a.Config.Addr, "[::") {
+		host = "::1"
+	}
+	return "http://" + net.JoinHostPort(host, strconv.Itoa(tcp.Port))
+}
+
+// AuditStart notes in the audit log with which settings and which version a server
+// starts, if they are others than the last time that this replica was started. An entry
+// that cannot be stored is in the log of the server.
+func (a *App) AuditStart(ctx context.Context) {
+	if err := a.auditStart(ctx); err != nil {
+		a.Logger.WarnContext(ctx, "start not noted in the audit log", "err", err)
+	}
+}
+
+func (a *App) auditStart(ctx context.Context) error {
+	audit := a.Stores.Audit
+	target := "replica " + a.name.Name()
+	var before core.StartDetails
+	last, err := audit.Last(ctx, core.AuditConfigChanged, target)
+	if err == nil {
+		err = json.Unmarshal(last.Details, &before)
+	}
+	if err != nil && !errors.Is(err, core.ErrNotFound) {
+		return err
+	}
+	now := core.StartDetails{Version: a.version, Settings: a.Config.Changed()}
+	out := map[string]core.SettingChange{}
+	for _, key := range slices.Concat(slices.Collect(maps.Keys(before.Settings)), slices.Collect(maps.Keys(now.Settings))) {
+		if before.Settings[key] != now.Settings[key] {
+			out[key] = core.SettingChange{From: before.Settings[key], To: now.Settings[key]}
+		}
+	}
+	now.Changed = out
+	if err == nil && now.Version == before.Version && len(now.Changed) == 0 {
+		return nil
+	}
+	details, err := json.Marshal(now)
+	if err != nil {
+		return err
+	}
+	return audit.Add(ctx, core.AuditEntry{
+		ID: core.NewID[core.AuditID](), CreatedAt: core.Now(), Actor: "server", Action: core.AuditConfigChanged, Target: target, Details: details,
+	})
 }

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"net/http"
 	"strings"
 	"time"
@@ -18,9 +17,17 @@ func (s *Server) admitRequest(c *gin.Context) error {
 	if isProbe(c.FullPath()) {
 		return nil
 	}
-	if !strings.HasPrefix(c.FullPath(), slackRoute) {
-		if err := s.awaitReady(c.Request.Context()); err != nil {
-			return err
+	if !strings.HasPrefix(c.FullPath(), slackRoute) && !s.isAdmitting() {
+		limit := time.NewTimer(s.Limits.Start)
+		defer limit.Stop()
+		select {
+		case <-s.Ready:
+		case <-limit.C:
+		case <-s.drain:
+		case <-c.Request.Context().Done():
+		}
+		if !s.isAdmitting() {
+			return core.Errorf(core.ErrUnavailable, "the server is starting and takes over the runs of an earlier process; try again in a moment")
 		}
 	}
 	if isClosed(s.drain) || !s.requests.TryRLock() {
@@ -45,23 +52,6 @@ func startsRun(c *gin.Context) bool {
 // isProbe reports whether the route is for monitoring.
 func isProbe(route string) bool {
 	return route == "/healthz" || route == "/readyz" || route == metricsRoute
-}
-
-// awaitReady waits until the server has started, for at most Limits.Start.
-func (s *Server) awaitReady(ctx context.Context) error {
-	if s.isAdmitting() {
-		return nil
-	}
-	limit := time.NewTimer(s.Limits.Start)
-	defer limit.Stop()
-	select {
-	case <-s.Ready:
-		return nil
-	case <-limit.C:
-	case <-s.drain:
-	case <-ctx.Done():
-	}
-	return core.Errorf(core.ErrUnavailable, "the server is starting and takes over the runs of an earlier process; try again in a moment")
 }
 
 // isAdmitting reports whether the server has started.

@@ -3,11 +3,16 @@ package api
 import (
 	"fmt"
 	"log/slog"
+	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
+	"github.com/klauspost/compress/gzhttp"
+	"github.com/klauspost/compress/gzip"
 
+	"bobbin/app/api/handlers"
 	"bobbin/app/core"
 	"bobbin/app/core/logging"
 )
@@ -119,4 +124,90 @@ func orNone(s string) string {
 		return "none"
 	}
 	return s
+}
+
+// What pages of other origins may send and read. Keys are headers that a page sets itself,
+// not cookies, so credentials are never allowed.
+const (
+	corsMethods = "GET, HEAD, POST, PUT, PATCH, DELETE"
+	corsHeaders = "Accept, Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID, Prefer, Range, X-API-Key, X-Request-ID"
+	// openAIHeaders are what clients of the OpenAI protocol send, too.
+	openAIHeaders = ", OpenAI-Beta, OpenAI-Organization, OpenAI-Project, X-Conversation-Id, X-OpenWebUI-Chat-Id, X-OpenWebUI-User-Id, X-Session-Id" +
+		", X-Stainless-Arch, X-Stainless-Helper-Method, X-Stainless-Lang, X-Stainless-OS, X-Stainless-Package-Version, X-Stainless-Retry-Count, X-Stainless-Runtime, X-Stainless-Runtime-Version, X-Stainless-Timeout"
+	// mcpHeaders are what clients of MCP send, too.
+	mcpHeaders  = ", Mcp-Method, Mcp-Name, Mcp-Protocol-Version, Mcp-Session-Id"
+	corsExposed = "Content-Disposition, ETag, Idempotency-Replayed, Last-Event-ID, Location, Retry-After, WWW-Authenticate, X-Bobbin-History, X-Bobbin-Ignored, X-Request-ID, X-Session-Id, X-Should-Retry"
+	corsMaxAge  = "600" // seconds for which a browser caches the preflight response
+)
+
+// setCORSHeaders lets pages of the configured origins read responses (CORS, Fetch
+// standard). Other pages get no such header, and browsers hide the responses from them.
+// A key is required all the same.
+func (s *Server) setCORSHeaders(c *gin.Context) {
+	path := c.Request.URL.Path
+	shared := strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, openAIPrefix) || path == mcpRoute || path == "/version" || path == "/openapi.json"
+	if len(s.Origins) == 0 || !shared { // the operator's paths are not
+		return
+	}
+	h := c.Writer.Header()
+	h.Add("Vary", "Origin")
+	origins := c.Request.Header.Values("Origin")
+	if len(origins) != 1 || !slices.Contains(s.Origins, origins[0]) {
+		return
+	}
+	h.Set("Access-Control-Allow-Origin", origins[0])
+	if c.Request.Method != http.MethodOptions || c.GetHeader("Access-Control-Request-Method") == "" {
+		h.Set("Access-Control-Expose-Headers", corsExposed)
+		return
+	}
+	h.Add("Vary", "Access-Control-Request-Method, Access-Control-Request-Headers")
+	h.Set("Access-Control-Allow-Methods", corsMethods)
+	allowed := corsHeaders
+	if strings.HasPrefix(path, openAIPrefix) {
+		allowed += openAIHeaders
+	}
+	if path == mcpRoute {
+		allowed += mcpHeaders
+	}
+	h.Set("Access-Control-Allow-Headers", allowed)
+	h.Set("Access-Control-Max-Age", corsMaxAge)
+	c.AbortWithStatus(http.StatusNoContent)
+}
+
+// Limits of compression.
+const (
+	minCompressed = 1 << 10 // bytes of a response; shorter ones are sent uncompressed
+	maxCompressed = 64      // responses at a time; each takes some hundred KiB, further ones are sent uncompressed
+	jitterBytes   = 32
+)
+
+// compressed returns the handler with compression of responses to GET requests that accept gzip. Event
+// streams are not compressed: each event has to arrive immediately. Neither are responses to requests
+// that change something, which repeat what the caller sends.
+//
+// The length of a compressed response can reveal a secret to an attacker who makes the
+// victim's browser send requests with chosen text (BREACH). Such requests carry no
+// credentials here, since there are no cookies, and responses hold no keys or webhook
+// secrets. Padding of random length is added nevertheless.
+func compressed(plain http.Handler) http.Handler {
+	wrap, err := gzhttp.NewWrapper(
+		gzhttp.MinSize(minCompressed), gzhttp.CompressionLevel(gzip.BestSpeed), gzhttp.RandomJitter(jitterBytes, 0, false),
+		gzhttp.ContentTypes([]string{"application/json", "application/problem+json", "application/jsonl", "text/markdown", "text/html", "text/css", "text/javascript"}),
+	)
+	if err != nil {
+		panic("api: " + err.Error()) // the settings are constants
+	}
+	packed, slots := wrap(plain), make(chan struct{}, maxCompressed)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet && !strings.HasSuffix(r.URL.Path, "/events") && handlers.Accepts(r.Header, "Accept-Encoding", "gzip") {
+			select {
+			case slots <- struct{}{}:
+				defer func() { <-slots }()
+				packed.ServeHTTP(w, r)
+				return
+			default:
+			}
+		}
+		plain.ServeHTTP(w, r)
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"bobbin/app/api/handlers"
+	"bobbin/app/api/openapi"
 	"bobbin/app/core"
 	"bobbin/app/web"
 )
@@ -26,14 +27,34 @@ const (
 const webPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; " +
 	"font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors "
 
-// registerPage registers the web page and the widget.
+// registerPage registers the web page and the widget. Pages of the ancestors may frame a file.
 func (s *Server) registerPage(r *gin.Engine) {
 	serve := func(route, name, caching, ancestors string) {
 		r.GET(route, s.withErrors(func(c *gin.Context) error {
 			if route == widgetScriptRoute { // any page may load it: the page that it frames says which of them may show it
 				c.Header("Cross-Origin-Resource-Policy", "cross-origin")
 			}
-			return serveWebFile(c, name+c.Param("file"), caching, ancestors)
+			file, ok := web.Lookup(name + c.Param("file"))
+			if !ok {
+				return core.Errorf(core.ErrNotFound, "the page has no file %s", core.Clip(name+c.Param("file"), 64))
+			}
+			c.Header("Content-Security-Policy", webPolicy+ancestors)
+			c.Header("Vary", "Accept-Encoding")
+			if writeNotModified(c, file.ETag, caching) {
+				return nil
+			}
+			body := file.Body
+			for _, packed := range []struct {
+				coding string
+				body   []byte
+			}{{"gzip", file.Gzip}, {"br", file.Brotli}} { // the better one last
+				if packed.body != nil && handlers.Accepts(c.Request.Header, "Accept-Encoding", packed.coding) {
+					c.Header("Content-Encoding", packed.coding)
+					body = packed.body
+				}
+			}
+			handlers.Write(c, http.StatusOK, file.MediaType, body)
+			return nil
 		}))
 	}
 	serve(pageRoute, "index.html", revalidated, "'none'") // it names the current assets
@@ -42,27 +63,46 @@ func (s *Server) registerPage(r *gin.Engine) {
 	serve(widgetScriptRoute, "widget.js", revalidated, "'none'")
 }
 
-// serveWebFile answers a file of the build, which pages of the ancestors may frame.
-func serveWebFile(c *gin.Context, name, caching, ancestors string) error {
-	file, ok := web.Lookup(name)
+// serveDocument answers the API document, or 304 if the client has it. It is made when somebody first
+// asks for it or for its page: that takes longer than the rest of the server's start.
+func serveDocument(c *gin.Context) error {
+	if document := openapi.New(); !writeNotModified(c, document.ETag, revalidated) {
+		handlers.Write(c, http.StatusOK, "application/json", document.JSON)
+	}
+	return nil
+}
+
+// docsPolicy lets the page load only files of this server.
+const docsPolicy = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// serveDocs answers the document as a web page, or the file of the page that the path names.
+func serveDocs(c *gin.Context) error {
+	name := c.Param("file")
+	document := openapi.New()
+	file, ok := document.Files[name]
 	if !ok {
 		return core.Errorf(core.ErrNotFound, "the page has no file %s", core.Clip(name, 64))
 	}
-	c.Header("Content-Security-Policy", webPolicy+ancestors)
-	c.Header("Vary", "Accept-Encoding")
-	if writeNotModified(c, file.ETag, caching) {
+	c.Header("Content-Security-Policy", docsPolicy)
+	if writeNotModified(c, document.ETag, revalidated) {
 		return nil
 	}
-	body := file.Body
-	takes := func(coding string) bool { return handlers.Accepts(c.Request.Header, "Accept-Encoding", coding) }
-	switch {
-	case file.Brotli != nil && takes("br"):
-		c.Header("Content-Encoding", "br")
-		body = file.Brotli
-	case file.Gzip != nil && takes("gzip"):
-		c.Header("Content-Encoding", "gzip")
-		body = file.Gzip
-	}
-	handlers.Write(c, http.StatusOK, file.MediaType, body)
+	handlers.Write(c, http.StatusOK, file.MediaType, file.Body)
 	return nil
+}
+
+// revalidated is the caching of documents that may be kept but must be checked.
+const revalidated = "public, no-cache"
+
+// writeNotModified answers 304 and returns true if the client has the version with that tag.
+func writeNotModified(c *gin.Context, etag, caching string) bool {
+	c.Header("ETag", etag)
+	c.Header("Cache-Control", caching)
+	for given := range strings.SplitSeq(c.GetHeader("If-None-Match"), ",") {
+		if strings.TrimPrefix(strings.TrimSpace(given), "W/") == etag {
+			handlers.WriteNothing(c, http.StatusNotModified)
+			return true
+		}
+	}
+	return false
 }

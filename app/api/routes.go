@@ -70,39 +70,35 @@ func (s *Server) registerRoutes(r *gin.Engine) {
 	known := r.Group("", s.withErrors(s.authenticateCaller), s.withErrors(s.reserveMemory))
 	known.GET("/version", s.withoutQuery(health.Version))
 	native := handlers.Native{Services: s.Services, Streams: s.streams, Space: s.Space, Own: s.Operator}
-	native.Register(operations{s, r, known})
+	native.Register(s.operationRouter(r, known))
 	r.Group("", s.withErrors(native.Follow), s.withErrors(s.reserveMemory)).GET("/api/v1/blobs/:id/content", s.withErrors(native.Content))
 	s.registerOpenAI(known)
 	server := mcp.New(mcp.Options{Services: s.Services, Streams: s.streams, Version: s.Build.Version, Explain: s.explainError})
 	known.POST(mcpRoute, s.withoutQuery(server.Serve)) // its tools check the scopes
 }
 
-// operations registers operations behind what their callers must have.
-type operations struct {
-	*Server
-	all   *gin.Engine
-	known *gin.RouterGroup // of requests whose caller is known
-}
-
-// Handle is part of handlers.Router.
-func (o operations) Handle(op ops.Operation, handler func(*gin.Context) error) {
-	path := strings.NewReplacer("{", ":", "}", "").Replace(op.Path())
-	if strings.HasPrefix(path, operatorPrefix) {
-		o.all.Handle(op.Method(), path, o.withErrors(o.authenticateCaller), o.withErrors(handlers.Operator), o.withErrors(handler))
-		return
+// operationRouter returns what registers operations behind what their callers must have. Known has the
+// routes of requests whose caller is known.
+func (s *Server) operationRouter(all *gin.Engine, known *gin.RouterGroup) handlers.Router {
+	return func(op ops.Operation, handler func(*gin.Context) error) {
+		path := strings.NewReplacer("{", ":", "}", "").Replace(op.Path())
+		if strings.HasPrefix(path, operatorPrefix) {
+			all.Handle(op.Method(), path, s.withErrors(s.authenticateCaller), s.withErrors(handlers.Operator), s.withErrors(handler))
+			return
+		}
+		chain := []gin.HandlerFunc{s.requireScope(op.Scope)}
+		if op.OwnersOnly {
+			chain = append(chain, s.withErrors(handlers.OwnersOnly))
+		}
+		switch op.Scope {
+		case core.CanDelete, core.CanExport:
+			chain = append(chain, s.withErrors(refuseKey))
+		case core.CanRead: // it may be executed again, and stores nothing
+		default:
+			chain = append(chain, s.withErrors(s.idempotent))
+		}
+		known.Handle(op.Method(), path, append(chain, s.withErrors(handler))...)
 	}
-	chain := []gin.HandlerFunc{o.requireScope(op.Scope)}
-	if op.OwnersOnly {
-		chain = append(chain, o.withErrors(handlers.OwnersOnly))
-	}
-	switch op.Scope {
-	case core.CanDelete, core.CanExport:
-		chain = append(chain, o.withErrors(refuseKey))
-	case core.CanRead: // it may be executed again, and stores nothing
-	default:
-		chain = append(chain, o.withErrors(o.idempotent))
-	}
-	o.known.Handle(op.Method(), path, append(chain, o.withErrors(handler))...)
 }
 
 // registerOpenAI registers the routes of the OpenAI protocol. They take query parameters that

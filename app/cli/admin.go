@@ -47,7 +47,7 @@ func formatTime(t *time.Time, none string) string {
 }
 
 func (p *program) backupCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return p.withJSON(&cobra.Command{
 		Use:   "backup <file>",
 		Short: "Back up the SQLite database while the server runs",
 		Long: "Writes a consistent copy of the database to a new file and checks it. The server keeps running. To\n" +
@@ -65,9 +65,7 @@ func (p *program) backupCommand() *cobra.Command {
 				fmt.Fprintf(p.Out, "wrote %s bytes to %s, verified, schema version %d\n", core.Number(int(copied.Bytes)), term.Clean(copied.Path), copied.Version)
 			})
 		},
-	}
-	p.withJSON(cmd)
-	return cmd
+	})
 }
 
 func (p *program) migrateCommand() *cobra.Command {
@@ -95,9 +93,8 @@ func (p *program) migrateCommand() *cobra.Command {
 			})
 		},
 	}
-	p.withJSON(cmd)
 	cmd.Flags().BoolVar(&status, "status", false, "only print the version")
-	return cmd
+	return p.withJSON(cmd)
 }
 
 func (p *program) doctorCommand() *cobra.Command {
@@ -122,8 +119,7 @@ func (p *program) doctorCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&o.Call, "call", false, "also call the models, with a few tokens each, and connect to the servers of tools")
 	cmd.Flags().StringVar(&o.Address, "slack-address", "", "public `address` of this Bobbin: check that requests of Slack get there")
-	p.withJSON(cmd)
-	return cmd
+	return p.withJSON(cmd)
 }
 
 // reportDiagnosis prints the findings. Its error says that something does not work.
@@ -170,9 +166,8 @@ func (p *program) auditCommand() *cobra.Command {
 			})
 		},
 	}
-	p.withJSON(cmd)
 	addPageFlags(cmd, &q)
-	return cmd
+	return p.withJSON(cmd)
 }
 
 // auditDetails returns the details of an entry; of a server start only what changed.
@@ -188,9 +183,8 @@ func auditDetails(e core.AuditEntry) string {
 	return term.Line(text, 400)
 }
 
-func (p *program) configCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "config", Short: "Inspect settings", Args: rejectUnknownCommand, RunE: showHelp}
-	show := &cobra.Command{
+func (p *program) showConfigCommand() *cobra.Command {
+	return p.withJSON(&cobra.Command{
 		Use:   "show",
 		Short: "Print every setting, its value and where it comes from",
 		Long: "Prints every setting, its effective value and where it comes from; secrets are masked. Those of an agent\n" +
@@ -205,10 +199,7 @@ func (p *program) configCommand() *cobra.Command {
 			}
 			return errors.Join(p.printSettings(list), err)
 		},
-	}
-	p.withJSON(show)
-	cmd.AddCommand(show)
-	return cmd
+	})
 }
 
 // maxColumnValue is the longest value, in bytes, that printSettings aligns. Longer ones would

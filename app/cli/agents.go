@@ -14,14 +14,8 @@ import (
 	"bobbin/app/ops"
 )
 
-func (p *program) agentsCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "agents", Short: "List, show, check and reload the agents", Args: rejectUnknownCommand, RunE: showHelp}
-	cmd.AddCommand(p.listAgentsCommand(), p.showAgentCommand(), p.checkAgentsCommand(), p.reloadAgentsCommand())
-	return cmd
-}
-
 func (p *program) reloadAgentsCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return p.withJSON(&cobra.Command{
 		Use: "reload", Short: "Reload the agent files of the running server",
 		Long: "Makes the server that runs on the data folder read its agent files again, and prints the\n" +
 			"result for each file. Active runs keep the agent that they started with; later runs use the\n" +
@@ -49,9 +43,7 @@ func (p *program) reloadAgentsCommand() *cobra.Command {
 				return []any{f.File, f.Change, cmp.Or(f.Agent, f.Tool), f.Version}, f.Problems
 			})
 		},
-	}
-	p.withJSON(cmd)
-	return cmd
+	})
 }
 
 // printFiles prints a line for each file, whose cells and problems describe returns; it returns an error, with the
@@ -86,7 +78,7 @@ func (p *program) agentFiles(cmd *cobra.Command) (*ops.AgentFiles, error) {
 }
 
 func (p *program) listAgentsCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return p.withJSON(&cobra.Command{
 		Use: "list", Short: "List the agents, their models, and whether the models are usable",
 		Long: "Lists each agent with its model and whether the model can be used with the settings and API keys\n" +
 			"of this command; if not, why. It needs no server and calls no model.",
@@ -102,9 +94,7 @@ func (p *program) listAgentsCommand() *cobra.Command {
 				cells:  func(a ops.AgentState) []any { return []any{a.Agent, a.Model, describeState(a, "yes", "no: ")} },
 			})
 		},
-	}
-	p.withJSON(cmd)
-	return cmd
+	})
 }
 
 // describeState returns whether an agent can be used, and if not, or not with all of its models, why.
@@ -125,7 +115,7 @@ func describeState(a ops.AgentState, yes, no string) string {
 const maxSettingWidth = 60
 
 func (p *program) showAgentCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return p.withJSON(&cobra.Command{
 		Use: "show <name>", Short: "Print every setting of an agent, its value and where it comes from",
 		Long: "Prints every key of an agent's file (docs/AGENTS.md), its effective value, and where it comes from,\n" +
 			"and the tools that files describe (docs/TOOLS.md). It needs no server, but connects to the servers\n" +
@@ -152,13 +142,11 @@ func (p *program) showAgentCommand() *cobra.Command {
 			}
 			return p.printSettings(list)
 		},
-	}
-	p.withJSON(cmd)
-	return cmd
+	})
 }
 
 func (p *program) checkAgentsCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return p.withJSON(&cobra.Command{
 		Use: "check [file or folder]...", Short: "Check agent files without a server",
 		Long: "Reads agent files as a server would, by default those of agents_dir, and the files of tools beside\n" +
 			"it, and prints their errors with file, line and column. The exit code is 1 if a file has an error. An agent whose model cannot be\n" +
@@ -177,7 +165,5 @@ func (p *program) checkAgentsCommand() *cobra.Command {
 				return []any{f.File, cmp.Or(f.Agent, f.Tool), describeState(f, "ok", "ok, but it cannot be used: ")}, f.Problems
 			})
 		},
-	}
-	p.withJSON(cmd)
-	return cmd
+	})
 }

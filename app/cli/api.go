@@ -73,8 +73,7 @@ func (p *program) apiCommand() *cobra.Command {
 		p.printHelp(cmd)
 	})
 	cmd.Flags().StringVar(&file, "body", "", "send this `file` as the body; - is the standard input")
-	p.withJSON(cmd)
-	return cmd
+	return p.withJSON(cmd)
 }
 
 // listOperations lists all operations by their tags; with --json it prints the OpenAPI document.

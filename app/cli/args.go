@@ -62,8 +62,12 @@ func rejectUnknownCommand(cmd *cobra.Command, args []string) error {
 	return core.Errorf(core.ErrInvalid, "%s; see %s --help", text, cmd.CommandPath())
 }
 
-// showHelp shows the help of a command group.
-func showHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+// groupOf returns the command that has the others as its subcommands.
+func groupOf(use, short string, cmds ...*cobra.Command) *cobra.Command {
+	group := &cobra.Command{Use: use, Short: short, Args: rejectUnknownCommand, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	group.AddCommand(cmds...)
+	return group
+}
 
 // flagError explains what is wrong with a flag.
 func flagError(cmd *cobra.Command, err error) error {
@@ -222,18 +226,6 @@ func pickID(what, name, list string, texts map[string]string) (string, error) {
 
 // maxTitle is the maximum width of titles in lists.
 const maxTitle = 40
-
-// lastSession returns the most recently used session, of the agent if one is named.
-func lastSession(ctx context.Context, c *client.Client, agent string) (core.SessionID, error) {
-	page, err := client.Call(ctx, c, ops.ListSessions, core.SessionQuery{PageQuery: core.PageQuery{Limit: 1}, Agent: agent})
-	if err != nil {
-		return "", err
-	}
-	if len(page.Items) == 0 {
-		return "", core.Errorf(core.ErrNotFound, "there is no session to continue yet")
-	}
-	return page.Items[0].ID, nil
-}
 
 // maxText is the maximum size of a text file or of the standard input, in bytes; the server accepts less.
 const maxText = 8 << 20

@@ -142,7 +142,14 @@ func (p *program) printGreeting(s connection, session core.Session) {
 func openSession(ctx context.Context, c *client.Client, which sessionChoice) (core.Session, error) {
 	id, err := findSession(ctx, c, which.session)
 	if which.last {
-		id, err = lastSession(ctx, c, which.agent)
+		var page core.Page[core.Session]
+		page, err = client.Call(ctx, c, ops.ListSessions, core.SessionQuery{PageQuery: core.PageQuery{Limit: 1}, Agent: which.agent})
+		if err == nil && len(page.Items) == 0 {
+			err = core.Errorf(core.ErrNotFound, "there is no session to continue yet")
+		}
+		for _, newest := range page.Items {
+			id = newest.ID
+		}
 	}
 	if err != nil {
 		return core.Session{}, err
@@ -227,8 +234,7 @@ func (p *program) askCommand() *cobra.Command {
 	c.addFlags(cmd)
 	cmd.Flags().StringVar(&c.agent, "agent", "", "the agent that answers")
 	cmd.Flags().BoolVar(&keep, "keep", false, "keep the conversation, so that --last continues it")
-	p.withJSON(cmd)
-	return cmd
+	return p.withJSON(cmd)
 }
 
 func (p *program) runAsk(ctx context.Context, s connection, c sessionChoice, keep bool, text string) error {

@@ -24,14 +24,6 @@ type evalFlags struct {
 	facts  string
 }
 
-func (p *program) evalCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "eval", Short: "Evaluate context management", Args: rejectUnknownCommand, RunE: showHelp,
-	}
-	cmd.AddCommand(p.evalContextCommand())
-	return cmd
-}
-
 func (p *program) evalContextCommand() *cobra.Command {
 	var f evalFlags
 	cmd := &cobra.Command{
@@ -87,8 +79,7 @@ func (p *program) evalContextCommand() *cobra.Command {
 	flags.StringVar(&f.Summarizer, "summarizer", eval.SummarizerScripted, "scripted (offline), extractive (no model), or the `name` of a model to call")
 	flags.StringVar(&f.Agent, "agent", "", "replay with the agent in this `file`")
 	flags.StringVar(&f.facts, "facts", "", "look for the facts in this `file`: one per line, or a JSON list of {text, ask}")
-	p.withJSON(cmd)
-	return cmd
+	return p.withJSON(cmd)
 }
 
 // replayProgress returns what shows how far a replay is, and what takes that away again.

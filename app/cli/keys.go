@@ -17,13 +17,10 @@ import (
 )
 
 func (p *program) keysCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "keys", Short: "Create, list and revoke API keys",
-		Long: "A key belongs to an owner: callers with the key see everything that was created with keys of that\n" +
-			"owner. Keys are stored in the database (create, revoke), where they take effect immediately and can be\n" +
-			"revoked, or in the configuration (new), for servers that are set up from files alone. If in doubt, use create.",
-		Args: rejectUnknownCommand, RunE: showHelp,
-	}
+	cmd := groupOf("keys", "Create, list and revoke API keys")
+	cmd.Long = "A key belongs to an owner: callers with the key see everything that was created with keys of that\n" +
+		"owner. Keys are stored in the database (create, revoke), where they take effect immediately and can be\n" +
+		"revoked, or in the configuration (new), for servers that are set up from files alone. If in doubt, use create."
 	setting := &cobra.Command{
 		Use: "new <name>", Short: "Generate a key for the configuration; most people need `keys create`",
 		Long: "Generates a random secret and prints it once. The setting holds only its hash, so that readers of the\n" +
@@ -64,8 +61,7 @@ func (p *program) keysCommand() *cobra.Command {
 			})
 		},
 	}
-	p.withJSON(setting, list)
-	cmd.AddCommand(p.createKeyCommand(), list, p.revokeKeyCommand(), setting)
+	cmd.AddCommand(p.createKeyCommand(), p.withJSON(list), p.revokeKeyCommand(), p.withJSON(setting))
 	return cmd
 }
 
@@ -89,22 +85,16 @@ type storedKeyView struct {
 // keyCells returns the cells of a key in the list.
 func keyCells(item any) []any {
 	if k, isStored := item.(storedKeyView); isStored {
-		return []any{k.ID, k.Name, k.Owner, k.Rights, formatTime(&k.CreatedAt, ""), formatTime(k.LastUsedAt, "never"), stateOf(k.APIKey), formatTime(k.ExpiresAt, "never"), k.From}
+		state := "valid"
+		if k.RevokedAt != nil {
+			state = "revoked " + formatTime(k.RevokedAt, "")
+		} else if !k.Valid(time.Now()) {
+			state = "expired"
+		}
+		return []any{k.ID, k.Name, k.Owner, k.Rights, formatTime(&k.CreatedAt, ""), formatTime(k.LastUsedAt, "never"), state, formatTime(k.ExpiresAt, "never"), k.From}
 	}
 	k, _ := item.(keyView)
 	return []any{"sha256 " + k.SHA256 + "…", k.Name, k.Owner, core.ReadWrite, "", "", "valid", "", k.Stored + ", " + k.From}
-}
-
-// stateOf returns the state of a key in words.
-func stateOf(k core.APIKey) string {
-	switch {
-	case k.RevokedAt != nil:
-		return "revoked " + formatTime(k.RevokedAt, "")
-	case !k.Valid(time.Now()):
-		return "expired"
-	default:
-		return "valid"
-	}
 }
 
 func (p *program) createKeyCommand() *cobra.Command {
@@ -145,11 +135,10 @@ func (p *program) createKeyCommand() *cobra.Command {
 			})
 		},
 	}
-	p.withJSON(cmd)
 	cmd.Flags().StringVar(&in.Owner, "owner", "", "the owner of what the key creates and sees (default: its name)")
 	cmd.Flags().StringSliceVar(&scopes, "scopes", core.ReadWrite.Words(), "what the key may do: read, write, metrics, delete, export")
 	cmd.Flags().StringVar(&expires, "expires", "", "when the key expires, such as 12h or 90d (default: never)")
-	return cmd
+	return p.withJSON(cmd)
 }
 
 // parseSpan parses a duration such as 12h or 90d; empty is 0.
@@ -193,7 +182,7 @@ func (p *program) newKey(name string) error {
 }
 
 func (p *program) revokeKeyCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return p.withJSON(&cobra.Command{
 		Use: "revoke <id>", Short: "Revoke a key",
 		Long: "Revokes a key of the database by its id, or by its name if only one valid key has that name. Servers\n" +
 			"reject it within two seconds. Requests that are already accepted continue.",
@@ -207,7 +196,5 @@ func (p *program) revokeKeyCommand() *cobra.Command {
 				})
 			})
 		},
-	}
-	p.withJSON(cmd)
-	return cmd
+	})
 }

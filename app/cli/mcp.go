@@ -11,17 +11,11 @@ import (
 	"bobbin/app/ops"
 )
 
-func (p *program) mcpCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "mcp", Short: "List MCP servers and their tools", Args: rejectUnknownCommand, RunE: showHelp}
-	cmd.AddCommand(p.listMCPCommand())
-	return cmd
-}
-
 // maxDescriptionWidth is the maximum width of a tool's description in `mcp list`.
 const maxDescriptionWidth = 80
 
 func (p *program) listMCPCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return p.withJSON(&cobra.Command{
 		Use: "list [server]", Short: "List the MCP servers of the files, or the tools of one",
 		Long: "Connects to the MCP servers that files describe (docs/TOOLS.md), which starts those with a command,\n" +
 			"and lists them, or the tools of one. It needs no Bobbin server. The exit code is 1 if a server\n" +
@@ -50,9 +44,7 @@ func (p *program) listMCPCommand() *cobra.Command {
 			}
 			return nil
 		},
-	}
-	p.withJSON(cmd)
-	return cmd
+	})
 }
 
 // showServers prints the servers, or the tools of one.

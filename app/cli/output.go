@@ -17,13 +17,12 @@ import (
 	"bobbin/app/core"
 )
 
-// withJSON adds the flag --json to the commands: one JSON document on the standard output,
+// withJSON returns the command with the flag --json: one JSON document on the standard output,
 // with the field names of the API, and errors as problem details (RFC 9457) on the standard
 // error.
-func (p *program) withJSON(cmds ...*cobra.Command) {
-	for _, cmd := range cmds {
-		cmd.Flags().BoolVar(&p.json, "json", false, "print one JSON document; errors, too")
-	}
+func (p *program) withJSON(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().BoolVar(&p.json, "json", false, "print one JSON document; errors, too")
+	return cmd
 }
 
 // printJSON prints a document as every command with --json does.

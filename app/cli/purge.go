@@ -192,11 +192,10 @@ func (p *program) purgeSessionsCommand() *cobra.Command {
 		},
 	}
 	f.addFlags(cmd)
-	p.withJSON(cmd)
 	cmd.Flags().StringVar(&before, "archived-before", "", "remove all sessions that were archived before this `date`")
 	cmd.Flags().StringVar(&owner, "owner", "", "remove only sessions of this owner (the name of an API key)")
 	cmd.Flags().BoolVar(&onlyFiles, "compact-only", false, "remove nothing; only compact the database files after earlier purges")
-	return cmd
+	return p.withJSON(cmd)
 }
 
 // compactOnly compacts the database files after earlier purges.

@@ -89,17 +89,13 @@ func (p *program) withoutHelpAll(args []string) []string {
 }
 
 func (p *program) rootCommand() *cobra.Command {
-	root := &cobra.Command{
-		Use:   "bobbin",
-		Short: "An agent server that winds long threads small and never cuts one",
-		Long: "Bobbin keeps conversations that never end: every message is stored, older ones are\n" +
-			"summarized when necessary, every prompt fits, and you can inspect and control all of it.",
-		Example: "  bobbin serve                 the server, on http://127.0.0.1:8080\n" +
-			"  bobbin chat                  a conversation in the terminal\n" +
-			"  bobbin ask what is 19*23     one question, one answer",
-		SilenceUsage: true, SilenceErrors: true,
-		Args: rejectUnknownCommand, RunE: showHelp,
-	}
+	root := groupOf("bobbin", "An agent server that winds long threads small and never cuts one")
+	root.Long = "Bobbin keeps conversations that never end: every message is stored, older ones are\n" +
+		"summarized when necessary, every prompt fits, and you can inspect and control all of it."
+	root.Example = "  bobbin serve                 the server, on http://127.0.0.1:8080\n" +
+		"  bobbin chat                  a conversation in the terminal\n" +
+		"  bobbin ask what is 19*23     one question, one answer"
+	root.SilenceUsage, root.SilenceErrors = true, true
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { p.printHelp(cmd) })
 	flags := root.PersistentFlags()
@@ -113,9 +109,17 @@ func (p *program) rootCommand() *cobra.Command {
 		}
 		p.flags[k.Name] = flags.String(k.Flag(), "", strings.ReplaceAll(k.Meaning, "`", ""))
 	}
-	root.AddCommand(p.usersCommand(), p.keysCommand(), p.auditCommand(), p.doctorCommand(), p.slackCommand(), p.evalCommand(), p.backupCommand(), p.agentsCommand())
-	defer p.completeFlags(root)
-	root.AddCommand(p.serveCommand(), p.chatCommand(), p.askCommand(), p.sessionsCommand(), p.runsCommand(), p.contextCommand(), p.usageCommand(), p.searchCommand(), p.apiCommand(), p.importCommand(), p.migrateCommand(), p.configCommand(), p.mcpCommand(), p.versionCommand())
+	root.AddCommand(
+		p.serveCommand(), p.chatCommand(), p.askCommand(), p.sessionsCommand(), p.runsCommand(), p.contextCommand(), p.usageCommand(), p.searchCommand(), p.apiCommand(), p.importCommand(),
+		p.keysCommand(), p.auditCommand(), p.doctorCommand(), p.backupCommand(), p.migrateCommand(), p.versionCommand(),
+		groupOf("users", "Export or permanently remove all data of a user", p.purgeUserCommand(), p.exportUserCommand()),
+		groupOf("agents", "List, show, check and reload the agents", p.listAgentsCommand(), p.showAgentCommand(), p.checkAgentsCommand(), p.reloadAgentsCommand()),
+		groupOf("mcp", "List MCP servers and their tools", p.listMCPCommand()),
+		groupOf("slack", "Connect Slack workspaces", p.slackManifestCommand()),
+		groupOf("eval", "Evaluate context management", p.evalContextCommand()),
+		groupOf("config", "Inspect settings", p.showConfigCommand()),
+	)
+	p.completeFlags(root)
 	return root
 }
 

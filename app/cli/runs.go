@@ -16,15 +16,31 @@ import (
 )
 
 func (p *program) runsCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "runs", Short: "List, show and cancel runs, and approve their tool calls",
-		Long: "A run processes one message through its agent. It may wait until a person approves a tool call.",
-		Args: rejectUnknownCommand, RunE: showHelp,
+	show := &cobra.Command{
+		Use: "show <id>", Short: "Show a run, and what it is waiting for", Example: "  bobbin runs show 01a1fd1b-c2ab-74fe-af4a-73c58ae3b243",
+		Args: requireRun(), ValidArgsFunction: p.completeRuns,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.withRun(cmd, args[0], func(ctx context.Context, s connection, in ops.InRun) error {
+				run, err := client.Call(ctx, s.client, ops.GetRun, in)
+				return p.printRun(run, err)
+			})
+		},
 	}
-	list, show, cancel := p.listRunsCommand(), p.showRunCommand(), p.cancelRunCommand()
-	approve, deny := p.decideRunCommand("approve", "Approve a run's tool calls"), p.decideRunCommand("deny", "Deny a run's tool calls")
-	p.withJSON(list, show, cancel, approve, deny)
-	cmd.AddCommand(list, show, cancel, approve, deny)
+	wait := false
+	cancel := &cobra.Command{
+		Use: "cancel <id>", Short: "Cancel a run; its partial answer is kept", Example: "  bobbin runs cancel 01a1fd1b-c2ab-74fe-af4a-73c58ae3b243 --wait",
+		Args: requireRun(), ValidArgsFunction: p.completeRuns,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.withRun(cmd, args[0], func(ctx context.Context, s connection, in ops.InRun) error {
+				run, err := client.Call(ctx, s.client, ops.CancelRun, ops.Cancel{InRun: in, Wait: wait})
+				return p.printRun(run, err)
+			})
+		},
+	}
+	cancel.Flags().BoolVar(&wait, "wait", false, "wait until the run has ended")
+	cmd := groupOf("runs", "List, show and cancel runs, and approve their tool calls", p.listRunsCommand(), p.withJSON(show), p.withJSON(cancel),
+		p.decideRunCommand("approve", "Approve a run's tool calls"), p.decideRunCommand("deny", "Deny a run's tool calls"))
+	cmd.Long = "A run processes one message through its agent. It may wait until a person approves a tool call."
 	return cmd
 }
 
@@ -48,7 +64,7 @@ func (p *program) listRunsCommand() *cobra.Command {
 		},
 	}
 	addPageFlags(cmd, &q)
-	return cmd
+	return p.withJSON(cmd)
 }
 
 // runDuration returns the time from the start of a run to its end.
@@ -57,19 +73,6 @@ func runDuration(r core.Run) string {
 		return "-"
 	}
 	return r.FinishedAt.Sub(*r.StartedAt).Round(time.Millisecond).String()
-}
-
-func (p *program) showRunCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "show <id>", Short: "Show a run, and what it is waiting for", Example: "  bobbin runs show 01a1fd1b-c2ab-74fe-af4a-73c58ae3b243",
-		Args: requireRun(), ValidArgsFunction: p.completeRuns,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withRun(cmd, args[0], func(ctx context.Context, s connection, in ops.InRun) error {
-				run, err := client.Call(ctx, s.client, ops.GetRun, in)
-				return p.printRun(run, err)
-			})
-		},
-	}
 }
 
 // printRun prints a run. It returns err if that is not nil.
@@ -106,22 +109,6 @@ func (p *program) printRun(r core.Run, err error) error {
 		fmt.Fprintf(p.Out, "to decide: %s, or deny\n", p.suggestCommand("runs", "approve", string(r.ID)))
 	}
 	return nil
-}
-
-func (p *program) cancelRunCommand() *cobra.Command {
-	wait := false
-	cmd := &cobra.Command{
-		Use: "cancel <id>", Short: "Cancel a run; its partial answer is kept", Example: "  bobbin runs cancel 01a1fd1b-c2ab-74fe-af4a-73c58ae3b243 --wait",
-		Args: requireRun(), ValidArgsFunction: p.completeRuns,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withRun(cmd, args[0], func(ctx context.Context, s connection, in ops.InRun) error {
-				run, err := client.Call(ctx, s.client, ops.CancelRun, ops.Cancel{InRun: in, Wait: wait})
-				return p.printRun(run, err)
-			})
-		},
-	}
-	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the run has ended")
-	return cmd
 }
 
 // decideRunCommand returns the command that approves or denies the tool calls of a run.
@@ -179,5 +166,5 @@ func (p *program) decideRunCommand(verb, short string) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&comment, "comment", "", "the reason, which the agent reads if the call is denied")
-	return cmd
+	return p.withJSON(cmd)
 }

@@ -39,7 +39,6 @@ func (p *program) searchCommand() *cobra.Command {
 			return p.withServer(cmd, func(ctx context.Context, s connection) error { return p.searchMessages(ctx, s, q) })
 		},
 	}
-	p.withJSON(cmd)
 	flags := cmd.Flags()
 	flags.StringVar((*string)(&q.SessionID), "session", "", "search only the session with this `id`")
 	flags.StringVar(&q.UserID, "user", "", "search only sessions of this `user`")
@@ -53,7 +52,7 @@ func (p *program) searchCommand() *cobra.Command {
 	flags.IntVar(&q.Limit, "limit", 20, "maximum number of results")
 	flags.StringVar(&q.Cursor, "cursor", "", "continue an earlier search")
 	cmd.AddCommand(p.reindexSearchCommand())
-	return cmd
+	return p.withJSON(cmd)
 }
 
 func (p *program) reindexSearchCommand() *cobra.Command {

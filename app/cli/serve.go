@@ -79,18 +79,6 @@ type welcomeFacts struct {
 	took     time.Duration
 }
 
-// slackSource returns how events of Slack arrive.
-func slackSource(s config.Slack, url string) string {
-	if !s.AppToken.Empty() {
-		return "Socket Mode"
-	}
-	source := "expects events at " + url + "/slack/events"
-	if s.OAuth() {
-		source += ", is installed at " + url + "/slack/install"
-	}
-	return source
-}
-
 // printWelcome prints where the server listens and how to use it.
 func (p *program) printWelcome(cfg config.Config, a *app.App, w welcomeFacts) {
 	fmt.Fprintf(p.Out, "bobbin %s is ready after %d ms\n", readBuild().Version, w.took.Milliseconds())
@@ -111,7 +99,13 @@ func (p *program) printWelcome(cfg config.Config, a *app.App, w welcomeFacts) {
 	fmt.Fprintf(p.Out, "  agents    %s\n", a.AgentNames())
 	fmt.Fprintf(p.Out, "  memories  %s\n", a.Embedding())
 	if cfg.Slack.Enabled() {
-		fmt.Fprintf(p.Out, "  slack     %s (owner %s; check with %s)\n", slackSource(cfg.Slack, w.url), cfg.Slack.Owner, p.suggestCommand("doctor"))
+		source := "expects events at " + w.url + "/slack/events"
+		if !cfg.Slack.AppToken.Empty() {
+			source = "Socket Mode"
+		} else if cfg.Slack.OAuth() {
+			source += ", is installed at " + w.url + "/slack/install"
+		}
+		fmt.Fprintf(p.Out, "  slack     %s (owner %s; check with %s)\n", source, cfg.Slack.Owner, p.suggestCommand("doctor"))
 	}
 	fmt.Fprintf(p.Out, "  try       %s     (in another terminal)\n\n", p.suggestCommand("chat"))
 }

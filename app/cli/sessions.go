@@ -20,8 +20,6 @@ import (
 )
 
 func (p *program) sessionsCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "sessions", Short: "List, show, export and remove sessions", Args: rejectUnknownCommand, RunE: showHelp}
-	cmd.AddCommand(p.purgeSessionsCommand())
 	var q core.PageQuery
 	list := &cobra.Command{
 		Use:   "list",
@@ -54,10 +52,8 @@ func (p *program) sessionsCommand() *cobra.Command {
 			})
 		},
 	}
-	p.withJSON(list, show)
 	show.Flags().IntVar(&last, "last", 10, "number of recent messages to show")
-	cmd.AddCommand(list, show, p.exportSessionCommand())
-	return cmd
+	return groupOf("sessions", "List, show, export and remove sessions", p.withJSON(list), p.withJSON(show), p.exportSessionCommand(), p.purgeSessionsCommand())
 }
 
 // sessionDetails is the output of `sessions show --json`.
@@ -193,7 +189,7 @@ func (p *program) writeFile(name string, write func(io.Writer) error) (err error
 }
 
 func (p *program) contextCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return p.withJSON(&cobra.Command{
 		Use:   "context <id>",
 		Short: "Show what a session's next prompt consists of, and why",
 		Long: "Shows the context of a session: the window by section, how close the next summary is, recent\n" +
@@ -208,7 +204,5 @@ func (p *program) contextCommand() *cobra.Command {
 				return p.printOrDraw(report, err, func(width, _ int) { term.DrawContext(p.Out, report, time.Now(), width) })
 			})
 		},
-	}
-	p.withJSON(cmd)
-	return cmd
+	})
 }

@@ -16,15 +16,6 @@ import (
 	"bobbin/app/slack"
 )
 
-func (p *program) slackCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "slack", Short: "Connect Slack workspaces",
-		Args: rejectUnknownCommand, RunE: showHelp,
-	}
-	cmd.AddCommand(p.slackManifestCommand())
-	return cmd
-}
-
 func (p *program) slackManifestCommand() *cobra.Command {
 	var o slack.ManifestOptions
 	cmd := &cobra.Command{

@@ -17,13 +17,8 @@ import (
 	"bobbin/app/core"
 )
 
-// usageFlags are the flags of `bobbin usage`.
-type usageFlags struct {
-	by, from, to string
-}
-
 func (p *program) usageCommand() *cobra.Command {
-	var f usageFlags
+	by, from, to := "", "", ""
 	cmd := &cobra.Command{
 		Use:   "usage",
 		Short: "Show model usage and cost",
@@ -31,15 +26,15 @@ func (p *program) usageCommand() *cobra.Command {
 			"  bobbin usage --by model --from 2026-01-01",
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			q := core.UsageQuery{GroupBy: core.UsageGroup(f.by), PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}
+			q := core.UsageQuery{GroupBy: core.UsageGroup(by), PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}
 			if !slices.Contains(core.UsageGroups(), q.GroupBy) {
-				return core.Errorf(core.ErrInvalid, "--by must be session, user, agent, model or day, not %q", f.by)
+				return core.Errorf(core.ErrInvalid, "--by must be session, user, agent, model or day, not %q", by)
 			}
 			for _, d := range []struct {
 				flag, text string
 				into       *time.Time
 				plus       int // days
-			}{{"from", f.from, &q.From, 0}, {"to", f.to, &q.To, 1}} {
+			}{{"from", from, &q.From, 0}, {"to", to, &q.To, 1}} {
 				if d.text == "" {
 					continue
 				}
@@ -52,28 +47,21 @@ func (p *program) usageCommand() *cobra.Command {
 			return p.withServer(cmd, func(ctx context.Context, s connection) error { return p.showUsage(ctx, s, q) })
 		},
 	}
-	cmd.Flags().StringVar(&f.by, "by", string(core.UsageByDay), "group by session, user, agent, model or day")
-	cmd.Flags().StringVar(&f.from, "from", "", "first `day`, in UTC (default: 30 days ago)")
-	cmd.Flags().StringVar(&f.to, "to", "", "last `day`, in UTC (default: today)")
-	p.withJSON(cmd)
-	return cmd
+	cmd.Flags().StringVar(&by, "by", string(core.UsageByDay), "group by session, user, agent, model or day")
+	cmd.Flags().StringVar(&from, "from", "", "first `day`, in UTC (default: 30 days ago)")
+	cmd.Flags().StringVar(&to, "to", "", "last `day`, in UTC (default: today)")
+	return p.withJSON(cmd)
 }
 
-// allUsage returns all pages as one.
-func allUsage(ctx context.Context, s connection, q core.UsageQuery) (core.UsageReport, error) {
+// showUsage prints a table of all groups and their total.
+func (p *program) showUsage(ctx context.Context, s connection, q core.UsageQuery) error {
 	report, err := client.Call(ctx, s.client, ops.GetUsage, q)
-	for err == nil && report.NextCursor != nil {
+	for err == nil && report.NextCursor != nil { // all pages as one
 		q.Cursor, q.From, q.To = *report.NextCursor, report.From, report.To
 		var page core.UsageReport
 		page, err = client.Call(ctx, s.client, ops.GetUsage, q)
 		report.Items, report.NextCursor = append(report.Items, page.Items...), page.NextCursor
 	}
-	return report, err
-}
-
-// showUsage prints a table of all groups and their total.
-func (p *program) showUsage(ctx context.Context, s connection, q core.UsageQuery) error {
-	report, err := allUsage(ctx, s, q)
 	if err != nil || p.json {
 		return p.printOrDraw(report, err, nil)
 	}

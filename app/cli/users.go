@@ -12,16 +12,10 @@ import (
 	"bobbin/app/core"
 )
 
-func (p *program) usersCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "users", Short: "Export or permanently remove all data of a user", Args: rejectUnknownCommand, RunE: showHelp}
-	cmd.AddCommand(p.purgeUserCommand(), p.exportUserCommand())
-	return cmd
-}
-
 func (p *program) purgeUserCommand() *cobra.Command {
 	var f purgeFlags
 	owner := core.LocalOwner
-	purge := &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "purge <user_id>",
 		Short: "Permanently remove all data of a user, and verify it",
 		Long: "Removes a user's sessions, memories and files with everything that belongs to them, empties\n" +
@@ -40,10 +34,9 @@ func (p *program) purgeUserCommand() *cobra.Command {
 			})
 		},
 	}
-	f.addFlags(purge)
-	p.withJSON(purge)
-	purge.Flags().StringVar(&owner, "owner", owner, "the owner of the user (the name of an API key)")
-	return purge
+	f.addFlags(cmd)
+	cmd.Flags().StringVar(&owner, "owner", owner, "the owner of the user (the name of an API key)")
+	return p.withJSON(cmd)
 }
 
 func (p *program) exportUserCommand() *cobra.Command {

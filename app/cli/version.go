@@ -37,8 +37,7 @@ func (p *program) versionCommand() *cobra.Command {
 			return nil
 		},
 	}
-	p.withJSON(cmd)
-	cmd.Flags().BoolVar(&notices, "notices", false, "print the licenses of third-party software")
+	p.withJSON(cmd).Flags().BoolVar(&notices, "notices", false, "print the licenses of third-party software")
 	cmd.MarkFlagsMutuallyExclusive("json", "notices")
 	return cmd
 }

@@ -165,23 +165,18 @@ func Backup(ctx context.Context, cfg config.Config, logger *slog.Logger, file, a
 		if copied, err = database.Backup(ctx, file); err != nil {
 			return err
 		}
-		if err := noteBackup(ctx, database, copied, actor); err != nil { // the copy is good all the same
+		details, err := json.Marshal(copied)
+		if err == nil {
+			err = repositories.NewAudit(database.Gorm).Add(ctx, core.AuditEntry{
+				ID: core.NewID[core.AuditID](), CreatedAt: core.Now(), Actor: actor, Action: core.AuditBackupMade, Target: "database", Details: details,
+			})
+		}
+		if err != nil { // the copy is good all the same
 			logger.WarnContext(ctx, "backup not noted in the audit log", "err", err)
 		}
 		return nil
 	})
 	return copied, err
-}
-
-// noteBackup tells the audit log of a copy.
-func noteBackup(ctx context.Context, database *db.DB, copied db.BackupFile, actor string) error {
-	details, err := json.Marshal(copied)
-	if err != nil {
-		return err
-	}
-	return repositories.NewAudit(database.Gorm).Add(ctx, core.AuditEntry{
-		ID: core.NewID[core.AuditID](), CreatedAt: core.Now(), Actor: actor, Action: core.AuditBackupMade, Target: "database", Details: details,
-	})
 }
 
 // Migrate applies the migrations that the database lacks and returns its version;

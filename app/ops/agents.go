@@ -130,7 +130,15 @@ func (f *AgentFiles) Settings(ctx context.Context, name string) ([]contextwindow
 		fields = append(fields, field)
 	}
 	for _, t := range listTools(ctx, f.agents.Tools, agent.Definitions) {
-		fields = append(fields, contextwindow.Field{Name: "tools." + t.Name, Value: t.describe(), From: t.File})
+		var names []string
+		for _, tool := range t.Tools {
+			names = append(names, tool.Name)
+		}
+		field := contextwindow.Field{Name: "tools." + t.Name, Value: strings.Join(names, ", "), From: t.File}
+		if t.Problem != "" {
+			field.Value = "not available: " + t.Problem
+		}
+		fields = append(fields, field)
 	}
 	return fields, nil
 }
@@ -189,18 +197,6 @@ type ListedTool struct {
 	Approval    core.ApprovalMode `json:"approval"` // unless an agent's file says otherwise
 }
 
-// describe returns the tools in one line.
-func (s ToolSource) describe() string {
-	if s.Problem != "" {
-		return "not available: " + s.Problem
-	}
-	names := make([]string, 0, len(s.Tools))
-	for _, t := range s.Tools {
-		names = append(names, t.Name)
-	}
-	return strings.Join(names, ", ")
-}
-
 // listTools connects to what is behind the definitions, for at most a few seconds, and returns their
 // tools.
 func listTools(ctx context.Context, set *tools.Set, definitions []core.ToolDefinition) []ToolSource {
@@ -212,7 +208,8 @@ func listTools(ctx context.Context, set *tools.Set, definitions []core.ToolDefin
 	wg.Go(func() { _ = set.Run(ctx) }) // it never fails
 	set.Await(ctx, agent)
 	for _, d := range definitions {
-		source := ToolSource{Name: d.Name, Kind: d.Kind, File: d.File, Address: addressOf(d), Tools: []ListedTool{}}
+		source := ToolSource{Name: d.Name, Kind: d.Kind, File: d.File, Tools: []ListedTool{},
+			Address: cmp.Or(strings.Join(append([]string{d.Command}, d.Args...), " "), d.Document, d.URL)}
 		listing := set.Listings(core.Agent{Definitions: []core.ToolDefinition{d}})[d.Name]
 		source.Problem, source.Notes = listing.Problem, listing.Notes
 		for _, t := range listing.Tools {
@@ -223,18 +220,6 @@ func listTools(ctx context.Context, set *tools.Set, definitions []core.ToolDefin
 	cancel()
 	wg.Wait()
 	return out
-}
-
-// addressOf returns what a definition starts or calls.
-func addressOf(d core.ToolDefinition) string {
-	switch {
-	case d.Command != "":
-		return strings.Join(append([]string{d.Command}, d.Args...), " ")
-	case d.Document != "":
-		return d.Document
-	default:
-		return d.URL
-	}
 }
 
 // MCPServers connects to the MCP servers of the files, or to the one of the name, and returns their
@@ -260,21 +245,18 @@ func MCPServers(ctx context.Context, cfg config.Config, name string) ([]ToolSour
 			definitions, found = append(definitions, d), append(found, fmt.Sprintf("%s of %s", full, d.File))
 		}
 	}
+	allowed := slices.Contains(cfg.Tools.Allow, string(core.ToolMCP))
+	remedy := "write one to tools/<name>.yaml (docs/TOOLS.md)"
+	if !allowed {
+		remedy = fmt.Sprintf("tools of the kind mcp are switched off, and the folder %s is read only for kinds that are allowed; if the files are yours, add it to tools.allow, such as --tools-allow mcp", wire.ToolsDir(cfg))
+	}
 	switch {
-	case len(all) == 0 && (name != "" || !slices.Contains(cfg.Tools.Allow, string(core.ToolMCP))):
-		return nil, core.Errorf(core.ErrNotFound, "no file describes an MCP server: %s", howToAllow(cfg))
+	case len(all) == 0 && (name != "" || !allowed):
+		return nil, core.Errorf(core.ErrNotFound, "no file describes an MCP server: %s", remedy)
 	case name != "" && len(definitions) == 0:
 		return nil, core.Errorf(core.ErrNotFound, "there is no MCP server %q; there are %s", core.Clip(name, 100), strings.Join(all, ", "))
 	case name != "" && len(definitions) > 1:
 		return nil, core.Errorf(core.ErrInvalid, "there are several MCP servers %q; name one: %s", core.Clip(name, 100), strings.Join(found, ", "))
 	}
 	return listTools(ctx, agents.Tools, definitions), nil
-}
-
-// howToAllow says what to do if there is no server.
-func howToAllow(cfg config.Config) string {
-	if !slices.Contains(cfg.Tools.Allow, string(core.ToolMCP)) {
-		return fmt.Sprintf("tools of the kind mcp are switched off, and the folder %s is read only for kinds that are allowed; if the files are yours, add it to tools.allow, such as --tools-allow mcp", wire.ToolsDir(cfg))
-	}
-	return "write one to tools/<name>.yaml (docs/TOOLS.md)"
 }

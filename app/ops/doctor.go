@@ -140,26 +140,15 @@ func (d *doctor) checkSettings() {
 		}
 	}
 	file := d.Origins.File()
-	if file != "" {
-		d.checkSecrets(file)
+	if info, err := os.Stat(file); err == nil && info.Mode().Perm()&0o077 != 0 { // others can read it
+		for _, key := range []string{"auth.keys", "database.url"} {
+			if o := d.Origins.Of(key); strings.HasPrefix(o.From, file+":") && strings.Contains(o.Value, "***") {
+				d.addWarning("configuration", file+" has secrets, and other users of this machine can read it", "chmod 600 "+file)
+				break
+			}
+		}
 	}
 	d.addOK("configuration", "%s, settings that differ from the defaults: %d", cmp.Or(file, "no file"), set)
-}
-
-// checkSecrets complains about a file with secrets that others can read.
-func (d *doctor) checkSecrets(file string) {
-	info, err := os.Stat(file)
-	if err != nil || info.Mode().Perm()&0o077 == 0 {
-		return
-	}
-	secret := false
-	for _, key := range []string{"auth.keys", "database.url"} {
-		o := d.Origins.Of(key)
-		secret = secret || strings.HasPrefix(o.From, file+":") && strings.Contains(o.Value, "***")
-	}
-	if secret {
-		d.addWarning("configuration", file+" has secrets, and other users of this machine can read it", "chmod 600 "+file)
-	}
 }
 
 // leastFree is how much room there should be, in bytes.

@@ -21,6 +21,7 @@ import (
 	"bobbin/app/core/tokens"
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
+	"bobbin/app/slack"
 	"bobbin/app/wire"
 )
 
@@ -91,7 +92,7 @@ func (d *doctor) checkSlack(ctx context.Context) {
 	if !d.Config.Slack.Enabled() {
 		return
 	}
-	for _, f := range wire.CheckSlack(ctx, d.Config.Slack, d.slack, d.Address) {
+	for _, f := range slack.Check(ctx, d.Config.Slack, d.slack, d.Address) {
 		status := VerdictOK
 		if f.Do != "" {
 			status = VerdictFail
@@ -226,11 +227,9 @@ func (d *doctor) checkModel(ctx context.Context, m wire.Models, check, name stri
 		}
 		return
 	}
-	if host := hostOf(entry.BaseURL); host != "" {
-		if err := tryConnecting(ctx, host); err != nil {
-			d.addFailure(check, fmt.Sprintf("%s: no server answers at %s", entry.Name, host), "start it, or correct its base_url")
-			return
-		}
+	if host, err := tryConnecting(ctx, entry.BaseURL); err != nil {
+		d.addFailure(check, fmt.Sprintf("%s: no server answers at %s", entry.Name, host), "start it, or correct its base_url")
+		return
 	}
 	detail := fmt.Sprintf("%s of %s, window %d", entry.Name, entry.Provider, entry.Window)
 	if name == m.Choice.Model {
@@ -263,24 +262,20 @@ func (d *doctor) checkModel(ctx context.Context, m wire.Models, check, name stri
 	d.addOK(check, "%s answers, in %d ms, for %d + %d tokens", name, time.Since(begin).Milliseconds(), usage.InputTokens, usage.OutputTokens)
 }
 
-// hostOf returns host and port of an address; "" if it has none.
-func hostOf(address string) string {
+// tryConnecting connects to the host and port of an address, which it returns; "" if the address has none.
+func tryConnecting(ctx context.Context, address string) (host string, err error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
-		return ""
+		return "", nil
 	}
-	port := map[string]string{"http": "80", "https": "443"}[u.Scheme]
-	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), port))
-}
-
-func tryConnecting(ctx context.Context, host string) error {
+	host = net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]))
 	ctx, cancel := context.WithTimeout(ctx, reachTime)
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", host)
-	if err != nil {
-		return err
+	if err == nil {
+		err = conn.Close()
 	}
-	return conn.Close()
+	return host, err
 }
 
 // checkTools checks the tools that files describe: that their variables are set, and with Call that

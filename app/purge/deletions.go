@@ -135,7 +135,13 @@ func (d *Deletions) Run(ctx context.Context) error {
 			})
 		})
 	}
-	group.Go(func() error { return core.Every(ctx, deletionSweep, d.sweepOld) })
+	group.Go(func() error {
+		return core.Every(ctx, deletionSweep, func(ctx context.Context) {
+			if err := d.store.Sweep(ctx, deletionLife); err != nil && ctx.Err() == nil {
+				d.service.Logger.WarnContext(ctx, "old deletions not removed", "err", err)
+			}
+		})
+	})
 	return group.Wait()
 }
 
@@ -255,13 +261,6 @@ func (d *Deletions) scheduleRetry(ctx context.Context, job core.Deletion, cause 
 	}
 	if err := d.store.Retry(context.WithoutCancel(ctx), job, wait); err != nil && !errors.Is(err, core.ErrStale) {
 		d.service.Logger.WarnContext(ctx, "deletion not released; its lease will lapse", slog.String("deletion_id", string(job.ID)), slog.Any("err", err))
-	}
-}
-
-// sweepOld removes deletions that were finished long ago.
-func (d *Deletions) sweepOld(ctx context.Context) {
-	if err := d.store.Sweep(ctx, deletionLife); err != nil && ctx.Err() == nil {
-		d.service.Logger.WarnContext(ctx, "old deletions not removed", "err", err)
 	}
 }
 

@@ -120,7 +120,7 @@ func (w *RetentionWorker) sweepSessions(ctx context.Context, keep time.Duration,
 		if err != nil || n == 0 || len(ids) < sessionBatch {
 			return removed, err
 		}
-		waitBetweenSteps(ctx)
+		_ = core.Sleep(ctx, stepPause) // lets other writers proceed
 	}
 	return removed, nil
 }
@@ -139,15 +139,7 @@ func (w *RetentionWorker) sweepEvents(ctx context.Context) (int, error) {
 		if step.Done {
 			return removed, nil
 		}
-		waitBetweenSteps(ctx)
+		_ = core.Sleep(ctx, stepPause) // lets other writers proceed
 	}
 	return removed, nil
-}
-
-// waitBetweenSteps lets other writers proceed.
-func waitBetweenSteps(ctx context.Context) {
-	select {
-	case <-time.After(stepPause):
-	case <-ctx.Done():
-	}
 }

@@ -36,12 +36,28 @@ func Check(ctx context.Context, cfg config.Slack, installed []core.SlackInstalla
 	ctx, cancel := context.WithTimeout(ctx, 3*apiTime)
 	defer cancel()
 	var found []Finding
-	if cfg.OAuth() {
-		found = checkInstallations(ctx, cfg, installed)
-	} else {
+	if !cfg.OAuth() {
+		installed = nil
 		found = checkToken(ctx, cfg, "bot token", cfg.BotToken.Reveal())
 		if found[0].Do != "" {
 			return found
+		}
+	} else if len(installed) == 0 {
+		found = []Finding{{"workspaces", "the app is not installed in any workspace", "open " + InstallPath + " of this Bobbin in a browser"}}
+	}
+	for _, i := range installed {
+		name, token := "workspace "+i.Team, ""
+		vault, err := newVault(cfg.Key())
+		if err == nil {
+			token, err = vault.openToken(i)
+		}
+		switch {
+		case i.State == core.SlackRevoked:
+			found = append(found, Finding{name, cleanName(i.Name) + ": removed in Slack; nothing is sent there", ""})
+		case err != nil:
+			found = append(found, Finding{name, failure(err), "set slack.token_key as it was, or install the app again at " + InstallPath})
+		default:
+			found = append(found, checkToken(ctx, cfg, name, token)...)
 		}
 	}
 	if !cfg.AppToken.Empty() {
@@ -53,31 +69,6 @@ func Check(ctx context.Context, cfg config.Slack, installed []core.SlackInstalla
 	}
 	if address != "" {
 		found = append(found, checkReach(ctx, cfg, address))
-	}
-	return found
-}
-
-// checkInstallations checks the token of each installation.
-func checkInstallations(ctx context.Context, cfg config.Slack, installed []core.SlackInstallation) []Finding {
-	vault, err := newVault(cfg.Key())
-	if err != nil {
-		return []Finding{{"settings", failure(err), "make a key with: openssl rand -base64 32"}}
-	}
-	if len(installed) == 0 {
-		return []Finding{{"workspaces", "the app is not installed in any workspace", "open " + InstallPath + " of this Bobbin in a browser"}}
-	}
-	var found []Finding
-	for _, i := range installed {
-		name := "workspace " + i.Team
-		token, err := vault.openToken(i)
-		switch {
-		case i.State == core.SlackRevoked:
-			found = append(found, Finding{name, cleanName(i.Name) + ": removed in Slack; nothing is sent there", ""})
-		case err != nil:
-			found = append(found, Finding{name, failure(err), "set slack.token_key as it was, or install the app again at " + InstallPath})
-		default:
-			found = append(found, checkToken(ctx, cfg, name, token)...)
-		}
 	}
 	return found
 }

@@ -17,34 +17,28 @@ func decodeMarkup(text string, names resolved) string {
 	end := 0
 	for _, at := range markedPart.FindAllStringSubmatchIndex(text, -1) {
 		out.WriteString(unescapeText(text[end:at[0]]))
-		out.WriteString(decodePart(text[at[2]:at[3]], names))
 		end = at[1]
+		target, label, labeled := strings.Cut(text[at[2]:at[3]], "|")
+		label = unescapeText(label)
+		name := strings.TrimPrefix(label, "@")
+		switch address := unescapeText(target); {
+		case strings.HasPrefix(target, "@"):
+			out.WriteString("@" + cmp.Or(label, names.of(target[1:])))
+		case strings.HasPrefix(target, "#"):
+			out.WriteString("#" + cmp.Or(strings.TrimPrefix(label, "#"), names.of(target[1:])))
+		case strings.HasPrefix(target, "!subteam^"):
+			out.WriteString("@" + cmp.Or(name, "group"))
+		case strings.HasPrefix(target, "!date^"):
+			out.WriteString(label)
+		case strings.HasPrefix(target, "!"):
+			out.WriteString("@" + cmp.Or(name, target[1:]))
+		case labeled && label != "" && label != address && strings.TrimPrefix(strings.TrimPrefix(address, "https://"), "http://") != label:
+			out.WriteString("[" + label + "](" + address + ")")
+		default:
+			out.WriteString(strings.TrimPrefix(address, "mailto:"))
+		}
 	}
-	out.WriteString(unescapeText(text[end:]))
-	return out.String()
-}
-
-// decodePart returns a marked part as Markdown.
-func decodePart(part string, names resolved) string {
-	target, label, labeled := strings.Cut(part, "|")
-	label = unescapeText(label)
-	switch {
-	case strings.HasPrefix(target, "@"):
-		return "@" + cmp.Or(label, names.of(target[1:]))
-	case strings.HasPrefix(target, "#"):
-		return "#" + cmp.Or(strings.TrimPrefix(label, "#"), names.of(target[1:]))
-	case strings.HasPrefix(target, "!subteam^"):
-		return "@" + strings.TrimPrefix(cmp.Or(label, "group"), "@")
-	case strings.HasPrefix(target, "!date^"):
-		return label
-	case strings.HasPrefix(target, "!"):
-		return "@" + cmp.Or(strings.TrimPrefix(label, "@"), target[1:])
-	}
-	target = unescapeText(target)
-	if labeled && label != "" && label != target && strings.TrimPrefix(strings.TrimPrefix(target, "https://"), "http://") != label {
-		return "[" + label + "](" + target + ")"
-	}
-	return strings.TrimPrefix(target, "mailto:")
+	return out.String() + unescapeText(text[end:])
 }
 
 // stripMention removes a mention of the user from the beginning of a text, and only there.

@@ -125,7 +125,13 @@ func (s *Service) Run(ctx context.Context) error {
 		s.checkToken(ctx)
 		return nil
 	})
-	group.Go(func() error { return core.Every(ctx, sweepTime, s.sweepItems) })
+	group.Go(func() error {
+		return core.Every(ctx, sweepTime, func(ctx context.Context) {
+			if err := s.Inbox.Sweep(ctx, core.SlackMemory); err != nil && ctx.Err() == nil {
+				s.Logger.WarnContext(ctx, "old items of Slack not removed", "err", err)
+			}
+		})
+	})
 	group.Go(func() error {
 		for { // what is lost here is found in the thread
 			select {
@@ -138,12 +144,23 @@ func (s *Service) Run(ctx context.Context) error {
 			}
 		}
 	})
-	if !s.Settings.AppToken.Empty() {
-		group.Go(func() error {
-			s.socketLoop(ctx)
-			return nil
-		})
+	if s.Settings.AppToken.Empty() {
+		return group.Wait()
 	}
+	group.Go(func() error { // what Slack sends over a socket that Bobbin opens
+		for wait := minReconnect; ; wait = min(2*wait, maxReconnect) {
+			began := time.Now()
+			err := s.readSocket(ctx)
+			if ctx.Err() != nil {
+				return nil
+			}
+			if time.Since(began) > maxReconnect {
+				wait = minReconnect
+			}
+			s.Logger.WarnContext(ctx, "socket of Slack lost, connecting again", "wait", wait, "err", err)
+			_ = core.Sleep(ctx, wait)
+		}
+	})
 	return group.Wait()
 }
 
@@ -169,22 +186,6 @@ const (
 	minReconnect = time.Second
 	maxReconnect = time.Minute
 )
-
-// socketLoop reads what Slack sends over a socket that Bobbin opens, until ctx ends.
-func (s *Service) socketLoop(ctx context.Context) {
-	for wait := minReconnect; ctx.Err() == nil; wait = min(2*wait, maxReconnect) {
-		began := time.Now()
-		err := s.readSocket(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		if time.Since(began) > maxReconnect {
-			wait = minReconnect
-		}
-		s.Logger.WarnContext(ctx, "socket of Slack lost, connecting again", "wait", wait, "err", err)
-		_ = core.Sleep(ctx, wait)
-	}
-}
 
 // readSocket reads from connections until one cannot be opened.
 func (s *Service) readSocket(ctx context.Context) error {

@@ -31,13 +31,6 @@ type waitError struct{ after time.Duration }
 // Error says so.
 func (e waitError) Error() string { return "waits for the session's runs to end" }
 
-// sweepItems removes old items.
-func (s *Service) sweepItems(ctx context.Context) {
-	if err := s.Inbox.Sweep(ctx, core.SlackMemory); err != nil && ctx.Err() == nil {
-		s.Logger.WarnContext(ctx, "old items of Slack not removed", "err", err)
-	}
-}
-
 // maxEchoes is how many reported posts wait to be confirmed.
 const maxEchoes = 1000
 

@@ -30,15 +30,15 @@ func metrics() []metric { //nolint:funlen // a table
 	return []metric{
 		{name: "http_requests_in_flight", help: "Requests in progress, including open event streams."},
 		{name: "http_requests_total", labels: "route method status", help: "Completed requests, by route template, method and status class."},
-		{name: "http_request_duration_seconds", labels: "route method", buckets: requestBuckets(), help: "Duration of requests, excluding event streams."},
+		{name: "http_request_duration_seconds", labels: "route method", buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}, help: "Duration of requests, excluding event streams."},
 		{name: "sse_streams_open", help: "Open event streams."},
 		{name: "sse_streams_total", labels: "outcome", zeros: []string{"ended", "gone", "slow", "failed"}, help: "Closed event streams, by outcome: ended, gone (the reader disconnected), slow (the reader did not keep up and was dropped), failed."},
 		{name: "sse_stream_duration_seconds", buckets: modelBuckets(), help: "Duration of event streams."},
 
 		{name: "context_prompt_tokens", labels: "model", buckets: tokenBuckets(), help: "Estimated size of sent prompts, in the model's tokens."},
-		{name: "context_usage_ratio", labels: "model", buckets: shareBuckets(), help: "Fraction of the usable window that prompts take."},
+		{name: "context_usage_ratio", labels: "model", buckets: []float64{.1, .25, .4, .5, .6, .7, .8, .85, .9, .95, 1}, help: "Fraction of the usable window that prompts take."},
 		{name: "context_summary_tokens", labels: "model", buckets: tokenBuckets(), help: "Size of the summary in prompts that have one, in the model's tokens."},
-		{name: "context_window_messages", labels: "model", buckets: messageBuckets(), help: "Messages in prompts, not counting those that the summary covers."},
+		{name: "context_window_messages", labels: "model", buckets: []float64{1, 2, 5, 10, 15, 20, 30, 50, 100, 200, 500, 1000}, help: "Messages in prompts, not counting those that the summary covers."},
 		{name: "context_window_tokens", labels: "model", help: "The model's context window."},
 		{name: "context_usable_tokens", labels: "model", help: "Maximum size of a prompt: the window minus the reserve for the answer."},
 		{name: "context_rungs_total", labels: "rung", zeros: rungNames(), help: "Measures taken to make prompts fit, by rung of the ladder."},
@@ -69,7 +69,7 @@ func metrics() []metric { //nolint:funlen // a table
 		{name: "model_cache_write_tokens_total", labels: "model", help: "Prompt tokens written to the provider's cache."},
 		{name: "model_cost_usd_total", labels: "model", help: "Cost of calls in US dollars, for models with prices."},
 		{name: "tool_calls_total", labels: "tool outcome", help: "Finished tool calls, by outcome: ok, failed, timeout, panicked, too_large, canceled, unknown (the agent has no such tool), denied (by a person), interrupted (by a crash)."},
-		{name: "tool_call_duration_seconds", labels: "tool", buckets: toolBuckets(), help: "Duration of a tool call."},
+		{name: "tool_call_duration_seconds", labels: "tool", buckets: []float64{.001, .005, .01, .05, .1, .5, 1, 2.5, 5, 10, 30, 60}, help: "Duration of a tool call."},
 
 		{name: "runs_started_total", labels: "agent", help: "Started executions of runs; a take-over starts another one."},
 		{name: "runs_finished_total", labels: "agent status", help: "Finished executions of runs, by status: succeeded, failed, canceled, handed_back (the process stops, another execution continues), lost (to another process), waiting (for a decision; the run continues later)."},
@@ -104,7 +104,7 @@ func metrics() []metric { //nolint:funlen // a table
 		},
 		{name: "fenced_writes_total", labels: "kind", zeros: []string{"run", "webhook"}, help: "Writes refused because another process had taken over the work, by kind: run, webhook. For summaries see bobbin_summary_commits_total."},
 
-		{name: "event_fan_out_seconds", buckets: fanOutBuckets(), help: "Delay between an event and its arrival at a watcher over the bus, by the clocks of both processes."},
+		{name: "event_fan_out_seconds", buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}, help: "Delay between an event and its arrival at a watcher over the bus, by the clocks of both processes."},
 		{name: "watchers_open", help: "Watchers of events in this process: event streams, and requests that wait for a run."},
 		{name: "watchers_slow_total", help: "Watchers that were dropped because they were too far behind; they reconnect and miss nothing."},
 		{name: "event_resyncs_total", help: "Watchers told to reload because their events had expired."},
@@ -117,35 +117,13 @@ func metrics() []metric { //nolint:funlen // a table
 	}
 }
 
-// requestBuckets fit responses that are immediate or wait for a model. All times are in
-// seconds.
-func requestBuckets() []float64 {
-	return []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
-}
-
-// modelBuckets fit waits for a model.
+// modelBuckets fit waits for a model, in seconds.
 func modelBuckets() []float64 {
 	return []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600}
 }
 
-// toolBuckets fit tools, from calculations to remote calls.
-func toolBuckets() []float64 {
-	return []float64{.001, .005, .01, .05, .1, .5, 1, 2.5, 5, 10, 30, 60}
-}
-
-// fanOutBuckets fit delays that are tiny within a process and small between two.
-func fanOutBuckets() []float64 {
-	return []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
-}
-
 // tokenBuckets range from a line to the largest window, 64 to a million tokens.
 func tokenBuckets() []float64 { return prometheus.ExponentialBuckets(64, 2, 15) }
-
-// shareBuckets fit parts of a whole, finer near 1.
-func shareBuckets() []float64 { return []float64{.1, .25, .4, .5, .6, .7, .8, .85, .9, .95, 1} }
-
-// messageBuckets fit numbers of messages.
-func messageBuckets() []float64 { return []float64{1, 2, 5, 10, 15, 20, 30, 50, 100, 200, 500, 1000} }
 
 // instruments are the metrics that are counted as things happen, by name.
 type instruments struct {

@@ -1,3 +1,13 @@
+// Package telemetry provides metrics for Prometheus and traces for OpenTelemetry.
+//
+// Telemetry is one registry with all metrics. Other packages do not import it: they report to a
+// core.Observer, and package wire passes them the Telemetry.
+//
+// # Labels
+//
+// Every combination of labels is a time series, so the values of labels are bounded: route
+// templates, not paths; kinds of errors, not their texts. No label is an id, an owner, a user,
+// or any text from outside.
 package telemetry
 
 import (
@@ -94,21 +104,16 @@ func New(o Options) *Telemetry {
 	r.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		buildInfo(o.Build),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: namespace + "build_info", Help: "Constant 1; the labels identify the program.",
+			ConstLabels: prometheus.Labels{"version": o.Build.Version, "commit": o.Build.Commit, "go_version": o.Build.Go},
+		}, func() float64 { return 1 }),
 	)
 	if o.Database != nil {
 		r.MustRegister(collectors.NewDBStatsCollector(o.Database, "bobbin"))
 	}
 	t.addScraped(o)
 	return t
-}
-
-// buildInfo is a constant 1 whose labels identify the program.
-func buildInfo(b Build) prometheus.Collector {
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: namespace + "build_info", Help: "Constant 1; the labels identify the program.",
-		ConstLabels: prometheus.Labels{"version": b.Version, "commit": b.Commit, "go_version": b.Go},
-	}, func() float64 { return 1 })
 }
 
 // Expose returns all metrics in Prometheus' text format, and its media type.

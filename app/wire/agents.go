@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
@@ -44,11 +45,14 @@ func NewAgents(cfg config.Config, set *tools.Set, m Models) Agents {
 	a := Agents{Catalog: agents.CatalogOf(), Tools: set, Global: GlobalContext(cfg)}
 	a.Known = agents.KnownParts{
 		Tools: set.Names(), Off: map[string]string{},
-		ToolsDir: ToolsDir(cfg), Kinds: toolKinds(cfg),
+		ToolsDir: ToolsDir(cfg),
 		Validate: func(agent core.Agent) error {
 			_, err := contextwindow.Resolve(a.Global, agent.Context)
 			return err
 		},
+	}
+	for _, kind := range cfg.Tools.Allow {
+		a.Known.Kinds = append(a.Known.Kinds, core.ToolKind(kind))
 	}
 	if m.Registry != nil {
 		a.Known.Model = m.Describe
@@ -58,6 +62,9 @@ func NewAgents(cfg config.Config, set *tools.Set, m Models) Agents {
 	}
 	return a
 }
+
+// ToolsDir returns the folder of the files that describe tools.
+func ToolsDir(cfg config.Config) string { return filepath.Join(filepath.Dir(cfg.AgentsDir), "tools") }
 
 // GlobalContext returns the context settings of all agents. The default of the threshold is the
 // presets' own.

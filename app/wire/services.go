@@ -2,7 +2,10 @@ package wire
 
 import (
 	"context"
+	"log/slog"
+	"slices"
 
+	"bobbin/app/api/auth"
 	"bobbin/app/blobs"
 	"bobbin/app/chat"
 	"bobbin/app/chat/memories"
@@ -117,4 +120,72 @@ func TransferLimits(cfg config.Config) transfer.Limits {
 		Line:   6*int(max(l.MessageBytes, l.ToolOutputBytes)) + 1<<20, // a byte may be six in JSON: whatever is exported can be imported
 		Import: int64(l.ImportBytes), Messages: l.ImportMessages,
 	}
+}
+
+// NewAuth builds what says who makes a request. TokenKeys are those of end users' tokens;
+// nil = none are accepted. The local token admits this machine's own user.
+func NewAuth(cfg config.Config, stored *auth.Stored, tokenKeys *auth.Keys, localToken string) *auth.Authenticator {
+	var keys []auth.Key
+	for _, k := range cfg.Auth.Keys {
+		rights := core.ReadWrite
+		if slices.Contains(cfg.Metrics.Keys, k.Name) {
+			rights |= core.CanMetrics
+		}
+		if sum, ok := k.Sum(); ok {
+			keys = append(keys, auth.HashedKey(k.Name, sum, rights))
+		}
+	}
+	o := auth.Options{
+		Keys: keys, Stored: stored, Required: cfg.Auth.Required, LocalToken: localToken,
+		GuessesPerMinute: cfg.Limits.GuessesPerMinute, Proxies: cfg.Server.Proxies(),
+	}
+	if tokenKeys != nil {
+		j := cfg.Auth.JWT
+		o.VerifyToken = auth.NewVerifier(tokenKeys, auth.VerifierOptions{
+			Issuer: j.Issuer, Audience: j.Audience, Owner: j.Owner, OwnerClaim: j.OwnerClaim, UserClaim: j.UserClaim,
+			Rights: j.Rights(), ScopeClaim: j.ScopeClaim, Leeway: j.Leeway, MaxLife: j.MaxLife,
+		}).Identify
+	}
+	return auth.New(o)
+}
+
+// NewTokenKeys returns the keys of end users' tokens, which are not fetched yet.
+func NewTokenKeys(j config.JWT, log *slog.Logger) *auth.Keys {
+	return auth.NewKeys(auth.KeyOptions{URL: j.JWKSURL, File: j.JWKSFile, Refresh: j.Refresh, Logger: log})
+}
+
+// NewSlackClients builds the clients of workspaces of Slack; nil if Slack is off.
+func NewSlackClients(settings config.Slack, stores Stores, log *slog.Logger) (*slack.Clients, error) {
+	if !settings.Enabled() {
+		return nil, nil
+	}
+	return slack.NewClients(settings, stores.SlackInstallations, log)
+}
+
+// slackApp is the chat.Options.SlackApp of a process.
+type slackApp struct {
+	*slack.Clients
+	*slack.Outbox
+}
+
+// NewSlackPosts builds what posts to threads of Slack; nil if Slack is off.
+func NewSlackPosts(d Deps) *slack.Outbox {
+	if d.Slack == nil {
+		return nil
+	}
+	return slack.NewOutbox(slack.OutboxOptions{
+		Threads: d.Stores.SlackThreads, Posts: d.Stores.SlackPosts, Sessions: d.Stores.Sessions, Messages: d.Stores.Messages, Feed: d.Feed,
+		Clients: d.Slack, Worker: d.Worker, Logger: d.Logger,
+	})
+}
+
+// NewSlack builds what takes in messages of Slack; nil if Slack is off.
+func NewSlack(d Deps, service *chat.Service, files *blobs.Service, history *transfer.Service) *slack.Service {
+	if d.Slack == nil {
+		return nil
+	}
+	return slack.New(slack.Options{
+		Settings: d.Config.Slack, Clients: d.Slack, Chat: service, Transfer: history, Files: files, Inbox: d.Stores.SlackInbox, Threads: d.Stores.SlackThreads,
+		Posts: d.Stores.SlackPosts, Sessions: d.Stores.Sessions, Runs: d.Stores.Runs, Worker: d.Worker, Observer: d.Telemetry, Logger: d.Logger,
+	})
 }

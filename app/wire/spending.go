@@ -63,7 +63,15 @@ func (m Models) Unpriced(cfg config.Config, list []core.Agent) []string {
 // ConfiguredNames returns the models that agents answer with and that summaries are made
 // with, and the default.
 func (m Models) ConfiguredNames(cfg config.Config, list []core.Agent) []string {
-	return slices.Concat(AgentModels(list), summaryModels(cfg, list), []string{m.Choice.Model})
+	names := append(AgentModels(list), m.Choice.Model, cfg.ContextSummaryModel)
+	for _, agent := range list {
+		for _, name := range []*string{agent.Context.SummaryModel, agent.Compaction.SummaryModel} {
+			if name != nil {
+				names = append(names, *name)
+			}
+		}
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
 }
 
 // calledNames returns the configured models and the embedding model.
@@ -82,21 +90,6 @@ func AgentModels(list []core.Agent) []string {
 		names = append(names, agent.FallbackModels...)
 		if agent.Model != "" {
 			names = append(names, agent.Model)
-		}
-	}
-	return names
-}
-
-// summaryModels returns the models that the settings name for summaries.
-func summaryModels(cfg config.Config, list []core.Agent) []string {
-	settings := []*string{&cfg.ContextSummaryModel}
-	for _, agent := range list {
-		settings = append(settings, agent.Context.SummaryModel, agent.Compaction.SummaryModel)
-	}
-	var names []string
-	for _, name := range settings {
-		if name != nil && *name != "" {
-			names = append(names, *name)
 		}
 	}
 	return names

@@ -33,7 +33,7 @@ func parts() []part {
 		{dir: "app/api", may: []string{"app/agents", "app/api/ops", "app/blobs", "app/chat", "app/core", "app/events", "app/runs", "app/web"}},
 		{dir: "app/wire", may: []string{anything}},
 		{dir: "app/eval", may: []string{"app/agents", "app/chat", "app/core", "app/runs", "app/telemetry", "app/wire"}},
-		{dir: "app/ops", may: []string{"app/agents", "app/core", "app/db", "app/wire"}},
+		{dir: "app/ops", may: []string{"app/agents", "app/core", "app/db", "app/slack", "app/wire"}},
 		{dir: "app", may: []string{anything}},
 		{dir: "app/cli", may: []string{"app", "app/api", "app/api/ops", "app/client", "app/core", "app/eval", "app/extract", "app/ops", "app/slack", "licenses"}},
 		{dir: ".", may: []string{"app/cli"}},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -53,7 +54,14 @@ type Keys struct {
 func NewKeys(o KeyOptions) *Keys {
 	fetch := fromURL(o.URL)
 	if o.File != "" {
-		fetch = fromFile(o.File)
+		fetch = func(context.Context) ([]byte, error) {
+			f, err := os.Open(o.File)
+			if err != nil {
+				return nil, err
+			}
+			defer f.Close()
+			return readAll(f)
+		}
 	}
 	return &Keys{fetch: fetch, refresh: cmp.Or(o.Refresh, 15*time.Minute), log: o.Logger, tokenFetches: rate.NewLimiter(rate.Every(tokenFetchEvery), tokenFetchBurst)}
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"time"
 )
 
@@ -21,18 +20,6 @@ const (
 
 // source reads a JWKS.
 type source func(ctx context.Context) ([]byte, error)
-
-// fromFile returns a source that reads a file.
-func fromFile(path string) source {
-	return func(context.Context) ([]byte, error) {
-		f, err := os.Open(path)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		return readAll(f)
-	}
-}
 
 // fromURL returns a source that asks a server. The operator chose the address, so it may be
 // private; but redirects are not followed, because then the server would choose.

@@ -17,10 +17,8 @@ import (
 	"bobbin/app/core"
 )
 
-// Router registers the handlers of operations.
-type Router interface {
-	Handle(op ops.Operation, handler func(*gin.Context) error)
-}
+// Router registers the handler of an operation.
+type Router func(op ops.Operation, handler func(*gin.Context) error)
 
 // bind registers a function that answers an operation for the caller, or for the user whom the request
 // names.
@@ -67,7 +65,7 @@ func bindDone[In any](r Router, op ops.Op[In, ops.Nothing], do func(ctx context.
 
 // bindRaw registers a function that writes the answer of an operation itself, such as a stream.
 func bindRaw[In, Out any](r Router, op ops.Op[In, Out], answer func(c *gin.Context, in In) error) {
-	r.Handle(op.Operation, func(c *gin.Context) error {
+	r(op.Operation, func(c *gin.Context) error {
 		var in In
 		if err := readParams(c, &in); err != nil {
 			return err

@@ -6,6 +6,9 @@ import (
 	"iter"
 	"time"
 
+	"github.com/gin-gonic/gin"
+
+	"bobbin/app/api/ops"
 	"bobbin/app/core"
 	"bobbin/app/core/quota"
 )
@@ -63,7 +66,7 @@ type chatService interface {
 	// Runs.
 
 	// Wait returns when the run has ended or waits for an approval.
-	Wait(ctx context.Context, tenant core.Tenant, id core.RunID) (core.Run, error)
+	Wait(ctx context.Context, tenant core.Tenant, run core.Run) (core.Outcome, error)
 	Cancel(ctx context.Context, tenant core.Tenant, id core.RunID, wait bool) (core.Run, error)
 	Decide(ctx context.Context, tenant core.Tenant, run core.RunID, id core.ApprovalID, d core.ApprovalDecision) (core.Approval, error)
 	// AnswerCalls gives calls of a client's tools their results.
@@ -149,4 +152,64 @@ type agentCatalog interface {
 	core.AgentCatalog
 	Graph(name string) (core.GraphView, error)
 	Mermaid(name string) (string, error)
+}
+
+// Native answers the operations of the native API, which Register lists.
+type Native struct {
+	Services
+	Streams *StreamLimiter
+	Space   Space
+
+	Own OperatorOperations
+}
+
+// OperatorOperations are what the command line asks of the process that holds the data folder; nil =
+// there is no such operation.
+type OperatorOperations struct {
+	PurgeSessions func(ctx context.Context, in core.PurgeSessions) (core.PurgeReport, error)
+	PurgeUser     func(ctx context.Context, in core.PurgeUser) (core.PurgeReport, error)
+	ReloadAgents  func(ctx context.Context) ([]core.AgentFile, error)
+}
+
+// Register registers every operation. Those given to Handle read their bodies themselves.
+func (h Native) Register(r Router) {
+	h.registerSessions(r)
+	h.registerMessages(r)
+	h.registerContext(r)
+	h.registerSummaries(r)
+	h.registerRuns(r)
+	h.registerFiles(r)
+	h.registerMemories(r)
+	h.registerOwner(r)
+	h.registerOperator(r)
+}
+
+// registerOperator registers what the command line calls in the process that holds the data folder.
+// It is not part of the public API, and API keys have no access.
+func (h Native) registerOperator(r Router) {
+	if h.Own.PurgeSessions != nil {
+		bind(r, ops.PurgeSessions, func(ctx context.Context, _ core.Tenant, in core.PurgeSessions) (core.PurgeReport, error) {
+			return h.Own.PurgeSessions(ctx, in)
+		})
+		bind(r, ops.PurgeUser, func(ctx context.Context, _ core.Tenant, in core.PurgeUser) (core.PurgeReport, error) {
+			return h.Own.PurgeUser(ctx, in)
+		})
+		bindRaw(r, ops.ExportAnyUser, func(c *gin.Context, in ops.OwnersExport) error {
+			return h.sendExport(c, core.UserExport{Owner: in.Owner, User: in.UserID, OwnersView: true})
+		})
+	}
+	if h.Own.ReloadAgents != nil {
+		bind(r, ops.ReloadAgents, func(ctx context.Context, _ core.Tenant, _ struct{}) (core.Page[core.AgentFile], error) {
+			files, err := h.Own.ReloadAgents(ctx)
+			return core.Page[core.AgentFile]{Items: files}, err
+		})
+	}
+}
+
+// Operator admits only the command line with access to the data folder.
+func Operator(c *gin.Context) error {
+	if id, ok := core.IdentityFrom(c.Request.Context()); !ok || !id.Operator {
+		return core.Errorf(core.ErrForbidden, "this is only for the bobbin command line on this machine, with access to the data folder")
+	}
+	return nil
 }

@@ -22,9 +22,15 @@ func (h Native) importMessages(c *gin.Context) error {
 	if err := readParams(c, &in); err != nil {
 		return err
 	}
-	format, err := importFormat(c.GetHeader("Content-Type"))
-	if err != nil {
-		return err
+	// As with other bodies, types that a web page can post without a CORS preflight are refused.
+	media, _, _ := mime.ParseMediaType(c.GetHeader("Content-Type"))
+	format := map[string]core.ImportFormat{
+		"application/jsonl": core.ImportLines, "application/x-ndjson": core.ImportLines, "application/ndjson": core.ImportLines,
+		"application/x-jsonlines": core.ImportLines, "application/json": core.ImportJSON,
+	}[media]
+	if format == "" {
+		return &core.Error{Kind: core.ErrInvalid, Code: CodeMediaType,
+			Message: "the history must be JSON Lines, with Content-Type: application/jsonl or application/x-ndjson, or a JSON list, with application/json"}
 	}
 	session, err := h.findSession(c, in.SessionID)
 	if err != nil {
@@ -43,22 +49,6 @@ func (h Native) importMessages(c *gin.Context) error {
 		return err
 	}
 	return writeJSON(c, http.StatusOK, done)
-}
-
-// importFormat returns the format of the media type. As with other bodies, types that a web
-// page can post without a CORS preflight are refused.
-func importFormat(header string) (core.ImportFormat, error) {
-	media, _, err := mime.ParseMediaType(header)
-	if err == nil {
-		switch media {
-		case "application/jsonl", "application/x-ndjson", "application/ndjson", "application/x-jsonlines":
-			return core.ImportLines, nil
-		case "application/json":
-			return core.ImportJSON, nil
-		}
-	}
-	return "", &core.Error{Kind: core.ErrInvalid, Code: CodeMediaType,
-		Message: "the history must be JSON Lines, with Content-Type: application/jsonl or application/x-ndjson, or a JSON list, with application/json"}
 }
 
 // faultReader reads a body and returns errors that may be shown.

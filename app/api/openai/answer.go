@@ -73,9 +73,22 @@ func (a *answer) followEvent(e core.Event) (answerDelta, error) {
 	case core.DeltaData:
 		return a.followDelta(e, data), nil
 	case core.MessageData:
-		return a.followMessage(e.Type, data.Message), nil
-	case core.DiscardedData:
-		return a.followDiscarded(data), nil
+		m := data.Message
+		if e.Type != core.EventMessageCreated || m.Role != core.RoleAssistant {
+			return answerDelta{}, nil
+		}
+		a.finish, a.leaf, a.leafSeq = m.FinishReason, m.ID, m.Seq
+		a.texts = append(a.texts, m.Content)
+		p := a.extend(m.ID, 0, m.Content)
+		a.created = a.message == m.ID
+		return p, nil
+	case core.DiscardedData: // the text of a message that broke off; another one follows
+		a.gone = data.MessageID
+		if data.MessageID != a.message || !a.hasBegun() {
+			return answerDelta{}, nil
+		}
+		a.sent, a.calls = 0, a.calls[:a.earlier]
+		return answerDelta{discarded: true}, nil
 	case core.ApprovalData:
 		a.followApproval(e.Type, data.Approval)
 	case core.RunData:
@@ -122,16 +135,6 @@ func (a *answer) followDelta(e core.Event, d core.DeltaData) (p answerDelta) {
 	return p
 }
 
-// followDiscarded takes back the text of a message that broke off. Another one follows.
-func (a *answer) followDiscarded(d core.DiscardedData) answerDelta {
-	a.gone = d.MessageID
-	if d.MessageID != a.message || !a.hasBegun() {
-		return answerDelta{}
-	}
-	a.sent, a.calls = 0, a.calls[:a.earlier]
-	return answerDelta{discarded: true}
-}
-
 // hasBegun reports whether the client has got something of the message.
 func (a *answer) hasBegun() bool { return a.sent > 0 || len(a.calls) > a.earlier }
 
@@ -176,17 +179,6 @@ func (a *answer) extend(id core.MessageID, offset int, text string) (p answerDel
 		p.text = textSeparator + text
 	}
 	a.sent += len(text)
-	return p
-}
-
-func (a *answer) followMessage(kind core.EventType, m core.Message) answerDelta {
-	if kind != core.EventMessageCreated || m.Role != core.RoleAssistant {
-		return answerDelta{}
-	}
-	a.finish, a.leaf, a.leafSeq = m.FinishReason, m.ID, m.Seq
-	a.texts = append(a.texts, m.Content)
-	p := a.extend(m.ID, 0, m.Content)
-	a.created = a.message == m.ID
 	return p
 }
 

@@ -1,3 +1,10 @@
+// Package openai serves the OpenAI API over Bobbin's own use cases: chat completions, models and
+// embeddings, for clients that cannot be changed.
+//
+// A client of this API sends its whole conversation with each request. A request that names a
+// session (see sessionName) is compared with the session's log: what the log has already is not
+// stored again, a history that continues the log appends to it, and another one becomes a branch.
+// A request without a session gets a temporary one.
 package openai
 
 import (
@@ -281,12 +288,21 @@ func (a *API) sendMessage(ctx context.Context, r request, session core.Session, 
 		out.run, out.ignored = accepted.Run, accepted.Ignored
 		return out, err
 	}
-	stored, err := a.storeMissing(ctx, r, session.ID, at)
-	if err != nil {
-		return activeRun{}, err
+	if len(at.missing) > 0 {
+		in := core.AppendMessages{SessionID: session.ID}
+		if at.kind == placeBranch {
+			in.Branch = &at.after
+		}
+		var messages []message
+		for _, t := range at.missing {
+			messages = append(messages, t.messages...)
+		}
+		if err := a.appendMessages(ctx, r.caller, in, messages); err != nil {
+			return activeRun{}, err
+		}
 	}
 	switch {
-	case stored || at.kind == placeAppend:
+	case len(at.missing) > 0 || at.kind == placeAppend:
 		at.after = "" // the end of the current path
 	case at.after == "":
 		at.after = core.AfterStart

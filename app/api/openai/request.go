@@ -116,11 +116,6 @@ func (c *content) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &parts); err != nil {
 		return err
 	}
-	return c.readParts(parts)
-}
-
-// readParts reads the parts of a message.
-func (c *content) readParts(parts []contentPart) error {
 	var texts []string
 	for i, p := range parts {
 		text, f, err := p.read(fmt.Sprintf("[%d]", i))
@@ -296,9 +291,20 @@ func (r *completionRequest) options() (*core.RunOptions, error) {
 	o := core.RunOptions{
 		ModelParameters: core.ModelParameters{
 			Temperature: r.Temperature, TopP: r.TopP, MaxOutputTokens: cmp.Or(r.MaxCompletionTokens, r.MaxTokens),
-			Stop: r.Stop, Seed: r.Seed, ReasoningEffort: r.ReasoningEffort, ResponseFormat: r.ResponseFormat.toCore(),
+			Stop: r.Stop, Seed: r.Seed, ReasoningEffort: r.ReasoningEffort,
 		},
-		ToolChoice: core.ToolChoice(r.ToolChoice), ParallelToolCalls: r.ParallelToolCalls, Instructions: instructionsOf(r.instructions, r.Messages), Response: r.response,
+		ToolChoice: core.ToolChoice(r.ToolChoice), ParallelToolCalls: r.ParallelToolCalls, Response: r.response,
+	}
+	texts := []string{r.instructions}
+	for _, m := range r.Messages {
+		if m.isInstruction() {
+			texts = append(texts, m.Content.text)
+		}
+	}
+	o.Instructions = strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), "\n\n")
+	if r.ResponseFormat != nil {
+		o.ResponseFormat = &r.ResponseFormat.JSONSchema
+		o.ResponseFormat.Type = r.ResponseFormat.Type
 	}
 	for i, t := range r.Tools {
 		if t.Type != "function" {
@@ -316,27 +322,58 @@ func (r *completionRequest) options() (*core.RunOptions, error) {
 	return &o, f.Err()
 }
 
-func (f *responseFormat) toCore() *core.ResponseFormat {
-	if f == nil {
-		return nil
-	}
-	format := f.JSONSchema
-	format.Type = f.Type
-	return &format
-}
-
-// instructionsOf returns instructions and the system messages of a conversation as one text.
-func instructionsOf(first string, messages []message) string {
-	var texts []string
-	if first != "" {
-		texts = append(texts, first)
-	}
-	for _, m := range messages {
-		if m.isInstruction() && m.Content.text != "" {
-			texts = append(texts, m.Content.text)
-		}
-	}
-	return strings.Join(texts, "\n\n")
-}
-
 func (m message) isInstruction() bool { return m.Role == "system" || m.Role == "developer" }
+
+// fieldNames are the names that clients know for fields in errors, which Bobbin's own API names
+// otherwise.
+type fieldNames struct {
+	whole map[string]string // by the own name
+	parts *strings.Replacer
+}
+
+// chatFields are the names in chat completions.
+func chatFields(body completionRequest) fieldNames {
+	limit := "max_completion_tokens"
+	if body.MaxCompletionTokens == 0 {
+		limit = "max_tokens"
+	}
+	return fieldNames{
+		map[string]string{"content": "messages", "author": "messages", "options": "tools", "options.instructions": "messages", "options.max_output_tokens": limit},
+		strings.NewReplacer("options.response_format.type", "response_format.type", "options.response_format.", "response_format.json_schema.",
+			"options.", "", "].name", "].function.name", "].parameters", "].function.parameters", "results[", "messages["),
+	}
+}
+
+// responseFields returns the names in responses.
+func responseFields() fieldNames {
+	return fieldNames{
+		map[string]string{"content": "input", "messages": "input", "author": "input", "options": "tools", "options.reasoning_effort": "reasoning.effort"},
+		strings.NewReplacer("options.response_format", "text.format", "options.", "", "messages[].", "input[].", "messages[", "input[", "results[", "input["),
+	}
+}
+
+// itemFields are the names in items that are added to a conversation.
+func itemFields() fieldNames {
+	return fieldNames{
+		map[string]string{"role": "items[].role", "content": "items[].content", "tool_call_id": "items[].call_id", "tool_calls": "items"},
+		strings.NewReplacer("tool_calls[", "items["),
+	}
+}
+
+// rename returns the error with the client's names of fields.
+func (n fieldNames) rename(err error) error {
+	var e *core.Error
+	if !errors.As(err, &e) || len(e.Fields) == 0 {
+		return err
+	}
+	renamed := *e
+	renamed.Fields = slices.Clone(e.Fields)
+	for i, f := range renamed.Fields {
+		name, ok := n.whole[f.Field]
+		if !ok {
+			name = n.parts.Replace(f.Field)
+		}
+		renamed.Fields[i].Field = name
+	}
+	return &renamed
+}

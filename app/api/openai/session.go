@@ -3,6 +3,7 @@ package openai
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"slices"
@@ -123,7 +124,7 @@ func (a *API) awaitCanceled(ctx context.Context, who caller, session core.Sessio
 	}
 	ctx, cancel := context.WithTimeout(ctx, maxCancelWait)
 	defer cancel()
-	_, err = a.Chat.Wait(ctx, who.tenant, run.ID)
+	_, err = a.Chat.Wait(ctx, who.tenant, run)
 	return err
 }
 
@@ -198,23 +199,6 @@ func parseCallID(outer string) (run core.RunID, id string, ok bool) {
 	return run, id, core.ValidID(run)
 }
 
-// storeMissing stores the turns of the client that the log does not have, and reports whether it
-// did: the new message then comes at the end of the current path.
-func (a *API) storeMissing(ctx context.Context, r request, session core.SessionID, at placement) (bool, error) {
-	in := core.AppendMessages{SessionID: session}
-	if at.kind == placeBranch {
-		in.Branch = &at.after
-	}
-	if len(at.missing) == 0 {
-		return false, nil
-	}
-	var messages []message
-	for _, t := range at.missing {
-		messages = append(messages, t.messages...)
-	}
-	return true, a.appendMessages(ctx, r.caller, in, messages)
-}
-
 // appendMessages stores messages of the client without an answer.
 func (a *API) appendMessages(ctx context.Context, who caller, in core.AppendMessages, messages []message) error {
 	return a.Transfer.AppendHistory(ctx, who.tenant, in, func(yield func(core.Message) bool) {
@@ -237,4 +221,41 @@ func (m message) toCore(user string) core.Message {
 		stored.ToolCalls = append(stored.ToolCalls, core.ToolCall{ID: call.ID, Name: call.Function.Name, Arguments: call.Function.Arguments})
 	}
 	return stored
+}
+
+// historyHash identifies the turns of a conversation.
+type historyHash [sha256.Size]byte
+
+// hashHistory returns the hash of the turns.
+func hashHistory(turns []turn) historyHash {
+	var h historyHash
+	for _, t := range turns {
+		h = h.addTurn(t.user, t.answer)
+	}
+	return h
+}
+
+// addTurn returns the hash of the conversation with one more turn.
+func (h historyHash) addTurn(user, answer string) historyHash {
+	sum := sha256.New()
+	sum.Write(h[:])
+	sum.Write([]byte(user))
+	sum.Write([]byte{0})
+	sum.Write([]byte(answer))
+	return historyHash(sum.Sum(nil))
+}
+
+// leaf is the end of a session's current path.
+type leaf struct {
+	history historyHash
+	message core.MessageID
+	lastSeq int64 // of the session: other messages may have come since
+}
+
+// storeLeaf stores the end of the conversation after an answer.
+func (a *API) storeLeaf(run activeRun, ans *answer) {
+	if run.user == nil || ans.leaf == "" || !ans.ended || len(ans.open) > 0 {
+		return
+	}
+	a.leaves.Set(run.run.SessionID, leaf{history: run.history.addTurn(*run.user, ans.text()), message: ans.leaf, lastSeq: ans.leafSeq})
 }

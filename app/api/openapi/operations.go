@@ -32,8 +32,24 @@ func withOperations(doc object) object {
 			paths = paths.with(path, paths.in(path).with(method, all.describe(op, written.in(path).in(method))))
 		}
 	}
-	all.addEvents()
-	return doc.with("paths", paths).with("components", doc.in("components").with("schemas", all.sorted()))
+	events := all.written.in("Events")
+	var data object // the schemas of the events' data, but for those that are written by hand
+	for _, m := range events.get("properties").(object) {
+		schema := m.value.(object)
+		if schema.get("$ref") == nil && schema.get("type") == nil {
+			of := all.of(reflect.TypeOf(core.DecodeEventData(core.EventType(m.name), json.RawMessage("{}"))), "")
+			schema = append(object{{"allOf", []any{refTo("schemas", "EventHead"), of}}}, schema...)
+		}
+		data = append(data, member{m.name, schema})
+	}
+	shown := all.made.with("Events", events.with("properties", data))
+	for _, m := range all.written {
+		if shown.get(m.name) == nil {
+			shown = append(shown, m)
+		}
+	}
+	slices.SortFunc(shown, func(a, b member) int { return strings.Compare(a.name, b.name) })
+	return doc.with("paths", paths).with("components", doc.in("components").with("schemas", shown))
 }
 
 // describe returns the description of an operation: that of the table, and what is written by hand.

@@ -4,12 +4,10 @@ import (
 	"encoding/json"
 	"reflect"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
 	"bobbin/app/api/ops"
-	"bobbin/app/core"
 )
 
 // schemas are the schemas of the document's components: those written by hand, and those of Go types.
@@ -132,31 +130,4 @@ func withTags(schema object, tag reflect.StructTag) object {
 		schema = append(schema, member{m[1], value})
 	}
 	return schema
-}
-
-// addEvents makes the schemas of the events' data, but for those that are written by hand.
-func (s *schemas) addEvents() {
-	events := s.written.in("Events")
-	var all object
-	for _, m := range events.get("properties").(object) {
-		schema := m.value.(object)
-		data := core.DecodeEventData(core.EventType(m.name), json.RawMessage("{}"))
-		if schema.get("$ref") == nil && schema.get("type") == nil {
-			schema = append(object{{"allOf", []any{refTo("schemas", "EventHead"), s.of(reflect.TypeOf(data), "")}}}, schema...)
-		}
-		all = append(all, member{m.name, schema})
-	}
-	s.made = s.made.with("Events", events.with("properties", all))
-}
-
-// sorted returns the components' schemas, by their names.
-func (s *schemas) sorted() object {
-	out := slices.Clone(s.made)
-	for _, m := range s.written {
-		if out.get(m.name) == nil {
-			out = append(out, m)
-		}
-	}
-	slices.SortFunc(out, func(a, b member) int { return strings.Compare(a.name, b.name) })
-	return out
 }

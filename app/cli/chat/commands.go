@@ -99,19 +99,14 @@ func (c *Conversation) handleLine(ctx context.Context, text string) error {
 		}
 		names = append(names, known.name)
 	}
-	if !isCommand(word) {
+	// Neither /usr/bin is meant as a command, nor the first word of pasted text with several lines.
+	if len(word) < 2 || word[0] != '/' || strings.ContainsAny(word[1:], "/\n") {
 		return c.sendMessage(ctx, text)
 	}
 	if near := core.Nearest(word, names); near != "" {
 		return core.Errorf(core.ErrInvalid, "unknown command %s; did you mean %s?", word, near)
 	}
 	return core.Errorf(core.ErrInvalid, "unknown command %s; /help lists all commands", word)
-}
-
-// isCommand reports whether a word is meant as a command: /usr/bin is not, nor is the first
-// word of pasted text with several lines.
-func isCommand(word string) bool {
-	return len(word) > 1 && word[0] == '/' && !strings.ContainsAny(word[1:], "/\n")
 }
 
 // maxExplained is the maximum number of matching messages that /why explains.

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -106,17 +107,56 @@ func (c *Conversation) showDiff(ctx context.Context, version int) error {
 	return nil
 }
 
-// undoSummary undoes the last summary.
+// undoSummary undoes the last summary: it restores the version that was active before it on this path,
+// or none.
 func (c *Conversation) undoSummary(ctx context.Context) error {
 	if c.Session.ID == "" {
 		return errNothingSaid
 	}
-	done, err := restoreEarlier(ctx, c.Service, c.inSession())
+	before, err := client.Call(ctx, c.Service, ops.GetSession, c.inSession())
+	if err == nil && before.SummaryVersion == 0 {
+		err = core.Errorf(core.ErrUnprocessable, "there is no summary to undo")
+	}
 	if err != nil {
 		return err
 	}
-	c.printNotice("· ", term.RestoredText(done.to, done.session)+fmt.Sprintf("; to undo: /summary restore %d", done.from))
+	versions := []int{}
+	query := ops.SessionPage{InSession: c.inSession(), PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}
+	for more := true; more; {
+		page, err := client.Call(ctx, c.Service, ops.ListSummaries, query)
+		if err != nil {
+			return err
+		}
+		for _, s := range page.Items {
+			if isEarlierVersion(s, before.Session) {
+				versions = append(versions, s.Version)
+			}
+		}
+		if more = page.NextCursor != nil; more {
+			query.Cursor = *page.NextCursor
+		}
+	}
+	var after core.Session
+	for _, version := range append(versions, 0) {
+		after, err = client.Call(ctx, c.Service, ops.RestoreSummary, ops.SummaryRestore{InSession: c.inSession(), Version: version})
+		if errors.Is(err, core.ErrUnprocessable) && version != 0 { // of another branch
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		c.printNotice("· ", term.RestoredText(version, after)+fmt.Sprintf("; to undo: /summary restore %d", before.SummaryVersion))
+		break
+	}
 	return c.warnOfTrigger(ctx)
+}
+
+// isEarlierVersion reports whether the version may be the one that was active before the
+// session's: not one that was undone, nor the one that the session's version repeats.
+func isEarlierVersion(s core.Summary, session core.Session) bool {
+	repeated := session.ConversationSummary != nil && s.Content == *session.ConversationSummary &&
+		session.SummaryThroughID != nil && s.ThroughID == *session.SummaryThroughID
+	return s.Version < session.SummaryVersion && s.Kind == core.SummaryRolling && s.State == core.SummaryDropped && s.ActivatedAt != nil && !repeated
 }
 
 // warnOfTrigger warns if the next message will summarize again.

@@ -67,7 +67,13 @@ func DrawContext(w io.Writer, r core.ContextReport, now time.Time, width int) {
 	if r.SummaryReason != "" {
 		d.writeLine("  %s", r.SummaryReason)
 	}
-	d.drawUsableVersions(r)
+	if len(r.Versions) > 1 {
+		names := make([]string, len(r.Versions))
+		for i, v := range r.Versions {
+			names[i] = fmt.Sprintf("%d (%s)", v.Version, Pluralize(v.Messages, "message"))
+		}
+		d.writeLine("  versions that prompts can use: %s", strings.Join(names, ", "))
+	}
 	if r.Prepared != nil {
 		d.writeLine("  %s", describeVersion(*r.Prepared, now))
 	}
@@ -153,18 +159,6 @@ func (d drawing) drawBreaker(r core.ContextReport, now time.Time) {
 	if r.Failure != "" {
 		d.writeLine("    %s", r.Failure)
 	}
-}
-
-// drawUsableVersions lists the versions that prompts can use, if there is a choice.
-func (d drawing) drawUsableVersions(r core.ContextReport) {
-	if len(r.Versions) < 2 {
-		return
-	}
-	names := make([]string, len(r.Versions))
-	for i, v := range r.Versions {
-		names[i] = fmt.Sprintf("%d (%s)", v.Version, Pluralize(v.Messages, "message"))
-	}
-	d.writeLine("  versions that prompts can use: %s", strings.Join(names, ", "))
 }
 
 // drawSummaries lists the newest versions.

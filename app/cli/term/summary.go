@@ -1,6 +1,7 @@
 package term
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -62,13 +63,11 @@ func DrawDiff(w io.Writer, diff core.SummaryDiff, width int) {
 		case core.DiffRemoved:
 			d.writeMarked("- ", lines)
 		default:
-			before := i > 0
-			after := i < len(diff.Ops)-1
 			head, tail := 0, 0
-			if before {
+			if i > 0 {
 				head = contextLines
 			}
-			if after {
+			if i < len(diff.Ops)-1 {
 				tail = contextLines
 			}
 			if len(lines) <= head+tail+1 {
@@ -94,11 +93,9 @@ func (d drawing) writeMarked(mark string, lines []string) {
 // linesOf returns the non-empty lines of pieces.
 func linesOf(pieces []string) []string {
 	var lines []string
-	for _, p := range pieces {
-		for line := range strings.SplitSeq(p, "\n") {
-			if line = strings.TrimSpace(line); line != "" {
-				lines = append(lines, line)
-			}
+	for line := range strings.SplitSeq(strings.Join(pieces, "\n"), "\n") {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
 		}
 	}
 	return lines
@@ -143,7 +140,10 @@ func (d drawing) drawInstructions(list []core.StandingInstruction) {
 // an excerpt; empty = show none.
 func DrawWhere(w io.Writer, where core.MessageLocation, words string, width int) {
 	d := drawing{w: w, width: width}
-	title := placeName(where.Placement)
+	title := cmp.Or(map[core.Placement]string{
+		core.PlaceCovered: "summarized", core.PlaceVerbatim: "in the prompt verbatim", core.PlaceMasked: "masked",
+		core.PlaceShortened: "shortened", core.PlaceLeftOut: "left out", core.PlaceExcluded: "not sent",
+	}[where.Placement], string(where.Placement))
 	if where.Pinned {
 		title += ", pinned"
 	}
@@ -157,18 +157,6 @@ func DrawWhere(w io.Writer, where core.MessageLocation, words string, width int)
 	}
 	d.writeLine("    %s tokens stored (%s for %s), %s in the prompt",
 		core.Number(where.TokenCount), core.Number(where.WholeTokens), where.Model, core.Number(where.PromptTokens))
-}
-
-// placeName returns a placement in words.
-func placeName(p core.Placement) string {
-	names := map[core.Placement]string{
-		core.PlaceCovered: "summarized", core.PlaceVerbatim: "in the prompt verbatim", core.PlaceMasked: "masked",
-		core.PlaceShortened: "shortened", core.PlaceLeftOut: "left out", core.PlaceExcluded: "not sent",
-	}
-	if name, ok := names[p]; ok {
-		return name
-	}
-	return string(p)
 }
 
 // HighlightedText returns an excerpt with the matches in brackets.
