@@ -2,6 +2,7 @@ package compaction_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
