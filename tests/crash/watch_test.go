@@ -24,8 +24,7 @@ type watcher struct {
 	refused  func(err error)
 	asked    func(a core.Approval) // of each question whether a tool may start
 
-	connections atomic.Int64 // begun, but for those that the client mends by itself
-	gaveUp      atomic.Int64 // how often the client did not mend one
+	gaveUp atomic.Int64 // how often the client did not mend its connection
 
 	mu   sync.Mutex
 	feed *records.Feed // guarded by mu
@@ -51,9 +50,8 @@ func (w *watcher) take(ctx context.Context, e core.Event) {
 	}
 }
 
-// begin says that a connection is tried, and returns the number after which it begins.
+// begin says that a connection begins, and returns the number after which it begins.
 func (w *watcher) begin() int64 {
-	w.connections.Add(1)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.feed.Connected()
