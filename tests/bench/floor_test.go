@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -156,22 +155,9 @@ func serve(t *testing.T, den *process.Den, settings, database string) (url strin
 	s := den.NewServer(t, den.Program(t, false), den.Temp(t), settings, "BOBBIN_DATABASE_URL="+database)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if err := s.Start(ctx); err != nil {
+	if err := s.Serve(ctx); err != nil {
 		log, _ := s.ReadLog()
 		t.Fatalf("%v:\n%s", err, log)
 	}
-	for url = "http://" + s.Door.Addr(); !answers(t, url); {
-		if !process.Pause(ctx, 20*time.Millisecond) {
-			t.Fatalf("not ready after %s", patience)
-		}
-	}
-	return url, s.PID()
-}
-
-// answers reports whether the server takes requests.
-func answers(t *testing.T, url string) bool {
-	t.Helper()
-	req := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/version", nil))(t)
-	res, err := http.DefaultClient.Do(req)
-	return err == nil && res.Body.Close() == nil && res.StatusCode == http.StatusOK
+	return "http://" + s.Door.Addr(), s.PID()
 }

@@ -26,17 +26,7 @@ var (
 	browser driver
 )
 
-func TestMain(m *testing.M) {
-	var err error
-	if den, err = process.Open("browser"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	browser.close()
-	den.Close()
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { process.Main(m, "browser", &den, browser.close) }
 
 // driver is the script that drives Chromium: a JSON line for each case that it is to play, and one for
 // how it went. Safe for concurrent use.

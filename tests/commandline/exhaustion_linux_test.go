@@ -202,7 +202,9 @@ func TestExportsTakePlaces(t *testing.T) {
 	x := &exhaustion{target: v, users: v.users}
 	eve := v.users[0]
 	line := fmt.Sprintf(`{"role":"user","content":%q}`, strings.Repeat("<a b] `c` ", 6_000)) + "\n"
-	v.want(t, "200", eve, "POST", v.messages(eve)+"/import", asLines, strings.Repeat(line, repeat))
+	if status, answer := v.send(t, eve, "POST", v.messages(eve)+"/import", asLines, strings.Repeat(line, repeat)); status != http.StatusOK {
+		t.Fatalf("import: got %d %.200s", status, answer)
+	}
 	v.settle(t) // the import is indexed in the background
 	before, began := v.cpu(t), time.Now()
 	var all sync.WaitGroup

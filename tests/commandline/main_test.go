@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -28,16 +27,7 @@ const patience = time.Minute
 // den holds what all tests of this package share; TestMain opens and closes it.
 var den *process.Den
 
-func TestMain(m *testing.M) {
-	var err error
-	if den, err = process.Open("commandline"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	den.Close()
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { process.Main(m, "commandline", &den) }
 
 // shell is a working directory with an environment of its own.
 type shell struct {

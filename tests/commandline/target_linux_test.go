@@ -83,16 +83,6 @@ func (v *target) send(t *testing.T, key, method, path, kind, body string) (int, 
 	return response.StatusCode, string(answer)
 }
 
-// want sends a request and wants one of the statuses.
-func (v *target) want(t *testing.T, statuses, key, method, path, kind, body string) (status string) {
-	t.Helper()
-	code, answer := v.send(t, key, method, path, kind, body)
-	if status = strconv.Itoa(code); !strings.Contains(statuses, status) {
-		t.Errorf("%s %s: got %s %.200s, want %s", method, path, status, answer, statuses)
-	}
-	return status
-}
-
 // status returns what the pattern captures in a file about the server's process.
 func (v *target) status(t *testing.T, file, pattern string) []string {
 	t.Helper()

@@ -41,14 +41,7 @@ func TestMain(m *testing.M) {
 		stop()
 		os.Exit(code)
 	}
-	var err error
-	if den, err = process.Open("conformance"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	den.Close()
-	os.Exit(code)
+	process.Main(m, "conformance", &den)
 }
 
 // The keys of two owners.

@@ -224,7 +224,7 @@ func TestMCPServers(t *testing.T) {
 	} {
 		must.Do(t, os.WriteFile(filepath.Join(dir, "tools", name+".yaml"), []byte(text), 0o600))
 	}
-	model := newProvider(t, provider.Options{Record: true, Calls: callAsAsked})
+	model := newProvider(t, provider.Options{Record: true, Calls: provider.CallNamed})
 	must.Do(t, os.WriteFile(filepath.Join(dir, "agents", "caller.yaml"), []byte("name: caller\nsystem_prompt: You call tools.\ntools: [files, stdio, remote]\n"), 0o600))
 	must.Do(t, os.WriteFile(filepath.Join(dir, "bobbin.yaml"), []byte("default_llm: large\nmodels:\n"+
 		"  - {name: large, provider: openai, base_url: '"+model.URL+"', api_key_env: HOME, context_window: 100000, max_output_tokens: 1000}\n"), 0o600))
@@ -251,7 +251,7 @@ func TestMCPServers(t *testing.T) {
 		calls = []struct{ server, tool, arguments, want string }{calls[0], calls[4]}
 	}
 	call := func(tool, arguments string) string {
-		out, err := bobbin("ask", "--agent", "caller", tool+" "+arguments)
+		out, err := bobbin("ask", "--agent", "caller", "call "+tool+" "+arguments)
 		received := model.Received()
 		if err != nil || len(received) == 0 {
 			t.Fatalf("%s: got %q, %v, %d requests", tool, out, err, len(received))
@@ -265,13 +265,4 @@ func TestMCPServers(t *testing.T) {
 	if got := call("files__read_text_file", `{"path": "/etc/passwd"}`); !strings.Contains(got, "denied") || strings.Contains(got, "root:") {
 		t.Errorf("got %q for a file outside of the folder, want an error", got)
 	}
-}
-
-// callAsAsked calls the tool that the question names, with its arguments, once.
-func callAsAsked(r provider.Received) []provider.Call {
-	name, arguments, _ := strings.Cut(r.Messages[len(r.Messages)-1].Text, " ")
-	if r.Messages[len(r.Messages)-1].Role != "user" {
-		return nil
-	}
-	return []provider.Call{{ID: "call_1", Name: name, Arguments: arguments}}
 }

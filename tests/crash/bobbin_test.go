@@ -60,17 +60,12 @@ func (b *bobbin) configure(t *testing.T, settings string) {
 	must.Do(t, err)
 }
 
-// start starts the process and waits for an answer to what is not let in before the start is over.
+// start starts the process and waits until it takes requests.
 func (b *bobbin) start(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	must.Do(t, b.Start(ctx))
-	req := must.Get(http.NewRequestWithContext(ctx, http.MethodGet, "http://"+b.Door.Addr()+"/version", nil))(t)
-	res := must.Get((&http.Transport{DisableKeepAlives: true}).RoundTrip(req))(t)
-	if err := res.Body.Close(); err != nil || res.StatusCode != http.StatusOK {
-		t.Fatalf("bobbin answers %s, %v", res.Status, err)
-	}
+	must.Do(t, b.Serve(ctx))
 }
 
 // stop ends the process as an operator does and expects it to end well.

@@ -94,9 +94,8 @@ func (w *world) awaitRuns() {
 type findings struct {
 	records.Found
 
-	stuck, summaries, fallbacks             int
-	feeds, whole, begun, events, reconnects int
-	gaveUp                                  int
+	stuck, summaries, fallbacks         int
+	feeds, whole, begun, events, gaveUp int
 }
 
 // verify checks every session, and that a next turn works in it.
@@ -224,7 +223,6 @@ func (w *world) verifyFeeds(found *findings) {
 		found.whole += f.feed.Whole
 		found.begun += f.feed.Begun
 		found.events += len(f.feed.Types)
-		found.reconnects += int(f.connections.Load()) - 1
 		found.gaveUp += int(f.gaveUp.Load())
 	}
 	w.each(func(n int, id core.SessionID) {
@@ -283,8 +281,8 @@ func (w *world) report(f *findings) {
 	line("… by the restart\t%d\tafter p50 %s, at most %s", len(o.own), p50own, mostOwn)
 	p50, most = records.Quantiles(w.restarts)
 	line("killed alone\t%d\tstart → ready p50 %s, at most %s", len(w.restarts), p50, most)
-	line("feeds checked\t%d\t%d durable events of %d stored; %d reconnects by hand, %d times Bobbin's client did not mend its connection itself",
-		f.feeds, f.events, f.Events, f.reconnects, f.gaveUp)
+	line("feeds checked\t%d\t%d durable events of %d stored; %d times Bobbin's client did not mend its connection itself",
+		f.feeds, f.events, f.Events, f.gaveUp)
 	line("… texts on their way\t%d\twhole, %d in part", f.whole, f.begun)
 	line("errors in logs\t%d", w.internal)
 	line("violations\t%d", len(w.violations))

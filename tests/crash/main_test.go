@@ -1,11 +1,9 @@
 package crash_test
 
 import (
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -23,14 +21,7 @@ var den *process.Den
 
 func TestMain(m *testing.M) {
 	mcptest.Main()
-	var err error
-	if den, err = process.Open("crash"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	den.Close()
-	os.Exit(code)
+	process.Main(m, "crash", &den)
 }
 
 // place is where a Bobbin keeps what it has.
@@ -39,19 +30,10 @@ type place struct {
 	database string // URL
 }
 
-// eachPlace runs test with SQLite in the data folder, and with a PostgreSQL
-// database.
+// eachPlace runs test with SQLite and with PostgreSQL.
 func eachPlace(t *testing.T, test func(t *testing.T, p place)) {
 	t.Helper()
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		dir := den.Temp(t)
-		test(t, place{dir, "sqlite://" + filepath.Join(dir, "bobbin.db")})
-	})
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		test(t, place{den.Temp(t), dbtest.PostgresURL(t)})
-	})
+	dbtest.EachURL(t, func(t *testing.T, url string) { test(t, place{den.Temp(t), url}) })
 }
 
 // open opens the database; the caller closes it.

@@ -198,11 +198,10 @@ func (w *world) begin(ctx context.Context) {
 	}
 }
 
-// follow lets two watch each session; one of them as a browser does. The wait group is
-// done when they have ended, with ctx.
+// follow lets two watch each session. The wait group is done when they have ended, with ctx.
 func (w *world) follow(ctx context.Context, wait *sync.WaitGroup) {
 	for n, id := range w.ids {
-		for i, who := range []string{"browser", "client"} {
+		for i, who := range []string{"one", "another"} {
 			name := fmt.Sprintf("session %d (%s), %s", n, id, who)
 			f := &watcher{name: name, session: id, slow: (n+i)%5 == 0, traveler: traveler{road: w.road, share: 0.8, life: 40 * time.Second}}
 			f.violated = func(format string, args ...any) { w.violate(name+": "+format, args...) }
@@ -210,13 +209,7 @@ func (w *world) follow(ctx context.Context, wait *sync.WaitGroup) {
 			f.asked = func(a core.Approval) { wait.Go(func() { w.talk.decide(ctx, a) }) }
 			f.feed = records.NewFeed(f.violated)
 			w.watchers = append(w.watchers, f)
-			wait.Go(func() {
-				if i == 0 {
-					f.byHand(ctx, f.traveler.http())
-				} else {
-					f.byClient(ctx, f.traveler.client(w.t))
-				}
-			})
+			wait.Go(func() { f.follow(ctx, f.traveler.client(w.t)) })
 		}
 	}
 }

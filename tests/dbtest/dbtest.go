@@ -21,55 +21,41 @@ import (
 // database each. Without PostgreSQL that half is skipped.
 func Each(t *testing.T, test func(t *testing.T, d *db.DB)) {
 	t.Helper()
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		test(t, SQLite(t))
-	})
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		test(t, Postgres(t))
-	})
+	EachMigratedURL(t, func(t *testing.T, url string) { test(t, Open(t, url)) })
 }
 
 // EachURL is Each for tests that start processes or open databases themselves: it passes
 // the URL of an empty database without tables.
 func EachURL(t *testing.T, test func(t *testing.T, url string)) {
 	t.Helper()
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		test(t, SQLiteURL(t))
-	})
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		test(t, PostgresURL(t))
-	})
+	run(t, "sqlite", SQLiteURL, test)
+	run(t, "postgres", PostgresURL, test)
 }
 
 // EachMigratedURL is EachURL with all tables and no rows: programs need not migrate it,
 // which would take longer than most of their tests.
 func EachMigratedURL(t *testing.T, test func(t *testing.T, url string)) {
 	t.Helper()
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		test(t, MigratedSQLiteURL(t))
-	})
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		test(t, createDatabase(t, true))
-	})
+	run(t, "sqlite", MigratedSQLiteURL, test)
+	run(t, "postgres", MigratedPostgresURL, test)
 }
 
 // EachMigratedURLNightly is EachMigratedURL with PostgreSQL only under BOBBIN_TEST_LONG (make
 // nightly): for scenarios whose queries app/db/repositories tests on both.
 func EachMigratedURLNightly(t *testing.T, test func(t *testing.T, url string)) {
 	t.Helper()
+	run(t, "sqlite", MigratedSQLiteURL, test)
 	if os.Getenv(longVariable) != "" {
-		EachMigratedURL(t, test)
-		return
+		run(t, "postgres", MigratedPostgresURL, test)
 	}
-	t.Run("sqlite", func(t *testing.T) {
+}
+
+// run runs test with the URL of a new database, beside others.
+func run(t *testing.T, name string, create func(testing.TB) string, test func(t *testing.T, url string)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
 		t.Parallel()
-		test(t, MigratedSQLiteURL(t))
+		test(t, create(t))
 	})
 }
 

@@ -84,6 +84,15 @@ func writeAgent(t *testing.T, c config.Config, name, prompt string) {
 	must.Do(t, errors.Join(os.MkdirAll(c.AgentsDir, 0o700), os.WriteFile(filepath.Join(c.AgentsDir, name+".yaml"), []byte(text), 0o600)))
 }
 
+// changeAgent writes an agent's file anew and reloads it.
+func changeAgent(t *testing.T, c config.Config, name, text string) {
+	t.Helper()
+	must.Do(t, os.WriteFile(filepath.Join(c.AgentsDir, name+".yaml"), []byte(text), 0o600))
+	if code, out, errs := reload(t, c); code != 0 {
+		t.Fatalf("reload: %d, %s%s", code, out, errs)
+	}
+}
+
 // reload runs bobbin agents reload.
 func reload(t *testing.T, c config.Config) (code int, out, errs string) {
 	t.Helper()

@@ -19,7 +19,7 @@ import (
 func TestKeyOfToolResults(t *testing.T) {
 	t.Parallel()
 	p := apptest.NewProvider(t, provider.Options{Calls: provider.CallNamed})
-	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 32_000, 2048, p), withAgentFile(t, "careful", "model: house\n"))
+	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 32_000, 2048, p), apptest.WithAgent("careful", "name: careful\nmodel: house\n"))
 	const question = `{"model":"careful","tools":[{"type":"function","function":{"name":"lookup"}}],"messages":[{"role":"user","content":"call lookup {\"name\":\"Ada\"}"}`
 	var asked struct {
 		Choices []struct{ Message json.RawMessage }
@@ -58,7 +58,7 @@ func TestRunOptionsAreChecked(t *testing.T) {
 	t.Parallel()
 	p := apptest.NewProvider(t, provider.Options{})
 	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 8_000, 1_024, p), withClaude("claude", "claude-sonnet-4-5", p),
-		withAgentFile(t, "plain", "model: house\ntools: [calculator]\n"), withAgentFile(t, "spare", "model: house\nfallback_models: [claude]\n"), withAgentFile(t, "bare", "model: house\n"))
+		apptest.WithAgent("plain", "name: plain\nmodel: house\ntools: [calculator]\n"), apptest.WithAgent("spare", "name: spare\nmodel: house\nfallback_models: [claude]\n"), apptest.WithAgent("bare", "name: bare\nmodel: house\n"))
 	many := make([]core.ClientTool, core.MaxClientTools+1)
 	deep := json.RawMessage(strings.Repeat(`{"a":`, 40) + "1" + strings.Repeat("}", 40))
 	for name, c := range map[string]struct {

@@ -3,8 +3,6 @@ package e2e_test
 import (
 	"fmt"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -128,10 +126,7 @@ func (k *nativeTalk) sayUntilNative() {
 // changeAgent changes the agent's file, and checks that prompts go on to begin with the compaction.
 func (k *nativeTalk) changeAgent(prompt string) {
 	k.t.Helper()
-	must.Do(k.t, os.WriteFile(filepath.Join(k.h.Config.AgentsDir, "thinker.yaml"), []byte(thinker(prompt)), 0o600))
-	if code, out, errs := reload(k.t, k.h.Config); code != 0 {
-		k.t.Fatalf("reload: %d, %s%s", code, out, errs)
-	}
+	changeAgent(k.t, k.h.Config, "thinker", thinker(prompt))
 	if got := k.check().SummaryReason; !strings.Contains(got, "Prompts have the provider's own summary") {
 		k.t.Errorf("behind another version of the agent: got %q, want the native summary in prompts", got)
 	}

@@ -70,7 +70,9 @@ func TestShowInjection(t *testing.T) {
 	tb := apptest.NewTable("Where %d planted instructions end, by how many of them", len(orders))
 	tb.AddRow("place", "template", "agent", "system, outside", "system, fenced", "ledger", "user", "tool", "nowhere")
 	for _, place := range []string{"message", "tool result", "tool error", "summary", "pinned"} {
-		for _, template := range some(chatTemplates, apptest.ChooseSize(4, len(chatTemplates))) {
+		templates := apptest.ChooseSize(4, len(chatTemplates))
+		for n := range templates {
+			template := chatTemplates[n*len(chatTemplates)/templates]
 			planted := make([]string, len(orders))
 			for i, order := range orders {
 				planted[i] = strings.ReplaceAll(fmt.Sprintf(template.text, order), "%!(EXTRA", "")

@@ -76,7 +76,7 @@ func TestRecordedRequestsOfPrograms(t *testing.T) {
 		add("gpt-5", "openai", "gpt-5"), add("o4", "openai", "o4-mini"), add("llama", "ollama", "llama3.2"),
 		add("gemini", "gemini", "gemini-2.5-flash"), add("mistral", "mistral", "mistral-large-latest"), add("openrouter", "openrouter", "deepseek/deepseek-chat"),
 		addAt(amazon.URL+"/anthropic", "bedrock", "bedrock", "anthropic.claude-sonnet-4-5"), addAt(google.URL, "vertex", "vertex", "claude-sonnet-4-5"),
-		withAgentFile(t, "plain", "model: house\n"))
+		apptest.WithAgent("plain", "name: plain\nmodel: house\n"))
 	programs := map[string]string{
 		"shell-gpt":  `"temperature":0,"top_p":1,"stream":false`,
 		"opencommit": `"temperature":0,"top_p":0.1,"max_tokens":500`,

@@ -25,15 +25,9 @@ type prefixTalk struct {
 }
 
 // say sends so many messages, every second of which asks for a tool.
-func (k *prefixTalk) say(n int) {
-	k.t.Helper()
-	for range n {
-		k.turn++
-		apptest.SendMessage(k.t, k.h.Client, core.SendMessage{SessionID: k.id, Content: k.writer.Question(k.turn)})
-	}
-}
+func (k *prefixTalk) say(n int) { k.sayTo("", n) }
 
-// sayTo sends so many messages to another model.
+// sayTo sends so many messages to a model; empty = the session's.
 func (k *prefixTalk) sayTo(model string, n int) {
 	k.t.Helper()
 	for range n {
@@ -127,16 +121,15 @@ func prefixFigures(t *testing.T, p *provider.Server) []any {
 	if got.Refused > 0 || got.Dropped > 0 || got.Verified == 0 {
 		t.Errorf("got %+v, want no thought refused or dropped", got)
 	}
-	verified, answers := 0, 0
+	verified, answers, read, tokens := 0, 0, 0, 0
 	for _, r := range p.Received() {
-		verified += r.Thoughts.Verified
+		verified, read, tokens = verified+r.Thoughts.Verified, read+r.CacheRead, tokens+r.Tokens
 		for _, m := range r.Messages {
 			if m.Role == "assistant" {
 				answers++
 			}
 		}
 	}
-	read, _, tokens := cacheOf(p.Received())
 	each := fmt.Sprintf("%.1f", float64(verified)/float64(max(1, len(p.Received()))))
 	return []any{p.Requests(), p.Summaries(), got.Refused, got.Dropped, percentOf(verified, answers), each, percentOf(read, tokens)}
 }

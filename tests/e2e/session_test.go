@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -134,22 +132,6 @@ func parts(c core.Coverage) int {
 	return c.Summarized + c.Compacted + c.Verbatim + c.Masked + c.Shortened + c.LeftOut + c.Excluded
 }
 
-// cacheOf adds up what the provider's cache held of the prompts.
-func cacheOf(all []provider.Received) (read, written, tokens int) {
-	for _, r := range all {
-		read, written, tokens = read+r.CacheRead, written+r.CacheWrite, tokens+r.Tokens
-	}
-	return read, written, tokens
-}
-
-// some returns n of the list, evenly.
-func some[T any](list []T, n int) (out []T) {
-	for i := range n {
-		out = append(out, list[i*len(list)/n])
-	}
-	return out
-}
-
 // reported returns the context report of a run's last model call.
 func reported(t testing.TB, c *client.Client, id core.RunID) core.ContextReport {
 	t.Helper()
@@ -178,14 +160,6 @@ func history(n int) string {
 func bringIn(t testing.TB, c *client.Client, id core.SessionID, format core.ImportFormat, text string) core.Imported {
 	t.Helper()
 	return must.Get(c.ImportMessages(t.Context(), core.ImportMessages{SessionID: id, Body: strings.NewReader(text), Format: format}))(t)
-}
-
-// withAgentFile writes an agent's file.
-func withAgentFile(t *testing.T, name, text string) apptest.Setting {
-	return func(c *config.Config) {
-		t.Helper()
-		must.Do(t, errors.Join(os.MkdirAll(c.AgentsDir, 0o700), os.WriteFile(filepath.Join(c.AgentsDir, name+".yaml"), []byte("name: "+name+"\n"+text), 0o600)))
-	}
 }
 
 // withClaude adds a model that is spoken to as Anthropic's.

@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -12,7 +11,6 @@ import (
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
-	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -170,51 +168,4 @@ func (s standingTalk) find(r provider.Received) (f foundInstructions) {
 		f.system += strings.Count(system, text)
 	}
 	return f
-}
-
-// standingChange is a line of testdata/standing_changes.tsv: what a user sets, and the message that
-// changes or withdraws it. The lines were written before the rules were run on them; rules for the first
-// messages of four followed.
-type standingChange struct{ language, kind, earlier, message string }
-
-func standingChanges(t testing.TB) (out []standingChange) {
-	t.Helper()
-	raw := must.Get(os.ReadFile("testdata/standing_changes.tsv"))(t)
-	for line := range strings.Lines(string(raw)) {
-		f := strings.Split(strings.TrimSpace(line), "\t")
-		out = append(out, standingChange{language: f[0], kind: f[1], earlier: f[2], message: f[3]})
-	}
-	return out
-}
-
-// The prompt after a summary that forgets everything has most changes in the place of what they change,
-// and what is withdrawn is gone.
-func TestShowStandingChanges(t *testing.T) {
-	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		p := apptest.NewProvider(t, provider.Options{Window: 8192, Record: true, Summarize: func(string) string { return forgetful() }})
-		h := apptest.New(t, url, apptest.WithModel("house", 8192, 1024, p), apptest.WithAgent("window", "name: window\nsystem_prompt: Be brief.\ncontext:\n  timing: inline\n  strategy: llm\n"))
-		cases, right := 0, 0
-		every := apptest.ChooseSize(5, 1)
-		for n, c := range standingChanges(t) {
-			if n%every != 0 {
-				continue
-			}
-			id := apptest.NewSession(t, h.Client, ops.NewSession{Agent: "window"})
-			said := func(text string) string { return line(t, map[string]any{"role": "user", "content": text}) }
-			bringIn(t, h.Client, id, core.ImportLines, said(c.earlier)+history(20)+said(c.message)+history(20))
-			must.Get(client.Call(t.Context(), h, ops.SummarizeSession, ops.Summarize{InSession: ops.InSession{SessionID: id}}))(t)
-			list := standingList(nextPrompt(t, h, p, id, "Which items are in hall 3?"))
-			stands, follows := strings.Contains(list, ": "+c.earlier+"\n"), strings.Contains(list, ": "+c.message+"\n")
-			cases++
-			if !stands && (follows || c.kind == "withdrawal") {
-				right++
-			} else {
-				t.Logf("%s %s: %q, then %q: got %q", c.language, c.kind, c.earlier, c.message, list)
-			}
-		}
-		if right*100 < cases*75 {
-			t.Errorf("got %d of %d right, want 75 %%", right, cases)
-		}
-	})
 }

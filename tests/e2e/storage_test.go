@@ -60,14 +60,20 @@ func TestReadOnlyDatabase(t *testing.T) {
 // does, or take them again.
 func setReadOnly(t *testing.T, url string, on bool) {
 	t.Helper()
-	server, name := serverOf(t, url)
-	conn := must.Get(pgx.Connect(t.Context(), server))(t)
+	alterDatabase(t, url, fmt.Sprintf("SET default_transaction_read_only = %t", on), true)
+}
+
+// alterDatabase alters the database from outside of it, and breaks its connections if that is wanted.
+func alterDatabase(t *testing.T, raw, change string, breaks bool) {
+	t.Helper()
+	u := must.Get(url.Parse(raw))(t)
+	name := strings.TrimPrefix(u.Path, "/")
+	u.Path = "/postgres"
+	conn := must.Get(pgx.Connect(t.Context(), u.String()))(t)
 	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
-	for _, stmt := range []string{
-		fmt.Sprintf("ALTER DATABASE %s SET default_transaction_read_only = %t", name, on),
-		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '" + name + "'",
-	} {
-		must.Get(conn.Exec(t.Context(), stmt))(t)
+	must.Get(conn.Exec(t.Context(), "ALTER DATABASE "+name+" "+change))(t)
+	if breaks {
+		must.Get(conn.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+name+"'"))(t)
 	}
 }
 
@@ -143,27 +149,8 @@ func takeAway(t *testing.T, url string) (back func()) {
 			must.Do(t, os.Rename(path+".away", path))
 		}
 	}
-	server, name := serverOf(t, url)
-	do := func(stmts ...string) {
-		t.Helper()
-		conn := must.Get(pgx.Connect(t.Context(), server))(t)
-		defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
-		for _, stmt := range stmts {
-			must.Get(conn.Exec(t.Context(), stmt))(t)
-		}
-	}
-	do("ALTER DATABASE "+name+" ALLOW_CONNECTIONS false", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+name+"'")
-	return func() { do("ALTER DATABASE " + name + " ALLOW_CONNECTIONS true") }
-}
-
-// serverOf returns the address of the server's own database, and the name of the one
-// at raw.
-func serverOf(t *testing.T, raw string) (server, name string) {
-	t.Helper()
-	u := must.Get(url.Parse(raw))(t)
-	name = strings.TrimPrefix(u.Path, "/")
-	u.Path = "/postgres"
-	return u.String(), name
+	alterDatabase(t, url, "ALLOW_CONNECTIONS false", true)
+	return func() { alterDatabase(t, url, "ALLOW_CONNECTIONS true", false) }
 }
 
 // probe asks as a load balancer does.

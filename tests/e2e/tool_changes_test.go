@@ -1,8 +1,6 @@
 package e2e_test
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -48,13 +46,7 @@ func toolAgent(tools string) string {
 }
 
 // changeAgent changes the tools of the agent's file.
-func (k *toolTalk) changeAgent(tools string) {
-	k.t.Helper()
-	must.Do(k.t, os.WriteFile(filepath.Join(k.Config.AgentsDir, "helper.yaml"), []byte(toolAgent(tools)), 0o600))
-	if code, out, errs := reload(k.t, k.Config); code != 0 {
-		k.t.Fatalf("reload: %d, %s%s", code, out, errs)
-	}
-}
+func (k *toolTalk) changeAgent(tools string) { changeAgent(k.t, k.Config, "helper", toolAgent(tools)) }
 
 // callTool sends a message that names a tool, and checks that the model calls it.
 func (k *toolTalk) callTool(name string) {

@@ -22,18 +22,14 @@ import (
 	"bobbin/tests/provider"
 )
 
-// calling is a provider whose first answer calls the tool.
+// calling is a provider that answers a message by a call of the tool.
 func calling(t *testing.T, tool, arguments string) *provider.Server {
 	t.Helper()
-	var asked atomic.Int64
-	return apptest.NewProvider(t, provider.Options{Fault: func(w http.ResponseWriter, _ provider.Asked) bool {
-		if asked.Add(1) > 1 {
-			return false
+	return apptest.NewProvider(t, provider.Options{Calls: func(r provider.Received) []provider.Call {
+		if r.Messages[len(r.Messages)-1].Role != "user" {
+			return nil
 		}
-		w.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"tool_calls\":[{\"index\":0,\"id\":\"call_1\",\"type\":\"function\",\"function\":{\"name\":%q,\"arguments\":%q}}]}}]}\n\n", tool, arguments)
-		fmt.Fprint(w, "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\ndata: [DONE]\n\n")
-		return true
+		return []provider.Call{{ID: "call_1", Name: tool, Arguments: arguments}}
 	}})
 }
 

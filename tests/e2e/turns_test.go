@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -129,15 +128,7 @@ func (c *turnsCell) talk(t *testing.T, h *apptest.Bobbin, turns int) {
 	id := apptest.NewSession(t, h.Client, ops.NewSession{Agent: c.name()})
 	for n := range turns {
 		got := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: fmt.Sprintf("Turn %d. %s", n, words.Sentences(24))})
-		run, err := client.Call(t.Context(), h.Client, ops.GetRun, ops.InRun{RunID: got.Run.ID})
-		var r core.ContextReport
-		if err == nil {
-			err = json.Unmarshal(run.Context, &r)
-		}
-		if err != nil {
-			t.Errorf("%s, turn %d: %v", c.name(), n, err)
-			return
-		}
+		r := reported(t, h.Client, got.Run.ID)
 		if r.Used > r.Usable || slices.ContainsFunc(r.Triggers, func(s core.TriggerStatus) bool { return s.Name == "unsummarized" && s.Fires }) {
 			c.over++
 		}

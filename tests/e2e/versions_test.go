@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -205,7 +204,5 @@ func TestPlanOfAnotherAgent(t *testing.T) {
 	compare.Equal(t, "the session's agent", "terse", session(t, h.Client, in.SessionID).Agent)
 	must.Get(client.Call(t.Context(), h, ops.UpdateSession, ops.SessionPatch{InSession: in, SessionPatch: core.SessionPatch{Agent: new("armed")}}))(t)
 	run := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: in.SessionID, Content: content, Parts: []core.Part{file}}).Run
-	var sent core.ContextReport
-	must.Do(t, json.Unmarshal(must.Get(client.Call(t.Context(), h, ops.GetRun, ops.InRun{RunID: run.ID}))(t).Context, &sent))
-	compare.Equal(t, "tokens of the prompt", planned.Tokens, sent.Used)
+	compare.Equal(t, "tokens of the prompt", planned.Tokens, reported(t, h.Client, run.ID).Used)
 }

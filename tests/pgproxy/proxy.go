@@ -6,7 +6,6 @@ package pgproxy
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"io"
 	"net"
 	"net/url"
@@ -16,6 +15,7 @@ import (
 	"testing"
 
 	"bobbin/tests/must"
+	"bobbin/tests/process"
 )
 
 // Proxy passes on what goes to and from one PostgreSQL. Safe for concurrent use.
@@ -23,17 +23,13 @@ type Proxy struct {
 	// URL is that of the database behind the proxy.
 	URL string
 
-	listener net.Listener
-	target   string
+	link     *process.Link
 	readOnly bool
-	wait     sync.WaitGroup
 	trips    atomic.Int64
 
 	mu         sync.Mutex
 	statements map[string]string // of prepared statements, by their names, which stand for their text; guarded by mu
 	trap       *trap             // nil = nothing is lost; guarded by mu
-	open       map[net.Conn]bool // guarded by mu
-	closed     bool              // guarded by mu
 }
 
 // trap waits for the transaction whose COMMIT is to be lost.
@@ -58,12 +54,10 @@ func NewReadOnly(t testing.TB, raw string) *Proxy {
 func start(t testing.TB, raw string, readOnly bool) *Proxy {
 	t.Helper()
 	u := must.Get(url.Parse(raw))(t)
-	l := must.Get(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
-	p := &Proxy{listener: l, target: u.Host, readOnly: readOnly, statements: map[string]string{}, open: map[net.Conn]bool{}}
-	u.Host = l.Addr().String()
+	p := &Proxy{link: process.NewLink(t, u.Host), readOnly: readOnly, statements: map[string]string{}}
+	p.link.Carry = p.carry
+	u.Host = p.link.Addr()
 	p.URL = u.String()
-	p.wait.Go(p.accept)
-	t.Cleanup(p.Close)
 	return p
 }
 
@@ -81,56 +75,11 @@ func (p *Proxy) Lose(word string) (committed <-chan struct{}) {
 // connections.
 func (p *Proxy) RoundTrips() int64 { return p.trips.Load() }
 
-// Close breaks all connections, as a network that is cut does, and ends the proxy.
-func (p *Proxy) Close() {
-	_ = p.listener.Close()
-	p.mu.Lock()
-	p.closed = true
-	for conn := range p.open {
-		_ = conn.Close()
-	}
-	p.mu.Unlock()
-	p.wait.Wait()
-}
+// Close breaks all connections, as a network that is cut does, and new ones.
+func (p *Proxy) Close() { p.link.Set(process.LinkCut) }
 
-func (p *Proxy) accept() {
-	for {
-		in, err := p.listener.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err == nil {
-			p.wait.Go(func() { p.serve(in) })
-		}
-	}
-}
-
-// track notes an open connection, and reports false when the proxy is closed.
-func (p *Proxy) track(conn net.Conn) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.open[conn] = true
-	return !p.closed
-}
-
-func (p *Proxy) drop(conn net.Conn) {
-	_ = conn.Close()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.open, conn)
-}
-
-// serve passes on one connection.
-func (p *Proxy) serve(in net.Conn) {
-	defer p.drop(in)
-	out, err := new(net.Dialer).Dial("tcp", p.target)
-	if err != nil {
-		return
-	}
-	defer p.drop(out)
-	if !p.track(in) || !p.track(out) {
-		return
-	}
+// carry passes on one connection.
+func (p *Proxy) carry(in, out net.Conn) {
 	c := &connection{proxy: p, in: in, out: out}
 	var answers sync.WaitGroup
 	answers.Go(func() {

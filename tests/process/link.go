@@ -23,6 +23,10 @@ const (
 
 // Link is a TCP proxy that can be broken. Safe for concurrent use.
 type Link struct {
+	// Carry, if set before the first connection, passes on what a connection has, in place of the link,
+	// until either side ends.
+	Carry func(in, out net.Conn)
+
 	listener net.Listener
 	wait     sync.WaitGroup
 
@@ -127,6 +131,10 @@ func (k *Link) serve(in net.Conn) {
 	}
 	defer func() { _ = out.Close() }()
 	if _, ok := k.join(in, out, target); !ok {
+		return
+	}
+	if k.Carry != nil {
+		k.Carry(in, out)
 		return
 	}
 	var back sync.WaitGroup

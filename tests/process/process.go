@@ -43,6 +43,22 @@ func Open(name string) (*Den, error) {
 	return d, d.watch(name)
 }
 
+// Main runs the tests of a package, whose den is open meanwhile and named after the package; after
+// are called behind the tests. It does not return.
+func Main(m *testing.M, name string, den **Den, after ...func()) {
+	var err error
+	if *den, err = Open(name); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	for _, end := range after {
+		end()
+	}
+	(*den).Close()
+	os.Exit(code)
+}
+
 // Close removes the folder.
 func (d *Den) Close() { _ = os.RemoveAll(d.Dir) } // what is left the loop removes
 

@@ -99,6 +99,26 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 }
 
+// Serve is Start that returns when the server takes requests: until then it has only announced itself.
+func (s *Server) Serve(ctx context.Context) error {
+	if err := s.Start(ctx); err != nil {
+		return err
+	}
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.Door.Addr()+"/version", nil)
+		if err != nil {
+			return err
+		}
+		res, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
+		if err == nil && res.Body.Close() == nil && res.StatusCode == http.StatusOK {
+			return nil
+		}
+		if !Pause(ctx, 20*time.Millisecond) {
+			return fmt.Errorf("bobbin is not ready: %w", context.Cause(ctx))
+		}
+	}
+}
+
 // PID returns the id of the process that was started last.
 func (s *Server) PID() int { return s.now.Cmd.Process.Pid }
 
