@@ -216,12 +216,13 @@ func (a *App) buildServices(build Build, space handlers.Space) error {
 	limits.BodyBytes, limits.ImportBytes, limits.FileBytes, limits.FilesPerMessage = int64(l.BodyBytes), int64(l.ImportBytes), int64(files.Bytes), files.PerMessage
 	limits.Streams, limits.StreamsPerOwner, limits.StreamsPerUser = l.OpenStreams, l.OpenStreamsPerOwner, l.OpenStreamsPerUser
 	limits.PerSecond, limits.UserPerSecond, limits.Wait, limits.Grace = l.RequestsPerSecond, l.UserRequests, l.WaitTime, l.ShutdownGrace+answerGrace
+	directory := wire.NewDirectory(a.agents, a.engine)
 	a.server = api.New(api.Options{
 		Slack: fromSlack, InstallSlack: installSlack,
 		Services: handlers.Services{
 			Chat: service, Sessions: s.Sessions, Messages: s.Messages, Runs: s.Runs, Files: a.files, Blobs: s.Blobs,
-			Summaries: s.Summaries, Agents: wire.NewDirectory(a.agents, a.engine), Models: wire.NewOffer(a.Deps, a.agents).List, Memories: a.memories,
-			Search: a.Search, Searches: a.Searches, Transfer: wire.NewTransfer(a.Deps, a.engine), Usage: s.ModelCalls, Deliveries: a.outbox, Deletions: a.deletions,
+			Summaries: s.Summaries, Agents: directory, Graph: directory.Graph, Mermaid: directory.Mermaid, Models: wire.NewOffer(a.Deps, a.agents).List, Memories: a.memories,
+			Search: a.Search, Searches: a.Searches, Transfer: wire.NewTransfer(a.Deps, a.engine), Usage: s.ModelCalls, Deliveries: s.Deliveries, Redeliver: a.outbox.Retry, Deletions: a.deletions,
 		},
 		OpenAI: openai.Options{Models: a.Models.Names, EmbeddingModel: a.Config.EmbeddingModel, Embedder: a.embedder, CountTokens: a.Counter.Text},
 		Keys:   s.Keys, Auth: wire.NewAuth(a.Config, a.apiKeys, a.tokenKeys, a.token), Checks: a.readyChecks(),
@@ -235,13 +236,6 @@ func (a *App) buildServices(build Build, space handlers.Space) error {
 
 // answerGrace is how much later requests may end than the runs they wait for.
 const answerGrace = 5 * time.Second
-
-// Choice says which model is the default, and why.
-func (a *App) Choice() llm.Choice { return a.Models.Choice }
-
-// Window returns how long the prompts for the default model are planned, and what to set
-// where that is a guess.
-func (a *App) Window() (size int, hint string) { return a.Models.Window() }
 
 // Embedding says what makes memories searchable, for the start-up lines.
 func (a *App) Embedding() string { return wire.DescribeEmbedder(a.embedder) }
