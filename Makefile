@@ -3,7 +3,7 @@
 PKG ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build release run test race lint fmt tidy notices check ci explore nightly e2e show show-restart show-long show-truth show-prefix show-native show-next show-many show-crash bench show-bench show-limits fault show-recall show-standing show-attacks show-injection show-backlog show-turns show-fallback show-garbage show-slack-sync show-dialects show-page show-page-context show-page-stream show-page-cuts show-page-xss show-page-a11y show-page-size house page-pictures graph clean
+.PHONY: help build release run test race lint fmt tidy notices check ci explore nightly e2e show show-long show-truth show-prefix show-native show-next show-many show-crash bench show-bench show-limits fault show-recall show-standing show-attacks show-injection show-backlog show-turns show-fallback show-garbage show-slack-sync show-dialects show-page show-page-context show-page-stream show-page-cuts show-page-xss show-page-a11y show-page-size house page-pictures graph clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,9 +70,6 @@ show: ## list the commands that measure what Bobbin promises
 # measure prints what a test of tests/e2e measures.
 measure = go test ./tests/e2e -v -count=1 -run
 
-show-restart: ## 40 messages, a restart, and the session goes on: SQLite and PostgreSQL
-	$(measure) '^TestShowRestart$$'
-
 show-long: ## 2,000 turns against a window of 8,192 tokens: SQLite and PostgreSQL
 	BOBBIN_TEST_LONG=1 $(measure) '^TestShowLong$$'
 
@@ -95,10 +92,10 @@ show-many: ## 2,000 slow streams of one owner at default limits: first words, me
 	BOBBIN_TEST_LONG=1 $(measure) '^TestShowMany$$' -timeout=30m
 
 show-crash: ## 200 kills with SIGKILL at random moments: SQLite and PostgreSQL
-	BOBBIN_CRASH_KILLS=200 go test ./tests/crash -v -count=1 -timeout=30m
+	BOBBIN_CRASH_KILLS=200 go test ./tests/crash -v -count=1 -timeout=60m -run '^TestKilledAtRandomMoments$$'
 
 fault: ## three replicas, PostgreSQL, NATS, and everything breaks: 30 minutes, 200 sessions
-	BOBBIN_FAULT_TIME=$${BOBBIN_FAULT_TIME:-30m} BOBBIN_FAULT_SESSIONS=$${BOBBIN_FAULT_SESSIONS:-200} go test ./tests/fault -v -count=1 -timeout=60m -run '^TestFaults$$'
+	BOBBIN_FAULT_TIME=$${BOBBIN_FAULT_TIME:-30m} BOBBIN_FAULT_SESSIONS=$${BOBBIN_FAULT_SESSIONS:-200} go test ./tests/crash -v -count=1 -timeout=60m -run '^TestFaults$$'
 
 bench: ## turns on both databases beside the bare rows of a turn and the provider alone: rates, times, CPU, commits, WAL, bytes, memory
 	go test ./tests/bench -v -count=1 -run '^TestShowBench$$'
@@ -109,7 +106,7 @@ show-bench: ## the same with 1, 8 and 64 sessions, medians of five runs, as a ta
 show-limits: ## how a turn grows with its session, what it takes where everything is sent, and what is answered at three times the load that can be: SQLite and PostgreSQL
 	BOBBIN_TEST_LONG=1 go test ./tests/bench -v -count=1 -timeout=60m -run '^TestShow(Growth|LargePrompts|Overload)$$'
 
-show-recall: ## where the evidence of questions about long conversations is, by policy and window, on both databases, beside plain FTS5, and what a served Bobbin quotes to its model, with and without an embedding model (DATA=path)
+show-recall: ## how many questions about long conversations have their evidence among the first results, on both databases, beside plain FTS5, and in what a served Bobbin quotes to its model, with and without an embedding model (DATA=path)
 	-scripts/clients embeddings # without them, words alone
 	BOBBIN_RECALL_DATA=$(or $(DATA),$(BOBBIN_RECALL_DATA),$(abspath ../shared/data/recall-dev.json)) go test ./tests/eval -v -count=1 -timeout=60m -run '^TestShowRecall'
 	BOBBIN_RECALL_DATA=$${BOBBIN_RECALL_DATA:-$(abspath ../shared/data/recall-dev.json)} go test ./app/db/repositories -v -count=1 -timeout=10m -run '^TestShowRankedRecall$$'

@@ -31,7 +31,7 @@ type keyStore interface {
 const (
 	minKeyWork      = 6 * time.Minute  // more than the longest transaction and the longest wait
 	keyStoreTimeout = 15 * time.Second // for storing the answer
-	maxKeptBytes    = 256 << 10        // of an answer; longer ones are not stored
+	maxKeptBytes    = 4 << 10          // of an answer: it counts in no limit
 	keyReplayed     = "Idempotency-Replayed"
 )
 
@@ -44,8 +44,8 @@ const codeNotKept = "answer_not_kept"
 // Only successful answers are stored. After an error the key is released for a retry,
 // unless the request committed a result all the same, because its COMMIT or a later step
 // failed. Then a repetition is executed again and uses the committed result. The same
-// holds after a crash. A streamed or long answer is not stored, and a repetition gets an
-// error that says so; it is never executed twice.
+// holds after a crash, and for an answer that is too long to be stored. Where a streamed or
+// long answer has no result, a repetition gets an error that says so; it is never executed twice.
 func (s *Server) idempotent(c *gin.Context) error {
 	method := c.Request.Method
 	if method != http.MethodPost && method != http.MethodPatch || asksAgent(c.FullPath()) {

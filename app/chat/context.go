@@ -31,6 +31,9 @@ func (s *Service) Summarize(ctx context.Context, tenant core.Tenant, id core.Ses
 	if err := f.Err(); err != nil {
 		return core.Summary{}, err
 	}
+	if err := s.Stored.Admit(ctx, tenant, core.StoredRow); err != nil {
+		return core.Summary{}, err
+	}
 	return s.ContextPlanner.Summarize(ctx, tenant, id, focus)
 }
 
@@ -64,6 +67,21 @@ func (s *Service) DryRun(ctx context.Context, tenant core.Tenant, id core.Sessio
 	}
 	ask.Content, ask.Tokens = content, s.Counter.Message(core.Message{Role: core.RoleUser, Content: content, Parts: ask.Parts})
 	return s.ContextPlanner.DryRun(ctx, tenant, id, ask)
+}
+
+// Restore makes an earlier version of the summary the one in use, as a new version; 0 is none.
+// Errors are those of compaction.Inspector.Restore.
+func (s *Service) Restore(ctx context.Context, tenant core.Tenant, id core.SessionID, version int) (core.Session, error) {
+	if version != 0 {
+		earlier, err := s.Summaries.Get(ctx, tenant, id, version)
+		if err == nil {
+			err = s.Stored.Admit(ctx, tenant, earlier.StoredBytes())
+		}
+		if err != nil {
+			return core.Session{}, err
+		}
+	}
+	return s.ContextPlanner.Restore(ctx, tenant, id, version)
 }
 
 // EditSummary replaces the words of the session's summary and returns the new

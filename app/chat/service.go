@@ -89,6 +89,7 @@ type Options struct {
 	Sessions     core.SessionStore
 	Messages     core.MessageStore
 	Branches     core.BranchStore
+	Summaries    core.SummaryStore
 	Instructions instructionStore
 	Aliases      core.AliasStore
 	Slack        core.SlackThreadStore

@@ -125,7 +125,7 @@ func TestNothingIsStoredWithoutRoom(t *testing.T) {
 	full := quota.NewStored(quota.StoredLimits{Owner: 1, Sum: func(context.Context, core.Tenant) (int64, error) { return 2, nil }})
 	session := core.Session{ID: "s"}
 	h := chat.New(chat.Options{
-		Sessions: found{session: session}, Counter: counter{}, Agents: catalog{}, FindModel: registry{}.Get, DefaultAgent: "assistant",
+		Sessions: found{session: session}, Summaries: versions{}, Counter: counter{}, Agents: catalog{}, FindModel: registry{}.Get, DefaultAgent: "assistant",
 		Limits: chat.Limits{Message: 100, Result: 100}, Stored: full,
 	})
 	for name, store := range map[string]func() error{
@@ -165,6 +165,8 @@ func TestNothingIsStoredWithoutRoom(t *testing.T) {
 			_, err := h.EditSummary(t.Context(), ann, "s", core.SummaryEdit{Content: "x"})
 			return err
 		},
+		"a summary made now": func() error { _, err := h.Summarize(t.Context(), ann, "s", ""); return err },
+		"an earlier summary": func() error { _, err := h.Restore(t.Context(), ann, "s", 1); return err },
 		"a decision": func() error {
 			_, err := h.Decide(t.Context(), ann, "r", "a", core.ApprovalDecision{Result: new("x")})
 			return err
@@ -185,6 +187,13 @@ type found struct {
 
 func (f found) Get(context.Context, core.Tenant, core.SessionID) (core.Session, error) {
 	return f.session, nil
+}
+
+// versions is a store whose versions of summaries are empty.
+type versions struct{ core.SummaryStore }
+
+func (versions) Get(context.Context, core.Tenant, core.SessionID, int) (core.Summary, error) {
+	return core.Summary{}, nil
 }
 
 // A webhook that could never be told anything is refused when it is named; what is

@@ -68,6 +68,7 @@ type historyFile struct {
 	format  core.ImportFormat
 	many    bool  // it holds conversations, which become a session each
 	leftOut int   // images and files that body mentions only
+	others  int   // messages that are not in body: those of other branches
 	through int64 // percentage of a file of conversations that is read
 }
 
@@ -198,7 +199,7 @@ func (p *program) importConversations(ctx context.Context, s connection, h histo
 	return nil
 }
 
-// importInto imports a history. It archives a session that it created for a history that cannot be imported.
+// importInto imports a history. A session that it created for a history that cannot be imported is called so, and archived.
 func (p *program) importInto(ctx context.Context, s connection, h historyFile, into core.Session) (importedSession, error) {
 	isNew := into.ID == ""
 	if isNew {
@@ -213,11 +214,13 @@ func (p *program) importInto(ctx context.Context, s connection, h historyFile, i
 	if err != nil {
 		err = withFieldErrors(err)
 		if isNew {
-			_, archiving := client.Call(context.WithoutCancel(ctx), s.client, ops.ArchiveSession, ops.InSession{SessionID: into.ID})
-			err = errors.Join(err, archiving)
+			ctx, title := context.WithoutCancel(ctx), "not imported: "+cmp.Or(into.Title, "a conversation without a title")
+			_, marking := client.Call(ctx, s.client, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: into.ID}, SessionPatch: core.SessionPatch{Title: &title}})
+			_, archiving := client.Call(ctx, s.client, ops.ArchiveSession, ops.InSession{SessionID: into.ID})
+			err = errors.Join(err, marking, archiving)
 		}
 	}
-	done.LeftOut += h.leftOut
+	done.LeftOut, done.Skipped = done.LeftOut+h.leftOut, done.Skipped+h.others
 	return importedSession{into.ID, done}, err
 }
 

@@ -4,10 +4,12 @@ import (
 	"archive/zip"
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -123,12 +125,13 @@ func readConversation(raw json.RawMessage) (historyFile, bool) {
 		lines := json.NewEncoder(&out)
 		lines.SetEscapeHTML(false)
 		var last core.Message
+		path, others := c.path()
 		flush := func() {
 			if strings.TrimSpace(last.Content) != "" || len(last.Parts) > 0 {
 				_ = lines.Encode(last) // a buffer takes everything
 			}
 		}
-		for _, m := range c.path() {
+		for _, m := range path {
 			next, omitted := m.message()
 			leftOut += omitted
 			if next.Role != core.RoleAssistant || last.Role != core.RoleAssistant {
@@ -143,7 +146,7 @@ func readConversation(raw json.RawMessage) (historyFile, bool) {
 			}
 		}
 		flush()
-		return historyFile{title: c.Title, body: sectionOf(out.Bytes()), format: core.ImportLines, leftOut: leftOut}, true
+		return historyFile{title: c.Title, body: sectionOf(out.Bytes()), format: core.ImportLines, leftOut: leftOut, others: others}, true
 	case c.Messages != nil:
 		return historyFile{title: c.Title, body: sectionOf(raw), format: core.ImportJSON}, true
 	}
@@ -189,31 +192,45 @@ type chatGPTMessage struct {
 	} `json:"metadata"`
 }
 
-// path returns the visible messages from the root to the current node. Without one it ends at the newest
-// message; a node that was deleted ends the way up.
-func (c chatGPTConversation) path() []*chatGPTMessage {
-	at := c.CurrentNode
-	if _, ok := c.Mapping[at]; !ok {
-		newest := -1.0
-		for id, node := range c.Mapping {
-			if m := node.Message; m != nil && (m.CreateTime > newest || m.CreateTime == newest && id > at) {
-				at, newest = id, m.CreateTime
+func (n chatGPTNode) isVisible() bool {
+	return n.Message != nil && !n.Message.Metadata.Hidden && n.Message.Author.Role != "system"
+}
+
+// path returns the visible messages from the root to the current node, and how many others there are. In place of
+// a node that is missing, it goes on at the newest message before that it has not.
+func (c chatGPTConversation) path() (path []*chatGPTMessage, others int) {
+	var left []string // the newest first
+	for id, node := range c.Mapping {
+		if node.isVisible() {
+			left = append(left, id)
+		}
+	}
+	slices.SortFunc(left, func(a, b string) int {
+		return cmp.Or(cmp.Compare(c.Mapping[b].Message.CreateTime, c.Mapping[a].Message.CreateTime), cmp.Compare(b, a))
+	})
+	visible, passed, before := len(left), map[string]bool{}, math.Inf(1)
+	for at := c.CurrentNode; ; {
+		node, ok := c.Mapping[at]
+		if !ok && (at != "" || len(passed) == 0) {
+			for len(left) > 0 && (passed[left[0]] || c.Mapping[left[0]].Message.CreateTime > before) {
+				left = left[1:]
+			}
+			if len(left) > 0 {
+				at = left[0]
+				node, ok = c.Mapping[at], true
 			}
 		}
-	}
-	var out []*chatGPTMessage
-	for range len(c.Mapping) { // a tree with a cycle ends, too
-		node, ok := c.Mapping[at]
-		if !ok {
+		if !ok || passed[at] { // a cycle ends, too
 			break
 		}
-		if m := node.Message; m != nil && !m.Metadata.Hidden && m.Author.Role != "system" {
-			out = append(out, m)
+		if node.isVisible() {
+			path, before = append(path, node.Message), cmp.Or(node.Message.CreateTime, before)
 		}
+		passed[at] = true
 		at = node.Parent
 	}
-	slices.Reverse(out)
-	return out
+	slices.Reverse(path)
+	return path, visible - len(path)
 }
 
 // message returns the message in Bobbin's shape, and how many images and files it only mentions.

@@ -12,7 +12,7 @@ import (
 )
 
 // chatGPT is an export of ChatGPT: a conversation with a branch, a tool, thoughts, an image and a hidden message;
-// one whose current node and root were deleted; one without messages; one with a cycle.
+// one whose current node and root were deleted; one without messages; one with nodes missing; one with a cycle.
 const chatGPT = `[
 {"title": "Trip", "current_node": "h", "mapping": {
   "root": {"message": null, "parent": null},
@@ -29,6 +29,12 @@ const chatGPT = `[
   "b": {"parent": "deleted", "message": {"author": {"role": "user"}, "create_time": 1, "content": {"parts": ["hello"]}}},
   "c": {"parent": "b", "message": {"author": {"role": "assistant"}, "create_time": 2, "content": {"parts": ["hi"]}}}}},
 {"title": "Nothing", "current_node": "root", "mapping": {"root": {"message": null, "parent": null}}},
+{"title": "Torn", "current_node": "d", "mapping": {
+  "a": {"parent": null, "message": {"author": {"role": "user"}, "create_time": 1, "content": {"parts": ["one"]}}},
+  "b": {"parent": "a", "message": {"author": {"role": "assistant"}, "create_time": 2, "content": {"parts": ["two"]}}},
+  "c": {"parent": "gone", "message": {"author": {"role": "assistant"}, "create_time": 3, "content": {"parts": ["three"]}}},
+  "d": {"parent": "gone too", "message": {"author": {"role": "user"}, "create_time": 4, "content": {"parts": ["four"]}}},
+  "e": {"parent": "d", "message": {"author": {"role": "assistant"}, "create_time": 5, "content": {"parts": ["another branch"]}}}}},
 {"title": "Cycle", "current_node": "b", "mapping": {
   "b": {"parent": "c", "message": {"author": {"role": "user"}, "content": {"parts": ["to"]}}},
   "c": {"parent": "b", "message": {"author": {"role": "assistant"}, "content": {"parts": ["fro"]}}}}}
@@ -53,7 +59,8 @@ func TestImportConversations(t *testing.T) {
 		code              int
 		out, errs         string
 	}{
-		{"export of ChatGPT", chatGPT, "import -", 0, "imported 3 conversations: 8 messages", "1 conversations have no messages and were skipped"},
+		{"export of ChatGPT", chatGPT, "import -", 0, "imported 4 conversations: 11 messages", "1 conversations have no messages and were skipped"},
+		{"other branches of ChatGPT", chatGPT, "import -", 0, "2 messages were skipped: they belong to other branches", ""},
 		{"many conversations", strings.Repeat(line+"\n", 101), "import -", 0, "imported 101 conversations", "imported 100 conversations, 98 % of the file\n"},
 		{"archive of ChatGPT", "", "import " + archive, 0, "1 images or files were left out", ""},
 		{"lines for fine-tuning", line + "\n" + line + "\n", "import -", 0, "imported 2 conversations: 4 messages", ""},
@@ -61,7 +68,7 @@ func TestImportConversations(t *testing.T) {
 		{"into one session", chatGPT, "import - --title x", 1, "", "import it without --session and --title"},
 		{"one that is none", `[{"mapping": {}}, {"x": 1}, ` + line + `]`, "import -", 1, "imported 1 conversations: 2 messages", `"conversation 2": has neither messages nor a mapping`},
 		{"one that is refused", line + `{"messages":[{"role":"x"}]}` + line, "import -", 1, "imported 2 conversations: 4 messages", `role "x" must be`},
-		{"cut off", chatGPT[:len(chatGPT)-40], "import - --json", 1, `"imported": 4`, "conversation 4, at byte"},
+		{"cut off", chatGPT[:len(chatGPT)-40], "import - --json", 1, `"imported": 4`, "conversation 5, at byte"},
 		{"another archive", "PK\x03\x04 and so on", "import -", 1, "", "the archive cannot be read"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -80,19 +87,26 @@ func TestImportChatGPT(t *testing.T) {
 	flags := folder(t)
 	call(t, flags, 0, chatGPT, "import", "-")
 	_, list, _ := run(t, "", append([]string{"sessions", "list"}, flags...)...)
-	for line := range strings.Lines(list) {
-		if !strings.Contains(line, "Trip") {
-			continue
-		}
-		_, out, _ := run(t, "", append([]string{"sessions", "export", strings.Fields(line)[0]}, flags...)...)
-		for _, want := range []string{
+	for title, wants := range map[string][]string{
+		"Trip": {
 			`"content":"Where is my dentist?"`, `"created_at":"2023-11-14T22:13:20.25Z"`,
 			`"content":"[call of python]\nprint(1 < 2)\n\n[result of python]\nTrue\n\nIn Tampere."`, `"text":"Look it up."`, `"model":"gpt-4o"`,
 			`"content":"[image_asset_pointer: not imported]\nWhat is this?"`, `"content":"A cat."`,
-		} {
-			compare.Contains(t, "out", want, out)
+		},
+		"Torn": {`"content":"one"`, `"content":"two\n\nthree"`, `"content":"four"`},
+	} {
+		var id string
+		for line := range strings.Lines(list) {
+			if strings.Contains(line, title) {
+				id = strings.Fields(line)[0]
+			}
 		}
-		return
+		_, out, _ := run(t, "", append([]string{"sessions", "export", id}, flags...)...)
+		for _, want := range wants {
+			compare.Contains(t, title, want, out)
+		}
 	}
-	t.Errorf("got the sessions %s, want one with the title Trip", list)
+	call(t, flags, 1, `[{"title": "Odd", "messages": [{"role": "user", "content": "q"}, {"role": "x"}]}]`, "import", "-")
+	_, list, _ = run(t, "", append([]string{"api", "listSessions", "archived=true"}, flags...)...)
+	compare.Contains(t, "what is left of a broken import", "not imported: Odd", list)
 }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"unicode/utf8"
@@ -20,7 +21,7 @@ type Excerpt struct {
 // ToolReadResult is the name of the tool that reads the rest of such results.
 const ToolReadResult = "read_result"
 
-// ExcerptKey is the key of the excerpt in the metadata of a tool message.
+// ExcerptKey is the key of the excerpt in the metadata of a message.
 const ExcerptKey = "excerpt"
 
 // headParts of tailParts+headParts of an excerpt are the beginning.
@@ -51,10 +52,19 @@ func WithExcerpt(m Message, limit int) Message {
 	return m
 }
 
+// ExcerptOfData returns the excerpt of a message without one whose content has data; false = it has none.
+func ExcerptOfData(m Message) (e Excerpt, ok bool) {
+	if _, _, ok := m.Excerpt(); ok {
+		return e, false
+	}
+	n := len(describeEncoded(m.Content))
+	return Excerpt{Head: n, Described: true}, n != len(m.Content)
+}
+
 // Excerpt returns what prompts show of the message, and the text that it is of: the content, or the
-// one that describes data; false = all of it.
+// one that describes data; false = all of it. Only of a tool's result something else is left out.
 func (m Message) Excerpt() (_ Excerpt, text string, ok bool) {
-	if m.Role != RoleTool || len(m.Metadata) == 0 {
+	if !bytes.Contains(m.Metadata, []byte(`"`+ExcerptKey+`"`)) {
 		return Excerpt{}, "", false
 	}
 	var data struct {
@@ -68,7 +78,7 @@ func (m Message) Excerpt() (_ Excerpt, text string, ok bool) {
 		text = describeEncoded(text)
 	}
 	n := len(text)
-	whole := e.Head < 0 || e.Tail < 0 || e.Head > n || e.Tail > n-e.Head || e.Head+e.Tail == n && !e.Described ||
+	whole := m.Role != RoleTool && (!e.Described || e.Head != n) || e.Head < 0 || e.Tail < 0 || e.Head > n || e.Tail > n-e.Head || e.Head+e.Tail == n && !e.Described ||
 		e.Head < n && !utf8.RuneStart(text[e.Head]) || e.Tail > 0 && !utf8.RuneStart(text[n-e.Tail])
 	return e, text, !whole
 }

@@ -29,6 +29,15 @@ type RunOptions struct {
 	Lenient bool `json:"-"`
 }
 
+// StoredBytes returns what storing the options counts; nil counts nothing.
+func (o *RunOptions) StoredBytes() int64 {
+	if o == nil {
+		return 0
+	}
+	text, _ := EncodeJSON(o) // they were checked
+	return int64(len(text))
+}
+
 // ResponseDetails are what clients of the Responses API read again of their request. They change
 // nothing in the run.
 type ResponseDetails struct {

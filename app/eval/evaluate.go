@@ -20,7 +20,6 @@ import (
 	"bobbin/app/agents/tools"
 	"bobbin/app/chat/transfer"
 	"bobbin/app/core"
-	"bobbin/app/core/compaction"
 	"bobbin/app/core/config"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
@@ -30,20 +29,16 @@ import (
 
 // Evaluation is a conversation that is to be replayed, and how.
 type Evaluation struct {
-	Source     string                         // what the report calls it
-	Data       []byte                         // its messages, as an import takes them
-	Format     core.ImportFormat              // of Data
-	Facts      []byte                         // a list of facts; nil = those that the file plants, else what the ledger finds
-	Policies   []string                       // empty = the agent's own
-	Model      string                         // whose window and whose counting; empty = the agent's, else EvaluationModel
-	Window     int                            // in place of the model's; 0 = the model's
-	Summarizer string                         // SummarizerScripted, SummarizerExtractive or a model's name; empty = scripted
-	Agent      string                         // a file; empty = an agent with the conversation's own prompt and tools
-	Database   func() (url string, err error) // an empty one for each replay; nil = SQLite in a temporary folder
-	Progress   func(done, turns int)          // is told of turns, of all policies together; nil = nobody is
-
-	Recall  string                                    // auto, tool or off, in place of the agent's; empty = the agent's
-	Inspect func(ctx context.Context, p Played) error // is called after each replay, concurrently; nil = nothing is
+	Source     string                // what the report calls it
+	Data       []byte                // its messages, as an import takes them
+	Format     core.ImportFormat     // of Data
+	Facts      []byte                // a list of facts; nil = those that the file plants, else what the ledger finds
+	Policies   []string              // empty = the agent's own
+	Model      string                // whose window and whose counting; empty = the agent's, else EvaluationModel
+	Window     int                   // in place of the model's; 0 = the model's
+	Summarizer string                // SummarizerScripted, SummarizerExtractive or a model's name; empty = scripted
+	Agent      string                // a file; empty = an agent with the conversation's own prompt and tools
+	Progress   func(done, turns int) // is told of turns, of all policies together; nil = nobody is
 }
 
 // Who makes the summaries of an evaluation, besides models.
@@ -110,19 +105,6 @@ func Evaluate(ctx context.Context, cfg config.Config, logger *slog.Logger, e Eva
 	return v.report, nil
 }
 
-// Played is a Bobbin in which a conversation was replayed under a policy.
-type Played struct {
-	wire.Deps
-
-	Policy        string
-	Window        int
-	Result        Result
-	Tenant        core.Tenant
-	Session       core.SessionID
-	Inspector     *compaction.Inspector
-	SearchHistory *tools.SearchHistory // nil = the agent does not have the tool
-}
-
 // Policies returns the names of the policies.
 func Policies() []string { return contextwindow.PresetNames() }
 
@@ -148,7 +130,7 @@ type evaluator struct {
 func (v *evaluator) replayPolicy(ctx context.Context, i int) (result Result, err error) {
 	player := NewPlayer(v.info, v.count)
 	spent := func() Expense { return Expense{} }
-	settings := stageSettings{cfg: v.cfg, logger: v.log, counter: v.count, agent: v.agents[i], tools: v.tools, player: player, database: v.Database}
+	settings := stageSettings{cfg: v.cfg, logger: v.log, counter: v.count, agent: v.agents[i], tools: v.tools, player: player}
 	if v.sums != nil {
 		metered := Meter(v.sums, v.count)
 		settings.summarizer, spent = metered, metered.Spent
@@ -158,11 +140,6 @@ func (v *evaluator) replayPolicy(ctx context.Context, i int) (result Result, err
 		return result, fmt.Errorf("temporary folder: %w", err)
 	}
 	url := "sqlite://" + filepath.Join(dir, "replay.db")
-	if settings.database != nil {
-		if url, err = settings.database(); err != nil {
-			return result, errors.Join(fmt.Errorf("database: %w", err), os.RemoveAll(dir))
-		}
-	}
 	settings.cfg.Database.URL, settings.cfg.Titles, settings.cfg.DefaultAgent = config.NewSecret(url), false, settings.agent.Name
 	settings.cfg.Database.Durability, settings.cfg.Auth = config.DurabilityNormal, config.Auth{} // nothing of it is kept
 	st := &stage{agent: settings.agent, close: func() error { return os.RemoveAll(dir) }}
@@ -170,7 +147,7 @@ func (v *evaluator) replayPolicy(ctx context.Context, i int) (result Result, err
 		return result, errors.Join(err, st.close())
 	}
 	defer func() { err = errors.Join(err, st.close()) }()
-	result, err = Replay(ctx, Replayed{
+	return Replay(ctx, Replayed{
 		Policy: v.Policies[i], Conversation: v.talk, Facts: v.facts, Bobbin: st, Player: player,
 		Summarizer: v.Summarizer, Spent: spent, Progress: func(turns int) {
 			if v.Progress == nil {
@@ -185,13 +162,6 @@ func (v *evaluator) replayPolicy(ctx context.Context, i int) (result Result, err
 			}
 			v.Progress(sum, len(v.agents)*len(v.talk.Turns))
 		},
-	})
-	if err != nil || v.Inspect == nil {
-		return result, err
-	}
-	return result, v.Inspect(ctx, Played{
-		Deps: st.Deps, Policy: v.Policies[i], Window: v.info.Window, Result: result, Tenant: st.tenant(), Session: st.session.ID,
-		Inspector: st.engine.Inspector, SearchHistory: st.search,
 	})
 }
 

@@ -94,9 +94,6 @@ func (v *evaluator) setPolicies(agent core.Agent) error {
 		if name != own { // the preset as it is
 			a.Context = core.ContextSettings{Policy: name}
 		}
-		if v.Recall != "" {
-			a.Context.Recall = &v.Recall
-		}
 		a.Compaction.SummaryModel, a.Context.SummaryModel = nil, new(stageSummarizer)
 		if v.sums == nil {
 			a.Context.Strategy = new(SummarizerExtractive)

@@ -44,8 +44,7 @@ type stageSettings struct {
 	agent      core.Agent
 	tools      *tools.Set
 	player     llm.Model
-	summarizer llm.Model                      // nil = the agent's strategy needs none
-	database   func() (url string, err error) // nil = SQLite in the stage's folder
+	summarizer llm.Model // nil = the agent's strategy needs none
 }
 
 // The names that the models of a stage have there, whatever they are called.

@@ -18,7 +18,7 @@ import (
 
 // A run, with another queued behind it, meets a cancel, the stop of its process, a write that the
 // database refuses and one whose acknowledgement is lost: in every order, before, between and after
-// its own steps. TestFaults of tests/fault draws more of everything.
+// its own steps. TestFaults of tests/crash draws more of everything.
 func TestEveryOrder(t *testing.T) {
 	t.Parallel()
 	steps := []string{"cancel", "stop", "refused write", "lost acknowledgement", "tool call", "answer"}

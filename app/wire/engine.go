@@ -79,7 +79,7 @@ func NewRuns(d Deps, e Engine) *runs.Runner {
 func NewChat(d Deps, a Agents, e Engine, work *runs.Runner, files *blobs.Service) *chat.Service {
 	l := d.Config.Limits
 	o := chat.Options{
-		Sessions: d.Stores.Sessions, Messages: d.Stores.Messages, Branches: d.Stores.Branches, Instructions: d.Stores.Standing, Aliases: d.Stores.Aliases, Slack: d.Stores.SlackThreads, SlackPosts: d.Stores.SlackPosts, Webhooks: d.Stores.Webhooks,
+		Sessions: d.Stores.Sessions, Messages: d.Stores.Messages, Branches: d.Stores.Branches, Summaries: d.Stores.Summaries, Instructions: d.Stores.Standing, Aliases: d.Stores.Aliases, Slack: d.Stores.SlackThreads, SlackPosts: d.Stores.SlackPosts, Webhooks: d.Stores.Webhooks,
 		Runs: d.Stores.Runs, Events: d.Stores.Events, Feed: d.Feed, Work: work,
 		Agents: agents.NewResolved(a.Catalog, a.Tools), FindModel: NewOffer(d, a).Get, Counter: d.Counter,
 		Files: files, ContextPlanner: e.Inspector, DefaultAgent: d.Config.DefaultAgent, Logger: d.Logger,

@@ -64,7 +64,7 @@ func (w *world) check(k *talk, step string) {
 	w.checkPlan(k, s)
 	w.checkEvents(k, s)
 	w.checkErased(k)
-	k.revision, k.through = s.PromptRevision, s.SummaryThroughSeq
+	k.through = s.SummaryThroughSeq
 }
 
 // checkPath wants the current path to be the expected one, from a root, without a
@@ -116,8 +116,7 @@ func (w *world) checkSummary(k *talk, s core.Session, step string) {
 	if active != min(s.SummaryVersion, 1) {
 		w.fault("got %d active versions, the session has version %d", active, s.SummaryVersion)
 	}
-	back := map[string]bool{"edit": true, "after": true, "regenerate": true, "select": true, "delete": true, "revise": true, "interrupt": true}[step] ||
-		slices.ContainsFunc(versions, func(v core.Summary) bool { return v.ThroughSeq == k.through && v.MadeFor > 0 }) // a larger model answers
+	back := map[string]bool{"edit": true, "after": true, "regenerate": true, "select": true, "delete": true, "revise": true, "interrupt": true}[step]
 	if !back && s.SummaryThroughSeq < k.through {
 		w.fault("%s moved the cursor from %d back to %d", step, k.through, s.SummaryThroughSeq)
 	}
@@ -263,7 +262,6 @@ func request(view core.PromptView) llm.Request {
 // checkRequest looks at a prompt that is sent, and may be so large.
 func (w *world) checkRequest(req llm.Request, usable int) {
 	w.t.Helper()
-	w.prompts++
 	k := w.asked
 	for _, m := range w.rows(k.id) {
 		if _, ok := k.known[m.ID]; !ok {
@@ -274,9 +272,6 @@ func (w *world) checkRequest(req llm.Request, usable int) {
 		}
 	}
 	w.checkPrompt(k, req)
-	if w.others != nil {
-		w.checkOnce(k, req)
-	}
 	size := contextwindow.ListOverhead + w.counter.Tools(req.Tools)
 	for _, b := range req.System {
 		size += w.counter.Text(b) + 4

@@ -58,13 +58,6 @@ func (w *world) do(k *talk, name string) {
 		w.interrupt(k)
 	case "busy":
 		w.busy(k)
-	case "append":
-		w.append(k)
-	case "model":
-		model := []string{"model", "large"}[w.rand.IntN(2)]
-		if _, err := w.chat.UpdateSession(w.t.Context(), tenant, k.id, core.SessionPatch{Model: &model, Force: true}); err != nil {
-			w.t.Errorf("model: %v\n%v", err, w.trace)
-		}
 	}
 }
 
@@ -124,8 +117,6 @@ func (w *world) drive(k *talk) {
 			w.end(run, err)
 			break
 		}
-		w.crashes++
-		w.others.reborn()
 		must.Do(w.t, w.runs.Release(w.t.Context(), worker))
 		runs, err := w.runs.TakeOver(w.t.Context(), core.TakeOver{Worker: worker, Limit: 10})
 		if last, found := w.runs.Get(w.t.Context(), tenant, run.ID); err == nil && found == nil && len(runs) == 0 && last.Status.Ended() {

@@ -5,12 +5,9 @@
 // and all prompts are right.
 //
 // Storage, agents and the keeper of prompts are the real ones; the model and the
-// summarizer are scripted. TestInterleave does the same for conversations
-// beside which two other processes make summaries, call by call in a random order.
-// Variables of the environment change them:
+// summarizer are scripted. A variable of the environment changes them:
 //
-//	BOBBIN_BRANCHES_SEQUENCES    how many sequences there are on SQLite
-//	BOBBIN_INTERLEAVE_SEQUENCES  how many interleaved ones
+//	BOBBIN_BRANCHES_SEQUENCES  how many sequences there are on SQLite
 package branches_test
 
 import (
@@ -82,8 +79,7 @@ type world struct {
 	deadline int      // summaries that fail from now on
 	trace    []string // the steps of this sequence
 
-	violations, prompts, crashes, deaths int       // of promises; sent and checked; of runs; of others
-	others                               *schedule // what goes on beside the steps; nil = nothing does
+	violations int // of promises
 }
 
 // newWorld returns a world over the database.
@@ -192,20 +188,15 @@ func (fixed) SessionWindow(string, core.SessionID) int { return 0 }
 func (fixed) PrefixContract(string) string             { return "" }
 func (fixed) RefusesToolChanges(string) bool           { return false }
 
-// registry is the models: "writer" makes the summaries, all others answer. The one
-// called "large" has twice the window.
+// registry is the models: "writer" makes the summaries, all others answer.
 type registry struct{ w *world }
 
 func (r registry) Get(name string) (llm.Model, error) {
 	if name == "writer" {
 		return llmtest.Scripted(llmtest.Step{Repeat: true, From: r.w.write}).WithInfo(llm.Info{Name: "writer", Provider: "scripted", Window: 100_000, MaxOutput: 8000}), nil
 	}
-	size := window
-	if name == "large" {
-		size *= 2
-	}
-	answer := func(req llm.Request) llmtest.Step { return r.w.answer(req, size-500) }
-	return llmtest.Scripted(llmtest.Step{Repeat: true, From: answer}).WithInfo(llm.Info{Name: cmp.Or(name, "model"), Provider: "scripted", Window: size, MaxOutput: 500}), nil
+	answer := func(req llm.Request) llmtest.Step { return r.w.answer(req, window-500) }
+	return llmtest.Scripted(llmtest.Step{Repeat: true, From: answer}).WithInfo(llm.Info{Name: cmp.Or(name, "model"), Provider: "scripted", Window: window, MaxOutput: 500}), nil
 }
 
 // Preferred says that there is none.
@@ -213,9 +204,6 @@ func (registry) Preferred(string, llm.Preference) (llm.Model, bool) { return nil
 
 // write makes a summary: what all texts are about, and the marks of all that it read, in order.
 func (w *world) write(req llm.Request) llmtest.Step {
-	if err := w.others.point(); err != nil {
-		return llmtest.Fail(err)
-	}
 	if w.deadline > 0 {
 		w.deadline--
 		return llmtest.Fail(errors.New("no summary today"))
@@ -236,9 +224,6 @@ func (w *world) write(req llm.Request) llmtest.Step {
 // answer does what the mood says, after a look at the prompt.
 func (w *world) answer(req llm.Request, usable int) llmtest.Step {
 	w.checkRequest(req, usable)
-	if err := w.others.point(); err != nil {
-		return llmtest.Fail(err)
-	}
 	mood := ""
 	if len(w.moods) > 0 {
 		mood, w.moods = w.moods[0], w.moods[1:]
@@ -300,9 +285,8 @@ type talk struct {
 	pinned   map[core.MessageID]bool // when it was last looked at
 	path     []core.MessageID        // as it must be
 	question core.MessageID          // of the run at work
-	revision int
-	through  int64 // the cursor after the step before
-	partial  bool  // a summary was made without the model: it says less
+	through  int64                   // the cursor after the step before
+	partial  bool                    // a summary was made without the model: it says less
 }
 
 // rows returns the log as it is stored, and the marks of each message.

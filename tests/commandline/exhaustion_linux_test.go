@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"bobbin/app/core"
 	"bobbin/app/core/quota"
 	"bobbin/tests/apptest"
 )
@@ -30,7 +31,8 @@ const (
 // exhaustion is an attack of end users with everything that their limits allow.
 type exhaustion struct {
 	*target
-	users []string // tokens
+	users      []string // tokens
+	summarized []string // a session of each with two versions of its summary
 
 	mu       sync.Mutex
 	statuses map[string]map[int]int // how often each kind of attack got each status; guarded by mu
@@ -64,6 +66,13 @@ func (x *exhaustion) run(t *testing.T, ordinary string, lasts time.Duration) {
 	alone, end := context.WithTimeout(t.Context(), lasts/5)
 	calm := x.others(t, alone, ordinary)
 	end()
+	for user := range x.users {
+		path := x.newSession(t.Context(), user)
+		x.request(t.Context(), "", user, "POST", path+"/messages/import", asLines, strings.Repeat(`{"role":"user","content":"question"}`+"\n"+`{"role":"assistant","content":"answer"}`+"\n", 10))
+		x.request(t.Context(), "", user, "POST", path+"/summarize", asJSON, "{}")
+		x.request(t.Context(), "", user, "PUT", path+"/summary", asJSON, `{"version":1,"content":"`+strings.Repeat("word ", 600)+`"}`)
+		x.summarized = append(x.summarized, path)
+	}
 	before, cpu, attacks := x.diskBytes(t), x.cpu(t), x.attacks()
 	var all sync.WaitGroup
 	for user := range x.users {
@@ -131,7 +140,13 @@ func (x *exhaustion) attacks() []attack {
 			}
 		}},
 		{4, func(ctx context.Context, user int) {
-			x.request(ctx, "patch", user, "PATCH", x.newSession(ctx, user), asJSON, `{"instructions":"`+strings.Repeat("i", 16_000)+`","metadata":{"a":"`+strings.Repeat("m", 16_000)+`"}}`)
+			x.request(ctx, "patch", user, "PATCH", x.newSession(ctx, user), asJSON, `{"instructions":"`+strings.Repeat("i", 16_000)+`","metadata":{"a":"`+strings.Repeat("m", 16_000)+`"}}`, "Idempotency-Key", core.NewID[string]())
+		}},
+		{4, func(ctx context.Context, user int) {
+			x.request(ctx, "options", user, "POST", x.newSession(ctx, user)+"/messages", asJSON, `{"content":"x","options":{"instructions":"`+strings.Repeat("o", 60_000)+`"}}`)
+		}},
+		{2, func(ctx context.Context, user int) { // the second version is large
+			x.request(ctx, "restored summary", user, "POST", x.summarized[user]+"/summaries/2/restore", asJSON, "{}")
 		}},
 		{4, func(ctx context.Context, user int) {
 			x.request(ctx, "instruction", user, "POST", x.newSession(ctx, user)+"/standing-instructions", asJSON, `{"text":"`+strings.Repeat("s", 500)+`"}`)

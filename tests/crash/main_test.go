@@ -1,13 +1,3 @@
-// Package crash_test kills a running Bobbin, a process of its own, with SIGKILL
-// and looks whether everything that was promised is there after the restart: each
-// accepted message in the log once and answered once, the old or the new summary
-// whole, numbers without gaps, and no session that stands still.
-//
-// The Bobbin is the real program, built once; its model is a provider inside the
-// test, its clients use the HTTP API. `make show-crash` runs everything in full
-// and prints the figures. A variable of the environment changes it, beside BOBBIN_TEST_SEED:
-//
-//	BOBBIN_CRASH_KILLS  how often each database's Bobbin is killed at random
 package crash_test
 
 import (
@@ -87,10 +77,10 @@ func environmentInt(t *testing.T, name string, otherwise int) int {
 // dice returns random choices of their own for one goroutine.
 func dice(who int) *rand.Rand { return seed.Fixed(seed.Value(), uint64(who)) }
 
-// delays are for many goroutines. The seed does not decide who of them draws first.
-var delays = seed.Fixed(seed.Value(), 1<<40)
+// shared is for goroutines that come and go. The seed does not decide who of them draws first.
+var shared = seed.Fixed(seed.Value(), 1<<40)
 
 // randomDelay returns a time shorter than the longest.
 func randomDelay(longest time.Duration) time.Duration {
-	return time.Duration(delays.Int64N(int64(longest)))
+	return time.Duration(shared.Int64N(int64(longest)))
 }

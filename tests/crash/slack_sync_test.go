@@ -17,6 +17,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
+	"bobbin/tests/process"
 	"bobbin/tests/provider"
 	"bobbin/tests/seed"
 	"bobbin/tests/slackfake/fakeslack"
@@ -53,10 +54,10 @@ func TestShowSlackSync(t *testing.T) {
 // holdSometimes is how long a third of an answer takes: sometimes so long that it is streamed.
 func holdSometimes(string) {
 	longest := 100 * time.Millisecond
-	if delays.IntN(4) == 0 {
+	if shared.IntN(4) == 0 {
 		longest = 3 * time.Second
 	}
-	pause(context.Background(), randomDelay(longest))
+	process.Pause(context.Background(), randomDelay(longest))
 }
 
 // slackSync is one run of the test.
@@ -102,7 +103,7 @@ func (th *syncThread) beginInSlack() {
 	th.root = th.post("", th.ws.Bot().Mention()+" ")
 	ctx, cancel := context.WithTimeout(th.t.Context(), patience)
 	defer cancel()
-	for th.session == "" && pause(ctx, 20*time.Millisecond) {
+	for th.session == "" && process.Pause(ctx, 20*time.Millisecond) {
 		th.database.Gorm.WithContext(ctx).Raw("SELECT session_id FROM slack_threads WHERE thread = ?", th.root).Scan(&th.session)
 	}
 	if th.session == "" {
@@ -133,7 +134,7 @@ func (th *syncThread) mark() string {
 // post writes a message in Slack and returns its ts.
 func (th *syncThread) post(thread, mention string) string {
 	text := th.mark() + " from Slack"
-	if delays.IntN(10) == 0 {
+	if shared.IntN(10) == 0 {
 		text += " with the tool"
 	}
 	ts, err := th.person.Reply(th.channel, thread, mention+text)
@@ -155,7 +156,7 @@ func (th *syncThread) send(ctx context.Context, c *client.Client) {
 			return
 		}
 		var problem *client.ProblemError
-		if errors.As(err, &problem) && problem.Status < http.StatusInternalServerError || !pause(ctx, 50*time.Millisecond) {
+		if errors.As(err, &problem) && problem.Status < http.StatusInternalServerError || !process.Pause(ctx, 50*time.Millisecond) {
 			th.t.Errorf("%s was not accepted: %v", text, err)
 			return
 		}
@@ -173,11 +174,11 @@ func (s *slackSync) talk(each, kills int) {
 	calm := make(chan struct{})
 	weather.Go(func() { s.disturb(calm) })
 	for range kills {
-		pause(s.t.Context(), time.Second+randomDelay(sized(4*time.Second, 12*time.Second)))
+		process.Pause(s.t.Context(), time.Second+randomDelay(sized(4*time.Second, 12*time.Second)))
 		s.restart(randomDelay(sized(time.Second, 4*time.Second)))
 	}
 	people.Wait()
-	for !s.t.Failed() && s.postsMissing() && pause(s.t.Context(), 200*time.Millisecond) {
+	for !s.t.Failed() && s.postsMissing() && process.Pause(s.t.Context(), 200*time.Millisecond) {
 	}
 	close(calm)
 	weather.Wait()
@@ -198,7 +199,7 @@ func (s *slackSync) postsMissing() bool {
 func (th *syncThread) talk(ctx context.Context, each int) {
 	c := th.client()
 	for len(th.onWeb)+len(th.inSlack) < each && ctx.Err() == nil && !th.t.Failed() {
-		if delays.IntN(2) == 0 {
+		if shared.IntN(2) == 0 {
 			th.send(ctx, c)
 		} else {
 			if err := th.ws.WaitDeliveredFrom(ctx, th.channel); err != nil {
@@ -206,7 +207,7 @@ func (th *syncThread) talk(ctx context.Context, each int) {
 			}
 			th.post(th.root, "")
 		}
-		pause(ctx, randomDelay(sized(600*time.Millisecond, 3*time.Second)))
+		process.Pause(ctx, randomDelay(sized(600*time.Millisecond, 3*time.Second)))
 	}
 }
 
@@ -214,8 +215,8 @@ func (th *syncThread) talk(ctx context.Context, each int) {
 func (s *slackSync) disturb(calm <-chan struct{}) {
 	methods := []string{"chat.postMessage", "chat.postMessage", "chat.postMessage", "chat.startStream", "chat.appendStream", "chat.stopStream", "chat.update", "conversations.replies"}
 	for {
-		f := fakeslack.Fault{Method: methods[delays.IntN(len(methods))], Times: 1 + delays.IntN(len(s.threads))}
-		switch delays.IntN(4) {
+		f := fakeslack.Fault{Method: methods[shared.IntN(len(methods))], Times: 1 + shared.IntN(len(s.threads))}
+		switch shared.IntN(4) {
 		case 0, 1:
 			f.RetryAfter = time.Second
 		case 2:

@@ -94,7 +94,7 @@ func (w *slackWorld) restart(away time.Duration) {
 	b := w.bobbins[w.kills%len(w.bobbins)]
 	w.kills++
 	b.Kill()
-	pause(w.t.Context(), away)
+	process.Pause(w.t.Context(), away)
 	b.start(w.t)
 }
 
@@ -127,7 +127,7 @@ func (w *slackWorld) settle(limit time.Duration) {
 		if inbox+runs+behind == 0 {
 			return
 		}
-		if !pause(ctx, 100*time.Millisecond) {
+		if !process.Pause(ctx, 100*time.Millisecond) {
 			w.t.Errorf("after %s: %d items in the inbox, %d runs, %d threads that are behind", limit, inbox, runs, behind)
 			return
 		}
@@ -144,7 +144,7 @@ type balancer struct {
 
 // dial connects to one of the Bobbins.
 func (b *balancer) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	first := delays.IntN(len(b.bobbins))
+	first := shared.IntN(len(b.bobbins))
 	for i := range b.bobbins {
 		if addr := b.bobbins[(first+i)%len(b.bobbins)].Door.Addr(); addr != "" {
 			return new(net.Dialer).DialContext(ctx, "tcp", addr)
@@ -166,7 +166,7 @@ func (b *balancer) serve() *httptest.Server {
 		Transport: b.transport(), ErrorLog: log.New(io.Discard, "", 0),
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: "localhost"}) },
 		ModifyResponse: func(*http.Response) error {
-			if delays.Float64() < b.lose {
+			if shared.Float64() < b.lose {
 				b.lost.Add(1)
 				return errLost
 			}

@@ -15,6 +15,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/tests/compare"
 	"bobbin/tests/must"
+	"bobbin/tests/process"
 	"bobbin/tests/provider"
 	"bobbin/tests/seed"
 )
@@ -128,7 +129,7 @@ func (w writer) wait(d *db.DB, what, condition string) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
 	for w.count(d, "SELECT COUNT(*) FROM sessions WHERE "+condition) > 0 {
-		if !pause(ctx, 20*time.Millisecond) {
+		if !process.Pause(ctx, 20*time.Millisecond) {
 			w.t.Fatalf("waited %s until %s", patience, what)
 		}
 	}
@@ -177,7 +178,7 @@ func TestKilledWhileItStarts(t *testing.T) {
 		b := newBobbin(t, p, model.URL)
 		for _, after := range startDelays() {
 			must.Do(t, b.Launch())
-			pause(t.Context(), after)
+			process.Pause(t.Context(), after)
 			b.Kill()
 		}
 		b.start(t)

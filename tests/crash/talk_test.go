@@ -1,187 +1,265 @@
 package crash_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net/http"
+	"strconv"
 	"sync"
-	"sync/atomic"
-	"testing"
 	"time"
 
 	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
+	"bobbin/tests/process"
 	"bobbin/tests/records"
 )
 
-// talk is people who talk with Bobbin in several sessions, through kills and
-// restarts. It remembers everything that was sent and answered.
+// talk is people who talk through the replicas. It remembers everything that was sent.
 type talk struct {
-	t      *testing.T
-	client *client.Client
-	board  *board
+	world  *world
 	closed chan struct{} // no new messages
+	wait   sync.WaitGroup
 
-	senders  sync.WaitGroup
-	watchers sync.WaitGroup
-
-	mu        sync.Mutex
-	sent      map[string]*records.Sent          // by client_message_id; guarded by mu
-	summaries map[core.SessionID][]core.Summary // that a request was answered with; guarded by mu
-	feeds     map[core.SessionID]*feed          // guarded by mu
-	refused   map[string]int                    // harmless refusals, by their words; guarded by mu
+	mu      sync.Mutex
+	sent    map[string]*records.Sent // by id; guarded by mu
+	tries   int                      // of sending; guarded by mu
+	repeats int                      // of messages that were accepted; guarded by mu
+	cancels int                      // guarded by mu
+	refused map[string]int           // harmless answers, by their status; guarded by mu
+	decided int                      // answers to questions that were taken; guarded by mu
 }
 
-// How people talk.
-const (
-	sendersPerSession = 2
-	interruptSession  = 0 // the one in which messages interrupt each other
-)
+// tryTime bounds one try to send: after it the answer counts as lost.
+const tryTime = 20 * time.Second
 
-func newTalk(t *testing.T, c *client.Client, b *board) *talk {
-	return &talk{
-		t: t, client: c, board: b, closed: make(chan struct{}),
-		sent: map[string]*records.Sent{}, summaries: map[core.SessionID][]core.Summary{},
-		feeds: map[core.SessionID]*feed{}, refused: map[string]int{},
-	}
+func newTalk(w *world) *talk {
+	return &talk{world: w, closed: make(chan struct{}), sent: map[string]*records.Sent{}, refused: map[string]int{}}
 }
 
-// open begins a session: its watcher, its senders, and somebody who asks for
-// summaries. They go on until ctx ends or hush is called.
-func (k *talk) open(ctx context.Context, n int, id core.SessionID) {
-	f := newFeed(k, id)
-	k.feeds[id] = f
-	k.watchers.Go(func() { f.watch(ctx, id) })
-	for i := range sendersPerSession {
-		who := n*10 + i
-		k.senders.Go(func() { k.speak(ctx, id, who, dice(who)) })
+// open makes a session and begins to talk in it. Its requests are sent until they are
+// answered, with one key.
+func (k *talk) open(ctx context.Context, n int) core.SessionID {
+	c := traveler{road: k.world.road, share: 0.3, life: 200 * time.Millisecond}
+	var session core.Session
+	agent := "assistant"
+	if n%4 == 3 {
+		agent = "careful"
 	}
-	k.senders.Go(func() { k.summarize(ctx, id, dice(n*10+9)) })
+	key, body := fmt.Sprintf("session-%d", n), fmt.Sprintf(`{"title":"session %d","agent":%q}`, n, agent)
+	for session.ID == "" && ctx.Err() == nil {
+		k.attempt(ctx, "open "+key, func(ctx context.Context) error {
+			return post(ctx, c.http(), "/api/v1/sessions", key, body, &session)
+		})
+	}
+	return session.ID
+}
+
+// speakers begins to talk in the session.
+func (k *talk) speakers(ctx context.Context, n int, session core.SessionID) {
+	for i := range 2 {
+		k.wait.Go(func() { k.speak(ctx, session, n*10+i, dice(n*10+i)) })
+	}
 }
 
 // hush lets everybody end: messages on their way are sent until they are accepted.
 func (k *talk) hush() {
 	close(k.closed)
-	k.senders.Wait()
+	k.wait.Wait()
 }
 
-func (k *talk) hushed() bool {
-	select {
-	case <-k.closed:
-		return true
-	default:
-		return false
-	}
-}
-
-// speak sends one message after the other.
+// speak sends one message after the other. Together all people of many sessions send
+// about eight a second.
 func (k *talk) speak(ctx context.Context, session core.SessionID, who int, r *rand.Rand) {
-	for n := 0; !k.hushed() && ctx.Err() == nil; n++ {
+	think := time.Duration(k.world.sessions) * 2 * 125 * time.Millisecond
+	if k.world.sessions < 30 {
+		think /= 2 // each has time for something
+	}
+	for n := 0; k.pause(ctx, time.Duration(r.ExpFloat64()*float64(think))); n++ {
 		id := fmt.Sprintf("m%d-%d", who, n)
 		s := &records.Sent{Session: session, ID: id, Content: records.Compose(id, r)}
 		m := core.SendMessage{SessionID: session, Content: s.Content, ClientMessageID: id}
-		if who/10 == interruptSession && r.IntN(6) == 0 {
+		if r.IntN(10) == 0 {
 			m.Multitask = core.MultitaskInterrupt
 		}
 		k.mu.Lock()
 		k.sent[id] = s
 		k.mu.Unlock()
 		k.deliver(ctx, s, m, r)
-		pause(ctx, time.Duration(r.IntN(30))*time.Millisecond)
 	}
 }
 
-// deliver sends the message until somebody says that it is accepted. One in eight
-// senders gives up when the first try fails.
+// pause waits for d and reports false if there is nothing more to be said.
+func (k *talk) pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-k.closed:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// deliver sends the message until somebody says that it is accepted, always by the same
+// id. One in ten senders gives up when the first try fails.
 func (k *talk) deliver(ctx context.Context, s *records.Sent, m core.SendMessage, r *rand.Rand) {
-	surface, givesUp := r.IntN(3), r.IntN(8) == 0
-	k.board.enter(stageAccept)
-	for ctx.Err() == nil {
-		run, err := records.Send(ctx, k.client, m, surface, k.t.Errorf)
-		if err == nil || run != "" {
-			k.mu.Lock()
-			s.Run = run
-			k.mu.Unlock()
+	v := traveler{road: k.world.road, share: 0.25, life: 400 * time.Millisecond}
+	surface, givesUp, repeats, cancels := r.IntN(3), r.IntN(10) == 0, r.IntN(5) == 0, r.IntN(14) == 0
+	late := time.Duration(r.IntN(600)) * time.Millisecond
+	var run core.RunID
+	for run == "" && ctx.Err() == nil {
+		k.attempt(ctx, "message "+s.ID, func(ctx context.Context) (err error) {
+			run, err = k.send(ctx, v, m, surface)
+			return err
+		})
+		if run == "" && (givesUp || !process.Pause(ctx, time.Duration(20+r.IntN(200))*time.Millisecond)) {
 			return
 		}
-		k.refuse(ctx, "message "+s.ID, err, core.ErrRateLimited)
-		if givesUp {
-			return
-		}
-		pause(ctx, time.Duration(2+r.IntN(20))*time.Millisecond)
+	}
+	k.mu.Lock()
+	s.Run = run
+	k.mu.Unlock()
+	if cancels && process.Pause(ctx, late) {
+		k.cancel(ctx, v, run, r.IntN(2) == 0)
+	}
+	if repeats {
+		k.repeat(ctx, v, m, run)
 	}
 }
 
-// refuse sorts an error: a broken connection is what a kill does; of the server's
-// own answers only some are in order.
-func (k *talk) refuse(ctx context.Context, what string, err error, harmless ...error) {
-	var problem *client.ProblemError
-	if ctx.Err() != nil || !errors.As(err, &problem) {
+// attempt does something once, within tryTime, and sorts its error.
+func (k *talk) attempt(ctx context.Context, what string, do func(ctx context.Context) error) {
+	k.mu.Lock()
+	k.tries++
+	k.mu.Unlock()
+	try, stop := context.WithTimeout(ctx, tryTime)
+	defer stop()
+	if err := do(try); err != nil {
+		k.refuse(what, err)
+	}
+}
+
+// refuse sorts an error: of the servers' own answers only some are in order.
+func (k *talk) refuse(what string, err error) {
+	if !harmless(err) {
+		k.world.violate("%s: the answer was: %v", what, err)
 		return
 	}
-	for _, kind := range harmless {
-		if errors.Is(err, kind) {
-			k.mu.Lock()
-			defer k.mu.Unlock()
-			k.refused[kind.Error()]++
-			return
-		}
+	word := "connection broke"
+	if problem, ok := errors.AsType[*client.ProblemError](err); ok {
+		word = strconv.Itoa(problem.Status) + " " + problem.Code
 	}
-	k.t.Errorf("%s: the server answered %d: %v", what, problem.Status, err)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.refused[word]++
 }
 
-// summarize asks for a summary now and then.
-func (k *talk) summarize(ctx context.Context, session core.SessionID, r *rand.Rand) {
-	for !k.hushed() && pause(ctx, time.Duration(500+r.IntN(2500))*time.Millisecond) {
-		s, err := client.Call(ctx, k.client, ops.SummarizeSession, ops.Summarize{InSession: ops.InSession{SessionID: session}})
-		if err != nil {
-			k.refuse(ctx, "summarize", err, core.ErrConflict, core.ErrUnprocessable)
-			continue
-		}
-		k.mu.Lock()
-		k.summaries[session] = append(k.summaries[session], s)
-		k.mu.Unlock()
+// send sends the message once by one of the surfaces and returns its run.
+func (k *talk) send(ctx context.Context, v traveler, m core.SendMessage, surface int) (core.RunID, error) {
+	if surface == 0 {
+		return async(ctx, v.http(), m)
+	}
+	return records.Send(ctx, v.client(k.world.t), m, surface, k.world.violate)
+}
+
+// repeat sends an accepted message again: it is the same run.
+func (k *talk) repeat(ctx context.Context, v traveler, m core.SendMessage, run core.RunID) {
+	var again core.RunID
+	k.attempt(ctx, "repeated message "+m.ClientMessageID, func(ctx context.Context) (err error) {
+		again, err = async(ctx, v.http(), m)
+		return err
+	})
+	k.mu.Lock()
+	k.repeats++
+	k.mu.Unlock()
+	if again != "" && again != run {
+		k.world.violate("message %s has run %s, and when it was repeated %s", m.ClientMessageID, run, again)
 	}
 }
 
-// feed is what the watcher of one session was told; its goroutine owns it until
-// it has ended.
-type feed struct {
-	*records.Feed
-
-	talk    *talk
-	last    atomic.Int64 // Seq, for others
-	version atomic.Int64 // of the newest summary, for others
+// cancel cancels the run, which may have ended; with wait it must have when the answer
+// comes in time.
+func (k *talk) cancel(ctx context.Context, v traveler, run core.RunID, wait bool) {
+	k.mu.Lock()
+	k.cancels++
+	k.mu.Unlock()
+	k.attempt(ctx, "cancel of run "+string(run), func(ctx context.Context) error {
+		ended, err := client.Call(ctx, v.client(k.world.t), ops.CancelRun, ops.Cancel{InRun: ops.InRun{RunID: run}, Wait: wait})
+		if err == nil && wait && !ended.Status.Ended() {
+			k.world.violate("cancel of run %s with wait answered with status %s", run, ended.Status)
+		}
+		return err
+	})
 }
 
-func newFeed(k *talk, id core.SessionID) *feed {
-	return &feed{talk: k, Feed: records.NewFeed(func(format string, args ...any) {
-		k.t.Errorf("session %s: "+format, append([]any{id}, args...)...)
-	})}
-}
-
-// watch follows the session through all kills.
-func (f *feed) watch(ctx context.Context, id core.SessionID) {
-	for ctx.Err() == nil {
-		for e, err := range f.talk.client.WatchSession(ctx, id, core.Cursor{After: f.Seq}) {
-			if err != nil {
-				f.talk.refuse(ctx, "watch", err)
-				break
+// decide answers a question whether a tool may start, sooner or later, until it is told
+// that this, or another answer, was taken. Two do so for each, and may disagree.
+func (k *talk) decide(ctx context.Context, a core.Approval) {
+	v := traveler{road: k.world.road, share: 0.25, life: 400 * time.Millisecond}
+	for over := false; !over && process.Pause(ctx, randomDelay(2*time.Second)); {
+		k.attempt(ctx, "answer to question "+string(a.ID), func(ctx context.Context) error {
+			_, err := client.Call(ctx, v.client(k.world.t), ops.DecideApproval, ops.Decision{
+				InRun: ops.InRun{RunID: a.RunID}, ApprovalID: a.ID, Decision: []string{"deny", "approve", "approve"}[shared.IntN(3)],
+			})
+			if over = err == nil || errors.Is(err, core.ErrConflict); !over {
+				return err
 			}
-			f.event(e)
-		}
-		pause(ctx, time.Millisecond)
+			if err == nil {
+				k.mu.Lock()
+				k.decided++
+				k.mu.Unlock()
+			}
+			return nil
+		})
 	}
 }
 
-// event checks an event, and tells the killers of it.
-func (f *feed) event(e core.Event) {
-	f.Take(e)
-	f.last.Store(f.Seq)
-	if e.Type == core.EventContextCompleted && !records.Decoded[core.ContextData](e).Ahead { // else it is told of again when it is activated
-		f.version.Add(1)
+// async sends the message with its id as Idempotency-Key and returns its run at once.
+func async(ctx context.Context, c *http.Client, m core.SendMessage) (core.RunID, error) {
+	body, err := json.Marshal(map[string]any{"content": m.Content, "multitask": m.Multitask})
+	if err != nil {
+		return "", err
 	}
-	f.talk.board.event(e)
+	if m.Multitask == "" {
+		body, _ = json.Marshal(map[string]any{"content": m.Content}) // as above
+	}
+	var answer struct {
+		Run core.Run `json:"run"`
+	}
+	err = post(ctx, c, "/api/v1/sessions/"+string(m.SessionID)+"/messages", m.ClientMessageID, string(body), &answer)
+	return answer.Run.ID, err
+}
+
+// post sends a request with a key and reads the answer.
+func post(ctx context.Context, c *http.Client, path, key, body string, into any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localhost"+path, bytes.NewReader([]byte(body)))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Idempotency-Key", key)
+	req.Header.Set("Prefer", "respond-async")
+	res, err := c.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Body.Close() }()
+	raw, err := io.ReadAll(res.Body)
+	if err != nil {
+		return err
+	}
+	if res.StatusCode > 299 {
+		problem := &client.ProblemError{}
+		_ = json.Unmarshal(raw, problem) // its status says enough
+		problem.Status = res.StatusCode
+		return problem
+	}
+	return json.Unmarshal(raw, into)
 }

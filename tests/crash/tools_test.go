@@ -20,6 +20,7 @@ import (
 	"bobbin/tests/compare"
 	"bobbin/tests/mcptest"
 	"bobbin/tests/must"
+	"bobbin/tests/process"
 	"bobbin/tests/provider"
 )
 
@@ -146,7 +147,7 @@ func (w *toolWorld) killInMidCall(t *testing.T) core.Run {
 	defer cancel()
 	for _, c := range callsInFlight {
 		for w.countCalls(c.tool) == 0 {
-			if !pause(reached, 5*time.Millisecond) {
+			if !process.Pause(reached, 5*time.Millisecond) {
 				run, err := client.Call(t.Context(), w.client, ops.GetRun, ops.InRun{RunID: run.ID})
 				t.Fatalf("%s is not called; the run is %+v, %v", c.tool, run, err)
 			}
@@ -169,7 +170,7 @@ func (w *toolWorld) awaitRun(t *testing.T, id core.RunID, status core.RunStatus)
 		if run.Status == status {
 			return run
 		}
-		pause(t.Context(), 20*time.Millisecond)
+		process.Pause(t.Context(), 20*time.Millisecond)
 	}
 }
 

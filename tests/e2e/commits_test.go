@@ -122,6 +122,7 @@ func keyedRequests(t *testing.T, h *apptest.Bobbin) []keyedRequest {
 	_ = writer.Close()
 	return []keyedRequest{
 		{name: "create a session", path: "/sessions", body: `{"title":"T"}`, word: `INTO "sessions"`, rows: map[string]int{"sessions": 1}},
+		{name: "a long answer", path: "/sessions", body: `{"instructions":"` + strings.Repeat("i", 16_000) + `"}`, word: `INTO "sessions"`, rows: map[string]int{"sessions": 1}},
 		{name: "change a session", method: "PATCH", path: path(plain(), ""), body: `{"title":"U"}`, word: `"title"=`, rows: map[string]int{"session_events": 1}},
 		{name: "fork", path: path(plain(), "/fork"), body: `{}`, word: `UPDATE "idempotency_keys"`, rows: map[string]int{"sessions": 1, "messages": 8}},
 		{name: "import", path: path(plain(), "/messages/import"), body: history, word: `INTO "messages"`, rows: map[string]int{"messages": 4, "session_events": 4}},

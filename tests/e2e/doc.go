@@ -3,5 +3,5 @@
 // the demonstration or tests/provider. Nothing is looked up behind the API's back.
 //
 // The tests called TestShow… measure what the documents promise, and log their
-// figures; `make show-restart`, `make show-long` and so on print them.
+// figures; `make show-long`, `make show-truth` and so on print them.
 package e2e

@@ -1,11 +1,7 @@
 package e2e_test
 
 import (
-	"bufio"
-	"bytes"
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -53,7 +49,7 @@ func TestShowNext(t *testing.T) {
 		plain := &http.Client{Transport: process.PatientTransport{Transport: &http.Transport{MaxIdleConnsPerHost: 2 * nextClients}}}
 		t.Cleanup(plain.CloseIdleConnections)
 		c := must.Get(client.New(client.Options{URL: h.URL, HTTP: plain}))(t)
-		w := &nextWorld{client: c, http: plain, url: h.URL, refused: map[string]int{}, done: map[string]int{}}
+		w := &nextWorld{client: c, refused: map[string]int{}, done: map[string]int{}}
 		stop := w.startLoad(t)
 		began := time.Now()
 		var all sync.WaitGroup
@@ -81,8 +77,6 @@ func TestShowNext(t *testing.T) {
 // nextWorld is what the clients share.
 type nextWorld struct {
 	client *client.Client
-	http   *http.Client
-	url    string
 
 	mu      sync.Mutex
 	done    map[string]int // guarded by mu
@@ -110,10 +104,11 @@ func (w *nextWorld) count(t *testing.T, what string, err error) {
 func (w *nextWorld) talk(t *testing.T, id core.SessionID, first, turns int) {
 	ctx := t.Context()
 	for n := range turns {
-		w.count(t, "message", w.send(ctx, id, fmt.Sprintf("Question %d: what of it?", n)))
+		question, answer, err := w.send(ctx, id, fmt.Sprintf("Question %d: what of it?", n))
+		w.count(t, "message", err)
 		switch (n + first) % 64 {
 		case 0:
-			_, err := client.Call(ctx, w.client, ops.RegenerateMessage, ops.Regenerate{InMessage: apptest.InMessage(id, w.newest(t, id, core.RoleAssistant))})
+			_, err := client.Call(ctx, w.client, ops.RegenerateMessage, ops.Regenerate{InMessage: apptest.InMessage(id, answer)})
 			w.count(t, "new answer", err)
 		case 16:
 			_, err := client.Call(ctx, w.client, ops.ForkSession, core.ForkSession{SessionID: id})
@@ -122,7 +117,7 @@ func (w *nextWorld) talk(t *testing.T, id core.SessionID, first, turns int) {
 			_, err := client.Call(ctx, w.client, ops.SendMessage, ops.NewMessage{InSession: ops.InSession{SessionID: id}, Run: new(false), Role: core.RoleUser, Content: "By the way."})
 			w.count(t, "note", err)
 		case 48:
-			_, err := client.Call(ctx, w.client, ops.EditMessage, ops.EditedMessage{NewMessage: ops.NewMessage{InSession: ops.InSession{SessionID: id}, Content: fmt.Sprintf("Question %d, revised", n), Run: new(false)}, MessageID: w.newest(t, id, core.RoleUser)})
+			_, err := client.Call(ctx, w.client, ops.EditMessage, ops.EditedMessage{NewMessage: ops.NewMessage{InSession: ops.InSession{SessionID: id}, Content: fmt.Sprintf("Question %d, revised", n), Run: new(false)}, MessageID: question})
 			w.count(t, "revision", err)
 		}
 	}
@@ -130,64 +125,24 @@ func (w *nextWorld) talk(t *testing.T, id core.SessionID, first, turns int) {
 
 // send sends a message and returns at the event that ends its run; the end of the response is not
 // waited for.
-func (w *nextWorld) send(ctx context.Context, id core.SessionID, text string) error {
-	return streamTurn(ctx, w.http, w.url, id, text, func(core.EventType) {})
-}
-
-// streamTurn sends a message, calls see with the type of each event of its run, and returns at the one
-// that ends it.
-func streamTurn(ctx context.Context, c *http.Client, url string, id core.SessionID, text string, see func(core.EventType)) error {
-	body, err := json.Marshal(map[string]string{"content": text})
-	if err != nil {
-		return err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/api/v1/sessions/"+string(id)+"/messages", bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "text/event-stream")
-	answer, err := c.Do(req)
-	if err != nil {
-		return err
-	}
-	if answer.StatusCode != http.StatusOK {
-		defer answer.Body.Close()
-		p := &client.ProblemError{Status: answer.StatusCode}
-		return cmp.Or(json.NewDecoder(answer.Body).Decode(p), error(p))
-	}
-	lines := bufio.NewScanner(answer.Body)
-	for lines.Scan() {
-		name, is := strings.CutPrefix(lines.Text(), "event: ")
-		if is {
-			see(core.EventType(name))
+func (w *nextWorld) send(ctx context.Context, id core.SessionID, text string) (question, answer core.MessageID, err error) {
+	for e, err := range w.client.Send(ctx, core.SendMessage{SessionID: id, Content: text}) {
+		if err != nil {
+			return "", "", err
 		}
-		if is && core.EventType(name).EndsRun() {
-			go func() { // the connection can be used again
-				_, _ = io.Copy(io.Discard, answer.Body)
-				_ = answer.Body.Close()
-			}()
-			if name != string(core.EventRunSucceeded) {
-				return errors.New(name)
-			}
-			return nil
+		if d, ok := e.Data.(core.MessageData); ok && d.Message.Role == core.RoleUser {
+			question = d.Message.ID
+		} else if ok {
+			answer = d.Message.ID
+		}
+		switch {
+		case e.Type == core.EventRunSucceeded:
+			return question, answer, nil
+		case e.Type.EndsRun():
+			return "", "", errors.New(string(e.Type))
 		}
 	}
-	return cmp.Or(lines.Err(), io.ErrUnexpectedEOF)
-}
-
-// newest returns the session's last message of the role.
-func (w *nextWorld) newest(t *testing.T, id core.SessionID, role core.Role) core.MessageID {
-	page, err := client.Call(t.Context(), w.client, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: id}, MessageQuery: core.MessageQuery{PageQuery: core.PageQuery{Limit: 4}, Descending: true}})
-	if err != nil {
-		t.Error(err)
-	}
-	i := slices.IndexFunc(page.Items, func(m core.Message) bool { return m.Role == role })
-	if i < 0 {
-		t.Error("the session has no such message")
-		return ""
-	}
-	return page.Items[i].ID
+	return "", "", io.ErrUnexpectedEOF
 }
 
 // startLoad imports histories into other sessions and searches, until stop is called.

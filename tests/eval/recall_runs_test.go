@@ -27,8 +27,8 @@ import (
 // TestShowRecallOfRuns asks each question of BOBBIN_RECALL_DATA of a served Bobbin twice: as the
 // query of GET /api/v1/search, and as a message to an agent whose model passes it to search_history
 // unchanged. It prints how many have their evidence among the first results, and in what the model
-// reads; with the embedding models of scripts/clients embeddings beside words alone. make
-// show-recall runs it.
+// reads; with the embedding models of scripts/clients embeddings beside words alone, and beside plain
+// FTS5. make show-recall runs it.
 func TestShowRecallOfRuns(t *testing.T) {
 	path := os.Getenv("BOBBIN_RECALL_DATA")
 	if path == "" {
@@ -40,6 +40,7 @@ func TestShowRecallOfRuns(t *testing.T) {
 	}
 	var talks []talk
 	must.Do(t, json.Unmarshal(data, &talks))
+	t.Logf("SQLite FTS5, porter, words joined by OR, bm25(): %s", plainFTS5(t, talks))
 	for name, open := range map[string]func(testing.TB) string{"SQLite": dbtest.MigratedSQLiteURL, "PostgreSQL": dbtest.MigratedPostgresURL} {
 		for _, model := range []string{"", "all-MiniLM-L6-v2", "all-mpnet-base-v2"} {
 			with, goalQuoted5, goalQuoted := "words", 83.0, 92.0

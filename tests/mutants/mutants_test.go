@@ -1,12 +1,10 @@
 package mutants_test
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,7 +16,7 @@ import (
 	"bobbin/tests/must"
 )
 
-var record = flag.Bool("record", false, "write the cases that kill mutants, and what all of them were killed in")
+var record = flag.Bool("record", false, "write the cases that kill mutants")
 
 // target is the package that is broken, seen from the root of the module.
 const target = "./app/core/contextwindow"
@@ -26,14 +24,13 @@ const target = "./app/core/contextwindow"
 // Each invariant of the package has a mutant that its own test kills, and so has
 // each rung of the ladder and each timing.
 func TestMutantsAreKilled(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the package once for each mutant")
-	}
 	root := must.Get(filepath.Abs("../.."))(t)
-	all := chosen(t, root, slices.Concat(invariants(), rungs(), timings()))
-	if len(all) == 0 {
-		t.Log("nothing has changed since all mutants were killed")
-		return
+	all := slices.Concat(invariants(), rungs(), timings())
+	for _, m := range all {
+		m.overlay(t, root) // each has its place in the source
+	}
+	if os.Getenv("BOBBIN_TEST_LONG") == "" && !*record {
+		t.Skip("set BOBBIN_TEST_LONG=1, as make nightly does: the package is built once for each mutant")
 	}
 	sound(t, root, all)
 	killed := make([]bool, len(all))
@@ -46,64 +43,6 @@ func TestMutantsAreKilled(t *testing.T) {
 		}
 	})
 	t.Log(table(all, killed))
-	if *record && !slices.Contains(killed, false) {
-		must.Do(t, os.WriteFile(sumFile, []byte(sum(t, root)), 0o600))
-	}
-}
-
-// sumFile holds the checksum of what all mutants were killed in.
-const sumFile = "testdata/killed.sum"
-
-// sum returns the checksum of the package, its tests and its cases, and of the mutants.
-func sum(t *testing.T, root string) string {
-	t.Helper()
-	h := sha256.New()
-	for _, path := range []string{filepath.Join(root, target), "table_test.go"} {
-		err := filepath.WalkDir(path, func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() {
-				return err
-			}
-			text, err := os.ReadFile(path)
-			_, _ = fmt.Fprintf(h, "%s %d\n%s", entry.Name(), len(text), text) // a hash has no errors
-			return err
-		})
-		must.Do(t, err)
-	}
-	return fmt.Sprintf("%x\n", h.Sum(nil))
-}
-
-// chosen returns the mutants of daily if something has changed since all were killed, else none; with
-// BOBBIN_TEST_LONG=1 (make nightly) or -record all of them. All have to have their place in the
-// source.
-func chosen(t *testing.T, root string, all []mutant) []mutant {
-	t.Helper()
-	for _, m := range all {
-		m.overlay(t, root)
-	}
-	if os.Getenv("BOBBIN_TEST_LONG") != "" || *record {
-		return all
-	}
-	if known, err := os.ReadFile(sumFile); err == nil && string(known) == sum(t, root) {
-		return nil
-	}
-	names := daily()
-	some := slices.DeleteFunc(all, func(m mutant) bool { return !slices.Contains(names, m.name) })
-	if len(some) != len(names) {
-		t.Fatalf("got %d mutants, want the %d of daily, each once", len(some), len(names))
-	}
-	return some
-}
-
-// daily are the mutants of every run: those that would harm a conversation the most, of the
-// invariants two, of the ladder, the quoting and the timing one each.
-func daily() []string {
-	return []string{
-		"3: the cursor goes one message too far",
-		"4: a result without its call is sent as one",
-		"rung 4: a summary may fill the prompt",
-		"fence: it can be closed",
-		"timing: a prompt that fits waits",
-	}
 }
 
 // sound fails unless all tests that must kill a mutant pass without one.

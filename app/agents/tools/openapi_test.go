@@ -246,6 +246,10 @@ func TestFitSchema(t *testing.T) {
 	for range 100_000 {
 		deep = map[string]any{"a": deep}
 	}
+	var invalid any
+	must.Do(t, json.Unmarshal([]byte(`{"type": "object", "required": "a", "title": null, "properties": {"a": {"type": "string", "enum": null, "required": true},
+		"b": {"type": "array", "items": [{"type": "string"}], "minItems": "1"}, "c": {"type": "any", "description": "d", "minimum": 1.5, "exclusiveMinimum": true, "enum": "x", "anyOf": [], "allOf": [3]},
+		"default": {"type": "array"}, "enum": {"type": "object", "default": {"type": "array"}}, "examples": null, "const": "text"}}`), &invalid))
 	for name, c := range map[string]struct {
 		schema any
 		want   string
@@ -255,6 +259,7 @@ func TestFitSchema(t *testing.T) {
 		"no type": {map[string]any{"properties": map[string]any{"a": map[string]any{}}}, `{"properties":{"a":{}},"type":"object"}`},
 		"null":    {map[string]any{"properties": nil}, `{"properties":{},"type":"object"}`},
 		"nulls":   {map[string]any{"required": nil, "properties": map[string]any{"a": map[string]any{"enum": []any{nil}, "items": nil, "default": nil}}}, `{"properties":{"a":{"default":null,"enum":[null]}},"type":"object"}`},
+		"invalid": {invalid, `{"properties":{"a":{"type":"string"},"b":{"items":{},"type":"array"},"c":{"description":"d","minimum":1.5},"default":{"items":{},"type":"array"},"enum":{"default":{"type":"array"},"type":"object"}},"type":"object"}`},
 		"or null": {map[string]any{"type": []any{"object", "null"}}, `{"properties":{},"type":"object"}`},
 		"items":   {map[string]any{"properties": map[string]any{"a": map[string]any{"type": "array"}, "b": map[string]any{"type": []any{"array", "null"}}}}, `{"properties":{"a":{"items":{},"type":"array"},"b":{"items":{},"type":["array","null"]}},"type":"object"}`},
 		"any of": {map[string]any{"description": "d", "properties": map[string]any{"a": true}, "anyOf": []any{map[string]any{"properties": map[string]any{"b": true}, "required": []any{"b"}}}},

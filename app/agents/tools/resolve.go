@@ -186,7 +186,7 @@ func (s *Set) Resolve(agent core.Agent) (core.Agent, []llm.ToolSpec) {
 
 // TooMany says what becomes of more tools than core.MaxTools.
 func TooMany(n int) string {
-	return fmt.Sprintf("it has %d tools, and models get %d: the others are left out; name those that are needed in tools or under only", n, core.MaxTools)
+	return fmt.Sprintf("it has at least %d tools, and models get %d: the others are left out; name those that are needed in tools or under only", n, core.MaxTools)
 }
 
 // resolveWith returns the agent with the tools of the listings, by the names of their definitions.

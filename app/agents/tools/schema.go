@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -25,8 +26,9 @@ const (
 const noArguments = `{"type":"object","properties":{}}`
 
 // FitSchema returns a schema of arguments as providers take it: an object with properties, without
-// $schema, null in place of a keyword, lists of nothing, and without combinations at its top, whose
-// properties become its own and which its description quotes. The error says why it cannot be used.
+// $schema and whatever JSON Schema does not allow, such as null in place of a keyword, with items for
+// lists, and without combinations at its top, whose properties become its own and which its description
+// quotes. The error says why it cannot be used.
 func FitSchema(schema any) (json.RawMessage, error) {
 	if schema == nil {
 		return json.RawMessage(noArguments), nil
@@ -34,36 +36,30 @@ func FitSchema(schema any) (json.RawMessage, error) {
 	if depthOf(schema, maxSchemaDepth) > maxSchemaDepth {
 		return nil, fmt.Errorf("its schema has more than %d levels", maxSchemaDepth)
 	}
-	fitted, ok := fitKeywords(schema).(map[string]any)
-	if !ok {
-		return nil, errors.New("its schema is not an object")
-	}
-	delete(fitted, "$schema")
-	delete(fitted, "$id")
-	switch kind := fitted["type"].(type) {
-	case nil:
-	case string:
-		ok = kind == typeObject
-	case []any:
-		ok = slices.Contains(kind, any(typeObject))
-	default:
-		ok = false
-	}
-	if !ok {
-		return nil, errors.New("its arguments are not an object")
-	}
-	fitted["type"] = typeObject
-	if err := fitCombinations(fitted); err != nil {
-		return nil, err
-	}
-	text, err := json.Marshal(fitted)
+	text, err := json.Marshal(schema)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("its schema is not JSON: %w", err)
 	case len(text) > maxSchemaBytes:
 		return nil, fmt.Errorf("its schema has more than %d KiB", maxSchemaBytes>>10)
 	}
-	return text, nil
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	fitted, ok := document.(map[string]any)
+	if err != nil || !ok {
+		return nil, errors.New("its schema is not an object")
+	}
+	delete(fitted, "$schema")
+	delete(fitted, "$id")
+	dropInvalid(fitted)
+	if kinds, several := fitted["type"].([]any); several && !slices.Contains(kinds, any(typeObject)) || !several && fitted["type"] != nil && fitted["type"] != typeObject {
+		return nil, errors.New("its arguments are not an object")
+	}
+	fitted["type"] = typeObject
+	addItems(fitted, false)
+	if err := fitCombinations(fitted); err != nil {
+		return nil, err
+	}
+	return json.Marshal(fitted)
 }
 
 // Keywords of schemas.
@@ -73,35 +69,60 @@ const (
 	keyRequired   = "required"
 )
 
-// fitKeywords returns a copy of a schema, or of what is in one, without the keywords that are null and
-// with items for lists.
-func fitKeywords(value any) any {
+// metaSchema returns the schema of schemas.
+//
+//nolint:gochecknoglobals // immutable
+var metaSchema = sync.OnceValue(func() *jsonschema.Schema {
+	return jsonschema.NewCompiler().MustCompile("https://json-schema.org/draft/2020-12/schema")
+})
+
+// dropInvalid removes from a schema what JSON Schema does not allow.
+func dropInvalid(schema map[string]any) {
+	var fault *jsonschema.ValidationError
+	if errors.As(metaSchema().Validate(schema), &fault) {
+		dropFaults(schema, fault)
+	}
+}
+
+// dropFaults removes the keywords and properties in which a fault is.
+func dropFaults(schema map[string]any, fault *jsonschema.ValidationError) {
+	for _, cause := range fault.Causes {
+		dropFaults(schema, cause)
+	}
+	if len(fault.Causes) > 0 {
+		return
+	}
+	holder, last := schema, ""
+	var value any = schema
+	for _, step := range fault.InstanceLocation {
+		object, ok := value.(map[string]any)
+		if !ok { // a list goes as a whole
+			break
+		}
+		holder, last, value = object, step, object[step]
+	}
+	delete(holder, last)
+}
+
+// addItems adds items to the lists in a schema, or in what is in one; named says that the value holds
+// schemas by their names.
+func addItems(value any, named bool) {
 	switch v := value.(type) {
+	case []any:
+		for _, item := range v {
+			addItems(item, false)
+		}
 	case map[string]any:
-		fitted := make(map[string]any, len(v)+1)
 		for key, item := range v {
-			switch key {
-			case "const", "default", "enum", "examples": // values, and no schemas
-				fitted[key] = item
-			default:
-				if item != nil {
-					fitted[key] = fitKeywords(item)
-				}
+			if isValue := slices.Contains([]string{"const", "default", "enum", "examples"}, key); named || !isValue {
+				addItems(item, !named && slices.Contains([]string{keyProperties, "patternProperties", "$defs", "definitions", "dependentSchemas"}, key))
 			}
 		}
 		kinds, _ := v["type"].([]any)
-		if fitted["items"] == nil && (v["type"] == "array" || slices.Contains(kinds, any("array"))) {
-			fitted["items"] = map[string]any{}
+		if !named && v["items"] == nil && (v["type"] == "array" || slices.Contains(kinds, any("array"))) {
+			v["items"] = map[string]any{}
 		}
-		return fitted
-	case []any:
-		fitted := make([]any, 0, len(v))
-		for _, item := range v {
-			fitted = append(fitted, fitKeywords(item))
-		}
-		return fitted
 	}
-	return value
 }
 
 // fitCombinations moves what providers do not take at the top of a schema of arguments: its properties

@@ -28,7 +28,7 @@ func (s *Service) Append(ctx context.Context, tenant core.Tenant, id core.Sessio
 	if err := s.Stored.Admit(ctx, tenant, m.StoredBytes()); err != nil {
 		return core.Message{}, false, err
 	}
-	m.TokenCount = s.Counter.Message(m)
+	m.TokenCount = s.countTokens(m)
 	out, err := s.storeMessages(ctx, tenant, core.AppendMessages{SessionID: id, Messages: []core.Message{m}})
 	if err != nil {
 		return core.Message{}, false, err
@@ -77,7 +77,7 @@ func (s *Service) AppendHistory(ctx context.Context, tenant core.Tenant, in core
 			}
 			size = len(m.Content)
 		}
-		m.TokenCount = s.Counter.Message(m)
+		m.TokenCount = s.countTokens(m)
 		in.Messages = append(in.Messages, m)
 	}
 	return store(ctx) // the last step is the result of a request with a key

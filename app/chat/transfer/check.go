@@ -38,9 +38,7 @@ func (l Limits) checkMessage(m core.Message) (core.Message, core.Faults) {
 	c := checker{limits: l, m: m}
 	c.checkRole()
 	c.m.Content = c.cleanText("content", c.m.Content, c.limits.maxContent(c.m.Role))
-	if text, thoughts := llm.CutThoughts(c.m.Content); c.m.Role == core.RoleAssistant && thoughts != "" { // whatever model wrote it
-		c.m.Content, c.m.Parts = text, append(slices.Clone(c.m.Parts), core.Part{Type: core.PartReasoning, Text: thoughts})
-	}
+	c.m = separateThoughts(c.m)
 	if saysNothing(c.m) || c.m.Role == core.RoleUser && strings.TrimSpace(c.m.Content) == "" {
 		c.faults.Add("content", "is empty")
 	}
@@ -79,6 +77,18 @@ func (l Limits) checkMessage(m core.Message) (core.Message, core.Faults) {
 	}
 	c.checkRevisions()
 	return c.m, c.faults
+}
+
+// separateThoughts moves the thoughts in an assistant's text, whatever model wrote it, to its parts.
+func separateThoughts(m core.Message) core.Message {
+	if m.Role != core.RoleAssistant {
+		return m
+	}
+	text, thoughts := llm.CutThoughts(m.Content)
+	if m.Content = text; strings.TrimSpace(thoughts) != "" {
+		m.Parts = append(slices.Clone(m.Parts), core.Part{Type: core.PartReasoning, Text: thoughts})
+	}
+	return m
 }
 
 // checker is one check.
@@ -190,13 +200,15 @@ func (c *checker) checkRevisions() {
 	}
 }
 
-// checkMetadata checks the metadata and notes in them how many characters were replaced.
+// checkMetadata checks the metadata and notes in them how many characters were replaced, and what
+// prompts show in place of data in the content.
 func (c *checker) checkMetadata() {
 	raw := c.m.Metadata
 	before := len(c.faults)
 	c.faults.Metadata(raw, maxMetadata)
+	excerpt, isEncoded := core.ExcerptOfData(c.m)
 	// No database takes every escape that JSON has: what has none stays as it is.
-	if len(c.faults) > before || c.replaced == 0 && !bytes.Contains(raw, []byte(`\u`)) {
+	if len(c.faults) > before || c.replaced == 0 && !isEncoded && !bytes.Contains(raw, []byte(`\u`)) {
 		return
 	}
 	object := map[string]any{}
@@ -210,6 +222,9 @@ func (c *checker) checkMetadata() {
 	}
 	if c.replaced > 0 {
 		object[core.ReplacedKey] = c.replaced
+	}
+	if isEncoded {
+		object[core.ExcerptKey] = excerpt
 	}
 	c.m.Metadata = mustEncode(cleanJSON(object))
 }

@@ -125,7 +125,7 @@ func (s *Service) readHistory(ctx context.Context, in core.ImportMessages, refus
 		if err := ctx.Err(); err != nil {
 			return history{}, err
 		}
-		h.messages[i].TokenCount = s.Counter.Message(h.messages[i])
+		h.messages[i].TokenCount = s.countTokens(h.messages[i])
 		h.Tokens += h.messages[i].TokenCount
 	}
 	h.Imported.Imported = len(h.messages)
@@ -143,11 +143,11 @@ func (s *Service) readMessage(h *history, e entry, source core.Source) error {
 		h.order.unsure = true
 		return err
 	}
-	if t.skip || saysNothing(t.message) {
+	m := separateThoughts(t.message)
+	if t.skip || saysNothing(m) {
 		h.Skipped++
 		return nil
 	}
-	m := t.message
 	m.Source = cmp.Or(m.Source, source, core.SourceAPI)
 	m, faults := s.Limits.checkMessage(m)
 	m, err = h.order.placeNext(m)

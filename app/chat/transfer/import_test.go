@@ -67,16 +67,41 @@ func TestThoughtsComeInAsReasoning(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	const thought = `<think>Hm.</think>`
-	must.Get(w.take(t, core.ImportLines, `{"role":"user","content":"`+thought+`q"}`+"\n"+`{"role":"assistant","content":"`+thought+`a"}`))(t)
+	got := must.Get(w.take(t, core.ImportLines, `{"role":"user","content":"`+thought+`q"}`+"\n"+`{"role":"assistant","content":"`+thought+`a"}`+"\n"+`{"role":"assistant","content":"<think>\n</think>"}`))(t)
+	compare.Equal(t, "skipped: an empty thought alone", 1, got.Skipped)
 	s := w.service(transfer.Limits{Message: 1_000, Output: 1_000})
 	must.Get2(s.Append(t.Context(), ann(), w.session.ID, core.Message{Role: core.RoleAssistant, Content: thought + "b"}))(t)
 	must.Do(t, s.AppendHistory(t.Context(), ann(), core.AppendMessages{SessionID: w.session.ID}, slices.Values([]core.Message{{Role: core.RoleAssistant, Content: thought + "c", Source: core.SourceAPI}})))
-	for i, want := range []string{thought + "q", "a", "b", "c"} {
+	must.Get2(s.Append(t.Context(), ann(), w.session.ID, core.Message{Role: core.RoleAssistant, Content: "<think>\n\n</think>\n\nd"}))(t)
+	for i, want := range []string{thought + "q", "a", "b", "c", "d"} {
 		compare.Equal(t, fmt.Sprintf("message %d", i), want, w.log[i].Content)
+		if i == 4 {
+			compare.Equal(t, "parts of an empty thought", 0, len(w.log[i].Parts))
+			break
+		}
 		if parts := w.log[i].Parts; i > 0 && (len(parts) != 1 || parts[0] != core.Part{Type: core.PartReasoning, Text: "Hm."}) {
 			t.Errorf("message %d: got the parts %+v, want the thought", i, parts)
 		}
 	}
+}
+
+// Data in a text that comes in, whoever said it, is kept in the log and described in prompts.
+func TestDataComesInDescribed(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	data := "see data:image/png;base64," + strings.Repeat("iVBORw0KGgo/", 100) + " here"
+	must.Get(w.take(t, core.ImportLines, fmt.Sprintf(`{"role":"user","content":%q,"metadata":{"a":1}}
+{"role":"assistant","tool_calls":[{"id":"c","name":"f","arguments":"{}"}]}
+{"role":"tool","tool_call_id":"c","content":%q}`, data, data)))(t)
+	s := w.service(transfer.Limits{})
+	must.Get2(s.Append(t.Context(), ann(), w.session.ID, core.Message{Content: data}))(t)
+	must.Do(t, s.AppendHistory(t.Context(), ann(), core.AppendMessages{SessionID: w.session.ID}, slices.Values([]core.Message{{Role: core.RoleUser, Content: data, Source: core.SourceAPI}})))
+	for i, m := range w.log {
+		if i != 1 && (m.Content != data || m.Shown(true) != "see [image/png, 900 bytes] here" || m.TokenCount > 10) {
+			t.Errorf("message %d: got %q, shown as %q with %d tokens", i, m.Content, m.Shown(true), m.TokenCount)
+		}
+	}
+	compare.Contains(t, "metadata", `"a":1`, string(w.log[0].Metadata))
 }
 
 // All faults are named, up to 20; what hangs on a broken line is not blamed.

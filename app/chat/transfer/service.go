@@ -61,6 +61,12 @@ func New(o Options) *Service {
 	}
 }
 
+// countTokens returns the tokens of a message as prompts show it.
+func (s *Service) countTokens(m core.Message) int {
+	m.Content = m.Shown(true)
+	return s.Counter.Message(m)
+}
+
 // storeMessages commits the messages and notifies those who watch.
 func (s *Service) storeMessages(ctx context.Context, tenant core.Tenant, in core.AppendMessages) (core.Appended, error) {
 	if tenant.User != "" {

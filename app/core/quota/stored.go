@@ -53,7 +53,7 @@ func NewStored(limits StoredLimits) *Stored {
 
 // Admit returns ErrTooLarge with CodeStorageFull if there is no room for so many bytes more.
 func (s *Stored) Admit(ctx context.Context, tenant core.Tenant, more int64) error {
-	if s == nil {
+	if work, keyed := core.KeyedWorkFrom(ctx); s == nil || keyed && work.Result != nil { // it is stored already
 		return nil
 	}
 	if tenant.User != "" && s.limits.User > 0 {

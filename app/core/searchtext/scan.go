@@ -17,6 +17,8 @@ const (
 	maxWord = 128
 	// maxHumps is the longest word that is split into humps, in bytes.
 	maxHumps = 64
+	// nonJoiner is between the parts of words of Persian and others, where some write a space or nothing.
+	nonJoiner = '\u200C'
 )
 
 // kind is the kind of a rune, and of the word that it belongs to.
@@ -52,6 +54,7 @@ type scanner struct {
 	word       []byte // folded
 	start, end int    // of the word in the text
 	humps      []place
+	isCut      bool    // the humps are words: a zero-width non-joiner is between them
 	before     [2]rune // the previous runes, as written; 0 = none
 
 	length int    // characters of the current unspaced run
@@ -126,10 +129,10 @@ func kindOf(r rune) kind {
 
 // isIgnored reports whether r is left out of words, because ordinary writing leaves it out or nobody
 // sees it: the vowel marks of Arabic and Hebrew, the Arabic tatweel, and invisible characters, such as
-// soft hyphens and marks of direction. A zero-width non-joiner separates words, as a space would.
+// soft hyphens and marks of direction.
 func isIgnored(r rune) bool {
 	switch {
-	case r < 0xAD || r == 0x200C || 0x2E80 <= r && r < 0xFE00: // the last are those of East Asia
+	case r < 0xAD || 0x2E80 <= r && r < 0xFE00: // the last are those of East Asia
 		return false
 	case r == 0x0640 || unicode.Is(unicode.Cf, r):
 		return true
@@ -137,9 +140,14 @@ func isIgnored(r rune) bool {
 	return (0x0591 <= r && r <= 0x06ED || 0x08CA <= r && r <= 0x08FF) && unicode.Is(unicode.Mn, r)
 }
 
-// addRune adds a rune that comes from text[start:end].
+// addRune adds a rune that comes from text[start:end]. A zero-width non-joiner separates words, as a space
+// would, and is left out of the whole, which is a part of both.
 func (s *scanner) addRune(r rune, start, end int) {
 	if isIgnored(r) {
+		if r == nonJoiner && s.kind == spaced {
+			s.humps, s.isCut = append(s.humps, place{len(s.word), end}), true
+			return
+		}
 		if s.kind != separator {
 			s.end = end
 		}
@@ -238,21 +246,26 @@ func (s *scanner) flush() {
 		if len(word) > maxWord {
 			word = []byte(core.Clip(string(word), maxWord))
 		}
-		s.emit(token{text: word, start: s.start, end: s.end, kind: s.kind, run: s.run})
-		s.emitHumps()
+		if n := len(s.humps); n > 0 && s.humps[n-1].at == len(s.word) {
+			s.humps = s.humps[:n-1]
+		}
+		isWhole := !s.isCut || len(s.word) > maxHumps || len(s.humps) == 0
+		s.emit(token{text: word, start: s.start, end: s.end, kind: s.kind, run: s.run, part: !isWhole})
+		s.emitHumps(isWhole)
 	}
-	s.kind, s.word, s.humps, s.before, s.end = separator, s.word[:0], s.humps[:0], [2]rune{}, 0
+	s.kind, s.word, s.humps, s.isCut, s.before, s.end = separator, s.word[:0], s.humps[:0], false, [2]rune{}, 0
 	s.length, s.pair, s.cut = 0, s.pair[:0], 0
 }
 
-func (s *scanner) emitHumps() {
+// emitHumps calls next with the humps, as parts of the word or as words.
+func (s *scanner) emitHumps(areParts bool) {
 	if len(s.humps) == 0 || len(s.word) > maxHumps {
 		return
 	}
 	from := place{0, s.start}
 	for _, to := range append(s.humps, place{len(s.word), s.end}) {
 		if to.at > from.at && to.source > from.source {
-			s.emit(token{text: s.word[from.at:to.at], start: from.source, end: to.source, kind: spaced, run: s.run, part: true})
+			s.emit(token{text: s.word[from.at:to.at], start: from.source, end: to.source, kind: spaced, run: s.run, part: areParts})
 		}
 		from = to
 	}

@@ -29,7 +29,7 @@ func TestText(t *testing.T) {
 		{"Arabic marks", "مُحَمَّد يَكْتُبُ الكِتَاب محـــمد أَحْمَد", "محمد يكتب الكتاب محمد أحمد", ""},
 		{"Hebrew marks", "שָׁלוֹם עולם", "שלום עולם", ""},
 		{"invisible", "non\u00adbreak\u00ading zero\u200bwidth \ufeffbom \u202Edirection\u202C", "nonbreaking zerowidth bom direction", ""},
-		{"zero-width non-joiner", "می\u200cخواهم", "می خواهم", ""},
+		{"zero-width non-joiner", "می\u200cخواهم کتاب\u200c ها\u200cی\u200cآن", "می خواهم کتاب ها ی آن", "میخواهم هایآن"},
 		{"compatibility forms", "ｆｕｌｌ ﬁne ①②", "full fine 12", ""},
 		{"snake case", "snake_case ERR_CONN_RESET", "snake case err conn reset", ""},
 		{"paths", "app/db/models.go:12", "app db models go 12", ""},
@@ -174,6 +174,10 @@ func TestFind(t *testing.T) {
 		{"café", "cafe\u0301!", "[cafe\u0301]!"},
 		{"full", "ｆｕｌｌ", "[ｆｕｌｌ]"},
 		{"ポンプ", "ﾎﾟﾝﾌﾟ室", "[ﾎﾟﾝﾌﾟ]室"},
+		{"میخواهم", "که می\u200cخواهم", "که [می\u200cخواهم]"},
+		{"می\u200cخواهم", "که می خواهم", "که [می خواهم]"},
+		{"می خواهم", "که می\u200cخواهم", "که [می\u200c][خواهم]"},
+		{"می\u200cخواهم", "که میخواهم", ""}, // where its parts end is not known
 		{"aa a", "aa", ""},
 		{`"get user"`, "getUser", ""},
 	}

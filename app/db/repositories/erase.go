@@ -194,6 +194,7 @@ func (stx *sessionTx) eraseMessages(ids []core.MessageID) ([]core.Message, error
 
 // eraseInput clears the input and the options of a run.
 func (stx *sessionTx) eraseInput(run core.Run) error {
+	addBytes(stx, -1, []*core.RunOptions{run.Options})
 	return stx.tx.Model(&models.Run{}).Where("id = ?", run.ID).
 		UpdateColumns(map[string]any{"input": models.EncodeJSON(run.Input.Emptied()), "options": nil, "request_hash": ""}).Error
 }

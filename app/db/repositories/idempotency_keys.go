@@ -84,8 +84,12 @@ func (r *IdempotencyKeys) Begin(ctx context.Context, in core.KeyedRequest) (*cor
 
 // Finish stores the answer of the request that holds the key, without its body if that
 // contains something that was removed meanwhile. It changes nothing if the key was taken
-// over.
+// over, or if an answer that is not kept has a committed result: a repetition answers by that.
 func (r *IdempotencyKeys) Finish(ctx context.Context, in core.KeyedRequest, a core.KeyedAnswer) error {
+	held := keyInProgress(in)
+	if !a.Kept {
+		held = gorm.Expr("? AND result = ''", held)
+	}
 	err := retryDelays(func() error {
 		return inTx(ctx, r.db, func(tx *gorm.DB) error {
 			outdated, err := isOutdated(tx, in.Target, a)
@@ -99,7 +103,7 @@ func (r *IdempotencyKeys) Finish(ctx context.Context, in core.KeyedRequest, a co
 			if a.Kept {
 				changes["body"] = append([]byte{}, a.Body...) // never nil
 			}
-			res := tx.Model(&models.IdempotencyKey{}).Where(keyInProgress(in)).UpdateColumns(changes)
+			res := tx.Model(&models.IdempotencyKey{}).Where(held).UpdateColumns(changes)
 			if res.Error != nil || res.RowsAffected == 0 {
 				return res.Error
 			}

@@ -142,6 +142,9 @@ func TestIdempotencyKeyKeepsWhatIsCommitted(t *testing.T) {
 		begin(dead)
 		made := must.Get(s.sessions.Create(keyedContext(t, dead, "h", nil), core.Session{Owner: "ann", Title: "once"}))(t)
 		must.Do(t, keys.Release(t.Context(), dead))
+		begin(next)
+		must.Do(t, keys.Finish(t.Context(), next, core.KeyedAnswer{Status: 201})) // an answer that is too long
+		next = keyed("ann", "k")
 		known := begin(next)
 		if known == nil || known.Status != 0 || known.Result == nil || known.Result.Name != string(made.ID) {
 			t.Fatalf("got %+v after a release, want the session %s", known, made.ID)

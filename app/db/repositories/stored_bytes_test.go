@@ -51,6 +51,14 @@ func TestStoredBytesBesidesMessages(t *testing.T) {
 		want("no instruction", -512-100)
 		must.Get(branches.Delete(t.Context(), ann(), id, m.ID))(t)
 		want("no message, and no summary of it", -2000-5)
+		asked := ask(id, "x")
+		asked.Options = &core.RunOptions{Instructions: strings.Repeat("o", 1000)}
+		accepted := s.accept(t, asked)
+		want("a run with options, and its message", 512+1+asked.Options.StoredBytes())
+		s.finish(t, accepted.Run, "y")
+		want("an answer", 512+1)
+		must.Get(branches.Delete(t.Context(), ann(), id, accepted.Message.ID))(t)
+		want("no message, and no options of it", -1-asked.Options.StoredBytes())
 		s.append(t, id, false, call)
 		if got := bytes() - before; got < 512+1000 {
 			t.Errorf("a tool call: got %d bytes, want its arguments too", got)

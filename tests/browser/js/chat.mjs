@@ -90,13 +90,14 @@ export const cases = {
 
   async stop(open) {
     const v = await open()
-    await v.send('hold-stop one two three')
-    await v.control('release', { mark: 'hold-stop', pieces: 2 })
+    const mark = `hold-stop${Date.now()}` // its own each time: what is released stays so
+    await v.send(`${mark} one two three`)
+    await v.control('release', { mark, pieces: 2 })
     await v.log.getByText('answer to: hold').waitFor()
     await v.button('Stop').click()
     await v.idle()
     await v.log.getByText('You stopped it').waitFor()
-    await v.control('release', { mark: 'hold-stop', pieces: 20 })
+    await v.control('release', { mark, pieces: 20 })
     await v.ask('after the stop')
     await v.page.reload()
     await v.settled('answer to: after the stop')
@@ -184,6 +185,8 @@ export const cases = {
     await v.api(`sessions/${v.session()}/messages`, { method: 'POST', json: { content: 'said by a program', author: 'Robin' } })
     await v.settled('answer to: said by a program')
     await v.log.getByText('Robin').first().waitFor()
+    const robin = v.articles.filter({ hasText: 'Robin' })
+    equal([await v.button('Pin', robin).count(), await v.button('Edit', robin).count()], [1, 0], 'Pin and Edit of what another has said')
     await v.api(`sessions/${other}`, { method: 'DELETE' })
     await v.list.getByRole('link', { name: /from another program/ }).waitFor({ state: 'detached' })
     await compare(v)
@@ -208,6 +211,9 @@ export const cases = {
       return top >= 0 && bottom <= innerHeight
     }))
     check(await v.articles.count() < 300, 'all messages are in the document')
+    await v.open(id, 999)
+    await v.page.getByRole('alert').getByText('This message is not in the conversation').waitFor()
+    await v.log.getByText('line 299').waitFor()
   },
 
   /** A run that fails says so in its place, with the request, and can be tried again. */

@@ -11,6 +11,17 @@ export function fail(v, pattern, status, { code = '', ...headers } = {}) {
 /** The request's id beside what failed, as the server gave it. */
 export const idWithin = place => place.getByRole('button', { name: /^request 01a1fd1b-c4bd/ }).first().waitFor()
 
+/** The page's one line for what failed: in the window, with nothing over it. */
+export async function refused(v, text) {
+  const line = v.page.getByRole('alert').filter({ hasText: text })
+  await idWithin(line)
+  await until('the failure is in sight', () => line.evaluate(e => {
+    const { top, bottom, left, right } = e.getBoundingClientRect()
+    return top >= 0 && left >= 0 && bottom <= innerHeight && right <= innerWidth && e.contains(document.elementFromPoint((left + right) / 2, (top + bottom) / 2))
+  }))
+  await v.button('Close', line).click()
+}
+
 /** What a refused message says; what waits for a while is sent by itself, the rest by a press. */
 const refusals = [
   { status: 403, code: 'missing_scope', says: 'This key may look, but not write' },
@@ -47,14 +58,15 @@ export const cases = {
     await compare(v)
   },
 
-  /** Older messages, a file and an undo that fail say so where a person looks. */
+  /** What fails says so where a person looks: older messages at their place, all else over the composer. */
   async asides(open) {
     const v = await open()
+    const top = () => v.log.evaluate(e => { e.scrollTop = 0 })
     const said = Array.from({ length: 120 }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', content: `turn ${i} ${'of many words '.repeat(20)}` }))
     const id = await v.imported(said, { title: 'with more above' })
     await fail(v, /messages\?.*before=/, 403)
     await v.open(id)
-    await v.log.evaluate(e => { e.scrollTop = 0 })
+    await top()
     const alert = v.log.getByRole('alert')
     await alert.getByText("the server's sentence for 403").waitFor()
     await idWithin(alert)
@@ -64,10 +76,20 @@ export const cases = {
     await v.button('Summarize now…').click()
     await v.button('Summarize', v.page.getByRole('dialog')).click()
     await fail(v, '**/restore', 409, { code: 'stale' })
+    await top()
     await v.button('Undo', v.page.getByRole('status')).click()
-    await alert.getByText('Someone else was faster').waitFor()
-    await idWithin(alert)
-    await v.button('Close', alert).click()
+    await refused(v, 'Someone else was faster')
+    await fail(v, '**/pin', 403)
+    await top()
+    await v.button('Pin', v.articles.first()).click()
+    await refused(v, "the server's sentence for 403")
+    await v.page.keyboard.press('Alt+2') // from another view, too
+    await fail(v, /sessions\/[\w-]+$/, 403)
+    await v.page.keyboard.press('F2')
+    await v.page.getByRole('textbox', { name: 'New title' }).fill('refused')
+    await v.page.keyboard.press('Enter')
+    await refused(v, "the server's sentence for 403")
+    await v.page.keyboard.press('Alt+1')
     const form = new FormData()
     form.append('file', new Blob(['text of a file'], { type: 'text/plain' }), 'lost.txt')
     const { id: blob } = await v.api('blobs', { method: 'POST', body: form })
@@ -75,8 +97,42 @@ export const cases = {
     await v.settled('answer to: with a file')
     await fail(v, /blobs\/[\w-]+$/, 404)
     await v.log.getByRole('button', { name: /lost\.txt/ }).click()
-    await alert.getByText("the server's sentence for 404").waitFor()
-    await idWithin(alert)
+    await refused(v, "the server's sentence for 404")
+    const phone = await open({ width: 'phone', hash: `#/s/${id}` })
+    await phone.settled('with a file')
+    const more = async name => {
+      await phone.button('More', phone.page.getByRole('main')).click()
+      await phone.page.getByRole('menuitem', { name }).click()
+    }
+    await fail(phone, /sessions\/[\w-]+$/, 403)
+    await more('Archive')
+    await refused(phone, "the server's sentence for 403")
+    await fail(phone, '**/import?*', 413)
+    const choosing = phone.page.waitForEvent('filechooser')
+    await more('Import a file…')
+    await (await choosing).setFiles({ name: 'any.json', mimeType: 'application/json', buffer: Buffer.from('{}') })
+    await phone.page.getByRole('alert').waitFor()
+    await phone.state('refused')
+    await refused(phone, 'Too large')
+  },
+
+  /** The list asks once for a page that does not come, and again when it is told to. */
+  async list(open) {
+    const v = await open()
+    for (let i = 0; i < 60; i++) await v.imported([], { title: `of many ${i}` })
+    const next = /sessions\?.*cursor=/
+    let asked = 0
+    await v.page.route(next, route => { asked++; return route.fulfill({ status: 500, contentType: 'application/problem+json', body: '{"status":500,"code":"","detail":"out of order"}' }) })
+    await v.page.reload()
+    await v.list.getByRole('link').nth(49).waitFor()
+    await v.list.evaluate(e => { e.scrollTop = e.scrollHeight })
+    await v.list.getByText('out of order').waitFor()
+    await v.page.waitForTimeout(500) // it could ask
+    equal(asked, 1, 'how often the list asked')
+    await v.page.unroute(next)
+    await v.button('Try again', v.list).click()
+    await v.list.getByRole('link').nth(59).waitFor()
+    equal(await v.button('Try again', v.list).count(), 0, 'what is left of the failure')
   },
 
   /** A first load tries again by itself. */
@@ -257,9 +313,15 @@ export const cases = {
       await v.button('More', v.page.getByRole('main')).click()
       await v.page.getByRole('menuitem', { name }).click()
     }
-    const saved = v.page.waitForEvent('download')
-    await menu('Export as JSON')
-    const path = await (await saved).path()
+    const exported = async name => {
+      const saved = v.page.waitForEvent('download')
+      await menu(name)
+      return saved
+    }
+    const path = await (await exported('Export as JSON')).path()
+    await v.api(`sessions/${id}`, { method: 'PATCH', json: { title: '🦆' } })
+    await v.page.getByRole('heading', { name: '🦆' }).waitFor()
+    equal((await exported('Export as Markdown')).suggestedFilename(), `${id}.md`, 'the name of an export whose title has no letters')
     const choosing = v.page.waitForEvent('filechooser')
     await menu('Import a file…')
     await (await choosing).setFiles({ name: 'copied.json', mimeType: 'application/json', buffer: (await import('node:fs')).readFileSync(path) })
@@ -268,8 +330,9 @@ export const cases = {
     const wrong = v.page.waitForEvent('filechooser')
     await menu('Import a file…')
     await (await wrong).setFiles({ name: 'wrong.json', mimeType: 'application/json', buffer: Buffer.from('{"half') })
-    await v.page.getByText('That did not work').waitFor()
-    await v.page.getByRole('button', { name: /^request / }).first().waitFor()
+    const refusal = v.page.getByRole('alert').filter({ hasText: 'That did not work' })
+    await refusal.getByRole('button', { name: /^request / }).waitFor()
+    await v.button('Close', refusal).click()
     const copy = v.session()
     await menu('Fork')
     await until('the fork is open', () => v.session() && v.session() !== copy)

@@ -1,5 +1,6 @@
 // The page in German: its flows go, and no English text of the catalogue is left.
 import { readFileSync, readdirSync } from 'node:fs'
+import { fail } from './failures.mjs'
 import { check, equal } from './visit.mjs'
 
 const source = new URL('../../../app/web/ui/src/', import.meta.url)
@@ -102,6 +103,11 @@ export const cases = {
     await field.press('Enter')
     await log.getByRole('alert').getByText('Die Antwort brach ab').waitFor()
     await look('error')
+    for (const [code, says, lang] of [['storage_full', 'Der Platz für Daten ist aufgebraucht.', null], ['of_tomorrow', "the server's sentence for 422", 'en']]) {
+      await fail(v, '**/pin', 422, { code })
+      await v.button('Anheften', v.answer).click()
+      equal(await v.page.getByText(says).getAttribute('lang'), lang, `the language of ${says}`)
+    }
     // The rooms behind addresses of their own.
     for (const [name, address] of Object.entries({
       runs: `s/${id}/runs`, prompt: `s/${id}/prompt`, operation: 'operation', ...Object.fromEntries(['runs', 'deliveries', 'usage', 'memories'].map(t => [`operation-${t}`, `operation/${t}`])),

@@ -1,5 +1,5 @@
 // The thread and the list as one uses them for long: by Tab, with old failures, renamed and deleted conversations.
-import { fail, idWithin } from './failures.mjs'
+import { fail, refused } from './failures.mjs'
 import { check, equal, until } from './visit.mjs'
 
 export const cases = {
@@ -66,7 +66,7 @@ export const cases = {
     await v.page.keyboard.press('F2')
     await title.fill('a refused heron')
     await title.press('Enter')
-    await idWithin(v.log.getByRole('alert'))
+    await refused(v, "the server's sentence for 403")
     await v.page.getByRole('heading', { name: 'an archived heron' }).waitFor()
   },
 
@@ -90,15 +90,20 @@ export const cases = {
     await v.page.getByRole('button', { name: 'Agent: brief' }).waitFor()
   },
 
-  /** A failure says what it was, however long ago. */
+  /** A failure says what it was, and an answer which agent gave it, however long ago. */
   async old(open) {
     const v = await open()
     const id = await v.imported([], { title: 'an old failure' })
     const say = content => v.api(`sessions/${id}/messages`, { method: 'POST', json: { content } })
     await say('the provider fails here').catch(() => {})
-    for (let i = 0; i < 21; i++) await say(`goes on ${i}`)
+    for (let i = 0; i < 30; i++) await say(`goes on ${i}`)
+    await v.api(`sessions/${id}`, { method: 'PATCH', json: { agent: 'careful' } })
     await v.open(id)
+    await v.log.getByText('answer to: goes on 29').waitFor()
+    await v.log.evaluate(e => { e.scrollTop = 0 })
     await v.log.getByRole('alert').getByText('The answer broke off').waitFor()
+    await v.log.getByRole('article', { name: /^assistant, / }).filter({ hasText: 'answer to: goes on 1' }).first().waitFor()
+    equal(await v.log.getByRole('article', { name: /^(careful|Agent), / }).count(), 0, 'answers of an agent that gave none')
   },
 
   /** A conversation that somebody deletes is gone, not archived; what was being written stays. */

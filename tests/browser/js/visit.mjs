@@ -87,7 +87,7 @@ export class Visit {
   /** Opens the list where it is a drawer. */
   async showList() {
     const menu = this.page.getByRole('button', { name: /^(Show the list|Liste zeigen)$/ })
-    if (await menu.isVisible()) await menu.click()
+    if (await menu.isVisible() && await menu.getAttribute('aria-expanded') === 'false') await menu.click()
   }
 
   async send(text) {

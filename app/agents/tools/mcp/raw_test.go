@@ -129,12 +129,18 @@ func TestWrongAnswers(t *testing.T) {
 	t.Parallel()
 	const png, structured = "iVBORw0KGgo", `{"id": 1234567890123456789, "price": 10.0, "html": "<b>a & b</b>"}`
 	deep := func(n int) string { return strings.Repeat(`{"properties":{"a":`, n) + "{}" + strings.Repeat("}}", n) }
+	var many strings.Builder
+	for n := range 50_000 {
+		fmt.Fprintf(&many, `,{"name":"y%d","inputSchema":{}}`, n)
+	}
 	for name, c := range map[string]struct{ list, call, want string }{
 		"no list":          {`{"tools":5}`, "", "its tools cannot be listed"},
 		"no tools":         {`{}`, "", "no tool test__x"},
 		"no schema":        {`{"tools":[{"name":"x","inputSchema":"any"}]}`, "", "no tool test__x"},
 		"null":             {`{"tools":[null,{"name":""}]}`, "", "no tool test__x"},
 		"a deep schema":    {`{"tools":[{"name":"x","inputSchema":{}},{"name":"y","inputSchema":` + deep(300) + `}]}`, `{"content":"fine"}`, `fine; tool "y" was left out: its schema has more than 32 levels`},
+		"an odd schema":    {`{"tools":[{"name":"x","inputSchema":{"type":"object","required":"a","properties":{"enum":{"type":"string","enum":null}}}}]}`, `{"content":"fine"}`, "fine"},
+		"many tools":       {`{"tools":[{"name":"x","inputSchema":{}}` + many.String() + `]}`, `{"content":"fine"}`, "fine; it has at least 10000 tools, and models get 128"},
 		"a deeper one":     {`{"tools":[{"name":"x","inputSchema":{}},{"name":"y","inputSchema":` + deep(3000) + `}]}`, `{"content":"fine"}`, `fine; tool "y" was left out: it cannot be read`},
 		"an odd tool":      {`{"tools":[{"name":"x","inputSchema":{}},{"name":"y","annotations":"none"},5]}`, `{"content":"fine"}`, `fine; tool "" was left out: its name must have 1 to 256 bytes; tool "y" was left out: it cannot be read`},
 		"no result":        {oneTool, `null`, "[the answer has no content]"},

@@ -1,5 +1,6 @@
 // Requests to the API: where it is, who asks, and what an error says.
 import type { components } from "./schema";
+import { textOf } from "../language";
 import { auth } from "../state/auth.svelte";
 import { words } from "../words";
 
@@ -20,7 +21,12 @@ export class ApiError extends Error {
     readonly retryAfter = 0,
     readonly problem?: Problem,
   ) {
-    super(detail);
+    super(textOf(words.problems, code, detail));
+  }
+
+  /** The language of the server's own sentence; undefined for a text of the page. */
+  get lang(): "en" | undefined {
+    return Object.hasOwn(words.problems, this.code) || this.offline ? undefined : "en";
   }
 
   get offline(): boolean {

@@ -1,5 +1,6 @@
-// What a person does with a message; why it failed is said below the thread.
-import { asError, ask } from "../api/http";
+// What a person does with a message.
+import { ask } from "../api/http";
+import { attempt } from "../state/attempt.svelte";
 import type { Conversation } from "../state/conversation.svelte";
 import type { Message } from "../state/entry.svelte";
 import { router, sessionHref } from "../state/route.svelte";
@@ -7,36 +8,25 @@ import { sessions, type Session } from "../state/sessions.svelte";
 
 const soon = { Prefer: "respond-async" };
 
-export async function attempt(conversation: Conversation, work: Promise<unknown>): Promise<boolean> {
-  try {
-    await work;
-    conversation.actionFailure = undefined;
-    return true;
-  } catch (e) {
-    conversation.actionFailure = asError(e);
-    return false;
-  }
-}
-
 export function regenerate(conversation: Conversation, message: Message): Promise<boolean> {
   const path = `sessions/${conversation.id}/messages/${message.id}/regenerate`;
-  return attempt(conversation, ask(path, { method: "POST", json: { source: "web" }, headers: soon }));
+  return attempt(ask(path, { method: "POST", json: { source: "web" }, headers: soon }));
 }
 
 /** A new version on a branch of its own, and its answer. */
 export function resend(conversation: Conversation, message: Message, content: string, id: string): Promise<boolean> {
   const path = `sessions/${conversation.id}/messages/${message.id}`;
   const json = { content, source: "web", client_message_id: id };
-  return attempt(conversation, ask(path, { method: "PATCH", json, headers: soon }));
+  return attempt(ask(path, { method: "PATCH", json, headers: soon }));
 }
 
 export function selectBranch(conversation: Conversation, id: string): Promise<boolean> {
-  return attempt(conversation, ask(`sessions/${conversation.id}/messages/${id}/select`, { method: "POST", json: {} }));
+  return attempt(ask(`sessions/${conversation.id}/messages/${id}/select`, { method: "POST", json: {} }));
 }
 
 export function setPinned(conversation: Conversation, message: Message, pinned: boolean): Promise<boolean> {
   const path = `sessions/${conversation.id}/messages/${message.id}/pin`;
-  return attempt(conversation, ask(path, { method: "PUT", json: { pinned } }));
+  return attempt(ask(path, { method: "PUT", json: { pinned } }));
 }
 
 export function fork(conversation: Conversation, message?: Message): Promise<boolean> {
@@ -45,5 +35,5 @@ export function fork(conversation: Conversation, message?: Message): Promise<boo
     sessions.update(s);
     router.go(sessionHref(s.id));
   });
-  return attempt(conversation, work);
+  return attempt(work);
 }

@@ -4,6 +4,7 @@ import { places } from "../context/places.svelte";
 import { copy } from "../parts/copy";
 import type { Conversation } from "../state/conversation.svelte";
 import { draftOf } from "../state/drafts.svelte";
+import { isOwn } from "../state/entry.svelte";
 import { ui } from "../state/ui.svelte";
 import { words } from "../words";
 import { regenerate, selectBranch, setPinned } from "./actions";
@@ -100,7 +101,7 @@ function act(key: string, turn: Turn, conversation: Conversation, element: HTMLE
       if (idle) void regenerate(conversation, message);
       return true;
     case "e":
-      if (idle && turn.kind === "user") draftOf(conversation.id).beginEdit(message.id, message.content);
+      if (idle && isOwn(message)) draftOf(conversation.id).beginEdit(message.id, message.content);
       return true;
     case "p":
       void setPinned(conversation, message, !message.pinned);

@@ -1,7 +1,7 @@
 // What the server says about the next prompt of a conversation, and what the parts of the page derive from it.
 import { untrack } from "svelte";
 import { ApiError, asError, ask, type Schema } from "../api/http";
-import { attempt } from "../chat/actions";
+import { attempt } from "../state/attempt.svelte";
 import type { Conversation } from "../state/conversation.svelte";
 import { ui } from "../state/ui.svelte";
 import { count, words as page } from "../words";
@@ -227,9 +227,9 @@ export class Context {
     if (said) ui.toast(said, left && (() => this.undo(left.version)));
   }
 
-  /** The same for a toast, which is gone when it fails: why is said below the thread. */
+  /** The same for a toast, which is gone when it fails. */
   undo(version: number): void {
-    void attempt(this.conversation, this.restore(version));
+    void attempt(this.restore(version));
   }
 
   async saveDraft(version: number): Promise<void> {

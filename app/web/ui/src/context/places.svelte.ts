@@ -1,6 +1,6 @@
 // Where each message stands in the next prompt. The thread's line asks for every message it draws.
 import { mount, unmount } from "svelte";
-import { asError } from "../api/http";
+import { report } from "../state/attempt.svelte";
 import { page } from "../state/page.svelte";
 import "./context.css";
 import { contextOf, type Range } from "./context.svelte";
@@ -46,7 +46,7 @@ class Places {
       ({ default: Where }) => {
         if (this.open === close) shown = mount(Where, { target: document.body, props: { session, message, beside, onclose: close } });
       },
-      (e) => page.conversation && (page.conversation.actionFailure = asError(e)),
+      report,
     );
     this.open = close;
   }

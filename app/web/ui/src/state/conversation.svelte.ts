@@ -2,8 +2,8 @@
 import { SvelteMap } from "svelte/reactivity";
 import { ApiError, asError, ask, type Schema } from "../api/http";
 import { Feed, type FeedState, type ServerEvent } from "../api/sse";
-import { loadMarkdown } from "../text/lazy";
 import { words } from "../words";
+import { attempt } from "./attempt.svelte";
 import { auth } from "./auth.svelte";
 import { Entry, type Message } from "./entry.svelte";
 import { outboxOf, type Outbox } from "./outbox.svelte";
@@ -60,8 +60,6 @@ export class Conversation {
   /** The latest context.warning of the present run. */
   warning = $state.raw<{ trigger: string; reason: string }>();
   resynced = $state(false);
-  /** Why the last action on a message failed. */
-  actionFailure = $state.raw<ApiError>();
   /** Why the messages before or after those that are loaded did not come. */
   pageFailure = $state.raw<{ before: boolean; error: ApiError }>();
   /** Gets all that the feed brings, too. */
@@ -77,6 +75,8 @@ export class Conversation {
   private wanted = 0;
   private closed = false;
   private paging = false;
+  /** Where the runs go on that are older than those that were loaded; empty = there are none. */
+  private runsBefore: string | undefined;
   private checking = false;
   /** Where the path changed last: the events after it do not say which messages have siblings. */
   private forkedAfter: number | undefined;
@@ -139,7 +139,7 @@ export class Conversation {
       ? { after: Math.max(0, seq - pageSize / 2), limit: pageSize }
       : { order: "desc", limit: pageSize };
     const before = new Set(this.entries.filter((e) => e.message));
-    const [page] = await Promise.all([ask<Schema["MessagePage"]>(`sessions/${this.id}/messages`, { query }), loadMarkdown()]);
+    const page = await ask<Schema["MessagePage"]>(`sessions/${this.id}/messages`, { query });
     const items = seq ? page.items : page.items.slice().reverse();
     const live = this.entries.filter((e) => !before.has(e)); // what is written, and what came since the question
     this.hasBefore = (items[0]?.seq ?? 1) > 1 && (seq ? true : page.next_cursor !== null);
@@ -181,10 +181,13 @@ export class Conversation {
     });
   }
 
-  /** Whether the message is loaded, after loading the page around it if it was not. */
+  /** Whether the message is loaded, after loading the page around it if it was not; else the newest page is. */
   async reach(seq: number): Promise<boolean> {
-    if (!this.entries.some((e) => e.seq === seq)) await this.load(seq);
-    return this.entries.some((e) => e.seq === seq);
+    const loaded = () => this.entries.some((e) => e.seq === seq);
+    if (!loaded()) await this.load(seq);
+    if (loaded()) return true;
+    await this.load();
+    return false;
   }
 
   /** A title that is refused is taken back. */
@@ -206,7 +209,7 @@ export class Conversation {
   /** Stops the answer that is being written. */
   stop(): void {
     const id = this.activeRun?.id;
-    if (id) this.cancel(id).catch((e) => (this.actionFailure = asError(e)));
+    if (id) void attempt(this.cancel(id));
   }
 
   async decide(approval: Approval, body: Record<string, unknown>): Promise<void> {
@@ -231,9 +234,9 @@ export class Conversation {
 
   /** Asks for the newest runs, with what they asked and who decided it. */
   async loadRuns(session: Session): Promise<void> {
-    const page = await ask<Schema["RunPage"]>(`sessions/${this.id}/runs`, { query: { limit: 20 } });
-    for (const run of page.items) this.keepRun(run);
-    void this.loadUnanswered();
+    const before = await this.pageOfRuns({ limit: 20 });
+    this.runsBefore ??= before;
+    void this.loadOlderRuns();
     if (session.active_run_id && session.status !== "queued") {
       await this.loadRun(session.active_run_id);
       const run = this.runs.get(session.active_run_id)!;
@@ -246,8 +249,18 @@ export class Conversation {
     this.contextVersion++;
   }
 
-  /** A message without a whole answer says why, however old its run is. */
-  private async loadUnanswered(): Promise<void> {
+  private async pageOfRuns(query: { limit: number; cursor?: string }): Promise<string> {
+    const page = await ask<Schema["RunPage"]>(`sessions/${this.id}/runs`, { query });
+    for (const run of page.items) this.keepRun(run);
+    return page.next_cursor ?? "";
+  }
+
+  /** Older messages have the agents that wrote them; one without a whole answer says why, however old its run is. */
+  private async loadOlderRuns(): Promise<void> {
+    const cursor = this.runsBefore;
+    if (cursor && this.entries.some((e) => e.runId && !this.runs.has(e.runId))) {
+      this.runsBefore = await this.pageOfRuns({ limit: pageSize, cursor }).catch(() => cursor);
+    }
     const answered = new Set(this.entries.filter((e) => e.role === "assistant" && e.message?.status !== "partial").map((e) => e.runId));
     const ids = new Set(this.entries.map((e) => e.runId).filter((id) => id && !answered.has(id) && !this.runs.has(id)));
     await Promise.all([...ids].map((id) => this.loadRun(id).catch(() => {}))); // without it nothing is said
@@ -279,7 +292,7 @@ export class Conversation {
       const page = await ask<Schema["MessagePage"]>(`sessions/${this.id}/messages`, { query });
       if (this.closed) return;
       apply(page.items, page.next_cursor !== null || page.items.length >= pageSize);
-      void this.loadUnanswered();
+      void this.loadOlderRuns();
     } catch (e) {
       this.pageFailure = { before: "before" in query, error: asError(e) };
     } finally {

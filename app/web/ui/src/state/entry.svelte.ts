@@ -61,6 +61,11 @@ export class Entry {
   }
 }
 
+/** The person who looks on wrote it: what others write has their name. */
+export function isOwn(message: Message | undefined): boolean {
+  return message?.role === "user" && !message.author;
+}
+
 /** The parts of an answer's thoughts that were kept with it. */
 export function reasoningOf(entry: Entry): string {
   const parts = entry.message?.parts?.filter((p) => p.type === "reasoning") ?? [];

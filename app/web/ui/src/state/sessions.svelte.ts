@@ -3,6 +3,7 @@ import { ApiError, asError, ask, type Schema } from "../api/http";
 import { Feed, type ServerEvent } from "../api/sse";
 import { timeZone } from "../text/format";
 import { words } from "../words";
+import { attempt } from "./attempt.svelte";
 import { Retry } from "./retry.svelte";
 import { router, sessionHref } from "./route.svelte";
 import { store, stored, ui } from "./ui.svelte";
@@ -20,7 +21,10 @@ class Sessions {
   loaded = $state(false);
   /** Changes arrive as they happen. */
   live = $state(false);
+  /** Why the list did not load. */
   failure = $state.raw<ApiError>();
+  /** Why the page after it did not: a press asks again. */
+  pageFailure = $state.raw<ApiError>();
   cursor = $state.raw<string | null>(null);
   showArchived = $state(false);
   /** Sessions whose last run failed while this page looked on. */
@@ -40,7 +44,7 @@ class Sessions {
       this.heads = page.items.map(headOf);
       this.cursor = page.next_cursor;
       this.loaded = true;
-      this.failure = undefined;
+      this.failure = this.pageFailure = undefined;
       this.again.stop();
       this.follow();
     } catch (e) {
@@ -50,16 +54,17 @@ class Sessions {
   }
 
   async loadMore(): Promise<void> {
-    if (!this.cursor) return;
     const cursor = this.cursor;
+    if (!cursor) return;
     this.cursor = null;
+    this.pageFailure = undefined;
     try {
       const page = await this.fetchPage(cursor);
       this.cursor = page.next_cursor;
       this.merge(page.items.map(headOf));
     } catch (e) {
       this.cursor = cursor;
-      this.failure = asError(e);
+      this.pageFailure = asError(e);
     }
   }
 
@@ -89,26 +94,16 @@ class Sessions {
   }
 
   async archive(id: string): Promise<void> {
-    try {
-      await ask(`sessions/${id}`, { method: "DELETE" });
-    } catch (e) {
-      this.failure = asError(e);
-      return;
-    }
+    await ask(`sessions/${id}`, { method: "DELETE" });
     const head = this.heads.find((h) => h.id === id);
     if (head) this.merge([{ ...head, archived: true }]);
     if (router.current.session === id) router.go("#/");
-    ui.toast(words.archived, () => void this.bringBack(id));
+    ui.toast(words.archived, () => void attempt(this.bringBack(id)));
   }
 
   async bringBack(id: string): Promise<void> {
-    try {
-      const session = await ask<Session>(`sessions/${id}`, { method: "PATCH", json: { archived: false } });
-      this.update(session);
-      router.go(sessionHref(id));
-    } catch (e) {
-      this.failure = asError(e);
-    }
+    this.update(await ask<Session>(`sessions/${id}`, { method: "PATCH", json: { archived: false } }));
+    router.go(sessionHref(id));
   }
 
   /** Takes over what the open conversation's own feed says. */

@@ -1,5 +1,7 @@
 // What the page itself remembers: theme, open parts, toasts, and the spoken status.
 
+import type { ApiError } from "../api/http";
+
 export type Theme = "system" | "light" | "dark";
 export type Dialog = { name: "search" } | { name: "keys" } | { name: "switch"; model: string; agent?: string };
 
@@ -19,6 +21,8 @@ class Ui {
   drawer = $state(false);
   dialog = $state.raw<Dialog>();
   toasts = $state.raw<Toast[]>([]);
+  /** Why the last action failed. */
+  failure = $state.raw<ApiError>();
   /** Read out by screen readers. */
   status = $state("");
   now = $state(Date.now());

@@ -5,6 +5,7 @@ import { draftOf } from "../state/drafts.svelte";
 import { keep, kept } from "../state/kept";
 import { Outbox, outboxOf, type OutboxItem } from "../state/outbox.svelte";
 import { sessions } from "../state/sessions.svelte";
+import { ui } from "../state/ui.svelte";
 import { host } from "./host.svelte";
 
 export class Chat {
@@ -42,7 +43,7 @@ export class Chat {
 
   /** Goes on where a token was refused, or a request failed. */
   async again(): Promise<void> {
-    if (this.conversation) this.conversation.actionFailure = undefined;
+    ui.failure = undefined;
     await this.conversation?.open();
     await this.outbox.sendWaiting();
   }
