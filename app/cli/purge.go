@@ -12,7 +12,6 @@ import (
 	"golang.org/x/term"
 
 	"bobbin/app/api/ops"
-	"bobbin/app/cli/term"
 	draw "bobbin/app/cli/term"
 	"bobbin/app/client"
 	"bobbin/app/core"
@@ -271,7 +270,7 @@ func (p *program) exportUserCommand() *cobra.Command {
 				if width, _ := p.terminalSize(); width > 0 || file == "" {
 					return core.Errorf(core.ErrInvalid, "choose where to write the archive: -o alice.zip, or -o - for a pipe")
 				}
-				return write(term.Raw(p.Out))
+				return write(draw.Raw(p.Out))
 			})
 		},
 	}
