@@ -59,7 +59,7 @@ func TestAPIKeys(t *testing.T) {
 // Names say which key is meant only if one has it.
 func TestAPIKeyNames(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
-		service := ops.NewService(repositories.NewAPIKeys(s.Gorm), repositories.NewAudit(s.Gorm))
+		service := &ops.Service{Keys: repositories.NewAPIKeys(s.Gorm), Audit: repositories.NewAudit(s.Gorm)}
 		var first core.APIKey
 		for range 2 {
 			key, _, err := service.CreateKey(t.Context(), ops.NewKey{Name: "web"})
