@@ -33,8 +33,9 @@ func NewProfiles(agents core.AgentCatalog, models llm.Models, set *tools.Set, gl
 
 // Profile resolves the session's agent with its texts, tools, policy and model:
 // the model asked for, else the session's, else the agent's, else the default.
+// It waits, for at most 10 s, for tools that were not loaded yet since the start.
 // Errors: ErrNotFound or ErrInvalid when the agent or the model is not configured.
-func (p *Profiles) Profile(_ context.Context, session core.Session, model string) (compaction.Profile, error) {
+func (p *Profiles) Profile(ctx context.Context, session core.Session, model string) (compaction.Profile, error) {
 	agent, err := p.agents.Get(session.Agent)
 	if err != nil {
 		return compaction.Profile{}, err
@@ -44,6 +45,7 @@ func (p *Profiles) Profile(_ context.Context, session core.Session, model string
 	if err != nil {
 		return compaction.Profile{}, llm.HideCause(name, err)
 	}
+	p.tools.Await(ctx, agent)
 	agent, specs := p.tools.Resolve(agent)
 	policy, err := contextwindow.Resolve(p.global, agent.Context)
 	loop, err2 := contextwindow.ResolveLoop(policy.Name, agent.Compaction)

@@ -65,6 +65,9 @@ type SlackInboxStore interface {
 	// FindMessage returns the message of the session that the client message id names, also one
 	// that is queued. Pending says that the item with the key is not done.
 	FindMessage(ctx context.Context, q SlackMessageQuery) (SlackMessageRef, error)
+	// MessageBefore returns what follows the prefix in the greatest client message id of the session that
+	// begins with it and is less than prefix+end; empty = there is none.
+	MessageBefore(ctx context.Context, session SessionID, prefix, end string) (string, error)
 	// Sweep removes items that were done longer than keep ago.
 	Sweep(ctx context.Context, keep time.Duration) error
 }

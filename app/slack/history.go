@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -172,19 +173,24 @@ func (e *event) writtenAt() time.Time {
 	return time.UnixMicro(int64(written * 1e6))
 }
 
-// copyMissed appends what people wrote in the thread since the session's last activity and Slack could
-// not deliver: Bobbin was away for too long. If Slack does not show it, the message goes without.
-func (s *workspace) copyMissed(ctx context.Context, m incoming, session core.Session) error {
-	if m.writtenAt().Sub(session.UpdatedAt) < missedTime {
+// copyMissed appends what people wrote in the thread since the newest message that the session has of it
+// and Slack could not deliver: Bobbin was away for too long. If Slack does not show it, the message goes without.
+func (s *workspace) copyMissed(ctx context.Context, m incoming, session core.SessionID) error {
+	prefix := clientMessageID(m.thread.Team, m.Channel, "")
+	newest, err := s.Inbox.MessageBefore(ctx, session, prefix, m.TS)
+	if err != nil {
+		return err
+	}
+	since := cmp.Or(strings.TrimRight(newest, "+"), m.root())
+	if m.writtenAt().Sub((&event{TS: since}).writtenAt()) < missedTime {
 		return nil
 	}
-	since := fmt.Sprintf("%d.%06d", session.UpdatedAt.Unix(), session.UpdatedAt.Nanosecond()/1000)
 	missed, err := s.readThread(ctx, m, slackapi.GetConversationRepliesParameters{Oldest: since, Latest: m.TS})
 	if err != nil {
-		s.Logger.WarnContext(ctx, "thread of Slack not searched for messages that were not delivered", "session_id", session.ID, "err", err)
+		s.Logger.WarnContext(ctx, "thread of Slack not searched for messages that were not delivered", "session_id", session, "err", err)
 		return nil
 	}
-	return s.copyMessages(ctx, m, session.ID, slices.DeleteFunc(missed, func(ev event) bool {
+	return s.copyMessages(ctx, m, session, slices.DeleteFunc(missed, func(ev event) bool {
 		_, _, command := parseCommand(stripMention(ev.Text, m.me.UserID))
 		return ev.TS <= since || command || !isMessage(ev, m.app, m.me.UserID)
 	}))

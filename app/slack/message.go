@@ -197,7 +197,7 @@ func (s *workspace) converse(ctx context.Context, m incoming, content string) (c
 	if m.bound.SessionID == "" {
 		err = s.copyHistory(ctx, m, session.ID)
 	} else {
-		err = s.copyMissed(ctx, m, session)
+		err = s.copyMissed(ctx, m, session.ID)
 	}
 	if err != nil {
 		return session.ID, err

@@ -50,7 +50,7 @@ const (
 // 0.0.0.0 is this machine, too, but no address by which a server would be taken for a local one.
 func TestShowTurns(t *testing.T) {
 	t.Parallel()
-	policies, windows, pauses := []string{"window", "sliding", "off"}, []int{4_096}, []time.Duration{0}
+	policies, windows, pauses := []string{"window", "sliding", "off"}, []int{8_192}, []time.Duration{0}
 	if apptest.IsLong() {
 		policies, windows = []string{"window", "budget", "sliding", "ratio", "off"}, []int{8_192, 16_384}
 		pauses = append(pauses, time.Second, 3*time.Second)
@@ -78,7 +78,7 @@ func TestShowTurns(t *testing.T) {
 		}
 	}
 	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), settings...)
-	turns := apptest.ChooseSize(12, 120)
+	turns := apptest.ChooseSize(14, 120)
 	for _, pause := range pauses {
 		var wait sync.WaitGroup
 		atOnce := make(chan struct{}, 4+6*int(pause/time.Second))
@@ -118,7 +118,7 @@ func TestShowTurns(t *testing.T) {
 // addModel adds the model of the conversation.
 func (c *turnsCell) addModel(cfg *config.Config) {
 	cfg.Models = append(cfg.Models, config.Model{
-		Name: c.name(), Provider: "openai", BaseURL: strings.Replace(c.server.URL, "127.0.0.1", c.address, 1), ContextWindow: c.window, MaxOutputTokens: 1_024,
+		Name: c.name(), Provider: "openai", BaseURL: strings.Replace(c.server.URL, "127.0.0.1", c.address, 1), ContextWindow: c.window,
 	})
 	cfg.DefaultLLM = cfg.Models[0].Name
 }

@@ -106,19 +106,20 @@ func TestSlackForgottenMention(t *testing.T) {
 }
 
 // Replies that Slack gave up because Bobbin was away are in the prompt of the next message of their
-// thread; commands among them are not.
+// thread, also where the session changed after they were written; commands among them are not.
 func TestSlackMissedReplies(t *testing.T) {
 	t.Parallel()
 	inWorkspace(t, func(t *testing.T, w *workspace) {
+		w.ahead.Store(-int64(10 * time.Minute))
 		root := w.post(t, w.alice, "", w.mention("the pump is red"))
 		_, all := w.conversation(t, 2)
 		w.awaitThread(t, root, w.mention("the pump is red"), all[1].Content)
 		w.awaitDelivered(t)
-		w.ahead.Store(int64(10 * time.Minute))
 		w.SetURLs(fakeslack.URLs{})
 		w.post(t, w.bob, root, "It is tall.")
 		w.post(t, w.bob, root, w.mention("/context"))
 		w.SetURLs(fakeslack.URLsBelow(w.house.URL))
+		w.ahead.Store(0)
 		w.post(t, w.alice, root, "how tall?")
 		if _, all = w.conversation(t, 5); !slices.Equal(contents(all, core.RoleUser), []string{"the pump is red", "It is tall.", "how tall?"}) || all[2].Author != "Bob" {
 			t.Errorf("got %q of %q, want what Bob said", contents(all, core.RoleUser), all[2].Author)

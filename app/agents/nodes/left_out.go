@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"bobbin/app/core"
-	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 )
 
@@ -63,20 +62,6 @@ func (n *LLM) leaveOut(ctx context.Context, s *AgentState, t *attempts, c call, 
 		TokensBefore: c.sent.Used(c.decision), Trigger: "refused",
 		Reason: fmt.Sprintf("%s refused the prompt%s. It is sent again without %s.", c.modelName(), quoteProvider(e), what),
 	})
-}
-
-// withoutRefused returns the request without what was refused of the requests before it. Media are
-// left out by the plan.
-func (t *attempts) withoutRefused(req llm.Request, sent contextwindow.PromptSize, asked core.Message) (llm.Request, contextwindow.PromptSize) {
-	if slices.Contains(t.leavesOut, leftOutTools) {
-		req.Messages, req.Tools, req.ToolChoice = llm.ToolTurnsAsText(req.Messages), nil, core.ToolChoiceAuto
-		sent = sent.AsText()
-	}
-	if slices.Contains(t.leavesOut, leftOutTurns) {
-		req.Messages, _ = withoutUnanswered(req.Messages, asked)
-		sent.Rough = true
-	}
-	return req, sent
 }
 
 // withoutUnanswered returns the messages with a mark in the place of each turn before the message

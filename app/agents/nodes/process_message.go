@@ -27,11 +27,6 @@ func (n *ProcessMessage) Run(ctx context.Context, s AgentState) (AgentState, err
 	if err != nil {
 		return s, fmt.Errorf("set up agent: %w", err)
 	}
-	if n.Tools.Await(ctx, s.Profile.Agent) {
-		if s.Profile, err = n.LoadProfile(ctx, accepted, s.Run.Model); err != nil {
-			return s, fmt.Errorf("set up agent: %w", err)
-		}
-	}
 	s.Profile = s.Profile.WithOptions(s.Run.Options)
 	n.Titler.Begin(s.Session, s.Run)
 	if s.UserMessage.ID == "" {

@@ -123,32 +123,21 @@ func (s *Set) source(d core.ToolDefinition) Source {
 // firstWait bounds how long a run waits for the first attempt to load its tools.
 const firstWait = 10 * time.Second
 
-// Await waits until the tools of the agent were loaded once, or could not be, for at most 10 s. It
-// reports whether it waited.
-func (s *Set) Await(ctx context.Context, agent core.Agent) bool {
+// Await waits until the tools of the agent were loaded once, or could not be, for at most 10 s.
+func (s *Set) Await(ctx context.Context, agent core.Agent) {
 	if len(agent.Definitions) == 0 {
-		return false
+		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, firstWait)
 	defer cancel()
-	waited := false
 	for _, definition := range agent.Definitions {
-		source := s.source(definition)
-		if source == nil {
-			continue
-		}
-		select {
-		case <-source.Tried():
-			continue
-		default:
-		}
-		waited = true
-		select {
-		case <-source.Tried():
-		case <-ctx.Done():
+		if source := s.source(definition); source != nil {
+			select {
+			case <-source.Tried():
+			case <-ctx.Done():
+			}
 		}
 	}
-	return waited
 }
 
 // Resolve returns the agent with the tools that there are now: its list of tools has the name of

@@ -159,11 +159,11 @@ func TestSourcesInUse(t *testing.T) {
 			t.Error("the source has ended although an agent uses it")
 		}
 		begin := time.Now()
-		if !set.Await(t.Context(), a) || time.Since(begin) != 10*time.Second {
+		if set.Await(t.Context(), a); time.Since(begin) != 10*time.Second {
 			t.Errorf("waited %s for a source that was not tried, want 10s", time.Since(begin))
 		}
 		close(source.tried)
-		if set.Await(t.Context(), a) {
+		if set.Await(t.Context(), a); time.Since(begin) != 10*time.Second {
 			t.Error("waited for a source that was tried")
 		}
 		set.Use(nil)

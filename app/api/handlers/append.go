@@ -70,9 +70,12 @@ func (h Native) appendOnly(c *gin.Context, m ops.NewMessage) error {
 	return writeJSON(c, status, messageAnswer{Message: stored})
 }
 
-// mayRepeat reports whether the message may be the one that was stored first. One that was changed
-// since may have been.
+// mayRepeat reports whether the message may be the one that was stored first without a run. One that was
+// changed since may have been.
 func mayRepeat(first, m core.Message) bool {
+	if first.RunID != "" {
+		return false
+	}
 	if first.RevisedAt != nil || first.DeletedAt != nil {
 		return true
 	}

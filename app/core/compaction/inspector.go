@@ -75,7 +75,7 @@ func (c *Inspector) snapshotTurn(ctx context.Context, t Turn) (snapshot, error) 
 		return snapshot{}, err
 	}
 	first, order := p, p.d.Summarize // say what comes before the prompt
-	waits := order == nil || order.Kind == core.SummaryRun || !p.in.Busy && p.in.State.Cut == nil && order.ThroughSeq == order.OrderedSeq
+	waits := order == nil || order.Kind == core.SummaryRun || p.in.State.Cut == nil && order.ThroughSeq == order.OrderedSeq
 	switch {
 	case !waits:
 		p = p.withoutSummary(notAwaited)

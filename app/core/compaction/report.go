@@ -21,8 +21,8 @@ const maxSnapshots = 5
 
 // Report describes the session's next prompt. It changes nothing: it is the same plan that
 // the next model call makes, between runs without the message that is not written yet. If
-// that message first causes a summary, the report describes the prompt before it as far as it fits, and
-// its last reason says so.
+// that message first causes a summary, the report describes the prompt before it as far as it fits, counts what
+// does not as summarized, and its last reason says so.
 func (c *Inspector) Report(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.ContextReport, error) {
 	_, r, err := c.reportNext(ctx, tenant, id, core.PlanPreview{})
 	if err == nil {
@@ -104,6 +104,12 @@ func (k *Compactor) reportCoverage(ctx context.Context, id core.SessionID, lost 
 func (c *Inspector) fullReport(ctx context.Context, tenant core.Tenant, v snapshot) (r core.ContextReport, whole bool, err error) {
 	r = c.Describe(v.turn, v.d, v.prompt.Sent)
 	r.TurnsLeft, r.WillTrigger = v.d.TurnsLeft, v.d.WillTrigger
+	for _, s := range v.d.History {
+		if s.Place == core.PlaceLeftOut && s.Seq <= firstThrough(v.d) {
+			r.Coverage.LeftOut--
+			r.Coverage.Summarized++
+		}
+	}
 	if v.older != "" {
 		r.SummaryReason = strings.TrimSpace(v.older + ". " + r.SummaryReason)
 	}
@@ -127,6 +133,18 @@ func (c *Inspector) fullReport(ctx context.Context, tenant core.Tenant, v snapsh
 	log := v.turn.wholeLog()
 	r.Coverage.Messages, r.Coverage.Excluded = log, r.Coverage.Excluded+log-onPath
 	return r, r.Coverage.Lost == 0 && log >= onPath, nil
+}
+
+// firstThrough returns the last message that the summary covers which is made or activated before the prompt of
+// the decision is sent; 0 = none is.
+func firstThrough(d contextwindow.Decision) int64 {
+	switch {
+	case d.Activate != nil:
+		return d.Activate.ThroughSeq
+	case d.Summarize != nil && d.Summarize.Kind == core.SummaryRolling:
+		return d.Summarize.ThroughSeq
+	}
+	return 0
 }
 
 // firstStep says what happens before the prompt of the decision can be sent; empty =

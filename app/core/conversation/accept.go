@@ -19,7 +19,7 @@ type Counts struct {
 
 // Admit returns the error of a message that must not be accepted: ErrConflict for an archived
 // session, for multitask "reject" while there is another run, for a client_message_id of a
-// message without a run, and on a branch of its own while there is another run, unless it
+// message without a run (ErrInvalid if it is an idempotency key), and on a branch of its own while there is another run, unless it
 // interrupts the only one; ErrRateLimited for too many runs; ErrStale if the session has another
 // agent or model than in.SessionAgent.
 func Admit(s State, in core.AcceptRun) error {
@@ -32,6 +32,8 @@ func Admit(s State, in core.AcceptRun) error {
 	switch {
 	case session.ArchivedAt != nil:
 		return core.Errorf(core.ErrConflict, "session %s is archived and takes no messages", session.ID)
+	case s.Taken > 0 && in.RequestHash != "": // the id is an idempotency key
+		return core.KeyReused("a message without a run")
 	case s.Taken > 0:
 		return core.Errorf(core.ErrConflict, "client_message_id %s belongs to another message of the session", in.ClientMessageID)
 	case onBranch && busy && (in.Multitask != core.MultitaskInterrupt || s.Queued > 0):

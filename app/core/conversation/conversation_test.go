@@ -24,6 +24,7 @@ func TestAdmit(t *testing.T) {
 		"idle":             {},
 		"busy":             {state: conversation.State{Counts: busy}},
 		"archived":         {conversation.State{Session: core.Session{ArchivedAt: &now}, Counts: busy}, core.AcceptRun{MaxQueued: 1}, core.ErrConflict, "archived"},
+		"key taken":        {conversation.State{Counts: conversation.Counts{Taken: 1}}, core.AcceptRun{ClientMessageID: "c", RequestHash: "h"}, core.ErrInvalid, "Idempotency-Key"},
 		"taken":            {conversation.State{Counts: conversation.Counts{Taken: 1}}, core.AcceptRun{ClientMessageID: "c"}, core.ErrConflict, "c belongs to another message"},
 		"branch":           {conversation.State{Counts: busy}, core.AcceptRun{Answers: "m"}, core.ErrConflict, "cancel its runs"},
 		"branch, idle":     {in: core.AcceptRun{After: "m"}},

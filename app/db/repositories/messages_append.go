@@ -28,8 +28,8 @@ const (
 // If the session already knows the client_message_id of a single message, Append returns
 // the stored message and changes nothing. Errors besides ErrNotFound: ErrConflict for an
 // archived session, while the session has an active or queued run (the messages would
-// separate a question from its answer), for a client_message_id that is in use, and for a
-// busy session; ErrUnprocessable for leading tool results that answer no open call at the
+// separate a question from its answer), for an import's client_message_id that is in use, and
+// for a busy session; ErrUnprocessable for leading tool results that answer no open call at the
 // end of the path.
 func (r *Messages) Append(ctx context.Context, tenant core.Tenant, in core.AppendMessages) (core.Appended, error) {
 	var out core.Appended
@@ -64,8 +64,7 @@ func (r *Messages) appendInStep(ctx context.Context, tenant core.Tenant, in core
 // appendResultFormat names appended messages by the first and the last seq.
 const appendResultFormat = "%d-%d"
 
-// findByClientID returns the message with the client message id, nil if there is none. It
-// is a conflict if a run answers it.
+// findByClientID returns the message with the client message id, nil if there is none.
 func (stx *sessionTx) findByClientID(id string) ([]core.Message, error) {
 	if id == "" {
 		return nil, nil
@@ -73,9 +72,6 @@ func (stx *sessionTx) findByClientID(id string) ([]core.Message, error) {
 	m, err := findFirst[core.Message](stx.tx.Where("session_id = ? AND client_message_id = ?", stx.session.ID, id))
 	if err != nil || m == nil {
 		return nil, err
-	}
-	if m.RunID != "" {
-		return nil, clientIDTakenError(id)
 	}
 	return []core.Message{*m}, nil
 }

@@ -102,7 +102,7 @@ func TestAppendIsRefused(t *testing.T) {
 
 		named := hello
 		named.ClientMessageID = "run-1"
-		wantError(t, "the id of a message that was answered", try(ann(), session.ID, false, named), core.ErrConflict)
+		must.Do(t, try(ann(), session.ID, false, named)) // it is there
 		wantError(t, "import of a known id", try(ann(), session.ID, true, hello, named), core.ErrConflict)
 		named.ClientMessageID = "\x00"
 		wantError(t, "an id that cannot be stored", try(ann(), session.ID, false, named), core.ErrInvalid)
@@ -168,9 +168,7 @@ func TestAppendConcurrently(t *testing.T) {
 		for _, m := range log {
 			parents[m.ParentID] = true
 		}
-		if len(log) != 20 || len(parents) != 20 {
-			t.Errorf("got %d messages with %d parents, want 20 of each", len(log), len(parents))
-		}
+		compare.Equal(t, "messages with parents: want 20 of each", []int{20, 20}, []int{len(log), len(parents)})
 	})
 }
 
