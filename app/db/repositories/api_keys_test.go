@@ -18,7 +18,7 @@ import (
 func TestAPIKeys(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
 		keys, audit := repositories.NewAPIKeys(s.Gorm), repositories.NewAudit(s.Gorm)
-		service := ops.NewService(keys, audit)
+		service := &ops.Service{Keys: keys, Audit: audit}
 		made, secret := must.Get2(service.CreateKey(t.Context(), ops.NewKey{Name: "web", Owner: "shop", Rights: core.CanRead | core.CanMetrics, Expires: time.Hour, Actor: "cli:ann"}))(t)
 		got, err := keys.ByHash(t.Context(), core.SecretHash(secret))
 		if diff := cmp.Diff(made, got); err != nil || diff != "" {
