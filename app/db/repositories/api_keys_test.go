@@ -36,13 +36,13 @@ func TestAPIKeys(t *testing.T) {
 			}
 			must.Get(service.RevokeKey(t.Context(), string(made.ID), "cli:bob"))(t)
 		}
-		list, err := service.Keys(t.Context())
+		list, err := service.Keys.List(t.Context())
 		if err != nil || len(list) != 1 || list[0].RevokedAt == nil || list[0].LastUsedAt == nil || !list[0].LastUsedAt.Equal(later) {
 			t.Errorf("got keys %+v, %v, want the one, revoked, last used %v", list, err, later)
 		}
 		var told []string
 		for cursor := ""; ; {
-			page := must.Get(service.Audit(t.Context(), core.PageQuery{Limit: 1, Cursor: cursor}))(t)
+			page := must.Get(service.Audit.List(t.Context(), core.PageQuery{Limit: 1, Cursor: cursor}))(t)
 			for _, e := range page.Items {
 				told = append(told, e.Actor+" "+e.Action+" "+e.Owner+" "+e.Target)
 			}
