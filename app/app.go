@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -215,12 +216,13 @@ func (a *App) buildServices(build Build, space handlers.Space) error {
 	limits.BodyBytes, limits.ImportBytes, limits.FileBytes, limits.FilesPerMessage = int64(l.BodyBytes), int64(l.ImportBytes), int64(files.Bytes), files.PerMessage
 	limits.Streams, limits.StreamsPerOwner, limits.StreamsPerUser = l.OpenStreams, l.OpenStreamsPerOwner, l.OpenStreamsPerUser
 	limits.PerSecond, limits.UserPerSecond, limits.Wait, limits.Grace = l.RequestsPerSecond, l.UserRequests, l.WaitTime, l.ShutdownGrace+answerGrace
+	directory := wire.NewDirectory(a.agents, a.engine)
 	a.server = api.New(api.Options{
 		Slack: fromSlack, InstallSlack: installSlack,
 		Services: handlers.Services{
 			Chat: service, Sessions: s.Sessions, Messages: s.Messages, Runs: s.Runs, Files: a.files, Blobs: s.Blobs,
-			Summaries: s.Summaries, Agents: wire.NewDirectory(a.agents, a.engine), Models: wire.NewOffer(a.Deps, a.agents).List, Memories: a.memories,
-			Search: a.Search, Searches: a.Searches, Transfer: wire.NewTransfer(a.Deps, a.engine), Usage: s.ModelCalls, Deliveries: a.outbox, Deletions: a.deletions,
+			Summaries: s.Summaries, Agents: directory, Graph: directory.Graph, Mermaid: directory.Mermaid, Models: wire.NewOffer(a.Deps, a.agents).List, Memories: a.memories,
+			Search: a.Search, Searches: a.Searches, Transfer: wire.NewTransfer(a.Deps, a.engine), Usage: s.ModelCalls, Deliveries: s.Deliveries, Redeliver: a.outbox.Retry, Deletions: a.deletions,
 		},
 		OpenAI: openai.Options{Models: a.Models.Names, EmbeddingModel: a.Config.EmbeddingModel, Embedder: a.embedder, CountTokens: a.Counter.Text},
 		Keys:   s.Keys, Auth: wire.NewAuth(a.Config, a.apiKeys, a.tokenKeys, a.token), Checks: a.readyChecks(),
@@ -234,13 +236,6 @@ func (a *App) buildServices(build Build, space handlers.Space) error {
 
 // answerGrace is how much later requests may end than the runs they wait for.
 const answerGrace = 5 * time.Second
-
-// Choice says which model is the default, and why.
-func (a *App) Choice() llm.Choice { return a.Models.Choice }
-
-// Window returns how long the prompts for the default model are planned, and what to set
-// where that is a guess.
-func (a *App) Window() (size int, hint string) { return a.Models.Window() }
 
 // Embedding says what makes memories searchable, for the start-up lines.
 func (a *App) Embedding() string { return wire.DescribeEmbedder(a.embedder) }
@@ -335,4 +330,30 @@ func (r *resources) Close() error {
 		errs = append(errs, r.folder.Release())
 	}
 	return errors.Join(errs...)
+}
+
+// ReloadAgents reads the agents' files again. What begins from now on has the new agents;
+// runs at work keep those that they began with. It returns what became of each file: one that
+// is broken keeps the agent that it had.
+func (a *App) ReloadAgents(ctx context.Context) ([]core.AgentFile, error) {
+	files, err := a.agents.Catalog.Reload(a.Config.AgentsDir, a.agents.Known, a.Config.DefaultAgent)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, core.Errorf(core.ErrUnprocessable, "nothing was changed: there is no folder %s; create it, or set agents_dir", a.Config.AgentsDir)
+	case err != nil:
+		return nil, core.Errorf(core.ErrUnprocessable, "nothing was changed: %v", err)
+	}
+	a.agents.Tools.Use(a.agents.Catalog.List())
+	a.Labels.Set(a.Config, a.Models, a.agents)
+	for _, f := range files {
+		switch f.Change {
+		case core.AgentUnchanged:
+		case core.AgentBroken:
+			a.Logger.WarnContext(ctx, "agent's file is broken, the agent stays as it was", "file", f.File, "agent", f.Agent, "tool", f.Tool, "problems", f.Problems)
+		case core.AgentAdded, core.AgentChanged, core.AgentRemoved:
+			a.Logger.InfoContext(ctx, "agent reloaded", "file", f.File, "agent", f.Agent, "tool", f.Tool, "change", f.Change, "version", f.Version)
+		}
+	}
+	wire.WarnUnusable(ctx, a.Models, a.agents.Catalog.List(), a.Logger)
+	return files, nil
 }

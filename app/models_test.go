@@ -39,7 +39,7 @@ func TestWindow(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", tt.model, err)
 		}
-		if size, hint := a.Window(); size != tt.window || !strings.Contains(hint, tt.hint) || hint != "" && tt.hint == "" {
+		if size, hint := a.Models.Window(); size != tt.window || !strings.Contains(hint, tt.hint) || hint != "" && tt.hint == "" {
 			t.Errorf("%s: got %d tokens, %q; want %d, %q", tt.model, size, hint, tt.window, tt.hint)
 		}
 		must.Do(t, a.Close())

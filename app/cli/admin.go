@@ -155,7 +155,7 @@ func (p *program) auditCommand() *cobra.Command {
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.withAdmin(cmd, func(ctx context.Context, s *ops.Service) error {
-				page, err := s.Audit(ctx, q)
+				page, err := s.Audit.List(ctx, q)
 				return printList(p, page, err, list[core.AuditEntry]{
 					none: "no entries yet", titles: "TIME|WHO|WHAT|OWNER|TARGET|DETAILS",
 					cells: func(e core.AuditEntry) []any {

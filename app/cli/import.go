@@ -96,31 +96,27 @@ func (p *program) openHistory(name string) (h historyFile, err error) {
 		return h, core.Errorf(core.ErrTooLarge, "%s is larger than %s bytes: import it in parts", name, core.Number(maxHistory))
 	}
 	h.body = io.NewSectionReader(in, 0, size)
-	h.inspect()
-	return h, nil
-}
-
-// inspect detects what the file holds. JSON lines begin with a message on the first line; a document is a list, or an
-// object with messages. Whole conversations are the export of ChatGPT, as ZIP archive or conversations.json, or several
-// objects with messages, as files for fine-tuning have one a line.
-func (h *historyFile) inspect() {
+	// JSON lines begin with a message on the first line; a document is a list, or an object with messages. Whole
+	// conversations are the export of ChatGPT, as ZIP archive or conversations.json, or several objects with messages,
+	// as files for fine-tuning have one a line.
 	h.format = core.ImportLines
 	if h.many = h.isArchive(); h.many {
-		return
+		return h, nil
 	}
 	var first json.RawMessage
-	d, isList := newDecoder(io.NewSectionReader(h.body, 0, h.body.Size()))
+	d, isList := newDecoder(io.NewSectionReader(h.body, 0, size))
 	if isList {
 		h.format = core.ImportJSON
 	}
 	if d.Decode(&first) != nil {
-		return
+		return h, nil
 	}
 	one, ok := readConversation(first)
 	h.many = ok && (isList || one.format == core.ImportLines || d.More())
 	if ok || bytes.Contains(first, []byte("\n")) && !d.More() {
 		h.format = core.ImportJSON
 	}
+	return h, nil
 }
 
 // importedSession is the result of the import of one conversation.

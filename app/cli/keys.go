@@ -39,7 +39,7 @@ func (p *program) keysCommand() *cobra.Command {
 				return err
 			}
 			return p.withAdmin(cmd, func(ctx context.Context, s *ops.Service) error {
-				stored, err := s.Keys(ctx)
+				stored, err := s.Keys.List(ctx)
 				items := []any{}
 				for _, k := range stored {
 					items = append(items, storedKeyView{k, "database"})

@@ -86,8 +86,8 @@ func (p *program) printWelcome(cfg config.Config, a *app.App, w welcomeFacts) {
 	if w.settings != "" {
 		fmt.Fprintf(p.Out, "  settings  %s\n", w.settings)
 	}
-	fmt.Fprintf(p.Out, "  model     %s (%s)\n", a.Choice().Model, a.Choice().Reason)
-	window, hint := a.Window()
+	fmt.Fprintf(p.Out, "  model     %s (%s)\n", a.Models.Choice.Model, a.Models.Choice.Reason)
+	window, hint := a.Models.Window()
 	if hint != "" {
 		hint = " (" + hint + ")"
 	}

@@ -181,7 +181,7 @@ func (p *program) inProcess(ctx context.Context, cfg config.Config, origins conf
 	running, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- a.Run(running, listener) }()
-	err = do(ctx, connection{client: c, description: a.Choice().String(), ownFolder: cfg.DataDir, settingsFile: origins.File()})
+	err = do(ctx, connection{client: c, description: a.Models.Choice.String(), ownFolder: cfg.DataDir, settingsFile: origins.File()})
 	stop()
 	return errors.Join(err, <-ended)
 }

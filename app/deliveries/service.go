@@ -83,16 +83,6 @@ func trySignal(c chan<- struct{}) {
 	}
 }
 
-// List returns the deliveries of a run in the order of their creation.
-func (s *Service) List(ctx context.Context, tenant core.Tenant, run core.RunID) ([]core.Delivery, error) {
-	return s.Store.List(ctx, tenant, run)
-}
-
-// ListAll returns the deliveries of all runs, the newest first.
-func (s *Service) ListAll(ctx context.Context, tenant core.Tenant, q core.DeliveryQuery) (core.Page[core.Delivery], error) {
-	return s.Store.ListAll(ctx, tenant, q)
-}
-
 // Retry repeats a delivery immediately, with a fresh set of tries, whatever its state.
 // ErrConflict while it is being delivered.
 func (s *Service) Retry(ctx context.Context, tenant core.Tenant, run core.RunID, id core.DeliveryID) (core.Delivery, error) {

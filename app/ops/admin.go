@@ -22,13 +22,8 @@ import (
 // Service creates and revokes keys, each with its entry in the audit
 // log. Safe for concurrent use.
 type Service struct {
-	keys  core.APIKeyStore
-	audit core.AuditLog
-}
-
-// NewService returns a Service over the stores.
-func NewService(keys core.APIKeyStore, audit core.AuditLog) *Service {
-	return &Service{keys: keys, audit: audit}
+	Keys  core.APIKeyStore
+	Audit core.AuditLog
 }
 
 // NewKey describes a new key.
@@ -67,7 +62,7 @@ func (s *Service) CreateKey(ctx context.Context, in NewKey) (key core.APIKey, se
 		return core.APIKey{}, "", fmt.Errorf("audit entry: %w", err)
 	}
 	entry := entryOf(in.Actor, core.AuditKeyCreated, key, details)
-	if err := s.keys.Create(ctx, key, core.SecretHash(secret), entry); err != nil {
+	if err := s.Keys.Create(ctx, key, core.SecretHash(secret), entry); err != nil {
 		return core.APIKey{}, "", err
 	}
 	return key, secret, nil
@@ -81,9 +76,6 @@ func entryOf(actor, action string, key core.APIKey, details json.RawMessage) cor
 	}
 }
 
-// Keys returns all keys, the oldest first.
-func (s *Service) Keys(ctx context.Context) ([]core.APIKey, error) { return s.keys.List(ctx) }
-
 // RevokeKey revokes a key and returns it. The key is named by its id, or by its name if only
 // one valid key has it: otherwise ErrConflict. A key that was already revoked stays unchanged.
 func (s *Service) RevokeKey(ctx context.Context, which, actor string) (core.APIKey, error) {
@@ -96,7 +88,7 @@ func (s *Service) RevokeKey(ctx context.Context, which, actor string) (core.APIK
 		return core.APIKey{}, fmt.Errorf("audit entry: %w", err)
 	}
 	entry := entryOf(actor, core.AuditKeyRevoked, key, details)
-	if err := s.keys.Revoke(ctx, key.ID, entry); err != nil {
+	if err := s.Keys.Revoke(ctx, key.ID, entry); err != nil {
 		return core.APIKey{}, err
 	}
 	key.RevokedAt = &entry.CreatedAt
@@ -105,7 +97,7 @@ func (s *Service) RevokeKey(ctx context.Context, which, actor string) (core.APIK
 
 // findKey returns the key with that id, or the only valid one with that name.
 func (s *Service) findKey(ctx context.Context, which string) (core.APIKey, error) {
-	keys, err := s.keys.List(ctx)
+	keys, err := s.Keys.List(ctx)
 	if err != nil {
 		return core.APIKey{}, err
 	}
@@ -128,11 +120,6 @@ func (s *Service) findKey(ctx context.Context, which string) (core.APIKey, error
 	}
 }
 
-// Audit returns a page of the audit log, the newest entries first.
-func (s *Service) Audit(ctx context.Context, q core.PageQuery) (core.Page[core.AuditEntry], error) {
-	return s.audit.List(ctx, q)
-}
-
 // Admin calls do with what looks after keys and the audit log. It works on the database
 // itself, also beside a server that runs on it.
 func Admin(ctx context.Context, cfg config.Config, logger *slog.Logger, do func(*Service) error) error {
@@ -141,7 +128,7 @@ func Admin(ctx context.Context, cfg config.Config, logger *slog.Logger, do func(
 			return err
 		}
 		s := wire.NewStores(database)
-		return do(NewService(s.APIKeys, s.Audit))
+		return do(&Service{s.APIKeys, s.Audit})
 	})
 }
 

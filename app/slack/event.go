@@ -101,7 +101,6 @@ const (
 	eventRevoked     = "tokens_revoked"
 	subtypeChanged   = "message_changed"
 	subtypeDeleted   = "message_deleted"
-	subtypeBot       = "bot_message"
 	subtypeTombstone = "tombstone" // a deleted message that has replies
 )
 

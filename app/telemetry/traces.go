@@ -139,22 +139,14 @@ func errorType(err error) string {
 
 // providerName returns the provider by its name in the semantic conventions.
 func providerName(provider string) attribute.KeyValue {
-	switch provider {
-	case "openai":
-		return semconv.GenAIProviderNameOpenAI
-	case "anthropic":
-		return semconv.GenAIProviderNameAnthropic
-	case "bedrock":
-		return semconv.GenAIProviderNameAWSBedrock
-	case "vertex":
-		return semconv.GenAIProviderNameGCPVertexAI
-	case "gemini":
-		return semconv.GenAIProviderNameGCPGemini
-	case "mistral":
-		return semconv.GenAIProviderNameMistralAI
-	default:
-		return semconv.GenAIProviderNameKey.String(provider)
+	known := map[string]attribute.KeyValue{
+		"openai": semconv.GenAIProviderNameOpenAI, "anthropic": semconv.GenAIProviderNameAnthropic, "bedrock": semconv.GenAIProviderNameAWSBedrock,
+		"vertex": semconv.GenAIProviderNameGCPVertexAI, "gemini": semconv.GenAIProviderNameGCPGemini, "mistral": semconv.GenAIProviderNameMistralAI,
 	}
+	if name, ok := known[provider]; ok {
+		return name
+	}
+	return semconv.GenAIProviderNameKey.String(provider)
 }
 
 // maxRequests bounds the requests whose runs have not begun. Beyond it all are dropped, and their

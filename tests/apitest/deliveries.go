@@ -7,8 +7,11 @@ import (
 	"bobbin/app/core"
 )
 
-// Deliveries is the backend as the delivery service.
-type Deliveries struct{ *Backend }
+// Deliveries is the backend as the repository of deliveries.
+type Deliveries struct {
+	*Backend
+	core.DeliveryStore // the methods that the API does not call
+}
 
 // List answers one failed delivery that will be retried.
 func (d Deliveries) List(ctx context.Context, tenant core.Tenant, run core.RunID) ([]core.Delivery, error) {
@@ -20,8 +23,8 @@ func (d Deliveries) ListAll(ctx context.Context, tenant core.Tenant, q core.Deli
 	return core.Page[core.Delivery]{Items: []core.Delivery{sampleDelivery()}}, d.recordCall(ctx, "Deliveries.ListAll", tenant, q)
 }
 
-// Retry answers the delivery, due immediately.
-func (d Deliveries) Retry(ctx context.Context, tenant core.Tenant, run core.RunID, id core.DeliveryID) (core.Delivery, error) {
+// Redeliver answers the delivery, due immediately.
+func (d Deliveries) Redeliver(ctx context.Context, tenant core.Tenant, run core.RunID, id core.DeliveryID) (core.Delivery, error) {
 	again := sampleDelivery()
 	again.NextAt, again.Error = nil, ""
 	return again, cmp.Or(d.recordCall(ctx, "Deliveries.Retry", tenant, run, id), missing("run", run, RunID), missing("delivery", id, DeliveryID))

@@ -261,9 +261,9 @@ func (a Agents) Mermaid(name string) (string, error) {
 // Services returns the backend as all services of the handlers.
 func (b *Backend) Services() handlers.Services {
 	return handlers.Services{
-		Chat: Chat{b}, Sessions: Sessions{Backend: b}, Messages: Messages{Backend: b}, Runs: Runs{Backend: b}, Summaries: Summaries{Backend: b}, Agents: Agents{b}, Models: b.Models,
+		Chat: Chat{b}, Sessions: Sessions{Backend: b}, Messages: Messages{Backend: b}, Runs: Runs{Backend: b}, Summaries: Summaries{Backend: b}, Agents: Agents{b}, Graph: Agents{b}.Graph, Mermaid: Agents{b}.Mermaid, Models: b.Models,
 		Transfer: Transfer{b}, Memories: Memories{b}, Usage: Usage{Backend: b}, Search: Search{b}, Files: Files{Backend: b}, Blobs: Files{Backend: b},
-		Deliveries: Deliveries{b}, Deletions: Deletions{b},
+		Deliveries: Deliveries{Backend: b}, Redeliver: Deliveries{Backend: b}.Redeliver, Deletions: Deletions{b},
 	}
 }
 

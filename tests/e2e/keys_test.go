@@ -115,7 +115,7 @@ func TestStoredKeys(t *testing.T) {
 		wantRefused(t, err, http.StatusUnauthorized, "unauthorized")
 		h.Restart()
 		operateOn(h, func(s *ops.Service) error {
-			keys, err := s.Keys(t.Context())
+			keys, err := s.Keys.List(t.Context())
 			if err != nil || len(keys) != 3 || keys[0].LastUsedAt == nil || keys[1].LastUsedAt == nil {
 				t.Errorf("got keys %+v, %v, want when they were used", keys, err)
 			}

@@ -65,7 +65,7 @@ func TestSecretsStayAway(t *testing.T) {
 		kim := h.NewClient(tokens[0])
 		apptest.SendMessage(t, kim, core.SendMessage{SessionID: apptest.NewSession(t, kim, operations.NewSession{}), Content: "hello"})
 		operateOn(h, func(s *ops.Service) error {
-			page, err := s.Audit(t.Context(), core.PageQuery{})
+			page, err := s.Audit.List(t.Context(), core.PageQuery{})
 			fmt.Fprintf(&said, "%+v\n", page)
 			return err
 		})

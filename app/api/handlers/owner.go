@@ -74,13 +74,13 @@ func (h Native) getUsage(ctx context.Context, tenant core.Tenant, in core.UsageQ
 // getAgentGraph answers an agent's graph: as JSON, or as the text of a Mermaid drawing.
 func (h Native) getAgentGraph(c *gin.Context, in ops.AgentGraph) error {
 	if in.Format != "mermaid" {
-		graph, err := h.Agents.Graph(in.Name)
+		graph, err := h.Graph(in.Name)
 		if err != nil {
 			return err
 		}
 		return writeJSON(c, http.StatusOK, graph)
 	}
-	drawing, err := h.Agents.Mermaid(in.Name)
+	drawing, err := h.Mermaid(in.Name)
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func (h Native) registerRuns(r Router) {
 		return h.Deliveries.ListAll(ctx, tenant, in)
 	})
 	bind(r, ops.RetryDelivery, func(ctx context.Context, tenant core.Tenant, in ops.InDelivery) (core.Delivery, error) {
-		return h.Deliveries.Retry(ctx, tenant, in.RunID, in.DeliveryID)
+		return h.Redeliver(ctx, tenant, in.RunID, in.DeliveryID)
 	})
 }
 

@@ -21,7 +21,9 @@ type Services struct {
 	Messages   core.MessageStore
 	Runs       core.RunStore
 	Summaries  core.SummaryStore
-	Agents     agentCatalog
+	Agents     core.AgentCatalog
+	Graph      func(agent string) (core.GraphView, error)
+	Mermaid    func(agent string) (string, error)        // a drawing of the graph
 	Models     func(preferred string) []core.ModelChoice // that a message may choose; empty = the default model is preferred
 	Memories   memoryService
 	Search     core.SearchStore
@@ -30,7 +32,8 @@ type Services struct {
 	Usage      core.UsageStore
 	Files      fileService
 	Blobs      core.BlobStore
-	Deliveries deliveryService
+	Deliveries core.DeliveryStore
+	Redeliver  func(ctx context.Context, tenant core.Tenant, run core.RunID, id core.DeliveryID) (core.Delivery, error)
 	Deletions  deletionService
 }
 
@@ -131,27 +134,12 @@ type memoryService interface {
 	Reindex(ctx context.Context, tenant core.Tenant, r core.Reindex) (core.Reindexed, error)
 }
 
-// deliveryService lists and retries webhook deliveries.
-type deliveryService interface {
-	List(ctx context.Context, tenant core.Tenant, run core.RunID) ([]core.Delivery, error)
-	ListAll(ctx context.Context, tenant core.Tenant, q core.DeliveryQuery) (core.Page[core.Delivery], error)
-	Retry(ctx context.Context, tenant core.Tenant, run core.RunID, id core.DeliveryID) (core.Delivery, error)
-}
-
 // deletionService permanently deletes sessions and users. An accepted deletion survives
 // restarts.
 type deletionService interface {
 	Session(ctx context.Context, tenant core.Tenant, id core.SessionID, slackPosts bool) (core.Deletion, error)
 	User(ctx context.Context, tenant core.Tenant, user string, slackPosts bool) (core.Deletion, error)
 	Get(ctx context.Context, tenant core.Tenant, id core.DeletionID) (core.Deletion, error)
-}
-
-// agentCatalog holds the configured agents. Methods with a name return core.ErrNotFound
-// for an unknown agent.
-type agentCatalog interface {
-	core.AgentCatalog
-	Graph(name string) (core.GraphView, error)
-	Mermaid(name string) (string, error)
 }
 
 // Native answers the operations of the native API, which Register lists.

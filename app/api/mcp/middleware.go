@@ -15,10 +15,8 @@ import (
 
 // Methods of the protocol that the server answers in its own way.
 const (
-	methodListTools     = "tools/list"
 	methodCallTool      = "tools/call"
 	methodListResources = "resources/list"
-	methodListTemplates = "resources/templates/list"
 	methodReadResource  = "resources/read"
 )
 

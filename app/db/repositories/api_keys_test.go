@@ -18,7 +18,7 @@ import (
 func TestAPIKeys(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
 		keys, audit := repositories.NewAPIKeys(s.Gorm), repositories.NewAudit(s.Gorm)
-		service := ops.NewService(keys, audit)
+		service := &ops.Service{Keys: keys, Audit: audit}
 		made, secret := must.Get2(service.CreateKey(t.Context(), ops.NewKey{Name: "web", Owner: "shop", Rights: core.CanRead | core.CanMetrics, Expires: time.Hour, Actor: "cli:ann"}))(t)
 		got, err := keys.ByHash(t.Context(), core.SecretHash(secret))
 		if diff := cmp.Diff(made, got); err != nil || diff != "" {
@@ -36,13 +36,13 @@ func TestAPIKeys(t *testing.T) {
 			}
 			must.Get(service.RevokeKey(t.Context(), string(made.ID), "cli:bob"))(t)
 		}
-		list, err := service.Keys(t.Context())
+		list, err := service.Keys.List(t.Context())
 		if err != nil || len(list) != 1 || list[0].RevokedAt == nil || list[0].LastUsedAt == nil || !list[0].LastUsedAt.Equal(later) {
 			t.Errorf("got keys %+v, %v, want the one, revoked, last used %v", list, err, later)
 		}
 		var told []string
 		for cursor := ""; ; {
-			page := must.Get(service.Audit(t.Context(), core.PageQuery{Limit: 1, Cursor: cursor}))(t)
+			page := must.Get(service.Audit.List(t.Context(), core.PageQuery{Limit: 1, Cursor: cursor}))(t)
 			for _, e := range page.Items {
 				told = append(told, e.Actor+" "+e.Action+" "+e.Owner+" "+e.Target)
 			}
@@ -59,7 +59,7 @@ func TestAPIKeys(t *testing.T) {
 // Names say which key is meant only if one has it.
 func TestAPIKeyNames(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
-		service := ops.NewService(repositories.NewAPIKeys(s.Gorm), repositories.NewAudit(s.Gorm))
+		service := &ops.Service{Keys: repositories.NewAPIKeys(s.Gorm), Audit: repositories.NewAudit(s.Gorm)}
 		var first core.APIKey
 		for range 2 {
 			key, _, err := service.CreateKey(t.Context(), ops.NewKey{Name: "web"})
