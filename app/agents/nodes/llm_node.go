@@ -64,7 +64,8 @@ type call struct {
 	digests  string // of the prompt, see llm.Request
 	// calledAnyway: it called a tool, but was told not to.
 	calledAnyway bool
-	unanswered   bool // with a refusal by a filter: the prompt has turns that were never answered
+	// With a refusal by a filter: the prompt has messages before the one that asks, and turns that were never answered.
+	earlier, unanswered bool
 }
 
 // How often a call is tried again for reasons that llm.WithRetry cannot know.
@@ -223,9 +224,6 @@ func (n *LLM) callModel(ctx context.Context, s AgentState, t *attempts, d contex
 	if !mayCall {
 		c.calledAnyway, c.response.ToolCalls = len(c.response.ToolCalls) > 0, nil
 	}
-	if llm.IsKind(err, llm.KindContentFilter) {
-		_, c.unanswered = withoutUnanswered(req.Messages, s.UserMessage)
-	}
 	if res := c.response; err == nil && strings.TrimSpace(res.Text) == "" && len(res.ToolCalls) == 0 {
 		kind := llm.KindEmpty
 		if res.Finish == core.FinishContentFilter {
@@ -233,6 +231,11 @@ func (n *LLM) callModel(ctx context.Context, s AgentState, t *attempts, d contex
 		}
 		err = &llm.Error{Kind: kind, Provider: s.Profile.Model.Info().Provider,
 			Message: fmt.Sprintf("the model ended its answer (%q) without saying anything", res.Finish)}
+	}
+	if llm.IsKind(err, llm.KindContentFilter) {
+		earlier, _ := splitAsked(req.Messages, s.UserMessage)
+		_, c.unanswered = withoutUnanswered(earlier)
+		c.earlier = len(earlier) > 0
 	}
 	c.records = []core.ModelCall{n.recordCall(s, sent, c.response, err, start)}
 	return c, err
