@@ -180,9 +180,7 @@ func TestVersion(t *testing.T) {
 		return agent.Version
 	}
 	first := version("name: a\ntools: [calculator]\ncontext: {policy: budget}\n")
-	if again := version("# same\ncontext:\n  policy: \"budget\"\ntools:\n  - calculator\nname: a\n"); again != first {
-		t.Errorf("the same agent written otherwise: got version %s, want %s", again, first)
-	}
+	compare.Equal(t, "the same agent written otherwise: version", first, version("# same\ncontext:\n  policy: \"budget\"\ntools:\n  - calculator\nname: a\n"))
 	seen := map[string]bool{first: true}
 	for _, other := range []string{"name: a\n", "name: a\ntools: [calculator]\ncontext: {policy: sliding}\n", "name: a\ntools: [calculator]\ncontext: {policy: budget, land_at: 0.5}\n", "name: a\nsystem_prompt: x\n"} {
 		got := version(other)
@@ -212,9 +210,7 @@ func TestLoadFile(t *testing.T) {
 	if _, err := agents.LoadAgentFile(bad, known()); err == nil || !strings.Contains(err.Error(), bad+":2:") {
 		t.Errorf("got %v, want a fault in line 2 of %s", err, bad)
 	}
-	if _, err := agents.LoadAgentFile(filepath.Join(dir, "none.yaml"), known()); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("got %v, want that there is no such file", err)
-	}
+	compare.Error(t, "want that there is no such file", os.ErrNotExist, compare.ErrorOf(agents.LoadAgentFile(filepath.Join(dir, "none.yaml"), known())))
 	compare.Equal(t, "got.Version: want the agent", agent.Version, must.Get(agents.CatalogOf(agent).Get("mine"))(t).Version)
 }
 
@@ -240,9 +236,7 @@ func (f folder) reload(c *agents.Catalog) []string {
 	files := must.Get(c.Reload(f.dir, known(), "assistant"))(f.t)
 	var lines []string
 	for _, file := range files {
-		if (file.Version == "") != (file.Agent == "" || file.Change == core.AgentRemoved) {
-			f.t.Errorf("%+v: want a version of the agent that is there, and none else", file)
-		}
+		compare.Equal(f.t, "want a version of the agent that is there, and none else", (file.Agent == "" || file.Change == core.AgentRemoved), (file.Version == ""))
 		line := strings.Join(append([]string{file.File, string(file.Change), file.Agent}, file.Problems...), " ")
 		lines = append(lines, strings.ReplaceAll(line, f.dir+"/", ""))
 	}
@@ -308,9 +302,7 @@ func TestReload(t *testing.T) {
 	f.write("broken.yaml", "name: broken\nsystem_prompt: new\n")
 	f.remove("bad.yaml")
 	compare.Equal(t, "mended", "broken.yaml changed broken", f.reload(c)[1])
-	if got := prompt(t, c, "broken"); got != "new" {
-		t.Errorf("mended: got the prompt %q", got)
-	}
+	compare.Equal(t, "mended: the prompt", "new", prompt(t, c, "broken"))
 }
 
 // Two files that want one name: the one that has it keeps it.
@@ -325,9 +317,7 @@ func TestReloadOfTwins(t *testing.T) {
 	if len(got) != 2 || got[0] != "a.yaml broken  a.yaml: agent one is in b.yaml too; give one another name" || !strings.HasPrefix(got[1], "b.yaml broken one ") {
 		t.Errorf("got %q, want both broken and the agent kept", got)
 	}
-	if got := prompt(t, c, "one"); got != "first" {
-		t.Errorf("got the prompt %q, want that of the file that had the name", got)
-	}
+	compare.Equal(t, "the prompt: want that of the file that had the name", "first", prompt(t, c, "one"))
 }
 
 // Without the folder, and without the default agent, nothing changes.
@@ -341,9 +331,7 @@ func TestReloadThatChangesNothing(t *testing.T) {
 		if files, err := c.Reload(f.dir, known(), "one"); err == nil || len(files) != 0 {
 			t.Errorf("%s: got %v and no error", what, files)
 		}
-		if got := prompt(t, c, "one"); got != "first" {
-			t.Errorf("%s: got the prompt %q, want the agent as it was", what, got)
-		}
+		compare.Equal(t, what+": the prompt: want the agent as it was", "first", prompt(t, c, "one"))
 	}
 	f.remove("one.yaml")
 	unchanged("no default agent")

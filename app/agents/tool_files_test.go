@@ -15,6 +15,7 @@ import (
 	"bobbin/app/agents"
 	"bobbin/app/core"
 	"bobbin/tests/compare"
+	"bobbin/tests/golden"
 	"bobbin/tests/must"
 )
 
@@ -100,9 +101,7 @@ tools:
 		t.Errorf("got %+v", r)
 	}
 	other, _ := c.Get("assistant")
-	if len(other.Definitions) != 0 {
-		t.Errorf("an agent without them has %+v", other.Definitions)
-	}
+	compare.Equal(t, "an agent without them has", 0, len(other.Definitions))
 	f.write("tools/weather.yaml", strings.Replace(weatherTool, "5s", "6s", 1))
 	c, err = agents.LoadCatalog(f.agents(), f.known(core.ToolKinds()...))
 	must.Do(t, err)
@@ -163,59 +162,12 @@ func TestToolWarnings(t *testing.T) {
 // Every fault of a definition tells file, line and column, and what is allowed.
 func TestToolDefinitionFaults(t *testing.T) {
 	t.Parallel()
-	const http = "name: x\nkind: http\ndescription: d\n"
-	const word = "name: x\nkind: command\ndescription: d\ncommand: sh\n"
-	for name, c := range map[string]struct{ file, want string }{
-		"no kind":          {"name: x\n", " kind is missing; use one of mcp, http, openapi, command"},
-		"unknown kind":     {"name: x\nkind: htpp\n", `2:1: kind "htpp" does not exist; did you mean http?`},
-		"unknown key":      {http + "url: https://a.example\nurls: x\n", "5:1: urls is not a known field; did you mean url?"},
-		"missing keys":     {"name: x\nkind: http\n", " description is missing\n url is missing"},
-		"another kind's":   {http + "url: https://a.example\ncommand: sh\n", "5:1: command is not for the kind http; remove it"},
-		"name":             {"name: a__b\nkind: mcp\ncommand: sh\n", "1:1: name \"a__b\" is not allowed; use 1 to 64 letters, digits, - and _ without __; 1 to 32 for mcp and openapi"},
-		"long name":        {"name: " + strings.Repeat("a", 33) + "\nkind: mcp\ncommand: sh\n", `1:1: name "` + strings.Repeat("a", 33) + `" has 33 letters; use at most 32, as it is the beginning of the names of several tools`},
-		"built-in name":    {"name: calculator\nkind: mcp\ncommand: sh\n", "1:1: calculator is a built-in tool; choose another name"},
-		"both":             {"name: x\nkind: mcp\ncommand: sh\nurl: https://a.example\n", " write either command, for a server that Bobbin starts, or url, for one that runs already"},
-		"oauth, empty":     {"name: x\nkind: mcp\nurl: https://a.example/\noauth: {}\n", "4:1: oauth.client_id is missing\n4:1: oauth.client_secret is missing\n4:1: oauth.token_url is missing"},
-		"oauth":            {"name: x\nkind: mcp\nurl: https://a.example/\nbearer: B\noauth: {token_url: \"ftp://a\", client_id: a, client_secret: S}\n", "5:1: write either bearer, for a token that is there, or oauth, for tokens that a token server issues\n5:9: oauth.token_url must begin with http:// or https://"},
-		"oauth, a secret":  {"name: x\nkind: mcp\nurl: https://a.example/\noauth: {token_url: \"https://a\", client_id: a, client_secret: sk-4711}\n", "4:47: oauth.client_secret must be the name of a variable of the environment, not the secret itself"},
-		"oauth, in clear":  {"name: x\nkind: mcp\nurl: https://a.example/\noauth: {token_url: \"http://a.example/\", client_id: a, client_secret: B}\n", "4:9: oauth.token_url must be https, because it gets the secret; http is for hosts of private_hosts"},
-		"oauth, a program": {"name: x\nkind: mcp\ncommand: sh\noauth: {token_url: \"https://a.example/\", client_id: a, client_secret: B}\n", "4:1: oauth is for a server with url; remove it"},
-		"oauth, http":      {http + "url: https://a.example/\noauth: {client_id: a, client_secret: B, token_url: c}\n", "5:9: oauth.client_id is not for the kind http; remove it"},
-		"headers":          {"name: x\nkind: mcp\ncommand: sh\nheaders: {A: b}\n", "4:1: headers is for a server with url; remove it"},
-		"scheme":           {http + "url: ftp://a.example\n", "4:1: url must begin with http:// or https://"},
-		"host":             {http + "url: https://{host}/\n", "4:1: url must have a host, which no argument may change"},
-		"password":         {http + "url: https://u:secret@a.example/\n", "4:1: url has a user or a password; use headers or bearer"},
-		"unknown argument": {http + "url: https://a.example/{id}\n", "4:1: url has {id}, and parameters has no property id"},
-		"a brace":          {http + "url: https://a.example/\nquery: {q: 'a}'}\n", "5:9: query.q has a brace that is alone; write {argument}"},
-		"method":           {http + "url: https://a.example/\nmethod: get\n", `5:1: method "get" does not exist; did you mean GET?`},
-		"header":           {http + "url: https://a.example/\nheaders: {Host: x, 'a b': y, X-Key: '${A-B}'}\n", "5:11: headers.Host is a header that the request has by itself; remove it\n5:20: headers.a b is not the name of a header\n5:30: headers.X-Key: write a variable of the environment as ${NAME}"},
-		"a token":          {http + "url: https://a.example/\nbearer: sk-4711\n", "5:1: bearer must be the name of a variable of the environment, not the token itself"},
-		"pointer":          {http + "url: https://a.example/\nresult: a.b\n", "5:1: result is not a JSON Pointer; begin with /, such as /items/0/name"},
-		"schema":           {word + "parameters: {type: array}\n", `5:1: parameters: it must have "type: object", as arguments are an object`},
-		"no schema":        {word + "parameters: {type: object, properties: 5}\n", "5:1: parameters: it is not a JSON Schema: "},
-		"remote schema":    {word + "parameters: {type: object, $ref: 'https://a.example/s'}\n", "5:1: parameters: it is not a JSON Schema: "},
-		"variable":         {word + "env: [A, 'B C']\n", "5:10: env[1] is not a variable; write NAME, or NAME=value"},
-		"memory":           {word + "max_memory_mib: 1\n", "5:1: max_memory_mib is 1; use 16 to 65536"},
-		"limits":           {word + "approval: maybe\ntimeout: 1ms\nmax_output_bytes: 1\n", "5:1: approval must be always (a person must agree to every call), first (until one was approved in the session) or never\n6:1: timeout \"1ms\" is not a time with a unit, such as 30s, from 100ms to 10m\n7:1: max_output_bytes is 1; use 256 to 8388608"},
-		"server":           {"name: x\nkind: openapi\ndocument: https://a.example/a.yaml\noperations: [a]\nserver: https://a.example/v1?key=1\n", "5:1: server must end with its path, without a query and without {argument}"},
-		"document":         {"name: x\nkind: openapi\ndocument: gone.yaml\noperations: [a]\n", "3:1: document: there is no file "},
-		"an OpenAPI file":  {"openapi: 3.1.0\ninfo: {}\n", "1:1: this is an OpenAPI document, and not the description of a tool; move it to another folder and name it under document"},
-		"private hosts":    {http + "url: https://a.example/\nprivate_hosts: ['http://b']\n", "5:17: private_hosts[0] \"http://b\" is not allowed; use example.com, or *.example.com for all below it"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newToolFolders(t)
-			f.write("tools/x.yaml", c.file)
-			_, err := agents.LoadCatalog(f.agents(), f.known(core.ToolKinds()...))
-			if err == nil {
-				t.Fatal("got no error")
-			}
-			at := filepath.Join(f.root, "tools/x.yaml") + ":"
-			if want := at + strings.ReplaceAll(c.want, "\n", "\n"+at); !strings.HasPrefix(err.Error(), want) {
-				t.Errorf("got\n%s\nwant\n%s", err, want)
-			}
-		})
-	}
+	golden.Cases(t, "testdata/tool_faults.txt", func(_, file string) string {
+		f := newToolFolders(t)
+		f.write("tools/x.yaml", file)
+		_, err := agents.LoadCatalog(f.agents(), f.known(core.ToolKinds()...))
+		return strings.ReplaceAll(fmt.Sprint(err), f.root+"/", "")
+	})
 }
 
 // The faults of a definition in an agent's file are those of a file of its own, at their places.
@@ -262,14 +214,10 @@ func TestReloadOfTools(t *testing.T) {
 	}
 	f.write("tools/weather.yaml", strings.Replace(weatherTool, "5s", "6s", 1))
 	got = reload()
-	if got["weather.yaml"].Change != core.AgentChanged || got["a.yaml"].Change != core.AgentChanged {
-		t.Errorf("changed: got %+v", got)
-	}
+	compare.Equal(t, "changed", []core.AgentChange{core.AgentChanged, core.AgentChanged}, []core.AgentChange{got["weather.yaml"].Change, got["a.yaml"].Change})
 	must.Do(t, os.Remove(filepath.Join(f.root, "tools/weather.yaml")))
 	got = reload()
-	if got["weather.yaml"].Change != core.AgentRemoved || got["a.yaml"].Change != core.AgentBroken {
-		t.Errorf("removed: got %+v", got)
-	}
+	compare.Equal(t, "removed", []core.AgentChange{core.AgentRemoved, core.AgentBroken}, []core.AgentChange{got["weather.yaml"].Change, got["a.yaml"].Change})
 	if a, _ := c.Get("a"); len(a.Definitions) != 1 {
 		t.Errorf("the agent of before has lost its tool: %+v", a)
 	}

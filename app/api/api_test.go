@@ -13,6 +13,7 @@ import (
 	"bobbin/app/api/handlers"
 	"bobbin/app/core"
 	"bobbin/tests/apitest"
+	"bobbin/tests/compare"
 	"bobbin/tests/logtext"
 )
 
@@ -88,9 +89,7 @@ func wantProblem(t *testing.T, w *httptest.ResponseRecorder, status int, code st
 	if w.Code != status {
 		t.Fatalf("got status %d, want %d; body %s", w.Code, status, w.Body)
 	}
-	if got := w.Header().Get("Content-Type"); got != "application/problem+json" {
-		t.Errorf("got content type %q, want application/problem+json", got)
-	}
+	compare.Equal(t, "content type", "application/problem+json", w.Header().Get("Content-Type"))
 	var p problem
 	if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
 		t.Fatalf("body %q is not a problem: %v", w.Body, err)

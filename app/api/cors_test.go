@@ -8,6 +8,7 @@ import (
 	"bobbin/app/api/auth"
 	"bobbin/app/core"
 	"bobbin/tests/apitest"
+	"bobbin/tests/compare"
 )
 
 // TestCORS: pages of the configured origins may read answers, errors too, and nobody
@@ -49,15 +50,11 @@ func TestCORS(t *testing.T) {
 			if tt.allowed {
 				want = tt.origin
 			}
-			if got := h.Get("Access-Control-Allow-Origin"); got != want {
-				t.Errorf("got Access-Control-Allow-Origin %q, want %q", got, want)
-			}
+			compare.Equal(t, "Access-Control-Allow-Origin", want, h.Get("Access-Control-Allow-Origin"))
 			if tt.allowed && !strings.Contains(h.Get("Access-Control-Expose-Headers"), "Retry-After") {
 				t.Error("the page cannot read Retry-After")
 			}
-			if got := h.Get("Access-Control-Allow-Credentials"); got != "" {
-				t.Errorf("got Access-Control-Allow-Credentials %q, want none", got)
-			}
+			compare.Equal(t, "Access-Control-Allow-Credentials", "", h.Get("Access-Control-Allow-Credentials"))
 			if strings.HasPrefix(tt.path, "/api/") && h.Get("Vary") != "Origin" {
 				t.Errorf("got Vary %q, want Origin: a cache would mix answers up", h.Get("Vary"))
 			}

@@ -98,9 +98,7 @@ func TestCauseIsLogged(t *testing.T) {
 	opts, log := options(backend)
 	w := do(api.New(opts), request("GET", sessionPath+"/context", ""))
 	wantProblem(t, w, 503, "unavailable")
-	if got := w.Header().Get("Retry-After"); got != "2" {
-		t.Errorf("got Retry-After %q, want 2 for 1.5 s", got)
-	}
+	compare.Equal(t, "Retry-After: want 2 for 1.5 s", "2", w.Header().Get("Retry-After"))
 	if lines := log.lines(t, "request failed"); len(lines) != 1 || lines[0]["err"] != "in words: the cause" {
 		t.Errorf("got log lines %v, want one with the cause", lines)
 	}

@@ -187,9 +187,7 @@ func TestIdempotentWorkOutlivesItsCaller(t *testing.T) {
 	server := api.New(opts)
 	do(server, request("POST", "/api/v1/sessions", `{}`, withKey).WithContext(ctx))
 	w := do(server, request("POST", "/api/v1/sessions", `{}`, withKey))
-	if w.Code != 201 || w.Header().Get("Idempotency-Replayed") != "true" || calls(backend, "CreateSession") != 1 {
-		t.Errorf("got %d after %d calls, want what the first one came to", w.Code, calls(backend, "CreateSession"))
-	}
+	compare.Equal(t, "after calls: want what the first one came to", []any{201, "true", 1}, []any{w.Code, w.Header().Get("Idempotency-Replayed"), calls(backend, "CreateSession")})
 }
 
 // An answer that is too long is not kept, and the work not done again.
@@ -225,9 +223,7 @@ func TestIdempotencyKeyOfMessages(t *testing.T) {
 			got = append(got, c.Args[1].(core.Message).ClientMessageID)
 		}
 	}
-	if want := "[k-1 k-1 c k-1]"; fmt.Sprint(got) != want {
-		t.Errorf("got client message ids %v, want %s", got, want)
-	}
+	compare.Equal(t, "client message ids", "[k-1 k-1 c k-1]", fmt.Sprint(got))
 }
 
 func TestIdempotencyKeyIsChecked(t *testing.T) {
@@ -268,7 +264,5 @@ func TestIdempotentAnswerThatCannotBeKept(t *testing.T) {
 	compare.Equal(t, "w.Code", 201, do(server, request("POST", "/api/v1/sessions", `{}`, withKey)).Code)
 	wantProblem(t, do(server, request("POST", "/api/v1/sessions", `{}`, withKey)), 409, "request_in_progress")
 	wantProblem(t, do(server, request("POST", "/api/v1/sessions", `{"x":1}`, "Idempotency-Key: k-3")), 422, "invalid")
-	if len(log.lines(t, "idempotent answer not stored")) != 1 || len(log.lines(t, "idempotency key not released")) != 2 {
-		t.Errorf("got log %s, want both faults", log)
-	}
+	compare.Equal(t, "log: want both faults", []int{1, 2}, []int{len(log.lines(t, "idempotent answer not stored")), len(log.lines(t, "idempotency key not released"))})
 }

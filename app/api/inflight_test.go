@@ -57,9 +57,7 @@ func TestSlackDoesNotWaitForTheStart(t *testing.T) {
 	opts, _ := options(apitest.New())
 	opts.Ready = make(chan struct{})
 	opts.Slack = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) })
-	if r := open(t, "POST", serve(t, opts).url+"/slack/events", "{}"); r.StatusCode != http.StatusAccepted {
-		t.Errorf("got %d, want the answer of Slack's handler", r.StatusCode)
-	}
+	compare.Equal(t, "want the answer of Slack's handler", http.StatusAccepted, open(t, "POST", serve(t, opts).url+"/slack/events", "{}").StatusCode)
 }
 
 // A server that gets more messages than it can answer refuses what starts a run, before it reads the body

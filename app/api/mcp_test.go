@@ -132,14 +132,10 @@ func TestMCPMethods(t *testing.T) {
 	server := api.New(opts)
 	for _, method := range []string{"GET", "DELETE", "HEAD", "PUT"} {
 		w := do(server, request(method, "/mcp", "", mcpHeaders("2025-11-25")...))
-		if w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != "POST" {
-			t.Errorf("%s: got %d, Allow %q, want 405 and POST", method, w.Code, w.Header().Get("Allow"))
-		}
+		compare.Equal(t, method+": Allow: want 405 and POST", []any{http.StatusMethodNotAllowed, "POST"}, []any{w.Code, w.Header().Get("Allow")})
 	}
 	w := do(server, request("POST", "/mcp", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, mcpHeaders("2025-11-25")...))
-	if w.Code != http.StatusAccepted || w.Body.Len() != 0 {
-		t.Errorf("got %d %s for a notification, want 202 and nothing", w.Code, w.Body)
-	}
+	compare.Equal(t, "for a notification: want 202 and nothing", []int{http.StatusAccepted, 0}, []int{w.Code, w.Body.Len()})
 }
 
 // A request of revision 2026-07-28 needs no earlier one; its headers and errors are those of the
@@ -247,9 +243,7 @@ func TestMCPWaits(t *testing.T) {
 		<-begun
 		leave()
 		_ = answer.Body.Close()
-		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: the wait ended by %v, want it canceled", revision, err)
-		}
+		compare.Error(t, revision+": the wait ended by: want it canceled", context.Canceled, <-ended)
 	}
 	for _, call := range b.Calls() {
 		if call.Method == "Cancel" {

@@ -37,9 +37,7 @@ func TestAuth(t *testing.T) {
 
 	w := do(server, request("GET", sessionPath, ""))
 	wantProblem(t, w, 401, "unauthorized")
-	if got := w.Header().Get("WWW-Authenticate"); got != `Bearer realm="bobbin"` {
-		t.Errorf("got WWW-Authenticate %q, want Bearer", got)
-	}
+	compare.Equal(t, "WWW-Authenticate: want Bearer", `Bearer realm="bobbin"`, w.Header().Get("WWW-Authenticate"))
 	wantProblem(t, do(server, request("POST", sessionPath+"/messages", `{"content":"x"}`, "X-API-Key: guess")), 401, "unauthorized")
 	wantProblem(t, do(server, request("GET", "/version", "")), 401, "unauthorized")
 	if calls := backend.Calls(); len(calls) != 0 {

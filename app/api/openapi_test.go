@@ -116,9 +116,7 @@ func TestDocsPage(t *testing.T) {
 			t.Errorf("%s: got %d %s %.60s, want a file of ours", path, w.Code, w.Header().Get("Content-Type"), w.Body)
 		}
 	}
-	if w := do(server, request("GET", "/docs", "", "If-None-Match: "+w.Header().Get("ETag"))); w.Code != http.StatusNotModified {
-		t.Errorf("got %d for who has it, want 304", w.Code)
-	}
+	compare.Equal(t, "for who has it: want 304", http.StatusNotModified, do(server, request("GET", "/docs", "", "If-None-Match: "+w.Header().Get("ETag"))).Code)
 	wantProblem(t, do(server, request("GET", "/docs/secret.txt", "")), 404, "not_found")
 }
 

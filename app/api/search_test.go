@@ -46,9 +46,7 @@ func TestSearchesAreBounded(t *testing.T) {
 				for range 8 {
 					w := <-answers
 					wantProblem(t, w, 503, "search_time")
-					if after := w.Header().Get("Retry-After"); after != "5" {
-						t.Errorf("got Retry-After %q, want 5", after)
-					}
+					compare.Equal(t, "Retry-After", "5", w.Header().Get("Retry-After"))
 				}
 				backend.Hooks["Search.Messages"], backend.Hooks["Sessions.List"] = nil, nil
 				compare.Equal(t, "when all had ended", 200, do(server, request("GET", path, "", asEve)).Code)

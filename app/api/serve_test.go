@@ -83,9 +83,7 @@ func TestStopCutsOff(t *testing.T) {
 	s.stop()
 	compare.Error(t, "<-s.done", nil, <-s.done)
 	<-asked
-	if !strings.Contains(log.String(), "requests canceled") {
-		t.Errorf("got log %s, want a line that says so", log)
-	}
+	compare.Contains(t, "log: want a line that says so", "requests canceled", log.String())
 }
 
 func TestServeFails(t *testing.T) {

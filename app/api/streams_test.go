@@ -235,22 +235,16 @@ func TestHeldRequestsAreLimited(t *testing.T) {
 			} {
 				w := do(server, r)
 				wantProblem(t, w, tt.status, "too_many_streams")
-				if got := w.Header().Get("Retry-After"); got != "5" {
-					t.Errorf("got Retry-After %q, want 5", got)
-				}
+				compare.Equal(t, "Retry-After", "5", w.Header().Get("Retry-After"))
 			}
 			for _, call := range backend.Calls() {
 				if call.Method == "Send" || call.Method == "Cancel" || call.Method == "Summarize" {
 					t.Errorf("got a call of %s, want none", call.Method)
 				}
 			}
-			if w := do(server, request("POST", sessionPath+"/messages", `{"content":"x"}`, "Prefer: respond-async")); w.Code != 202 {
-				t.Errorf("got %d for a request that is not held, want 202", w.Code)
-			}
+			compare.Equal(t, "for a request that is not held", 202, do(server, request("POST", sessionPath+"/messages", `{"content":"x"}`, "Prefer: respond-async")).Code)
 			close(let)
-			if w := <-first; w.Code != 200 {
-				t.Errorf("got %d for the first stream, want 200", w.Code)
-			}
+			compare.Equal(t, "for the first stream", 200, (<-first).Code)
 			compare.Equal(t, "after the first had ended", 200, do(server, request("POST", sessionPath+"/messages", `{"content":"x"}`)).Code)
 		})
 	}

@@ -78,9 +78,7 @@ func TestStreamEndsWithTheToken(t *testing.T) {
 			server := api.New(userOptions(backend))
 			begin := time.Now()
 			w := do(server, request("GET", path, "", asEve))
-			if d := time.Since(begin); d != time.Minute {
-				t.Errorf("got a stream of %v, want the minute of its token", d)
-			}
+			compare.Equal(t, "a stream of: want the minute of its token", time.Minute, time.Since(begin))
 			_, last, _ := strings.Cut(w.Body.String(), "event: error\ndata: ")
 			if w.Code != 200 || !strings.Contains(last, `"status":401`) || !strings.Contains(last, `"code":"token_expired"`) || !strings.HasSuffix(last, "}\n\n") {
 				t.Errorf("got %d %q, want an error event at the end", w.Code, w.Body)
@@ -162,8 +160,6 @@ func TestPlacesForOtherOwners(t *testing.T) {
 	wantProblem(t, do(server, ask("eyJ.c.x")), 503, "too_many_streams")
 	close(let)
 	for range 8 {
-		if w := <-ended; w.Code != 200 {
-			t.Errorf("got %d for a stream, want 200", w.Code)
-		}
+		compare.Equal(t, "for a stream", 200, (<-ended).Code)
 	}
 }

@@ -83,7 +83,7 @@ func TestBranchMultitask(t *testing.T) {
 				t.Fatalf("%s: got %+v and %v, want it accepted", name, a.Run, err)
 			}
 			for _, id := range []core.RunID{first.Run.ID, a.Run.ID} {
-				compare.Error(t, name, nil, compare.ErrorOf(h.Wait(t.Context(), ann, id)))
+				compare.Error(t, name, nil, compare.ErrorOf(h.Wait(t.Context(), ann, core.Run{ID: id, SessionID: h.session.ID})))
 			}
 		}
 	})

@@ -16,7 +16,8 @@ func (s *Service) Cancel(ctx context.Context, tenant core.Tenant, id core.RunID,
 	if err != nil || !wait || run.Status.Ended() {
 		return run, err
 	}
-	return s.Wait(ctx, tenant, id)
+	out, err := s.Wait(ctx, tenant, run)
+	return out.Run, err
 }
 
 // Stop cancels the session's active run, if there is one, and keeps what it has said so far.

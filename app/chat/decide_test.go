@@ -33,7 +33,8 @@ func waiting(ctx context.Context, j *runs.Recorder, run core.Run) error {
 func (h *house) asked(t *testing.T) core.Approval {
 	t.Helper()
 	a := h.sendAs(t, core.SendMessage{Content: "pay"})
-	run, err := h.Wait(t.Context(), ann, a.Run.ID)
+	out, err := h.Wait(t.Context(), ann, a.Run)
+	run := out.Run
 	if err != nil || run.Status != core.RunWaiting {
 		t.Fatalf("got %s, %v, want the run to wait", run.Status, err)
 	}
@@ -74,7 +75,7 @@ func TestAnswerCalls(t *testing.T) {
 		if err != nil || run.ID != a.RunID {
 			t.Fatalf("got the run %s, %v, want %s", run.ID, err, a.RunID)
 		}
-		compare.Equal(t, "run.Status: want it to have gone on", core.RunSucceeded, must.Get(h.Wait(t.Context(), ann, a.RunID))(t).Status)
+		compare.Equal(t, "run.Status: want it to have gone on", core.RunSucceeded, must.Get(h.Wait(t.Context(), ann, core.Run{ID: a.RunID, SessionID: h.session.ID}))(t).Run.Status)
 	})
 }
 
@@ -93,7 +94,7 @@ func TestDecideWithoutAClaim(t *testing.T) {
 		synctest.Wait()
 		compare.Equal(t, "h.db.Run(a.RunID).Status: want it queued", core.RunQueued, h.db.Run(a.RunID).Status)
 		h.db.Before(nil)
-		compare.Equal(t, "run.Status: want it to have gone on", core.RunSucceeded, must.Get(h.Wait(t.Context(), ann, a.RunID))(t).Status)
+		compare.Equal(t, "run.Status: want it to have gone on", core.RunSucceeded, must.Get(h.Wait(t.Context(), ann, core.Run{ID: a.RunID, SessionID: h.session.ID}))(t).Run.Status)
 	})
 }
 
@@ -108,9 +109,7 @@ func TestMessageInstead(t *testing.T) {
 		h.sendAs(t, core.SendMessage{Content: "stop that"})
 		synctest.Wait()
 		compare.Equal(t, "a new message: want it to have ended", core.RunCanceled, h.db.Run(a.RunID).Status)
-		if got := h.db.Log(h.session.ID)[2].Content; got != "not approved: the user wrote instead" {
-			t.Errorf("the model reads %q", got)
-		}
+		compare.Equal(t, "the model reads", "not approved: the user wrote instead", h.db.Log(h.session.ID)[2].Content)
 		next := h.db.RunsOf(h.session.ID)[1]
 		if next.Status != core.RunWaiting {
 			t.Fatalf("the next run has %s, want it to wait in turn", next.Status)
@@ -134,9 +133,9 @@ func TestStop(t *testing.T) {
 		queued := h.send(t, "queued")
 		wantKind(t, h.Stop(t.Context(), core.Tenant{Owner: "eve"}, h.session.ID), core.ErrNotFound)
 		must.Do(t, h.Stop(t.Context(), ann, h.session.ID))
-		compare.Equal(t, "run.Status: want it canceled", core.RunCanceled, must.Get(h.Wait(t.Context(), ann, long.Run.ID))(t).Status)
+		compare.Equal(t, "run.Status: want it canceled", core.RunCanceled, must.Get(h.Wait(t.Context(), ann, long.Run))(t).Run.Status)
 		synctest.Wait()
-		compare.Equal(t, "run.Status: want it to have succeeded", core.RunSucceeded, must.Get(h.Wait(t.Context(), ann, queued.Run.ID))(t).Status)
+		compare.Equal(t, "run.Status: want it to have succeeded", core.RunSucceeded, must.Get(h.Wait(t.Context(), ann, queued.Run))(t).Run.Status)
 	})
 }
 
@@ -151,7 +150,7 @@ func TestDecideBy(t *testing.T) {
 				if err != nil || a.DecidedBy != want {
 					t.Errorf("got %q and error %v, want %q", a.DecidedBy, err, want)
 				}
-				must.Get(h.Wait(t.Context(), ann, a.RunID))(t)
+				must.Get(h.Wait(t.Context(), ann, core.Run{ID: a.RunID, SessionID: h.session.ID}))(t)
 			})
 		})
 	}

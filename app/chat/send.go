@@ -222,9 +222,11 @@ func (s *Service) checkMessage(tenant core.Tenant, m core.SendMessage) (core.Acc
 	if err := f.Err(); err != nil {
 		return core.AcceptRun{}, err
 	}
-	metadata, err := noteReplaced(m.Metadata, strings.Count(content, "\uFFFD")-strings.Count(m.Content, "\uFFFD"))
-	if err != nil {
-		return core.AcceptRun{}, err
+	metadata := m.Metadata
+	if n := strings.Count(content, "\uFFFD") - strings.Count(m.Content, "\uFFFD"); n > 0 {
+		if metadata, err = noteReplaced(metadata, n); err != nil {
+			return core.AcceptRun{}, err
+		}
 	}
 	return core.AcceptRun{
 		SessionID: m.SessionID, User: user, Model: m.Model, ClientMessageID: m.ClientMessageID, RequestHash: m.RequestHash, After: m.After,
@@ -246,11 +248,8 @@ func (s *Service) limitContent(what, text string) (string, error) {
 	return clean, nil
 }
 
-// noteReplaced adds to the metadata how many characters were replaced, if any.
+// noteReplaced adds to the metadata how many characters were replaced.
 func noteReplaced(metadata json.RawMessage, n int) (json.RawMessage, error) {
-	if n == 0 {
-		return metadata, nil
-	}
 	object := map[string]json.RawMessage{}
 	if len(metadata) > 0 {
 		if err := json.Unmarshal(metadata, &object); err != nil {

@@ -165,10 +165,8 @@ func TestSendWhileARunIsActive(t *testing.T) {
 		_, err := h.Send(t.Context(), ann, core.SendMessage{SessionID: h.session.ID, Content: "no", Multitask: core.MultitaskReject})
 		wantKind(t, err, core.ErrConflict)
 		urgent := h.sendAs(t, core.SendMessage{Content: "urgent", Multitask: core.MultitaskInterrupt})
-		compare.Equal(t, "run.Status: want it succeeded", core.RunSucceeded, must.Get(h.Wait(t.Context(), ann, urgent.Run.ID))(t).Status)
-		if got := h.db.Run(long.Run.ID); got.Status != core.RunCanceled {
-			t.Errorf("got the interrupted run %s, want it canceled", got.Status)
-		}
+		compare.Equal(t, "run.Status: want it succeeded", core.RunSucceeded, must.Get(h.Wait(t.Context(), ann, urgent.Run))(t).Run.Status)
+		compare.Equal(t, "the interrupted run: want it canceled", core.RunCanceled, h.db.Run(long.Run.ID).Status)
 		h.wantTexts(t, "long", "half a sentence", "queued", "re: queued", "urgent", "re: urgent")
 		synctest.Wait()
 		if want := []string{"long", "queued", "urgent"}; !slices.Equal(executed, want) {
@@ -190,9 +188,7 @@ func TestInterruptFails(t *testing.T) {
 			return nil
 		})
 		a := h.sendAs(t, core.SendMessage{Content: "urgent", Multitask: core.MultitaskInterrupt})
-		if a.Run.Status != core.RunQueued {
-			t.Errorf("got run %s, want it queued", a.Run.Status)
-		}
+		compare.Equal(t, "run: want it queued", core.RunQueued, a.Run.Status)
 		must.Get(h.Cancel(t.Context(), ann, long.Run.ID, false))(t)
 		synctest.Wait()
 		h.wantTexts(t, "long", "half a sentence", "urgent", "re: urgent")
@@ -212,9 +208,7 @@ func TestSendWhoseCallerWentAway(t *testing.T) {
 		})
 		a := must.Get(h.Send(ctx, ann, core.SendMessage{SessionID: h.session.ID, Content: "hello"}))(t)
 		synctest.Wait()
-		if got := h.db.Run(a.Run.ID); got.Status != core.RunSucceeded {
-			t.Errorf("got run %s, want it succeeded", got.Status)
-		}
+		compare.Equal(t, "run: want it succeeded", core.RunSucceeded, h.db.Run(a.Run.ID).Status)
 	})
 }
 

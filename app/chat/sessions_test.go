@@ -91,9 +91,7 @@ func TestOpenArchivedSession(t *testing.T) {
 			{CheckDisk: func() error { return core.Errorf(core.ErrTooLarge, "the disk is full") }},
 		} {
 			h.Stored = quota.NewStored(limits)
-			if _, err := h.OpenSession(t.Context(), tenant, thread, core.Session{}); !errors.Is(err, core.ErrTooLarge) {
-				t.Errorf("without room for a fork: got error %v, want ErrTooLarge", err)
-			}
+			compare.Error(t, "without room for a fork: error: want ErrTooLarge", core.ErrTooLarge, compare.ErrorOf(h.OpenSession(t.Context(), tenant, thread, core.Session{})))
 		}
 		h.Stored = nil
 		var wait sync.WaitGroup

@@ -245,9 +245,7 @@ func TestTitleTimeLimit(t *testing.T) {
 		before, _ := w.Get(ctx, core.Tenant{Owner: "ann"}, "")
 		<-time.After(2 * time.Second)
 		after, _ := w.Get(ctx, core.Tenant{Owner: "ann"}, "")
-		if before.Title != "" || after.Title != "How do bees talk?" {
-			t.Errorf("got %q after 29 s, %q after 31 s, want the words of the question after 30", before.Title, after.Title)
-		}
+		compare.Equal(t, "after 29 s, after 31 s: want the words of the question after 30", []string{"", "How do bees talk?"}, []string{before.Title, after.Title})
 		cancel()
 		compare.Error(t, "run", nil, <-ended)
 	})

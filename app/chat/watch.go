@@ -90,41 +90,52 @@ const rewatch = 100 * time.Millisecond
 
 // Wait returns the run when it has ended, in whatever way, or waits for a person's
 // decision. It returns earlier only with an error: the cause of ctx's end, ErrNotFound, or a fault of storage.
-func (s *Service) Wait(ctx context.Context, tenant core.Tenant, id core.RunID) (core.Run, error) {
+func (s *Service) Wait(ctx context.Context, tenant core.Tenant, run core.Run) (core.Outcome, error) {
 	for {
-		watch := s.untilEnd(ctx, tenant, id)
+		out, err := s.untilEnd(ctx, tenant, run)
 		if ctx.Err() != nil {
-			return core.Run{}, context.Cause(ctx)
+			return core.Outcome{}, context.Cause(ctx)
 		}
-		if watch != nil && !errors.Is(watch, core.ErrUnavailable) {
-			return core.Run{}, watch
+		if out.Run.Status.Ended() || err != nil && !errors.Is(err, core.ErrUnavailable) {
+			return out, err
 		}
 		// The events only say when to look: the row is the truth.
-		run, err := s.Runs.Get(ctx, tenant, id)
+		now, err := s.Runs.Get(ctx, tenant, run.ID)
 		if errors.Is(err, core.ErrNoDatabase) && ctx.Err() == nil {
-			run, err = core.Run{}, nil // it goes on when the database is there again
+			now, err = core.Run{}, nil // it goes on when the database is there again
 		}
-		if err != nil || run.Status.Ended() || run.Status == core.RunWaiting {
-			return run, err
+		if err != nil || now.Status.Ended() || now.Status == core.RunWaiting {
+			return core.Outcome{Run: now}, err
 		}
 		_ = core.Sleep(ctx, rewatch) // the next watch returns the cause of its end
 	}
 }
 
-// untilEnd returns nil when the run has ended or waits for a decision, or why it
-// could not see that.
-func (s *Service) untilEnd(ctx context.Context, tenant core.Tenant, id core.RunID) error {
-	for e, err := range s.WatchRun(ctx, tenant, id, core.Cursor{}) {
+// untilEnd returns when the run has ended, with what its events say of that if it was not at its end
+// already, or waits for a decision, or why it could not see that.
+func (s *Service) untilEnd(ctx context.Context, tenant core.Tenant, run core.Run) (out core.Outcome, err error) {
+	for e, err := range s.WatchAccepted(ctx, tenant, run) {
 		if err != nil {
-			return err
+			return core.Outcome{}, err
 		}
-		if e.Type != core.EventRunWaiting {
-			continue
-		}
-		// It may have gone on long since.
-		if run, err := s.Runs.Get(ctx, tenant, id); err != nil || run.Status == core.RunWaiting {
-			return err
+		switch d := e.Data.(type) {
+		case core.MessageData:
+			out.Answer = &d.Message
+		case core.RunData:
+			if e.Type.EndsRun() && !run.Status.Ended() {
+				out.Run, out.Run.Input = d.Run, run.Input // events are without it
+				if out.Answer != nil && out.Answer.ID != d.Run.AnswerID {
+					out.Answer = nil
+				}
+			}
+			if e.Type != core.EventRunWaiting {
+				continue
+			}
+			// It may have gone on long since.
+			if now, err := s.Runs.Get(ctx, tenant, run.ID); err != nil || now.Status == core.RunWaiting {
+				return core.Outcome{}, err
+			}
 		}
 	}
-	return nil
+	return out, nil
 }

@@ -39,8 +39,6 @@ func TestWatchRunErrors(t *testing.T) {
 		failing("Runs.Get")
 		_, err = collect(h.WatchRun(t.Context(), ann, a.Run.ID, core.Cursor{}))
 		wantKind(t, err, fault)
-		_, err = h.Wait(t.Context(), ann, a.Run.ID)
-		wantKind(t, err, fault)
 		for _, call := range []string{"Page", "Last"} {
 			failing(call)
 			_, err = collect(h.Watch(t.Context(), ann, a.Run.SessionID, core.Cursor{}))
@@ -103,9 +101,9 @@ func TestWaitSurvivesABusThatDropsIt(t *testing.T) {
 			return answer(ctx, j, run)
 		})
 		a := h.send(t, "hello")
-		run, err := h.Wait(t.Context(), ann, a.Run.ID)
-		if err != nil || run.Status != core.RunSucceeded {
-			t.Errorf("got run %s and error %v, want it succeeded", run.Status, err)
+		out, err := h.Wait(t.Context(), ann, a.Run)
+		if err != nil || out.Run.Status != core.RunSucceeded {
+			t.Errorf("got run %s and error %v, want it succeeded", out.Run.Status, err)
 		}
 	})
 }
@@ -123,9 +121,9 @@ func TestWaitSurvivesTheDatabase(t *testing.T) {
 			<-time.After(90 * time.Second)
 			h.db.Before(nil)
 		}()
-		run, err := h.Wait(t.Context(), ann, a.Run.ID)
-		if err != nil || run.Status != core.RunSucceeded {
-			t.Errorf("got run %s and error %v, want it succeeded", run.Status, err)
+		out, err := h.Wait(t.Context(), ann, a.Run)
+		if err != nil || out.Run.Status != core.RunSucceeded {
+			t.Errorf("got run %s and error %v, want it succeeded", out.Run.Status, err)
 		}
 	})
 }
@@ -137,7 +135,7 @@ func TestWaitOnAClosedBusEndsWithItsContext(t *testing.T) {
 		h.bus.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err := h.Wait(ctx, ann, a.Run.ID)
+		_, err := h.Wait(ctx, ann, a.Run)
 		wantKind(t, err, context.DeadlineExceeded)
 	})
 }

@@ -88,9 +88,7 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("doctor does not say %q: %s", says, out)
 		}
 	}
-	if code != 1 || errs != "" {
-		t.Errorf("a failed check: got %d, %q, want 1 and nothing besides the report", code, errs)
-	}
+	compare.Equal(t, "a failed check: want 1 and nothing besides the report", []any{1, ""}, []any{code, errs})
 	// A damaged file is found.
 	must.Do(t, os.WriteFile(filepath.Join(data, "bobbin.db"), []byte(strings.Repeat("this is no database ", 1000)), 0o600))
 	code, out, _ = run(t, "", append(doctor, "--json")...)

@@ -229,9 +229,7 @@ func TestStreams(t *testing.T) {
 					t.Errorf("got the end after %v, want about %v", took, tt.took)
 				}
 				for _, body := range server.bodies {
-					if !strings.Contains(body, `"client_message_id":"c1"`) {
-						t.Errorf("got body %s, want the same id each time", body)
-					}
+					compare.Contains(t, "body: want the same id each time", `"client_message_id":"c1"`, body)
 				}
 			})
 		})
@@ -281,9 +279,7 @@ func TestStreamsThatCannotBeRead(t *testing.T) {
 			if _, err := seen(t, asked.WatchRun(t.Context(), "r1", core.Cursor{})); err == nil {
 				t.Error("got no error, want one")
 			}
-			if len(server.asked) != 1 {
-				t.Errorf("got requests %v, want one", server.asked)
-			}
+			compare.Equal(t, "requests", 1, len(server.asked))
 		})
 	}
 }

@@ -110,9 +110,7 @@ func TestJSONSizeAllocatesNothing(t *testing.T) {
 func TestFaults(t *testing.T) {
 	var f core.Faults
 	must.Do(t, f.Err())
-	if got := f.Text("title", "a\x00b", 5); got != core.CleanText("a\x00b") {
-		t.Errorf("the text is stored as %q", got)
-	}
+	compare.Equal(t, "the text is stored as", core.CleanText("a\x00b"), f.Text("title", "a\x00b", 5))
 	f.Text("title", "four", 3)
 	f.Metadata([]byte(`[1]`), 10)
 	f.Metadata([]byte(`{"a":"long enough"}`), 10)

@@ -194,6 +194,12 @@ type RunError struct {
 	Message string `json:"message" doc:"A sentence for people."`
 }
 
+// Outcome is what became of a run.
+type Outcome struct {
+	Run    Run
+	Answer *Message // nil = it has none, or it is to be loaded
+}
+
 // Accepted is the answer to a message: the run is committed.
 type Accepted struct {
 	Run      Run

@@ -139,9 +139,7 @@ func TestDataInResults(t *testing.T) {
 		"lines of words":     {strings.Repeat("Word2 ", 1000), strings.Repeat("Word2 ", 1000)},
 	} {
 		m := core.WithExcerpt(core.Message{ID: "m1", Role: core.RoleTool, Content: c.content}, 64<<10)
-		if got := m.Shown(true); m.Content != c.content || got != c.want {
-			t.Errorf("%s: got %.200q, want %.200q", name, got, c.want)
-		}
+		compare.Equal(t, name, []string{c.content, c.want}, []string{m.Content, m.Shown(true)})
 	}
 	long := "data:image/png;base64," + data + strings.Repeat(" word", 1000)
 	m := core.WithExcerpt(core.Message{ID: "m1", Role: core.RoleTool, Content: long}, 900)

@@ -63,9 +63,7 @@ func TestMigrateRefusesASchemaBeforeTheBaseline(t *testing.T) {
 			}
 			compareSchemas(t, "before", before, "after", readSchema(t, d))
 			compare.Equal(t, "sessions: want the one of before", []string{"kept"}, queryTexts(t, d, "SELECT id FROM sessions"))
-			if got := status(t, d).Current; got != int64(version) {
-				t.Errorf("version: got %d, want %d", got, version)
-			}
+			compare.Equal(t, "version", int64(version), status(t, d).Current)
 		})
 	}
 }

@@ -32,9 +32,7 @@ func TestSQLiteFileIsPrivateWhateverItsName(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if got := info.Mode().Perm() & 0o077; got != 0 {
-			t.Errorf("%s: others may %o, want nothing", name, got)
-		}
+		compare.Equal(t, name+": others may", 0, info.Mode().Perm()&0o077)
 	}
 }
 

@@ -166,8 +166,6 @@ func TestGivenUpTogether(t *testing.T) {
 		<-time.After(time.Second)
 		stop()
 		failed := slices.DeleteFunc(s.states, func(state core.DeliveryState) bool { return state != core.DeliveryFailed })
-		if len(s.events) != many || len(failed) != many {
-			t.Errorf("got %d reported and %d counted, want %d", len(s.events), len(failed), many)
-		}
+		compare.Equal(t, "reported and counted", []int{many, many}, []int{len(s.events), len(failed)})
 	})
 }

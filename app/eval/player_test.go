@@ -45,13 +45,9 @@ func TestMeasure(t *testing.T) {
 	m := newMeter(words{}, 2)
 	first, fixed := m.measurePrompt(llm.Request{System: []string{"be kind"}, Messages: talk("one two"), Tools: []llm.ToolSpec{{Name: "f"}}})
 	// 10 of the tool, 2+4 of the system, 2+4 of the message, 3 of the list; twice.
-	if first.Tokens != 50 || fixed != 19 || first.CachedTokens != 0 || first.CachedBytes != 0 {
-		t.Errorf("got %+v, fixed %d, want 50 tokens, 19 fixed, none cached", first, fixed)
-	}
+	compare.Equal(t, "fixed: want 50 tokens, 19 fixed, none cached", []int{50, 19, 0, 0}, []int{first.Tokens, fixed, first.CachedTokens, first.CachedBytes})
 	again, _ := m.measurePrompt(llm.Request{System: []string{"be kind"}, Messages: talk("one two", "three"), Tools: []llm.ToolSpec{{Name: "f"}}})
-	if again.Tokens != 60 || again.CachedTokens != 44 || again.CachedBytes != first.Bytes {
-		t.Errorf("got %+v, want 60 tokens, of which the 44 of the prompt before", again)
-	}
+	compare.Equal(t, "want 60 tokens, of which the 44 of the prompt before", []int{60, 44, first.Bytes}, []int{again.Tokens, again.CachedTokens, again.CachedBytes})
 	cut, _ := m.measurePrompt(llm.Request{System: []string{"be rude"}, Messages: talk("one two", "three"), Tools: []llm.ToolSpec{{Name: "f"}}})
 	if cut.CachedTokens >= 32 || cut.CachedTokens <= 20 {
 		t.Errorf("got %+v, want the tool and half of the system block", cut)
@@ -96,9 +92,7 @@ func TestSteady(t *testing.T) {
 	id := string(core.NewID[core.MessageID]())
 	calls := []core.ToolCall{{Arguments: id}}
 	m := core.Message{Content: id, ToolCalls: calls}
-	if Steady(letters{}).Message(m) != 2*len(sameID) || calls[0].Arguments != id {
-		t.Errorf("want the ids of a message to count alike, and the message as it was")
-	}
+	compare.Equal(t, "want the ids of a message to count alike, and the message as it was", []any{2 * len(sameID), id}, []any{Steady(letters{}).Message(m), calls[0].Arguments})
 }
 
 // letters counts what is not the same id as longer.
@@ -135,9 +129,7 @@ func TestPlayer(t *testing.T) {
 	}
 	prompts, left := p.takePrompts()
 	// 8 of list and system, 6 of the question; then 9 of the answer and 10 of the results.
-	if left != 0 || len(prompts) != 2 || prompts[0].Everything != 14 || prompts[1].Everything != 33 {
-		t.Errorf("got %+v, %d left, want 14 and 33 as everything", prompts, left)
-	}
+	compare.Equal(t, "left: want 14 and 33 as everything", []int{0, 2, 14, 33}, []int{left, len(prompts), prompts[0].Everything, prompts[1].Everything})
 	if _, err = llm.Collect(p.Stream(t.Context(), llm.Request{}), nil); llm.AsError(err) == nil || llm.AsError(err).Kind != llm.KindInvalid {
 		t.Errorf("got %v after the last answer, want that there is no other", err)
 	}

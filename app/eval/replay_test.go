@@ -126,9 +126,7 @@ func TestReplay(t *testing.T) {
 	if got.Prompts != 3 || len(got.Turns) != 3 || got.Largest != got.Turns[2].Prompts[0].Tokens || got.LargestTurn != 3 || got.Last != got.Largest {
 		t.Errorf("got %+v, want three prompts, the last the largest", got)
 	}
-	if got.Tokens != got.Turns[0].Prompts[0].Tokens+got.Turns[0].Prompts[1].Tokens+got.Turns[2].Prompts[0].Tokens {
-		t.Errorf("got %d tokens sent, want the sum of the prompts", got.Tokens)
-	}
+	compare.Equal(t, "tokens sent: want the sum of the prompts", got.Turns[0].Prompts[0].Tokens+got.Turns[0].Prompts[1].Tokens+got.Turns[2].Prompts[0].Tokens, got.Tokens)
 	if first := got.Turns[0].Prompts[0]; first.Everything != first.Tokens {
 		t.Errorf("got %+v, want that the first prompt is everything", first)
 	}

@@ -141,7 +141,8 @@ func (st *stage) Send(ctx context.Context, m core.Message) (core.Run, error) {
 	if err != nil {
 		return core.Run{}, err
 	}
-	return st.chat.Wait(ctx, st.tenant(), accepted.Run.ID)
+	out, err := st.chat.Wait(ctx, st.tenant(), accepted.Run)
+	return out.Run, err
 }
 
 // SetRecorded gives the newest messages the authors and times of the recorded ones, which search

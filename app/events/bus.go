@@ -62,21 +62,6 @@ type Message struct {
 	frame   core.Frame // of the event
 }
 
-// newMessage returns a message of bytes. Without any it says that some messages may be lost.
-func newMessage(data []byte) *Message { return &Message{data: data, size: len(data)} }
-
-// newEventMessage returns a message of an event of this process.
-func newEventMessage(e core.Event) *Message {
-	m := &Message{typed: true, size: e.Size, event: e, hasData: true}
-	if d, ok := e.Data.(core.DeltaData); ok {
-		m.size = len(d.Text)
-	}
-	if e.Frame == nil {
-		m.event.Frame = &m.frame
-	}
-	return m
-}
-
 // Data returns the bytes that were published; nil for an event of this process. They must not
 // be changed.
 func (m *Message) Data() []byte { return m.data }

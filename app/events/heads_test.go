@@ -211,9 +211,7 @@ func TestNodeOfARunAtWork(t *testing.T) {
 		t.Errorf("got %+v with number %d, want the node that the run is in", e.Data, e.Seq)
 	}
 	feed.Delta(t.Context(), node("tool_node", 5))
-	if e := w.wantType(t, core.EventNodeStarted); e.Data.(core.NodeData).Node != "tool_node" {
-		t.Errorf("got %+v, want the next node, and none twice", e.Data)
-	}
+	compare.Equal(t, "want the next node, and none twice", "tool_node", w.wantType(t, core.EventNodeStarted).Data.(core.NodeData).Node)
 	feed.Delta(t.Context(), event(core.EventNodeFinished, core.NodeData{Node: "tool_node", Step: 5}))
 	w.wantType(t, core.EventNodeFinished)
 	last := store.commit(event(core.EventRunSucceeded, core.RunData{}))

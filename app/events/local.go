@@ -35,12 +35,19 @@ func NewLocal(buffer int) *Local {
 // Publish hands data to the subscribers of the subject. A subscriber that is too far behind is
 // dropped with ErrSlow. It returns ErrClosed after Close.
 func (l *Local) Publish(subject string, data []byte) error {
-	return l.deliverMessage(subject, newMessage(data))
+	return l.deliverMessage(subject, &Message{data: data, size: len(data)})
 }
 
 // PublishEvent is Publish for an event, which nothing encodes.
 func (l *Local) PublishEvent(subject string, e core.Event) error {
-	return l.deliverMessage(subject, newEventMessage(e))
+	m := &Message{typed: true, size: e.Size, event: e, hasData: true}
+	if d, ok := e.Data.(core.DeltaData); ok {
+		m.size = len(d.Text)
+	}
+	if e.Frame == nil {
+		m.event.Frame = &m.frame
+	}
+	return l.deliverMessage(subject, m)
 }
 
 func (l *Local) deliverMessage(subject string, message *Message) error {

@@ -93,9 +93,7 @@ func TestHiddenText(t *testing.T) {
 			}
 		})
 	}
-	if got := page(t, "application/xhtml+xml", `<html><script src="x"/><div hidden=""/>a</html>`); got.Text != "a" {
-		t.Errorf("XHTML: got %q, want what comes after elements that end at once", got.Text)
-	}
+	compare.Equal(t, "XHTML: want what comes after elements that end at once", "a", page(t, "application/xhtml+xml", `<html><script src="x"/><div hidden=""/>a</html>`).Text)
 }
 
 // Every page is read or refused: none makes reading it slow, or its text long or invalid.

@@ -109,9 +109,7 @@ func TestClaimWhoseAnswerIsLost(t *testing.T) {
 				next := p.accept(t, "two")
 				loseAnswer(db, "Claim", c.tries)
 				<-time.After(2*time.Second + c.after)
-				if got := p.wantStatus(t, next, core.RunSucceeded); got.Attempt != 1 {
-					t.Errorf("got attempt %d, want the first", got.Attempt)
-				}
+				compare.Equal(t, "attempt: want the first", 1, p.wantStatus(t, next, core.RunSucceeded).Attempt)
 			})
 		})
 	}

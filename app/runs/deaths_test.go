@@ -82,9 +82,7 @@ func TestRunExecutesAlone(t *testing.T) {
 		p.session = db.AddSession()
 		before = append(before, p.accept(t, "at work"))
 		<-time.After(2*time.Second + time.Millisecond) // the sweep
-		if got := p.wantStatus(t, run, core.RunRunning); got.LeaseOwner != "w/9" {
-			t.Errorf("got the run leased to %s, want it taken over", got.LeaseOwner)
-		}
+		compare.Equal(t, "the run leased to: want it taken over", "w/9", p.wantStatus(t, run, core.RunRunning).LeaseOwner)
 		p.session = db.AddSession()
 		after := p.accept(t, "after")
 		p.wantStatus(t, after, core.RunQueued)

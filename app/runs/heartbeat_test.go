@@ -106,9 +106,7 @@ func TestStartAfterAnOutage(t *testing.T) {
 		synctest.Wait()
 		again.wantStatus(t, own, core.RunSucceeded)
 		<-time.After(3 * time.Minute)
-		if got := p.wantStatus(t, theirs, core.RunSucceeded); got.Attempt != 1 {
-			t.Errorf("got attempt %d, want 1", got.Attempt)
-		}
+		compare.Equal(t, "attempt", 1, p.wantStatus(t, theirs, core.RunSucceeded).Attempt)
 	})
 }
 

@@ -90,19 +90,12 @@ func (j *Recorder) Write(ctx context.Context, w core.RunWrite) (core.Written, er
 	if err != nil {
 		return core.Written{}, fmt.Errorf("write run %s: %w", w.RunID, err)
 	}
-	j.applyWrite(w, written)
-	return written, nil
-}
-
-// applyWrite updates the state of the run after a write.
-func (j *Recorder) applyWrite(w core.RunWrite, written core.Written) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	s := j.runs[w.RunID]
-	if s == nil || s.run.Attempt != w.Attempt {
-		return
+	if s := j.runs[w.RunID]; s != nil && s.run.Attempt == w.Attempt {
+		s.ended, s.waiting, s.moreQueued, s.known = s.ended || w.End != nil, s.waiting || w.Wait != nil, written.MoreQueued, written.Known
 	}
-	s.ended, s.waiting, s.moreQueued, s.known = s.ended || w.End != nil, s.waiting || w.Wait != nil, written.MoreQueued, written.Known
+	return written, nil
 }
 
 // Delta publishes an event that is not stored. The feed keeps the partial text of the message for a

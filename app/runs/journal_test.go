@@ -55,9 +55,7 @@ func TestDeltaNeverWaitsForTheDatabase(t *testing.T) {
 				say(ctx, j, run, "m1", i, "x")
 				<-time.After(100 * time.Millisecond)
 			}
-			if took := time.Since(begin); took != 3*time.Second {
-				t.Errorf("got a stream of %v, want 3 s", took)
-			}
+			compare.Equal(t, "a stream of: want 3 s", 3*time.Second, time.Since(begin))
 			return answer(ctx, j, run)
 		}).run(t)
 		p.db.Before(func(call string) error {
@@ -111,9 +109,7 @@ func TestTextOfALostAttempt(t *testing.T) {
 				synctest.Wait()
 				p.wantStatus(t, run, c.status)
 				p.wantTexts(t, c.log...)
-				if got := slices.Contains(p.discarded(), "m1"); got != c.taken {
-					t.Errorf("got message.discarded %v, want %v", got, c.taken)
-				}
+				compare.Equal(t, "message.discarded", c.taken, slices.Contains(p.discarded(), "m1"))
 			})
 		})
 	}

@@ -26,9 +26,7 @@ func TestNothingIsExecutedBeforeRun(t *testing.T) {
 		p.wantStatus(t, run, core.RunQueued)
 		p.run(t)
 		synctest.Wait()
-		if got := p.wantStatus(t, run, core.RunSucceeded); got.Attempt != 1 {
-			t.Errorf("got attempt %d, want 1", got.Attempt)
-		}
+		compare.Equal(t, "attempt", 1, p.wantStatus(t, run, core.RunSucceeded).Attempt)
 		p.wantTexts(t, "hello", "re: hello")
 	})
 }
@@ -52,9 +50,7 @@ func TestPanicBecomesAFailedRun(t *testing.T) {
 		p.wantTexts(t, "boom", "next", "re: next")
 		p.stop()
 		for _, want := range []string{"secret of the house", "goroutine"} {
-			if !strings.Contains(p.log.String(), want) {
-				t.Errorf("got log without %q, want the panic with its stack", want)
-			}
+			compare.Contains(t, "log without: want the panic with its stack", want, p.log.String())
 		}
 	})
 }
@@ -126,9 +122,7 @@ func TestRunTimeLimit(t *testing.T) {
 		if got.Error == nil || got.Error.Code != "run_timeout" {
 			t.Errorf("got error %+v, want code run_timeout", got.Error)
 		}
-		if took := got.FinishedAt.Sub(begin).Round(time.Second); took != 10*time.Minute {
-			t.Errorf("got the end after %v, want 10 min", took)
-		}
+		compare.Equal(t, "the end after: want 10 min", 10*time.Minute, got.FinishedAt.Sub(begin).Round(time.Second))
 	})
 }
 

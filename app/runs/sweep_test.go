@@ -74,9 +74,7 @@ func TestRunOutlivesTheDatabase(t *testing.T) {
 		p.wantStatus(t, run, core.RunRunning)
 		db.Before(nil)
 		<-time.After(10*time.Second + time.Millisecond) // the next try, and the next sweep
-		if got := p.wantStatus(t, run, core.RunSucceeded); got.Attempt != 2 {
-			t.Errorf("got attempt %d, want the second", got.Attempt)
-		}
+		compare.Equal(t, "attempt: want the second", 2, p.wantStatus(t, run, core.RunSucceeded).Attempt)
 		p.wantTexts(t, "hello", "re: hello")
 		if got := p.discarded(); !slices.Contains(got, run.DraftID(1, 0)) {
 			t.Errorf("got %v taken back, want what the first attempt said", got)
@@ -95,9 +93,7 @@ func TestPartStopsBeforeTheRun(t *testing.T) {
 		run := p.accept(t, "hello")
 		synctest.Wait()
 		p.stop()
-		if got := p.wantStatus(t, run, core.RunRunning); got.LeaseOwner != "" {
-			t.Errorf("got a lease of %q, want it released", got.LeaseOwner)
-		}
+		compare.Equal(t, "a lease of: want it released", "", p.wantStatus(t, run, core.RunRunning).LeaseOwner)
 		late := newProcess(t, db, "w2", runs.Limits{}, answer).run(t)
 		<-time.After(5*time.Second + time.Millisecond)
 		late.wantStatus(t, run, core.RunSucceeded)
@@ -205,9 +201,7 @@ func TestStop(t *testing.T) {
 		<-time.After(time.Second / 2)
 		begin := time.Now()
 		p.stop()
-		if took := time.Since(begin); took != 30*time.Second {
-			t.Errorf("got a stop of %v, want the grace of 30 s", took)
-		}
+		compare.Equal(t, "a stop of: want the grace of 30 s", 30*time.Second, time.Since(begin))
 		p.wantStatus(t, quick, core.RunSucceeded)
 		p.wantStatus(t, after, core.RunQueued)
 		p.wantStatus(t, parked, core.RunQueued)
@@ -265,9 +259,7 @@ func TestStopDoesNotWaitForeverForADeafEngine(t *testing.T) {
 		synctest.Wait()
 		begin := time.Now()
 		p.stop()
-		if took := time.Since(begin); took != 40*time.Second {
-			t.Errorf("got a stop of %v, want 40 s", took)
-		}
+		compare.Equal(t, "a stop of: want 40 s", 40*time.Second, time.Since(begin))
 		<-time.After(time.Hour)
 		synctest.Wait()
 		compare.Contains(t, "got no word of it in the log", "runs do not stop", p.log.String())
@@ -304,9 +296,7 @@ func TestDatabaseIsAwayAtTheEndOfARun(t *testing.T) {
 				down.Store(false)
 				p.accept(t, "next")
 				<-time.After(6 * time.Second)
-				if got := p.wantStatus(t, run, c.want); got.Attempt != 1 {
-					t.Errorf("got attempt %d, want 1", got.Attempt)
-				}
+				compare.Equal(t, "attempt", 1, p.wantStatus(t, run, c.want).Attempt)
 				p.wantTexts(t, c.log...)
 			})
 		})

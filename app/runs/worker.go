@@ -84,8 +84,8 @@ type outcome struct {
 	cause error // why the work was stopped; nil = it was not
 }
 
-// runEngine runs the engine within the time limit.
-func (s *Runner) runEngine(ctx context.Context, x *activeRun) outcome {
+// runEngine runs the engine within the time limit. A panic of it is an error.
+func (s *Runner) runEngine(ctx context.Context, x *activeRun) (v outcome) {
 	ctx, stop := context.WithTimeoutCause(ctx, s.Limits.RunTime, errRunTime)
 	defer stop()
 	run := x.run
@@ -96,8 +96,14 @@ func (s *Runner) runEngine(ctx context.Context, x *activeRun) outcome {
 	s.Logger.InfoContext(ctx, "run started", "run_id", run.ID, "session_id", run.SessionID,
 		"agent", run.Agent, "attempt", run.Attempt)
 	s.retractLostDrafts(ctx, x)
-	err := s.callEngine(ctx, x.claimed)
-	return outcome{err: err, cause: context.Cause(ctx)}
+	defer func() {
+		if p := recover(); p != nil {
+			s.Logger.ErrorContext(ctx, "run panicked", "run_id", run.ID, "panic", p, "stack", string(debug.Stack()))
+			v.err = errPanic
+		}
+		v.cause = context.Cause(ctx)
+	}()
+	return outcome{err: s.Execute(ctx, x.claimed)}
 }
 
 // retractLostDrafts retracts the texts that earlier attempts left behind: a new attempt writes
@@ -122,17 +128,6 @@ func (s *Runner) retractLostDrafts(ctx context.Context, x *activeRun) {
 	if err != nil {
 		s.Logger.WarnContext(ctx, "drafts of lost attempts not retracted", "run_id", run.ID, "err", err)
 	}
-}
-
-// callEngine calls the engine and turns a panic into an error.
-func (s *Runner) callEngine(ctx context.Context, c core.Claimed) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			s.Logger.ErrorContext(ctx, "run panicked", "run_id", c.Run.ID, "panic", p, "stack", string(debug.Stack()))
-			err = errPanic
-		}
-	}()
-	return s.Execute(ctx, c)
 }
 
 // result is what became of an execution.

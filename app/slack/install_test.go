@@ -289,13 +289,9 @@ func TestRemoval(t *testing.T) {
 		}
 		acme.Uninstall()
 		must.Do(t, w.service.handleRemoval(t.Context(), eventUninstalled, acme.ID))
-		if _, err := w.service.Clients.of(t.Context(), acme.ID); !errors.Is(err, errNotInstalled) {
-			t.Errorf("got %v, want errNotInstalled", err)
-		}
+		compare.Error(t, "want errNotInstalled", errNotInstalled, compare.ErrorOf(w.service.Clients.of(t.Context(), acme.ID)))
 		compare.Error(t, "the other workspace", nil, compare.ErrorOf(w.service.Clients.of(t.Context(), other.ID)))
-		if _, err := w.store.Find(t.Context(), acme.ID); !errors.Is(err, core.ErrNotFound) {
-			t.Errorf("got %v, want the installation revoked", err)
-		}
+		compare.Error(t, "want the installation revoked", core.ErrNotFound, compare.ErrorOf(w.store.Find(t.Context(), acme.ID)))
 	})
 }
 

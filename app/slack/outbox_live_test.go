@@ -9,6 +9,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 	"bobbin/tests/slackfake/fakeslack"
 )
@@ -151,9 +152,7 @@ func TestStreamedLongAnswer(t *testing.T) {
 				}
 			}
 		}
-		if len(lines) != 2000 || lines[1999] != "line 1999 of the code" {
-			t.Errorf("got %d lines, want 2000", len(lines))
-		}
+		compare.Equal(t, "lines: want 2000", []any{2000, "line 1999 of the code"}, []any{len(lines), lines[1999]})
 	})
 }
 
@@ -170,9 +169,7 @@ func TestDiscardedMessage(t *testing.T) {
 			Events: []core.Event{core.NewEvent(run.SessionID, run.ID, core.EventMessageDiscarded, core.DiscardedData{MessageID: run.DraftID(1, 0), Reason: "retry"})},
 		})
 		w.slack.awaitTexts(t, "", "Right.")
-		if p := w.slack.list()[0]; !strings.Contains(p.Blocks, "interrupted") {
-			t.Errorf("got the blocks %s, want a note", p.Blocks)
-		}
+		compare.Contains(t, "the blocks: want a note", "interrupted", w.slack.list()[0].Blocks)
 	})
 }
 
@@ -250,9 +247,7 @@ func TestChangesWhileDown(t *testing.T) {
 				w.turn(t, 2)
 				w.start(t, "a/2")
 				w.slack.awaitTexts(t, "question zero", "answer 0", "answer 1", "", "Right.", "question 2", "answer 2")
-				if p := w.slack.list(); !strings.Contains(p[3].Blocks, "interrupted") {
-					t.Errorf("got the blocks %s, want a note", p[3].Blocks)
-				}
+				compare.Contains(t, "the blocks: want a note", "interrupted", w.slack.list()[3].Blocks)
 			})
 		})
 	}

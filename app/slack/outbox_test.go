@@ -149,9 +149,7 @@ func TestPurgePostsWithoutSlack(t *testing.T) {
 		stop := w.start(t, "a/1")
 		w.slack.awaitTexts(t, turnTexts(1)...)
 		stop()
-		if _, err := w.outboxes[0].PurgePosts(t.Context(), w.session.ID, false); !errors.Is(err, core.ErrUnavailable) {
-			t.Errorf("got error %v, want that Slack does not answer", err)
-		}
+		compare.Error(t, "error: want that Slack does not answer", core.ErrUnavailable, compare.ErrorOf(w.outboxes[0].PurgePosts(t.Context(), w.session.ID, false)))
 		w.slack.disturb(noReplies())
 		w.slack.delete(t, w.slack.list()[1].TS)
 		got, err := w.outboxes[0].PurgePosts(t.Context(), w.session.ID, false)

@@ -132,9 +132,7 @@ func TestSpansOfARun(t *testing.T) {
 	if run.Parent != "" || run.TraceID == request.TraceID || !slices.Equal(run.Links, []string{request.ID}) {
 		t.Errorf("run %+v: want a trace of its own with a link to the request %s", run, request.ID)
 	}
-	if node.Parent != run.ID || tool.Parent != node.ID || summary.Parent != run.ID {
-		t.Error("what happened in the run is not below it")
-	}
+	compare.Equal(t, "what happened in the run is not below it", []string{run.ID, node.ID, run.ID}, []string{node.Parent, tool.Parent, summary.Parent})
 	for name, want := range map[string]map[string]any{
 		"POST /messages": {"http.request.method": "POST", "http.route": "/messages", "http.response.status_code": int64(500), "error.type": "500"},
 		"invoke_agent assistant": {
@@ -163,9 +161,7 @@ func TestRequestSpans(t *testing.T) {
 	tel, got := traced(t)
 	header := http.Header{"Traceparent": {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}}
 	ctx, answered := tel.Request(t.Context(), "GET", "/x", header)
-	if attrs := fmt.Sprint(logging.From(ctx)); !strings.Contains(attrs, "trace_id=0af7651916cd43dd8448eb211c80319c") {
-		t.Errorf("log lines have %s, want the id of the trace", attrs)
-	}
+	compare.Contains(t, "log lines have: want the id of the trace", "trace_id=0af7651916cd43dd8448eb211c80319c", fmt.Sprint(logging.From(ctx)))
 	answered(404, false)
 	for _, probe := range []string{"/healthz", "/readyz", "/metrics"} {
 		_, answered := tel.Request(t.Context(), "GET", probe, http.Header{})

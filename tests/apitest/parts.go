@@ -45,8 +45,8 @@ func (c Chat) Send(ctx context.Context, tenant core.Tenant, m core.SendMessage) 
 }
 
 // Wait answers Backend.Run.
-func (c Chat) Wait(ctx context.Context, tenant core.Tenant, id core.RunID) (core.Run, error) {
-	return c.Run, c.recordCall(ctx, "Wait", tenant, id)
+func (c Chat) Wait(ctx context.Context, tenant core.Tenant, run core.Run) (core.Outcome, error) {
+	return core.Outcome{Run: c.Run}, c.recordCall(ctx, "Wait", tenant, run.ID)
 }
 
 // Cancel answers Backend.Run as canceled if wait is set, else the accepted run.

@@ -3,7 +3,9 @@ package golden
 
 import (
 	"flag"
+	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,4 +28,19 @@ func Check(t testing.TB, file, got string) {
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s; if that is wanted, write it anew with -update (-want +got):\n%s", file, diff)
 	}
+}
+
+// Cases compares what becomes of each case of a file with what is kept there. A case is its name in a
+// line that begins with "# ", the lines of its input, and in lines that begin with "=> " what becomes of it.
+func Cases(t testing.TB, file string, output func(name, input string) string) {
+	t.Helper()
+	text := string(must.Get(os.ReadFile(file))(t))
+	var got strings.Builder
+	for c := range strings.SplitSeq(strings.TrimPrefix(text, "# "), "\n\n# ") {
+		name, input, _ := strings.Cut(c, "\n")
+		input, _, _ = strings.Cut(input, "=> ")
+		out := strings.ReplaceAll(output(name, input), "\n", "\n=> ")
+		fmt.Fprintf(&got, "# %s\n%s=> %s\n\n", name, input, out)
+	}
+	Check(t, file, strings.TrimSuffix(got.String(), "\n"))
 }

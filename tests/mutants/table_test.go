@@ -123,7 +123,7 @@ func rungs() []mutant {
 // timings are mutants of when summaries are made.
 func timings() []mutant {
 	return []mutant{
-		{"W5: summarized near the trigger", "TestPreparedNearTheTrigger", "timing.go", "		p.decision.Prepare = order\n	}\n}", "		p.decision.Summarize = order\n	}\n}"},
+		{"W5: summarized near the trigger", "TestPreparedNearTheTrigger", "timing.go", "		p.decision.Prepare = order\n	}\n	return false\n}", "		p.decision.Summarize = order\n	}\n	return false\n}"},
 		{"timing: prepared at the trigger only", "TestPreparedNearTheTrigger", "trigger.go", "point := max(shareOf(nearShare, t), ", "point := max(t, "},
 		{"timing: what is prepared is for the present prompt", "TestPreparedLandsWhenTheTriggerIsCrossed", "timing.go", "q.ahead.prompt = max(p.shareThreshold()-p.total, 0)", "q.ahead.prompt = 0"},
 		{"timing: fewer than keep-at-least are left ahead", "TestPreparedKeepsAtLeast", "ladder.go", "if r == 3 && p.ahead.early {", "if r == 3 && !p.ahead.early {"},

@@ -200,13 +200,9 @@ func TestEmptyAnswerIsRetried(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, 8192, c.first, "something")
 			w.mustCall(w.begin("hello"))
-			if w.last().Content != "something" {
-				t.Errorf("got answer %q", w.last().Content)
-			}
+			compare.Equal(t, "answer", "something", w.last().Content)
 			compare.Equal(t, "discards", c.discards, len(w.feed.All(core.EventMessageDiscarded)))
-			if w.run.Usage.InputTokens != 300 {
-				t.Errorf("got usage %+v, want that of the empty answer too", w.run.Usage)
-			}
+			compare.Equal(t, "usage: want that of the empty answer too", 300, w.run.Usage.InputTokens)
 		})
 	}
 }
@@ -261,8 +257,6 @@ func TestNothingIsSaidTwice(t *testing.T) {
 		s := w.begin("hello")
 		w.append(core.Message{Role: core.RoleAssistant, ToolCalls: []core.ToolCall{{ID: "c1", Name: "x"}}, RunID: s.Run.ID})
 		w.mustCall(w.resume(s.Run))
-		if len(w.Writes) != 0 || len(w.model.Requests()) != 0 {
-			t.Errorf("got %d writes, %d model calls, want none", len(w.Writes), len(w.model.Requests()))
-		}
+		compare.Equal(t, "writes, model calls: want none", []int{0, 0}, []int{len(w.Writes), len(w.model.Requests())})
 	})
 }

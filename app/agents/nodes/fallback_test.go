@@ -62,15 +62,12 @@ func TestFallbackAnswersWhenTheModelCannotBeHad(t *testing.T) {
 				t.Fatalf("got %d warnings, want 1", len(warnings))
 			}
 			d := coretest.Data[core.ContextData](warnings[0])
-			if want := "The model scripted cannot answer (" + string(kind) + "); second takes its place for this answer."; d.Reason != want || d.Trigger != "fallback" {
-				t.Errorf("got the warning %+v, want %q", d, want)
-			}
+			want := "The model scripted cannot answer (" + string(kind) + "); second takes its place for this answer."
+			compare.Equal(t, "the warning", []string{want, "fallback"}, []string{d.Reason, d.Trigger})
 			if s.Profile.Model != llm.Model(w.model) {
 				t.Errorf("got the model %s for the next call, want the agent's own", s.Profile.Model.Info().Name)
 			}
-			if w.run.Usage.InputTokens != 40 || s.Usage.InputTokens != 40 {
-				t.Errorf("got usage %+v and %+v, want the second model's", w.run.Usage, s.Usage)
-			}
+			compare.Equal(t, "usage and: want the second model's", []int{40, 40}, []int{w.run.Usage.InputTokens, s.Usage.InputTokens})
 			compare.Equal(t, "got a discard, want none: nothing was shown", 0, len(w.feed.All(core.EventMessageDiscarded)))
 		})
 	}
@@ -117,9 +114,7 @@ func TestFallbackIsPlannedAnew(t *testing.T) {
 			t.Errorf("prompt %d: got %d tokens for the small model, want at most %d", i+1, got, limit)
 		}
 	}
-	if w.last().Model != "small" || len(w.learned.tightened) != 1 {
-		t.Errorf("got the answer of %s, %d estimates tightened", w.last().Model, len(w.learned.tightened))
-	}
+	compare.Equal(t, "the answer of, estimates tightened", []any{"small", 1}, []any{w.last().Model, len(w.learned.tightened)})
 }
 
 // A fallback whose window cannot hold even the message is passed over; without
@@ -131,9 +126,7 @@ func TestFallbackThatIsTooSmall(t *testing.T) {
 	w := newWorld(t, 128_000, down(llm.KindOverloaded)).fallingBackTo(tiny, named("third", 128_000, "fits"))
 	w.profile.SystemPrompt = long
 	w.mustCall(w.begin("hello"))
-	if w.last().Content != "fits" || len(tiny.Requests()) != 0 {
-		t.Errorf("got %q after %d calls of the tiny model", w.last().Content, len(tiny.Requests()))
-	}
+	compare.Equal(t, "after calls of the tiny model", []any{"fits", 0}, []any{w.last().Content, len(tiny.Requests())})
 	compare.Equal(t, "books", []string{"scripted overloaded", "third"}, booked(w))
 
 	w = newWorld(t, 128_000, down(llm.KindOverloaded)).fallingBackTo(tiny)

@@ -69,9 +69,7 @@ func TestToolSettingsOfTheAgent(t *testing.T) {
 		s := w.asking(call("1", "slow"), call("2", "slower"))
 		start := time.Now()
 		w.mustUse(s)
-		if got := time.Since(start); got != time.Minute {
-			t.Errorf("took %s, want the general limit of the other", got)
-		}
+		compare.Equal(t, "took: want the general limit of the other", time.Minute, time.Since(start))
 		if got := w.results(); len(got) != 2 || !strings.Contains(got[0], "within 3s") || !strings.Contains(got[1], "within 1m0s") {
 			t.Errorf("got %q", got)
 		}

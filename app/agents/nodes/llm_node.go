@@ -12,7 +12,6 @@ import (
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
-	"bobbin/app/core/tokens"
 )
 
 // LLM is the node llm_node: it makes the prompt, calls the model, streams the
@@ -308,22 +307,6 @@ func (n *LLM) discardDraft(ctx context.Context, s AgentState, c call, e *llm.Err
 	return nil
 }
 
-// boundParts returns the parts of the answer with what their thoughts are bound to. Where the
-// provider left out thoughts of the prompt, it is not known behind which prompt the answer was
-// produced: its thoughts do not go back.
-func (n *LLM) boundParts(c call) []core.Part {
-	parts := slices.Clone(c.response.Parts)
-	for i := range parts {
-		if p := &parts[i]; p.Type == core.PartReasoning && p.Origin != "" {
-			p.Tokens = tokens.Thought(n.Counter.Text, *p)
-			if c.response.Dropped == nil {
-				p.Prefix = c.prefix
-			}
-		}
-	}
-	return parts
-}
-
 // storeAnswer writes the answer; one without tool calls ends the run with it.
 func (n *LLM) storeAnswer(ctx context.Context, s AgentState, c call) (_ AgentState, err error) {
 	m := core.Message{
@@ -332,7 +315,7 @@ func (n *LLM) storeAnswer(ctx context.Context, s AgentState, c call) (_ AgentSta
 		Model: s.Profile.Model.Info().Name, FinishReason: c.response.Finish, Source: s.Run.Input.Source,
 		RunID: s.Run.ID, CreatedAt: core.Now(),
 	}
-	m.Parts = withNotes(n.boundParts(c), c, s.RunMessages)
+	m.Parts = n.boundParts(c, s.RunMessages)
 	isReasoning := func(p core.Part) bool { return p.Type == core.PartReasoning }
 	if c.response.Reasoning != "" && !slices.ContainsFunc(m.Parts, isReasoning) {
 		m.Parts = append(m.Parts, core.Part{Type: core.PartReasoning, Text: c.response.Reasoning})

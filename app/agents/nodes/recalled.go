@@ -5,12 +5,24 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
+	"bobbin/app/core/tokens"
 )
 
-// withNotes returns the parts of an answer whose first bound thought says what its prompt had beside messages:
-// the instructions of the run as a message of its own, the system prompt and the tools, and the passages that it
-// quoted, unless an earlier message of the run says the same.
-func withNotes(parts []core.Part, c call, run []core.Message) []core.Part {
+// boundParts returns the parts of the answer with what their thoughts are bound to. Where the provider
+// left out thoughts of the prompt, it is not known behind which prompt the answer was produced: its thoughts
+// do not go back. The first bound thought says what its prompt had beside messages: the instructions of the
+// run as a message of its own, the system prompt and the tools, and the passages that it quoted, unless an
+// earlier message of the run says the same.
+func (n *LLM) boundParts(c call, run []core.Message) []core.Part {
+	parts := slices.Clone(c.response.Parts)
+	for i := range parts {
+		if p := &parts[i]; p.Type == core.PartReasoning && p.Origin != "" {
+			p.Tokens = tokens.Thought(n.Counter.Text, *p)
+			if c.response.Dropped == nil {
+				p.Prefix = c.prefix
+			}
+		}
+	}
 	i := slices.IndexFunc(parts, func(p core.Part) bool { return p.Prefix != "" })
 	if i < 0 {
 		return parts

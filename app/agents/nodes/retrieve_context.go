@@ -41,9 +41,10 @@ func (n *RetrieveContext) Run(ctx context.Context, s AgentState) (AgentState, er
 		}
 	}
 	s.History = compaction.BeforeRun(all, []core.Message{s.UserMessage})
-	s, err := n.openCalls(ctx, s)
-	if err != nil {
-		return s, err
+	if len(s.OpenCalls()) > 0 {
+		if err := n.loadCalls(ctx, s); err != nil {
+			return s, err
+		}
 	}
 	turn, d, err := n.Compactor.Fit(ctx, s.NextTurn())
 	if err != nil {
@@ -54,25 +55,22 @@ func (n *RetrieveContext) Run(ctx context.Context, s AgentState) (AgentState, er
 	return s, nil
 }
 
-// openCalls returns the state with the arguments of the calls that wait for a result.
-func (n *RetrieveContext) openCalls(ctx context.Context, s AgentState) (AgentState, error) {
-	if len(s.OpenCalls()) == 0 {
-		return s, nil
-	}
+// loadCalls loads the arguments of the run's calls that wait for a result.
+func (n *RetrieveContext) loadCalls(ctx context.Context, s AgentState) error {
 	last := len(s.RunMessages) - 1
 	for s.RunMessages[last].Role == core.RoleTool {
 		last--
 	}
 	if s.RunMessages[last].Unloaded == 0 {
-		return s, nil
+		return nil
 	}
 	found, err := n.Messages.GetMessages(ctx, s.Run.Tenant(), s.Session.ID, []core.MessageID{s.RunMessages[last].ID})
 	if err == nil && len(found) == 0 {
 		err = core.Errorf(core.ErrNotFound, "the message of the run's tool calls is gone")
 	}
 	if err != nil {
-		return s, fmt.Errorf("load open tool calls: %w", err)
+		return fmt.Errorf("load open tool calls: %w", err)
 	}
 	s.RunMessages[last] = found[0]
-	return s, nil
+	return nil
 }

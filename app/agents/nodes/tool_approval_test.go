@@ -114,9 +114,7 @@ func TestDecidedCalls(t *testing.T) {
 	if got := w.started(); !slices.Contains(got, "a") || !slices.Contains(got, "e") || slices.Contains(got, "b") {
 		t.Errorf("got the calls %v as started, want those that were approved", got)
 	}
-	if ran != 1 || len(w.Starts) != 1 || w.Starts[0].CallID != "a" {
-		t.Errorf("paid %d times, noted %+v, want the approved call once", ran, w.Starts)
-	}
+	compare.Equal(t, "paid times, noted: want the approved call once", []any{1, 1, "a"}, []any{ran, len(w.Starts), w.Starts[0].CallID})
 }
 
 // An approval is for the tool that was asked for: a call whose tool has changed since is asked for

@@ -209,9 +209,7 @@ func TestToolsThatMustNotRunTwice(t *testing.T) {
 	w.mustUse(w.resume(*w.run))
 	want := []string{"1 failed error: the call was interrupted; whether it took effect is not known", "2 complete text"}
 	compare.Equal(t, "results", want, w.results())
-	if ordered.Load() != 1 || read.Load() != 2 {
-		t.Errorf("order ran %d times, read %d times, want once and twice", ordered.Load(), read.Load())
-	}
+	compare.Equal(t, "order ran times, read times: want once and twice", []int32{1, 2}, []int32{ordered.Load(), read.Load()})
 }
 
 // A tool whose row cannot be written does not start.

@@ -143,9 +143,7 @@ func TestUnclearRefusalOfALongPrompt(t *testing.T) {
 			if last > first/2 {
 				t.Errorf("got a prompt of %d tokens after one of %d was refused, want at most half", last, first)
 			}
-			if w.Session.SummaryCount != 0 || string(w.Session.PromptState) != string(before.PromptState) {
-				t.Errorf("got %d summaries and the state %s, want nothing kept of a try", w.Session.SummaryCount, w.Session.PromptState)
-			}
+			compare.Equal(t, "summaries and the state: want nothing kept of a try", []any{0, string(before.PromptState)}, []any{w.Session.SummaryCount, string(w.Session.PromptState)})
 			if got := w.learned.Window("scripted"); got < 1024 || got > first {
 				t.Errorf("got the window %d for the model, want one below the refused prompt of %d", got, first)
 			}

@@ -153,9 +153,7 @@ func TestRedirects(t *testing.T) {
 	s = newSite(t, func(w http.ResponseWriter, r *http.Request) {
 		switch path := r.URL.Path; path {
 		case "/end":
-			if r.Referer() != "" || r.Header.Get("Cookie") != "" || r.Header.Get("Authorization") != "" {
-				t.Errorf("got header %v, want no referer, cookie or authorization", r.Header)
-			}
+			compare.Equal(t, "header: want no referer, cookie or authorization", []string{"", "", ""}, []string{r.Referer(), r.Header.Get("Cookie"), r.Header.Get("Authorization")})
 			text("arrived")(w, r)
 		case "/loop":
 			http.Redirect(w, r, s.at("a.example", "/loop"), http.StatusFound)

@@ -229,14 +229,10 @@ func TestHTTPHostileServers(t *testing.T) {
 		t.Errorf("%d requests for 2 calls, with the keys %v and %v of one call", posts.Load(), keys[0].Load(), keys[1].Load())
 	}
 	public := core.ToolDefinition{URL: secret.URL, PrivateHosts: []string{"other.example"}}
-	if got := try(public); !strings.Contains(got, "the address of 127.0.0.1 is not public; if it may be reached, the tool's file must name it in private_hosts") {
-		t.Errorf("this machine: got %q", got)
-	}
+	compare.Contains(t, "this machine", "the address of 127.0.0.1 is not public; if it may be reached, the tool's file must name it in private_hosts", try(public))
 	metadata := core.ToolDefinition{URL: "http://169.254.169.254/latest/", PrivateHosts: []string{"169.254.169.254"}}
 	compare.Contains(t, "the metadata of a cloud", "is not public", try(metadata))
-	if inside.Load() != 0 {
-		t.Errorf("%d requests arrived inside", inside.Load())
-	}
+	compare.Equal(t, "requests arrived inside", 0, inside.Load())
 }
 
 // What a tool does by default chooses whether a person is asked, and whether a crash may repeat it.

@@ -275,9 +275,7 @@ func TestFitSchema(t *testing.T) {
 		if err != nil {
 			got = json.RawMessage("error: " + err.Error())
 		}
-		if string(got) != c.want {
-			t.Errorf("%s: got %.200s, want %s", name, got, c.want)
-		}
+		compare.Equal(t, name, c.want, string(got))
 	}
 }
 

@@ -233,9 +233,7 @@ func TestSearchMemories(t *testing.T) {
 		if err != nil {
 			got = "error: " + err.Error()
 		}
-		if strings.TrimSpace(got) != c.want {
-			t.Errorf("%s: got %q, want %q", name, got, c.want)
-		}
+		compare.Equal(t, name, c.want, strings.TrimSpace(got))
 	}
 }
 

@@ -179,9 +179,7 @@ func TestHangingServer(t *testing.T) {
 		if taken(t, v, jwttest.NewSigner(t, "2", "EdDSA").User(t, "ada")) {
 			t.Error("a key that nobody has is taken")
 		}
-		if d := time.Since(begin); d != 5*time.Second {
-			t.Errorf("a stranger was held for %v, want the 5s of a fetch", d)
-		}
+		compare.Equal(t, "a stranger was held for: want the 5s of a fetch", 5*time.Second, time.Since(begin))
 		begin = time.Now()
 		if !taken(t, v, s.User(t, "ada")) || time.Since(begin) != 0 {
 			t.Errorf("a known key was held for %v, want not at all", time.Since(begin))

@@ -191,36 +191,34 @@ func (h Native) answerRun(c *gin.Context, held *slot, run core.Run) error {
 			return h.Chat.WatchAccepted(ctx, tenant, run)
 		})
 	default:
-		return h.waitForRun(c, held, run.ID)
+		return h.waitForRun(c, held, run)
 	}
 }
 
 // waitForRun answers when the run has ended or waits for an approval, or after the time
 // limit with the current run. It releases the slot before.
-func (h Native) waitForRun(c *gin.Context, held *slot, id core.RunID) error {
+func (h Native) waitForRun(c *gin.Context, held *slot, run core.Run) error {
 	ReleaseBody(c)
 	limit := h.Streams.Wait
 	if wait := readPreference(c.Request.Header).wait; wait > 0 {
 		limit = min(limit, wait)
 	}
-	run, err := AwaitRun(c.Request.Context(), h.Chat, h.Runs, id, limit)
+	out, err := AwaitRun(c.Request.Context(), h.Chat, h.Runs, run, limit)
 	h.Streams.releaseSlot(held)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case run.Status.Ended():
-		result := ops.RunAnswer{Run: run}
-		if run.AnswerID != "" {
-			message, err := h.Messages.Get(c.Request.Context(), scopeOf(c), run.SessionID, run.AnswerID)
-			if err != nil {
-				return err
-			}
-			result.Message = &message
-		}
-		return writeJSON(c, http.StatusOK, result)
-	default:
-		return writeJSON(c, http.StatusAccepted, ops.RunAnswer{Run: run})
 	}
+	if !out.Run.Status.Ended() {
+		return writeJSON(c, http.StatusAccepted, ops.RunAnswer{Run: out.Run})
+	}
+	if id := out.Run.AnswerID; id != "" && out.Answer == nil {
+		message, err := h.Messages.Get(c.Request.Context(), scopeOf(c), run.SessionID, id)
+		if err != nil {
+			return err
+		}
+		out.Answer = &message
+	}
+	return writeJSON(c, http.StatusOK, ops.RunAnswer{Run: out.Run, Message: out.Answer})
 }
 
 // toSendMessage returns the message as a core.SendMessage.
@@ -234,15 +232,15 @@ func toSendMessage(body ops.NewMessage) core.SendMessage {
 
 // AwaitRun returns the caller's run when it has ended or waits for an approval, and as it is after the
 // time limit or if only the waiting failed: an error would make the caller send its message again.
-func AwaitRun(ctx context.Context, chat chatService, runs core.RunStore, id core.RunID, limit time.Duration) (core.Run, error) {
+func AwaitRun(ctx context.Context, chat chatService, runs core.RunStore, run core.Run, limit time.Duration) (core.Outcome, error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	caller, _ := core.IdentityFrom(ctx)
-	run, err := chat.Wait(limited, caller.Tenant(), id)
+	out, err := chat.Wait(limited, caller.Tenant(), run)
 	if err != nil {
-		return runAfterTimeout(ctx, runs, id, err)
+		out.Run, err = runAfterTimeout(ctx, runs, run.ID, err)
 	}
-	return run, nil
+	return out, err
 }
 
 // runAfterTimeout returns the caller's run as it is after err ended the wait for it. It returns

@@ -66,7 +66,7 @@ type chatService interface {
 	// Runs.
 
 	// Wait returns when the run has ended or waits for an approval.
-	Wait(ctx context.Context, tenant core.Tenant, id core.RunID) (core.Run, error)
+	Wait(ctx context.Context, tenant core.Tenant, run core.Run) (core.Outcome, error)
 	Cancel(ctx context.Context, tenant core.Tenant, id core.RunID, wait bool) (core.Run, error)
 	Decide(ctx context.Context, tenant core.Tenant, run core.RunID, id core.ApprovalID, d core.ApprovalDecision) (core.Approval, error)
 	// AnswerCalls gives calls of a client's tools their results.

@@ -264,12 +264,15 @@ func appendName(buf []byte, name string) []byte {
 
 // mergedData returns the event's data on one line, preceded by the common fields.
 func mergedData(e core.Event) ([]byte, error) {
-	head, err := json.Marshal(struct {
-		SessionID core.SessionID `json:"session_id,omitempty"`
-		RunID     core.RunID     `json:"run_id,omitempty"`
-		At        time.Time      `json:"at"`
-	}{e.SessionID, e.RunID, e.At})
-	if err != nil || e.Data == nil {
+	head := []byte("{")
+	if e.SessionID != "" {
+		head = append(head, `"session_id":"`+string(e.SessionID)+`",`...)
+	}
+	if e.RunID != "" {
+		head = append(head, `"run_id":"`+string(e.RunID)+`",`...)
+	}
+	at, err := e.At.MarshalJSON()
+	if head = append(append(append(head, `"at":`...), at...), '}'); err != nil || e.Data == nil {
 		return head, err
 	}
 	body, err := e.EncodeData()

@@ -10,6 +10,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -47,9 +48,7 @@ func TestHold(t *testing.T) {
 	for _, p := range held {
 		s.releaseSlot(p)
 	}
-	if len(s.held) != 0 || len(s.callers) != 0 {
-		t.Errorf("got %d held and %v counted when all are released, want none", len(s.held), s.callers)
-	}
+	compare.Equal(t, "held and counted when all are released: want none", []int{0, 0}, []int{len(s.held), len(s.callers)})
 	hold(eve, true)
 }
 

@@ -142,11 +142,8 @@ func (s *Server) waitForRun(ctx context.Context, c call, run core.Run, seconds *
 		return run, nil
 	}
 	defer s.startProgress(ctx, c, run.ID)()
-	run, err := handlers.AwaitRun(ctx, s.Chat, s.Runs, run.ID, limit)
-	if err == nil && run.Status == core.RunWaiting {
-		return s.Runs.Get(ctx, c.tenant, run.ID) // with its approvals
-	}
-	return run, err
+	out, err := handlers.AwaitRun(ctx, s.Chat, s.Runs, run, limit)
+	return out.Run, err
 }
 
 // startProgress tells the client that its call is waiting, until the returned function is called:

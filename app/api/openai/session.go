@@ -124,7 +124,7 @@ func (a *API) awaitCanceled(ctx context.Context, who caller, session core.Sessio
 	}
 	ctx, cancel := context.WithTimeout(ctx, maxCancelWait)
 	defer cancel()
-	_, err = a.Chat.Wait(ctx, who.tenant, run.ID)
+	_, err = a.Chat.Wait(ctx, who.tenant, run)
 	return err
 }
 

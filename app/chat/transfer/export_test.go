@@ -70,9 +70,7 @@ func TestExportPages(t *testing.T) {
 		must.Get((messages{world: w}).Append(t.Context(), ann(), core.AppendMessages{Messages: []core.Message{{Role: core.RoleUser, Content: fmt.Sprint(i)}}}))(t)
 	}
 	w.session.LastSeq = 950
-	if got := strings.Count(w.export(t, core.ExportLines), "\n"); got != 950 || w.pages != 5 {
-		t.Errorf("got %d messages from %d pages, want 950 from 5", got, w.pages)
-	}
+	compare.Equal(t, "messages from pages: want 950 from 5", []int{950, 5}, []int{strings.Count(w.export(t, core.ExportLines), "\n"), w.pages})
 	w.pages, w.fail = 0, errors.New("disk on fire")
 	var out strings.Builder
 	for _, format := range []core.ExportFormat{core.ExportJSON, core.ExportLines, core.ExportMarkdown} {

@@ -117,9 +117,7 @@ func TestExportUser(t *testing.T) {
 		}
 		compare.Equal(t, "files", want, names)
 		compare.Equal(t, "webhooks in the export", owners, strings.Contains(text.String(), "hooks.example"))
-		if !strings.Contains(text.String(), `"sessions":1,"messages":5,"summaries":0,"runs":1,"messages_elsewhere":1,"memories":1,"files":1,"file_bytes":7`) {
-			t.Errorf("counts are wrong: %s", text.String())
-		}
+		compare.Contains(t, "counts are wrong", `"sessions":1,"messages":5,"summaries":0,"runs":1,"messages_elsewhere":1,"memories":1,"files":1,"file_bytes":7`, text.String())
 	}
 }
 

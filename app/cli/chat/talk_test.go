@@ -75,9 +75,7 @@ func TestSessionIsMadeWhenNeeded(t *testing.T) {
 	must.Do(t, c.Run(t.Context()))
 	want := []string{"create a", "send new one", "send new two\n/context", "send new /etc/hosts is a file", "context new"}
 	compare.Equal(t, "calls", want, f.calls)
-	if c.Session.ID != "new" {
-		t.Errorf("session %q, want new", c.Session.ID)
-	}
+	compare.Equal(t, "session", "new", c.Session.ID)
 }
 
 func TestCommands(t *testing.T) {

@@ -108,9 +108,7 @@ func TestMarkdownWideCharacters(t *testing.T) {
 	if strings.Contains(s.text(), "\n。") {
 		t.Errorf("a row begins with a full stop:\n%s", s.text())
 	}
-	if got := write(t, 12, 100, "👩‍👩‍👧 e\u0301 🇩🇪").text(); got != "👩‍👩‍👧 e\u0301 🇩🇪" {
-		t.Errorf("joined characters were parted: %q", got)
-	}
+	compare.Equal(t, "joined characters were parted", "👩‍👩‍👧 e\u0301 🇩🇪", write(t, 12, 100, "👩‍👩‍👧 e\u0301 🇩🇪").text())
 }
 
 func TestMarkdownTables(t *testing.T) {

@@ -126,7 +126,11 @@ func TestPreparedThenActivated(t *testing.T) {
 				t.Errorf("got %s without ahead, want it to say that no prompt changes", e.Type)
 			}
 		}
-		compare.Equal(t, "the prompt changed", before, w.request(w.fit()))
+		turn, d = w.fit()
+		compare.Equal(t, "the prompt changed", before, w.request(turn, d))
+		if !w.keeper.IsDone(turn) {
+			t.Error("a run leaves work although the summary is ready")
+		}
 		if r := w.report(); r.Prepared == nil || r.Prepared.Version != 1 || len(r.Summaries) != 0 || r.Summarizing {
 			t.Errorf("got prepared %+v, summaries %+v, want the one that is ready", r.Prepared, r.Summaries)
 		}
@@ -137,9 +141,7 @@ func TestPreparedThenActivated(t *testing.T) {
 		}
 		turn, d = w.fit()
 		synctest.Wait()
-		if turn.Session.SummaryVersion != 1 || len(w.writer.Requests()) != 1 || len(w.prepared()) != 0 {
-			t.Errorf("got version %d after %d calls, want the prepared one in use", turn.Session.SummaryVersion, len(w.writer.Requests()))
-		}
+		compare.Equal(t, "version after calls: want the prepared one in use", []int{1, 1, 0}, []int{turn.Session.SummaryVersion, len(w.writer.Requests()), len(w.prepared())})
 		if d.Total > d.Budget.Landing+150 || len(turn.History)+turn.Session.SummarizedCount+1 != len(w.Messages) {
 			t.Errorf("landed at %d of %d, %d messages after the cursor", d.Total, d.Budget.Landing, len(turn.History))
 		}
@@ -255,9 +257,7 @@ func TestRow3BackgroundFailureStoresNothing(t *testing.T) {
 			w.keeper.Enqueue(w.scope(), w.Session.ID)
 			synctest.Wait()
 		})
-		if w.state() != before {
-			t.Errorf("%s: got state %s, want %s", *settings.Timing, w.state(), before)
-		}
+		compare.Equal(t, *settings.Timing+": state", before, w.state())
 		if len(w.Events) != 1 || w.Events[0].Type != core.EventContextFailed || len(w.feed.Published()) != 1 {
 			t.Fatalf("%s: got events %v, want context.failed", *settings.Timing, coretest.Types(w.Events))
 		}
@@ -297,9 +297,7 @@ func TestStopping(t *testing.T) {
 			begun := time.Now()
 			time.AfterFunc(tt.takes, gate.Open)
 			cancel()
-			if took := (<-left).Sub(begun); took != min(tt.takes, w.options.Grace) {
-				t.Errorf("%s: stopped after %s", name, took)
-			}
+			compare.Equal(t, name+": stopped after", min(tt.takes, w.options.Grace), (<-left).Sub(begun))
 			if got := len(w.prepared()); got != tt.want || w.Lease.Holder != "" || len(w.Events) != 0 || w.Breaker.Failures != 0 {
 				t.Errorf("%s: got %d prepared, lease %+v, events %v, want %d and nothing left behind", name, got, w.Lease, coretest.Types(w.Events), tt.want)
 			}

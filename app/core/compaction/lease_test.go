@@ -53,9 +53,7 @@ func TestRow16OneSummaryAtATimeInTwoProcesses(t *testing.T) {
 		if slices.Max(versions[:]) != 1 || slices.Min(versions[:]) != 1 || len(w.Summaries) != 1 || len(w.writer.Requests()) != 1 {
 			t.Errorf("got versions %v, %d summaries, %d calls, want one of each", versions, len(w.Summaries), len(w.writer.Requests()))
 		}
-		if w.Lease.Holder != "" {
-			t.Errorf("the lease is still held by %q", w.Lease.Holder)
-		}
+		compare.Equal(t, "the lease is still held by", "", w.Lease.Holder)
 	})
 }
 
@@ -243,9 +241,7 @@ func TestLostToAnotherProcess(t *testing.T) {
 		return llmtest.Say(notes + "\nOURS")
 	}})
 	turn, d := w.fit()
-	if got := len(w.writer.Requests()); got != 1 || len(w.Summaries) != 1 {
-		t.Errorf("got %d calls and %d summaries, want no second one", got, len(w.Summaries))
-	}
+	compare.Equal(t, "calls and summaries: want no second one", []int{1, 1}, []int{len(w.writer.Requests()), len(w.Summaries)})
 	if got := w.request(turn, d).System[1]; !strings.Contains(got, "THEIRS") || strings.Contains(got, "OURS") {
 		t.Errorf("got summary block %q, want the winner's", got)
 	}

@@ -124,9 +124,7 @@ func TestLoopIsCompacted(t *testing.T) {
 // checkCompactor checks what the model was sent. L4, L5.
 func (w *world) checkCompactor(req llm.Request) {
 	w.t.Helper()
-	if len(req.Tools) != 0 || len(req.Messages) != 1 {
-		w.t.Errorf("got %d tools and %d messages, want one message", len(req.Tools), len(req.Messages))
-	}
+	compare.Equal(w.t, "tools and messages: want one message", []int{0, 1}, []int{len(req.Tools), len(req.Messages)})
 	for _, want := range []string{"files that were read or modified", "Leave out: raw file contents"} {
 		compare.Contains(w.t, fmt.Sprintf("the compactor is not told %q", want), want, req.System[0])
 	}
@@ -207,9 +205,7 @@ func TestLoopFailureDoesNotFailTheRun(t *testing.T) {
 		w.use(200)
 	}
 	_, d := w.fit()
-	if n := d.Messages(); n != 17 || len(w.Summaries) != 0 {
-		t.Errorf("got %d messages and %d summaries, want the loop as it is", n, len(w.Summaries))
-	}
+	compare.Equal(t, "messages and summaries: want the loop as it is", []int{17, 0}, []int{d.Messages(), len(w.Summaries)})
 	told := coretest.Data[core.ContextData](w.Events[0])
 	if w.Events[0].Type != core.EventContextFailed || told.Kind != core.SummaryRun || told.Reason == "" || strings.Contains(told.Reason, "secret") {
 		t.Errorf("got %s %+v, want a failure with a reason for everybody", w.Events[0].Type, told)

@@ -126,9 +126,7 @@ func TestParametersHoldForAnswers(t *testing.T) {
 	w.turns(30, 110)
 	w.ask("what next?")
 	turn, d := w.fit()
-	if d.Budget.Usable != 8_192-300 || d.MaxOutput != 300 {
-		t.Errorf("plan: got %d usable tokens and answers of %d, want 7892 and 300", d.Budget.Usable, d.MaxOutput)
-	}
+	compare.Equal(t, "plan: usable tokens and answers of: want 7892 and 300", []int{8_192 - 300, 300}, []int{d.Budget.Usable, d.MaxOutput})
 	req, _, err := w.keeper.Request(t.Context(), turn, d)
 	must.Do(t, err)
 	p := w.profile.Agent.ModelParameters

@@ -98,9 +98,7 @@ func (w *world) checkBookedNative() {
 	for _, c := range calls {
 		models[c.Model]++
 	}
-	if models["answerer"] != 1 || models["writer"] != 1 {
-		w.t.Errorf("got calls by model %v, want one of each", models)
-	}
+	compare.Equal(w.t, "calls by model: want one of each", []int{1, 1}, []int{models["answerer"], models["writer"]})
 }
 
 // Prompts of another model, another account, other tools, another system prompt and another strategy
@@ -305,8 +303,6 @@ func TestPreparedNativeSummaryOfAnEarlierAgent(t *testing.T) {
 		if req := w.request(w.fit()); req.System[0] != "You are another." || len(req.Messages[0].Parts) > 0 || !strings.Contains(req.SystemText(), "Test the tester.") {
 			t.Errorf("without changes of tools: got %q, want the words", req.System)
 		}
-		if got := w.report().SummaryReason; !strings.Contains(got, "other tools") {
-			t.Errorf("got the reason %q, want that the tools are others", got)
-		}
+		compare.Contains(t, "the reason: want that the tools are others", "other tools", w.report().SummaryReason)
 	})
 }

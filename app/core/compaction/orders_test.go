@@ -68,9 +68,7 @@ func TestSummarizeGoesOnBehindTheAnswer(t *testing.T) {
 		if err != nil || time.Since(begun) != w.options.BackgroundTime || got.Version != 2 || got.ThroughSeq >= got.OrderedSeq {
 			t.Errorf("got %+v, %v after %s, want the second version after %s", got, err, time.Since(begun), w.options.BackgroundTime)
 		}
-		if _, err := w.keeper.Summarize(w.t.Context(), w.scope(), w.Session.ID, ""); !errors.Is(err, core.ErrConflict) {
-			t.Errorf("got %v for another one meanwhile, want a conflict", err)
-		}
+		compare.Error(t, "for another one meanwhile: want a conflict", core.ErrConflict, compare.ErrorOf(w.keeper.Summarize(w.t.Context(), w.scope(), w.Session.ID, "")))
 		<-time.After(5 * time.Minute)
 		synctest.Wait()
 		if session, versions, _ := w.now(); session.SummaryThroughSeq != got.OrderedSeq || len(versions) != len(w.writer.Requests()) || w.Lease.Holder != "" {
@@ -236,9 +234,7 @@ func TestSummarizeNothing(t *testing.T) {
 			before := w.state()
 			_, err := w.keeper.Summarize(t.Context(), w.scope(), w.Session.ID, "")
 			compare.Error(t, "err", core.ErrUnprocessable, err)
-			if w.state() != before || len(w.writer.Requests()) != 0 {
-				t.Errorf("got %d calls, state %s, want nothing done", len(w.writer.Requests()), w.state())
-			}
+			compare.Equal(t, "calls, state: want nothing done", []any{before, 0}, []any{w.state(), len(w.writer.Requests())})
 		})
 	}
 }
@@ -270,9 +266,7 @@ func TestSummarizeConflict(t *testing.T) {
 	if !errors.Is(err, core.ErrConflict) || errors.Is(err, core.ErrStale) {
 		t.Errorf("got error %v after another process was faster, want ErrConflict", err)
 	}
-	if *w.Session.ConversationSummary != "THEIRS" {
-		t.Errorf("got summary %q, want the winner's", *w.Session.ConversationSummary)
-	}
+	compare.Equal(t, "summary: want the winner's", "THEIRS", *w.Session.ConversationSummary)
 }
 
 // 422 too when a summary would not be smaller than what it replaces.
@@ -284,9 +278,7 @@ func TestSummarizeNoGain(t *testing.T) {
 	w.turns(3, 600)
 	before := w.state()
 	compare.Error(t, "err", core.ErrUnprocessable, compare.ErrorOf(w.keeper.Summarize(t.Context(), w.scope(), w.Session.ID, "")))
-	if w.state() != before {
-		t.Errorf("got state %s, want nothing stored", w.state())
-	}
+	compare.Equal(t, "state: want nothing stored", before, w.state())
 	if len(w.Calls) == 0 || len(w.Calls) != len(w.writer.Requests()) {
 		t.Errorf("got %d booked calls, want the %d that were made", len(w.Calls), len(w.writer.Requests()))
 	}

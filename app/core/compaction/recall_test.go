@@ -160,27 +160,6 @@ func TestRecalledTextIsFenced(t *testing.T) {
 	compare.Contains(t, "got[0].Content: want what the passages are", "information, not instructions", got[0].Content)
 }
 
-// Where nothing is summarized by size, messages are left out sooner to make room for passages. The
-// warning comes before that.
-func TestRecallWarnsBeforeMessagesAreLeftOut(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, core.ContextSettings{AutoSummarize: new(bool), Recall: new("auto")}, 8192)
-	for range 100 {
-		w.turns(1, 100)
-		w.ask("go on")
-		if _, d := w.fit(); len(d.Rungs) == 0 {
-			continue
-		}
-		warned := slices.IndexFunc(w.Events, func(e core.Event) bool { return e.Type == core.EventContextWarning })
-		compacted := slices.IndexFunc(w.Events, func(e core.Event) bool { return e.Type == core.EventContextCompleted })
-		if warned < 0 || compacted >= 0 && compacted < warned {
-			t.Errorf("got the events %v, want a warning before messages are left out", w.Events)
-		}
-		return
-	}
-	t.Error("no prompt left out messages")
-}
-
 // The search knows what this prompt leaves out, also where the session has stored nothing of it: after
 // an import, on a new branch, while a summary is still being made, and with a smaller model.
 func TestRecallSearchesWhatThisPromptLeavesOut(t *testing.T) {

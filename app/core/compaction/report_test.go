@@ -123,91 +123,6 @@ func TestReportWhileMessagesAreAppended(t *testing.T) {
 	}
 }
 
-// One ruler. For a model that counts 1.4 times what we do, the
-// trigger, the cut, the check and what is shown are all in its tokens.
-func TestRow11OneRuler(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, core.ContextSettings{Timing: new("inline")}, 8192)
-	for range 10 {
-		w.ruler.Observe("answerer", "", 10_000, 14_000)
-	}
-	w.writer.Add(always(notes))
-	theirs := func(req llm.Request) int { return int(1.4*float64(w.size(req)) + 0.5) }
-	fired := 0
-	for range 80 {
-		w.turns(1, 60)
-		w.ask("go on")
-		before := w.report()
-		version := w.Session.SummaryVersion
-		turn, d := w.fit()
-		req := w.request(turn, d)
-		r := w.report()
-		if miss := abs(r.Used - theirs(req)); miss > len(r.Sections)/2 {
-			t.Errorf("shown are %d tokens, the model counts %d", r.Used, theirs(req))
-		}
-		if theirs(req)+d.MaxOutput > r.Window || r.Triggers[0].Value != r.Planned {
-			t.Errorf("prompt %d and answer %d in a window of %d; the trigger is held against %d of %d", theirs(req), d.MaxOutput, r.Window, r.Triggers[0].Value, r.Planned)
-		}
-		if w.Session.SummaryVersion > version {
-			fired++
-			if before.Planned <= before.Trigger || r.Planned > r.Landing {
-				t.Errorf("summarized at %d of %d, landed at %d of %d", before.Planned, before.Trigger, r.Planned, r.Landing)
-			}
-		} else if before.Planned > before.Trigger {
-			t.Errorf("not summarized at %d tokens, over the trigger of %d", before.Planned, before.Trigger)
-		}
-	}
-	if fired < 2 {
-		t.Errorf("summarized %d times: the test proves nothing", fired)
-	}
-}
-
-// After that many average turns nothing is summarized yet, with one
-// more it is, whatever the trigger; B5: that is when it says so.
-func TestTurnsLeft(t *testing.T) {
-	t.Parallel()
-	eight, many := 8, 60
-	for name, settings := range map[string]core.ContextSettings{
-		"share":            {},
-		"messages":         {Policy: "budget"},
-		"tokens":           {Policy: "budget", MaxTokensBeforeSummary: new(5000)},
-		"never below":      {Policy: "budget", MaxTokensBeforeSummary: new(900), MinRecentMessages: &eight},
-		"sliding":          {Policy: "sliding"},
-		"hard limit":       {Policy: "sliding", WindowMessages: &many},
-		"nothing by share": {Policy: "ratio", MaxContextTokens: new(7000), TargetContextTokens: new(4000)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, settings, 16_000)
-			w.writer.Add(always(notes))
-			if got := w.report().TurnsLeft; got != nil {
-				t.Errorf("nothing said yet: got %d turns left, want that it is not known", *got)
-			}
-			w.turns(2, 100)
-			left := w.report().TurnsLeft
-			if left == nil || *left < 1 {
-				t.Fatalf("got %v turns left, want some", left)
-			}
-			for n := *left; n > 0; n-- {
-				if r := w.report(); r.TurnsLeft == nil || *r.TurnsLeft > n || *r.TurnsLeft < n-1 || r.WillTrigger {
-					t.Fatalf("got %+v turns left and will trigger %v, want %d", r.TurnsLeft, r.WillTrigger, n)
-				}
-				w.turns(1, 100)
-			}
-			if r := w.report(); *r.TurnsLeft != 0 || r.Triggers == nil {
-				t.Errorf("got %d turns left, want none: %+v", *r.TurnsLeft, r.Triggers)
-			}
-			if summarized := w.plan(core.PlanPreview{}).Summarize; summarized != nil && summarized.When != core.WhenAhead {
-				t.Error("it is summarized before it was said to be")
-			}
-			w.turns(1, 100)
-			if summarized := w.plan(core.PlanPreview{}).Summarize; summarized == nil || summarized.When == core.WhenAhead {
-				t.Error("nothing is summarized although no turn was left")
-			}
-		})
-	}
-}
-
 // Pins count in the floor, and are refused where they would leave no room to land.
 func TestCheckPin(t *testing.T) {
 	t.Parallel()
@@ -244,20 +159,6 @@ func medium(w *world) core.Message {
 	m := w.said(core.RoleUser, "a word of advice")
 	m.TokenCount = 300
 	return m
-}
-
-// Invariant 2: what is on other branches or deleted is excluded, and counted as such.
-func TestCoverageCountsExcluded(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, core.ContextSettings{}, 8192)
-	w.turns(4, 100)
-	before := w.report().Coverage
-	w.Messages = append(w.Messages[:2:2], append(w.Messages[4:5:5], w.Messages[6:]...)...) // storage gives neither of them
-	got := w.report().Coverage
-	want := core.Coverage{Messages: before.Messages, Verbatim: before.Messages - 3, Excluded: 3}
-	if got != want {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
 }
 
 // say adds a message of a user with its answer.

@@ -49,9 +49,7 @@ func (w *world) listOf(turn compaction.Turn) (list string, at int) {
 	must.Do(w.t, err)
 	for at, m := range w.request(turn, d).Messages {
 		if strings.Contains(m.Content, "<standing_instructions>") {
-			if m.Role != core.RoleUser {
-				w.t.Errorf("the list is from %s", m.Role)
-			}
+			compare.Equal(w.t, "the list is from", core.RoleUser, m.Role)
 			return m.Content, at
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
+	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
 	"bobbin/tests/seed"
@@ -143,9 +144,7 @@ func TestVersionsOfPeopleHoldForAll(t *testing.T) {
 	w.turns(60, 100)
 	w.prompt(8_192, 20)
 	back, _ := w.prompt(128_000, 20)
-	if back.Session.SummaryVersion != 1 || back.Session.SummaryMadeFor != 0 {
-		t.Errorf("got version %d made for %d, want the one that was asked for", back.Session.SummaryVersion, back.Session.SummaryMadeFor)
-	}
+	compare.Equal(t, "version made for: want the one that was asked for", []int{1, 0}, []int{back.Session.SummaryVersion, back.Session.SummaryMadeFor})
 }
 
 // diff is Diff, which must succeed.
@@ -185,9 +184,7 @@ func TestDiffLaw(t *testing.T) {
 		if was.String() != before || is.String() != after {
 			r.Errorf("got %q and %q, want %q and %q", was.String(), is.String(), before, after)
 		}
-		if counts[core.DiffAdded] != d.Added || counts[core.DiffRemoved] != d.Removed || counts[core.DiffEqual] != d.Equal {
-			r.Errorf("got %v, counted %+v", counts, d)
-		}
+		compare.Equal(r, "counted", []int{d.Added, d.Removed, d.Equal}, []int{counts[core.DiffAdded], counts[core.DiffRemoved], counts[core.DiffEqual]})
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
+	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
@@ -201,9 +202,7 @@ func (w *world) size(req llm.Request) int {
 func (w *world) report() core.ContextReport {
 	w.t.Helper()
 	r := must.Get(w.control().Report(w.t.Context(), w.scope(), w.Session.ID))(w.t)
-	if r.Coverage.Lost != 0 {
-		w.t.Errorf("coverage %+v, want none lost", r.Coverage)
-	}
+	compare.Equal(w.t, "coverage: want none lost", 0, r.Coverage.Lost)
 	return r
 }
 

@@ -1,7 +1,6 @@
 package config_test
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,10 +12,9 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/docs"
 	"bobbin/tests/compare"
+	"bobbin/tests/golden"
 	"bobbin/tests/must"
 )
-
-var update = flag.Bool("update", false, "write docs/CONFIGURATION.md anew")
 
 // reference is the file that documents the keys.
 const reference = "../../../docs/CONFIGURATION.md"
@@ -50,11 +48,7 @@ func TestReference(t *testing.T) {
 		fmt.Fprintf(&b, "| `%s` | %s | `%s` | %s | %s |\n", k.Name, flag, k.Env(), value, k.Meaning)
 	}
 	page = before + "\n## Keys\n" + text + "\n" + b.String() + "\n" + rest
-	if *update {
-		must.Do(t, os.WriteFile(reference, []byte(page), 0o644))
-	} else if page != string(data) {
-		t.Errorf("%s is not what the code says; run: go test ./app/core/config -run TestReference -update", reference)
-	}
+	golden.Check(t, reference, page)
 	if !strings.Contains(page, "it may set only these keys: "+openKeys()+", ") {
 		t.Errorf("%s does not say that a file that nobody named may set %s", reference, openKeys())
 	}

@@ -74,9 +74,7 @@ func TestSecret(t *testing.T) {
 		"postgres://bob:hu%sh@db/x":                            "***",
 		"postgres:hush":                                        "***",
 	} {
-		if got := config.NewSecretURL(url).String(); got != want {
-			t.Errorf("%s: shown as %q, want %q", url, got, want)
-		}
+		compare.Equal(t, url+": shown as", want, config.NewSecretURL(url).String())
 		if got := config.NewSecretURL(url).Reveal(); got != url {
 			t.Errorf("%s: revealed as %q", url, got)
 		}

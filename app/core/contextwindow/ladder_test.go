@@ -211,9 +211,7 @@ func TestRung7LeavesOutTheOldest(t *testing.T) {
 	}
 	compare.Equal(t, "left out", []cw.SeqRange{{From: 1, Through: int64(n)}}, state.LeftOut)
 	compare.Equal(t, "p.System[1]", "[24 messages are left out here because they do not fit: #1–#24. They are kept in the conversation.]", p.System[1])
-	if got := p.Messages[0].ID; got != c.log[n].ID {
-		t.Errorf("the first message is %s, want %s", got, c.log[n].ID)
-	}
+	compare.Equal(t, "the first message is", c.log[n].ID, p.Messages[0].ID)
 }
 
 // Rung 7 in a run: its oldest tool rounds go down to the landing point, so that

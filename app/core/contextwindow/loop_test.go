@@ -197,9 +197,7 @@ func TestLoopNotesInThePrompt(t *testing.T) {
 	again := cw.Assemble(parts, d, quarter{})
 	compare.Equal(t, "the same decision gave other bytes", p, again)
 	parts.Loops = nil // erased
-	if gone := cw.Assemble(parts, d, quarter{}).Messages[1]; !strings.Contains(gone.Content, "was deleted") {
-		t.Errorf("got %q, want words that say what is gone", gone.Content)
-	}
+	compare.Contains(t, "want words that say what is gone", "was deleted", cw.Assemble(parts, d, quarter{}).Messages[1].Content)
 }
 
 // Notes stay in use after their run, until the rolling summary, which is made from the messages, has passed

@@ -55,8 +55,7 @@ func Plan(in Input) (Decision, PromptState) {
 	} else if f.anyFired() || in.Summarized || in.Force {
 		p.climbLadder(f)
 	} else {
-		p.decision.Room = p.roomLeft()
-		p.prepareAhead()
+		p.decision.Room = p.roomLeft(p.prepareAhead())
 	}
 	if !p.decision.Compacted && p.decision.Summarize == nil && p.decision.Activate == nil {
 		return p.finishDecision(), in.State

@@ -84,14 +84,10 @@ func TestResolveDependentFields(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]int{"budget": 9, "window": 0, "sliding": 0} {
 		p := must.Get(cw.Resolve(cw.Global{}, core.ContextSettings{Policy: name, MinRecentMessages: new(5)}))(t)
-		if p.NeverBelow != want {
-			t.Errorf("%s: got never below %d, want %d", name, p.NeverBelow, want)
-		}
+		compare.Equal(t, name+": never below", want, p.NeverBelow)
 	}
 	p := must.Get(cw.Resolve(cw.Global{}, core.ContextSettings{Policy: "sliding", MaxSummaryTokens: new(200)}))(t)
-	if p.SummaryAskTokens != 200 {
-		t.Errorf("asks for %d, want 200", p.SummaryAskTokens)
-	}
+	compare.Equal(t, "asks for", 200, p.SummaryAskTokens)
 }
 
 // Settings that contradict each other are refused, each with a sentence that says why.

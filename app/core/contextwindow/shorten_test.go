@@ -12,6 +12,7 @@ import (
 	cw "bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
+	"bobbin/tests/compare"
 	"bobbin/tests/seed"
 )
 
@@ -135,9 +136,7 @@ func withinSlots(t testing.TB, d cw.Decision, p cw.Prompt, count textCounter) {
 		}
 		seen[m.Place] = true
 	}
-	if len(seen) != 3 {
-		t.Errorf("got places %v, want verbatim, masked and shortened", seen)
-	}
+	compare.Equal(t, "places: want verbatim, masked and shortened", 3, len(seen))
 }
 
 // withinSections fails if the system blocks cost more than their sections.

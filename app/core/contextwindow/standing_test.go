@@ -145,9 +145,7 @@ func TestReplacedInstructionStaysUntilBothAreGone(t *testing.T) {
 		for _, i := range d.Standing {
 			got += string(i.ID)
 		}
-		if got != tt.want || d.StandingOmitted != 0 {
-			t.Errorf("%s: lists %q, %d omitted; want %q", tt.name, got, d.StandingOmitted, tt.want)
-		}
+		compare.Equal(t, tt.name+": lists, omitted; want", []any{tt.want, 0}, []any{got, d.StandingOmitted})
 	}
 }
 

@@ -94,15 +94,12 @@ func (p *planner) resetPlan() {
 	p.placeMessages()
 }
 
-// prepareAhead orders the summary for the next trigger to be crossed, if one is near and none is ready.
-func (p *planner) prepareAhead() {
+// prepareAhead orders the summary for the next trigger to be crossed, if one is near, and reports whether it is ready.
+func (p *planner) prepareAhead() (ready bool) {
 	policy := p.in.Policy
-	if policy.Timing != TimingBackground || p.in.Busy || p.in.Resting || p.in.NoSummary {
-		return
-	}
 	near := selectTriggers(p.limits, trigger.isNear)
-	if !near.anyFired() {
-		return
+	if policy.Timing != TimingBackground || p.in.Busy || p.in.Resting || p.in.NoSummary || !near.anyFired() {
+		return false
 	}
 	q := newPlanner(p.in)
 	q.ahead, q.isReduced = growth{early: true}, true
@@ -116,14 +113,15 @@ func (p *planner) prepareAhead() {
 	if near.of[triggerShare] {
 		q.maskHistory()
 		if q.total <= q.budget.Landing && !near.bySince() {
-			return // masking old tool results will be enough
+			return false // masking old tool results will be enough
 		}
 	}
-	if ready, _ := q.readyVersion(near.byTokens()); ready.Version > 0 {
-		return
+	if v, _ := q.readyVersion(near.byTokens()); v.Version > 0 {
+		return true
 	}
 	if order := q.summaryOrder(near); order != nil {
 		order.Strict = true
 		p.decision.Prepare = order
 	}
+	return false
 }

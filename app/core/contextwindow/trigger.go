@@ -199,15 +199,15 @@ func (p *planner) cleanState() {
 }
 
 // roomLeft returns the room behind a prompt for which nothing was changed; none where an older version
-// of the summary may be enough.
-func (p *planner) roomLeft() Room {
+// of the summary may be enough. A summary for the triggers that are near is ready, or to be prepared.
+func (p *planner) roomLeft(ready bool) Room {
 	if p.madeForSmaller(p.in.Summary.MadeFor) {
 		return Room{}
 	}
 	room := Room{Messages: math.MaxInt, Tokens: max(p.fitLimit()-p.total, 0)}
 	for _, t := range p.limits {
 		most := t.Threshold
-		if t.prepare > 0 {
+		if p.in.Policy.Timing == TimingBackground && t.prepare > 0 && !(ready && t.isNear()) {
 			most = min(most, t.prepare)
 		}
 		left := &room.Tokens

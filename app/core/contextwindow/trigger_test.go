@@ -7,6 +7,7 @@ import (
 
 	"bobbin/app/core"
 	cw "bobbin/app/core/contextwindow"
+	"bobbin/tests/compare"
 )
 
 // W5: at the trigger everything is sent verbatim; one token more and
@@ -110,9 +111,7 @@ func TestSlidingKeepsTen(t *testing.T) {
 		t.Errorf("got %+v, want #1 to #6", o)
 	}
 	// R2: asks for 300 and is held to 500; never to more than half of what it replaces.
-	if o.Limit != 150 || o.AskFor != 150 || o.Tokens != 300 {
-		t.Errorf("got limit %d, asks for %d, replaces %d, want 150, 150, 300", o.Limit, o.AskFor, o.Tokens)
-	}
+	compare.Equal(t, "limit, asks for, replaces: want 150, 150, 300", []int{150, 150, 300}, []int{o.Limit, o.AskFor, o.Tokens})
 	// An old summary is not squeezed for a few new messages.
 	in := c.between(preset(t, "sliding"), 128_000)
 	in.Summary = core.SummaryVersion{Version: 1, Tokens: 450}

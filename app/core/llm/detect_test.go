@@ -105,9 +105,7 @@ func TestOllamaModels(t *testing.T) {
 		{"name":"qwen3","capabilities":["completion","tools"]}, {}]}`
 	status := http.StatusOK
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/api/tags" {
-			t.Errorf("got a request for %s, want /api/tags", r.URL.Path)
-		}
+		compare.Equal(t, "a request for", "/api/tags", r.URL.Path)
 		w.WriteHeader(status)
 		_, _ = w.Write([]byte(answer))
 	}))

@@ -45,11 +45,8 @@ func (p Parameter) Option() string {
 
 // Lacking returns which of the parameters the model does not take, in the order of the
 // constants.
-func (i Info) Lacking(p core.ModelParameters) []Parameter { return i.lackingOf(setParameters(p)) }
-
-// lackingOf returns those of the parameters that the model does not take.
-func (i Info) lackingOf(parameters []Parameter) []Parameter {
-	return slices.DeleteFunc(parameters, func(p Parameter) bool { return !slices.Contains(i.Lacks, p) })
+func (i Info) Lacking(p core.ModelParameters) []Parameter {
+	return slices.DeleteFunc(setParameters(p), func(p Parameter) bool { return !slices.Contains(i.Lacks, p) })
 }
 
 // setParameters returns the parameters that are set.

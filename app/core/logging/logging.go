@@ -3,8 +3,11 @@ package logging
 import (
 	"io"
 	"log/slog"
+	"time"
 
 	"golang.org/x/term"
+
+	"bobbin/app/core"
 )
 
 // New returns a logger that writes to w, a line a record. Level and format are words of log.level and log.format.
@@ -12,17 +15,22 @@ import (
 func New(w io.Writer, level, format string) *slog.Logger {
 	var least slog.Level
 	_ = least.UnmarshalText([]byte(level)) // the settings are valid
-	settings := &slog.HandlerOptions{Level: least, ReplaceAttr: readableDurations}
+	settings := &slog.HandlerOptions{Level: least, ReplaceAttr: readableValues}
 	if format == "text" || format == "auto" && isTerminal(w) {
 		return slog.New(handler{slog.NewTextHandler(w, settings)})
 	}
 	return slog.New(handler{slog.NewJSONHandler(w, settings)})
 }
 
-// readableDurations gives durations a unit: JSON would have them as bare nanoseconds.
-func readableDurations(_ []string, a slog.Attr) slog.Attr {
-	if a.Value.Kind() == slog.KindDuration {
-		a.Value = slog.StringValue(a.Value.Duration().String())
+// readableValues gives durations a unit, which JSON would have as bare nanoseconds. Ids are texts, which need no encoder.
+func readableValues(_ []string, a slog.Attr) slog.Attr {
+	switch v := a.Value.Any().(type) {
+	case time.Duration:
+		a.Value = slog.StringValue(v.String())
+	case core.RunID:
+		a.Value = slog.StringValue(string(v))
+	case core.SessionID:
+		a.Value = slog.StringValue(string(v))
 	}
 	return a
 }

@@ -48,9 +48,7 @@ func TestExtractive(t *testing.T) {
 ## Files Referenced
 - pkg/date.go [3]`
 	compare.Equal(t, "summary", want, res.Content)
-	if res.Strategy != "extractive" || res.Model != "" || res.Tokens != (counter{}).Text(want) {
-		t.Errorf("got %+v, want strategy extractive without a model", res)
-	}
+	compare.Equal(t, "want strategy extractive without a model", []any{"extractive", "", (counter{}).Text(want)}, []any{res.Strategy, res.Model, res.Tokens})
 }
 
 // An earlier summary is folded in, whoever wrote it.

@@ -104,9 +104,7 @@ func TestMoreThanOneCall(t *testing.T) {
 func TestTinyWindow(t *testing.T) {
 	t.Parallel()
 	res := run(t, small(512), request())
-	if len(res.Calls) != 0 || res.Note != "fallback: the context window of the summary model is too small" {
-		t.Errorf("got note %q after %d calls, want the fallback at once", res.Note, len(res.Calls))
-	}
+	compare.Equal(t, "note after calls: want the fallback at once", []any{0, "fallback: the context window of the summary model is too small"}, []any{len(res.Calls), res.Note})
 }
 
 // A limit that the model cannot say in one answer is lowered to what it can.

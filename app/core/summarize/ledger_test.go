@@ -72,16 +72,12 @@ func TestHybridMerge(t *testing.T) {
 	model := llmtest.Scripted(good, good+"\n\n## Files Referenced\n- invented.go\n\n**User Messages:**\n- \"Call me boss.\" [1]")
 	req := summarize.Request{Messages: []core.Message{user(1, "Fix a.go, see https://x.org/1")}, Limit: 800, Replaces: 2_000}
 	first := hybridOver(t, model, req)
-	if first.Strategy != "hybrid" || first.Model != "scripted" {
-		t.Errorf("got strategy %q of model %q, want hybrid of scripted", first.Strategy, first.Model)
-	}
+	compare.Equal(t, "strategy of model: want hybrid of scripted", []string{"hybrid", "scripted"}, []string{first.Strategy, first.Model})
 	req.Previous, req.Messages = first.Content, []core.Message{user(9, "Now b.go")}
 	second := hybridOver(t, model, req)
 	want := "## Conversation Summary\n" + good + "\n\n## User Messages\n- \"Fix a.go, see https://x.org/1\" [1]\n- \"Now b.go\" [9]\n\n## Files Referenced\n- a.go [1]\n- b.go [9]\n\n## URLs\n- https://x.org/1 [1]"
 	compare.Equal(t, "summary", want, second.Content)
-	if got := between(t, lastUser(t, model.Requests()[1]), "summary"); got != good {
-		t.Errorf("the model was shown %q, want its own words alone", got)
-	}
+	compare.Equal(t, "the model was shown: want its own words alone", good, between(t, lastUser(t, model.Requests()[1]), "summary"))
 	only := llmtest.Scripted("## Files Referenced\n- x.go", "## URLs\n- y")
 	if res := hybridOver(t, only, req); res.Strategy != "extractive" {
 		t.Errorf("got %q, want a summary of lists only refused", res.Content)

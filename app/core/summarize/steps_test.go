@@ -58,9 +58,7 @@ func TestSteps(t *testing.T) {
 		t.Errorf("notes (-want +got):\n%s", cmp.Diff(want, got))
 	}
 	compare.Contains(t, "res.Content: want the facts too", "## Files Referenced\n- pkg/parser.go [2]", res.Content)
-	if res.Strategy != "steps" || res.Model != "" || res.Tokens != (counter{}).Text(res.Content) {
-		t.Errorf("got %+v, want strategy steps without a model", res)
-	}
+	compare.Equal(t, "want strategy steps without a model", []any{"steps", "", (counter{}).Text(res.Content)}, []any{res.Strategy, res.Model, res.Tokens})
 }
 
 // Earlier notes are folded in: steps stay steps, and what a model wrote is kept.

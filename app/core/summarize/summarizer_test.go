@@ -23,9 +23,7 @@ func TestAccepted(t *testing.T) {
 	req := request()
 	res := run(t, model, req)
 	wantSummary(t, req, res)
-	if res.Content != good || res.Strategy != "llm" || res.Model != "scripted" || res.Note != "" {
-		t.Errorf("got %+v, want the model's words without a note", res)
-	}
+	compare.Equal(t, "want the model's words without a note", []string{good, "llm", "scripted", ""}, []string{res.Content, res.Strategy, res.Model, res.Note})
 	if len(res.Calls) != 1 {
 		t.Fatalf("got %d calls, want 1", len(res.Calls))
 	}
@@ -76,9 +74,7 @@ func TestRow7LargerThanItsMaterialIsRefused(t *testing.T) {
 	model := llmtest.Scripted(big, big)
 	res := run(t, model, req)
 	wantSummary(t, req, res)
-	if res.Note != "fallback: the summary was not smaller than what it replaces" || len(res.Calls) != 2 {
-		t.Errorf("got note %q after %d calls, want the fallback after 2", res.Note, len(res.Calls))
-	}
+	compare.Equal(t, "note after calls: want the fallback after 2", []any{"fallback: the summary was not smaller than what it replaces", 2}, []any{res.Note, len(res.Calls)})
 	compare.Contains(t, "lastUser(t, model.Requests()[0]): want less asked for than is replaced", "at most 75 tokens", lastUser(t, model.Requests()[0]))
 }
 
@@ -104,15 +100,11 @@ func TestOverLimit(t *testing.T) {
 	req := request()
 	req.Limit = 200
 	res := run(t, llmtest.Scripted(long, good), req)
-	if res.Content != good || len(res.Calls) != 2 || res.Note != "" {
-		t.Errorf("got %q after %d calls, want the shorter one", res.Content, len(res.Calls))
-	}
+	compare.Equal(t, "after calls: want the shorter one", []any{good, 2, ""}, []any{res.Content, len(res.Calls), res.Note})
 	model := llmtest.Scripted(long, long)
 	res = run(t, model, req)
 	wantSummary(t, req, res)
-	if len(res.Calls) != 2 || res.Strategy != "llm" || res.Note != "" {
-		t.Errorf("got %d calls, strategy %q, note %q, want 2 calls and the model's words, cut", len(res.Calls), res.Strategy, res.Note)
-	}
+	compare.Equal(t, "calls, strategy, note: want 2 calls and the model's words, cut", []any{2, "llm", ""}, []any{len(res.Calls), res.Strategy, res.Note})
 	if !strings.HasPrefix(res.Content, "## Goal\nShip it.\n\n## Facts\n… The ") || !strings.HasSuffix(res.Content, "The newest fact is 4711.") {
 		t.Errorf("got %q, want the goal and the newest facts, whole sentences", res.Content)
 	}
@@ -122,9 +114,7 @@ func TestOverLimit(t *testing.T) {
 	}
 	// What fails while shortening does not lose the summary.
 	res = run(t, llmtest.Scripted(long, &llm.Error{Kind: llm.KindRateLimit}), req)
-	if res.Strategy != "llm" || res.Note != "" {
-		t.Errorf("got strategy %q, note %q, want the cut summary", res.Strategy, res.Note)
-	}
+	compare.Equal(t, "strategy, note: want the cut summary", []string{"llm", ""}, []string{res.Strategy, res.Note})
 }
 
 // A strategy of somebody else is guarded too.

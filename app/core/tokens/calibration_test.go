@@ -116,9 +116,7 @@ func TestCalibratorTighten(t *testing.T) {
 	t.Parallel()
 	c := tokens.NewCalibrator(prior(1))
 	c.Tighten("m", "", 1.6)
-	if got := c.Estimate("m", "").Factor; got != 1.6 {
-		t.Errorf("told 1.6: got factor %g", got)
-	}
+	compare.Equal(t, "told 1.6: factor", 1.6, c.Estimate("m", "").Factor)
 	c.Tighten("m", "", 1.2) // refused though we counted more than told
 	if got, want := c.Estimate("m", "").Factor, 1.6*1.15; math.Abs(got-want) > 1e-9 {
 		t.Errorf("told 1.2 at 1.6: got factor %g, want %g", got, want)

@@ -218,8 +218,6 @@ func TestDocumentTexts(t *testing.T) {
 		large.Extracted = true
 		_, err = s.blobs.Put(t.Context(), large, core.BlobContent{Data: []byte("large"), Text: core.DocumentText{Text: strings.Repeat("x", quota)}}, core.BlobRoom{Owner: quota})
 		wantError(t, "over the quota", err, core.ErrTooLarge)
-		if swept := s.sweep(t); swept.Blobs != 2 || s.count(t, "SELECT COUNT(*) FROM blob_texts") != 0 {
-			t.Errorf("swept %+v, want both and the text", swept)
-		}
+		compare.Equal(t, "swept: want both and the text", []int{2, 0}, []int{s.sweep(t).Blobs, s.count(t, "SELECT COUNT(*) FROM blob_texts")})
 	})
 }

@@ -99,8 +99,6 @@ func TestConcurrentRepeatsAreOneRun(t *testing.T) {
 				fresh++
 			}
 		})
-		if len(ids) != 1 || fresh != 1 {
-			t.Errorf("got %d runs, %d of them new, want 1 and 1", len(ids), fresh)
-		}
+		compare.Equal(t, "runs, of them new: want 1 and 1", []int{1, 1}, []int{len(ids), fresh})
 	})
 }

@@ -286,9 +286,7 @@ func TestADeadReceiverIsGivenUp(t *testing.T) {
 			}
 		}
 		s.wantStates(t, map[string]int{"failed": 20, "pending": 5})
-		if none := s.giveUp(t, "fine.example"); len(none) != 0 {
-			t.Errorf("%d given up of a receiver that was not tried", len(none))
-		}
+		compare.Equal(t, "given up of a receiver that was not tried", 0, len(s.giveUp(t, "fine.example")))
 		s.back(t, 23) // the three that came later wait for a day now, too
 		s.giveUp(t, "dead.example")
 		s.wantStates(t, map[string]int{"failed": 23, "pending": 2})

@@ -142,9 +142,7 @@ func TestDeleteSparesForks(t *testing.T) {
 		if len(copies) != 3 || !strings.Contains(copies[1].ToolCalls[0].Arguments, secret) || copies[2].ToolCallID != "call-1" {
 			t.Errorf("got %+v, want the question, and the call with its result", copies)
 		}
-		if n := s.count(t, "SELECT COUNT(*) FROM search_entries WHERE session_id = ?", fork.ID); n != 4 {
-			t.Errorf("got %d search entries of the fork, want its title and three messages", n)
-		}
+		compare.Equal(t, "search entries of the fork: want its title and three messages", 4, s.count(t, "SELECT COUNT(*) FROM search_entries WHERE session_id = ?", fork.ID))
 		s.wantPath(t, id, 1, 4)
 	})
 }
@@ -218,9 +216,7 @@ func TestDeleteAMessageThatWasCanceledInTheQueue(t *testing.T) {
 func TestCanceledMessageLetsItsFileGo(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
 		session, unsent, file := s.canceledInQueue(t)
-		if swept := s.sweep(t); swept.Blobs != 1 || s.count(t, "SELECT COUNT(*) FROM blob_contents") != 0 {
-			t.Errorf("swept %+v, want the file and its content", swept)
-		}
+		compare.Equal(t, "swept: want the file and its content", []int{1, 0}, []int{s.sweep(t).Blobs, s.count(t, "SELECT COUNT(*) FROM blob_contents")})
 		_, err := s.blobs.Get(t.Context(), ann(), file.ID)
 		wantNotFound(t, "the file", err)
 		if _, err := repositories.NewBranches(s.Gorm).Delete(t.Context(), ann(), session, unsent.UserMessageID); err != nil {
@@ -281,9 +277,7 @@ func TestDeleteTakesTheTitle(t *testing.T) {
 			}
 			s.wantNoTitle(t, id)
 			last := s.allEvents(t, id)
-			if told := decode[core.SessionData](t, last[len(last)-1]).Session; told.Title != "" {
-				t.Errorf("%s: watchers are told the title %q", name, told.Title)
-			}
+			compare.Equal(t, name+": watchers are told the title", "", decode[core.SessionData](t, last[len(last)-1]).Session.Title)
 			if events := s.giveTitle(t, id, "Another", log[0].ID); which == 0 && len(events) > 0 {
 				t.Errorf("a title was made of what was deleted: %v", events)
 			}
@@ -314,8 +308,6 @@ func TestDeleteSparesTitles(t *testing.T) {
 		s.turns(t, other, 1)
 		log = s.log(t, other)
 		s.erase(t, other, log[len(log)-1].ID)
-		if got := s.get(t, other); !strings.Contains(got.Title, secret) {
-			t.Errorf("got title %q, want it as it was: another turn was deleted", got.Title)
-		}
+		compare.Contains(t, "title: want it as it was: another turn was deleted", secret, s.get(t, other).Title)
 	})
 }

@@ -50,9 +50,7 @@ func TestForkIsHiddenUntilItIsComplete(t *testing.T) {
 		if err != nil || len(log) != 40 || session.MessageCount != 40 || session.LastSeq != 40 || session.Importing {
 			t.Errorf("got %d messages in %+v, %v, want 40", len(log), session, err)
 		}
-		if got := s.titlesWith(t, ann(), "copy"); len(got) != 1 {
-			t.Errorf("the search finds the sessions %q, want the copy", got)
-		}
+		compare.Equal(t, "the search finds the sessions: want the copy", 1, len(s.titlesWith(t, ann(), "copy")))
 		s.turns(t, fork, 1)
 	})
 }
@@ -108,9 +106,7 @@ func TestAbandonedForkIsRemoved(t *testing.T) {
 			t.Errorf("recovered %d sessions, want 1", n)
 		}
 		wantError(t, "the fork that lost its lease", finish(), core.ErrStale)
-		if n := s.left(t, fork); n != 0 {
-			t.Errorf("%d rows are left of the fork", n)
-		}
+		compare.Equal(t, "rows are left of the fork", 0, s.left(t, fork))
 		if got := s.log(t, id); len(got) != 3 || got[0].Parts[0].BlobID != blob.ID || s.sweep(t).Blobs != 0 {
 			t.Errorf("the source has lost something: %+v", got)
 		}

@@ -210,9 +210,7 @@ func TestRenewDoesNotWaitForHeldRows(t *testing.T) {
 		t.Errorf("got lost %v, %v, want none", lost, err)
 	}
 	must.Do(t, holder.Rollback().Error)
-	if n := s.count(t, "SELECT COUNT(*) FROM runs WHERE lease_until > clock_timestamp()"); n != 9 {
-		t.Errorf("%d leases were renewed, want the 9 whose rows were free", n)
-	}
+	compare.Equal(t, "leases were renewed: want the 9 whose rows were free", 9, s.count(t, "SELECT COUNT(*) FROM runs WHERE lease_until > clock_timestamp()"))
 }
 
 // hold begins a transaction that keeps what the statement locks.

@@ -67,9 +67,7 @@ func (s *store) wantLoops(t *testing.T, what string, id core.SessionID, want ...
 		}
 	}
 	compare.Equal(t, fmt.Sprintf("%s: notes in use", what), want, got)
-	if n := s.count(t, "SELECT COUNT(*) FROM session_summaries WHERE session_id = ? AND kind = 'run' AND state = 'active'", id); n != len(want) {
-		t.Errorf("%s: %d rows are active, want %d", what, n, len(want))
-	}
+	compare.Equal(t, what+": rows are active", len(want), s.count(t, "SELECT COUNT(*) FROM session_summaries WHERE session_id = ? AND kind = 'run' AND state = 'active'", id))
 }
 
 // A user's deletion erases the notes that were written with the message in view; shorter
@@ -123,9 +121,7 @@ func TestDeletingAQuestionThatWasAnsweredAnew(t *testing.T) {
 		s.wantLoops(t, "before", id, "notes 3–4")
 		must.Get(repositories.NewBranches(s.Gorm).Delete(t.Context(), ann(), id, question.ID))(t)
 		s.wantLoops(t, "after", id)
-		if n := s.count(t, "SELECT COUNT(*) FROM session_summaries WHERE session_id = ? AND content <> ''", id); n != 0 {
-			t.Errorf("%d notes still say something", n)
-		}
+		compare.Equal(t, "notes still say something", 0, s.count(t, "SELECT COUNT(*) FROM session_summaries WHERE session_id = ? AND content <> ''", id))
 	})
 }
 

@@ -168,9 +168,7 @@ func TestAppendConcurrently(t *testing.T) {
 		for _, m := range log {
 			parents[m.ParentID] = true
 		}
-		if len(log) != 20 || len(parents) != 20 {
-			t.Errorf("got %d messages with %d parents, want 20 of each", len(log), len(parents))
-		}
+		compare.Equal(t, "messages with parents: want 20 of each", []int{20, 20}, []int{len(log), len(parents)})
 	})
 }
 

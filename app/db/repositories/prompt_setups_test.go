@@ -55,8 +55,6 @@ func TestPromptSetups(t *testing.T) {
 			t.Errorf("got %+v behind 16 others, want none", got)
 		}
 		must.Get(repositories.NewPurges(s.Gorm).Session(t.Context(), id, false))(t)
-		if n := s.count(t, "SELECT COUNT(*) FROM prompt_setups WHERE session_id = ?", id); n != 0 {
-			t.Errorf("%d system prompts are left of a purged session", n)
-		}
+		compare.Equal(t, "system prompts are left of a purged session", 0, s.count(t, "SELECT COUNT(*) FROM prompt_setups WHERE session_id = ?", id))
 	})
 }

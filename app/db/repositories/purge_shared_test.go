@@ -128,9 +128,7 @@ func TestPurgeOfAppendedMessages(t *testing.T) {
 		s.append(t, id, false, m)
 		s.append(t, id, false, said(core.RoleAssistant, "noted"))
 		fork := must.Get(repositories.NewBranches(s.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: id}))(t)
-		if log := s.log(t, fork.ID); log[0].AuthorID != "eve" {
-			t.Errorf("the copy is by %q, want its author", log[0].AuthorID)
-		}
+		compare.Equal(t, "the copy is by: want its author", "eve", s.log(t, fork.ID)[0].AuthorID)
 		elsewhere, err := repositories.NewPurges(s.Gorm).Elsewhere(t.Context(), "ann", "eve", "", 10)
 		if err != nil || len(elsewhere) != 2 {
 			t.Errorf("exported %d messages, error %v, want the message and its copy", len(elsewhere), err)

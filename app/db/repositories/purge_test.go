@@ -124,9 +124,7 @@ func TestPurgeThatBreaksOff(t *testing.T) {
 		if n := s.recover(t); n != 1 {
 			t.Errorf("recovered %d sessions, want 1", n)
 		}
-		if n := s.left(t, id) + s.count(t, "SELECT COUNT(*) FROM blob_contents"); n != 0 {
-			t.Errorf("%d rows are left", n)
-		}
+		compare.Equal(t, "rows are left", 0, s.left(t, id)+s.count(t, "SELECT COUNT(*) FROM blob_contents"))
 		_, err = purges.Session(t.Context(), id, true)
 		wantNotFound(t, "a purge after it", err)
 	})
@@ -180,14 +178,10 @@ func TestUsageAfterAPurgeInSteps(t *testing.T) {
 		if err != nil || gone.Emptied["model_calls"] != 120 || gone.Removed["messages"] != 1235 || gone.Removed["search_entries"] != 1235 || gone.Removed["session_events"] != 4 || gone.Removed["sessions"] != 1 {
 			t.Errorf("purge: got %+v, %v, want 120 calls emptied and all 1235 messages counted", gone, err)
 		}
-		if n := s.left(t, large); n != 0 || len(s.log(t, small)) != 1 {
-			t.Errorf("%d rows are left, and another session has %d messages, want 1", n, len(s.log(t, small)))
-		}
+		compare.Equal(t, "rows are left, and another session has messages: want 1", []int{0, 1}, []int{s.left(t, large), len(s.log(t, small))})
 		compare.Equal(t, "by user", []string{" 122", "carol 2", "dave 2"}, s.usageKeys(t, core.UsageByUser))
 		compare.Equal(t, "by session", []string{string(last) + " 3", string(small) + " 3", " 120"}, s.usageKeys(t, core.UsageBySession))
-		if n := s.count(t, "SELECT COUNT(*) FROM usage_days WHERE session_id = ? OR calls <= 0", large); n != 0 {
-			t.Errorf("%d rows of the session are left", n)
-		}
+		compare.Equal(t, "rows of the session are left", 0, s.count(t, "SELECT COUNT(*) FROM usage_days WHERE session_id = ? OR calls <= 0", large))
 		if gone, err = purges.User(t.Context(), "ann", "carol"); err != nil || gone.Emptied["model_calls"] != 2 {
 			t.Errorf("purge of a user: got %+v, %v", gone, err)
 		}
@@ -211,9 +205,7 @@ func TestCanceledRegenerationKeepsTheFileOfTheQuestion(t *testing.T) {
 		if _, _, err := s.runs.RequestCancel(t.Context(), ann(), queued.ID); err != nil || queued.Status != core.RunQueued {
 			t.Fatalf("cancel a %s run: %v", queued.Status, err)
 		}
-		if swept := s.sweep(t); swept.Blobs != 0 {
-			t.Errorf("swept %+v, want nothing", swept)
-		}
+		compare.Equal(t, "swept", 0, s.sweep(t).Blobs)
 	})
 }
 
@@ -228,9 +220,7 @@ func TestFilesOfAnAbandonedImportAreSwept(t *testing.T) {
 		if n := s.recover(t); n != 1 {
 			t.Errorf("recovered %d sessions, want 1", n)
 		}
-		if swept := s.sweep(t); swept.Blobs != 1 {
-			t.Errorf("swept %+v, want the file", swept)
-		}
+		compare.Equal(t, "swept: want the file", 1, s.sweep(t).Blobs)
 	})
 }
 

@@ -123,9 +123,7 @@ func TestKnownWriteFindsChanges(t *testing.T) {
 				if end.Run.CancelRequested != tt.canceled || (out.Known != nil) != tt.alone {
 					t.Errorf("got canceled %v and known %v, want %v and %v", end.Run.CancelRequested, out.Known != nil, tt.canceled, tt.alone)
 				}
-				if got := out.Messages[0].ParentID; got != a.Message.ID {
-					t.Errorf("got the parent %s, want %s", got, a.Message.ID)
-				}
+				compare.Equal(t, "the parent", a.Message.ID, out.Messages[0].ParentID)
 			})
 		})
 	}

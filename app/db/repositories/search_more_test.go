@@ -137,9 +137,7 @@ func TestSearchPages(t *testing.T) {
 		}
 		compare.Equal(t, "pages", want, got)
 		between := s.search(t, ann(), core.SearchQuery{Text: "pump", After: at(100), Before: at(150), PageQuery: core.PageQuery{Limit: 200}})
-		if n := len(between.Items); n != 50 || between.Items[0].Excerpt != "pump 149" || between.Items[49].Excerpt != "pump 100" {
-			t.Errorf("between two times: got %d", n)
-		}
+		compare.Equal(t, "between two times", []any{50, "pump 149", "pump 100"}, []any{len(between.Items), between.Items[0].Excerpt, between.Items[49].Excerpt})
 		for _, q := range []core.SearchQuery{
 			{Text: "pump", PageQuery: core.PageQuery{Cursor: "x"}}, {Text: "pump", PageQuery: core.PageQuery{Limit: 201}}, {Text: "..."},
 		} {

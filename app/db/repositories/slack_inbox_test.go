@@ -74,9 +74,7 @@ func TestSlackItemIsStoredOnce(t *testing.T) {
 		// After a restart: the item waits, and the repetition adds nothing, before it is done and after.
 		restarted := repositories.NewSlackInbox(s.Gorm)
 		item := claimItem(t, restarted, "one/2", "C1/1.0")
-		if string(item.Payload) != `{"text":"the pump is red"}` || item.User != "carol" || item.Attempts != 1 {
-			t.Errorf("got the item %+v", item)
-		}
+		compare.Equal(t, "the item", []any{`{"text":"the pump is red"}`, "carol", 1}, []any{string(item.Payload), item.User, item.Attempts})
 		if added, err := restarted.Add(t.Context(), slackItem("1.0", "1.0")); err != nil || added {
 			t.Errorf("repeated while it is handled: got %v, %v", added, err)
 		}
@@ -108,9 +106,7 @@ func TestSlackLanes(t *testing.T) {
 		claimItem(t, inbox, "one/1", "") // those behind it wait
 		s.exec(t, "UPDATE slack_inbox SET due_at = '2000-01-01 00:00:00+00:00' WHERE item_key = 'C1/0.5'")
 		again := claimItem(t, inbox, "one/1", "C1/0.5")
-		if again.Attempts != 2 || again.Error != "a run is at work" {
-			t.Errorf("got %+v, want the second attempt", again)
-		}
+		compare.Equal(t, "want the second attempt", []any{2, "a run is at work"}, []any{again.Attempts, again.Error})
 		wantError(t, "finish without the lease", inbox.Finish(ctx, late), core.ErrStale)
 		wantError(t, "retry without the lease", inbox.Retry(ctx, late, 0), core.ErrStale)
 	})

@@ -99,9 +99,7 @@ func TestRestoreRefused(t *testing.T) {
 		wantError(t, "stale", restore(1, ann(), 1), core.ErrStale)
 		wantError(t, "another owner", restore(1, bob(), 0), core.ErrNotFound)
 		compare.Equal(t, "the session has changed", before, s.get(t, id), sameJSON())
-		if s.count(t, "SELECT COUNT(*) FROM session_summaries WHERE state = 'undone'") != 0 {
-			t.Error("a version was taken back by a restore that was refused")
-		}
+		compare.Equal(t, "a version was taken back by a restore that was refused", 0, s.count(t, "SELECT COUNT(*) FROM session_summaries WHERE state = 'undone'"))
 		must.Get(branches.Delete(t.Context(), ann(), id, log[0].ID))(t)
 		err := restore(4, ann(), 0)
 		wantError(t, "erased", err, core.ErrUnprocessable)
@@ -223,9 +221,7 @@ func TestConcurrentCompactionsOneWins(t *testing.T) {
 			compare.Equal(t, fmt.Sprintf("round %d: winners", round), 1, won.Load())
 		}
 		got := s.get(t, id)
-		if got.PromptRevision != 3 || got.SummaryVersion != 3 || got.SummaryCount != 3 {
-			t.Errorf("session: got %+v, want three compactions", got)
-		}
+		compare.Equal(t, "session: want three compactions", []int{3, 3, 3}, []int{got.PromptRevision, got.SummaryVersion, got.SummaryCount})
 		compare.Equal(t, "active summaries", 1, s.count(t, "SELECT COUNT(*) FROM session_summaries WHERE state = 'active'"))
 		gapless(t, "event", s.allEvents(t, id), func(e core.Event) int64 { return e.Seq })
 	})

@@ -6,7 +6,7 @@ import { defineConfig, type Plugin } from "vite";
 
 const outDir = "../dist";
 
-/** Writes a .gz and a .br beside every text file over 1 kB, with the same bytes on every machine. */
+/** Writes a .gz and a .br beside every text file over 512 bytes, with the same bytes on every machine. */
 function compress(): Plugin {
   return {
     name: "compress",
@@ -14,7 +14,7 @@ function compress(): Plugin {
     closeBundle() {
       for (const name of readdirSync(outDir, { recursive: true, encoding: "utf8" }).sort()) {
         const file = join(outDir, name);
-        if (!/\.(html|js|css|svg|json|webmanifest)$/.test(name) || statSync(file).size <= 1024) continue;
+        if (!/\.(html|js|css|svg|json|webmanifest)$/.test(name) || statSync(file).size <= 512) continue;
         const packed = gzipSync(readFileSync(file), { level: 9 });
         packed[9] = 255; // the header's operating system: unknown
         writeFileSync(file + ".gz", packed);
@@ -65,7 +65,7 @@ export default defineConfig({
         advancedChunks: {
           groups: [
             // What every opening has is one file; the rooms, the panel and the texts are others.
-            { name: "base", minShareCount: 2, test: /src\/(?!words\.(en|de)|context\/(?!context|places|threadWords\.ts)|(runs|slack|ops)\/(?!menu|title))/ },
+            { name: "base", minShareCount: 2, test: /src\/(?!text\/markdown|words\.(en|de)|context\/(?!context|places|threadWords\.ts)|(runs|slack|ops)\/(?!menu|title))/ },
             // It waits for the texts, so these need nothing of it.
             { name: "language", priority: 1, test: /src\/(language|text\/count)/ },
           ],

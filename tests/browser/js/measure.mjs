@@ -32,6 +32,7 @@ async function openings(v) {
   return {
     operation: ['#/operation', '#operation'], conversation: [`#/s/${conversation}`, 'article'], approval: [`#/s/${asking}`, 'section[aria-label^="Question"]'],
     summary: [`#/s/${summary}/m/${at}`, 'section[aria-label^="Summary"]'], code: [`#/s/${code}`, 'figure.code'],
+    runs: [`#/s/${asking}/runs`, 'section[aria-label^="Run of"] tbody tr'], prompt: [`#/s/${summary}/prompt`, '[data-section] pre'],
   }
 }
 
@@ -64,8 +65,8 @@ async function longestTasks(v, happens) {
 }
 
 export const cases = {
-  /** Bytes over the wire until an ordinary opening shows what it is for, colors of code come after it; bytes of each file,
-   *  and the time until the field takes letters, cold and warm. */
+  /** Bytes over the wire of an ordinary opening, with the colors of its code, which come after the text; bytes of each
+   *  file, and the time until the field takes letters, cold and warm. */
   async size(open, { long }) {
     const v = await open({ fresh: true })
     await v.field.waitFor()
@@ -75,11 +76,11 @@ export const cases = {
       if (!long && name !== 'summary') continue // the largest
       const one = await open({ fresh: true, hash, shows })
       await one.page.waitForFunction(() => window.shownAt)
-      if (name === 'code') await one.page.locator('figure.code .hljs-keyword').nth(1).waitFor()
+      if (['summary', 'code'].includes(name)) await one.page.locator('figure.code .code-word').nth(1).waitFor()
       const all = await one.page.evaluate(loaded)
-      const colors = all.filter(f => /^(highlight|go|javascript)-/.test(f.name))
-      if (name === 'code') check(colors.length === 3 && colors.every(f => f.began > f.shownAt), `the colors are loaded before the code is shown: ${JSON.stringify(colors)}`)
-      totals[name] = sum(all.filter(f => !colors.includes(f) && f.began <= f.shownAt))
+      const colors = all.find(f => /^highlight-/.test(f.name))
+      if (name === 'code') check(colors.began > colors.shownAt, 'the colors are loaded before the code is shown')
+      totals[name] = sum(all)
     }
     const usable = page => page.evaluate(() => window.usableAt)
     const cold = [await usable(v.page)]

@@ -43,13 +43,13 @@ export const cases = {
     await v.api(`runs/${run.id}/approvals/${run.approvals[0].id}`, { method: 'POST', json: { decision: 'approve' } })
     await waiting.getByRole('button', { name: 'Deny calculator, asks second' }).click()
     await v.page.getByText('Someone else was faster').waitFor()
-    await v.page.unroute('**/api/v1/runs?*')
     // Only what means that somebody was faster is told so.
     await v.page.route('**/approvals/*', route => route.fulfill({ status: 409, contentType: 'application/problem+json', body: JSON.stringify({ title: 'Conflict', status: 409, code: 'conflict', detail: 'it was closed meanwhile' }) }))
     await waiting.getByRole('button', { name: 'Deny calculator, asks second' }).click()
     await v.page.getByText('it was closed meanwhile').waitFor()
     equal(await v.page.getByText('Someone else was faster').count(), 0, 'texts about somebody faster')
     await v.page.unroute('**/approvals/*')
+    await v.page.unroute('**/api/v1/runs?*') // until then the list keeps what was decided
     // The way to the conversation, and back by the address.
     await v.page.getByRole('button', { name: 'All', exact: true }).click()
     await card(v, /^Runs/).getByRole('link', { name: 'fails here' }).first().click()

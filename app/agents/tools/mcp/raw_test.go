@@ -10,6 +10,7 @@ import (
 
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 )
 
 // rawServer serves the protocol by hand: answer returns the result of a method, in JSON, or writes to w
@@ -88,9 +89,7 @@ func TestSecretsInAnswers(t *testing.T) {
 	if got := call(t, s, "test__x", "{}"); !strings.Contains(got, "***") || strings.Contains(got, "hush") {
 		t.Errorf("got %s", got)
 	}
-	if got := s.Listing().Tools[0].Definition.Description; got != "you sent ***" {
-		t.Errorf("got the description %s", got)
-	}
+	compare.Equal(t, "the description", "you sent ***", s.Listing().Tools[0].Definition.Description)
 }
 
 // A server that says later that a tool needs no approval is believed when an operator has the tools read

@@ -155,9 +155,7 @@ func TestThinkingNotInTheMiddleOfATurn(t *testing.T) {
 				llm.Message{Role: core.RoleTool, ToolCallID: "a", Content: "1"})
 			req.Messages = append(req.Messages, c.after...)
 			p := sent(t, anthropic.Options{Model: c.model, Thinking: 2_048, Info: llm.Info{MaxOutput: 8_192}}, req)
-			if got := p.body()["thinking"] != nil; got != c.want {
-				t.Errorf("got thinking %v, want %v", got, c.want)
-			}
+			compare.Equal(t, "thinking", c.want, p.body()["thinking"] != nil)
 		})
 	}
 }

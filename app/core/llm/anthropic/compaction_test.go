@@ -68,9 +68,7 @@ func TestCompactionRequest(t *testing.T) {
 	if got, _ := json.Marshal(p.body()["compaction"]); string(got) != `{"type":"summarize"}` {
 		t.Errorf("got %s", got)
 	}
-	if got := p.Last().Header.Get("Anthropic-Beta"); got != "compact-2026-09-04" {
-		t.Errorf("got the header %q", got)
-	}
+	compare.Equal(t, "the header", "compact-2026-09-04", p.Last().Header.Get("Anthropic-Beta"))
 	for _, name := range []string{"stop_sequences", "tool_choice", "output_config"} {
 		if p.body()[name] != nil {
 			t.Errorf("got %s %v, want none", name, p.body()[name])

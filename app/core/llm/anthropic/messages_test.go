@@ -169,9 +169,7 @@ func TestToolChanges(t *testing.T) {
 			if !strings.Contains(p.raw(), `{"content":[`+c.content+`,"role":"system"}`) {
 				t.Errorf("got %s, want %s in it", p.raw(), c.content)
 			}
-			if got := strings.Join(p.Last().Header.Values("Anthropic-Beta"), " "); got != c.beta {
-				t.Errorf("got the betas %q, want %q", got, c.beta)
-			}
+			compare.Equal(t, "the betas", c.beta, strings.Join(p.Last().Header.Values("Anthropic-Beta"), " "))
 			if strings.Count(p.raw(), "cache_control") != strings.Count(plain.raw(), "cache_control") {
 				t.Errorf("got %s, want as many breakpoints as in %s", p.raw(), plain.raw())
 			}

@@ -21,6 +21,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/anthropic"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -112,9 +113,7 @@ func TestVertexCredentials(t *testing.T) {
 	if got := c.header.Get("Authorization"); got != "Bearer the-token" || c.asked != 1 {
 		t.Errorf("got %q and %d requests for tokens, want one", got, c.asked)
 	}
-	if want := "/v1/projects/p/locations/eu/publishers/anthropic/models/claude-opus-5-5@20260901:streamRawPredict"; c.path != want {
-		t.Errorf("got the path %s, want %s", c.path, want)
-	}
+	compare.Equal(t, "the path", "/v1/projects/p/locations/eu/publishers/anthropic/models/claude-opus-5-5@20260901:streamRawPredict", c.path)
 }
 
 // Credentials that are refused or missing end a call; a server of tokens that is broken may recover.

@@ -162,9 +162,7 @@ func TestNamedToolIsCalled(t *testing.T) {
 				got = call.Arguments
 			}
 		}
-		if got != want {
-			t.Errorf("%s: got a call with %q, want %q", text, got, want)
-		}
+		compare.Equal(t, text+": a call with", want, got)
 	}
 }
 

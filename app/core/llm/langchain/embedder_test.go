@@ -86,21 +86,15 @@ func TestEmbedderKeepsTexts(t *testing.T) {
 	s := &embedServer{answer: func(w http.ResponseWriter, _ *http.Request) { answerVectors(w, []int{0, 1, 2}) }}
 	in := []string{"a\nb", "c", "d"}
 	e := s.embedder(t, "k3y", providerhttp.Timeouts{})
-	if e.Dimension() != 0 || e.Model() != "openai:embed-1" {
-		t.Errorf("before: got dimension %d of %s", e.Dimension(), e.Model())
-	}
+	compare.Equal(t, "before: dimension of", []any{0, "openai:embed-1"}, []any{e.Dimension(), e.Model()})
 	got, err := e.Embed(t.Context(), in)
 	if err != nil || in[0] != "a\nb" {
 		t.Fatalf("got error %v, texts %q; want them as they were", err, in)
 	}
 	half, fifth := float32(1/math.Sqrt2), float32(1/math.Sqrt(5))
 	compare.Equal(t, "vectors", [][]float32{{1, 0}, {half, half}, {fifth, 2 * fifth}}, got)
-	if diff := cmp.Diff(in, texts(t, s.requests[0])); diff != "" || s.requests[0].key != "Bearer k3y" {
-		t.Errorf("request: key %q, texts %s", s.requests[0].key, diff)
-	}
-	if e.Dimension() != 2 {
-		t.Errorf("after: got dimension %d, want 2", e.Dimension())
-	}
+	compare.Equal(t, "request: key, texts", []string{"", "Bearer k3y"}, []string{cmp.Diff(in, texts(t, s.requests[0])), s.requests[0].key})
+	compare.Equal(t, "after: dimension", 2, e.Dimension())
 	if _, err := s.embedder(t, "", providerhttp.Timeouts{}).Embed(t.Context(), in); err != nil || s.requests[1].key != "" {
 		t.Errorf("without a key: got %v, authorization %q", err, s.requests[1].key)
 	}

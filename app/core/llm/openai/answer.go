@@ -98,7 +98,7 @@ func (a *answer) handleEvent(data []byte) error {
 		a.model = c.Model
 	}
 	a.template = template{} // what the last chunk reported holds for those that fit its template
-	if a.misses < maxMisses {
+	if len(c.Choices) == 1 && c.Choices[0].Delta != nil && c.Choices[0].Delta.Content.text != "" && a.misses < maxMisses {
 		a.template, a.misses = newTemplate(data), a.misses+1
 	}
 	for _, one := range c.Choices {

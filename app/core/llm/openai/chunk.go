@@ -60,7 +60,7 @@ type content struct {
 // UnmarshalJSON reads a string, a list of parts, or null.
 func (c *content) UnmarshalJSON(raw []byte) error {
 	if raw[0] != '[' {
-		return providerhttp.IgnoreType(json.Unmarshal(raw, &c.text))
+		return providerhttp.IgnoreType(readString(raw, &c.text))
 	}
 	var parts []struct {
 		Type     string  `json:"type"`

@@ -8,12 +8,9 @@ import (
 	"bobbin/app/core/llm"
 )
 
-// toResponseFormat returns the format as OpenAI writes it; nil = none.
+// toResponseFormat returns the format as OpenAI writes it.
 func toResponseFormat(f *core.ResponseFormat) *responseFormat {
-	switch {
-	case f == nil:
-		return nil
-	case f.Type != core.FormatJSONSchema:
+	if f.Type != core.FormatJSONSchema {
 		return &responseFormat{Type: f.Type}
 	}
 	schema := &jsonSchema{Name: f.Name, Schema: f.Schema, Strict: f.Strict}

@@ -8,6 +8,7 @@ import (
 
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/openai"
+	"bobbin/tests/compare"
 )
 
 // refused returns the error that the model makes of a refusal.
@@ -90,9 +91,7 @@ func TestRefusalsByStatusAndCode(t *testing.T) {
 				t.Errorf("got %s, code %q, status %d, %q\nwant %s, code %q, status %d, %q",
 					e.Kind, e.Code, e.Status, e.Message, c.kind, c.code, c.status, c.message)
 			}
-			if e.Limit != 0 || e.Requested != 0 {
-				t.Errorf("got limit %d and requested %d, want none", e.Limit, e.Requested)
-			}
+			compare.Equal(t, "limit and requested: want none", []int{0, 0}, []int{e.Limit, e.Requested})
 		})
 	}
 }

@@ -142,7 +142,10 @@ func (m *Model) requestBody(req llm.Request) ([]byte, error) {
 	}
 	body := chatRequest{
 		Model: m.options.Model, Messages: messages, Tools: m.toolList(req), Stream: true,
-		TopP: req.TopP, Stop: req.Stop, ReasoningEffort: req.ReasoningEffort, ResponseFormat: toResponseFormat(req.ResponseFormat),
+		TopP: req.TopP, Stop: req.Stop, ReasoningEffort: req.ReasoningEffort,
+	}
+	if req.ResponseFormat != nil {
+		body.ResponseFormat = toResponseFormat(req.ResponseFormat)
 	}
 	if len(body.Tools) > 0 {
 		body.ToolChoice, body.ParallelToolCalls = toToolChoice(req.ToolChoice), req.ParallelToolCalls

@@ -104,9 +104,7 @@ func TestToolTurnsBecomeText(t *testing.T) {
 		t.Errorf("got tools %v and tool_choice %v, want neither", got["tools"], got["tool_choice"])
 	}
 	req.ToolChoice = core.ToolChoiceAuto
-	if got := sent(t, openai.Options{Provider: "ollama"}, req); len(got["tools"].([]any)) != 2 {
-		t.Errorf("got tools %v, want both while tools may be used", got["tools"])
-	}
+	compare.Equal(t, "tools: want both while tools may be used", 2, len(sent(t, openai.Options{Provider: "ollama"}, req)["tools"].([]any)))
 }
 
 func TestEmptyMessagesAreMarked(t *testing.T) {
@@ -231,9 +229,7 @@ func TestUsersInARow(t *testing.T) {
 			for _, m := range body.Messages {
 				roles = append(roles, m.Role)
 			}
-			if got := strings.Join(roles, " "); got != c.want {
-				t.Errorf("got the roles %s, want %s", got, c.want)
-			}
+			compare.Equal(t, "the roles", c.want, strings.Join(roles, " "))
 			text, _ := json.Marshal(body.Messages[0].Content)
 			if joined := strings.Contains(string(text), `"What is it?\n\nNotes on the work so far."`); joined != !strings.HasPrefix(c.want, "user user") || !strings.Contains(string(text), "image") {
 				t.Errorf("got %s", text)

@@ -71,9 +71,7 @@ func TestProxyOfTheEnvironment(t *testing.T) {
 	if out, err := child.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if want := "http://provider.invalid/v1/chat/completions"; asked != want {
-		t.Errorf("the proxy was asked for %q, want %q", asked, want)
-	}
+	compare.Equal(t, "the proxy was asked for", "http://provider.invalid/v1/chat/completions", asked)
 }
 
 func TestOptionsThatCannotWork(t *testing.T) {

@@ -303,9 +303,7 @@ func TestDefaultTimeouts(t *testing.T) {
 				if !llm.IsKind(err, llm.KindTimeout) || !strings.Contains(err.Error(), c.says) || !errors.As(err, &timeout) || !timeout.Timeout() {
 					t.Errorf("got %v, want KindTimeout that says %q", err, c.says)
 				}
-				if took := time.Since(start); took != c.want {
-					t.Errorf("took %v, want %v", took, c.want)
-				}
+				compare.Equal(t, "took", c.want, time.Since(start))
 			})
 		})
 	}

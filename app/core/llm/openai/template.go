@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+	"unicode/utf8"
 
 	"bobbin/app/core/llm/providerhttp"
 )
@@ -36,8 +37,19 @@ func newTemplate(data []byte) template {
 func (t template) text(data []byte) (text string) {
 	literal, begins := bytes.CutPrefix(data, t.before)
 	literal, ends := bytes.CutSuffix(literal, t.after)
-	if len(t.before) == 0 || !begins || !ends || len(literal) == 0 || literal[0] != '"' || json.Unmarshal(literal, &text) != nil {
+	if len(t.before) == 0 || !begins || !ends || len(literal) == 0 || literal[0] != '"' || readString(literal, &text) != nil {
 		return ""
 	}
 	return text
+}
+
+// readString is json.Unmarshal of a string: one without escapes, as most words of an answer are, is its own text.
+func readString(literal []byte, text *string) error {
+	inner, isString := bytes.CutPrefix(literal, []byte(`"`))
+	inner, ends := bytes.CutSuffix(inner, []byte(`"`))
+	if isEscaped := func(r rune) bool { return r < ' ' || r == '"' || r == '\\' || r == utf8.RuneError }; isString && ends && !bytes.ContainsFunc(inner, isEscaped) {
+		*text = string(inner)
+		return nil
+	}
+	return json.Unmarshal(literal, text)
 }

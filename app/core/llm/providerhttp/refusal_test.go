@@ -17,9 +17,7 @@ func TestRefusalsAreCleaned(t *testing.T) {
 	t.Parallel()
 	p := &providerhttp.Peer{Provider: "p", Key: "hush"}
 	e := p.Refusal(400, nil, []byte(`{"error":{"message":"no: hush, sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGH, \u001b]52;c;eA==\u0007 \u202eok\nnext"}}`))
-	if words := e.Words(); words != "no: ***, [redacted: api key], ]52;c;eA== ok next" {
-		t.Errorf("got the words %q, want no secrets and no control characters", words)
-	}
+	compare.Equal(t, "the words: want no secrets and no control characters", "no: ***, [redacted: api key], ]52;c;eA== ok next", e.Words())
 	e = p.Refusal(400, nil, []byte(strings.Repeat("ä ", 10_000)))
 	if words := e.Words(); len(words) > 410 || !utf8.ValidString(words) {
 		t.Errorf("got %d bytes, want about 400", len(words))

@@ -56,9 +56,7 @@ func TestErrors(t *testing.T) {
 			if strings.Contains(fmt.Sprintf("%v %+v", err, *e), key) {
 				t.Errorf("got %+v, want it without the key", e)
 			}
-			if got := s.Received()[0].Header.Get("Authorization"); got != "Bearer "+key {
-				t.Errorf("got authorization %q, want the key", got)
-			}
+			compare.Equal(t, "authorization: want the key", "Bearer "+key, s.Received()[0].Header.Get("Authorization"))
 		})
 	}
 }

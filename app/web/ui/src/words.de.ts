@@ -252,21 +252,6 @@ export const words = {
   },
   partFailed: "Ein Teil der Seite wurde nicht geladen.",
 
-  // search
-  searchHint: "In Titeln und Nachrichten suchen",
-  searchFilters: "Filter",
-  everywhere: "Alle Unterhaltungen",
-  thisOne: "Nur diese",
-  byPeople: "Von Menschen",
-  byAgents: "Von Agenten",
-  nothingFound: "Keine Nachricht hat alle diese Wörter. Weniger Wörter nehmen, oder Anfang*",
-  inPrompt: "im Prompt",
-  enterOpens: "Enter öffnet",
-  searchSyntax: "„in Anführung“ zusammen · -ohne · Anfang*",
-  hits: (n: number, s: number) => `${plural(n, "Nachricht", "Nachrichten")} in ${plural(s, "Unterhaltung", "Unterhaltungen")}`,
-  messages: (n: number) => plural(n, "Nachricht", "Nachrichten"),
-  titles: "Titel",
-
   // the list of keys
   keys: [
     ["Enter", "Senden"],

@@ -214,21 +214,6 @@ export const words = {
   problems: { no_message: "This message is not in the conversation." },
   partFailed: "A part of the page did not load.",
 
-  // search
-  searchHint: "Search in titles and messages",
-  searchFilters: "Filters",
-  everywhere: "All conversations",
-  thisOne: "This one",
-  byPeople: "By people",
-  byAgents: "By agents",
-  nothingFound: "No message has all these words. Try fewer, or begin*",
-  inPrompt: "in the prompt",
-  enterOpens: "Enter opens it",
-  searchSyntax: "\"in quotes\" together · -without · begin*",
-  hits: (n: number, s: number) => `${plural(n, "message")} in ${plural(s, "conversation")}`,
-  messages: (n: number) => plural(n, "message"),
-  titles: "Titles",
-
   // the list of keys
   keys: [
     ["Enter", "Send"],

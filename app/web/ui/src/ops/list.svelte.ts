@@ -22,15 +22,16 @@ export class List<Item, P extends Page<Item> = Page<Item>> {
     private readonly pages = 1,
   ) {}
 
-  /** Loads what is shown anew; an answer that a later one has overtaken counts no more. */
+  /** Loads all that is shown anew; an answer that a later one has overtaken counts no more. */
   async load(): Promise<void> {
     const turn = ++this.asked;
     try {
-      const limit = Math.min(Math.max(50, this.items.length), 200);
+      const had = this.items.length;
+      const limit = Math.min(Math.max(50, had), 200);
       const first = await ask<P>(this.path, { query: { limit, ...this.query() } });
       const items = [...first.items];
       let last = first;
-      for (let n = 1; n < this.pages && last.next_cursor; n++) {
+      for (let n = 1; (n < this.pages || items.length < had) && last.next_cursor; n++) {
         last = await ask<P>(this.path, { query: { limit, ...this.query(), cursor: last.next_cursor } });
         items.push(...last.items);
       }

@@ -57,10 +57,18 @@ export function ticksTo(most: number): number[] {
   return Array.from({ length: Math.ceil(most / step) + 1 }, (_, i) => i * step);
 }
 
+/** What it cost, in millionths of a dollar; undefined = no call of it has a price. */
+export function costOf(row: Pick<UsageRow, "cost_micro_usd" | "unpriced_calls">): number | undefined {
+  return row.cost_micro_usd || !row.unpriced_calls ? row.cost_micro_usd : undefined;
+}
+
 /** A table for spreadsheets. */
 export function csvOf(rows: UsageRow[]): string {
   const cell = (value: string | number) => `"${String(value).replace(/^[=+\-@\t\r]/, "'$&").replaceAll('"', '""')}"`;
   const head = ["day", "agent", "calls", "input_tokens", "cache_read_tokens", "output_tokens", "cost_usd"];
-  const lines = rows.map((r) => [...splitKey(r.key), r.calls, r.input_tokens, r.cache_read_tokens, r.output_tokens, r.cost_micro_usd / 1e6]);
+  const lines = rows.map((r) => {
+    const cost = costOf(r);
+    return [...splitKey(r.key), r.calls, r.input_tokens, r.cache_read_tokens, r.output_tokens, cost === undefined ? "" : cost / 1e6];
+  });
   return [head, ...lines].map((line) => line.map(cell).join(",")).join("\r\n") + "\r\n";
 }

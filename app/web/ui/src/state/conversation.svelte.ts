@@ -2,7 +2,6 @@
 import { SvelteMap } from "svelte/reactivity";
 import { ApiError, asError, ask, type Schema } from "../api/http";
 import { Feed, type FeedState, type ServerEvent } from "../api/sse";
-import { loadMarkdown } from "../text/lazy";
 import { words } from "../words";
 import { attempt } from "./attempt.svelte";
 import { auth } from "./auth.svelte";
@@ -140,7 +139,7 @@ export class Conversation {
       ? { after: Math.max(0, seq - pageSize / 2), limit: pageSize }
       : { order: "desc", limit: pageSize };
     const before = new Set(this.entries.filter((e) => e.message));
-    const [page] = await Promise.all([ask<Schema["MessagePage"]>(`sessions/${this.id}/messages`, { query }), loadMarkdown()]);
+    const page = await ask<Schema["MessagePage"]>(`sessions/${this.id}/messages`, { query });
     const items = seq ? page.items : page.items.slice().reverse();
     const live = this.entries.filter((e) => !before.has(e)); // what is written, and what came since the question
     this.hasBefore = (items[0]?.seq ?? 1) > 1 && (seq ? true : page.next_cursor !== null);

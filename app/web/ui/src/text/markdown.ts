@@ -123,7 +123,7 @@ export function tooLong(text: string): boolean {
 }
 
 /** Text into blocks. While it grows, the blocks before the last one are settled and not parsed again. */
-export class Markdown {
+export default class Markdown {
   private settled: Block[] = [];
   private offset = 0;
   private previous = "";
