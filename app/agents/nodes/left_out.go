@@ -40,9 +40,9 @@ func (t *attempts) canLeaveOut(c call, e *llm.Error) leftOut {
 		out = leftOutTools
 	case c.sent.Media > 0 && e.Status >= 400 && e.Kind != llm.KindAuth && e.Kind != llm.KindRateLimit && mediaWords.MatchString(e.Code+" "+e.Message):
 		out = leftOutMedia
-	case e.Kind == llm.KindContentFilter && c.unanswered && !slices.Contains(t.leavesOut, leftOutTurns):
+	case e.Kind == llm.KindContentFilter && c.unanswered:
 		out = leftOutTurns
-	case e.Kind == llm.KindContentFilter && c.earlier:
+	case e.Kind == llm.KindContentFilter && c.answered:
 		out = leftOutEarlier
 	}
 	if slices.Contains(t.leavesOut, out) {
@@ -107,7 +107,7 @@ func withoutUnanswered(messages []llm.Message) (out []llm.Message, found bool) {
 		}
 		turn := messages[:end]
 		if final := turn[end-1]; turn[0].Role == core.RoleUser && (final.Role != core.RoleAssistant || len(final.ToolCalls) > 0) {
-			found, turn = true, []llm.Message{{Role: core.RoleUser, Content: refusedMark}}
+			found, turn = found || turn[0].Content != refusedMark, []llm.Message{{Role: core.RoleUser, Content: refusedMark}}
 		}
 		out, messages = append(out, turn...), messages[end:]
 	}

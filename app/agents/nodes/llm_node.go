@@ -63,8 +63,8 @@ type call struct {
 	digests  string // of the prompt, see llm.Request
 	// calledAnyway: it called a tool, but was told not to.
 	calledAnyway bool
-	// With a refusal by a filter: the prompt has messages before the one that asks, and turns that were never answered.
-	earlier, unanswered bool
+	// With a refusal by a filter: before the message that asks the prompt has turns that were answered, and that never were.
+	answered, unanswered bool
 }
 
 // How often a call is tried again for reasons that llm.WithRetry cannot know.
@@ -234,7 +234,7 @@ func (n *LLM) callModel(ctx context.Context, s AgentState, t *attempts, d contex
 	if llm.IsKind(err, llm.KindContentFilter) {
 		earlier, _ := splitAsked(req.Messages, s.UserMessage)
 		_, c.unanswered = withoutUnanswered(earlier)
-		c.earlier = len(earlier) > 0
+		c.answered = slices.ContainsFunc(earlier, func(m llm.Message) bool { return m.Role == core.RoleAssistant })
 	}
 	c.records = []core.ModelCall{n.recordCall(s, sent, c.response, err, start)}
 	return c, err
