@@ -78,7 +78,7 @@ func (d *document) checkTools(tools []string, known KnownParts) {
 			d.faultAt(at, "tool %q is switched off; %s", tool, known.Off[tool])
 		case known.Tools == nil || slices.Contains(known.Tools, tool):
 		case known.leftOut(tool) != "":
-			d.leaveOut(tool, known.leftOut(tool))
+			d.off[tool] = known.leftOut(tool)
 		default:
 			names := slices.AppendSeq(slices.Clone(known.Tools), maps.Keys(known.definitions))
 			for _, definition := range d.inlineTools {

@@ -72,7 +72,7 @@ func readDocument(path string, data []byte) (*document, error) {
 	if root.Kind != yaml.MappingNode {
 		return nil, &FileFault{File: path, Line: root.Line, Column: root.Column, Problem: "expected fields and values, such as name: helper"}
 	}
-	d := &document{path: path, places: map[string]*yaml.Node{}}
+	d := &document{path: path, places: map[string]*yaml.Node{}, off: map[string]string{}}
 	var out bytes.Buffer
 	d.writeNode(&out, root, "", 1)
 	if err := d.err(); err != nil {

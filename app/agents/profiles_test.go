@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/agents"
+	"bobbin/app/agents/nodes"
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
@@ -159,8 +160,8 @@ func TestFirstMessageHasTools(t *testing.T) {
 // W1: the graph has these nodes and edges, and no memory node.
 func TestGraph(t *testing.T) {
 	t.Parallel()
-	engine := must.Get(agents.Blank())(t)
-	d := agents.NewDirectory(catalog{"a": {Name: "a"}}, engine)
+	engine := must.Get(agents.NewEngine(nodes.Deps{}))(t)
+	d := &agents.Directory{AgentCatalog: catalog{"a": {Name: "a"}}, Engine: engine}
 	view := must.Get(d.Graph("a"))(t)
 	got := must.Get(json.Marshal(view.Edges))(t)
 	for _, edge := range []string{

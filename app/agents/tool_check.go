@@ -31,7 +31,7 @@ func (d *document) readDefinition(text json.RawMessage, prefix string, known Kno
 		d.faultAt(at, "%s is a built-in tool; choose another name", def.Name)
 	}
 	if !slices.Contains(known.Kinds, def.Kind) {
-		d.leaveOut(def.Name, switchedOff(def))
+		d.off[def.Name] = switchedOff(def) // no fault: the agent is without it
 		return def
 	}
 	d.checkToolKeys(def, prefix)
@@ -47,14 +47,6 @@ func (d *document) readDefinition(text json.RawMessage, prefix string, known Kno
 		def.DocumentHash = hash
 	}
 	return def
-}
-
-// leaveOut notes that a tool is switched off, which is no fault: the agent is without it.
-func (d *document) leaveOut(name, reason string) {
-	if d.off == nil {
-		d.off = map[string]string{}
-	}
-	d.off[name] = reason
 }
 
 // checkToolKeys checks that the definition has the keys of its kind, and no others.

@@ -29,7 +29,7 @@ type stage struct {
 
 	engine  wire.Engine
 	chat    *chat.Service
-	search  *tools.SearchHistory // nil = the agent does not have the tool
+	search  core.SearchStore // nil = the agent does not have the tool
 	agent   core.Agent
 	session core.Session
 	lastSeq int64 // of the last event that was returned
@@ -90,7 +90,7 @@ func (st *stage) buildParts(ctx context.Context, s stageSettings) error {
 	work := wire.NewRuns(st.Deps, st.engine)
 	st.chat = wire.NewChat(st.Deps, agents, st.engine, work, wire.NewFiles(st.Deps, ""))
 	if slices.Contains(s.agent.Tools, core.ToolSearchHistory) {
-		st.search = tools.NewSearchHistory(st.AgentSearch)
+		st.search = st.AgentSearch
 	}
 	st.startRuns(ctx, work)
 	st.session, err = st.chat.CreateSession(ctx, st.tenant(), core.Session{})
@@ -218,7 +218,7 @@ func (st *stage) Search(ctx context.Context, text string, limit int) ([]string, 
 	if st.search == nil {
 		return nil, false, nil
 	}
-	page, err := st.search.Find(ctx, st.session, core.SearchQuery{PageQuery: core.PageQuery{Limit: limit}, Text: text})
+	page, err := tools.FindHistory(ctx, st.search, st.session, core.SearchQuery{PageQuery: core.PageQuery{Limit: limit}, Text: text})
 	if errors.Is(err, core.ErrInvalid) {
 		return nil, true, nil // the model would read why and ask in other words
 	}

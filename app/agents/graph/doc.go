@@ -23,13 +23,6 @@
 //
 // # One run
 //
-//	              ┌──────────────────── next node ◀───────────────────┐
-//	              ▼                                                    │
-//	entry ─▶ [ canceled? limit? ] ─▶ node(ctx, state) ─▶ new state ─▶ route ─▶ END
-//	              │                    │                               │
-//	              ▼                    ▼                               ▼
-//	     its cause, ErrStepLimit     error                      error
-//
 // Everything happens in the goroutine that called Run: nodes, routers and the
 // observer, one after the other. What is promised:
 //

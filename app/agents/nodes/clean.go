@@ -1,14 +1,15 @@
 package nodes
 
 import (
-	"regexp"
+	"cmp"
 
+	"bobbin/app/agents/tools"
 	"bobbin/app/core"
 )
 
 // sendableCalls returns the calls as every later prompt can hold them: with names that
 // providers take, and with an id of their own. Some providers number the calls
-// anew in every answer, or not at all.
+// anew in every answer, or not at all, and a model may make a name up.
 func sendableCalls(calls []core.ToolCall, before ...[]core.Message) []core.ToolCall {
 	used := usedCallIDs(before...)
 	for i := range calls {
@@ -16,7 +17,7 @@ func sendableCalls(calls []core.ToolCall, before ...[]core.Message) []core.ToolC
 			calls[i].ID = "call_" + core.NewID[string]()
 		}
 		used[calls[i].ID] = true
-		calls[i].Name = toolName(calls[i].Name)
+		calls[i].Name = cmp.Or(tools.FitName(calls[i].Name), "unnamed")
 	}
 	return calls
 }
@@ -32,20 +33,4 @@ func usedCallIDs(before ...[]core.Message) map[string]bool {
 		}
 	}
 	return used
-}
-
-// unfit matches what providers do not take in the name of a function.
-var unfit = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
-
-// maxToolName is the longest name that they take.
-const maxToolName = 64
-
-// toolName returns the name in letters that providers take. A model that makes a
-// name up would otherwise make all later prompts of its session refused; the name
-// of a tool that there is stays as it is.
-func toolName(name string) string {
-	if name == "" {
-		return "unnamed"
-	}
-	return core.Clip(unfit.ReplaceAllString(name, "_"), maxToolName)
 }

@@ -136,29 +136,35 @@ func TestFallbackThatIsTooSmall(t *testing.T) {
 	}
 }
 
-// A text that the provider's filter refuses does not end the conversation: later prompts that are
-// refused, too, are sent once more without the turns that were never answered.
+// A text that the provider's filter refuses does not end the conversation, whether it says so with an error or an
+// empty answer: later prompts that are refused, too, are sent once more without the turns that were never answered,
+// and if that does not help, once without all that came before.
 func TestFlaggedTextIsLeftOut(t *testing.T) {
 	t.Parallel()
-	flagged := &llm.Error{Kind: llm.KindContentFilter, Provider: "p", Status: 400, Message: "The prompt was filtered."}
-	w := newWorld(t, 8192, "Hello.", flagged, flagged, "4", flagged, "Fine.")
-	w.mustCall(w.begin("hello"))
-	if _, err := w.call(t.Context(), w.begin("Tell me about FLAGGED")); kindOf(err) != llm.KindContentFilter {
-		t.Fatalf("got error %v, want the refusal", err)
-	}
-	for _, question := range []string{"Sorry. What is 2+2?", "And how are you?"} {
-		w.mustCall(w.begin(question))
-		reqs := w.model.Requests()
-		sent := fmt.Sprint(reqs[len(reqs)-1].Messages)
-		if strings.Contains(sent, "FLAGGED") || !strings.Contains(sent, "never answered") || !strings.Contains(sent, "Hello.") || !strings.Contains(sent, question) {
-			t.Errorf("got the prompt %s, want it without what was refused", sent)
+	for name, flagged := range map[string]any{
+		"error":  &llm.Error{Kind: llm.KindContentFilter, Provider: "p", Status: 400, Message: "The prompt was filtered."},
+		"answer": llmtest.Step{Finish: core.FinishContentFilter},
+	} {
+		w := newWorld(t, 8192, "Hello.", flagged, flagged, flagged, "4", flagged, "Fine.", flagged, flagged, "Anew.")
+		w.mustCall(w.begin("hello"))
+		if _, err := w.call(t.Context(), w.begin("Tell me about FLAGGED")); kindOf(err) != llm.KindContentFilter {
+			t.Fatalf("%s: got error %v, want the refusal", name, err)
 		}
-		warnings := w.feed.All(core.EventContextWarning)
-		if d := coretest.Data[core.ContextData](warnings[len(warnings)-1]); d.Trigger != "refused" || !strings.Contains(d.Reason, `"The prompt was filtered."`) {
-			t.Errorf("got the warning %+v", d)
+		for i, question := range []string{"Sorry. What is 2+2?", "And how are you?", "And now?"} {
+			keeps := i < 2
+			w.mustCall(w.begin(question))
+			reqs := w.model.Requests()
+			sent := fmt.Sprint(reqs[len(reqs)-1].Messages)
+			if strings.Contains(sent, "FLAGGED") || !strings.Contains(sent, "is left out") || strings.Contains(sent, "Hello.") != keeps || !strings.Contains(sent, question) {
+				t.Errorf("%s: got the prompt %s, want it without what was refused", name, sent)
+			}
+			warnings := w.feed.All(core.EventContextWarning)
+			if d := coretest.Data[core.ContextData](warnings[len(warnings)-1]); d.Trigger != "refused" || strings.Contains(d.Reason, "delete or edit") == keeps {
+				t.Errorf("%s: got the warning %+v", name, d)
+			}
 		}
+		compare.Equal(t, name+": requests", 10, len(w.model.Requests()))
 	}
-	compare.Equal(t, "requests: want each refused prompt repeated once", 6, len(w.model.Requests()))
 }
 
 // pictures has the content of every image.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"bobbin/app/core"
+	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 )
 
@@ -20,10 +21,12 @@ const (
 	leftOutMedia leftOut = "images and files" // the provider cannot read one: they are described
 	leftOutTurns leftOut = "the messages that were never answered"
 	leftOutTools leftOut = "tools" // the model calls them although it must not: their turns become text
+	// With them the filter took no prompt: one that was answered may be what it objects to.
+	leftOutEarlier leftOut = "the messages before it: delete or edit the one that the filter objects to, and the others are sent again"
 )
 
-// noAnswerMark stands for a turn that is left out.
-const noAnswerMark = "[What stood here was never answered, and is left out: a filter of the provider may have refused it.]"
+// refusedMark stands for what is left out.
+const refusedMark = "[What stood here is left out: a filter of the provider may have refused it.]"
 
 // mediaWords are how providers name images and files when they refuse one.
 var mediaWords = regexp.MustCompile(`(?i)image|picture|photo|pdf|\bfiles?\b|document|media|multi-?modal|vision|attachment`)
@@ -37,8 +40,10 @@ func (t *attempts) canLeaveOut(c call, e *llm.Error) leftOut {
 		out = leftOutTools
 	case c.sent.Media > 0 && e.Status >= 400 && e.Kind != llm.KindAuth && e.Kind != llm.KindRateLimit && mediaWords.MatchString(e.Code+" "+e.Message):
 		out = leftOutMedia
-	case e.Kind == llm.KindContentFilter && e.Status >= 400 && c.unanswered:
+	case e.Kind == llm.KindContentFilter && c.unanswered:
 		out = leftOutTurns
+	case e.Kind == llm.KindContentFilter && c.answered:
+		out = leftOutEarlier
 	}
 	if slices.Contains(t.leavesOut, out) {
 		return ""
@@ -64,24 +69,47 @@ func (n *LLM) leaveOut(ctx context.Context, s *AgentState, t *attempts, c call, 
 	})
 }
 
-// withoutUnanswered returns the messages with a mark in the place of each turn before the message
-// that asks now, if the turn does not end with an answer; found says that there is one.
-func withoutUnanswered(messages []llm.Message, asked core.Message) (out []llm.Message, found bool) {
-	last := len(messages) - 1
+// withoutRefused returns the request without what was refused of the requests before it. Media are
+// left out by the plan.
+func (t *attempts) withoutRefused(req llm.Request, sent contextwindow.PromptSize, asked core.Message) (llm.Request, contextwindow.PromptSize) {
+	if slices.Contains(t.leavesOut, leftOutTools) {
+		req.Messages, req.Tools, req.ToolChoice = llm.ToolTurnsAsText(req.Messages), nil, core.ToolChoiceAuto
+		sent = sent.AsText()
+	}
+	earlier, rest := splitAsked(req.Messages, asked)
+	switch {
+	case slices.Contains(t.leavesOut, leftOutEarlier):
+		changes := slices.DeleteFunc(slices.Clone(earlier), func(m llm.Message) bool { return m.Role != core.RoleSystem }) // of tools
+		req.Messages, sent.Rough = slices.Concat(changes, []llm.Message{{Role: core.RoleUser, Content: refusedMark}}, rest), true
+	case slices.Contains(t.leavesOut, leftOutTurns):
+		earlier, _ = withoutUnanswered(earlier)
+		req.Messages, sent.Rough = slices.Concat(earlier, rest), true
+	}
+	return req, sent
+}
+
+// splitAsked returns the messages before the one that asks now, and those from it on.
+func splitAsked(messages []llm.Message, asked core.Message) (earlier, rest []llm.Message) {
+	last := max(len(messages)-1, 0)
 	for last > 0 && !(messages[last].Role == core.RoleUser && strings.Contains(messages[last].Content, asked.Content)) {
 		last--
 	}
-	for begin := 0; begin < last; {
-		end := begin + 1
-		for end < last && messages[end].Role != core.RoleUser {
+	return messages[:last], messages[last:]
+}
+
+// withoutUnanswered returns the messages with a mark in the place of each turn that does not end with an
+// answer; found says that there is one.
+func withoutUnanswered(messages []llm.Message) (out []llm.Message, found bool) {
+	for len(messages) > 0 {
+		end := 1
+		for end < len(messages) && messages[end].Role != core.RoleUser {
 			end++
 		}
-		turn := messages[begin:end]
-		if final := turn[len(turn)-1]; turn[0].Role == core.RoleUser && (final.Role != core.RoleAssistant || len(final.ToolCalls) > 0) {
-			found, turn = true, []llm.Message{{Role: core.RoleUser, Content: noAnswerMark}}
+		turn := messages[:end]
+		if final := turn[end-1]; turn[0].Role == core.RoleUser && (final.Role != core.RoleAssistant || len(final.ToolCalls) > 0) {
+			found, turn = found || turn[0].Content != refusedMark, []llm.Message{{Role: core.RoleUser, Content: refusedMark}}
 		}
-		out = append(out, turn...)
-		begin = end
+		out, messages = append(out, turn...), messages[end:]
 	}
-	return append(out, messages[max(last, 0):]...), found
+	return out, found
 }

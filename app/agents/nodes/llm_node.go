@@ -63,7 +63,8 @@ type call struct {
 	digests  string // of the prompt, see llm.Request
 	// calledAnyway: it called a tool, but was told not to.
 	calledAnyway bool
-	unanswered   bool // with a refusal by a filter: the prompt has turns that were never answered
+	// With a refusal by a filter: before the message that asks the prompt has turns that were answered, and that never were.
+	answered, unanswered bool
 }
 
 // How often a call is tried again for reasons that llm.WithRetry cannot know.
@@ -212,14 +213,7 @@ func (n *LLM) callModel(ctx context.Context, s AgentState, t *attempts, d contex
 		sent = sent.AsText()
 	}
 	mayCall := req.ToolChoice != core.ToolChoiceNone
-	if slices.Contains(t.leavesOut, leftOutTools) {
-		req.Messages, req.Tools, req.ToolChoice = llm.ToolTurnsAsText(req.Messages), nil, core.ToolChoiceAuto
-		sent = sent.AsText()
-	}
-	if slices.Contains(t.leavesOut, leftOutTurns) {
-		req.Messages, _ = withoutUnanswered(req.Messages, s.UserMessage)
-		sent.Rough = true
-	}
+	req, sent = t.withoutRefused(req, sent, s.UserMessage)
 	c := call{id: t.next, sent: sent, prefix: req.Prefix, digests: req.Digests()}
 	if c.id == "" { // if the process dies, the next attempt can tell which message was being written
 		c.id = s.Run.DraftID(s.Run.Attempt, len(s.RunMessages))
@@ -229,9 +223,6 @@ func (n *LLM) callModel(ctx context.Context, s AgentState, t *attempts, d contex
 	if !mayCall {
 		c.calledAnyway, c.response.ToolCalls = len(c.response.ToolCalls) > 0, nil
 	}
-	if llm.IsKind(err, llm.KindContentFilter) {
-		_, c.unanswered = withoutUnanswered(req.Messages, s.UserMessage)
-	}
 	if res := c.response; err == nil && strings.TrimSpace(res.Text) == "" && len(res.ToolCalls) == 0 {
 		kind := llm.KindEmpty
 		if res.Finish == core.FinishContentFilter {
@@ -239,6 +230,11 @@ func (n *LLM) callModel(ctx context.Context, s AgentState, t *attempts, d contex
 		}
 		err = &llm.Error{Kind: kind, Provider: s.Profile.Model.Info().Provider,
 			Message: fmt.Sprintf("the model ended its answer (%q) without saying anything", res.Finish)}
+	}
+	if llm.IsKind(err, llm.KindContentFilter) {
+		earlier, _ := splitAsked(req.Messages, s.UserMessage)
+		_, c.unanswered = withoutUnanswered(earlier)
+		c.answered = slices.ContainsFunc(earlier, func(m llm.Message) bool { return m.Role == core.RoleAssistant })
 	}
 	c.records = []core.ModelCall{n.recordCall(s, sent, c.response, err, start)}
 	return c, err

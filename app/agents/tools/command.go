@@ -47,7 +47,7 @@ func NewCommand(d core.ToolDefinition, commands Command) (*Custom, error) {
 // run runs the program with the arguments as JSON on its standard input. Its standard output is the
 // result; an exit code other than 0 is an error with what it wrote.
 func (c Command) run(ctx context.Context, d core.ToolDefinition, schema *jsonschema.Schema, call Call) (string, error) {
-	arguments, err := parseChecked(call.Arguments, schema)
+	arguments, err := ParseChecked(call.Arguments, schema)
 	if err != nil {
 		return "", err
 	}

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,50 +12,27 @@ import (
 	"bobbin/app/core/llm"
 )
 
-// CurrentTime returns the date and the time.
-type CurrentTime struct {
-	now func() time.Time
-}
-
-// NewCurrentTime returns the tool current_time; now is its clock.
-func NewCurrentTime(now func() time.Time) *CurrentTime {
-	return &CurrentTime{now: now}
-}
-
-// Spec returns the definition for the model.
-func (*CurrentTime) Spec() llm.ToolSpec {
-	return llm.ToolSpec{
+// NewCurrentTime returns the tool current_time; now is its clock. Results are such as "Saturday, 21 November 2026,
+// 14:05:09 CET (UTC+01:00), 2026-11-21T14:05:09+01:00".
+func NewCurrentTime(now func() time.Time) *Custom {
+	type arguments struct {
+		Timezone string `json:"timezone"`
+	}
+	return builtIn(llm.ToolSpec{
 		Name:        "current_time",
 		Description: "Returns the current date, weekday and time, in the user's time zone unless another one is named.",
 		Parameters: json.RawMessage(`{"type":"object","properties":{"timezone":{"type":"string",` +
 			`"description":"IANA name of a time zone, such as Europe/Berlin; omit it for the user's own"}},"additionalProperties":false}`),
-	}
-}
-
-// Idempotent returns true.
-func (*CurrentTime) Idempotent() bool { return true }
-
-// Call returns text such as "Saturday, 21 November 2026, 14:05:09 CET (UTC+01:00),
-// 2026-11-21T14:05:09+01:00".
-func (c *CurrentTime) Call(_ context.Context, call Call) (string, error) {
-	args, err := parseArguments[struct {
-		Timezone string `json:"timezone"`
-	}](call.Arguments, `{"timezone": "Europe/Berlin"}`)
-	if err != nil {
-		return "", err
-	}
-	if args.Timezone != "" {
-		zone, err := loadTimeZone(args.Timezone)
-		if err != nil {
+	}, `{"timezone": "Europe/Berlin"}`, func(_ context.Context, call Call, args arguments) (string, error) {
+		zone, err := loadTimeZone(cmp.Or(args.Timezone, call.Session.Timezone))
+		switch {
+		case err == nil:
+			return formatTime(now().In(zone)), nil
+		case args.Timezone != "":
 			return "", err
-		}
-		return formatTime(c.now().In(zone)), nil
-	}
-	zone, err := loadTimeZone(call.Session.Timezone)
-	if err != nil { // the model cannot correct the session's setting
-		return fmt.Sprintf("%s (the time zone %q of the session is unknown)", formatTime(c.now().UTC()), call.Session.Timezone), nil
-	}
-	return formatTime(c.now().In(zone)), nil
+		} // the model cannot correct the session's setting
+		return fmt.Sprintf("%s (the time zone %q of the session is unknown)", formatTime(now().UTC()), call.Session.Timezone), nil
+	})
 }
 
 // loadTimeZone returns the time zone of the IANA name; empty means UTC.

@@ -30,7 +30,7 @@ func readHTML(_ context.Context, mediaType, address, page string) (core.WebPage,
 }
 
 // reachable returns the tool, for which a.example is the server.
-func reachable(t *testing.T, server *httptest.Server) (*tools.FetchURL, string) {
+func reachable(t *testing.T, server *httptest.Server) (*tools.Custom, string) {
 	t.Helper()
 	u := must.Get(url.Parse(server.URL))(t)
 	port := must.Get(strconv.Atoi(u.Port()))(t)

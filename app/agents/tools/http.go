@@ -77,7 +77,7 @@ func newRequestTool(d core.ToolDefinition, spec llm.ToolSpec, e endpoint, schema
 		tool.Repeatable = *d.Idempotent
 	}
 	tool.Execute = func(ctx context.Context, call Call) (string, error) {
-		arguments, err := parseChecked(call.Arguments, schema)
+		arguments, err := ParseChecked(call.Arguments, schema)
 		if err != nil {
 			return "", err
 		}

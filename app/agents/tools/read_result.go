@@ -11,24 +11,23 @@ import (
 	"bobbin/app/core/llm"
 )
 
-// ReadResult reads parts of earlier tool results. Prompts show only an excerpt of large
-// results.
-type ReadResult struct {
-	messages core.MessageStore
-}
-
-// NewReadResult returns the tool read_result.
-func NewReadResult(messages core.MessageStore) *ReadResult { return &ReadResult{messages: messages} }
-
 // How much of a result one call reads, in bytes.
 const (
 	defaultRead = 8_000
 	maxRead     = 32_000
 )
 
-// Spec returns the definition for the model.
-func (*ReadResult) Spec() llm.ToolSpec {
-	return llm.ToolSpec{
+// NewReadResult returns the tool read_result, which reads parts of earlier tool results: prompts show only an excerpt
+// of large ones. It answers with the requested bytes, in whole characters, and their place in the result, and reads
+// only results of the call's own session.
+func NewReadResult(messages core.MessageStore) *Custom {
+	type arguments struct {
+		MessageID string `json:"message_id"`
+		Offset    int    `json:"offset"`
+		Length    int    `json:"length"`
+	}
+	const example = `{"message_id": "01890a5d-ac96-774b-bcce-b302099a8057", "offset": 8000}`
+	return builtIn(llm.ToolSpec{
 		Name:        core.ToolReadResult,
 		Description: "Reads a part of an earlier tool result of this conversation that was too large to be shown whole.",
 		Parameters: json.RawMessage(`{"type":"object","properties":{` +
@@ -36,51 +35,37 @@ func (*ReadResult) Spec() llm.ToolSpec {
 			`"offset":{"type":"integer","minimum":0,"description":"where to begin, in bytes; 0 is the beginning"},` +
 			`"length":{"type":"integer","minimum":1,"maximum":32000,"description":"how many bytes; 8000 if left out"}},` +
 			`"required":["message_id"],"additionalProperties":false}`),
-	}
-}
-
-// Idempotent returns true.
-func (*ReadResult) Idempotent() bool { return true }
-
-// Call returns the requested bytes, in whole characters, and their place in the result. It
-// reads only tool results of the call's own session.
-func (r *ReadResult) Call(ctx context.Context, call Call) (string, error) {
-	args, err := parseArguments[struct {
-		MessageID string `json:"message_id"`
-		Offset    int    `json:"offset"`
-		Length    int    `json:"length"`
-	}](call.Arguments, `{"message_id": "01890a5d-ac96-774b-bcce-b302099a8057", "offset": 8000}`)
-	switch {
-	case err != nil:
-		return "", err
-	case args.Offset < 0:
-		return "", errors.New("the offset must be 0 or more")
-	case args.Length < 0 || args.Length > maxRead:
-		return "", fmt.Errorf("the length must be 1 to %d", maxRead)
-	}
-	m, err := r.messages.Get(ctx, core.Tenant{Owner: call.Session.Owner}, call.Session.ID, core.MessageID(args.MessageID))
-	if errors.Is(err, core.ErrNotFound) || err == nil && (m.Role != core.RoleTool || m.DeletedAt != nil) {
-		return "", fmt.Errorf("this conversation has no tool result with the id %q", core.Clip(args.MessageID, 100))
-	}
-	if err != nil {
-		return "", errors.New("the result cannot be read at the moment")
-	}
-	if args.Length == 0 {
-		args.Length = defaultRead
-	}
-	text := m.Content
-	offset := args.Offset
-	if offset >= len(text) {
-		return "", fmt.Errorf("the result has only %d bytes; offset %d is behind its end", len(text), offset)
-	}
-	for offset < len(text) && !utf8.RuneStart(text[offset]) {
-		offset++
-	}
-	part := core.Clip(text[offset:], max(args.Length, utf8.UTFMax))
-	end := offset + len(part)
-	more := "this is the end"
-	if end < len(text) {
-		more = fmt.Sprintf("continue at offset %d", end)
-	}
-	return fmt.Sprintf("[bytes %d to %d of %d; %s]\n%s", offset, end, len(text), more, part), nil
+	}, example, func(ctx context.Context, call Call, args arguments) (string, error) {
+		switch {
+		case args.Offset < 0:
+			return "", errors.New("the offset must be 0 or more")
+		case args.Length < 0 || args.Length > maxRead:
+			return "", fmt.Errorf("the length must be 1 to %d", maxRead)
+		}
+		m, err := messages.Get(ctx, core.Tenant{Owner: call.Session.Owner}, call.Session.ID, core.MessageID(args.MessageID))
+		if errors.Is(err, core.ErrNotFound) || err == nil && (m.Role != core.RoleTool || m.DeletedAt != nil) {
+			return "", fmt.Errorf("this conversation has no tool result with the id %q", core.Clip(args.MessageID, 100))
+		}
+		if err != nil {
+			return "", errors.New("the result cannot be read at the moment")
+		}
+		if args.Length == 0 {
+			args.Length = defaultRead
+		}
+		text := m.Content
+		offset := args.Offset
+		if offset >= len(text) {
+			return "", fmt.Errorf("the result has only %d bytes; offset %d is behind its end", len(text), offset)
+		}
+		for offset < len(text) && !utf8.RuneStart(text[offset]) {
+			offset++
+		}
+		part := core.Clip(text[offset:], max(args.Length, utf8.UTFMax))
+		end := offset + len(part)
+		more := "this is the end"
+		if end < len(text) {
+			more = fmt.Sprintf("continue at offset %d", end)
+		}
+		return fmt.Sprintf("[bytes %d to %d of %d; %s]\n%s", offset, end, len(text), more, part), nil
+	})
 }

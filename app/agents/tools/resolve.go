@@ -151,12 +151,9 @@ func (s *Set) Resolve(agent core.Agent) (core.Agent, []llm.ToolSpec) {
 	if len(agent.Definitions) == 0 {
 		return agent, s.Specs(agent.Tools)
 	}
-	listings := map[string]Listing{}
+	listings := s.Listings(agent)
 	var hashes strings.Builder
 	for _, definition := range agent.Definitions {
-		if source := s.source(definition); source != nil {
-			listings[definition.Name] = source.Listing()
-		}
 		hashes.WriteString(listings[definition.Name].Hash + " ")
 	}
 	if known, ok := s.sources.resolved.Load(agent.Name); ok {

@@ -285,9 +285,9 @@ func compileDocument(document any) (*jsonschema.Schema, error) {
 	return compiled, nil
 }
 
-// parseChecked decodes a call's arguments and checks them against the schema; nil = any object.
+// ParseChecked decodes a call's arguments and checks them against the schema; nil = any object.
 // Errors are for the model.
-func parseChecked(raw string, schema *jsonschema.Schema) (map[string]any, error) {
+func ParseChecked(raw string, schema *jsonschema.Schema) (map[string]any, error) {
 	text := strings.TrimSpace(raw)
 	if text == "" {
 		text = "{}"

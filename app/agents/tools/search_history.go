@@ -17,14 +17,6 @@ import (
 	"bobbin/app/core/prompttext"
 )
 
-// SearchHistory searches the messages of a session, summarized or not.
-type SearchHistory struct {
-	search core.SearchStore
-}
-
-// NewSearchHistory returns the tool search_history, which searches as core.AgentSearch does.
-func NewSearchHistory(search core.SearchStore) *SearchHistory { return &SearchHistory{search: search} }
-
 // The bounds of the result of a call.
 const (
 	maxQuotes      = 50    // messages that were found
@@ -41,9 +33,13 @@ const (
 // passages follow each other.
 const aroundHits = mostBeside + 1
 
-// Spec returns the definition for the model.
-func (*SearchHistory) Spec() llm.ToolSpec {
-	return llm.ToolSpec{
+// historyExample is of the arguments of a call.
+const historyExample = `{"query": "When was invoice 4711 paid?"}`
+
+// NewSearchHistory returns the tool search_history. It answers with passages from the call's own session, summarized
+// or not, and searches as core.AgentSearch does.
+func NewSearchHistory(search core.SearchStore) *Custom {
+	return builtIn(llm.ToolSpec{
 		Name: core.ToolSearchHistory,
 		Description: "Searches all messages of this conversation, tool results and what you see only as a summary included. " +
 			"Use it when the user refers to something that you do not see, when exact words, numbers, names or paths matter, and before you say that you do not know. " +
@@ -57,11 +53,10 @@ func (*SearchHistory) Spec() llm.ToolSpec {
 			`"before":{"type":"string","description":"before this day or time"},` +
 			`"skip":{"type":"integer","minimum":0,"description":"how many messages to leave out, to read on"}},` +
 			`"required":["query"],"additionalProperties":false}`),
-	}
+	}, historyExample, func(ctx context.Context, call Call, args historyArguments) (string, error) {
+		return args.searchHistory(ctx, search, call)
+	})
 }
-
-// Idempotent reports true: searching changes nothing.
-func (*SearchHistory) Idempotent() bool { return true }
 
 // historyArguments are the arguments of a call.
 type historyArguments struct {
@@ -106,44 +101,39 @@ func parseDay(name, text string, zone *time.Location) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%s must be a day or a time such as 2026-01-31 or 2026-01-31T12:00:00Z", name)
 }
 
-// Call answers with passages from the call's own session.
-func (s *SearchHistory) Call(ctx context.Context, call Call) (string, error) {
-	const example = `{"query": "When was invoice 4711 paid?"}`
-	args, err := parseArguments[historyArguments](call.Arguments, example)
-	if err != nil {
-		return "", err
-	}
+// searchHistory returns the result of a call.
+func (a historyArguments) searchHistory(ctx context.Context, search core.SearchStore, call Call) (string, error) {
 	zone, err := loadTimeZone(call.Session.Timezone)
 	if err != nil {
 		zone = time.UTC
 	}
-	query, err := args.searchQuery(zone)
+	query, err := a.searchQuery(zone)
 	if err != nil {
-		return "", fmt.Errorf("%w; expected a JSON object such as %s", err, example)
+		return "", fmt.Errorf("%w; expected a JSON object such as %s", err, historyExample)
 	}
 	query.Except = call.Shown
 	// The model sees the messages of this run: without Before the question would be found first.
 	if !call.AskedAt.IsZero() && (query.Before.IsZero() || query.Before.After(call.AskedAt)) {
 		query.Before = call.AskedAt
 	}
-	page, err := s.Find(ctx, call.Session, query)
+	page, err := FindHistory(ctx, search, call.Session, query)
 	var public *core.Error
 	switch {
 	case errors.As(err, &public) && public.Code == core.CodeSearchTime:
 		return "", errors.New(public.Message)
 	case errors.As(err, &public) && errors.Is(err, core.ErrInvalid):
-		return "", fmt.Errorf("%s; expected a JSON object such as %s", public.Message, example)
+		return "", fmt.Errorf("%s; expected a JSON object such as %s", public.Message, historyExample)
 	case err != nil:
 		return "", errors.New("the conversation cannot be searched at the moment")
 	}
-	return history{zone: zone, shown: call.Shown}.format(page, args.Skip), nil
+	return history{zone: zone, shown: call.Shown}.format(page, a.Skip), nil
 }
 
-// Find returns the messages of the session that match the query, with excerpts as in the
-// result of Call. core.ErrInvalid is an invalid query.
-func (s *SearchHistory) Find(ctx context.Context, session core.Session, q core.SearchQuery) (core.SearchPage, error) {
+// FindHistory returns the messages of the session that match the query, with excerpts as in the
+// result of a call. core.ErrInvalid is an invalid query.
+func FindHistory(ctx context.Context, search core.SearchStore, session core.Session, q core.SearchQuery) (core.SearchPage, error) {
 	q.SessionID, q.Excerpt = session.ID, quoteSize
-	return s.search.Messages(ctx, core.Tenant{Owner: session.Owner, User: session.UserID}, q)
+	return search.Messages(ctx, core.Tenant{Owner: session.Owner, User: session.UserID}, q)
 }
 
 // history writes what a search found as text for the model.

@@ -87,6 +87,10 @@ const maxName = 64
 // unfit matches what they do not take in it.
 var unfit = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 
+// FitName returns the name of a function in letters that providers take, and no longer than they take. One that
+// fits stays as it is.
+func FitName(name string) string { return core.Clip(unfit.ReplaceAllString(name, "_"), maxName) }
+
 // Namer gives the tools of one definition, or the arguments of one tool, the names that models use.
 type Namer struct {
 	prefix string

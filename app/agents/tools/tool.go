@@ -79,7 +79,7 @@ func decodeStrictly(raw string, target any) error {
 	return nil
 }
 
-// Custom is a tool that a file describes.
+// Custom is a tool that is given by its parts, such as one that a file describes.
 type Custom struct {
 	Definition llm.ToolSpec
 	Name       string            // the server's own, of a tool of MCP
@@ -96,6 +96,17 @@ func (c *Custom) Idempotent() bool { return c.Repeatable }
 
 // Call executes a call.
 func (c *Custom) Call(ctx context.Context, call Call) (string, error) { return c.Execute(ctx, call) }
+
+// builtIn returns a tool that changes nothing: a call may be repeated. Example is of its arguments.
+func builtIn[T any](spec llm.ToolSpec, example string, execute func(ctx context.Context, call Call, args T) (string, error)) *Custom {
+	return &Custom{Definition: spec, Repeatable: true, Execute: func(ctx context.Context, call Call) (string, error) {
+		args, err := parseArguments[T](call.Arguments, example)
+		if err != nil {
+			return "", err
+		}
+		return execute(ctx, call, args)
+	}}
+}
 
 // Listing is the tools of a definition at one moment. It never changes.
 type Listing struct {

@@ -183,5 +183,12 @@ export const cases = {
     const { added, removed } = await v.api(`sessions/${id}/summaries/3/diff?against=2`)
     await third.getByText(`+${added} −${removed}`).waitFor()
     await v.state('summary')
+    const write = content => v.api(`sessions/${id}/summary`, { method: 'PUT', json: { content } })
+    await v.page.route(/\/context$/, async route => { // somebody else writes while the page loads: the card stays open
+      await write('The heron flew.')
+      await route.continue()
+    }, { times: 1 })
+    await write('The heron stood.')
+    await v.page.getByRole('region', { name: /^Summary v5/ }).getByRole('button', { expanded: true }).waitFor()
   },
 }

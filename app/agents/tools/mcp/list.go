@@ -154,11 +154,11 @@ func (s *Server) newTool(t *sdk.Tool) (*tools.Custom, error) {
 		}
 	}
 	custom.Execute = func(ctx context.Context, call tools.Call) (string, error) {
-		arguments, err := parseObject(call.Arguments)
+		arguments, err := tools.ParseChecked(call.Arguments, nil)
 		if err != nil {
 			return "", err
 		}
-		session := s.currentSession()
+		session := s.session.Load()
 		if session == nil {
 			return "", s.notConnectedError()
 		}

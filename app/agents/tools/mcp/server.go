@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,11 +37,11 @@ type Server struct {
 	once       sync.Once     // closes tried
 	stale      chan struct{} // has room for one: the tools are to be listed again
 	secrets    []string
-	tokens     atomic.Pointer[tokens] // of the latest connection; nil = it needs none
+	tokens     atomic.Pointer[tokens]            // of the latest connection; nil = it needs none
+	session    atomic.Pointer[sdk.ClientSession] // nil = not connected
 
-	mu      sync.Mutex
-	session *sdk.ClientSession    // guarded by mu; nil = not connected
-	first   map[string]strictness // guarded by mu; of each tool when it was listed first, by the server's name
+	mu    sync.Mutex
+	first map[string]strictness // guarded by mu; of each tool when it was listed first, by the server's name
 }
 
 // strictness is what a server says that lets a tool run without asking, or a second time.
@@ -126,8 +125,8 @@ func (s *Server) serve(ctx context.Context) error {
 	if err := s.list(first, link.session); err != nil {
 		return explainLoss(err, link.said)
 	}
-	s.setSession(link.session)
-	defer s.setSession(nil)
+	s.session.Store(link.session)
+	defer s.session.Store(nil)
 	s.once.Do(func() { close(s.tried) })
 	s.o.Logger.InfoContext(ctx, "mcp server connected", "tools", len(s.Listing().Tools), "protocol", link.session.InitializeResult().ProtocolVersion)
 	for {
@@ -163,19 +162,6 @@ func (s *Server) markStale() {
 	}
 }
 
-func (s *Server) setSession(session *sdk.ClientSession) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.session = session
-}
-
-// currentSession returns the connection; nil if there is none.
-func (s *Server) currentSession() *sdk.ClientSession {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.session
-}
-
 // hide returns a text of the server without the secrets that it was given.
 func (s *Server) hide(text string) string {
 	secrets := s.secrets
@@ -187,20 +173,6 @@ func (s *Server) hide(text string) string {
 
 // maxErrorText bounds what the model reads of a fault of the server, in bytes.
 const maxErrorText = 4 << 10
-
-// parseObject returns the arguments as a JSON object, never nil.
-func parseObject(raw string) (map[string]any, error) {
-	arguments := map[string]any{}
-	if strings.TrimSpace(raw) == "" {
-		return arguments, nil
-	}
-	decoder := json.NewDecoder(strings.NewReader(raw))
-	decoder.UseNumber() // large numbers keep their digits
-	if err := decoder.Decode(&arguments); err != nil || arguments == nil || decoder.More() {
-		return nil, errors.New("the arguments are not a JSON object")
-	}
-	return arguments, nil
-}
 
 // notConnectedError says that calls cannot be made at the moment.
 func (s *Server) notConnectedError() error {

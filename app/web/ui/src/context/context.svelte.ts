@@ -155,16 +155,14 @@ export class Context {
 
   private async loadOnce(): Promise<void> {
     const session = `sessions/${this.conversation.id}`;
-    const rest = Promise.all([
-      ask<Turns>(`${session}/context/turns`),
-      ask<Schema["SummaryPage"]>(`${session}/summaries`, { query: { limit: summaryPage } }),
-    ]);
-    rest.catch(() => {}); // read below, unless the report fails first
+    const asked = ask<Turns>(`${session}/context/turns`);
+    asked.catch(() => {}); // read below, unless the report fails first
     let report: Report | undefined;
     try {
       report = await ask<Report>(`${session}/context`);
       this.report ??= report;
-      const [turns, page] = await rest;
+      // After the report: they have the version that it names, so that the card does not go.
+      const [turns, page] = await Promise.all([asked, ask<Schema["SummaryPage"]>(`${session}/summaries`, { query: { limit: summaryPage } })]);
       const before = this.report === report ? Infinity : this.cursor;
       this.report = report; // with its summaries, so that the card does not go and come
       this.ranges = turns.ranges;
