@@ -25,7 +25,7 @@ type Deps struct {
 	Titler      Titler
 	Tools       *tools.Set
 	Counter     llm.TokenCounter
-	Calibrator  tokens.Calibration
+	Calibrator  *tokens.Calibrator
 	ToolLimits  ToolLimits
 	// ApprovalTime is how long a run waits for a person; 0 = until there is an answer.
 	ApprovalTime time.Duration
