@@ -69,7 +69,10 @@ func FitSchema(schema any) (json.RawMessage, error) {
 		maps.Copy(target, fitted)
 		fitted = target
 	}
-	dropInvalid(fitted)
+	var fault *jsonschema.ValidationError
+	if errors.As(metaSchema().Validate(fitted), &fault) {
+		dropFaults(fitted, fault)
+	}
 	if kinds, several := fitted["type"].([]any); several && !slices.Contains(kinds, any(typeObject)) || !several && fitted["type"] != nil && fitted["type"] != typeObject {
 		return nil, errors.New("its arguments are not an object")
 	}
@@ -99,14 +102,6 @@ const (
 var metaSchema = sync.OnceValue(func() *jsonschema.Schema {
 	return jsonschema.NewCompiler().MustCompile("https://json-schema.org/draft/2020-12/schema")
 })
-
-// dropInvalid removes from a schema what JSON Schema does not allow.
-func dropInvalid(schema map[string]any) {
-	var fault *jsonschema.ValidationError
-	if errors.As(metaSchema().Validate(schema), &fault) {
-		dropFaults(schema, fault)
-	}
-}
 
 // dropFaults removes the keywords and properties in which a fault is.
 func dropFaults(schema map[string]any, fault *jsonschema.ValidationError) {
@@ -323,15 +318,12 @@ func compileClosed(schema json.RawMessage) (*jsonschema.Schema, error) {
 
 // fitParameters returns the schema of a definition as providers take it, or as it is.
 func fitParameters(schema json.RawMessage) json.RawMessage {
-	object, err := argumentObject(schema)
-	if err != nil {
-		return schema
+	if object, err := argumentObject(schema); err == nil {
+		if fitted, err := FitSchema(object); err == nil {
+			return fitted
+		}
 	}
-	fitted, err := FitSchema(object)
-	if err != nil {
-		return schema
-	}
-	return fitted
+	return schema
 }
 
 // argumentObject decodes a JSON Schema of arguments.
