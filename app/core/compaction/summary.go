@@ -131,7 +131,8 @@ func (k *Compactor) summaryMaterial(ctx context.Context, t Turn, p plan, m draft
 		}
 		return req, summarize.NewLoop(k.newStrategy(t, w), k.Counter), err
 	}
-	messages, err := k.withoutRefused(ctx, t, messagesThrough(t.History, o.ThroughSeq), m.cause == filterCode)
+	filtered := w.note != "" && strings.Contains(w.note+t.Work.Breaker.Reason, string(llm.KindContentFilter))
+	messages, err := k.withoutRefused(ctx, t, messagesThrough(t.History, o.ThroughSeq), filtered)
 	if err != nil {
 		return req, nil, err
 	}
@@ -143,11 +144,8 @@ func (k *Compactor) summaryMaterial(ctx context.Context, t Turn, p plan, m draft
 	return req, summarize.New(k.newStrategy(t, w), k.Counter), nil
 }
 
-// filterCode is the code of a run, and the cause of a summary's failure, that a provider's content filter ended.
-const filterCode = "model_" + string(llm.KindContentFilter)
-
-// withoutRefused returns the messages without the texts that may make a filter refuse each later prompt: of turns
-// that it left unanswered; of all, if it has just refused them.
+// withoutRefused returns the messages without the texts that may make a provider's filter refuse each later prompt:
+// of turns that it left unanswered; of all, if it has refused them to the summary model.
 func (k *Compactor) withoutRefused(ctx context.Context, t Turn, messages []core.Message, all bool) ([]core.Message, error) {
 	out, begin := slices.Clone(messages), 0 // of a turn
 	for i, m := range out {
@@ -160,7 +158,7 @@ func (k *Compactor) withoutRefused(ctx context.Context, t Turn, messages []core.
 			if err != nil && !errors.Is(err, core.ErrNotFound) {
 				return nil, fmt.Errorf("run of an unanswered message: %w", err)
 			}
-			refused = run.Error != nil && run.Error.Code == filterCode
+			refused = run.Error != nil && run.Error.Code == "model_"+string(llm.KindContentFilter)
 		}
 		for ; begin <= i; begin++ {
 			if m := &out[begin]; refused {
