@@ -87,14 +87,15 @@ export const cases = {
     await v.button('Pin', v.articles.first()).click()
     await refused(v, "the server's sentence for 403")
     const other = await v.imported([{ role: 'user', content: 'another conversation' }])
-    const late = Promise.withResolvers()
-    await v.page.route('**/pin', route => late.promise.then(() => route.fulfill({ status: 422, json: { title: 'No', status: 422, code: '', detail: 'a long sentence '.repeat(2000) } })), { times: 1 })
+    let release
+    const held = new Promise(done => (release = done))
+    await v.page.route('**/pin', route => held.then(() => route.fulfill({ status: 422, json: { title: 'No', status: 422, code: '', detail: 'a long sentence '.repeat(2000) } })), { times: 1 })
     await top()
     await v.button('Pin', v.articles.first()).click()
     await v.open(other)
     await v.settled('another conversation')
     const answered = v.page.waitForResponse('**/pin')
-    late.resolve()
+    release()
     await answered
     await fail(v, '**/fork', 403) // comes behind it
     await v.articles.first().hover()

@@ -20,7 +20,7 @@ function english() {
       }
     }
   }
-  equal(values.de, values.en, 'the values in German texts')
+  equal(values.en.filter(v => !values.de.includes(v)), [], 'texts whose values the German ones do not have')
   // Short words are names in the API, too, and assistant is that of an agent.
   return [...texts.en].filter(t => t.length > 7 && t !== 'assistant' && !texts.de.has(t))
 }
