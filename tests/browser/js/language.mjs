@@ -94,7 +94,7 @@ export function cut() {
 export const cases = {
   /** A day in German: every state of the main flows. */
   async german(open, { theme, width }) {
-    const left = english()
+    const left = [...english(), 'did not accept the API key']
     const inEnglish = async v => (await v.page.evaluate(shown)).flatMap(text => left.filter(words => text.includes(words)).map(words => `${text.slice(0, 120)} (${words})`))
     const other = await open()
     await other.field.waitFor()
@@ -160,19 +160,33 @@ export const cases = {
     await field.press('Enter')
     await log.getByRole('alert').getByText('Die Antwort brach ab').waitFor()
     await look('error')
+    await field.fill('the provider rejects the key')
+    await field.press('Enter')
+    await log.getByRole('alert').getByText('nimmt den Schlüssel des Servers nicht an').waitFor()
     for (const [code, says, lang] of [['storage_full', 'Der Platz für Daten ist aufgebraucht.', null], ['of_tomorrow', "the server's sentence for 422", 'en']]) {
       await fail(v, '**/pin', 422, { code })
       await v.button('Anheften', v.answer).click()
       equal(await v.page.getByText(says).getAttribute('lang'), lang, `the language of ${says}`)
     }
-    // The rooms behind addresses of their own.
+    // The rooms behind addresses of their own, with what is rare in them: large numbers, a delivery that failed, a reason.
+    const hook = await v.imported([], { title: 'Wird gemeldet', webhook: { url: `${v.args.control}/gone` } })
+    await v.api(`sessions/${hook}/messages`, { method: 'POST', json: { content: 'melden' } })
+    await v.api('memories', { method: 'POST', json: { content: `Rechnungen werden nach Monaten nummeriert, ${theme} ${width}.` } })
+    await v.page.route('**/api/v1/usage*', async route => {
+      const usage = await (await route.fetch()).text()
+      await route.fulfill({ contentType: 'application/json', body: usage.replace(/"(input_tokens|cache_read_tokens|cost_micro_usd)":\d+/g, '"$1":98765432') })
+    })
     for (const [name, address] of Object.entries({
       runs: `s/${id}/runs`, prompt: `s/${id}/prompt`, operation: 'operation', ...Object.fromEntries(['runs', 'deliveries', 'usage', 'memories'].map(t => [`operation-${t}`, `operation/${t}`])),
     })) {
       await v.page.goto(`${v.args.url}#/${address}`)
       await v.page.waitForTimeout(700) // it has asked
       await look(name)
+      if (name === 'runs') await v.page.getByRole('alert').getByText('nimmt den Schlüssel des Servers nicht an').waitFor()
     }
+    await v.page.getByRole('button', { name: /^Löschen: / }).first().click()
+    await look('operation-delete')
+    await v.page.unrouteAll()
     await v.open(id)
     await v.control('refuse', { on: 'true' })
     await v.page.getByText('Keine Verbindung').first().waitFor()
