@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { cut, english, noteTexts, shown } from './language.mjs'
 
 const report = process.env.REPORT
+let left // English texts
 const axe = readFileSync(new URL('node_modules/axe-core/axe.min.js', import.meta.url), 'utf8')
 /** The widest layout begins at 1180; only the report's pictures need the size of the design's, and drawing costs. */
 const wide = { viewport: report ? { width: 1440, height: 900 } : { width: 1200, height: 640 } }
@@ -188,7 +189,7 @@ export class Visit {
     if (!report) return
     await this.look(name)
     if (this.args.locale === 'de-DE') return
-    const left = english()
+    left ??= english()
     for (const text of await this.inFrames(shown, true)) {
       const words = left.find(w => text.includes(w))
       if (words) this.faults.push(`${name} in German: ${text.slice(0, 120)} (${words})`)
