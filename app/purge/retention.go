@@ -21,7 +21,7 @@ const (
 // RetentionOptions configure a RetentionWorker. All but the times are required.
 type RetentionOptions struct {
 	Store *repositories.Purges
-	Audit core.AuditLog
+	Audit *repositories.Audit
 	// PurgeExpired removes sessions with everything that belongs to them (Service.Expired). It
 	// returns how many it removed; sessions in use are skipped, with force not those with an
 	// unfinished run.

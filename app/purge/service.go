@@ -27,7 +27,7 @@ type Options struct {
 	// ForgetUser removes what is in memory of a user; nil = nothing is.
 	ForgetUser func(user string)
 	Publisher  core.Publisher
-	Audit      core.AuditLog
+	Audit      *repositories.Audit
 	Tables     []string // from which a purge removes
 	Logger     *slog.Logger
 	Worker     string // names this process (core.NewWorker); for Run alone
