@@ -171,6 +171,7 @@ func TestTitleWithoutAModel(t *testing.T) {
 		calls  int
 	}{
 		"fails":         {llmtest.Step{Err: &llm.Error{Kind: llm.KindOverloaded, Provider: "p", Message: "no"}}, nil, words, 1},
+		"filtered":      {llmtest.Step{Err: &llm.Error{Kind: llm.KindContentFilter, Provider: "p", Message: "no"}}, nil, words, 1},
 		"empty":         {llmtest.Step{Text: []string{" \n "}}, nil, words, 1},
 		"only thoughts": {"<think>The user wants", nil, words, 1},
 		"thoughts":      {"<think>The user wants a title.</think>\n\nBees", nil, "Bees", 1},

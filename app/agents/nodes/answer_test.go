@@ -160,15 +160,14 @@ func TestCallsThatFail(t *testing.T) {
 		calls int
 		kind  llm.ErrorKind
 	}{
-		"breaks off twice":        {fail(llm.KindTruncated, "half"), 2, llm.KindTruncated},
-		"fails before it began":   {fail(llm.KindOverloaded), 1, llm.KindOverloaded},
-		"wrong key":               {fail(llm.KindAuth), 1, llm.KindAuth},
-		"filtered after it began": {fail(llm.KindContentFilter, "half"), 1, llm.KindContentFilter},
-		"says nothing twice":      {llmtest.Step{Repeat: true}, 2, llm.KindEmpty},
-		"blank twice":             {llmtest.Step{Text: []string{" \n"}, Repeat: true}, 2, llm.KindEmpty},
-		"only thinks":             {llmtest.Step{Reasoning: "hm", Repeat: true}, 2, llm.KindEmpty},
-		"thinks until the limit":  {llmtest.Step{Reasoning: "hm", Finish: core.FinishLength, Repeat: true}, 2, llm.KindEmpty},
-		"filtered in order":       {llmtest.Step{Finish: core.FinishContentFilter, Repeat: true}, 1, llm.KindContentFilter},
+		"breaks off twice":       {fail(llm.KindTruncated, "half"), 2, llm.KindTruncated},
+		"fails before it began":  {fail(llm.KindOverloaded), 1, llm.KindOverloaded},
+		"wrong key":              {fail(llm.KindAuth), 1, llm.KindAuth},
+		"says nothing twice":     {llmtest.Step{Repeat: true}, 2, llm.KindEmpty},
+		"blank twice":            {llmtest.Step{Text: []string{" \n"}, Repeat: true}, 2, llm.KindEmpty},
+		"only thinks":            {llmtest.Step{Reasoning: "hm", Repeat: true}, 2, llm.KindEmpty},
+		"thinks until the limit": {llmtest.Step{Reasoning: "hm", Finish: core.FinishLength, Repeat: true}, 2, llm.KindEmpty},
+		"filtered in order":      {llmtest.Step{Finish: core.FinishContentFilter, Repeat: true}, 1, llm.KindContentFilter},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

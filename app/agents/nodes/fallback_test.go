@@ -150,12 +150,13 @@ func TestFlaggedTextIsLeftOut(t *testing.T) {
 		if _, err := w.call(t.Context(), w.begin("Tell me about FLAGGED")); kindOf(err) != llm.KindContentFilter {
 			t.Fatalf("%s: got error %v, want the refusal", name, err)
 		}
+		compare.Equal(t, name+": warnings, want none: no try was answered", 0, len(w.feed.All(core.EventContextWarning)))
 		for i, question := range []string{"Sorry. What is 2+2?", "And how are you?", "And now?"} {
 			keeps := i < 2
 			w.mustCall(w.begin(question))
 			reqs := w.model.Requests()
-			sent := fmt.Sprint(reqs[len(reqs)-1].Messages)
-			if strings.Contains(sent, "FLAGGED") || !strings.Contains(sent, "is left out") || strings.Contains(sent, "Hello.") != keeps || !strings.Contains(sent, question) {
+			sent := fmt.Sprint(reqs[len(reqs)-1].System, reqs[len(reqs)-1].Messages)
+			if strings.Contains(sent, "FLAGGED") || !strings.Contains(sent, "left out here because a filter") || strings.Contains(sent, "Hello.") != keeps || !strings.Contains(sent, question) {
 				t.Errorf("%s: got the prompt %s, want it without what was refused", name, sent)
 			}
 			warnings := w.feed.All(core.EventContextWarning)
@@ -164,6 +165,41 @@ func TestFlaggedTextIsLeftOut(t *testing.T) {
 			}
 		}
 		compare.Equal(t, name+": requests", 10, len(w.model.Requests()))
+	}
+}
+
+// What a filter refused stays left out for the run's other calls, and one warning says so.
+func TestFlaggedTextIsLeftOutOfTheRun(t *testing.T) {
+	t.Parallel()
+	flagged := llmtest.Fail(&llm.Error{Kind: llm.KindContentFilter, Provider: "p", Status: 400, Message: "The prompt was filtered."})
+	w := newWorld(t, 8192, "FLAGGED.", flagged, llmtest.Call(core.ToolCall{ID: "c1", Name: "look", Arguments: `{}`}), llmtest.Call(core.ToolCall{ID: "c2", Name: "look", Arguments: `{}`}), "Done.").with(says("look", "nothing"))
+	w.mustCall(w.begin("hello"))
+	s := w.begin("look")
+	for range 2 {
+		s = w.mustUse(w.mustCall(s))
+	}
+	w.mustCall(s)
+	reqs := w.model.Requests()
+	compare.Equal(t, "answer, requests, warnings", []any{"Done.", 5, 1}, []any{w.last().Content, len(reqs), len(w.feed.All(core.EventContextWarning))})
+	if last := fmt.Sprint(reqs[4].Messages); strings.Contains(last, "FLAGGED") || strings.Count(last, "nothing") != 2 {
+		t.Errorf("got the last prompt %s, want the run alone", last)
+	}
+}
+
+// A filter that strikes in the middle leaves the half answer, in whatever way it says so: another try is not
+// better, and would lose what was read. Its calls are not made.
+func TestAnswerThatAFilterCutsOff(t *testing.T) {
+	t.Parallel()
+	for name, step := range map[string]llmtest.Step{
+		"error":  {Text: []string{"half"}, Err: &llm.Error{Kind: llm.KindContentFilter, Provider: "p", Message: "The answer was filtered."}},
+		"finish": {Text: []string{"half"}, ToolCalls: []core.ToolCall{{ID: "c1", Name: "look", Arguments: `{"a`}}, Finish: core.FinishContentFilter},
+	} {
+		w := newWorld(t, 8192, "Hello.", step).with(says("look", "nothing"))
+		w.mustCall(w.begin("hello"))
+		w.mustCall(w.begin("go on"))
+		m := w.last()
+		compare.Equal(t, name+": answer, reason, calls, requests, discarded", []any{"half", core.FinishContentFilter, 0, 2, 0},
+			[]any{m.Content, m.FinishReason, len(m.ToolCalls), len(w.model.Requests()), len(w.feed.All(core.EventMessageDiscarded))})
 	}
 }
 

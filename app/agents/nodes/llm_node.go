@@ -59,12 +59,11 @@ type call struct {
 	turn     compaction.Turn
 	decision contextwindow.Decision
 	sent     contextwindow.PromptSize
-	prefix   string // see llm.Request
-	digests  string // of the prompt, see llm.Request
+	prefix   string            // see llm.Request
+	digests  string            // of the prompt, see llm.Request
+	warning  *core.ContextData // see attempts
 	// calledAnyway: it called a tool, but was told not to.
 	calledAnyway bool
-	// With a refusal by a filter: before the message that asks the prompt has turns that were answered, and that never were.
-	answered, unanswered bool
 }
 
 // How often a call is tried again for reasons that llm.WithRetry cannot know.
@@ -77,7 +76,10 @@ const (
 // provider refuses it as too long, starts over when a stream breaks off, and goes
 // on with the agent's fallback models when the model cannot be had.
 func (n *LLM) callUntilAnswered(ctx context.Context, s *AgentState) (call, error) {
-	t := &attempts{turn: s.NextTurn(), spare: s.Profile.Fallbacks}
+	if slices.Contains(s.leavesOut, leftOutMedia) {
+		s.Profile.Model = llm.WithoutMedia(s.Profile.Model)
+	}
+	t := &attempts{turn: s.NextTurn(), spare: s.Profile.Fallbacks, leavesOut: s.leavesOut}
 	for {
 		c, err := n.tryOnce(ctx, s, t)
 		recovered := t.suspected != nil && t.suspected.err.Kind == llm.KindOverloaded // perhaps: nothing is learned
@@ -88,6 +90,9 @@ func (n *LLM) callUntilAnswered(ctx context.Context, s *AgentState) (call, error
 			n.Calibrator.LearnWindow(c.modelName(), t.turn.Window, t.refusedSize)
 		}
 		if err == nil {
+			if t.failed == nil { // else another model answers
+				s.leavesOut = t.leavesOut
+			}
 			return c, nil
 		}
 		e := llm.AsError(err)
@@ -130,7 +135,7 @@ func (n *LLM) tryOnce(ctx context.Context, s *AgentState, t *attempts) (call, er
 	}
 	c, err := n.callModel(ctx, *s, t, p.Decision)
 	t.books = append(t.books, c.records...)
-	c.records, c.turn, c.decision = t.books, t.turn, p.Decision
+	c.records, c.turn, c.warning = t.books, t.turn, t.warning
 	t.last = c
 	return c, err
 }
@@ -154,9 +159,7 @@ func (n *LLM) prepareRetry(ctx context.Context, s *AgentState, t *attempts, c ca
 			return err
 		}
 	case t.canLeaveOut(c, e) != "":
-		if err := n.leaveOut(ctx, s, t, c, e); err != nil {
-			return err
-		}
+		n.leaveOut(ctx, s, t, c, e)
 	case c.calledAnyway && e.Kind == llm.KindEmpty:
 		c.records = t.books
 		n.recordCalls(ctx, *s, c)
@@ -201,9 +204,10 @@ func (c call) hasOutput() bool {
 
 // callModel sends the prompt and collects the answer.
 func (n *LLM) callModel(ctx context.Context, s AgentState, t *attempts, d contextwindow.Decision) (call, error) {
+	d = t.withoutRefused(d)
 	req, sent, err := n.Compactor.Request(ctx, t.turn, d)
 	if err != nil {
-		return call{}, fmt.Errorf("make prompt: %w", err)
+		return call{decision: d}, fmt.Errorf("make prompt: %w", err)
 	}
 	req.ToolChoice = toolChoice(s)
 	if req.ToolChoice.Forced() && s.isLastCall() {
@@ -213,13 +217,22 @@ func (n *LLM) callModel(ctx context.Context, s AgentState, t *attempts, d contex
 		sent = sent.AsText()
 	}
 	mayCall := req.ToolChoice != core.ToolChoiceNone
-	req, sent = t.withoutRefused(req, sent, s.UserMessage)
-	c := call{id: t.next, sent: sent, prefix: req.Prefix, digests: req.Digests()}
+	if slices.Contains(t.leavesOut, leftOutTools) {
+		req.Messages, req.Tools, req.ToolChoice = llm.ToolTurnsAsText(req.Messages), nil, core.ToolChoiceAuto
+		sent = sent.AsText()
+	}
+	c := call{id: t.next, decision: d, sent: sent, prefix: req.Prefix, digests: req.Digests()}
 	if c.id == "" { // if the process dies, the next attempt can tell which message was being written
 		c.id = s.Run.DraftID(s.Run.Attempt, len(s.RunMessages))
 	}
 	start := time.Now()
 	c.response, err = llm.Collect(s.Profile.Model.Stream(ctx, req), n.passDeltas(ctx, s, c.id, mayCall))
+	if llm.IsKind(err, llm.KindContentFilter) && strings.TrimSpace(c.response.Text) != "" { // half an answer is one
+		c.response.Finish, err = core.FinishContentFilter, nil
+	}
+	if c.response.Finish == core.FinishContentFilter { // its calls may be half ones, too
+		c.response.ToolCalls = nil
+	}
 	if !mayCall {
 		c.calledAnyway, c.response.ToolCalls = len(c.response.ToolCalls) > 0, nil
 	}
@@ -230,11 +243,6 @@ func (n *LLM) callModel(ctx context.Context, s AgentState, t *attempts, d contex
 		}
 		err = &llm.Error{Kind: kind, Provider: s.Profile.Model.Info().Provider,
 			Message: fmt.Sprintf("the model ended its answer (%q) without saying anything", res.Finish)}
-	}
-	if llm.IsKind(err, llm.KindContentFilter) {
-		earlier, _ := splitAsked(req.Messages, s.UserMessage)
-		_, c.unanswered = withoutUnanswered(earlier)
-		c.answered = slices.ContainsFunc(earlier, func(m llm.Message) bool { return m.Role == core.RoleAssistant })
 	}
 	c.records = []core.ModelCall{n.recordCall(s, sent, c.response, err, start)}
 	return c, err
@@ -326,6 +334,10 @@ func (n *LLM) storeAnswer(ctx context.Context, s AgentState, c call) (_ AgentSta
 	m.TokenCount = n.Counter.Message(m)
 	w := newWrite(s)
 	w.Messages, w.ModelCalls, w.Usage = []core.Message{m}, c.records, sumUsage(c.records)
+	if c.warning != nil {
+		w.Events = []core.Event{core.NewEvent(s.Run.SessionID, s.Run.ID, core.EventContextWarning, *c.warning)}
+		s.Measures = s.Measures.withMeasure("", c.warning.Reason)
+	}
 	if slices.ContainsFunc(m.Parts, func(p core.Part) bool { return p.Setup != "" }) {
 		w.Setup = n.Compactor.NewSetup(c.turn)
 	}

@@ -15,7 +15,7 @@ import (
 // Deps are what the nodes and their graph are made of. All but Tails, ApprovalTime and Budget are
 // required; agents.NewEngine needs no Observer either.
 type Deps struct {
-	LoadProfile func(ctx context.Context, session core.Session, model string) (compaction.Profile, error) // agents.Profiles.Profile
+	LoadProfile func(ctx context.Context, session core.Session, model string) (compaction.Profile, error) // agents.Profiles.RunProfile
 	Compactor   *compaction.Compactor
 	Sessions    core.SessionStore
 	Messages    core.MessageStore

@@ -21,6 +21,8 @@ type AgentState struct {
 	Planned  *Planned   // the next prompt, if nothing changed since it was planned
 	Measures Measures   // what made the run's prompts fit
 	Usage    core.Usage // of all model calls of this execution
+
+	leavesOut []leftOut // of the run's prompts: what the agent's model did not take
 }
 
 // Planned is a turn that was made to fit, and what its prompt holds.

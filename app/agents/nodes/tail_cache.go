@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"slices"
 	"sync"
 
 	"bobbin/app/core"
@@ -34,6 +35,7 @@ type tail struct {
 	messages []core.Message
 	pinned   []core.Message   // before them
 	work     core.SummaryWork // as last loaded
+	refused  bool             // a filter refused turns of it that were never answered: later prompts are without them
 	bytes    int
 }
 
@@ -69,7 +71,7 @@ func (c *TailCache) storeTail(s AgentState, event int64) {
 	if c == nil || s.Session.Temporary {
 		return
 	}
-	t := tail{event: event, cursor: summaryCursor(s.Session), messages: append(append(s.History, s.UserMessage), s.RunMessages...), pinned: s.Pinned, work: s.Work}
+	t := tail{event: event, cursor: summaryCursor(s.Session), messages: append(append(s.History, s.UserMessage), s.RunMessages...), pinned: s.Pinned, work: s.Work, refused: slices.Contains(s.leavesOut, leftOutTurns)}
 	texts := 0
 	for _, m := range t.messages {
 		if m.Seq == 0 {

@@ -24,6 +24,7 @@ type answer struct {
 	finish  core.FinishReason
 	usage   core.Usage
 	ended   bool
+	refused bool            // see isRefusal
 	waits   []core.Approval // the calls of the client's tools with which the answer has ended
 
 	texts   []string       // of the messages that are stored
@@ -69,6 +70,7 @@ const textSeparator = "\n\n"
 
 // followEvent returns what the event adds. It returns an error for a failed run.
 func (a *answer) followEvent(e core.Event) (answerDelta, error) {
+	a.refused = a.refused || isRefusal(e)
 	switch data := e.Data.(type) {
 	case core.DeltaData:
 		return a.followDelta(e, data), nil

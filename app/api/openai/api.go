@@ -144,7 +144,7 @@ const (
 	headerSession = "X-Session-Id"     // the session of Bobbin
 	headerHistory = "X-Bobbin-History" // how the client's history was taken: append, branch or side
 	headerRetry   = "X-Should-Retry"   // false as soon as there is a run: clients would begin another one
-	headerIgnored = "X-Bobbin-Ignored" // what of the request was left out: the model does not take it
+	headerIgnored = "X-Bobbin-Ignored" // what of the request was left out, whole or in part: the model does not take it
 )
 
 // Complete answers POST /v1/chat/completions.
@@ -187,9 +187,21 @@ func beginAnswer(c *gin.Context, run activeRun) {
 	handlers.ReleaseBody(c)
 	c.Header(headerSession, string(run.run.SessionID))
 	c.Header(headerRetry, "false")
-	if len(run.ignored) > 0 {
-		c.Header(headerIgnored, strings.Join(run.ignored, ", "))
+	run.tellIgnored(c)
+}
+
+// tellIgnored sets the header that names what of the request was left out.
+func (b activeRun) tellIgnored(c *gin.Context, more ...string) {
+	if all := slices.Concat(b.ignored, more); len(all) > 0 {
+		c.Header(headerIgnored, strings.Join(all, ", "))
 	}
+}
+
+// isRefusal reports whether the event says that the provider refused messages, images or files and the
+// answer was made without them.
+func isRefusal(e core.Event) bool {
+	data, ok := e.Data.(core.ContextData)
+	return ok && e.Type == core.EventContextWarning && data.Trigger == "refused"
 }
 
 // startRun has the new message of the request answered.
@@ -297,7 +309,7 @@ func (a *API) sendMessage(ctx context.Context, r request, session core.Session, 
 		for _, t := range at.missing {
 			messages = append(messages, t.messages...)
 		}
-		if err := a.appendMessages(ctx, r.caller, in, messages); err != nil {
+		if _, err := a.appendMessages(ctx, r.caller, in, messages); err != nil {
 			return activeRun{}, err
 		}
 	}

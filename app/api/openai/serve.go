@@ -42,6 +42,9 @@ func (a *API) serveAnswer(c *gin.Context, r request, b activeRun, stream handler
 		return core.Errorf(core.ErrTimeout, "the run %s has not ended in %s; read it with GET /api/v1/runs/%s", b.run.ID, a.Streams.Wait, b.run.ID)
 	}
 	a.storeLeaf(b, ans)
+	if ans.refused {
+		b.tellIgnored(c, "messages")
+	}
 	m := answerMessage{Role: "assistant", Reasoning: reasoning}
 	for _, call := range ans.waits {
 		m.ToolCalls = append(m.ToolCalls, toolCall{ID: callID(b.run.ID, call.ToolCallID), Type: "function", Function: functionCall{Name: call.Tool, Arguments: call.Arguments}})

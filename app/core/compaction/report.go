@@ -187,6 +187,9 @@ func (k *Compactor) Describe(t Turn, d contextwindow.Decision, sent contextwindo
 			}
 		}
 	}
+	if d.Refused == contextwindow.RefusedAll {
+		c.LeftOut, c.Summarized = c.LeftOut+c.Summarized, 0
+	}
 	c.Excluded = len(t.History) + len(t.Run) - len(d.History) - len(d.Run)
 	c.Messages = c.Summarized + c.Compacted + c.Verbatim + c.Masked + c.Shortened + c.LeftOut + c.Excluded
 	r := core.ContextReport{

@@ -260,6 +260,7 @@ type Decision struct {
 	Reasons         []string
 	Floor           *FloorError // not nil: nothing can be sent
 	StandingOmitted int         // instructions that should be listed and have no room
+	Refused         Refused     // see LeaveOut; Plan leaves it empty
 	Factor          float64     // that converted cl100k_base tokens to the model's
 
 	Room        Room // what may follow before a trigger fires

@@ -135,6 +135,9 @@ const blockOverhead = 4
 // the parts lack.
 func Assemble(parts Parts, d Decision, count core.TextCounter) Prompt {
 	parts = parts.withFrozen(d)
+	if d.Refused == RefusedAll {
+		parts.Summary, parts.Native = "", nil
+	}
 	p := assembly{
 		Prompt: Prompt{Messages: make([]PromptMessage, 0, len(d.History)+len(d.Run)+8)}, // some texts are added
 		count:  count, parts: parts, loops: d.Loops,
@@ -375,5 +378,9 @@ func leftOutBlock(d Decision) string {
 	if len(ranges) > maxRanges {
 		names = append(names, "…")
 	}
-	return fmt.Sprintf("[%d messages are left out here because they do not fit: %s. They are kept in the conversation.]", n, strings.Join(names, ", "))
+	reason := "they do not fit"
+	if d.Refused != RefusedNothing {
+		reason = "a filter of the provider may refuse them"
+	}
+	return fmt.Sprintf("[%d messages are left out here because %s: %s. They are kept in the conversation.]", n, reason, strings.Join(names, ", "))
 }

@@ -1,0 +1,104 @@
+package e2e_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
+	"bobbin/app/core"
+	"bobbin/app/core/config"
+	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
+	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
+	"bobbin/tests/provider"
+)
+
+// filtered is a server whose provider refuses every request with the word FLAGGED while the filter is on.
+type filtered struct {
+	*apptest.Bobbin
+	on atomic.Bool
+}
+
+func newFiltered(t *testing.T) *filtered {
+	t.Helper()
+	w := &filtered{}
+	p := apptest.NewProvider(t, provider.Options{Summarize: func(material string) string {
+		return provider.Summary(material) + strings.Repeat(" FLAGGED.", strings.Count(material, "INFECTED"))
+	}})
+	proxy := httputil.NewSingleHostReverseProxy(must.Get(url.Parse(strings.TrimSuffix(p.URL, "/v1")))(t))
+	filter := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err == nil && w.on.Load() && bytes.Contains(body, []byte("FLAGGED")) {
+			http.Error(rw, `{"error":{"message":"The prompt was filtered.","code":"content_filter"}}`, http.StatusBadRequest)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		proxy.ServeHTTP(rw, r)
+	}))
+	t.Cleanup(filter.Close)
+	w.Bobbin = apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("m", 8_192, 1_024, p), func(c *config.Config) { c.Models[0].BaseURL = filter.URL + "/v1" },
+		apptest.WithAgent("plain", "name: plain\nmodel: m\n"))
+	return w
+}
+
+// Whatever a filter objects to, and whether it was answered, summarized or neither, the conversation goes on: each
+// later message is answered, and once a summary covers the text nothing is refused any more, unless the summary has it.
+func TestFilterStopsNoConversation(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		flagged string // the message
+		on      bool   // the filter is, when it comes
+		run     core.RunStatus
+		warned  bool // the last answer is
+	}{
+		"never answered": {"Tell me about FLAGGED.", true, core.RunFailed, false},
+		"answered":       {"Tell me about FLAGGED.", false, core.RunSucceeded, false},
+		"in the summary": {"Tell me about INFECTED.", true, core.RunSucceeded, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newFiltered(t)
+			w.on.Store(c.on)
+			id := apptest.NewSession(t, w.Client, ops.NewSession{Agent: "plain"})
+			apptest.SendMessage(t, w.Client, core.SendMessage{SessionID: id, Content: "hello"})
+			first := apptest.ReadTurn(t, w.Send(t.Context(), core.SendMessage{SessionID: id, Content: c.flagged}))
+			compare.Equal(t, "the message", c.run, first.Run.Status)
+			w.on.Store(true)
+			var last apptest.Turn
+			for i := range 12 {
+				last = apptest.SendMessage(t, w.Client, core.SendMessage{SessionID: id, Content: fmt.Sprintf("message %d", i) + strings.Repeat(fmt.Sprintf(" lorem ipsum %d", i), 150)})
+			}
+			warned := slices.ContainsFunc(last.Events, func(e core.Event) bool { return e.Type == core.EventContextWarning })
+			versions := must.Get(client.Call(t.Context(), w.Client, ops.ListSummaries, ops.SessionPage{InSession: ops.InSession{SessionID: id}}))(t).Items // the newest first
+			if n := len(versions); n == 0 || strings.Contains(versions[n-1].Content, "FLAGGED") != c.warned || warned != c.warned {
+				t.Errorf("the last answer is warned of: %t, with the summaries %+v", warned, versions)
+			}
+		})
+	}
+}
+
+// A client of OpenAI's dialect reads in a header that the answer was made without a part of its messages.
+func TestHeaderOfFilteredMessages(t *testing.T) {
+	t.Parallel()
+	w := newFiltered(t)
+	w.on.Store(true)
+	talk := `[{"role":"user","content":"FLAGGED"},{"role":"assistant","content":"no"},{"role":"user","content":"and two?"}]`
+	for path, c := range map[string]struct{ body, want string }{
+		"chat/completions": {`{"model":"plain","logprobs":true,"messages":` + talk + `}`, "logprobs, messages"},
+		"responses":        {`{"model":"plain","input":` + talk + `}`, "input"},
+	} {
+		a := postForeign(t, w.Bobbin, path, c.body)
+		compare.Equal(t, path, []any{http.StatusOK, c.want}, []any{a.status, a.header.Get("X-Bobbin-Ignored")})
+	}
+}
