@@ -219,10 +219,3 @@ type APIKeyStore interface {
 	// Used stores when keys were last used.
 	Used(ctx context.Context, at map[KeyID]time.Time) error
 }
-
-// AuditLog stores what operators and administrators did.
-type AuditLog interface {
-	Add(ctx context.Context, entry AuditEntry) error
-	// List returns the entries, the newest first.
-	List(ctx context.Context, q PageQuery) (Page[AuditEntry], error)
-}

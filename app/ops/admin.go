@@ -23,7 +23,7 @@ import (
 // log. Safe for concurrent use.
 type Service struct {
 	Keys  core.APIKeyStore
-	Audit core.AuditLog
+	Audit *repositories.Audit
 }
 
 // NewKey describes a new key.

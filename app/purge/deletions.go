@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"bobbin/app/core"
+	"bobbin/app/db/repositories"
 )
 
 // Limits and intervals of deletions.
@@ -29,33 +30,17 @@ const (
 	maxListed       = 1000              // sessions in a report
 )
 
-// deletionStore stores deletions.
-type deletionStore interface {
-	// Create returns the unfinished deletion of the same target, if there is one.
-	Create(ctx context.Context, d core.Deletion) (core.Deletion, error)
-	Get(ctx context.Context, tenant core.Tenant, id core.DeletionID) (core.Deletion, error)
-	OfSession(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.Deletion, error)
-	// Claim returns ErrNotFound when none is due.
-	Claim(ctx context.Context, worker string) (core.Deletion, error)
-	// The following methods return ErrStale when the lease was lost.
-	Renew(ctx context.Context, d core.Deletion) error
-	SavePlan(ctx context.Context, d core.Deletion) error
-	Retry(ctx context.Context, d core.Deletion, wait time.Duration) error
-	Finish(ctx context.Context, d core.Deletion) error
-	Sweep(ctx context.Context, keep time.Duration) error
-}
-
 // Deletions are purges that callers of the API request: jobs that survive a restart, end runs
 // first, and are retried until they succeed. Safe for concurrent use.
 type Deletions struct {
 	service  *Service
-	store    deletionStore
+	store    *repositories.Deletions
 	sessions core.SessionStore
 	wake     chan struct{} // a deletion was accepted
 }
 
 // NewDeletions returns the deletions that service carries out.
-func NewDeletions(service *Service, store deletionStore, sessions core.SessionStore) *Deletions {
+func NewDeletions(service *Service, store *repositories.Deletions, sessions core.SessionStore) *Deletions {
 	return &Deletions{service: service, store: store, sessions: sessions, wake: make(chan struct{}, deletionWorkers)}
 }
 

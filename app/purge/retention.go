@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bobbin/app/core"
+	"bobbin/app/db/repositories"
 )
 
 // Intervals and batch sizes of a sweep.
@@ -17,22 +18,10 @@ const (
 	sessionBatch = 20  // sessions of one step, each in a transaction of its own
 )
 
-// expiredStore finds and removes old data, by the database's clock.
-type expiredStore interface {
-	// SweepEvents removes events older than keep among the first limit ones after the place.
-	SweepEvents(ctx context.Context, keep time.Duration, from core.EventPlace, limit int) (core.SweptEvents, error)
-	// ArchivedSessions returns sessions that were archived longer than keep ago and have no
-	// unfinished run, oldest first.
-	ArchivedSessions(ctx context.Context, keep time.Duration, limit int) ([]core.SessionID, error)
-	// TemporarySessions returns temporary sessions whose last activity was longer than keep ago
-	// and in which no run is at work, oldest first.
-	TemporarySessions(ctx context.Context, keep time.Duration, limit int) ([]core.SessionID, error)
-}
-
 // RetentionOptions configure a RetentionWorker. All but the times are required.
 type RetentionOptions struct {
-	Store expiredStore
-	Audit core.AuditLog
+	Store *repositories.Purges
+	Audit *repositories.Audit
 	// PurgeExpired removes sessions with everything that belongs to them (Service.Expired). It
 	// returns how many it removed; sessions in use are skipped, with force not those with an
 	// unfinished run.

@@ -2,32 +2,23 @@ package purge_test
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/core"
 	"bobbin/app/purge"
 	"bobbin/tests/compare"
 )
 
-// sweepFake is a store of which a test says how much is old.
-type sweepFake struct {
-	core.AuditLog
+// sweeps is an Observer that keeps what sweeps removed.
+type sweeps struct {
 	core.NoObserver
-
-	old     int // events
-	ids     []core.SessionID
-	brief   []core.SessionID // temporary sessions whose time is over
-	inUse   bool             // the sessions
-	fails   error
-	steps   int
-	asked   []time.Duration
 	reports []report
-	noted   []core.AuditEntry
 }
 
 type report struct {
@@ -35,40 +26,7 @@ type report struct {
 	failed           bool
 }
 
-func (f *sweepFake) SweepEvents(_ context.Context, keep time.Duration, from core.EventPlace, limit int) (core.SweptEvents, error) {
-	f.asked = append(f.asked, keep)
-	f.steps++
-	n := min(f.old, limit)
-	f.old -= n
-	from.Seq += int64(n)
-	return core.SweptEvents{Removed: int64(n), Next: from, Done: n < limit}, f.fails
-}
-
-func (f *sweepFake) ArchivedSessions(_ context.Context, keep time.Duration, limit int) ([]core.SessionID, error) {
-	f.asked = append(f.asked, keep)
-	return f.ids[:min(len(f.ids), limit)], nil
-}
-
-func (f *sweepFake) TemporarySessions(_ context.Context, keep time.Duration, limit int) ([]core.SessionID, error) {
-	if keep != core.TemporaryLife {
-		return nil, errors.New("another time")
-	}
-	return f.brief[:min(len(f.brief), limit)], nil
-}
-
-func (f *sweepFake) Expired(_ context.Context, ids []core.SessionID, force bool) (int, error) {
-	if force {
-		f.brief = f.brief[len(ids):]
-		return len(ids), nil
-	}
-	if f.inUse {
-		return 0, nil
-	}
-	f.ids = f.ids[len(ids):]
-	return len(ids), nil
-}
-
-func (f *sweepFake) Count(counter core.Counter, n int, labels ...string) {
+func (f *sweeps) Count(counter core.Counter, n int, labels ...string) {
 	switch {
 	case labels[0] == "events":
 		f.reports = append(f.reports, report{events: n})
@@ -79,20 +37,29 @@ func (f *sweepFake) Count(counter core.Counter, n int, labels ...string) {
 	}
 }
 
-func (f *sweepFake) Add(_ context.Context, entry core.AuditEntry) error {
-	f.noted = append(f.noted, entry)
-	return nil
+// runWorker lets a worker with these times work for so long, and returns what it removed.
+func (w *world) runWorker(events, archived, lasting time.Duration) []report {
+	w.t.Helper()
+	f := &sweeps{}
+	worker := purge.NewRetentionWorker(purge.RetentionOptions{
+		Store: w.Store, Audit: w.Audit, PurgeExpired: w.Expired, Observer: f, Logger: slog.New(slog.DiscardHandler), Events: events, Archived: archived,
+	})
+	ctx, cancel := context.WithTimeout(w.t.Context(), lasting)
+	defer cancel()
+	compare.Error(w.t, "from Run: want no error at the end of the context", nil, worker.Run(ctx))
+	return f.reports
 }
 
-// run lets a worker with these times work for so long.
-func runWorker(t *testing.T, f *sweepFake, events, archived, lasting time.Duration) {
-	t.Helper()
-	w := purge.NewRetentionWorker(purge.RetentionOptions{
-		Store: f, Audit: f, PurgeExpired: f.Expired, Observer: f, Logger: slog.New(slog.DiscardHandler), Events: events, Archived: archived,
-	})
-	ctx, cancel := context.WithTimeout(t.Context(), lasting)
-	defer cancel()
-	compare.Error(t, "w.Run(ctx): want no error at the end of the context", nil, w.Run(ctx))
+// old adds a session with so many old events, and sessions of which the columns say that they are old, too.
+func (w *world) old(events, sessions int, columns string) {
+	w.t.Helper()
+	w.empty("log", "kim")
+	w.exec(`INSERT INTO session_events WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) SELECT ?, i, 'shop', 'resync', NULL, '1990-01-01 00:00:00+00:00', '{}' FROM n`, events+1, id("log"))
+	w.exec("UPDATE sessions SET last_event_seq = ? WHERE id = ?", events+1, id("log"))
+	for n := range sessions {
+		w.empty(fmt.Sprint("s", n), "kim")
+		w.exec("UPDATE sessions SET "+columns+" WHERE id = ?", id(fmt.Sprint("s", n)))
+	}
 }
 
 // A sweep takes everything, in steps, at the start and every hour; temporary sessions whatever is kept, and without an entry
@@ -100,44 +67,45 @@ func runWorker(t *testing.T, f *sweepFake, events, archived, lasting time.Durati
 // no failed sweep.
 func TestRetentionWorker(t *testing.T) {
 	t.Parallel()
-	const month, day = 720 * time.Hour, 24 * time.Hour
+	const month, day, archived = 720 * time.Hour, 24 * time.Hour, "archived_at = '1990-01-01'"
 	for name, tt := range map[string]struct {
-		fake             *sweepFake
-		events, archived time.Duration
+		events, sessions int
+		columns          string
+		keep, archive    time.Duration
 		want             []report
-		steps            int
 		noted            string
 	}{
-		"all":       {&sweepFake{old: 1200, ids: make([]core.SessionID, 50)}, month, day, []report{{1200, 50, false}, {}}, 4, `sessions.expired {"archived_for":"24h0m0s","sessions":50}`},
-		"temporary": {&sweepFake{brief: make([]core.SessionID, 50)}, 0, 0, []report{{0, 50, false}, {}}, 0, ""},
-		"in use, and errors": {
-			&sweepFake{ids: make([]core.SessionID, 50), inUse: true, old: 600, fails: errors.New("disk on fire")}, month, day, []report{{500, 0, true}, {100, 0, true}}, 2, "",
-		},
-		"kept forever":     {&sweepFake{old: 3, ids: []core.SessionID{"a"}}, 0, 0, []report{{}, {}}, 0, ""},
-		"events for ever":  {&sweepFake{old: 3, ids: []core.SessionID{"a"}}, 0, day, []report{{0, 1, false}, {}}, 0, `sessions.expired {"archived_for":"24h0m0s","sessions":1}`},
-		"archive for ever": {&sweepFake{old: 3, ids: []core.SessionID{"a"}}, month, 0, []report{{3, 0, false}, {}}, 2, ""},
+		"all":              {1200, 21, archived, month, day, []report{{1200, 21, false}, {}}, `sessions.expired {"archived_for":"24h0m0s","sessions":21}`},
+		"temporary":        {3, 21, "temporary = true, updated_at = '1990-01-01'", 0, 0, []report{{0, 21, false}, {}}, ""},
+		"in use":           {3, 21, archived + ", busy = 'import', busy_until = '2001-01-01'", month, day, []report{{3, 0, false}, {}}, ""},
+		"kept forever":     {3, 1, archived, 0, 0, []report{{}, {}}, ""},
+		"events for ever":  {3, 1, archived, 0, day, []report{{0, 1, false}, {}}, `sessions.expired {"archived_for":"24h0m0s","sessions":1}`},
+		"archive for ever": {3, 1, archived, month, 0, []report{{3, 0, false}, {}}, ""},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			runWorker(t, tt.fake, tt.events, tt.archived, 90*time.Minute)
-			noted := ""
-			for _, e := range tt.fake.noted {
-				noted += e.Action + " " + string(e.Details)
-			}
-			if !slices.Equal(tt.fake.reports, tt.want) || tt.fake.steps != tt.steps || noted != tt.noted {
-				t.Errorf("%s: got %+v in %d steps, noted %s, want %+v in %d, %s", name, tt.fake.reports, tt.fake.steps, noted, tt.want, tt.steps, tt.noted)
-			}
-			for _, keep := range tt.fake.asked {
-				if keep != tt.events && keep != tt.archived {
-					t.Errorf("%s: asked for what is older than %s", name, keep)
+		t.Run(name, func(t *testing.T) {
+			simulate(t, func(t *testing.T, w *world) {
+				w.old(tt.events, tt.sessions, tt.columns)
+				got, noted := w.runWorker(tt.keep, tt.archive, 90*time.Minute), ""
+				for _, e := range w.noted() {
+					noted += e.Action + " " + string(e.Details)
 				}
-			}
+				if !slices.Equal(got, tt.want) || noted != tt.noted {
+					t.Errorf("got %+v, noted %s, want %+v, %s", got, noted, tt.want, tt.noted)
+				}
+			})
 		})
 	}
-	synctest.Test(t, func(t *testing.T) {
-		f := &sweepFake{old: 1 << 30}
-		runWorker(t, f, time.Hour, 0, time.Second)
-		if len(f.reports) != 1 || f.reports[0].failed || f.reports[0].events == 0 {
-			t.Errorf("got %+v, want one sweep that was broken off in order", f.reports)
-		}
+	t.Run("errors", func(t *testing.T) {
+		simulate(t, func(t *testing.T, w *world) {
+			w.old(3, 1, archived)
+			w.exec("CREATE TRIGGER fire BEFORE DELETE ON session_events BEGIN SELECT RAISE(ABORT, 'disk on fire'); END")
+			compare.Equal(t, "reports", []report{{0, 0, true}, {0, 0, true}}, w.runWorker(month, 0, 90*time.Minute), cmp.AllowUnexported(report{}))
+		})
+	})
+	t.Run("broken off in order", func(t *testing.T) {
+		simulate(t, func(t *testing.T, w *world) {
+			w.old(1200, 0, "")
+			compare.Equal(t, "reports", []report{{1000, 0, false}}, w.runWorker(time.Hour, 0, 30*time.Millisecond), cmp.AllowUnexported(report{}))
+		})
 	})
 }

@@ -10,41 +10,12 @@ import (
 	"time"
 
 	"bobbin/app/core"
+	"bobbin/app/db/repositories"
 )
-
-// store removes from the database.
-type store interface {
-	// What is to be removed.
-
-	Exist(ctx context.Context, owner string, ids []core.SessionID) error
-	Archived(ctx context.Context, owner string, before time.Time) ([]core.SessionID, error)
-	OfUser(ctx context.Context, owner, user string) ([]core.SessionID, error)
-	Shared(ctx context.Context, owner, user string) ([]core.SessionID, error)
-	Memories(ctx context.Context, owner, user string) ([]core.MemoryID, error)
-	// Blobs returns the files of the sessions, and of the user if one is named.
-	Blobs(ctx context.Context, ids []core.SessionID, owner, user string) ([]core.BlobID, error)
-	Unfinished(ctx context.Context, ids []core.SessionID) ([]core.UnfinishedRun, error)
-
-	// Removal. With force an unfinished run is no conflict.
-
-	Session(ctx context.Context, id core.SessionID, force bool) (core.Purged, error)
-	FromShared(ctx context.Context, owner, user string, id core.SessionID, unended core.Unended) (core.Purged, error)
-	User(ctx context.Context, owner, user string) (core.Purged, error)
-	Answers(ctx context.Context, m core.PurgeMarks, dry bool) (int64, error)
-	// Abandoned returns busy sessions whose process is gone.
-	Abandoned(ctx context.Context, worker string, limit int) ([]core.SessionID, error)
-	// Recover removes what was left behind in an abandoned session, or the session.
-	Recover(ctx context.Context, id core.SessionID, worker string) (core.Purged, error)
-
-	// What exists.
-
-	CountSessions(ctx context.Context, ids []core.SessionID) (core.Purged, error)
-	CountUser(ctx context.Context, owner, user string) (core.Purged, error)
-}
 
 // Options configure a Service. All but DeletePosts, ForgetUser and CancelTime are required.
 type Options struct {
-	Store store
+	Store *repositories.Purges
 	// CancelRun requests the cancel of a run and does not wait for it.
 	CancelRun func(ctx context.Context, tenant core.Tenant, id core.RunID) error
 	// CompactFiles removes deleted bytes from the database's files (db.DB.Compact). It returns
@@ -56,7 +27,7 @@ type Options struct {
 	// ForgetUser removes what is in memory of a user; nil = nothing is.
 	ForgetUser func(user string)
 	Publisher  core.Publisher
-	Audit      core.AuditLog
+	Audit      *repositories.Audit
 	Tables     []string // from which a purge removes
 	Logger     *slog.Logger
 	Worker     string // names this process (core.NewWorker); for Run alone

@@ -2,358 +2,381 @@ package purge_test
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"modernc.org/sqlite"
+
 	"bobbin/app/core"
+	"bobbin/app/db"
+	"bobbin/app/db/repositories"
 	"bobbin/app/purge"
 	"bobbin/tests/compare"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
 
-// fake is a store in which only what a test names exists.
-type fake struct {
-	core.AuditLog
+// TestMain gives SQLite the clock of the bubble that asks for it.
+func TestMain(m *testing.M) {
+	sqlite.MustRegisterScalarFunction("strftime", -1, func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
+		plus, err := time.ParseDuration(strings.Replace(args[2].(string), " seconds", "s", 1))
+		return time.Now().UTC().Add(plus).Format("2006-01-02 15:04:05.000+00:00"), err
+	})
+	m.Run()
+}
+
+// world is a Service over a database of the owner "shop", in a bubble.
+type world struct {
 	core.Publisher
-
-	runs     []core.UnfinishedRun
-	shared   []core.SessionID
-	left     int64
-	removed  []core.SessionID
-	emptied  []core.SessionID
+	*purge.Service
+	*db.DB
+	t        *testing.T
+	sessions *repositories.Sessions
+	runs     *repositories.Runs
 	canceled []core.RunID
-	answers  []bool // dry or not
-	users    []string
-	fails    error
 	compact  int
-	events   int
-	unended  core.Unended
-	stale    int              // how often a session was forked meanwhile
-	comes    []core.SessionID // sessions of the user that come while the first is removed
-	breaks   core.SessionID   // whose removal fails
-	torn     error            // of the compaction
-	memories int
-	noted    []core.AuditEntry
-	slow     time.Duration // that counting a user takes
-
-	forgotten []string
-
-	mu        sync.Mutex // held by Abandoned, and by whoever changes what it returns
-	abandoned []core.SessionID
-	recovered []core.SessionID
+	torn     error // of the compaction
+	told     int   // events
 }
 
-func (f *fake) Add(_ context.Context, e core.AuditEntry) error {
-	f.noted = append(f.noted, e)
-	return f.fails
+func (w *world) Publish(_ context.Context, events []core.Event) { w.told += len(events) }
+
+func (w *world) cancel(ctx context.Context, tenant core.Tenant, id core.RunID) error {
+	w.canceled = append(w.canceled, id)
+	_, _, err := w.runs.RequestCancel(ctx, tenant, id)
+	return err
 }
 
-func (f *fake) Exist(context.Context, string, []core.SessionID) error { return f.fails }
-func (f *fake) Archived(context.Context, string, time.Time) ([]core.SessionID, error) {
-	return []core.SessionID{"a", "old"}, nil
-}
-func (f *fake) OfUser(context.Context, string, string) ([]core.SessionID, error) {
-	if len(f.removed) > 0 {
-		come := f.comes
-		f.comes = nil
-		return come, nil
-	}
-	return []core.SessionID{"own"}, nil
-}
-func (f *fake) Blobs(context.Context, []core.SessionID, string, string) ([]core.BlobID, error) {
-	return nil, nil
-}
-func (f *fake) Shared(context.Context, string, string) ([]core.SessionID, error) {
-	return f.shared, nil
-}
-func (f *fake) Memories(context.Context, string, string) ([]core.MemoryID, error) {
-	return make([]core.MemoryID, f.memories), nil
-}
-func (f *fake) Unfinished(context.Context, []core.SessionID) ([]core.UnfinishedRun, error) {
-	return f.runs, nil
-}
-func (f *fake) Session(_ context.Context, id core.SessionID, _ bool) (core.Purged, error) {
-	if id == f.breaks {
-		return core.Purged{}, errors.New("disk on fire")
-	}
-	if id == "busy" {
-		return core.Purged{}, core.Errorf(core.ErrConflict, "a run works in it")
-	}
-	f.removed = append(f.removed, id)
-	if id == "gone" {
-		return core.Purged{}, core.Errorf(core.ErrNotFound, "it is gone")
-	}
-	return core.Purged{Removed: map[string]int64{"sessions": 1, "messages": 2}}, nil
-}
-func (f *fake) FromShared(_ context.Context, _, _ string, id core.SessionID, unended core.Unended) (core.Purged, error) {
-	f.emptied, f.unended = append(f.emptied, id), unended
-	if f.stale > 0 {
-		f.stale--
-		return core.Purged{}, core.Errorf(core.ErrStale, "it was forked")
-	}
-	f.shared = nil
-	return core.Purged{Emptied: map[string]int64{"messages": 3}, Events: make([]core.Event, 2)}, nil
-}
-func (f *fake) User(_ context.Context, _, user string) (core.Purged, error) {
-	f.users = append(f.users, user)
-	return core.Purged{Removed: map[string]int64{"memories": 1}}, nil
-}
-func (f *fake) Answers(_ context.Context, _ core.PurgeMarks, dry bool) (int64, error) {
-	f.answers = append(f.answers, dry)
-	return 0, nil
-}
-func (f *fake) Abandoned(context.Context, string, int) ([]core.SessionID, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Clone(f.abandoned), f.fails
-}
-func (f *fake) Recover(_ context.Context, id core.SessionID, _ string) (core.Purged, error) {
-	f.abandoned = slices.DeleteFunc(f.abandoned, func(a core.SessionID) bool { return a == id })
-	f.recovered = append(f.recovered, id)
-	if id == "import" {
-		return core.Purged{}, nil
-	}
-	return core.Purged{Removed: map[string]int64{"sessions": 1}}, nil
-}
-func (f *fake) CountSessions(context.Context, []core.SessionID) (core.Purged, error) {
-	return core.Purged{Removed: map[string]int64{"messages": f.left}}, nil
-}
-func (f *fake) CountUser(context.Context, string, string) (core.Purged, error) {
-	time.Sleep(f.slow)
-	return core.Purged{}, nil
-}
-func (f *fake) Cancel(_ context.Context, _ core.Tenant, id core.RunID) error {
-	f.canceled = append(f.canceled, id)
-	return nil
-}
-func (f *fake) Compact(context.Context, []string) ([]string, error) {
-	f.compact++
-	return []string{"a note"}, f.torn
-}
-func (f *fake) Publish(_ context.Context, events []core.Event) { f.events += len(events) }
-
-func service(f *fake) *purge.Service {
-	return purge.New(purge.Options{
-		Store: f, CancelRun: f.Cancel, CompactFiles: f.Compact, Publisher: f, Tables: []string{"sessions", "messages", "memories"}, Audit: f, Logger: slog.New(slog.DiscardHandler),
+// simulate runs f over an empty database.
+func simulate(t *testing.T, f func(t *testing.T, w *world)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := dbtest.SQLite(t)
+		w := &world{DB: d, t: t, sessions: repositories.NewSessions(d.Gorm), runs: repositories.NewRuns(d.Gorm)}
+		w.Service = purge.New(purge.Options{
+			Store: repositories.NewPurges(d.Gorm), CancelRun: w.cancel, Publisher: w, Audit: repositories.NewAudit(d.Gorm), Worker: "one/1",
+			Tables: []string{"sessions", "messages", "memories"}, Logger: slog.New(slog.DiscardHandler),
+			CompactFiles: func(context.Context, []string) ([]string, error) {
+				w.compact++
+				return []string{"a note"}, w.torn
+			},
+		})
+		f(t, w)
 	})
 }
 
-func TestSessions(t *testing.T) {
-	t.Parallel()
-	f := &fake{}
-	before := core.Now()
-	got := must.Get(service(f).Sessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{"a", "gone", "a"}, ArchivedBefore: &before, PurgeOptions: core.PurgeOptions{Compact: true}}))(t)
-	want := core.PurgeReport{
-		Sessions:  []core.SessionID{"a", "gone", "old"},
-		Tables:    []core.PurgedTable{{Table: "sessions", Removed: 2}, {Table: "messages", Removed: 4}, {Table: "memories"}},
-		Compacted: true, Notes: []string{"a note"},
+func scope() core.Tenant { return core.Tenant{Owner: "shop"} }
+
+// id returns the id of the session that a test calls so, in up to six letters.
+func id(name string) core.SessionID {
+	return core.SessionID(fmt.Sprintf("01920000-0000-7000-8000-%s%x", strings.Repeat("0", 12-2*len(name)), name))
+}
+
+// idsOf returns the ids of sessions.
+func idsOf(names ...string) []core.SessionID {
+	var ids []core.SessionID
+	for _, name := range names {
+		ids = append(ids, id(name))
 	}
-	compare.Equal(t, "report", want, got)
-	compare.Equal(t, "removed, each once", []core.SessionID{"a", "gone", "old"}, f.removed)
-	compare.Equal(t, "answers were to be removed after the sessions, and counted at the end", []bool{false, true}, f.answers)
+	return ids
+}
+
+// session creates a session of kim's with two messages.
+func (w *world) session(name string) {
+	w.t.Helper()
+	w.empty(name, "kim")
+	w.answer(w.accept(name, "kim"))
+}
+
+// empty creates a session of the user's.
+func (w *world) empty(name, user string) {
+	w.t.Helper()
+	must.Get(w.sessions.Create(w.t.Context(), core.Session{ID: id(name), Owner: "shop", UserID: user, Agent: "a"}))(w.t)
+}
+
+// accept has the user write in the session.
+func (w *world) accept(name, user string) core.Run {
+	w.t.Helper()
+	return must.Get(w.runs.Accept(w.t.Context(), scope(), core.AcceptRun{SessionID: id(name), Agent: "a", User: user, Worker: "two/1", Input: core.RunInput{Content: "hello", Source: core.SourceAPI}}))(w.t).Run
+}
+
+func (w *world) answer(run core.Run) {
+	w.t.Helper()
+	m := core.Message{ID: core.NewID[core.MessageID](), Role: core.RoleAssistant, Content: "hi"}
+	must.Get(w.runs.Write(w.t.Context(), core.RunWrite{
+		RunID: run.ID, SessionID: run.SessionID, Attempt: run.Attempt, Messages: []core.Message{m}, End: &core.RunEnd{Status: core.RunSucceeded, AnswerID: m.ID},
+	}))(w.t)
+}
+
+func (w *world) exec(stmt string, args ...any) {
+	w.t.Helper()
+	must.Do(w.t, w.Gorm.WithContext(w.t.Context()).Exec(stmt, args...).Error)
+}
+
+// breaks has the removal of a session fail.
+func (w *world) breaks(name string) {
+	w.exec("CREATE TRIGGER fire BEFORE DELETE ON sessions WHEN old.id = '" + string(id(name)) + "' BEGIN SELECT RAISE(ABORT, 'disk on fire'); END")
+}
+
+// wantLeft checks which sessions exist.
+func (w *world) wantLeft(names ...string) {
+	w.t.Helper()
+	var left []core.SessionID
+	must.Do(w.t, w.Gorm.WithContext(w.t.Context()).Raw("SELECT id FROM sessions ORDER BY created_at, id").Scan(&left).Error)
+	if want := idsOf(names...); !slices.Equal(left, want) {
+		w.t.Errorf("got the sessions %v, want %v", left, want)
+	}
+}
+
+// during has f done while the posts of a session are removed, before the session.
+func (w *world) during(f func(of core.SessionID)) core.PurgeOptions {
+	w.DeletePosts = func(_ context.Context, of core.SessionID, _ bool) (core.PurgedPosts, error) {
+		f(of)
+		return core.PurgedPosts{}, nil
+	}
+	return core.PurgeOptions{SlackPosts: true, Force: true, Compact: true}
+}
+
+// Sessions are removed once each, with those that were archived; one that is gone meanwhile is passed by.
+func TestSessions(t *testing.T) {
+	simulate(t, func(t *testing.T, w *world) {
+		for _, name := range []string{"a", "gone", "new", "old"} {
+			w.session(name)
+		}
+		must.Get2(w.sessions.Update(t.Context(), scope(), id("old"), core.SessionPatch{Archived: new(true)}))(t)
+		time.Sleep(time.Second)
+		in := core.PurgeSessions{IDs: idsOf("a", "gone", "a"), ArchivedBefore: new(core.Now())}
+		in.PurgeOptions = w.during(func(of core.SessionID) {
+			if of == id("a") {
+				must.Get(w.Store.Session(t.Context(), id("gone"), false))(t)
+			}
+		})
+		got := must.Get(w.Sessions(t.Context(), in))(t)
+		compare.Equal(t, "sessions", idsOf("a", "gone", "old"), got.Sessions)
+		compare.Equal(t, "tables", []core.PurgedTable{{Table: "sessions", Removed: 2}, {Table: "messages", Removed: 4}, {Table: "memories"}}, got.Tables)
+		compare.Equal(t, "compacted, with its note", []any{true, "a note"}, []any{got.Compacted, got.Notes[0]})
+		w.wantLeft("new")
+	})
 }
 
 // The report shows what is left.
 func TestTheProofCounts(t *testing.T) {
-	t.Parallel()
-	got, err := service(&fake{left: 7}).Sessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{"a"}})
-	if err != nil || got.Left() != 7 || got.Compacted || len(got.Notes) != 1 {
-		t.Errorf("got %+v, %v, want 7 left and a note about the files", got, err)
-	}
+	simulate(t, func(t *testing.T, w *world) {
+		w.session("a")
+		w.CompactFiles = func(context.Context, []string) ([]string, error) { w.session("a"); return nil, nil }
+		got, err := w.Sessions(t.Context(), core.PurgeSessions{IDs: idsOf("a"), PurgeOptions: core.PurgeOptions{Compact: true}})
+		if err != nil || got.Left() != 3 {
+			t.Errorf("got %+v, %v, want a session and two messages left", got, err)
+		}
+		got, err = w.Sessions(t.Context(), core.PurgeSessions{IDs: idsOf("a")})
+		if err != nil || got.Left() != 0 || got.Compacted || len(got.Notes) != 1 {
+			t.Errorf("got %+v, %v, want none left and a note about the files", got, err)
+		}
+	})
 }
 
 func TestNothingIsRemovedBefore(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		fake *fake
-		in   core.PurgeSessions
-		want error
-	}{
-		"no name":          {&fake{}, core.PurgeSessions{}, core.ErrInvalid},
-		"one is not there": {&fake{fails: core.Errorf(core.ErrNotFound, "no")}, core.PurgeSessions{IDs: []core.SessionID{"a"}}, core.ErrNotFound},
-		"a run works":      {&fake{runs: []core.UnfinishedRun{{ID: "r"}}}, core.PurgeSessions{IDs: []core.SessionID{"a"}}, core.ErrConflict},
-		"dry run":          {&fake{}, core.PurgeSessions{IDs: []core.SessionID{"a"}, PurgeOptions: core.PurgeOptions{DryRun: true, Force: true, Compact: true}}, nil},
-	} {
-		_, err := service(tt.fake).Sessions(t.Context(), tt.in)
-		if !errors.Is(err, tt.want) || len(tt.fake.removed)+len(tt.fake.canceled)+tt.fake.compact > 0 {
-			t.Errorf("%s: got %v, removed %v, want %v and nothing removed", name, err, tt.fake.removed, tt.want)
+	simulate(t, func(t *testing.T, w *world) {
+		w.session("a")
+		w.accept("a", "kim")
+		for name, tt := range map[string]struct {
+			in   core.PurgeSessions
+			want error
+		}{
+			"no name":          {core.PurgeSessions{}, core.ErrInvalid},
+			"one is not there": {core.PurgeSessions{IDs: idsOf("a", "b"), PurgeOptions: core.PurgeOptions{Force: true}}, core.ErrNotFound},
+			"a run works":      {core.PurgeSessions{IDs: idsOf("a")}, core.ErrConflict},
+			"dry run":          {core.PurgeSessions{IDs: idsOf("a"), PurgeOptions: core.PurgeOptions{DryRun: true, Force: true, Compact: true}}, nil},
+		} {
+			compare.Error(t, name, tt.want, compare.ErrorOf(w.Sessions(t.Context(), tt.in)))
 		}
-	}
+		w.wantLeft("a")
+		compare.Equal(t, "cancels and compactions", 0, len(w.canceled)+w.compact)
+	})
 }
 
 func TestUser(t *testing.T) {
-	t.Parallel()
-	f := &fake{shared: []core.SessionID{"team"}}
-	got, err := service(f).User(t.Context(), core.PurgeUser{Owner: "o", User: "u"})
-	if err != nil || got.Tables[1] != (core.PurgedTable{Table: "messages", Removed: 2, Emptied: 3}) || got.Tables[2].Removed != 1 {
-		t.Errorf("got %+v, %v", got, err)
-	}
-	if len(f.removed) != 1 || len(f.emptied) != 1 || len(f.users) != 1 || f.events != 3 { // one of them of the session that is gone
-
-		t.Errorf("removed %v, emptied %v, users %v, %d events told", f.removed, f.emptied, f.users, f.events)
-	}
-	if strings.Contains(strings.Join(got.Notes, " "), "nothing was found") {
-		t.Errorf("got the notes %q", got.Notes)
-	}
-	for _, in := range []core.PurgeUser{{Owner: "o"}, {User: "u"}} {
-		compare.Error(t, fmt.Sprintf("%+v: want it refused: it would be everybody", in), core.ErrInvalid, compare.ErrorOf(service(f).User(t.Context(), in)))
-	}
+	simulate(t, func(t *testing.T, w *world) {
+		w.session("own")
+		w.empty("team", "bob")
+		w.answer(w.accept("team", "kim"))
+		w.answer(w.accept("team", "bob"))
+		must.Get(repositories.NewMemories(w.Gorm).Create(t.Context(), core.Memory{Owner: "shop", UserID: "kim", Content: "tea"}))(t)
+		got := must.Get(w.User(t.Context(), core.PurgeUser{Owner: "shop", User: "kim"}))(t)
+		compare.Equal(t, "tables", []core.PurgedTable{{Table: "sessions", Removed: 1}, {Table: "messages", Removed: 2, Emptied: 2}, {Table: "memories", Removed: 1}}, got.Tables)
+		w.wantLeft("team")
+		if w.told < 2 || strings.Contains(fmt.Sprint(got.Notes), "nothing was found") { // one of them of the session that is gone
+			t.Errorf("%d events told, got the notes %q", w.told, got.Notes)
+		}
+		got = must.Get(w.User(t.Context(), core.PurgeUser{Owner: "shop", User: "kim"}))(t)
+		compare.Contains(t, "notes of a second purge", "nothing was found", fmt.Sprint(got.Notes))
+		for _, in := range []core.PurgeUser{{Owner: "shop"}, {User: "kim"}} {
+			compare.Error(t, fmt.Sprintf("%+v: want it refused: it would be everybody", in), core.ErrInvalid, compare.ErrorOf(w.User(t.Context(), in)))
+		}
+	})
 }
 
 // With force, queued runs are canceled first; a run that does not end is a conflict, and
 // nothing is removed.
 func TestForce(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := &fake{runs: []core.UnfinishedRun{{ID: "running", Leased: true}, {ID: "queued"}}}
-		in := core.PurgeSessions{IDs: []core.SessionID{"a"}, PurgeOptions: core.PurgeOptions{Force: true}}
+	simulate(t, func(t *testing.T, w *world) {
+		w.session("a")
+		running, queued := w.accept("a", "kim"), w.accept("a", "kim")
+		in := core.PurgeSessions{IDs: idsOf("a"), PurgeOptions: core.PurgeOptions{Force: true}}
+		w.exec("UPDATE runs SET lease_until = '2001-01-01' WHERE status = 'running'")
 		begin := time.Now()
-		_, err := service(f).Sessions(t.Context(), in)
-		if !errors.Is(err, core.ErrConflict) || !strings.Contains(err.Error(), "running") || time.Since(begin) != 45*time.Second || len(f.removed) > 0 {
-			t.Errorf("a run that does not end: %v after %s, removed %v", err, time.Since(begin), f.removed)
+		err := compare.ErrorOf(w.Sessions(t.Context(), in))
+		if !errors.Is(err, core.ErrConflict) || !strings.Contains(err.Error(), string(running.ID)) || time.Since(begin) != 45*time.Second {
+			t.Errorf("a run that does not end: %v after %s", err, time.Since(begin))
 		}
-		compare.Equal(t, "canceled", []core.RunID{"queued", "running"}, f.canceled)
-		f.runs[0].Leased = false // its lease is past
-		if _, err := service(f).Sessions(t.Context(), in); err != nil || len(f.removed) != 1 {
-			t.Errorf("a run that nobody works on: %v, removed %v", err, f.removed)
-		}
+		w.wantLeft("a")
+		compare.Equal(t, "canceled", []core.RunID{queued.ID, running.ID}, w.canceled)
+		w.exec("UPDATE runs SET lease_until = '1999-01-01'")
+		compare.Error(t, "a run that nobody works on", nil, compare.ErrorOf(w.Sessions(t.Context(), in)))
+		w.wantLeft()
 	})
 }
 
 // Data written while a user is purged is removed too, and a session that was forked meanwhile
 // is checked again.
 func TestUserWhoGoesOn(t *testing.T) {
-	t.Parallel()
-	f := &fake{shared: []core.SessionID{"team"}, comes: []core.SessionID{"new"}, stale: 2}
-	got, err := service(f).User(t.Context(), core.PurgeUser{Owner: "o", User: "u", PurgeOptions: core.PurgeOptions{Force: true}})
-	if err != nil || len(f.removed) != 2 || len(f.emptied) != 3 || f.unended != core.AllowUnleased {
-		t.Errorf("removed %v, emptied %v with %v, error %v", f.removed, f.emptied, f.unended, err)
-	}
-	compare.Equal(t, "report", []core.SessionID{"own", "new"}, got.Sessions)
-	f = &fake{shared: []core.SessionID{"team"}, stale: 100}
-	if _, err := service(f).User(t.Context(), core.PurgeUser{Owner: "o", User: "u", PurgeOptions: core.PurgeOptions{Force: true}}); err != nil || len(f.emptied) > 10 || f.unended != core.AllowUnleased {
-		t.Errorf("one that never ends: tried %d times with %v, error %v", len(f.emptied), f.unended, err)
-	}
+	simulate(t, func(t *testing.T, w *world) {
+		w.session("own")
+		w.empty("team", "bob")
+		w.answer(w.accept("team", "kim"))
+		o := w.during(func(of core.SessionID) {
+			if of == id("own") {
+				w.session("new")
+				must.Get(repositories.NewBranches(w.Gorm).Fork(t.Context(), scope(), core.ForkSession{SessionID: id("team")}))(t)
+			}
+		})
+		got := must.Get(w.User(t.Context(), core.PurgeUser{Owner: "shop", User: "kim", PurgeOptions: o}))(t)
+		compare.Equal(t, "sessions", idsOf("own", "new"), got.Sessions)
+		compare.Equal(t, "emptied in both copies, left", []int64{4, 0}, []int64{got.Tables[1].Emptied, got.Left()})
+		n := 0
+		o = w.during(func(core.SessionID) {
+			n++
+			w.session(fmt.Sprint("more", n))
+		})
+		w.session("more0")
+		got = must.Get(w.User(t.Context(), core.PurgeUser{Owner: "shop", User: "kim", PurgeOptions: o}))(t)
+		if n > 10 || got.Left() != 3 {
+			t.Errorf("one that never ends: %d rounds, left %d", n, got.Left())
+		}
+	})
 }
 
 // A purge that fails in its middle says how far it came.
 func TestCutOff(t *testing.T) {
-	t.Parallel()
-	f := &fake{breaks: "b"}
-	_, err := service(f).Sessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{"a", "b", "c"}})
-	if !errors.Is(err, core.ErrUnavailable) || !strings.Contains(err.Error(), "disk on fire. Before that 1 sessions were removed") {
-		t.Errorf("got %v, want how far it came", err)
-	}
-	f = &fake{breaks: "a"}
-	if _, err := service(f).Sessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{"a"}}); err == nil || err.Error() != "disk on fire" {
-		t.Errorf("at its beginning: got %v", err)
-	}
+	simulate(t, func(t *testing.T, w *world) {
+		for _, name := range []string{"a", "b", "c"} {
+			w.session(name)
+		}
+		w.breaks("b")
+		err := compare.ErrorOf(w.Sessions(t.Context(), core.PurgeSessions{IDs: idsOf("a", "b", "c")}))
+		if !errors.Is(err, core.ErrUnavailable) || !strings.Contains(err.Error(), "disk on fire") || !strings.Contains(err.Error(), "Before that 1 sessions were removed") {
+			t.Errorf("got %v, want how far it came", err)
+		}
+		err = compare.ErrorOf(w.Sessions(t.Context(), core.PurgeSessions{IDs: idsOf("b")}))
+		if err == nil || strings.Contains(err.Error(), "Before") {
+			t.Errorf("at its beginning: got %v", err)
+		}
+	})
 }
 
 // What was removed is reported also if its bytes could not be taken out of the
 // files, which can be done later.
 func TestCompactionFails(t *testing.T) {
-	t.Parallel()
-	f := &fake{torn: errors.New("no room")}
-	in := core.PurgeSessions{IDs: []core.SessionID{"a"}, PurgeOptions: core.PurgeOptions{Compact: true}}
-	got, err := service(f).Sessions(t.Context(), in)
-	if err != nil || got.Compacted || got.Tables[0].Removed != 1 || len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "no room") {
-		t.Errorf("got %+v, error %v", got, err)
-	}
-	f.torn, in.IDs = nil, nil
-	if got, err = service(f).Sessions(t.Context(), in); err != nil || !got.Compacted || len(got.Sessions) != 0 || f.compact != 2 {
-		t.Errorf("only the files: got %+v, error %v", got, err)
-	}
+	simulate(t, func(t *testing.T, w *world) {
+		w.session("a")
+		w.torn = errors.New("no room")
+		in := core.PurgeSessions{IDs: idsOf("a"), PurgeOptions: core.PurgeOptions{Compact: true}}
+		got, err := w.Sessions(t.Context(), in)
+		if err != nil || got.Compacted || got.Tables[0].Removed != 1 || len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "no room") {
+			t.Errorf("got %+v, error %v", got, err)
+		}
+		w.torn, in.IDs = nil, nil
+		if got, err = w.Sessions(t.Context(), in); err != nil || !got.Compacted || len(got.Sessions) != 0 || w.compact != 2 {
+			t.Errorf("only the files: got %+v, error %v", got, err)
+		}
+	})
+}
+
+// noted returns the entries of the audit log, the newest first.
+func (w *world) noted() []core.AuditEntry {
+	w.t.Helper()
+	return must.Get(repositories.NewAudit(w.Gorm).List(w.t.Context(), core.PageQuery{}))(w.t).Items
 }
 
 // A removal is in the audit log, with its actor and its size, but without the names of what is
 // gone; a dry run, and a purge that removed nothing, are not.
 func TestAudit(t *testing.T) {
-	t.Parallel()
-	f := &fake{}
-	s := service(f)
-	must.Get(s.Sessions(t.Context(), core.PurgeSessions{Owner: "web", IDs: []core.SessionID{"a"}}))(t)
-	must.Get(s.User(t.Context(), core.PurgeUser{Owner: "web", User: "alice"}))(t)
-	must.Get(s.User(t.Context(), core.PurgeUser{Owner: "web", User: "alice", PurgeOptions: core.PurgeOptions{DryRun: true}}))(t)
-	var told []string
-	for _, e := range f.noted {
-		told = append(told, strings.Join([]string{e.Actor, e.Action, e.Owner, e.Target}, " "))
-		if text := fmt.Sprintf("%+v %s", e, e.Details); strings.Contains(text, "alice") || !strings.Contains(text, `"complete":true`) || !strings.Contains(text, `"removed":{`) {
-			t.Errorf("got entry %s, want the numbers, and no user", text)
+	simulate(t, func(t *testing.T, w *world) {
+		w.session("a")
+		w.session("b")
+		must.Get(w.Sessions(t.Context(), core.PurgeSessions{Owner: "shop", IDs: idsOf("a")}))(t)
+		time.Sleep(time.Second)
+		must.Get(w.User(t.Context(), core.PurgeUser{Owner: "shop", User: "kim"}))(t)
+		must.Get(w.User(t.Context(), core.PurgeUser{Owner: "shop", User: "kim", PurgeOptions: core.PurgeOptions{DryRun: true}}))(t)
+		compare.Error(t, "of nothing", core.ErrNotFound, compare.ErrorOf(w.Sessions(t.Context(), core.PurgeSessions{IDs: idsOf("a")})))
+		var told []string
+		for _, e := range w.noted() {
+			told = append(told, strings.Join([]string{e.Actor, e.Action, e.Owner, e.Target}, " "))
+			if text := fmt.Sprintf("%+v %s", e, e.Details); strings.Contains(text, "kim") || !strings.Contains(text, `"complete":true`) || !strings.Contains(text, `"removed":{`) {
+				t.Errorf("got entry %s, want the numbers, and no user", text)
+			}
 		}
-	}
-	want := []string{"cli sessions.purged web sessions: 1", "cli user.purged web user sha256:" + core.SecretHash("alice")[:12]}
-	if got := strings.Join(told, "\n"); got != strings.Join(want, "\n") {
-		t.Errorf("audit log: got\n%s\nwant\n%s", got, strings.Join(want, "\n"))
-	}
-	f = &fake{fails: errors.New("no database")}
-	if _, err := service(f).Sessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{"a"}}); err == nil || len(f.noted) != 0 {
-		t.Errorf("got %v and %d entries for a purge that did nothing, want an error and none", err, len(f.noted))
-	}
+		compare.Equal(t, "audit log", []string{"cli user.purged shop user sha256:" + core.SecretHash("kim")[:12], "cli sessions.purged shop sessions: 1"}, told)
+	})
 }
 
-// What is old goes without a question; what is gone or in use is passed by.
+// What is old goes without a question; what is gone or in use is passed by. An error in the middle says why there are not more.
 func TestExpired(t *testing.T) {
-	t.Parallel()
-	f := &fake{}
-	n, err := service(f).Expired(t.Context(), []core.SessionID{"a", "busy", "gone", "b"}, false)
-	if err != nil || n != 2 {
-		t.Errorf("got %d, %v, want 2 sessions", n, err)
-	}
-	compare.Equal(t, "removed", []core.SessionID{"a", "gone", "b"}, f.removed)
-	if f.events != 2 || len(f.answers) != 1 || f.answers[0] || f.compact != 0 {
-		t.Errorf("got %d watchers told, answers %v, %d compactions; want 2, removed once, none", f.events, f.answers, f.compact)
-	}
-	if n, err := service(f).Expired(t.Context(), []core.SessionID{"gone"}, false); n != 0 || err != nil || len(f.answers) != 1 {
-		t.Errorf("of sessions that are gone: %d, %v", n, err)
-	}
-}
-
-func TestExpiredBreaks(t *testing.T) {
-	t.Parallel()
-	f := &fake{breaks: "b"}
-	n, err := service(f).Expired(t.Context(), []core.SessionID{"a", "b", "c"}, false)
-	if n != 1 || !errors.Is(err, core.ErrUnavailable) {
-		t.Errorf("got %d, %v, want one session and why there are not more", n, err)
-	}
+	simulate(t, func(t *testing.T, w *world) {
+		for _, name := range []string{"a", "b", "busy", "c", "d"} {
+			w.session(name)
+		}
+		w.accept("busy", "kim")
+		n, err := w.Expired(t.Context(), idsOf("a", "busy", "gone", "b"), false)
+		compare.Equal(t, "removed, told, compactions", []any{2, nil, 2, 0}, []any{n, err, w.told, w.compact})
+		w.wantLeft("c", "d", "busy")
+		w.breaks("d")
+		n, err = w.Expired(t.Context(), idsOf("c", "d", "busy"), true)
+		if n != 1 || !errors.Is(err, core.ErrUnavailable) {
+			t.Errorf("got %d, %v, want one session and why there are not more", n, err)
+		}
+	})
 }
 
 // What processes left behind is removed at the start, and later within 5 s; a session
-// that goes with it is gone for those who watch it, and so are its kept answers.
+// that goes with it is gone for those who watch it.
 func TestRecoversAbandonedSessions(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := &fake{abandoned: []core.SessionID{"import", "fork"}}
+	simulate(t, func(t *testing.T, w *world) {
+		leave := func(name, owner, until string) {
+			w.session(name)
+			w.exec("UPDATE sessions SET busy = ?, busy_owner = ?, busy_until = ? WHERE id = ?", name, owner, until, id(name))
+		}
+		leave("import", "one/0", "2001-01-01")
+		leave("fork", "one/0", "2001-01-01")
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
-		go func() { ended <- service(f).Run(ctx) }()
+		go func() { ended <- w.Run(ctx) }()
 		synctest.Wait()
-		if want := []core.SessionID{"import", "fork"}; !slices.Equal(f.recovered, want) || f.events != 1 || len(f.answers) != 1 {
-			t.Errorf("recovered %v with %d events, and %d searches for answers; want %v, and one of each for the removed session", f.recovered, f.events, len(f.answers), want)
-		}
-		f.mu.Lock()
-		f.fails = errors.New("the database is away")
-		f.mu.Unlock()
+		w.wantLeft("import")
+		compare.Equal(t, "events told", 1, w.told)
+		leave("purge", "two/0", "1999-01-01")
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		f.mu.Lock()
-		f.fails, f.abandoned = nil, []core.SessionID{"purge"}
-		f.mu.Unlock()
-		time.Sleep(5 * time.Second)
-		synctest.Wait()
-		if !slices.Contains(f.recovered, "purge") {
-			t.Errorf("recovered %v, want what was left behind later, too", f.recovered)
-		}
+		w.wantLeft("import")
 		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		compare.Error(t, "from Run", nil, <-ended)
 	})
 }

@@ -24,7 +24,7 @@ func parts() []part {
 		{dir: "app/deliveries", may: []string{"app/core"}},
 		{dir: "app/events", may: []string{"app/core"}},
 		{dir: "app/extract", may: []string{"app/core"}},
-		{dir: "app/purge", may: []string{"app/core"}},
+		{dir: "app/purge", may: []string{"app/core", "app/db"}},
 		{dir: "app/telemetry", may: []string{"app/core"}},
 		{dir: "app/agents", may: []string{"app/core"}},
 		{dir: "app/runs", may: []string{"app/agents", "app/core", "app/events"}},
