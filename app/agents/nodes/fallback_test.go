@@ -171,8 +171,8 @@ func TestFlaggedTextIsLeftOut(t *testing.T) {
 // What a filter refused stays left out for the run's other calls, and one warning says so.
 func TestFlaggedTextIsLeftOutOfTheRun(t *testing.T) {
 	t.Parallel()
-	flagged := llmtest.Fail(&llm.Error{Kind: llm.KindContentFilter, Provider: "p", Status: 400, Message: "The prompt was filtered."})
-	w := newWorld(t, 8192, "FLAGGED.", flagged, llmtest.Call(core.ToolCall{ID: "c1", Name: "look", Arguments: `{}`}), llmtest.Call(core.ToolCall{ID: "c2", Name: "look", Arguments: `{}`}), "Done.").with(says("look", "nothing"))
+	filtered := &llm.Error{Kind: llm.KindContentFilter, Provider: "p", Status: 400, Message: "The prompt was filtered."}
+	w := newWorld(t, 8192, "FLAGGED.", filtered, llmtest.Call(core.ToolCall{ID: "c1", Name: "look", Arguments: `{}`}), llmtest.Call(core.ToolCall{ID: "c2", Name: "look", Arguments: `{}`}), "Done.").with(says("look", "nothing"))
 	w.mustCall(w.begin("hello"))
 	s := w.begin("look")
 	for range 2 {
