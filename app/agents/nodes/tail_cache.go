@@ -35,7 +35,7 @@ type tail struct {
 	messages []core.Message
 	pinned   []core.Message   // before them
 	work     core.SummaryWork // as last loaded
-	refused  bool             // a filter refused turns of it that were never answered: later prompts are without them
+	refused  string           // the model whose filter refused turns that were never answered: its later prompts are without them; empty = none did
 	bytes    int
 }
 
@@ -71,7 +71,10 @@ func (c *TailCache) storeTail(s AgentState, event int64) {
 	if c == nil || s.Session.Temporary {
 		return
 	}
-	t := tail{event: event, cursor: summaryCursor(s.Session), messages: append(append(s.History, s.UserMessage), s.RunMessages...), pinned: s.Pinned, work: s.Work, refused: slices.Contains(s.leavesOut, leftOutTurns)}
+	t := tail{event: event, cursor: summaryCursor(s.Session), messages: append(append(s.History, s.UserMessage), s.RunMessages...), pinned: s.Pinned, work: s.Work}
+	if slices.Contains(s.leavesOut, leftOutTurns) {
+		t.refused = s.Profile.Model.Info().Name
+	}
 	texts := 0
 	for _, m := range t.messages {
 		if m.Seq == 0 {
