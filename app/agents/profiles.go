@@ -33,9 +33,9 @@ func NewProfiles(agents core.AgentCatalog, models llm.Models, set *tools.Set, gl
 
 // Profile resolves the session's agent with its texts, tools, policy and model:
 // the model asked for, else the session's, else the agent's, else the default.
-// It waits, for at most 10 s, for tools that were not loaded yet since the start.
-// Errors: ErrNotFound or ErrInvalid when the agent or the model is not configured.
-func (p *Profiles) Profile(ctx context.Context, session core.Session, model string) (compaction.Profile, error) {
+// Its tools are those that are loaded. Errors: ErrNotFound or ErrInvalid when the agent or the
+// model is not configured.
+func (p *Profiles) Profile(_ context.Context, session core.Session, model string) (compaction.Profile, error) {
 	agent, err := p.agents.Get(session.Agent)
 	if err != nil {
 		return compaction.Profile{}, err
@@ -45,7 +45,6 @@ func (p *Profiles) Profile(ctx context.Context, session core.Session, model stri
 	if err != nil {
 		return compaction.Profile{}, llm.HideCause(name, err)
 	}
-	p.tools.Await(ctx, agent)
 	agent, specs := p.tools.Resolve(agent)
 	policy, err := contextwindow.Resolve(p.global, agent.Context)
 	loop, err2 := contextwindow.ResolveLoop(policy.Name, agent.Compaction)
@@ -66,6 +65,15 @@ func (p *Profiles) Profile(ctx context.Context, session core.Session, model stri
 		profile.Policy, err = contextwindow.ResolveTemporary(p.global, agent.Context)
 	}
 	return profile, err
+}
+
+// RunProfile is Profile for a run: it waits, for at most 10 s, for tools that were not loaded yet
+// since the start.
+func (p *Profiles) RunProfile(ctx context.Context, session core.Session, model string) (compaction.Profile, error) {
+	if agent, err := p.agents.Get(session.Agent); err == nil {
+		p.tools.Await(ctx, agent)
+	}
+	return p.Profile(ctx, session, model)
 }
 
 // Preset returns the policy of that name with the settings that all agents share, and

@@ -141,7 +141,8 @@ func (s starting) Listing() tools.Listing {
 	}
 }
 
-// The first message after a start finds the tools of servers that are still being connected.
+// The first message after a start waits for the tools of servers that are still being connected; what
+// only describes the session does not.
 func TestFirstMessageHasTools(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -150,7 +151,11 @@ func TestFirstMessageHasTools(t *testing.T) {
 		agent := core.Agent{Name: "a", Tools: []string{"files"}, Definitions: []core.ToolDefinition{{Name: "files", Kind: core.ToolMCP}}}
 		set.Use([]core.Agent{agent})
 		time.AfterFunc(time.Second, func() { close(source.tried) })
-		got, err := agents.NewProfiles(catalog{"a": agent}, registry{}, set, contextwindow.Global{}).Profile(t.Context(), core.Session{Agent: "a"}, "")
+		profiles := agents.NewProfiles(catalog{"a": agent}, registry{}, set, contextwindow.Global{})
+		if got, err := profiles.Profile(t.Context(), core.Session{Agent: "a"}, ""); err != nil || len(got.Tools) != 0 {
+			t.Errorf("waited for the tools %v, error %v", got.Tools, err)
+		}
+		got, err := profiles.RunProfile(t.Context(), core.Session{Agent: "a"}, "")
 		if err != nil || len(got.Tools) != 1 || len(got.Agent.Tools) != 1 {
 			t.Errorf("got the tools %v of %v, error %v, want files__read", got.Tools, got.Agent.Tools, err)
 		}

@@ -82,8 +82,7 @@ const maxAgentTries = 5
 // startRun accepts a run for the session's agent. It takes the agent from the cache; if the session
 // has another one since, it loads the session.
 func (s *Service) startRun(ctx context.Context, tenant core.Tenant, in core.AcceptRun) (core.Accepted, error) {
-	input := core.Message{Content: in.Input.Content, Metadata: in.Input.Metadata, Parts: in.Input.Parts}
-	if err := s.Stored.Admit(ctx, tenant, input.StoredBytes()+in.Options.StoredBytes()); err != nil {
+	if err := s.Stored.Admit(ctx, tenant, in.Input.StoredBytes()+in.Options.StoredBytes()); err != nil {
 		return core.Accepted{}, err
 	}
 	key := agentKey{tenant, in.SessionID}

@@ -41,6 +41,9 @@ func (s *Service) SlackThread(ctx context.Context, tenant core.Tenant, session c
 // FixSlackPost does what a person wants done about a post that is listed as a core.SlackFault. ErrNotFound
 // if it is not, ErrConflict if the action does not suit its state.
 func (s *Service) FixSlackPost(ctx context.Context, tenant core.Tenant, fix core.SlackPostFix) error {
+	if _, done, err := core.CommittedResult(ctx); done || err != nil {
+		return err
+	}
 	p, err := s.SlackPosts.Fault(ctx, tenant, fix.SessionID, fix.ItemID, fix.Part)
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"math"
 	"path"
 	"slices"
@@ -166,8 +167,9 @@ type chatGPTConversation struct {
 }
 
 type chatGPTNode struct {
-	Parent  string          `json:"parent"`
-	Message *chatGPTMessage `json:"message"` // nil at the root
+	Parent   string          `json:"parent"`
+	Children []string        `json:"children"`
+	Message  *chatGPTMessage `json:"message"` // nil at the root
 }
 
 type chatGPTMessage struct {
@@ -196,41 +198,72 @@ func (n chatGPTNode) isVisible() bool {
 	return n.Message != nil && !n.Message.Metadata.Hidden && n.Message.Author.Role != "system"
 }
 
-// path returns the visible messages from the root to the current node, and how many others there are. In place of
-// a node that is missing, it goes on at the newest message before that it has not.
+// time returns when the node was made, in seconds since 1970; 0 = not known.
+func (n chatGPTNode) time() float64 {
+	if n.Message == nil {
+		return 0
+	}
+	return n.Message.CreateTime
+}
+
+// path returns the visible messages from the root to the current node, and how many others there are. The parent of a
+// node, also of one that is missing, is the one it names, or the one that lists it among its children. Where there is
+// none, it goes on at the newest node before that has lost a child, else at the newest message before: in both cases
+// not on another branch.
 func (c chatGPTConversation) path() (path []*chatGPTMessage, others int) {
-	var left []string // the newest first
-	for id, node := range c.Mapping {
-		if node.isVisible() {
-			left = append(left, id)
+	var visible, torn []string // torn = those that have lost a child
+	listedBy, passed, before := map[string]string{}, map[string]bool{}, math.Inf(1)
+	for _, id := range slices.SortedFunc(maps.Keys(c.Mapping), func(a, b string) int {
+		return cmp.Or(cmp.Compare(c.Mapping[b].time(), c.Mapping[a].time()), cmp.Compare(b, a))
+	}) {
+		if c.Mapping[id].isVisible() {
+			visible = append(visible, id)
+		}
+		for _, child := range c.Mapping[id].Children {
+			listedBy[child] = id
+			if _, ok := c.Mapping[child]; !ok {
+				torn = append(torn, id)
+			}
 		}
 	}
-	slices.SortFunc(left, func(a, b string) int {
-		return cmp.Or(cmp.Compare(c.Mapping[b].Message.CreateTime, c.Mapping[a].Message.CreateTime), cmp.Compare(b, a))
-	})
-	visible, passed, before := len(left), map[string]bool{}, math.Inf(1)
+	others = len(visible)
+	isBranch := func(id string) bool {
+		for n := 0; id != "" && !passed[id] && n <= len(c.Mapping); n++ { // a cycle ends, too
+			id = cmp.Or(c.Mapping[id].Parent, listedBy[id])
+		}
+		return id != "" && passed[id]
+	}
+	newest := func(list *[]string) string {
+		for ; len(*list) > 0; *list = (*list)[1:] {
+			if id := (*list)[0]; c.Mapping[id].time() <= before && !isBranch(id) {
+				return id
+			}
+		}
+		return ""
+	}
 	for at := c.CurrentNode; ; {
-		node, ok := c.Mapping[at]
-		if !ok && (at != "" || len(passed) == 0) {
-			for len(left) > 0 && (passed[left[0]] || c.Mapping[left[0]].Message.CreateTime > before) {
-				left = left[1:]
-			}
-			if len(left) > 0 {
-				at = left[0]
-				node, ok = c.Mapping[at], true
-			}
-		}
-		if !ok || passed[at] { // a cycle ends, too
-			break
-		}
+		node, isKnown := c.Mapping[at]
 		if node.isVisible() {
-			path, before = append(path, node.Message), cmp.Or(node.Message.CreateTime, before)
+			path, before = append(path, node.Message), cmp.Or(node.time(), before)
 		}
 		passed[at] = true
-		at = node.Parent
+		next := node.Parent
+		if next == "" || passed[next] {
+			next = listedBy[at]
+		}
+		isRoot := isKnown && next == "" && node.Parent == ""
+		if !isRoot && (next == "" || passed[next]) {
+			if next = ""; len(path) > 0 {
+				next = newest(&torn)
+			}
+			next = cmp.Or(next, newest(&visible))
+		}
+		if at = next; at == "" {
+			break
+		}
 	}
 	slices.Reverse(path)
-	return path, visible - len(path)
+	return path, others - len(path)
 }
 
 // message returns the message in Bobbin's shape, and how many images and files it only mentions.

@@ -9,6 +9,7 @@ import (
 type KeyedRequest struct {
 	Owner  string
 	Key    string
+	Sent   string        // the key as the client sent it: with a message of a session it is that one's client_message_id
 	Target string        // method, path and query
 	Token  string        // of this execution: only it may commit a result, finish or release the key; empty = the commit takes the key
 	Keep   time.Duration // how long the key is known

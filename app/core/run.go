@@ -121,6 +121,9 @@ type RunHead struct {
 	Approvals  []Approval `json:"approvals,omitempty" doc:"What a waiting run waits for. Arguments of more than 2,000 bytes are left out: get the run." gorm:"-"`
 }
 
+// StoredBytes returns what storing the run counts: what only it has.
+func (r Run) StoredBytes() int64 { return r.Input.StoredBytes() + r.Options.StoredBytes() }
+
 // Suspended reports whether the run was begun, had to wait for a decision, and is
 // to go on: a queued run like others, but with messages in the log.
 func (r Run) Suspended() bool { return r.Status == RunQueued && r.Attempt > 0 }
@@ -158,6 +161,15 @@ const AfterStart MessageID = "start"
 // Emptied returns the input without its content.
 func (in RunInput) Emptied() RunInput {
 	return RunInput{Source: in.Source, Edits: in.Edits, After: in.After, Regenerate: in.Regenerate, DeletedAt: in.DeletedAt}
+}
+
+// StoredBytes returns what storing the input counts; nothing if it is empty.
+func (in RunInput) StoredBytes() int64 {
+	if in.Empty() {
+		return 0
+	}
+	metadata, _ := EncodeJSON(in.Metadata) // a database may give it back with other spaces
+	return Message{Content: in.Content, Parts: in.Parts, Metadata: metadata}.StoredBytes()
 }
 
 // Empty reports whether there is no content: the log has the message, or it was deleted.

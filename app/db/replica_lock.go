@@ -30,30 +30,37 @@ func (e *ReplicaLockedError) Error() string {
 	return fmt.Sprintf("a process at %s has been using it since %s", cmp.Or(e.Address, "this machine"), e.Since.UTC().Format(time.RFC3339))
 }
 
-// programPrefix begins the application_name of connections that hold a name.
+// programPrefix begins the application_name of connections that hold a name. What follows tells
+// the start of the process, as in its leases (core.NewWorker).
 const programPrefix = "bobbin "
 
 // The clocks of a replica's name.
 const (
-	nameEvery = 10 * time.Second       // it is looked at so often
+	nameEvery = 500 * time.Millisecond // it is looked at so often
+	twinEvery = 10 * time.Second       // while another process has it
 	nameTime  = 5 * time.Second        // of one question to the database
 	nameWait  = 2 * time.Second        // for the connection of a process that has just died
 	namePoll  = 100 * time.Millisecond // while waiting
 )
 
+// deadChecks is how often in a row the connection of a process is missing before it counts as dead. One
+// that lives and only lost its connection has another one by then.
+const deadChecks = 4
+
 // ReplicaName is the name of this process's replica. It is the same after a restart, so
 // that the restart immediately takes over the leases of the process before it. No other process
 // connected to the same PostgreSQL has it: an advisory lock on a separate connection. When the process
-// dies the database releases it immediately; when its machine or the network fails, within half a
-// minute. With a pooler that shares connections between transactions it has no effect. Not safe for
-// concurrent use.
+// dies the database releases it immediately, and other replicas take over its runs; when its machine or
+// the network fails, within half a minute. With a pooler that shares connections between transactions it
+// has no effect. Not safe for concurrent use.
 type ReplicaName struct {
 	database *DB
 	log      *slog.Logger
 	name     string
-	start    string    // tells this start of it from others
-	conn     *pgx.Conn // has the lock; nil = another process has it, or the database is SQLite, which has one process
-	warned   bool      // since it was held for the last time
+	start    string         // tells this start of it from others
+	conn     *pgx.Conn      // has the lock; nil = another process has it, or the database is SQLite, which has one process
+	warned   bool           // since it was held for the last time
+	missing  map[string]int // starts of processes whose connections this connection has seen: how often in a row it has missed them
 }
 
 // OpenReplicaName takes the name for this process. Worker says what the process is called
@@ -95,7 +102,7 @@ func (n *ReplicaName) lock(ctx context.Context) error {
 	defer cancel()
 	cfg, err := postgresConfig(n.database.url)
 	if err == nil {
-		cfg.RuntimeParams["application_name"] = programPrefix + n.start
+		n.missing = map[string]int{}
 		n.conn, err = pgx.ConnectConfig(ctx, cfg)
 	}
 	if err == nil {
@@ -116,7 +123,7 @@ func (n *ReplicaName) tryLock(ctx context.Context) error {
 	_, _ = h.Write([]byte("bobbin replica " + n.name)) // never fails
 	key, ok := int64(h.Sum64()), false                 //nolint:gosec // any number will do
 	if err := n.conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", key).Scan(&ok); err != nil || ok {
-		return err
+		return errors.Join(err, n.showName(ctx))
 	}
 	locked := &ReplicaLockedError{}
 	err := n.conn.QueryRow(ctx, "SELECT a.application_name, COALESCE(host(a.client_addr), ''), COALESCE(a.backend_start, 'epoch') "+
@@ -128,6 +135,45 @@ func (n *ReplicaName) tryLock(ctx context.Context) error {
 	}
 	locked.Who = strings.TrimPrefix(locked.Who, programPrefix)
 	return locked
+}
+
+// showName lets other processes see that this one lives. Behind a pooler, which gives connections numbers of
+// its own, they cannot: its connections to the database outlive those of its clients.
+func (n *ReplicaName) showName(ctx context.Context) error {
+	_, err := n.conn.Exec(ctx, "SELECT set_config('application_name', $1, false) WHERE pg_backend_pid() = $2", programPrefix+n.start, int64(n.conn.PgConn().PID()))
+	return err
+}
+
+// endLeases ends the leases of processes that died while this connection was there: a database that restarts
+// says nothing about them. It fails if the name is no longer held.
+func (n *ReplicaName) endLeases(ctx context.Context) error {
+	rows, _ := n.conn.Query(ctx, "SELECT substr(application_name, length($1) + 1) FROM pg_stat_activity WHERE datname = current_database() AND starts_with(application_name, $1)", programPrefix)
+	present, err := pgx.CollectRows(rows, pgx.RowTo[string]) // also the error of Query
+	for start := range n.missing {
+		n.missing[start]++
+	}
+	for _, start := range present {
+		n.missing[start] = 0
+	}
+	for start, checks := range n.missing {
+		if err == nil && checks >= deadChecks {
+			delete(n.missing, start)
+			err = n.endLeasesOf(ctx, "/"+start)
+		}
+	}
+	return err
+}
+
+// endLeasesOf ends the leases of runs, which counts as a death of each, and of summaries. It skips rows that are
+// locked: those leases expire.
+func (n *ReplicaName) endLeasesOf(ctx context.Context, start string) error {
+	_, err := n.conn.Exec(ctx, "UPDATE runs SET lease_owner = '', lease_until = clock_timestamp(), deaths = deaths + 1 WHERE id IN "+
+		"(SELECT id FROM runs WHERE status = 'running' AND right(lease_owner, length($1)) = $1 FOR UPDATE SKIP LOCKED)", start)
+	if err == nil {
+		_, err = n.conn.Exec(ctx, "UPDATE sessions SET summary_lease_owner = '', summary_lease_until = NULL, summary_lease_since = NULL WHERE id IN "+
+			"(SELECT id FROM sessions WHERE summary_lease_until IS NOT NULL AND strpos(summary_lease_owner, $1) > 0 FOR UPDATE SKIP LOCKED)", start+"/")
+	}
+	return err
 }
 
 // Name returns the replica's name.
@@ -164,17 +210,24 @@ func (n *ReplicaName) warnOfTwin(ctx context.Context, err error) bool {
 	return true
 }
 
-// Keep holds the name, and takes it again when the connection is lost, until ctx ends.
+// Keep holds the name, and takes it again when the connection is lost, until ctx ends. It ends the leases of
+// processes that die meanwhile.
 func (n *ReplicaName) Keep(ctx context.Context) error {
-	return core.Every(ctx, nameEvery, n.check)
+	return core.Repeat(ctx, nil, func(ctx context.Context) time.Duration {
+		n.check(ctx)
+		if n.warned {
+			return twinEvery
+		}
+		return nameEvery
+	})
 }
 
 // check takes the name again if it is no longer held.
 func (n *ReplicaName) check(ctx context.Context) {
 	if n.conn != nil {
-		ping, cancel := context.WithTimeout(ctx, nameTime)
+		call, cancel := context.WithTimeout(ctx, nameTime)
 		defer cancel()
-		if n.conn.Ping(ping) == nil {
+		if n.endLeases(call) == nil {
 			return
 		}
 		_ = n.Release() // it is lost

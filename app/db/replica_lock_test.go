@@ -10,6 +10,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db"
+	"bobbin/app/db/repositories"
 	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
@@ -78,4 +79,44 @@ func TestReplicaNameIsKept(t *testing.T) {
 		must.Do(t, t.Context().Err())
 	}
 	must.Do(t, n.Release())
+}
+
+// The runs of a process that has died are free, before their leases have expired. Those of a process that only
+// lost its connection are not, nor those of one that nobody has seen since the database restarted.
+func TestRunsOfDeadReplicasAreFree(t *testing.T) {
+	t.Parallel()
+	d := dbtest.Postgres(t)
+	open := func(name string) (*db.ReplicaName, string) {
+		return db.OpenReplicaName(t.Context(), d, slog.New(slog.DiscardHandler), name)
+	}
+	watcher, _ := open("watcher")
+	other, worker := open("other")
+	lose := func(names ...*db.ReplicaName) {
+		t.Helper()
+		for _, n := range names {
+			must.Do(t, d.Gorm.Exec("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = ?", "bobbin "+n.Start()).Error)
+		}
+	}
+	session := must.Get(repositories.NewSessions(d.Gorm).Create(t.Context(), core.Session{Owner: "ann", Agent: "assistant"}))(t)
+	runs := repositories.NewRuns(d.Gorm)
+	must.Get(runs.Accept(t.Context(), core.Tenant{Owner: "ann"}, core.AcceptRun{SessionID: session.ID, Agent: "assistant", Worker: worker, Input: core.RunInput{Content: "hello"}}))(t)
+	check := func(when string, times int, want map[int]int) {
+		t.Helper()
+		for range times {
+			compare.Equal(t, when+": the watcher has its name", true, watcher.CheckHeld(t.Context()))
+		}
+		compare.Equal(t, when+": free runs by their deaths", want, must.Get(runs.Due(t.Context(), "third/1", false))(t))
+	}
+	check("both live", 2, map[int]int{})
+	lose(other)
+	check("a connection is lost", 3, map[int]int{})
+	other.CheckHeld(t.Context())
+	check("it is there again", 8, map[int]int{})
+	lose(watcher, other)
+	check("the database has restarted", 8, map[int]int{})
+	other.CheckHeld(t.Context())
+	check("both live again", 1, map[int]int{})
+	lose(other)
+	check("one has died", 4, map[int]int{1: 1})
+	must.Do(t, watcher.Release())
 }

@@ -77,16 +77,16 @@ func TestRunExecutesAlone(t *testing.T) {
 			return answer(ctx, j, run)
 		}).run(t)
 		run := acceptDying(t, db, "dead", "suspect", 3)
-		<-time.After(30 * time.Second)
+		<-time.After(29 * time.Second)
 		before := []core.Run{p.accept(t, "at work")}
 		p.session = db.AddSession()
 		before = append(before, p.accept(t, "at work"))
-		<-time.After(2*time.Second + time.Millisecond) // the sweep
+		<-time.After(3*time.Second + time.Millisecond) // the sweep
 		compare.Equal(t, "the run leased to: want it taken over", "w/9", p.wantStatus(t, run, core.RunRunning).LeaseOwner)
 		p.session = db.AddSession()
 		after := p.accept(t, "after")
 		p.wantStatus(t, after, core.RunQueued)
-		<-time.After(5 * time.Second) // at 35 s those at work have ended, and the process is quiet
+		<-time.After(5 * time.Second) // at 34 s those at work have ended, and the process is quiet
 		for _, r := range before {
 			p.wantStatus(t, r, core.RunSucceeded)
 		}

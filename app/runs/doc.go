@@ -26,7 +26,7 @@
 //
 // Service.Run is one blocking call with three intervals: a heartbeat renews the leases and
 // reads cancels that arrived in other processes (10 s); a sweep takes over runs whose lease has
-// lapsed, expires approvals, and claims for sessions that wait (4 s, and on request: a slot
+// lapsed, expires approvals, and claims for sessions that wait (2 s, and on request: a slot
 // became free that work waits for, or another process released work); drafts are saved (1 s).
 // Each run has one goroutine, started by launchRun and waited for by Run; it alone calls the
 // engine and writes the run's end. Journal is called from the goroutines of runs and has none
@@ -40,9 +40,9 @@
 //
 // # After a crash
 //
-// A run whose process died is executed again: by its restart immediately, by others
-// when its lease has lapsed, as soon as one has a free slot. The engine continues where the log
-// ends. The draft of an interrupted message is retracted with message.discarded, even if none
+// A run whose process died is executed again: by its restart immediately, by others when
+// db.ReplicaName has ended its lease (PostgreSQL: 2 s) or it has lapsed, as soon as one has a
+// free slot. The engine continues where the log ends. The draft of an interrupted message is retracted with message.discarded, even if none
 // of it was saved: core.Run.DraftID gives the message's id. If the run was to be canceled, the
 // saved part is kept as its answer.
 //

@@ -10,11 +10,10 @@ import (
 	"bobbin/app/core"
 )
 
-// The intervals of Run. A lease lasts core.RunLease, which survives two lost heartbeats. Lease
-// and sweep interval together leave one second of the 35 within which a run is taken over.
+// The intervals of Run. A lease lasts core.RunLease, which survives two lost heartbeats.
 const (
 	heartbeatEvery = 10 * time.Second
-	sweepEvery     = 4 * time.Second
+	sweepEvery     = 2 * time.Second
 	saveEvery      = time.Second
 )
 

@@ -160,9 +160,9 @@ func gapAfter(messages []event, m incoming) event {
 // Bobbin was away, and Slack retries after a minute.
 const lateTime = 5 * time.Second
 
-// missedTime is longer than Slack tries to deliver a message: immediately, after a minute and after
+// missedTime is shorter than Slack tries to deliver a message: immediately, after a minute and after
 // five.
-const missedTime = 6 * time.Minute
+const missedTime = 4 * time.Minute
 
 // writtenAt returns when the message was written; the zero time if its ts is none.
 func (e *event) writtenAt() time.Time {
@@ -182,8 +182,8 @@ func (s *workspace) copyMissed(ctx context.Context, m incoming, session core.Ses
 		return err
 	}
 	since := cmp.Or(strings.TrimRight(newest, "+"), m.root())
-	if m.writtenAt().Sub((&event{TS: since}).writtenAt()) < missedTime {
-		return nil
+	if m.writtenAt().Sub((&event{TS: since}).writtenAt()) < missedTime && time.Since(m.writtenAt()) < lateTime {
+		return nil // Bobbin was not away for so long
 	}
 	missed, err := s.readThread(ctx, m, slackapi.GetConversationRepliesParameters{Oldest: since, Latest: m.TS})
 	if err != nil {

@@ -44,7 +44,7 @@ func NewEngine(d Deps, a Agents) (Engine, error) {
 	}
 	var err error
 	e.Engine, err = agents.NewEngine(nodes.Deps{
-		LoadProfile: profiles.Profile, Titler: e.Titler, Compactor: keeper, Sessions: d.Stores.Sessions, Messages: d.Messages, Tails: nodes.NewTailCache(),
+		LoadProfile: profiles.RunProfile, Titler: e.Titler, Compactor: keeper, Sessions: d.Stores.Sessions, Messages: d.Messages, Tails: nodes.NewTailCache(),
 		Runs: d.Stores.Runs, Journal: e.Recorder, Tools: a.Tools, Counter: d.Counter,
 		Calibrator: d.Models.Calibrator, Logger: d.Logger,
 		ToolLimits:   nodes.ToolLimits{Time: l.ToolTime, Output: int(l.ToolOutputBytes), Shown: int(l.ToolShownBytes)},

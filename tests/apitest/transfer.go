@@ -25,9 +25,9 @@ func (x Transfer) Append(ctx context.Context, tenant core.Tenant, id core.Sessio
 }
 
 // AppendHistory takes the messages.
-func (x Transfer) AppendHistory(ctx context.Context, tenant core.Tenant, in core.AppendMessages, history iter.Seq[core.Message]) error {
+func (x Transfer) AppendHistory(ctx context.Context, tenant core.Tenant, in core.AppendMessages, history iter.Seq[core.Message]) (int64, error) {
 	in.Messages = slices.Collect(history)
-	return x.recordCall(ctx, "AppendHistory", tenant, in)
+	return int64(len(in.Messages)), x.recordCall(ctx, "AppendHistory", tenant, in)
 }
 
 // Import reads the body and answers that two messages were in it.

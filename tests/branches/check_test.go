@@ -287,15 +287,16 @@ func (w *world) checkRequest(req llm.Request, usable int) {
 	if size > usable {
 		w.fault("a prompt of %d tokens was sent, usable are %d", size, usable)
 	}
-	question := k.known[k.question]
-	latest := ""
+	want, latest := strings.Join(marksOf(k.known[k.question]), " "), ""
 	for _, m := range req.Messages {
-		if m.Role == core.RoleUser && !strings.HasPrefix(m.Content, contextwindow.NotesTitle) {
+		// In the last iteration results are messages of the user, perhaps joined with the question.
+		results := strings.HasPrefix(m.Content, "[result of ") && !strings.Contains(m.Content, want)
+		if m.Role == core.RoleUser && !strings.HasPrefix(m.Content, contextwindow.NotesTitle) && !results {
 			latest = m.Content
 		}
 	}
-	if got := marksOf(question); len(got) != 1 || !strings.Contains(latest, got[0]) {
-		w.fault("the latest question is %.20q, want %v", latest, got)
+	if want == "" || !strings.Contains(latest, want) {
+		w.fault("the latest question is %.20q, want %s", latest, want)
 	}
 }
 

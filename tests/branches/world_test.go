@@ -98,7 +98,7 @@ func newWorld(t *testing.T, d *db.DB) *world {
 	w.options = compaction.Options{
 		Stores: compaction.Stores{Sessions: w.sessions, Messages: w.messages, Summaries: repositories.NewSummaries(d.Gorm), Runs: w.runs},
 		Models: registry{w}, LoadProfile: agents.NewProfiles(w, registry{w}, w.tools, contextwindow.Global{SummaryModel: "writer"}).Profile,
-		Counter: counter, Calibrator: fixed{}, Publisher: silent{}, Logger: slog.New(slog.DiscardHandler),
+		Counter: counter, Calibrator: measured(), Publisher: silent{}, Logger: slog.New(slog.DiscardHandler),
 		SummaryTime: 10 * time.Second, BackgroundTime: time.Minute, Grace: time.Second,
 	}
 	w.keeper = compaction.New(w.options)
@@ -175,18 +175,12 @@ type silent struct{}
 func (silent) Publish(context.Context, []core.Event) {}
 func (silent) Delta(context.Context, core.Event)     {}
 
-// fixed is a calibration that stays.
-type fixed struct{ tokens.Calibration }
-
-func (fixed) Estimate(string, core.SessionID) tokens.Estimate {
-	return tokens.Estimate{Factor: 1, Measured: true}
+// measured is a calibration whose counts are those of the models.
+func measured() *tokens.Calibrator {
+	c := tokens.NewCalibrator(func(string) float64 { return 1 })
+	c.Restore([]core.Calibration{{Model: "model", Factor: 1, Samples: tokens.MeasuredAfter}, {Model: "writer", Factor: 1, Samples: tokens.MeasuredAfter}})
+	return c
 }
-func (fixed) Observe(string, core.SessionID, int, int) {}
-func (fixed) Window(string) int                        { return 0 }
-func (fixed) Told(string, core.SessionID, int)         {}
-func (fixed) SessionWindow(string, core.SessionID) int { return 0 }
-func (fixed) PrefixContract(string) string             { return "" }
-func (fixed) RefusesToolChanges(string) bool           { return false }
 
 // registry is the models: "writer" makes the summaries, all others answer.
 type registry struct{ w *world }

@@ -28,7 +28,7 @@ func testSize(t *testing.T, b *bobbin) {
 		Cold, Warm float64 // milliseconds
 	}
 	b.play(t, "measure", "size", nil, &got)
-	compare.Equal(t, "openings", apptest.ChooseSize(2, 8), len(got.Totals))
+	compare.Equal(t, "openings", apptest.ChooseSize(2, 16), len(got.Totals))
 	table := apptest.NewTable("bytes until an opening is shown, compressed")
 	for _, name := range slices.Sorted(maps.Keys(got.Totals)) {
 		total := got.Totals[name]

@@ -98,7 +98,7 @@ func writtenCases() cases {
 
 // threadCases is about long use: one stop for Tab, old failures, and conversations that others delete.
 func threadCases() cases {
-	return cases{night: []string{"stops", "rename", "agent", "old", "deleted", "words"}}
+	return cases{night: []string{"stops", "rename", "agent", "old", "late", "deleted", "words"}}
 }
 
 func testChat(t *testing.T, b *bobbin) {

@@ -54,6 +54,7 @@ func stopWithARunAtWork(t *testing.T, sig syscall.Signal) {
 // grace is a Bobbin whose provider holds the answer until release.
 type grace struct {
 	*bobbin
+	model   string // URL
 	session core.SessionID
 	release func()
 	half    chan struct{} // gets a value when the provider has said half of an answer
@@ -74,7 +75,7 @@ func newGrace(t *testing.T, p place, period string) *grace {
 	b.configure(t, "limits: {shutdown_grace: "+period+"}\n")
 	b.start(t)
 	session := must.Get(client.Call(t.Context(), b.client(t), ops.CreateSession, ops.NewSession{}))(t)
-	return &grace{bobbin: b, session: session.ID, release: release, half: half}
+	return &grace{bobbin: b, model: model.URL, session: session.ID, release: release, half: half}
 }
 
 // ask sends a request over a connection of its own.

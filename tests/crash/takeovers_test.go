@@ -3,17 +3,50 @@ package crash_test
 import (
 	"context"
 	"sync"
+	"testing"
 	"time"
 
 	"gorm.io/gorm"
 
 	"bobbin/app/core"
 	"bobbin/app/db/models"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/process"
+	"bobbin/tests/seed"
 )
 
 // promised is after how long a killed replica's run goes on elsewhere, if nothing else is broken.
-const promised = 35 * time.Second
+const promised = 5 * time.Second
+
+// TestKilledReplicasStreamGoesOn: the stream of a replica that is killed goes on at another one, whenever its
+// lease would expire.
+func TestKilledReplicasStreamGoesOn(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	g := newGrace(t, place{den.Temp(t), dbtest.PostgresURL(t)}, "30s")
+	other := newBobbin(t, place{den.Temp(t), g.place.database}, g.model)
+	other.start(t)
+	run := must.Get(g.client(t).SendAsync(ctx, core.SendMessage{SessionID: g.session, Content: "Are you there?"}))(t)
+	<-g.half
+	d := g.place.open(t)
+	g.Kill()
+	killed := time.Now()
+	must.Do(t, d.Gorm.Exec("UPDATE runs SET lease_until = lease_until + interval '1 hour'").Error)
+	must.Do(t, d.Close())
+	g.release()
+	end := apptest.ReadTurn(t, other.client(t).WatchRun(ctx, run.ID, core.Cursor{}))
+	if end.Run.Status != core.RunSucceeded || end.Run.Attempt != 2 {
+		t.Errorf("got the run %s at attempt %d, want it answered by the second one", end.Run.Status, end.Run.Attempt)
+	}
+	took := time.Since(killed)
+	t.Logf("answered %s after the kill", took)
+	if seed.IsChosen() && took > promised {
+		t.Errorf("want it within %s", promised)
+	}
+}
 
 // takeovers measures how long the runs of a killed replica stand still.
 type takeovers struct {

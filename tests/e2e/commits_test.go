@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -19,14 +20,13 @@ import (
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/pgproxy"
-	"bobbin/tests/provider"
 )
 
 // keyedRequest is a request with an idempotency key, and what it stores.
 type keyedRequest struct {
 	name   string
 	method string // empty = POST
-	path   string
+	path   string // below /api/v1, or all of it
 	media  string // empty = JSON
 	body   string
 	other  string         // a body of another request; empty = one with a space more
@@ -53,18 +53,25 @@ func sendKeyed(t *testing.T, h *apptest.Bobbin, r keyedRequest, key string) keye
 		if media == "" {
 			media = "application/json"
 		}
-		req := must.Get(http.NewRequestWithContext(t.Context(), method, h.URL+"/api/v1"+r.path, strings.NewReader(r.body)))(t)
+		path, caller := "/api/v1"+r.path, h.HTTP
+		if strings.HasPrefix(r.path, "/v1/") { // the document has none of them
+			path, caller = r.path, http.DefaultClient
+		}
+		req := must.Get(http.NewRequestWithContext(t.Context(), method, h.URL+path, strings.NewReader(r.body)))(t)
 		req.Header.Set("Content-Type", media)
 		req.Header.Set("Idempotency-Key", key)
 		req.Header.Set("Prefer", "respond-async")
-		res := must.Get(h.HTTP.Do(req))(t)
+		res := must.Get(caller.Do(req))(t)
 		body, err := io.ReadAll(res.Body)
 		_ = res.Body.Close()
 		must.Do(t, err)
-		var problem struct{ Code string }
+		var problem struct {
+			Code  string
+			Error struct{ Code string }
+		}
 		_ = json.Unmarshal(body, &problem) // an answer of success has no code
-		if problem.Code != core.CodeInProgress {
-			return keyedAnswer{res.StatusCode, problem.Code, res.Header.Get("Idempotency-Replayed") == "true", string(body)}
+		if code := cmp.Or(problem.Code, problem.Error.Code); code != core.CodeInProgress {
+			return keyedAnswer{res.StatusCode, code, res.Header.Get("Idempotency-Replayed") == "true", string(body)}
 		}
 		apptest.PauseBriefly(t)
 	}
@@ -95,8 +102,9 @@ func rowCounts(t *testing.T, g *gorm.DB) map[string]int {
 func keyedRequests(t *testing.T, h *apptest.Bobbin) []keyedRequest {
 	t.Helper()
 	const history = `[{"role":"user","content":"One?"},{"role":"assistant","content":"1."},{"role":"user","content":"Two?"},{"role":"assistant","content":"2."}]`
+	long := strings.Repeat("i", 6000) // no answer that has it is kept
 	talk := func() (core.SessionID, []core.Message) {
-		id, lines := apptest.NewSession(t, h.Client, ops.NewSession{Title: "keyed"}), ""
+		id, lines := apptest.NewSession(t, h.Client, ops.NewSession{Title: "keyed", Instructions: long}), ""
 		for i := range 4 {
 			note := apptest.NewWriter(uint64(5 + i)).Sentences(30)
 			lines += fmt.Sprintf("{\"role\":\"user\",\"content\":\"Note %d. %s\"}\n{\"role\":\"assistant\",\"content\":\"Noted: %s\"}\n", i, note, note)
@@ -116,6 +124,21 @@ func keyedRequests(t *testing.T, h *apptest.Bobbin) []keyedRequest {
 	}
 	edited, lines := talk()
 	again, turns := talk()
+	ended := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: plain(), Content: long}).Run
+	waiting := asks(t, h, "use the calculator and current_time")
+	metadata, items := `{"metadata":{`, `{"items":[`
+	for i := range 12 {
+		metadata += fmt.Sprintf(`"k%d":"%s",`, i, long[:500])
+	}
+	metadata = strings.TrimSuffix(metadata, ",") + "}}"
+	for i := range 250 { // more than one transaction stores
+		items += fmt.Sprintf(`{"role":"user","content":"%d"},{"role":"assistant","content":"x"},`, i)
+	}
+	items = strings.TrimSuffix(items, ",") + "]}"
+	instructed := plain()
+	standing := must.Get(client.Call(t.Context(), h, ops.AddStandingInstruction, ops.NewInstruction{InSession: ops.InSession{SessionID: instructed}, Text: "short"}))(t)
+	var response struct{ ID string }
+	must.Do(t, json.Unmarshal([]byte(sendKeyed(t, h, keyedRequest{path: "/v1/responses", body: `{"model":"careful","input":"hello",` + metadata[1:]}, "response").body), &response))
 	var form bytes.Buffer
 	writer := multipart.NewWriter(&form)
 	part, _ := writer.CreateFormFile("file", "note.txt")
@@ -123,7 +146,7 @@ func keyedRequests(t *testing.T, h *apptest.Bobbin) []keyedRequest {
 	_ = writer.Close()
 	return []keyedRequest{
 		{name: "create a session", path: "/sessions", body: `{"title":"T"}`, word: `INTO "sessions"`, rows: map[string]int{"sessions": 1}},
-		{name: "a long answer", path: "/sessions", body: `{"instructions":"` + strings.Repeat("i", 16_000) + `"}`, word: `INTO "sessions"`, rows: map[string]int{"sessions": 1}},
+		{name: "a long answer", path: "/sessions", body: `{"instructions":"` + long + `"}`, word: `INTO "sessions"`, rows: map[string]int{"sessions": 1}},
 		{name: "change a session", method: "PATCH", path: path(plain(), ""), body: `{"title":"U"}`, word: `"title"=`, rows: map[string]int{"session_events": 1}},
 		{name: "fork", path: path(plain(), "/fork"), body: `{}`, word: `UPDATE "idempotency_keys"`, rows: map[string]int{"sessions": 1, "messages": 8}},
 		{name: "import", path: path(plain(), "/messages/import"), body: history, word: `INTO "messages"`, rows: map[string]int{"messages": 4, "session_events": 4}},
@@ -133,6 +156,14 @@ func keyedRequests(t *testing.T, h *apptest.Bobbin) []keyedRequest {
 		{name: "restore a summary", path: path(restored, "/summaries/1/restore"), body: `{}`, word: `INTO "session_summaries"`, rows: map[string]int{"session_summaries": 1, "session_events": 1}},
 		{name: "upload", path: "/blobs", media: writer.FormDataContentType(), body: form.String(), word: `INTO "blobs"`, rows: map[string]int{"blobs": 1}},
 		{name: "remember", path: "/memories", body: `{"content":"likes tea"}`, word: `INTO "memories"`, rows: map[string]int{"memories": 1}},
+		{name: "cancel", path: "/runs/" + string(ended.ID) + "/cancel", body: `{}`, word: `UPDATE "idempotency_keys"`},
+		{name: "decide", path: "/runs/" + string(waiting.ID) + "/approvals/" + string(waiting.Approvals[0].ID), body: `{"decision":"approve","arguments":{"expression":"` + long + `"}}`, word: `UPDATE "idempotency_keys"`, rows: map[string]int{"session_events": 1}},
+		{name: "add an instruction", path: path(plain(), "/standing-instructions"), body: `{"text":"` + long[:500] + `"}`, word: `INTO "standing_instructions"`},
+		{name: "edit an instruction", method: "PATCH", path: path(instructed, "/standing-instructions/"+string(standing.ID)), body: `{"text":"` + long[:500] + `"}`, word: `UPDATE "standing_instructions"`},
+		{name: "cancel a response", path: "/v1/responses/" + response.ID + "/cancel", body: `{}`, word: `UPDATE "idempotency_keys"`},
+		{name: "create a conversation", path: "/v1/conversations", body: metadata, word: `INTO "sessions"`, rows: map[string]int{"sessions": 1}},
+		{name: "change a conversation", path: "/v1/conversations/conv_" + string(plain()), body: metadata, word: `UPDATE "idempotency_keys"`, rows: map[string]int{"session_events": 1}},
+		{name: "add items", path: "/v1/conversations/conv_" + string(plain()) + "/items", body: items, word: `UPDATE "idempotency_keys"`, rows: map[string]int{"messages": 500, "session_events": 500}},
 		{name: "send", path: path(plain(), "/messages"), body: `{"content":"hello"}`, other: `{"content":"hello","run":false}`, word: `INTO "runs"`, rows: map[string]int{"runs": 1}},
 		{name: "edit", method: "PATCH", path: path(edited, "/messages/"+string(lines[2].ID)), body: `{"content":"hello"}`, word: `INTO "runs"`, rows: map[string]int{"runs": 1}},
 		{name: "regenerate", path: path(again, "/messages/"+string(turns[3].ID)+"/regenerate"), body: `{}`, word: `INTO "runs"`, rows: map[string]int{"runs": 1}},
@@ -145,8 +176,7 @@ func TestLostCommits(t *testing.T) {
 	t.Parallel()
 	url := dbtest.MigratedPostgresURL(t)
 	proxy := pgproxy.New(t, url)
-	p := apptest.NewProvider(t, provider.Options{Window: 32_768})
-	h := apptest.New(t, proxy.URL, apptest.WithModel("house", 32_768, 2048, p))
+	h := apptest.NewAsking(t, proxy.URL)
 	direct := dbtest.Open(t, url).Gorm
 	for i, r := range keyedRequests(t, h) {
 		t.Run(r.name, func(t *testing.T) {

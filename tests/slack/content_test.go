@@ -1,6 +1,7 @@
 package slack_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -106,7 +107,8 @@ func TestSlackForgottenMention(t *testing.T) {
 }
 
 // Replies that Slack gave up because Bobbin was away are in the prompt of the next message of their
-// thread, also where the session changed after they were written; commands among them are not.
+// thread, also where the session changed after they were written, or Slack delivered that message late;
+// commands among them are not.
 func TestSlackMissedReplies(t *testing.T) {
 	t.Parallel()
 	inWorkspace(t, func(t *testing.T, w *workspace) {
@@ -115,14 +117,18 @@ func TestSlackMissedReplies(t *testing.T) {
 		_, all := w.conversation(t, 2)
 		w.awaitThread(t, root, w.mention("the pump is red"), all[1].Content)
 		w.awaitDelivered(t)
-		w.SetURLs(fakeslack.URLs{})
-		w.post(t, w.bob, root, "It is tall.")
-		w.post(t, w.bob, root, w.mention("/context"))
-		w.SetURLs(fakeslack.URLsBelow(w.house.URL))
-		w.ahead.Store(0)
-		w.post(t, w.alice, root, "how tall?")
-		if _, all = w.conversation(t, 5); !slices.Equal(contents(all, core.RoleUser), []string{"the pump is red", "It is tall.", "how tall?"}) || all[2].Author != "Bob" {
-			t.Errorf("got %q of %q, want what Bob said", contents(all, core.RoleUser), all[2].Author)
+		want := []string{"the pump is red"}
+		for i, ahead := range []time.Duration{-8 * time.Minute, 0} {
+			w.SetURLs(fakeslack.URLs{})
+			want = append(want, fmt.Sprintf("It has %d doors.", i), fmt.Sprintf("%d?", i))
+			w.post(t, w.bob, root, want[len(want)-2])
+			w.post(t, w.bob, root, w.mention("/context"))
+			w.SetURLs(fakeslack.URLsBelow(w.house.URL))
+			w.ahead.Store(int64(ahead))
+			w.post(t, w.alice, root, want[len(want)-1])
+			if _, all = w.conversation(t, 5+3*i); !slices.Equal(contents(all, core.RoleUser), want) || all[2+3*i].Author != "Bob" {
+				t.Errorf("got %q of %q, want what Bob said", contents(all, core.RoleUser), all[2+3*i].Author)
+			}
 		}
 	})
 }

@@ -114,7 +114,7 @@ func TestFallbackIsPlannedAnew(t *testing.T) {
 			t.Errorf("prompt %d: got %d tokens for the small model, want at most %d", i+1, got, limit)
 		}
 	}
-	compare.Equal(t, "the answer of, estimates tightened", []any{"small", 1}, []any{w.last().Model, len(w.learned.tightened)})
+	compare.Equal(t, "the answer of, estimates tightened", []any{"small", true}, []any{w.last().Model, w.tightened("small")})
 }
 
 // A fallback whose window cannot hold even the message is passed over; without

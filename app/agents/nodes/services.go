@@ -15,7 +15,7 @@ import (
 // Deps are what the nodes and their graph are made of. All but Tails, ApprovalTime and Budget are
 // required; agents.NewEngine needs no Observer either.
 type Deps struct {
-	LoadProfile func(ctx context.Context, session core.Session, model string) (compaction.Profile, error) // agents.Profiles.Profile
+	LoadProfile func(ctx context.Context, session core.Session, model string) (compaction.Profile, error) // agents.Profiles.RunProfile
 	Compactor   *compaction.Compactor
 	Sessions    core.SessionStore
 	Messages    core.MessageStore
@@ -25,7 +25,7 @@ type Deps struct {
 	Titler      Titler
 	Tools       *tools.Set
 	Counter     llm.TokenCounter
-	Calibrator  tokens.Calibration
+	Calibrator  *tokens.Calibrator
 	ToolLimits  ToolLimits
 	// ApprovalTime is how long a run waits for a person; 0 = until there is an answer.
 	ApprovalTime time.Duration

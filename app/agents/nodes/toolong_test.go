@@ -55,9 +55,7 @@ func TestRefusedAsTooLong(t *testing.T) {
 					t.Errorf("call %d may answer with %d tokens, the refused one before with %d", i+1, b, a)
 				}
 			}
-			if len(w.learned.tightened) != c.tightened {
-				t.Errorf("the estimate was tightened %d times, want %d", len(w.learned.tightened), c.tightened)
-			}
+			compare.Equal(t, "the estimate was tightened", c.tightened == 1, w.tightened("scripted"))
 			compare.Equal(t, "calls are booked", len(reqs), len(w.records()))
 		})
 	}
@@ -107,7 +105,7 @@ func TestSmallerWindowIsNoMiscount(t *testing.T) {
 			w = newWorld(t, 8192, func(req llm.Request) llmtest.Step { return llmtest.Fail(c.told(w.size(req), req.MaxOutputTokens)) }, "fits now")
 			w.writer.Add(llmtest.Step{Text: []string{"short summary"}, Repeat: true})
 			w.mustCall(w.turns(20, 120).begin("go"))
-			compare.Equal(t, "the estimate was tightened", c.tighten, len(w.learned.tightened) > 0)
+			compare.Equal(t, "the estimate was tightened", c.tighten, w.tightened("scripted"))
 			want := 4000
 			if name == "the window we had" {
 				want = 0
@@ -178,9 +176,9 @@ func TestUnclearRefusalThatIsNotLength(t *testing.T) {
 				t.Errorf("got %v, want the first refusal", err)
 			}
 			compare.Equal(t, "requests", c.want, len(w.model.Requests()))
-			if w.Session.SummaryCount != 0 || len(w.Session.PromptState) > 0 || w.learned.Window("scripted") != 0 || len(w.learned.tightened) > 0 {
-				t.Errorf("got %d summaries, state %s, window %d, %d estimates tightened, want nothing learned",
-					w.Session.SummaryCount, w.Session.PromptState, w.learned.Window("scripted"), len(w.learned.tightened))
+			if w.Session.SummaryCount != 0 || len(w.Session.PromptState) > 0 || w.learned.Window("scripted") != 0 || w.tightened("scripted") {
+				t.Errorf("got %d summaries, state %s, window %d, estimate tightened %t, want nothing learned",
+					w.Session.SummaryCount, w.Session.PromptState, w.learned.Window("scripted"), w.tightened("scripted"))
 			}
 			if r := string(w.run.Context); !strings.Contains(r, `"overflows":0`) && strings.Contains(r, `"overflows"`) {
 				t.Errorf("got the report %s, want no overflow", r)

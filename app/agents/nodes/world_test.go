@@ -34,7 +34,7 @@ type world struct {
 	model   *llmtest.Script
 	writer  *llmtest.Script // makes the summaries
 	profile compaction.Profile
-	learned *calibrator
+	learned *tokens.Calibrator
 	count   *tokens.Counter
 	keeper  *compaction.Compactor
 	tools   *tools.Set
@@ -53,7 +53,7 @@ func newWorld(t *testing.T, window int, answers ...any) *world {
 		t: t, db: coretest.New(), feed: &coretest.Feed{}, count: count, log: &logtext.Log{},
 		model:   llmtest.Scripted(answers...).WithInfo(llm.Info{Name: "scripted", Provider: "scripted", Window: window, MaxOutput: window / 8}),
 		writer:  llmtest.Scripted().WithInfo(llm.Info{Name: "writer", Provider: "scripted", Window: 128_000}),
-		learned: &calibrator{Calibrator: tokens.NewCalibrator(func(string) float64 { return 1 })},
+		learned: tokens.NewCalibrator(func(string) float64 { return 1 }),
 		limits:  nodes.ToolLimits{Time: time.Minute, Output: 1 << 20},
 	}
 	w.Conversation = w.db.AddConversation(core.Session{Owner: core.LocalOwner, Agent: "tester"})
@@ -95,22 +95,8 @@ func (w *world) with(list ...tools.Tool) *world {
 	return w
 }
 
-// calibrator is the real one, and remembers what it was told.
-type calibrator struct {
-	*tokens.Calibrator
-	observed  [][2]int
-	tightened []float64
-}
-
-func (c *calibrator) Observe(model string, session core.SessionID, estimated, provider int) {
-	c.observed = append(c.observed, [2]int{estimated, provider})
-	c.Calibrator.Observe(model, session, estimated, provider)
-}
-
-func (c *calibrator) Tighten(model string, session core.SessionID, ratio float64) {
-	c.tightened = append(c.tightened, ratio)
-	c.Calibrator.Tighten(model, session, ratio)
-}
+// tightened reports whether the estimate for a model that was not measured was tightened.
+func (w *world) tightened(model string) bool { return w.learned.Estimate(model, "").Factor > 1.1 }
 
 // journal is runs.Recorder without its retries.
 type journal struct {

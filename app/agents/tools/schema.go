@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -26,9 +29,9 @@ const (
 const noArguments = `{"type":"object","properties":{}}`
 
 // FitSchema returns a schema of arguments as providers take it: an object with properties, without
-// $schema and whatever JSON Schema does not allow, such as null in place of a keyword, with items for
-// lists, and without combinations at its top, whose properties become its own and which its description
-// quotes. The error says why it cannot be used.
+// $schema, references that lead nowhere and whatever else JSON Schema does not allow, such as null in
+// place of a keyword, with items for lists, and without combinations at its top, whose properties become
+// its own and which its description quotes. The error says why it cannot be used.
 func FitSchema(schema any) (json.RawMessage, error) {
 	if schema == nil {
 		return json.RawMessage(noArguments), nil
@@ -50,12 +53,36 @@ func FitSchema(schema any) (json.RawMessage, error) {
 	}
 	delete(fitted, "$schema")
 	delete(fitted, "$id")
-	dropInvalid(fitted)
+	eachSchema(fitted, false, repair)
+	var lost []map[string]any
+	eachSchema(fitted, false, func(schema map[string]any) {
+		if _, ok := targetOf(fitted, schema); !ok {
+			lost = append(lost, schema)
+		}
+	})
+	for _, schema := range lost {
+		delete(schema, "$ref")
+	}
+	if target, _ := targetOf(fitted, fitted); fitted["$ref"] != nil {
+		delete(fitted, "$ref")
+		target = maps.Clone(target)
+		maps.Copy(target, fitted)
+		fitted = target
+	}
+	var fault *jsonschema.ValidationError
+	if errors.As(metaSchema().Validate(fitted), &fault) {
+		dropFaults(fitted, fault)
+	}
 	if kinds, several := fitted["type"].([]any); several && !slices.Contains(kinds, any(typeObject)) || !several && fitted["type"] != nil && fitted["type"] != typeObject {
 		return nil, errors.New("its arguments are not an object")
 	}
 	fitted["type"] = typeObject
-	addItems(fitted, false)
+	eachSchema(fitted, false, func(schema map[string]any) {
+		kinds, _ := schema["type"].([]any)
+		if schema["items"] == nil && (schema["type"] == "array" || slices.Contains(kinds, any("array"))) {
+			schema["items"] = map[string]any{}
+		}
+	})
 	if err := fitCombinations(fitted); err != nil {
 		return nil, err
 	}
@@ -76,14 +103,6 @@ var metaSchema = sync.OnceValue(func() *jsonschema.Schema {
 	return jsonschema.NewCompiler().MustCompile("https://json-schema.org/draft/2020-12/schema")
 })
 
-// dropInvalid removes from a schema what JSON Schema does not allow.
-func dropInvalid(schema map[string]any) {
-	var fault *jsonschema.ValidationError
-	if errors.As(metaSchema().Validate(schema), &fault) {
-		dropFaults(schema, fault)
-	}
-}
-
 // dropFaults removes the keywords and properties in which a fault is.
 func dropFaults(schema map[string]any, fault *jsonschema.ValidationError) {
 	for _, cause := range fault.Causes {
@@ -95,34 +114,97 @@ func dropFaults(schema map[string]any, fault *jsonschema.ValidationError) {
 	holder, last := schema, ""
 	var value any = schema
 	for _, step := range fault.InstanceLocation {
-		object, ok := value.(map[string]any)
-		if !ok { // a list goes as a whole
-			break
+		switch v := value.(type) {
+		case map[string]any:
+			holder, last, value = v, step, v[step]
+		case []any: // goes as a whole, unless the fault is in an object in it
+			n, _ := strconv.Atoi(step) // it is one
+			value = v[n]
 		}
-		holder, last, value = object, step, object[step]
 	}
 	delete(holder, last)
 }
 
-// addItems adds items to the lists in a schema, or in what is in one; named says that the value holds
-// schemas by their names.
-func addItems(value any, named bool) {
+// eachSchema calls do with each schema in a value, outer ones first; named says that the value holds schemas
+// by their names.
+func eachSchema(value any, named bool, do func(map[string]any)) {
 	switch v := value.(type) {
 	case []any:
 		for _, item := range v {
-			addItems(item, false)
+			eachSchema(item, false, do)
 		}
 	case map[string]any:
+		if !named {
+			do(v)
+		}
 		for key, item := range v {
 			if isValue := slices.Contains([]string{"const", "default", "enum", "examples"}, key); named || !isValue {
-				addItems(item, !named && slices.Contains([]string{keyProperties, "patternProperties", "$defs", "definitions", "dependentSchemas"}, key))
+				eachSchema(item, !named && slices.Contains([]string{keyProperties, "patternProperties", "$defs", "definitions", "dependentSchemas"}, key), do)
 			}
 		}
-		kinds, _ := v["type"].([]any)
-		if !named && v["items"] == nil && (v["type"] == "array" || slices.Contains(kinds, any("array"))) {
-			v["items"] = map[string]any{}
+	}
+}
+
+// repair changes what servers write otherwise than JSON Schema and providers have it, and can be kept.
+func repair(schema map[string]any) {
+	for key, value := range schema {
+		text, isText := value.(string)
+		list, isList := value.([]any)
+		switch {
+		case key == "type" && isText: // Gemini's are in capitals
+			schema[key] = strings.ToLower(text)
+		case key == "items" && isList: // those of a tuple in older drafts
+			schema[key] = map[string]any{"anyOf": list}
+		case key == "items": // of two kinds Gemini takes none
+			item, _ := value.(map[string]any)
+			if kinds, _ := item["type"].([]any); len(kinds) == 2 && kinds[1] == "null" {
+				item["type"] = kinds[0]
+			}
+		case key == "pattern" && isText: // those that only some languages know
+			if _, err := regexp.Compile(text); err != nil {
+				delete(schema, key)
+			}
+		case key == "enum" && isList && len(list) == 0:
+			delete(schema, key)
+		case key == keyRequired && isList:
+			names := []any{}
+			for _, name := range list {
+				if _, ok := name.(string); ok && !slices.Contains(names, name) {
+					names = append(names, name)
+				}
+			}
+			schema[key] = names
+		case key == keyProperties:
+			properties, _ := value.(map[string]any)
+			for name, property := range properties {
+				if property == true { // Gemini takes only objects
+					properties[name] = map[string]any{}
+				}
+			}
 		}
 	}
+}
+
+// targetOf returns the schema to which the reference of a schema in the root leads in the end, or the
+// schema itself if it has none; false = to none.
+func targetOf(root, schema map[string]any) (map[string]any, bool) {
+	for range maxSchemaDepth {
+		ref, ok := schema["$ref"].(string)
+		if !ok {
+			return schema, schema != nil
+		}
+		var value any = root
+		pointer, err := url.PathUnescape(ref)
+		steps := strings.Split(pointer, "/")
+		for _, step := range steps[1:] {
+			object, _ := value.(map[string]any)
+			value = object[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]
+		}
+		if schema, ok = value.(map[string]any); !ok || err != nil || steps[0] != "#" {
+			return nil, false
+		}
+	}
+	return nil, false
 }
 
 // fitCombinations moves what providers do not take at the top of a schema of arguments: its properties
@@ -143,6 +225,7 @@ func fitCombinations(schema map[string]any) error {
 		parts, _ := value.([]any)
 		for _, part := range parts {
 			object, _ := part.(map[string]any)
+			object, _ = targetOf(schema, object)
 			more, _ := object[keyProperties].(map[string]any)
 			for name, property := range more {
 				if _, has := properties[name]; !has {
@@ -235,15 +318,12 @@ func compileClosed(schema json.RawMessage) (*jsonschema.Schema, error) {
 
 // fitParameters returns the schema of a definition as providers take it, or as it is.
 func fitParameters(schema json.RawMessage) json.RawMessage {
-	object, err := argumentObject(schema)
-	if err != nil {
-		return schema
+	if object, err := argumentObject(schema); err == nil {
+		if fitted, err := FitSchema(object); err == nil {
+			return fitted
+		}
 	}
-	fitted, err := FitSchema(object)
-	if err != nil {
-		return schema
-	}
-	return fitted
+	return schema
 }
 
 // argumentObject decodes a JSON Schema of arguments.

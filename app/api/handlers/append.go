@@ -129,11 +129,12 @@ const keyLife = 24 * time.Hour
 // user has a separate set of keys.
 func KeyedRequest(c *gin.Context, key string) core.KeyedRequest {
 	caller, _ := core.IdentityFrom(c.Request.Context())
+	sent := key
 	if caller.User != "" {
 		sum := sha256.Sum256([]byte(caller.User))
 		key = "user " + hex.EncodeToString(sum[:16]) + " " + key
 	}
-	return core.KeyedRequest{Owner: caller.Owner, Key: key, Target: c.Request.Method + " " + c.Request.URL.RequestURI(), Keep: keyLife, Work: keyLife}
+	return core.KeyedRequest{Owner: caller.Owner, Key: key, Sent: sent, Target: c.Request.Method + " " + c.Request.URL.RequestURI(), Keep: keyLife, Work: keyLife}
 }
 
 // keyHeader is the header that makes retries safe.

@@ -117,7 +117,7 @@ type chatService interface {
 // transferService adds messages without running an agent, and exports data.
 type transferService interface {
 	Append(ctx context.Context, tenant core.Tenant, id core.SessionID, m core.Message) (stored core.Message, repeated bool, err error)
-	AppendHistory(ctx context.Context, tenant core.Tenant, in core.AppendMessages, history iter.Seq[core.Message]) error
+	AppendHistory(ctx context.Context, tenant core.Tenant, in core.AppendMessages, history iter.Seq[core.Message]) (last int64, err error)
 	Import(ctx context.Context, tenant core.Tenant, in core.ImportMessages) (core.Imported, error)
 	Export(ctx context.Context, tenant core.Tenant, session core.Session, format core.ExportFormat, w io.Writer) error
 	ExportUser(ctx context.Context, caller core.Tenant, in core.UserExport, w io.Writer) error

@@ -309,7 +309,7 @@ func (a *API) sendMessage(ctx context.Context, r request, session core.Session, 
 		for _, t := range at.missing {
 			messages = append(messages, t.messages...)
 		}
-		if err := a.appendMessages(ctx, r.caller, in, messages); err != nil {
+		if _, err := a.appendMessages(ctx, r.caller, in, messages); err != nil {
 			return activeRun{}, err
 		}
 	}

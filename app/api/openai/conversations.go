@@ -62,7 +62,7 @@ func (a *API) CreateConversation(c *gin.Context) error {
 	// It is listed and kept once it has its items: some may be refused.
 	session, err := a.Chat.CreateSession(ctx, who.tenant, core.Session{UserID: who.user, Source: core.SourceAPI, Metadata: metadata, Temporary: len(messages) > 0})
 	if err == nil && session.LastSeq == 0 { // else a repetition of a request whose answer was lost
-		err = a.addItems(core.WithoutKeyedWork(ctx), who, session.ID, messages)
+		_, err = a.addItems(core.WithoutKeyedWork(ctx), who, session.ID, messages)
 	}
 	if err == nil && session.Temporary {
 		session, err = a.Chat.UpdateSession(core.WithoutKeyedWork(ctx), who.tenant, session.ID, core.SessionPatch{Keep: true})
@@ -70,9 +70,10 @@ func (a *API) CreateConversation(c *gin.Context) error {
 	return writeJSON(c, newConversationObject(session), err)
 }
 
-// addItems adds items to the end of a conversation without an answer.
-func (a *API) addItems(ctx context.Context, who caller, id core.SessionID, messages []message) error {
-	return itemFields().rename(a.appendMessages(ctx, who, core.AppendMessages{SessionID: id}, messages))
+// addItems adds items to the end of a conversation without an answer, and returns the seq of the last one.
+func (a *API) addItems(ctx context.Context, who caller, id core.SessionID, messages []message) (int64, error) {
+	last, err := a.appendMessages(ctx, who, core.AppendMessages{SessionID: id}, messages)
+	return last, itemFields().rename(err)
 }
 
 // conversationOf returns the session of the path's conversation.
@@ -251,19 +252,21 @@ func (a *API) CreateItems(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.addItems(c.Request.Context(), who, session.ID, messages); err != nil {
+	last, err := a.addItems(c.Request.Context(), who, session.ID, messages)
+	if err != nil {
 		return err
 	}
-	q := core.MessageQuery{PageQuery: core.PageQuery{Limit: mostItems}, After: session.LastSeq}
+	q := core.MessageQuery{PageQuery: core.PageQuery{Limit: min(mostItems, len(messages))}, After: last - int64(len(messages))}
 	page, err := a.listMessages(c, who, session.ID, q)
 	if err != nil {
 		return err
 	}
 	var items []outputItem
+	more := false
 	for _, m := range page.Items {
-		items = append(items, itemsOf(m)...)
+		items, more = append(items, itemsOf(m)...), m.Seq < last
 	}
-	return writeJSON(c, newItemList(items, page.NextCursor != nil), nil)
+	return writeJSON(c, newItemList(items, more), nil)
 }
 
 // GetItem answers GET /v1/conversations/{id}/items/{item}.

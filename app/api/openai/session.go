@@ -200,7 +200,7 @@ func parseCallID(outer string) (run core.RunID, id string, ok bool) {
 }
 
 // appendMessages stores messages of the client without an answer.
-func (a *API) appendMessages(ctx context.Context, who caller, in core.AppendMessages, messages []message) error {
+func (a *API) appendMessages(ctx context.Context, who caller, in core.AppendMessages, messages []message) (last int64, err error) {
 	return a.Transfer.AppendHistory(ctx, who.tenant, in, func(yield func(core.Message) bool) {
 		for _, m := range messages {
 			if !yield(m.toCore(who.user)) {

@@ -44,43 +44,49 @@ const (
 
 // AppendHistory stores the messages of a history that a client has and the log has not: at the end
 // of the session, or on a branch as in.Branch says. It goes through them twice, and no more than one
-// transaction stores are in memory. If it fails, the messages before are stored, and they are the
-// end of the current path. Errors as of Append.
-func (s *Service) AppendHistory(ctx context.Context, tenant core.Tenant, in core.AppendMessages, history iter.Seq[core.Message]) error {
+// transaction stores are in memory. It returns the seq of the last one. If it fails, the messages before
+// are stored, and they are the end of the current path. Errors as of Append.
+func (s *Service) AppendHistory(ctx context.Context, tenant core.Tenant, in core.AppendMessages, history iter.Seq[core.Message]) (last int64, err error) {
 	more, size := int64(0), 0
 	for m := range history {
 		m, err := s.checkHistory(m)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		more += m.StoredBytes()
 	}
 	if err := s.Stored.Admit(ctx, tenant, more); err != nil {
-		return err
+		return 0, err
+	}
+	_, repeated, err := core.CommittedResult(ctx)
+	if err != nil {
+		return 0, err
 	}
 	store := func(ctx context.Context) error {
-		if len(in.Messages) == 0 {
+		if _, keyed := core.KeyedWorkFrom(ctx); len(in.Messages) == 0 || repeated && !keyed {
 			return nil
 		}
-		_, err := s.storeMessages(ctx, tenant, in)
-		in.Messages, in.Branch, size = nil, nil, 0
+		stored, err := s.storeMessages(ctx, tenant, in)
+		in.Branch, last = nil, stored.LastSeq
 		return err
 	}
 	for m := range history {
 		m, err := s.checkHistory(m)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if size += len(m.Content); len(in.Messages) == historyRows || size > historyBytes {
 			if err := store(core.WithoutKeyedWork(ctx)); err != nil {
-				return err
+				return 0, err
 			}
+			in.Messages = nil
 			size = len(m.Content)
 		}
 		m.TokenCount = s.countTokens(m)
 		in.Messages = append(in.Messages, m)
 	}
-	return store(ctx) // the last step is the result of a request with a key
+	err = store(ctx) // the last step is the result of a request with a key
+	return last, err
 }
 
 // checkHistory returns a message as it is stored.

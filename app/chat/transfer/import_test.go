@@ -71,7 +71,7 @@ func TestThoughtsComeInAsReasoning(t *testing.T) {
 	compare.Equal(t, "skipped: an empty thought alone", 1, got.Skipped)
 	s := w.service(transfer.Limits{Message: 1_000, Output: 1_000})
 	must.Get2(s.Append(t.Context(), ann(), w.session.ID, core.Message{Role: core.RoleAssistant, Content: thought + "b"}))(t)
-	must.Do(t, s.AppendHistory(t.Context(), ann(), core.AppendMessages{SessionID: w.session.ID}, slices.Values([]core.Message{{Role: core.RoleAssistant, Content: thought + "c", Source: core.SourceAPI}})))
+	must.Get(s.AppendHistory(t.Context(), ann(), core.AppendMessages{SessionID: w.session.ID}, slices.Values([]core.Message{{Role: core.RoleAssistant, Content: thought + "c", Source: core.SourceAPI}})))
 	must.Get2(s.Append(t.Context(), ann(), w.session.ID, core.Message{Role: core.RoleAssistant, Content: "<think>\n\n</think>\n\nd"}))(t)
 	for i, want := range []string{thought + "q", "a", "b", "c", "d"} {
 		compare.Equal(t, fmt.Sprintf("message %d", i), want, w.log[i].Content)
@@ -95,7 +95,7 @@ func TestDataComesInDescribed(t *testing.T) {
 {"role":"tool","tool_call_id":"c","content":%q}`, data, data)))(t)
 	s := w.service(transfer.Limits{})
 	must.Get2(s.Append(t.Context(), ann(), w.session.ID, core.Message{Content: data}))(t)
-	must.Do(t, s.AppendHistory(t.Context(), ann(), core.AppendMessages{SessionID: w.session.ID}, slices.Values([]core.Message{{Role: core.RoleUser, Content: data, Source: core.SourceAPI}})))
+	must.Get(s.AppendHistory(t.Context(), ann(), core.AppendMessages{SessionID: w.session.ID}, slices.Values([]core.Message{{Role: core.RoleUser, Content: data, Source: core.SourceAPI}})))
 	for i, m := range w.log {
 		if i != 1 && (m.Content != data || m.Shown(true) != "see [image/png, 900 bytes] here" || m.TokenCount > 10) {
 			t.Errorf("message %d: got %q, shown as %q with %d tokens", i, m.Content, m.Shown(true), m.TokenCount)

@@ -32,7 +32,7 @@ type Options struct {
 	// overrides its model unless empty.
 	LoadProfile func(ctx context.Context, session core.Session, model string) (Profile, error)
 	Counter     llm.TokenCounter
-	Calibrator  tokens.Calibration
+	Calibrator  *tokens.Calibrator
 	Publisher   core.Publisher
 	Logger      *slog.Logger
 	// SummaryTime limits how long a prompt waits for a summary. After it the prompt is sent

@@ -16,6 +16,8 @@
 //   - snake_case, paths and error codes are several words: each is found alone, and all
 //     of them as a phrase.
 //   - camelCase is one word, and its humps are parts of it: both are found.
+//   - What a zero-width non-joiner separates are words, and without it a part: کتاب‌ها is found by
+//     کتاب, "کتاب ها" and کتابها, and finds the last two.
 //
 // Parts have no position, so no phrase contains them.
 //

@@ -86,6 +86,11 @@ func newFinder(q Query) *finder {
 			f.exact[w] |= mask
 		}
 		f.last |= 1 << (bit - 1)
+		if t.Whole != "" {
+			mask := uint64(1) << bit
+			f.exact[t.Whole], f.first, f.last, f.term[bit] = f.exact[t.Whole]|mask, f.first|mask, f.last|mask, n
+			bit++
+		}
 	}
 	f.single = f.first & f.last
 	return f
@@ -109,7 +114,7 @@ func (f *finder) checkToken(t token) bool {
 	for ; hits != 0; hits &= hits - 1 {
 		n := f.term[bits.TrailingZeros64(hits)]
 		start := t.start
-		if !t.part {
+		if hits&-hits&f.single == 0 {
 			start = f.starts[(f.at-len(f.terms[n].Words))%MaxWords]
 		}
 		if f.terms[n].Not {

@@ -25,6 +25,7 @@ type Query struct {
 // Term is a word, or several consecutive ones.
 type Term struct {
 	Words  []string // never empty; a single word also matches a part of a word
+	Whole  string   // the words as one, which matches in their place; "" = only the words do
 	Prefix bool     // the last word is a prefix
 	Not    bool     // must be absent
 }
@@ -69,6 +70,9 @@ func (q Query) countWords() (words, phrases int) {
 		words += len(t.Words)
 		if len(t.Words) > 1 {
 			phrases++
+		}
+		if t.Whole != "" {
+			words++
 		}
 	}
 	return words, phrases
@@ -139,7 +143,7 @@ func (p *parser) readUntil(stop func(rune) bool) string {
 }
 
 // addChunk adds text without a space: its words are one phrase, split at commas and where
-// another script begins.
+// another script begins. Those of one word with non-joiners also match that word without them.
 func (p *parser) addChunk(text string, not bool) {
 	t := Term{Not: not}
 	var last token
@@ -158,6 +162,11 @@ func (p *parser) addChunk(text string, not bool) {
 		last = k
 		return true
 	})
+	if joined := strings.ReplaceAll(text, string(nonJoiner), ""); joined != text && len(t.Words) > 1 && len(t.Words) <= maxIdentifier {
+		if words := Text(joined).Words; len(words) == 1 {
+			t.Whole = words[0]
+		}
+	}
 	// One letter and a star would match almost everything.
 	t.Prefix = last.kind == spaced && text[last.end:] == "*" && utf8.RuneCountInString(t.Words[len(t.Words)-1]) > 1
 	p.addTerm(t)
@@ -171,7 +180,7 @@ func (p *parser) addTerm(t Term) {
 	if p.known == nil {
 		p.known = map[string]bool{}
 	}
-	key := fmt.Sprint(t.Not, t.Prefix, t.Words)
+	key := fmt.Sprint(t.Not, t.Prefix, t.Words, t.Whole)
 	if p.known[key] {
 		return
 	}

@@ -130,6 +130,9 @@ func (b *questionBuilder) addTerm(t Term, isPhrase bool) {
 	for _, w := range words {
 		b.addWord(w)
 	}
+	if t.Whole != "" {
+		b.addWord(t.Whole)
+	}
 	if isPhrase {
 		b.addPhrase(t)
 	}

@@ -47,13 +47,19 @@ func (r *Runs) Decide(ctx context.Context, tenant core.Tenant, run core.RunID, i
 		return core.Decided{}, err
 	}
 	var out core.Decided
-	_, err = changeLog(ctx, r.db, found.SessionID, func(stx *sessionTx) error {
+	_, err = changeOnce(ctx, r.db, found.SessionID, unlessBusy(func(stx *sessionTx) error {
 		s, err := stx.loadState(run)
 		if err == nil {
 			out, err = stx.saveDecided(conversation.Decide(s, id, d))
 		}
 		return err
-	})
+	}))
+	if err == nil && out.Run.ID == "" { // an earlier execution of the request has decided it
+		out.Run = found
+		var row models.Approval
+		err = r.db.WithContext(ctx).Where("run_id = ? AND id = ?", run, id).Take(&row).Error
+		out.Approval = row.Core()
+	}
 	return out, wrapError(err, "approval", id)
 }
 

@@ -194,7 +194,7 @@ func (stx *sessionTx) eraseMessages(ids []core.MessageID) ([]core.Message, error
 
 // eraseInput clears the input and the options of a run.
 func (stx *sessionTx) eraseInput(run core.Run) error {
-	addBytes(stx, -1, []*core.RunOptions{run.Options})
+	addBytes(stx, -1, []core.Run{run})
 	return stx.tx.Model(&models.Run{}).Where("id = ?", run.ID).
 		UpdateColumns(map[string]any{"input": models.EncodeJSON(run.Input.Emptied()), "options": nil, "request_hash": ""}).Error
 }
@@ -217,7 +217,6 @@ func (stx *sessionTx) eraseUnsent(id core.MessageID) error {
 	}
 	now := core.Now()
 	run.Input.DeletedAt = &now
-	run.Input = run.Input.Emptied()
 	ids := []core.MessageID{id}
 	if err := stx.eraseInput(run); err != nil {
 		return err
@@ -228,8 +227,8 @@ func (stx *sessionTx) eraseUnsent(id core.MessageID) error {
 	if err := stx.eraseAnswers([]string{string(id)}, false); err != nil {
 		return err
 	}
-	m := run.UserMessage()
-	stx.emitMessage(core.EventMessageUpdated, m)
+	run.Input = run.Input.Emptied()
+	stx.emitMessage(core.EventMessageUpdated, run.UserMessage())
 	return nil
 }
 

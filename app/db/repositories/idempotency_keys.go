@@ -3,6 +3,7 @@ package repositories
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -45,7 +46,7 @@ WHERE idempotency_keys.expires_at <= %[1]s
 	OR (idempotency_keys.status IS NULL AND idempotency_keys.result = '' AND idempotency_keys.created_at <= %[3]s)`
 
 // Begin acquires the key for the request. It returns nil if the key was free, or the state
-// of the request that has it. With a Result, that request was executed and not answered:
+// of the request that has it; ErrInvalid if a message of the session of the path has it. With a Result, that request was executed and not answered:
 // the key is acquired to send the answer only.
 func (r *IdempotencyKeys) Begin(ctx context.Context, in core.KeyedRequest) (*core.KeyedAnswer, error) {
 	db := r.db.WithContext(ctx)
@@ -56,7 +57,11 @@ func (r *IdempotencyKeys) Begin(ctx context.Context, in core.KeyedRequest) (*cor
 			return nil, wrapError(res.Error, "idempotency key", in.Key)
 		}
 		if res.RowsAffected > 0 {
-			return nil, nil
+			err := checkMessages(db, in)
+			if err != nil {
+				err = errors.Join(wrapError(err, "idempotency key", in.Key), r.Release(ctx, in))
+			}
+			return nil, err
 		}
 		var rows []models.IdempotencyKey
 		err := db.Where("owner = ? AND key = ?", in.Owner, in.Key).Limit(1).Find(&rows).Error
@@ -80,6 +85,22 @@ func (r *IdempotencyKeys) Begin(ctx context.Context, in core.KeyedRequest) (*cor
 		}
 	}
 	return nil, core.Errorf(core.ErrUnavailable, "too many concurrent requests use this idempotency key; try again in a moment")
+}
+
+// checkMessages returns core.KeyReused if the key came with a message of the session in the path.
+func checkMessages(db *gorm.DB, in core.KeyedRequest) error {
+	var used []int
+	for _, session := range idsIn(sessionPath, in.Target) {
+		err := db.Raw("SELECT 1 FROM runs WHERE session_id = @s AND owner = @owner AND client_message_id = @key UNION SELECT 1 FROM messages WHERE session_id = @s AND owner = @owner AND client_message_id = @key",
+			map[string]any{"owner": in.Owner, "s": session, "key": in.Sent}).Scan(&used).Error
+		if err != nil {
+			return err
+		}
+	}
+	if len(used) > 0 {
+		return core.KeyReused("a message of the session")
+	}
+	return nil
 }
 
 // Finish stores the answer of the request that holds the key, without its body if that
@@ -147,7 +168,7 @@ var (
 	anyID        = regexp.MustCompile(idPattern)
 	anyUser      = regexp.MustCompile(`"(?:user|author)_id":("(?:[^"\\]|\\.)*")`)
 	ownID        = regexp.MustCompile(`"(?:id|user_message_id|answer_id)":"(` + idPattern + `)"`)
-	sessionPath  = regexp.MustCompile(`/sessions/(` + idPattern + `)`)
+	sessionPath  = regexp.MustCompile(`/(?:sessions/|conversations/conv_)(` + idPattern + `)`)
 	memoriesPath = regexp.MustCompile(`/memories/(` + idPattern + `)`)
 )
 

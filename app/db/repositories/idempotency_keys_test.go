@@ -55,6 +55,40 @@ func TestIdempotencyKey(t *testing.T) {
 	})
 }
 
+// The key of a message is no other request's in its session, unless that came first.
+func TestIdempotencyKeyOfAMessage(t *testing.T) {
+	each(t, func(t *testing.T, s *store) {
+		keys, id := repositories.NewIdempotencyKeys(s.Gorm), s.session(t).ID
+		request := func(key, target string) core.KeyedRequest {
+			in := keyed("ann", key)
+			in.Sent, in.Target = key, target
+			return in
+		}
+		own := "PATCH /api/v1/sessions/" + string(id)
+		must.Get(keys.Begin(t.Context(), request("first", own)))(t)
+		for _, key := range []string{"first", "run"} {
+			asked := ask(id, "x")
+			asked.ClientMessageID = key
+			s.accept(t, asked)
+		}
+		s.append(t, s.session(t).ID, false, core.Message{Role: core.RoleUser, Content: "x", ClientMessageID: "log", Source: core.SourceAPI})
+		for _, path := range []string{own, "POST /v1/conversations/conv_" + string(id) + "/items"} {
+			for range 2 {
+				_, err := keys.Begin(t.Context(), request("run", path))
+				wantError(t, path, err, core.ErrInvalid)
+			}
+		}
+		for _, in := range []core.KeyedRequest{request("run", "POST /api/v1/sessions"), request("log", own)} {
+			if known, err := keys.Begin(t.Context(), in); known != nil || err != nil {
+				t.Errorf("%s: got %+v, %v, want the key", in.Target, known, err)
+			}
+		}
+		if known, err := keys.Begin(t.Context(), request("first", own)); known == nil || err != nil {
+			t.Errorf("got %+v, %v for a key that the request had before the message, want that said", known, err)
+		}
+	})
+}
+
 func TestIdempotencyKeyRelease(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
 		keys := repositories.NewIdempotencyKeys(s.Gorm)

@@ -251,6 +251,7 @@ func (stx *sessionTx) emptyRuns(owner, user string, gone *core.Purged) (int, err
 	}
 	for _, row := range rows {
 		empty := anonymizeRun(row.Core())
+		addBytes(stx, -1, []core.Run{row.Run})
 		err = stx.tx.Model(&models.Run{}).Where("id = ?", row.ID).UpdateColumns(map[string]any{
 			"user_id": "", "input": models.EncodeJSON(empty.Input), "options": nil, "client_message_id": nil, "partial": "", "state": nil, "context": nil, "error": models.EncodeJSON(empty.Error),
 			"webhook_url": "", "webhook_secret": "",

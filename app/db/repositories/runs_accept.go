@@ -94,7 +94,7 @@ func (stx *sessionTx) acceptOnce(in core.AcceptRun, q factsQuery, limits *runLim
 		return core.Accepted{}, err
 	}
 	stx.session.LastQueueSeq = run.QueueSeq
-	addBytes(stx, 1, []*core.RunOptions{run.Options})
+	addBytes(stx, 1, []core.Run{row.Run})
 	stx.setUpdatedAt()
 	out := core.Accepted{Run: run, Message: c.Message, Instead: c.Instead}
 	if starts {

@@ -62,6 +62,7 @@ func (r *Runs) Claim(ctx context.Context, session core.SessionID, worker string)
 		row.Input = run.Input.Emptied()
 		if inLog == nil {
 			changes["input"] = models.EncodeJSON(row.Input)
+			addBytes(stx, -1, []core.RunInput{run.Input}) // the log counts it
 		}
 		message, err := stx.enterLog(run, f, inLog)
 		if err == nil {
@@ -85,11 +86,11 @@ func (r *Runs) RequestCancel(ctx context.Context, tenant core.Tenant, id core.Ru
 	if err != nil {
 		return core.Run{}, nil, err
 	}
-	if found.Status.Ended() {
+	out := core.Decided{Run: found} // also if an earlier execution of the request has canceled it
+	if _, keyed := core.KeyedWorkFrom(ctx); found.Status.Ended() && !keyed {
 		return found, nil, nil
 	}
-	var out core.Decided
-	_, err = changeLog(ctx, r.db, found.SessionID, func(stx *sessionTx) error {
+	_, err = changeOnce(ctx, r.db, found.SessionID, unlessBusy(func(stx *sessionTx) error {
 		s, err := stx.loadState(id)
 		if err != nil {
 			return err
@@ -100,7 +101,7 @@ func (r *Runs) RequestCancel(ctx context.Context, tenant core.Tenant, id core.Ru
 		}
 		out, err = stx.saveDecided(c, err)
 		return err
-	})
+	}))
 	return out.Run, out.Events, wrapError(err, "run", id)
 }
 

@@ -178,11 +178,15 @@ func sqliteMatch(q searchtext.Query, scope []string) string {
 		if len(t.Words) == 1 {
 			columns = "{words parts} : "
 		}
+		term = columns + term
+		if t.Whole != "" {
+			term = `(` + term + ` OR {words parts} : "` + t.Whole + `")`
+		}
 		if t.Not {
-			none = append(none, columns+term)
+			none = append(none, term)
 			continue
 		}
-		all = append(all, columns+term)
+		all = append(all, term)
 	}
 	match := "(" + strings.Join(all, " AND ") + ")"
 	for _, n := range none {

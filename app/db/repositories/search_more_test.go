@@ -198,7 +198,7 @@ func TestSearchWhateverIsWritten(t *testing.T) {
 		r := seed.Rand(t, 3)
 		pieces := []string{
 			" ", " ", "a", "b", "ab", "a b", "getUserId", "_", "-", `"`, "'", `\`, ":", "*", "(", ")", "{", "}", "^", "+", "&", "|", "!", "<->", "<2>", "%", "?", ";--",
-			" AND ", " OR ", " NOT ", " NEAR(", "words : ", "scope:", "_oann", "$1", "@s", "水", "泵", "水泵", "é", "e\u0301", "ß", "İ", "ﬁ", "½", "ﷺ", "🎉", "\u200d", "ー", "ﾊﾞ", "กำ", "\ufeff", "\u00a0",
+			" AND ", " OR ", " NOT ", " NEAR(", "words : ", "scope:", "_oann", "$1", "@s", "水", "泵", "水泵", "é", "e\u0301", "ß", "İ", "ﬁ", "½", "ﷺ", "🎉", "\u200d", "\u200c", "a\u200cb", "ー", "ﾊﾞ", "กำ", "\ufeff", "\u00a0",
 			"ERR_CONN", "a.b.c", "don't", "'; DROP", "a*", "%_*:^()", `-"the`, "1 2 3", "_w", "\x00", "\xff",
 		}
 		write := func(n int) string {

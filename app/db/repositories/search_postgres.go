@@ -92,16 +92,21 @@ func matchPostgres(q searchtext.Query, scope []string) (string, []any) {
 				list[i] += ":*"
 			}
 		}
+		phrase := strings.Join(list, " <-> ")
+		if t.Whole != "" {
+			phrase += " | '" + t.Whole + "'"
+			list = []string{fmt.Sprintf("(%s | '%s')", strings.Join(list, " & "), t.Whole)}
+		}
 		switch {
-		case len(list) == 1 && t.Not:
+		case len(t.Words) == 1 && t.Not:
 			words = append(words, "!"+list[0])
-		case len(list) == 1:
+		case len(t.Words) == 1:
 			words = append(words, list[0])
 		case t.Not:
-			phrases = append(phrases, fmt.Sprintf("!(%s)", strings.Join(list, " <-> ")))
+			phrases = append(phrases, fmt.Sprintf("!(%s)", phrase))
 		default:
 			words = append(words, list...)
-			phrases = append(phrases, fmt.Sprintf("(%s)", strings.Join(list, " <-> ")))
+			phrases = append(phrases, fmt.Sprintf("(%s)", phrase))
 		}
 	}
 	must, exactly := strings.Join(words, " & "), strings.Join(phrases, " & ")

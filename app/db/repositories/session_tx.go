@@ -147,6 +147,7 @@ func (stx *sessionTx) saveChanges() error {
 		}
 		rows = append(rows, row)
 	}
+	stx.session.StoredBytes = max(0, stx.session.StoredBytes)
 	err := stx.change.Insert(&rows)
 	if err == nil && stx.session.Title != stx.before.Title {
 		err = stx.indexTitle()

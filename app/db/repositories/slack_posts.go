@@ -52,7 +52,9 @@ func (r *SlackPosts) Fault(ctx context.Context, tenant core.Tenant, session core
 
 // Settle stores the state and the error of a post. It needs no lease.
 func (r *SlackPosts) Settle(ctx context.Context, p core.SlackPost) error {
-	err := onePost(r.db.WithContext(ctx), p).UpdateColumns(map[string]any{"state": string(p.State), "error": p.Error, "streaming": false}).Error
+	_, _, err := commitRowOnce(ctx, r.db, func(tx *gorm.DB) (string, error) {
+		return "", onePost(tx, p).UpdateColumns(map[string]any{"state": string(p.State), "error": p.Error, "streaming": false}).Error
+	})
 	return wrapError(err, "Slack post of", p.ItemID)
 }
 
@@ -60,7 +62,7 @@ func (r *SlackPosts) Settle(ctx context.Context, p core.SlackPost) error {
 // its message or approval, from which the thread learns of it. ErrConflict if the thread is in a mode
 // without posts.
 func (r *SlackPosts) Resend(ctx context.Context, tenant core.Tenant, p core.SlackPost) ([]core.Event, error) {
-	return changeSession(ctx, r.db, p.SessionID, func(stx *sessionTx) error {
+	return changeOnce(ctx, r.db, p.SessionID, func(stx *sessionTx) error {
 		var thread models.SlackThread // locked before its posts, as those who post do
 		err := stx.tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}).Where("session_id = ?", p.SessionID).Take(&thread).Error
 		if err != nil {
@@ -170,13 +172,15 @@ func (r *SlackPosts) Confirm(ctx context.Context, p core.SlackPost) error {
 	if requireID("session", p.SessionID) != nil {
 		return nil
 	}
-	unsure := func() *gorm.DB {
-		return onePost(r.db.WithContext(ctx), p).Where("team = ? AND channel = ? AND ts = '' AND state IN ('pending', 'sending', 'unknown')", p.Team, p.Channel)
+	unsure := func(db *gorm.DB) *gorm.DB {
+		return onePost(db, p).Where("team = ? AND channel = ? AND ts = '' AND state IN ('pending', 'sending', 'unknown')", p.Team, p.Channel)
 	}
 	var n int64
-	err := unsure().Count(&n).Error
+	err := unsure(r.db.WithContext(ctx)).Count(&n).Error
 	if err == nil && n > 0 {
-		err = unsure().UpdateColumns(map[string]any{"state": string(core.SlackPostSent), "ts": p.TS, "hash": "", "error": ""}).Error
+		_, _, err = commitRowOnce(ctx, r.db, func(tx *gorm.DB) (string, error) {
+			return "", unsure(tx).UpdateColumns(map[string]any{"state": string(core.SlackPostSent), "ts": p.TS, "hash": "", "error": ""}).Error
+		})
 	}
 	return wrapError(err, "Slack post of", p.ItemID)
 }

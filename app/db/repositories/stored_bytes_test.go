@@ -2,6 +2,7 @@ package repositories_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -63,6 +64,43 @@ func TestStoredBytesBesidesMessages(t *testing.T) {
 		if got := bytes() - before; got < 512+1000 {
 			t.Errorf("a tool call: got %d bytes, want its arguments too", got)
 		}
+	})
+}
+
+// A message that waits or was canceled counts as one in the log, and no count is negative.
+func TestStoredBytesOfQueuedMessages(t *testing.T) {
+	each(t, func(t *testing.T, s *store) {
+		id := s.session(t).ID
+		bytes := func() int64 { return s.get(t, id).StoredBytes }
+		first := s.accept(t, ask(id, "first")).Run
+		asked := ask(id, strings.Repeat("ä", 1000))
+		asked.Input.Metadata, asked.Options = json.RawMessage(`{"b": 1, "a": 2}`), &core.RunOptions{Instructions: strings.Repeat("o", 1000)}
+		size := 512 + 2000 + int64(len(`{"b":1,"a":2}`)) + asked.Options.StoredBytes()
+		before, started, canceled := bytes(), s.accept(t, asked), s.accept(t, asked)
+		compare.Equal(t, "two queued messages", before+2*size, bytes())
+		must.Get2(s.runs.RequestCancel(t.Context(), ann(), canceled.Run.ID))(t)
+		compare.Equal(t, "one canceled", before+2*size, bytes())
+		// What earlier versions did not count a migration adds.
+		s.exec(t, fmt.Sprintf("UPDATE sessions SET stored_bytes = %d", before-size))
+		s.exec(t, "DELETE FROM goose_db_version WHERE version_id = 121")
+		must.Do(t, s.DB.Migrate(t.Context()))
+		if got := bytes(); got < before+size || got > before+size+50 {
+			t.Errorf("migrated: got %d bytes, want %d", got, before+size)
+		}
+		s.exec(t, fmt.Sprintf("UPDATE sessions SET stored_bytes = %d", before+2*size))
+		s.finish(t, first, "y")
+		before = bytes() - 2*size
+		must.Get(s.runs.Claim(t.Context(), id, "w"))(t)
+		if got := bytes(); got < before+2*size || got > before+2*size+20 {
+			t.Errorf("one has started: got %d bytes, want %d", got, before+2*size)
+		}
+		s.finish(t, must.Get(s.runs.Get(t.Context(), ann(), started.Run.ID))(t), "y")
+		before = bytes()
+		must.Get(repositories.NewBranches(s.Gorm).Delete(t.Context(), ann(), id, canceled.Message.ID))(t)
+		compare.Equal(t, "the canceled one deleted", before-size, bytes())
+		s.exec(t, "UPDATE sessions SET stored_bytes = 0")
+		must.Get(repositories.NewBranches(s.Gorm).Delete(t.Context(), ann(), id, started.Message.ID))(t)
+		compare.Equal(t, "the other deleted, of which nothing was counted", 0, bytes())
 	})
 }
 

@@ -8,16 +8,19 @@ const source = new URL('../../../app/web/ui/src/', import.meta.url)
 /** The texts of a catalogue that no other language has: each literal, and the parts of those with values in them. */
 function english() {
   const texts = { en: new Set(), de: new Set() }
+  const values = { en: [], de: [] }
   for (const name of readdirSync(source, { recursive: true }).filter(f => /words(\.(en|de))?\.ts$/i.test(f))) {
     const own = /\.(en|de)\.ts$/.exec(name)?.[1]
     let language = own ?? 'de' // what stands outside belongs to both
     for (const line of readFileSync(new URL(name, source), 'utf8').split('\n')) {
       language = own ?? /^  (en|de): \{$/.exec(line)?.[1] ?? (/^  \},?$/.test(line) ? 'de' : language)
+      for (const [, text, given] of line.matchAll(/(\w+): \(([^)]*)\) =>/g)) values[language].push(`${text} of ${given.split(',').length} in ${name.replace(/\.(en|de)\.ts$/, '')}`)
       for (const [, quoted, template] of line.matchAll(/"((?:[^"\\]|\\.)*)"|`((?:[^`\\]|\\.)*)`/g)) {
         for (const part of (quoted ?? template).split(/\$\{[^}]*\}/)) texts[language].add(part.trim())
       }
     }
   }
+  equal(values.en.filter(v => !values.de.includes(v)), [], 'texts whose values the German ones do not have')
   // Short words are names in the API, too, and assistant is that of an agent.
   return [...texts.en].filter(t => t.length > 7 && t !== 'assistant' && !texts.de.has(t))
 }
@@ -103,7 +106,7 @@ export const cases = {
     await field.press('Enter')
     await log.getByRole('alert').getByText('Die Antwort brach ab').waitFor()
     await look('error')
-    for (const [code, says, lang] of [['storage_full', 'Der Platz für Daten ist aufgebraucht.', null], ['of_tomorrow', "the server's sentence for 422", 'en']]) {
+    for (const [code, says, lang] of [['disk_full', 'Die Platte der Datenbank ist voll', null], ...['storage_full', 'context_floor', 'of_tomorrow'].map(code => [code, "the server's sentence for 422", 'en'])]) {
       await fail(v, '**/pin', 422, { code })
       await v.button('Anheften', v.answer).click()
       equal(await v.page.getByText(says).getAttribute('lang'), lang, `the language of ${says}`)

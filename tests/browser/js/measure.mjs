@@ -30,9 +30,9 @@ async function openings(v) {
   const asking = await v.imported([], { agent: 'careful', title: 'asks' })
   await v.api(`sessions/${asking}/messages`, { method: 'POST', json: { content: 'calculate this' } })
   return {
-    operation: ['#/operation', '#operation'], conversation: [`#/s/${conversation}`, 'article'], approval: [`#/s/${asking}`, 'section[aria-label^="Question"]'],
-    summary: [`#/s/${summary}/m/${at}`, 'section[aria-label^="Summary"]'], code: [`#/s/${code}`, 'figure.code'],
-    runs: [`#/s/${asking}/runs`, 'section[aria-label^="Run of"] tbody tr'], prompt: [`#/s/${summary}/prompt`, '[data-section] pre'],
+    operation: ['#/operation', '#operation'], conversation: [`#/s/${conversation}`, 'article'], approval: [`#/s/${asking}`, 'section:is([aria-label^="Question"], [aria-label^="Frage"])'],
+    summary: [`#/s/${summary}/m/${at}`, 'section:is([aria-label^="Summary"], [aria-label^="Zusammenfassung"])'], code: [`#/s/${code}`, 'figure.code'],
+    runs: [`#/s/${asking}/runs`, 'section:is([aria-label^="Run of"], [aria-label^="Lauf von"]) tbody tr'], prompt: [`#/s/${summary}/prompt`, '[data-section] pre'],
   }
 }
 
@@ -71,16 +71,17 @@ export const cases = {
     const v = await open({ fresh: true })
     await v.field.waitFor()
     const files = await v.page.evaluate(loaded)
-    const totals = { empty: sum(files) }
-    for (const [name, [hash, shows]] of Object.entries(await openings(v))) {
+    const totals = {}
+    const each = Object.entries({ empty: ['', 'textarea'], ...await openings(v) }).flatMap(([name, opening]) => [[name, 'en-US', opening], [name, 'de-DE', opening]])
+    for (const [name, locale, [hash, shows]] of each) {
       if (!long && name !== 'summary') continue // the largest
-      const one = await open({ fresh: true, hash, shows })
+      const one = await open({ fresh: true, hash, shows, locale })
       await one.page.waitForFunction(() => window.shownAt)
       if (['summary', 'code'].includes(name)) await one.page.locator('figure.code .code-word').nth(1).waitFor()
       const all = await one.page.evaluate(loaded)
       const colors = all.find(f => /^highlight-/.test(f.name))
       if (name === 'code') check(colors.began > colors.shownAt, 'the colors are loaded before the code is shown')
-      totals[name] = sum(all)
+      totals[`${name}, ${locale}`] = sum(all)
     }
     const usable = page => page.evaluate(() => window.usableAt)
     const cold = [await usable(v.page)]

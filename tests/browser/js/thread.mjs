@@ -104,6 +104,15 @@ export const cases = {
     await v.log.getByRole('alert').getByText('The answer broke off').waitFor()
     await v.log.getByRole('article', { name: /^assistant, / }).filter({ hasText: 'answer to: goes on 1' }).first().waitFor()
     equal(await v.log.getByRole('article', { name: /^(careful|Agent), / }).count(), 0, 'answers of an agent that gave none')
+    // Runs that no list has, as those of far messages and of many branches: what is in sight asks for its own.
+    await v.page.route(/sessions\/[\w-]+\/runs\?/, route => route.fulfill({ json: { items: [], next_cursor: null } }))
+    const asked = []
+    v.page.on('request', r => { if (/\/runs\/[\w-]+$/.test(r.url())) asked.push(r.url()) })
+    await v.page.goto(`${v.args.url}#/s/${id}/m/6`)
+    await v.page.reload()
+    const answer = v.log.getByRole('article', { name: /^assistant, / }).filter({ hasText: /goes on 2(?!\d)/ })
+    await answer.getByText(/ in · [\d,]+ out/).waitFor()
+    check(asked.length <= 26 && new Set(asked).size === asked.length, `${asked.length} requests for ${new Set(asked).size} runs`)
   },
 
   /** A conversation that somebody deletes is gone, not archived; what was being written stays. */
@@ -115,6 +124,25 @@ export const cases = {
     await v.page.getByText('This conversation is not here').first().waitFor()
     equal([await v.page.getByText('Archived').count(), await v.articles.count()], [0, 0], 'what is left')
     equal(await v.field.inputValue(), 'still being written', 'the draft')
+  },
+
+  /** The parser comes late: until then the thread says that it loads, and after it the message of the address is in sight. */
+  async late(open) {
+    for (let i = 0; i < 6; i++) {
+      const v = await open({ fresh: true })
+      const said = Array.from({ length: 200 }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', content: `turn ${i} ${'**words** of text '.repeat(40)}` }))
+      const id = await v.imported(said, { title: 'with a late parser' })
+      let release
+      const held = new Promise(done => (release = done))
+      await v.page.route('**/assets/markdown-*.js', route => held.then(() => route.continue()))
+      const came = v.page.waitForResponse(/messages\?/)
+      await v.page.goto(`${v.args.url}#/s/${id}/m/60`)
+      await came
+      await v.log.getByText('Older messages').waitFor() // those around it have come
+      check(await v.log.getByRole('status', { name: 'Loading' }).isVisible(), 'the thread is blank')
+      release()
+      await until('the message is in sight', () => v.log.locator('.found[data-seq="60"]').first().evaluate(e => e.getBoundingClientRect().top >= 0 && e.getBoundingClientRect().top < innerHeight / 2))
+    }
   },
 
   /** An image of another host is a link that says where it leads; a summary that was made without its model says why in words. */

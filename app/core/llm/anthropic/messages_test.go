@@ -14,29 +14,6 @@ import (
 	"bobbin/tests/llmtest"
 )
 
-// Images as base64 blocks before the text; a message of images alone has no text at all.
-func TestImages(t *testing.T) {
-	t.Parallel()
-	image := func(data string) llm.Media {
-		return llm.Media{Part: core.Part{Type: core.PartImage, MediaType: "image/png"}, Data: []byte(data)}
-	}
-	p := sent(t, anthropic.Options{Model: "claude-sonnet-4-5", APIKey: "k"}, llm.Request{Messages: []llm.Message{
-		{Role: core.RoleUser, Content: "look", Media: []llm.Media{image("one"), image("two")}},
-		{Role: core.RoleAssistant, Content: "I see"},
-		{Role: core.RoleUser, Media: []llm.Media{image("three")}},
-	}})
-	body := p.raw()
-	for _, want := range []string{
-		`[{"source":{"data":"b25l","media_type":"image/png","type":"base64"},"type":"image"},{"source":{"data":"dHdv","media_type":"image/png","type":"base64"},"type":"image"},{"text":"look","type":"text"}]`,
-		`{"source":{"data":"dGhyZWU=","media_type":"image/png","type":"base64"},`,
-	} {
-		compare.Contains(t, "body: want in it", want, body)
-	}
-	if strings.Contains(body, llm.EmptyText) {
-		t.Errorf("got %s, want no text with images alone", body)
-	}
-}
-
 // A PDF is a document block with its name, before the text; one alone has no text.
 func TestDocuments(t *testing.T) {
 	t.Parallel()

@@ -1,7 +1,6 @@
 package openai_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -69,21 +68,6 @@ func TestMaxTokensFieldByProvider(t *testing.T) {
 	}
 }
 
-// W13: the tools stay in the request, tool choice "none".
-func TestToolChoiceNone(t *testing.T) {
-	t.Parallel()
-	req := conversation()
-	req.ToolChoice = core.ToolChoiceNone
-	got := sent(t, openai.Options{}, req)
-	if got["tool_choice"] != "none" || len(got["tools"].([]any)) != 2 {
-		t.Errorf("got tool_choice %v and tools %v, want none and both tools", got["tool_choice"], got["tools"])
-	}
-	req.Tools = nil // without tools OpenAI refuses a tool choice
-	if got := sent(t, openai.Options{}, req); got["tool_choice"] != nil || got["tools"] != nil {
-		t.Errorf("got tool_choice %v and tools %v, want neither", got["tool_choice"], got["tools"])
-	}
-}
-
 // W13: where a provider lacks the tool choice "none", tool turns become text.
 func TestToolTurnsBecomeText(t *testing.T) {
 	t.Parallel()
@@ -105,13 +89,6 @@ func TestToolTurnsBecomeText(t *testing.T) {
 	}
 	req.ToolChoice = core.ToolChoiceAuto
 	compare.Equal(t, "tools: want both while tools may be used", 2, len(sent(t, openai.Options{Provider: "ollama"}, req)["tools"].([]any)))
-}
-
-func TestEmptyMessagesAreMarked(t *testing.T) {
-	t.Parallel()
-	got := sent(t, openai.Options{}, llm.Request{Messages: []llm.Message{{Role: core.RoleUser}, {Role: core.RoleAssistant}}})
-	want := []any{map[string]any{"role": "user", "content": "[empty]"}, map[string]any{"role": "assistant", "content": "[empty]"}}
-	compare.Equal[any](t, "messages", want, got["messages"])
 }
 
 func TestCallIDsThatAProviderRefuses(t *testing.T) {
@@ -142,36 +119,6 @@ func TestCallIDsThatAProviderRefuses(t *testing.T) {
 	}
 	if got := ids("mistral"); len(got[0]) != 9 || got[1] != "abcDEF123" || len(got[2]) != 9 || got[0] == got[2] {
 		t.Errorf("mistral: got %q, want nine characters each", got)
-	}
-}
-
-// The messages of prompt k are a byte prefix of those of prompt k+1.
-func TestMessagesKeepTheirBytes(t *testing.T) {
-	t.Parallel()
-	for _, provider := range []string{"openai", "gemini", "mistral", "ollama"} {
-		t.Run(provider, func(t *testing.T) {
-			t.Parallel()
-			s := serve(t, stream(text("ok"), finishStop, done))
-			m := s.model(t, openai.Options{Provider: provider, Model: "gemini-3-flash"})
-			whole := conversation()
-			whole.Messages[2].ToolCalls[0].Signature = "sig<&>"
-			var last []byte
-			for n := 2; n <= len(whole.Messages); n++ {
-				req := whole
-				req.Messages = whole.Messages[:n]
-				if n == len(whole.Messages) {
-					req.ToolChoice, req.MaxOutputTokens = core.ToolChoiceAuto, 7
-				}
-				must.Get(collect(t, m, req))(t)
-				requests := s.Received()
-				var body struct{ Messages json.RawMessage }
-				must.Do(t, json.Unmarshal(requests[len(requests)-1].Body, &body))
-				if last != nil && !bytes.HasPrefix(body.Messages, bytes.TrimSuffix(last, []byte("]"))) {
-					t.Errorf("%d messages: got\n%s\nwant it to begin with\n%s", n, body.Messages, last)
-				}
-				last = body.Messages
-			}
-		})
 	}
 }
 

@@ -51,30 +51,6 @@ export const words = {
   help: "Keyboard",
   letters: "Single letters act on the focused message",
 
-  // signing in
-  signInTitle: "Sign in",
-  signInWhy: "This server asks for a key or a token.",
-  keyRevoked: "Your key is no longer valid",
-  keyRevokedWhy: "It was revoked or has expired. Enter it or a new token to go on: your draft is kept. With another key the page begins anew.",
-  keyOrToken: "Key or token",
-  signIn: "Sign in",
-  stay: "Stay signed in on this device",
-
-  // the empty page
-  hello: "A conversation that can go on for ever",
-  helloDemo:
-    "You are talking to the demo model. It knows a few rules and sees 8,192 tokens at a time, so you can watch its window fill up and be summarized. It is no help with real work.",
-  helloAgent: (agent: string, what: string) => `You are talking to ${agent}. ${what}`,
-  helloRest: "What does not fit into its window any more is summarized, and you can see what and when.",
-  tries: [
-    { text: "My name is Ada. What is 17 × 23?", why: "A tool call that you can open" },
-    { text: "Tell me, step by step, what happens to a long conversation", why: "The window fills up; the meter shows how far" },
-    { text: "What is my name, and how do you know?", why: "What was said before is in the prompt, or in a summary" },
-  ] as const,
-  realModel: "For a real model, start Bobbin with a key. The conversations stay.",
-  realModelCommand: "OPENAI_API_KEY=… bobbin serve",
-  otherModels: "Or ANTHROPIC_API_KEY, GEMINI_API_KEY, or Ollama running on this machine.",
-
   // the thread
   thread: "Conversation",
   contextPanel: "Context panel",
@@ -211,27 +187,6 @@ export const words = {
   signedOut: "Your key is no longer valid.",
   offlineShort: "No connection",
   failed: "That did not work",
-  problems: { no_message: "This message is not in the conversation." },
+  problems: { no_message: "This message is not in the conversation.", nothing_imported: "There are no messages in this file." },
   partFailed: "A part of the page did not load.",
-
-  // the list of keys
-  keys: [
-    ["Enter", "Send"],
-    ["Shift Enter", "New line"],
-    ["Esc", "Close the topmost thing, else stop the answer"],
-    ["↑ in an empty field", "Edit your last message"],
-    ["Ctrl/⌘ K", "Search"],
-    ["Ctrl/⌘ Shift O", "New conversation"],
-    ["Ctrl/⌘ .", "Context panel"],
-    ["Alt ↑ ↓", "Message before, after; on a message without Alt"],
-    ["Enter, Esc", "Into the message, out of it"],
-    ["C", "Copy the message"],
-    ["R", "New answer"],
-    ["E", "Edit"],
-    ["P", "Pin"],
-    ["W", "Where is this message?"],
-    ["← →", "Branch before, after"],
-    ["F2", "Rename the conversation"],
-    ["?", "This list"],
-  ] as const,
 };

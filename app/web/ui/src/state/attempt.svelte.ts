@@ -1,4 +1,5 @@
 import { asError, type ApiError } from "../api/http";
+import { router } from "./route.svelte";
 import { ui } from "./ui.svelte";
 
 /** What a person has asked for in its own place: whether it is under way, and why the last one failed. */
@@ -20,22 +21,23 @@ export class Attempt {
   }
 }
 
-/** True if it was done; why not is said in the page's one line for it. */
+/** True if it was done; why not is said in the page's one line for it, in the place where it was asked for. */
 export async function attempt(work: Promise<unknown>): Promise<boolean> {
+  const { place } = router;
   try {
     await work;
-    ui.failure = undefined;
+    ui.failures.delete(place);
     return true;
   } catch (e) {
-    report(e);
+    report(e, place);
     return false;
   }
 }
 
 /** Says why something failed over the composer, where it is in sight wherever the thread is scrolled to. */
-export function report(e: unknown): void {
+export function report(e: unknown, place = router.place): void {
   const error = asError(e);
   if (error.status === 401) return; // the sign-in says it
-  ui.failure = error;
-  ui.drawer = false; // it would cover the line
+  ui.failures.set(place, error);
+  if (place === router.place) ui.drawer = false; // it would cover the line
 }

@@ -77,6 +77,9 @@ export class Conversation {
   private paging = false;
   /** Where the runs go on that are older than those that were loaded; empty = there are none. */
   private runsBefore: string | undefined;
+  /** The lists of runs have come: what they lack is asked for by those who show it. */
+  private runsListed = $state(false);
+  private readonly askedRuns = new Set<string>();
   private checking = false;
   /** Where the path changed last: the events after it do not say which messages have siblings. */
   private forkedAfter: number | undefined;
@@ -255,15 +258,20 @@ export class Conversation {
     return page.next_cursor ?? "";
   }
 
-  /** Older messages have the agents that wrote them; one without a whole answer says why, however old its run is. */
+  /** Older messages have the agents that wrote them: a page of runs with each page of messages. */
   private async loadOlderRuns(): Promise<void> {
     const cursor = this.runsBefore;
     if (cursor && this.entries.some((e) => e.runId && !this.runs.has(e.runId))) {
       this.runsBefore = await this.pageOfRuns({ limit: pageSize, cursor }).catch(() => cursor);
     }
-    const answered = new Set(this.entries.filter((e) => e.role === "assistant" && e.message?.status !== "partial").map((e) => e.runId));
-    const ids = new Set(this.entries.map((e) => e.runId).filter((id) => id && !answered.has(id) && !this.runs.has(id)));
-    await Promise.all([...ids].map((id) => this.loadRun(id).catch(() => {}))); // without it nothing is said
+    this.runsListed = true;
+  }
+
+  /** Asks, once, for the run of a message in sight that the lists did not have: those of far messages and of branches. */
+  needRun(id: string): void {
+    if (!this.runsListed || !id || this.runs.has(id) || this.askedRuns.has(id)) return;
+    this.askedRuns.add(id);
+    this.loadRun(id).catch(() => this.askedRuns.delete(id)); // without it nothing is said
   }
 
   /** The conversation was deleted, by whomever. */

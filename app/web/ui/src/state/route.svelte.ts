@@ -37,6 +37,8 @@ export function promptHref(session: string): string {
 
 class Router {
   current = $state.raw<Route>(parseRoute(location.hash));
+  /** What a failure belongs to: a conversation in all its views, or the operation. */
+  readonly place = $derived(this.current.view === "operation" ? "operation" : this.current.session);
   /** Hears of another address before the next key or click does. */
   onchange: (() => void) | undefined;
 

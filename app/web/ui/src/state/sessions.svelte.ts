@@ -74,7 +74,7 @@ class Sessions {
   }
 
   /** With a key it is made once, however often it is asked for. */
-  async create(fields: { agent?: string; model?: string }, key = ""): Promise<Session> {
+  async create(fields: { agent?: string; model?: string; title?: string }, key = ""): Promise<Session> {
     const json = { source: "web", timezone: timeZone, ...fields };
     const session = await ask<Session>("sessions", { method: "POST", json, headers: key ? { "Idempotency-Key": key } : {} });
     this.merge([headOf(session)]);

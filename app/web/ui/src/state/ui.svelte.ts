@@ -1,6 +1,7 @@
 // What the page itself remembers: theme, open parts, toasts, and the spoken status.
-
+import { SvelteMap } from "svelte/reactivity";
 import type { ApiError } from "../api/http";
+import { router } from "./route.svelte";
 
 export type Theme = "system" | "light" | "dark";
 export type Dialog = { name: "search" } | { name: "keys" } | { name: "switch"; model: string; agent?: string };
@@ -21,8 +22,14 @@ class Ui {
   drawer = $state(false);
   dialog = $state.raw<Dialog>();
   toasts = $state.raw<Toast[]>([]);
-  /** Why the last action failed. */
-  failure = $state.raw<ApiError>();
+  /** Why the last action failed, by the place where it was asked for. */
+  readonly failures = new SvelteMap<string, ApiError>();
+  get failure(): ApiError | undefined {
+    return this.failures.get(router.place);
+  }
+  set failure(_: undefined) {
+    this.failures.delete(router.place);
+  }
   /** Read out by screen readers. */
   status = $state("");
   now = $state(Date.now());

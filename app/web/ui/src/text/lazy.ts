@@ -3,9 +3,17 @@ import type Markdown from "./markdown";
 
 let module: typeof import("./markdown") | undefined;
 
-/** Has to be done before the first message is drawn. */
-export async function loadMarkdown(): Promise<typeof import("./markdown")> {
-  return (module ??= await import("./markdown"));
+let loading: Promise<typeof import("./markdown")> | undefined;
+
+/** Has to be done before the first message is drawn. Whoever waits for it goes on after those that asked before. */
+export function loadMarkdown(): Promise<typeof import("./markdown")> {
+  return (loading ??= import("./markdown").then(
+    (m) => (module = m),
+    (e) => {
+      loading = undefined;
+      throw e;
+    },
+  ));
 }
 
 export function newMarkdown(): Markdown {

@@ -1,0 +1,23 @@
+// The texts of the sign-in.
+import { pick } from "../language";
+
+export const words = pick({
+  en: {
+    signInTitle: "Sign in",
+    signInWhy: "This server asks for a key or a token.",
+    keyRevoked: "Your key is no longer valid",
+    keyRevokedWhy: "It was revoked or has expired. Enter it or a new token to go on: your draft is kept. With another key the page begins anew.",
+    keyOrToken: "Key or token",
+    signIn: "Sign in",
+    stay: "Stay signed in on this device",
+  },
+  de: {
+    signInTitle: "Anmelden",
+    signInWhy: "Dieser Server verlangt einen Schlüssel oder ein Token.",
+    keyRevoked: "Der Schlüssel gilt nicht mehr",
+    keyRevokedWhy: "Er wurde widerrufen oder ist abgelaufen. Mit ihm oder einem neuen Token geht es weiter, und der Entwurf bleibt. Mit einem anderen Schlüssel beginnt die Seite von vorn.",
+    keyOrToken: "Schlüssel oder Token",
+    signIn: "Anmelden",
+    stay: "Auf diesem Gerät angemeldet bleiben",
+  },
+});
