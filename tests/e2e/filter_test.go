@@ -63,7 +63,7 @@ func TestFilterStopsNoConversation(t *testing.T) {
 		run     core.RunStatus
 		warned  string // which of the second message and the last one is warned of
 	}{
-		"never answered": {"Tell me about FLAGGED.", true, core.RunFailed, ""},
+		"never answered": {"Tell me about FLAGGED.", true, core.RunFailed, "second"},
 		"answered":       {"Tell me about FLAGGED.", false, core.RunSucceeded, "second"},
 		"in the summary": {"Tell me about INFECTED.", true, core.RunSucceeded, "last"},
 	} {

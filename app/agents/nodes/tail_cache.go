@@ -1,7 +1,6 @@
 package nodes
 
 import (
-	"slices"
 	"sync"
 
 	"bobbin/app/core"
@@ -35,7 +34,6 @@ type tail struct {
 	messages []core.Message
 	pinned   []core.Message   // before them
 	work     core.SummaryWork // as last loaded
-	refused  string           // the model whose filter refused turns that were never answered: its later prompts are without them; empty = none did
 	bytes    int
 }
 
@@ -72,9 +70,6 @@ func (c *TailCache) storeTail(s AgentState, event int64) {
 		return
 	}
 	t := tail{event: event, cursor: summaryCursor(s.Session), messages: append(append(s.History, s.UserMessage), s.RunMessages...), pinned: s.Pinned, work: s.Work}
-	if slices.Contains(s.leavesOut, leftOutTurns) {
-		t.refused = s.Profile.Model.Info().Name
-	}
 	texts := 0
 	for _, m := range t.messages {
 		if m.Seq == 0 {

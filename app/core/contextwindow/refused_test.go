@@ -16,9 +16,10 @@ func TestLeaveOutKeepsTheSetup(t *testing.T) {
 		return contextwindow.Slot{Item: contextwindow.Item{Role: role, Calls: calls}, Place: core.PlaceVerbatim}
 	}
 	d := contextwindow.Decision{Frozen: "earlier", Setup: "current", History: []contextwindow.Slot{
-		slot(core.RoleUser), slot(core.RoleAssistant), slot(core.RoleUser), slot(core.RoleAssistant, "c1"), slot(core.RoleTool), slot(core.RoleUser), slot(core.RoleAssistant),
+		slot(core.RoleUser), slot(core.RoleAssistant), slot(core.RoleUser), slot(core.RoleAssistant, "c1"), slot(core.RoleTool), slot(core.RoleUser), slot(core.RoleAssistant), slot(core.RoleUser), slot(core.RoleAssistant),
 	}}
-	for r, want := range map[contextwindow.Refused]string{contextwindow.RefusedNothing: ".......", contextwindow.RefusedUnanswered: "..xxx..", contextwindow.RefusedAll: "xxxxxxx"} {
+	d.History[8].Filtered = true
+	for r, want := range map[contextwindow.Refused]string{contextwindow.RefusedNothing: ".........", contextwindow.RefusedUnanswered: "..xxx..xx", contextwindow.RefusedAll: "xxxxxxxxx"} {
 		got, places := d.LeaveOut(r), ""
 		for _, s := range got.History {
 			places += map[core.Placement]string{core.PlaceVerbatim: ".", core.PlaceLeftOut: "x"}[s.Place]
