@@ -9,7 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -44,8 +43,8 @@ const codeNotKept = "answer_not_kept"
 // Only successful answers are stored. After an error the key is released for a retry,
 // unless the request committed a result all the same, because its COMMIT or a later step
 // failed. Then a repetition is executed again and uses the committed result. The same
-// holds after a crash, and for an answer that is too long to be stored. Where a streamed or
-// long answer has no result, a repetition gets an error that says so; it is never executed twice.
+// holds after a crash, for an answer that is too long to be stored, and for one of which something
+// was deleted. Without a result a repetition gets an error then; it is never executed twice.
 func (s *Server) idempotent(c *gin.Context) error {
 	method := c.Request.Method
 	if method != http.MethodPost && method != http.MethodPatch || asksAgent(c.FullPath()) {
@@ -87,7 +86,7 @@ func (s *Server) idempotent(c *gin.Context) error {
 		c.Header(keyReplayed, "true")
 		if !known.Kept {
 			return &core.Error{Kind: core.ErrConflict, Code: codeNotKept,
-				Message: "this request was executed, but its answer was streamed or too long to be stored: read what it created instead of repeating it"}
+				Message: "this request was executed, but its answer is not stored: read what it created instead of repeating it"}
 		}
 		if known.ContentType == "" {
 			handlers.WriteNothing(c, known.Status)
@@ -121,13 +120,8 @@ func asksAgent(route string) bool {
 func (s *Server) executeKeyed(c *gin.Context, in core.KeyedRequest, result *core.KeyedResult) {
 	request, writer := c.Request, c.Writer
 	ctx := context.WithoutCancel(request.Context())
-	work := request.Context()
-	if !strings.Contains(request.Header.Get("Accept"), "text/event-stream") {
-		// The request finishes without its client, which may come back for the answer.
-		var cancel context.CancelFunc
-		work, cancel = context.WithTimeout(ctx, in.Work)
-		defer cancel()
-	}
+	work, cancel := context.WithTimeout(ctx, in.Work) // without its client, which may come back for the answer
+	defer cancel()
 	body := &hashedBody{body: request.Body, hash: sha256.New()}
 	work = core.WithKeyedWork(work, core.KeyedWork{Request: in, BodyHash: body.hashAll, Result: result})
 	kept := &answerRecorder{ResponseWriter: writer}
@@ -150,6 +144,9 @@ func (s *Server) executeKeyed(c *gin.Context, in core.KeyedRequest, result *core
 				Body: kept.buffered.Bytes(), Kept: !kept.passing,
 			}
 		}
+	}
+	if answer == nil {
+		kept.Header().Del(keyReplayed)
 	}
 	if answer == nil || !s.storeAnswer(ctx, in, *answer) {
 		s.releaseKey(ctx, in)
@@ -205,8 +202,8 @@ func (b *hashedBody) hashAll() (string, error) {
 	return hex.EncodeToString(b.hash.Sum(nil)), nil
 }
 
-// answerRecorder buffers an answer until it is stored. A stream passes through immediately,
-// and a long answer as soon as it is too long to be stored.
+// answerRecorder buffers an answer until it is stored. A long one passes through as soon as it is too
+// long to be stored.
 type answerRecorder struct {
 	gin.ResponseWriter
 	buffered  bytes.Buffer
@@ -216,8 +213,7 @@ type answerRecorder struct {
 
 // Write is part of io.Writer.
 func (w *answerRecorder) Write(p []byte) (int, error) {
-	stream := w.Header().Get("Content-Type") == "text/event-stream"
-	if stream || w.buffered.Len()+len(p) > maxKeptBytes {
+	if w.buffered.Len()+len(p) > maxKeptBytes {
 		w.passThrough()
 	}
 	if w.passing {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"testing"
+	"time"
 
 	"bobbin/app/chat"
 	"bobbin/app/core"
@@ -74,6 +75,43 @@ func TestAttachSlack(t *testing.T) {
 		place := `{"session_id":"` + string(session.ID) + `","team":"T1A","channel":"C1A","thread":"1700000000.000100","mode":`
 		if wantTold := []string{place + `"to_slack"}`, place + `"two_way"}`, "{}"}; err != nil || !slices.Equal(told, wantTold) {
 			t.Errorf("got the events %q (%v), want %q", told, err, wantTold)
+		}
+	})
+}
+
+// A post that Slack refused is sent again, or listed no more; a request with an idempotency key that is
+// repeated finds that it was done.
+func TestFixSlackPost(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		sessions, posts, keys := repositories.NewSessions(d.Gorm), repositories.NewSlackPosts(d.Gorm), repositories.NewIdempotencyKeys(d.Gorm)
+		feed := events.New(events.NewLocal(0), repositories.NewEvents(d.Gorm), slog.New(slog.DiscardHandler))
+		h := chat.New(chat.Options{Sessions: sessions, Slack: repositories.NewSlackThreads(d.Gorm), SlackPosts: posts, SlackApp: slackApp{}, Counter: counter{}, Feed: feed})
+		tenant, session := core.Tenant{Owner: "ann"}, must.Get(sessions.Create(t.Context(), core.Session{Owner: "ann", Agent: "assistant"}))(t)
+		must.Get(h.AttachSlack(t.Context(), tenant, core.SlackThread{SessionID: session.ID, Team: "T1A", Channel: "C1A", Thread: "1700000000.000100"}))(t)
+		added := must.Get(repositories.NewMessages(d.Gorm).Append(t.Context(), tenant, core.AppendMessages{SessionID: session.ID, Messages: []core.Message{
+			{Role: core.RoleUser, Content: "a"}, {Role: core.RoleUser, Content: "b"}, {Role: core.RoleUser, Content: "c"}}}))(t)
+		for i, action := range []core.SlackAction{core.SlackSend, core.SlackDismiss, core.SlackLook} {
+			p := core.SlackPost{
+				SessionID: session.ID, ItemID: string(added.Messages[i].ID), Owner: "ann", Kind: core.SlackPostMessage,
+				Team: "T1A", Channel: "C1A", Thread: "1700000000.000100", State: core.SlackPostUnknown, Error: "no answer", CreatedAt: core.Now(),
+			}
+			must.Do(t, d.Gorm.Create(&p).Error)
+			fix := core.SlackPostFix{SessionID: session.ID, ItemID: p.ItemID, Action: action}
+			for _, repeated := range []bool{false, true} {
+				work := core.KeyedWork{Request: core.KeyedRequest{Owner: "ann", Key: string(action), Token: core.NewID[string](), Keep: time.Hour, Work: time.Hour}, BodyHash: func() (string, error) { return "h", nil }}
+				if known := must.Get(keys.Begin(t.Context(), work.Request))(t); known != nil {
+					work.Result = known.Result
+				}
+				compare.Equal(t, string(action)+" committed before", repeated, work.Result != nil)
+				ctx := core.WithKeyedWork(t.Context(), work)
+				compare.Error(t, string(action), nil, h.FixSlackPost(ctx, tenant, fix))
+				if p.TS = "1700000000.000200"; action == core.SlackLook && !repeated { // as slackApp does not
+					must.Do(t, posts.Confirm(ctx, p))
+				}
+			}
+			_, err := posts.Fault(t.Context(), tenant, session.ID, p.ItemID, 0)
+			compare.Error(t, string(action)+": its fault", core.ErrNotFound, err)
 		}
 	})
 }

@@ -136,10 +136,15 @@ func callTool(r provider.Received) []provider.Call {
 
 // fail refuses what asks for it.
 func fail(w http.ResponseWriter, a provider.Asked) bool {
-	if !strings.HasSuffix(a.Question, "the provider fails here") {
+	status := http.StatusBadRequest
+	switch {
+	case strings.HasSuffix(a.Question, "the provider fails here"):
+	case strings.HasSuffix(a.Question, "the provider rejects the key"):
+		status = http.StatusUnauthorized
+	default:
 		return false
 	}
-	http.Error(w, `{"error":{"message":"the model is out of order","type":"invalid_request_error"}}`, http.StatusBadRequest)
+	http.Error(w, `{"error":{"message":"the model is out of order","type":"invalid_request_error"}}`, status)
 	return true
 }
 

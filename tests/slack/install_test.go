@@ -123,11 +123,10 @@ func TestSlackManyWorkspaces(t *testing.T) {
 				t.Fatal("not noticed within a minute")
 			}
 		}
-		before := len(acme.callsOf(acme.ws.ID))
+		before, posted := len(acme.callsOf(acme.ws.ID)), len(other.ws.Thread(other.channel, second))
 		for _, s := range sessions { // from the web, in both
 			must.Get(acme.house.SendAsync(t.Context(), core.SendMessage{SessionID: s.ID, Content: "and its size?", Source: core.SourceWeb}))(t)
 		}
-		posted := len(other.ws.Thread(other.channel, second))
 		must.Do(t, other.Wait(t.Context(), func() bool { return len(other.ws.Thread(other.channel, second)) == posted+2 }))
 		for _, c := range acme.callsOf(acme.ws.ID)[before:] {
 			// The second event of a removal tests the token, too; another process may try the dead one for some seconds.

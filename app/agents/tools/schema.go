@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -56,6 +54,10 @@ func FitSchema(schema any) (json.RawMessage, error) {
 	eachSchema(fitted, false, repair)
 	var lost []map[string]any
 	eachSchema(fitted, false, func(schema map[string]any) {
+		ref, isRef := schema["$ref"].(string)
+		if _, ok := targetOf(fitted, schema); !ok && isRef { // perhaps into a tuple that repair has changed
+			schema["$ref"] = itemOfTuple.ReplaceAllString(ref, "/items/anyOf/$1")
+		}
 		if _, ok := targetOf(fitted, schema); !ok {
 			lost = append(lost, schema)
 		}
@@ -102,110 +104,6 @@ const (
 var metaSchema = sync.OnceValue(func() *jsonschema.Schema {
 	return jsonschema.NewCompiler().MustCompile("https://json-schema.org/draft/2020-12/schema")
 })
-
-// dropFaults removes the keywords and properties in which a fault is.
-func dropFaults(schema map[string]any, fault *jsonschema.ValidationError) {
-	for _, cause := range fault.Causes {
-		dropFaults(schema, cause)
-	}
-	if len(fault.Causes) > 0 {
-		return
-	}
-	holder, last := schema, ""
-	var value any = schema
-	for _, step := range fault.InstanceLocation {
-		switch v := value.(type) {
-		case map[string]any:
-			holder, last, value = v, step, v[step]
-		case []any: // goes as a whole, unless the fault is in an object in it
-			n, _ := strconv.Atoi(step) // it is one
-			value = v[n]
-		}
-	}
-	delete(holder, last)
-}
-
-// eachSchema calls do with each schema in a value, outer ones first; named says that the value holds schemas
-// by their names.
-func eachSchema(value any, named bool, do func(map[string]any)) {
-	switch v := value.(type) {
-	case []any:
-		for _, item := range v {
-			eachSchema(item, false, do)
-		}
-	case map[string]any:
-		if !named {
-			do(v)
-		}
-		for key, item := range v {
-			if isValue := slices.Contains([]string{"const", "default", "enum", "examples"}, key); named || !isValue {
-				eachSchema(item, !named && slices.Contains([]string{keyProperties, "patternProperties", "$defs", "definitions", "dependentSchemas"}, key), do)
-			}
-		}
-	}
-}
-
-// repair changes what servers write otherwise than JSON Schema and providers have it, and can be kept.
-func repair(schema map[string]any) {
-	for key, value := range schema {
-		text, isText := value.(string)
-		list, isList := value.([]any)
-		switch {
-		case key == "type" && isText: // Gemini's are in capitals
-			schema[key] = strings.ToLower(text)
-		case key == "items" && isList: // those of a tuple in older drafts
-			schema[key] = map[string]any{"anyOf": list}
-		case key == "items": // of two kinds Gemini takes none
-			item, _ := value.(map[string]any)
-			if kinds, _ := item["type"].([]any); len(kinds) == 2 && kinds[1] == "null" {
-				item["type"] = kinds[0]
-			}
-		case key == "pattern" && isText: // those that only some languages know
-			if _, err := regexp.Compile(text); err != nil {
-				delete(schema, key)
-			}
-		case key == "enum" && isList && len(list) == 0:
-			delete(schema, key)
-		case key == keyRequired && isList:
-			names := []any{}
-			for _, name := range list {
-				if _, ok := name.(string); ok && !slices.Contains(names, name) {
-					names = append(names, name)
-				}
-			}
-			schema[key] = names
-		case key == keyProperties:
-			properties, _ := value.(map[string]any)
-			for name, property := range properties {
-				if property == true { // Gemini takes only objects
-					properties[name] = map[string]any{}
-				}
-			}
-		}
-	}
-}
-
-// targetOf returns the schema to which the reference of a schema in the root leads in the end, or the
-// schema itself if it has none; false = to none.
-func targetOf(root, schema map[string]any) (map[string]any, bool) {
-	for range maxSchemaDepth {
-		ref, ok := schema["$ref"].(string)
-		if !ok {
-			return schema, schema != nil
-		}
-		var value any = root
-		pointer, err := url.PathUnescape(ref)
-		steps := strings.Split(pointer, "/")
-		for _, step := range steps[1:] {
-			object, _ := value.(map[string]any)
-			value = object[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]
-		}
-		if schema, ok = value.(map[string]any); !ok || err != nil || steps[0] != "#" {
-			return nil, false
-		}
-	}
-	return nil, false
-}
 
 // fitCombinations moves what providers do not take at the top of a schema of arguments: its properties
 // to the others, and the rest, which the server checks, to the description.
@@ -354,6 +252,12 @@ func compileDocument(document any) (*jsonschema.Schema, error) {
 	const address = "urn:bobbin:schema" // else its errors name a folder
 	compiler := jsonschema.NewCompiler()
 	compiler.UseLoader(refusingLoader{})
+	compiler.UseRegexpEngine(func(pattern string) (jsonschema.Regexp, error) {
+		if known, err := regexp.Compile(pattern); err == nil {
+			return known, nil
+		}
+		return regexp.MustCompile(""), nil // only the model knows those with lookahead
+	})
 	if err := compiler.AddResource(address, document); err != nil {
 		return nil, errors.New("it is not a JSON Schema")
 	}

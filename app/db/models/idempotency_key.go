@@ -37,10 +37,10 @@ func (r IdempotencyKey) Core() core.KeyedAnswer {
 		Target: r.Target, RequestHash: r.RequestHash, ContentType: r.ContentType, Location: r.Location,
 		Body: r.Body, Kept: r.Body != nil,
 	}
-	if r.Status != nil {
-		a.Status = *r.Status
-	} else if r.Result != "" {
+	if r.Result != "" && r.Body == nil {
 		a.Result = &core.KeyedResult{RequestHash: r.ResultHash, Name: r.Result}
+	} else if r.Status != nil {
+		a.Status = *r.Status
 	}
 	return a
 }

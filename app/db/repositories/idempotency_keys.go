@@ -46,7 +46,7 @@ WHERE idempotency_keys.expires_at <= %[1]s
 	OR (idempotency_keys.status IS NULL AND idempotency_keys.result = '' AND idempotency_keys.created_at <= %[3]s)`
 
 // Begin acquires the key for the request. It returns nil if the key was free, or the state
-// of the request that has it; ErrInvalid if a message of the session of the path has it. With a Result, that request was executed and not answered:
+// of the request that has it; ErrInvalid if a message of the session of the path has it. With a Result, that request was executed and its answer is not stored:
 // the key is acquired to send the answer only.
 func (r *IdempotencyKeys) Begin(ctx context.Context, in core.KeyedRequest) (*core.KeyedAnswer, error) {
 	db := r.db.WithContext(ctx)
@@ -75,8 +75,8 @@ func (r *IdempotencyKeys) Begin(ctx context.Context, in core.KeyedRequest) (*cor
 		if answer.Result == nil || answer.Target != in.Target {
 			return &answer, nil
 		}
-		res = db.Model(&models.IdempotencyKey{}).Where("owner = ? AND key = ? AND status IS NULL AND result = ?", in.Owner, in.Key, answer.Result.Name).
-			UpdateColumn("request_hash", in.Token)
+		res = db.Model(&models.IdempotencyKey{}).Where("owner = ? AND key = ? AND body IS NULL AND result = ?", in.Owner, in.Key, answer.Result.Name).
+			UpdateColumns(map[string]any{"request_hash": in.Token, "status": nil})
 		if res.Error != nil {
 			return nil, wrapError(res.Error, "idempotency key", in.Key)
 		}

@@ -190,6 +190,13 @@ func TestIdempotencyKeyKeepsWhatIsCommitted(t *testing.T) {
 		_, err = s.sessions.Create(keyedContext(t, next, "other", known.Result), core.Session{Owner: "ann"})
 		wantError(t, "another body", err, core.ErrInvalid)
 		compare.Equal(t, "sessions", 1, s.count(t, "SELECT COUNT(*) FROM sessions"))
+		must.Do(t, keys.Finish(t.Context(), next, core.KeyedAnswer{Status: 201, Body: []byte("{}"), Kept: true}))
+		for _, kept := range []bool{true, false} {
+			if known := begin(keyed("ann", "k")); known == nil || known.Kept != kept || (known.Result == nil) != kept {
+				t.Errorf("got %+v, want the answer until something in it is deleted, then what was committed", known)
+			}
+			s.exec(t, "UPDATE idempotency_keys SET body = NULL")
+		}
 		other := keyed("ann", "k")
 		other.Target = "POST /api/v1/memories"
 		if known := begin(other); known == nil || known.Target != dead.Target {

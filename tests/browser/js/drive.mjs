@@ -30,6 +30,7 @@ async function play({ id, flow, name, args }) {
   } catch (e) {
     answer.error = String(e?.stack ?? e).split('\n').slice(0, 14).join('\n') + '\n' + (await Promise.all(visits.map(v => v.describe()))).join('\n')
   }
+  if (process.env.P2) (await import('node:fs')).appendFileSync(process.env.P2, `== ${flow} ${name} ${args.theme} ${args.width}\n${visits.flatMap(v => v.faults).join('\n')}\n${answer.error && !answer.error.startsWith('the page did') ? answer.error : ''}\n`)
   await Promise.all(visits.map(v => v.close()))
   process.stdout.write(JSON.stringify(answer) + '\n')
 }

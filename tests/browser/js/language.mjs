@@ -6,7 +6,7 @@ import { check, equal } from './visit.mjs'
 const source = new URL('../../../app/web/ui/src/', import.meta.url)
 
 /** The texts of a catalogue that no other language has: each literal, and the parts of those with values in them. */
-function english() {
+export function english() {
   const texts = { en: new Set(), de: new Set() }
   const values = { en: [], de: [] }
   for (const name of readdirSync(source, { recursive: true }).filter(f => /words(\.(en|de))?\.ts$/i.test(f))) {
@@ -25,22 +25,79 @@ function english() {
   return [...texts.en].filter(t => t.length > 7 && t !== 'assistant' && !texts.de.has(t))
 }
 
-/** What people see and hear of the page's own: not what was said, nor what stands in the prompt. */
-function shown() {
+/** What people see and hear of the page's own: not what was said, nor what stands in the prompt. If german, the page
+ *  shows its English texts in German from then on, until unturn. */
+export function shown(german) {
   const out = []
-  const said = ':is(.said, .md, .long, .thoughts, pre)[dir=auto]'
+  const said = ':is(.said, .md, .long, .thoughts, pre)[dir=auto], [lang=en]:not(html), style, script'
+  const texts = german ? window.texts ?? new Map() : new Map()
+  const quoted = [...texts].filter(([en, de]) => en.length > 5 && en.trim() && en !== de).map(([en]) => en).sort((a, b) => b.length - a.length).map(en => en.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&'))
+  const parts = new RegExp(`(?<![\\p{L}\\d])(?:${quoted.join('|') || '(?!)'})(?![\\p{L}\\d])`, 'gu')
+  window.unturn = []
+  const turn = (was, get, set) => {
+    const whole = was.trim()
+    if (!whole) return
+    const now = was.replace(whole, () => texts.get(whole) ?? whole).replace(parts, en => texts.get(en))
+    out.push(now)
+    if (now === was) return
+    set(now)
+    window.unturn.push(() => get() === now && set(was)) // what has changed meanwhile stays
+  }
   const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT)
   for (let n = walk.nextNode(); n; n = walk.nextNode()) {
-    if (n.nodeType === Node.TEXT_NODE) out.push(n.parentElement.closest(said) ? '' : n.data)
-    else for (const name of ['aria-label', 'title', 'placeholder', 'alt', 'aria-valuetext']) out.push(n.getAttribute(name) ?? '')
+    if (n.nodeType === Node.TEXT_NODE) {
+      if (!n.parentElement.closest(said)) turn(n.data, () => n.data, text => { n.data = text })
+    } else for (const name of ['aria-label', 'title', 'placeholder', 'alt', 'aria-valuetext']) turn(n.getAttribute(name) ?? '', () => n.getAttribute(name), text => n.setAttribute(name, text))
   }
-  return out.map(t => t.replace(/\brun\.[a-z]+/, '')).filter(t => t.trim()) // without the names of events
+  return out.map(t => t.replace(/\brun\.[a-z]+/, '')) // without the names of events
+}
+
+/** Lets the page note each of its texts in both languages, as it asks for them. */
+export async function noteTexts(context) {
+  await context.addInitScript(() => {
+    const texts = window.texts = new Map() // from English to German
+    const both = window.both = (language, en, de) => {
+      const [own, other] = language === 'de' ? [de, en] : [en, de]
+      if (other === undefined || typeof own !== 'object' && !['string', 'function'].includes(typeof own)) return own
+      if (typeof own === 'string') return (texts.set(en.trim(), de.trim()), own)
+      if (typeof own === 'object') return Object.keys(own).reduce((all, key) => Object.assign(all, { [key]: both(language, en[key], de[key]) }), Array.isArray(own) ? [] : {})
+      return (...values) => both(language, en(...values), de(...values.map(v => texts.get(v?.trim?.()) ?? v)))
+    }
+  })
+  await context.route('**/assets/language-*.js', async route => {
+    const source = await (await route.fetch()).text()
+    const noting = source.replace(/(\w+)\[(\w+)\]\}/, 'both($2,$1.en,$1.de)}').replace(/(\w+)\[(\w+)\]\(\)\}/, 'Promise.all([$1.en(),$1.de()]).then(t=>both($2,...t))}')
+    check(noting.split('both(').length === 3, 'the page takes its texts in another way')
+    await route.fulfill({ contentType: 'text/javascript', body: noting })
+  })
+}
+
+/** The page's own words and numbers that are cut, and what is wider than the window. */
+export function cut() {
+  const own = new Set([...window.texts ?? []].flat())
+  const found = document.documentElement.scrollWidth > innerWidth ? [`the page is ${document.documentElement.scrollWidth - innerWidth} px wider than the window`] : []
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
+  const range = document.createRange()
+  for (let n = walk.nextNode(); n; n = walk.nextNode()) {
+    const text = n.data.trim()
+    if (!text || !own.has(text) && !/^[\d.,:% $<–]+$/.test(text)) continue
+    range.selectNodeContents(n)
+    const { left, right, width } = range.getBoundingClientRect()
+    if (!width || right <= 0 || n.parentElement.closest('.sr, option')) continue // the closed list stands on the left
+    for (let e = n.parentElement; e; e = e.parentElement) {
+      const over = getComputedStyle(e).overflowX
+      const box = e.getBoundingClientRect()
+      if (/auto|scroll/.test(over)) break
+      if (over !== 'visible' && (left < box.left - 1 || right > box.right + 1)) found.push(`${text.slice(0, 60)} in ${e.tagName.toLowerCase()}.${e.className}`)
+    }
+  }
+  return found
 }
 
 export const cases = {
   /** A day in German: every state of the main flows. */
   async german(open, { theme, width }) {
-    const left = english()
+    const left = [...english(), 'did not accept the API key']
     const inEnglish = async v => (await v.page.evaluate(shown)).flatMap(text => left.filter(words => text.includes(words)).map(words => `${text.slice(0, 120)} (${words})`))
     const other = await open()
     await other.field.waitFor()
@@ -106,19 +163,33 @@ export const cases = {
     await field.press('Enter')
     await log.getByRole('alert').getByText('Die Antwort brach ab').waitFor()
     await look('error')
+    await field.fill('the provider rejects the key')
+    await field.press('Enter')
+    await log.getByRole('alert').getByText('nimmt den Schlüssel des Servers nicht an').waitFor()
     for (const [code, says, lang] of [['disk_full', 'Die Platte der Datenbank ist voll', null], ...['storage_full', 'context_floor', 'of_tomorrow'].map(code => [code, "the server's sentence for 422", 'en'])]) {
       await fail(v, '**/pin', 422, { code })
       await v.button('Anheften', v.answer).click()
       equal(await v.page.getByText(says).getAttribute('lang'), lang, `the language of ${says}`)
     }
-    // The rooms behind addresses of their own.
+    // The rooms behind addresses of their own, with what is rare in them: large numbers, a delivery that failed, a reason.
+    const hook = await v.imported([], { title: 'Wird gemeldet', webhook: { url: `${v.args.control}/gone` } })
+    await v.api(`sessions/${hook}/messages`, { method: 'POST', json: { content: 'melden' } })
+    await v.api('memories', { method: 'POST', json: { content: `Rechnungen werden nach Monaten nummeriert, ${theme} ${width}.` } })
+    await v.page.route('**/api/v1/usage*', async route => {
+      const usage = await (await route.fetch()).text()
+      await route.fulfill({ contentType: 'application/json', body: usage.replace(/"(input_tokens|cache_read_tokens|cost_micro_usd)":\d+/g, '"$1":98765432') })
+    })
     for (const [name, address] of Object.entries({
       runs: `s/${id}/runs`, prompt: `s/${id}/prompt`, operation: 'operation', ...Object.fromEntries(['runs', 'deliveries', 'usage', 'memories'].map(t => [`operation-${t}`, `operation/${t}`])),
     })) {
       await v.page.goto(`${v.args.url}#/${address}`)
       await v.page.waitForTimeout(700) // it has asked
       await look(name)
+      if (name === 'runs') await v.page.getByRole('alert').getByText('nimmt den Schlüssel des Servers nicht an').waitFor()
     }
+    await v.page.getByRole('button', { name: /^Löschen: / }).first().click()
+    await look('operation-delete')
+    await v.page.unrouteAll()
     await v.open(id)
     await v.control('refuse', { on: 'true' })
     await v.page.getByText('Keine Verbindung').first().waitFor()

@@ -1,19 +1,25 @@
 // A visit is one person's tab: what they see and do, and what the page did that it must not.
 import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { cut, english, noteTexts, shown } from './language.mjs'
 
 const report = process.env.REPORT
+let left // English texts
 const axe = readFileSync(new URL('node_modules/axe-core/axe.min.js', import.meta.url), 'utf8')
 /** The widest layout begins at 1180; only the report's pictures need the size of the design's, and drawing costs. */
 const wide = { viewport: report ? { width: 1440, height: 900 } : { width: 1200, height: 640 } }
-const phone = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, hasTouch: true }
+const phone = { viewport: { width: 375, height: 844 }, deviceScaleFactor: 2, hasTouch: true }
 
 /** Contexts by what they look like, and in each the tabs that no case has any more: a tab that is open already needs
  *  half of the processor's time for the next case's document. */
 const contexts = new Map()
 
 function contextOf(browser, { width, theme = 'light', locale = 'en-US', fresh }) {
-  const make = () => browser.newContext({ ...(width === 'phone' ? phone : wide), colorScheme: theme, reducedMotion: 'reduce', locale })
+  const make = async () => {
+    const context = await browser.newContext({ ...(width === 'phone' ? phone : wide), colorScheme: theme, reducedMotion: 'reduce', locale })
+    if (report) await noteTexts(context)
+    return context
+  }
   if (fresh) return make()
   const key = `${width} ${theme} ${locale}`
   if (!contexts.has(key)) contexts.set(key, make())
@@ -181,8 +187,28 @@ export class Visit {
       this.states.add(name)
     }
     if (!report) return
+    await this.look(name)
+    if (this.args.locale === 'de-DE') return
+    left ??= english()
+    for (const text of await this.inFrames(shown, true)) {
+      const words = left.find(w => text.includes(w))
+      if (words) this.faults.push(`${name} in German: ${text.slice(0, 120)} (${words})`)
+    }
+    await this.look(`${name}-german`)
+    await this.inFrames(() => window.unturn.forEach(put => put()))
+  }
+
+  /** Nothing is cut; and the picture. */
+  async look(name) {
+    const theme = this.args.theme ?? 'light'
+    const width = this.args.width ?? 'wide'
+    this.faults.push(...(await this.inFrames(cut)).map(f => `cut in ${name}: ${f}`))
     mkdirSync(join(report, 'shots'), { recursive: true })
-    await this.page.screenshot({ path: join(report, 'shots', `${name}-${this.args.theme ?? 'light'}-${this.args.width ?? 'wide'}.png`) })
+    await this.page.screenshot({ path: join(report, 'shots', `${name}-${theme}-${width}.png`) })
+  }
+
+  async inFrames(what, value) {
+    return (await Promise.all(this.page.frames().map(f => f.evaluate(what, value)))).flat().filter(Boolean)
   }
 
   async describe() {

@@ -1,4 +1,5 @@
 // The widget on a site of another origin: visitors talk in its bubble, and nobody else gets in.
+import { fail } from './failures.mjs'
 import { payloads } from './payloads.mjs'
 import { check, equal, until } from './visit.mjs'
 import { inspect, parts } from './xss.mjs'
@@ -148,6 +149,12 @@ export const cases = {
     await v.frame.getByRole('log').getByText('You stopped it').waitFor()
     equal(await v.write.inputValue(), 'the next question', 'the field after the stop')
     await v.control('release', { mark: 'hold-written', pieces: 20 })
+    // What failed is said until the visitor goes on.
+    await fail(v, '**/regenerate', 403, { code: 'missing_scope' })
+    await v.frame.getByRole('button', { name: 'Answer again' }).click()
+    await v.frame.getByRole('alert').getByText('This key may look, but not write').waitFor()
+    await ask(v, 'it goes on')
+    equal(await v.frame.getByRole('alert').count(), 0, 'failures after the next answer')
   },
 
   /** A tool that has to be allowed: the visitor is told that somebody has to, and not which. */

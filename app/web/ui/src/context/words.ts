@@ -29,7 +29,6 @@ const own = pick({
       larger_model: "since a larger model answers",
     },
     title: "Context",
-    nextPrompt: "the next prompt",
     panel: "Context of the next prompt",
     notLoaded: "The context could not be loaded",
 
@@ -207,7 +206,6 @@ const own = pick({
       larger_model: "seit ein größeres Modell antwortet",
     },
     title: "Kontext",
-    nextPrompt: "der nächste Prompt",
     panel: "Kontext des nächsten Prompts",
     notLoaded: "Der Kontext konnte nicht geladen werden",
 

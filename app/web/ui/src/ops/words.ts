@@ -166,7 +166,7 @@ export const words = { ...page, ...pick({
     state: "Zustand",
     to: "An",
     action: "Aktion",
-    deliveryStates: { pending: "wartet", delivered: "zugestellt", failed: "fehlgeschlagen" },
+    deliveryStates: { pending: "wartet", delivered: "zugestellt", failed: "gescheitert" },
     inTime: (time: string) => `in ${time}`,
     attempts: (n: number) => plural(n, "Versuch", "Versuche"),
     // The server says it in English.

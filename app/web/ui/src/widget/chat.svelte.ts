@@ -34,10 +34,12 @@ export class Chat {
   begin(): void {
     this.conversation?.close();
     this.conversation = undefined;
+    ui.failure = undefined;
     keep(this.slot, "");
   }
 
   send(content: string): void {
+    ui.failure = undefined;
     this.outbox.send({ content, files: [], begin: { agent: host.look?.agent || undefined } });
   }
 
