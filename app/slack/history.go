@@ -160,9 +160,11 @@ func gapAfter(messages []event, m incoming) event {
 // Bobbin was away, and Slack retries after a minute.
 const lateTime = 5 * time.Second
 
-// missedTime is shorter than Slack tries to deliver a message: immediately, after a minute and after
-// five.
-const missedTime = 4 * time.Minute
+// Slack tries to deliver a message immediately, after a minute and after five.
+const (
+	missedTime = 4 * time.Minute  // shorter than that
+	secondTry  = 45 * time.Second // shorter than until the second time; a process that is only behind needs less
+)
 
 // writtenAt returns when the message was written; the zero time if its ts is none.
 func (e *event) writtenAt() time.Time {
@@ -182,7 +184,7 @@ func (s *workspace) copyMissed(ctx context.Context, m incoming, session core.Ses
 		return err
 	}
 	since := cmp.Or(strings.TrimRight(newest, "+"), m.root())
-	if m.writtenAt().Sub((&event{TS: since}).writtenAt()) < missedTime && time.Since(m.writtenAt()) < lateTime {
+	if m.writtenAt().Sub((&event{TS: since}).writtenAt()) < missedTime && time.Since(m.writtenAt()) < secondTry {
 		return nil // Bobbin was not away for so long
 	}
 	missed, err := s.readThread(ctx, m, slackapi.GetConversationRepliesParameters{Oldest: since, Latest: m.TS})

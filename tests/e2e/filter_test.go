@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -60,11 +61,11 @@ func TestFilterStopsNoConversation(t *testing.T) {
 		flagged string // the message
 		on      bool   // the filter is, when it comes
 		run     core.RunStatus
-		warned  bool // the last answer is
+		warned  string // which of the second message and the last one is warned of
 	}{
-		"never answered": {"Tell me about FLAGGED.", true, core.RunFailed, false},
-		"answered":       {"Tell me about FLAGGED.", false, core.RunSucceeded, false},
-		"in the summary": {"Tell me about INFECTED.", true, core.RunSucceeded, true},
+		"never answered": {"Tell me about FLAGGED.", true, core.RunFailed, "second"},
+		"answered":       {"Tell me about FLAGGED.", false, core.RunSucceeded, "second"},
+		"in the summary": {"Tell me about INFECTED.", true, core.RunSucceeded, "last"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -75,14 +76,18 @@ func TestFilterStopsNoConversation(t *testing.T) {
 			first := apptest.ReadTurn(t, w.Send(t.Context(), core.SendMessage{SessionID: id, Content: c.flagged}))
 			compare.Equal(t, "the message", c.run, first.Run.Status)
 			w.on.Store(true)
-			var last apptest.Turn
+			var warned []string
+			var last core.ContextReport
 			for i := range 12 {
-				last = apptest.SendMessage(t, w.Client, core.SendMessage{SessionID: id, Content: fmt.Sprintf("message %d", i) + strings.Repeat(fmt.Sprintf(" lorem ipsum %d", i), 150)})
+				turn := apptest.SendMessage(t, w.Client, core.SendMessage{SessionID: id, Content: fmt.Sprintf("message %d", i) + strings.Repeat(fmt.Sprintf(" lorem ipsum %d", i), 150)})
+				if which := map[int]string{1: "second", 11: "last"}[i]; slices.ContainsFunc(turn.Events, func(e core.Event) bool { return e.Type == core.EventContextWarning }) && which != "" {
+					warned = append(warned, which)
+				}
+				must.Do(t, json.Unmarshal(turn.Run.Context, &last))
 			}
-			warned := slices.ContainsFunc(last.Events, func(e core.Event) bool { return e.Type == core.EventContextWarning })
 			versions := must.Get(client.Call(t.Context(), w.Client, ops.ListSummaries, ops.SessionPage{InSession: ops.InSession{SessionID: id}}))(t).Items // the newest first
-			if n := len(versions); n == 0 || strings.Contains(versions[n-1].Content, "FLAGGED") != c.warned || warned != c.warned {
-				t.Errorf("the last answer is warned of: %t, with the summaries %+v", warned, versions)
+			if n := len(versions); n == 0 || strings.Contains(versions[n-1].Content, "FLAGGED") != (last.Coverage.Summarized == 0) || strings.Join(warned, " ") != c.warned {
+				t.Errorf("got warnings of %q, the coverage %+v, with the summaries %+v", warned, last.Coverage, versions)
 			}
 		})
 	}

@@ -19,16 +19,17 @@ type attempts struct {
 	failed *llm.Error       // why there was a fallback; nil = there was none
 	last   call             // that was made; its decision is empty before the first
 
-	overflows, restarts int               // of the present model
-	refusedTools        bool              // its provider did not take changes of the tools
-	refusedSize         int               // tokens of its first refused prompt and the answer to it; 0 = not needed
-	supposed            bool              // turn.Window is a supposition
-	suspected           *suspicion        // was refused first, for an unclear reason; nil = none was
-	leavesOut           []leftOut         // what its provider refused, now or earlier in the run, and the next tries leave out
-	left                []string          // that of now, in words
-	warning             *core.ContextData // of left, once there is an answer without it; nil = there is none
-	refusedNative       bool              // the provider did not take back its compaction: the summary's words are sent instead
-	next                core.MessageID    // takes the place of a message that was taken back; empty = none was
+	overflows, restarts int            // of the present model
+	refusedTools        bool           // its provider did not take changes of the tools
+	refusedSize         int            // tokens of its first refused prompt and the answer to it; 0 = not needed
+	supposed            bool           // turn.Window is a supposition
+	suspected           *suspicion     // was refused first, for an unclear reason; nil = none was
+	leavesOut           []leftOut      // what its provider refused, now or earlier in the run, and the next tries leave out
+	refusedNative       bool           // the provider did not take back its compaction: the summary's words are sent instead
+	next                core.MessageID // takes the place of a message that was taken back; empty = none was
+
+	left    []string          // what was refused now, in words
+	warning *core.ContextData // of that, for when a try without it is answered; nil = there is none
 }
 
 // canFallBack reports whether another model may do what this one could not: the

@@ -171,8 +171,8 @@ func TestFlaggedTextIsLeftOut(t *testing.T) {
 // What a filter refused stays left out for the run's other calls, and one warning says so.
 func TestFlaggedTextIsLeftOutOfTheRun(t *testing.T) {
 	t.Parallel()
-	flagged := llmtest.Fail(&llm.Error{Kind: llm.KindContentFilter, Provider: "p", Status: 400, Message: "The prompt was filtered."})
-	w := newWorld(t, 8192, "FLAGGED.", flagged, llmtest.Call(core.ToolCall{ID: "c1", Name: "look", Arguments: `{}`}), llmtest.Call(core.ToolCall{ID: "c2", Name: "look", Arguments: `{}`}), "Done.").with(says("look", "nothing"))
+	filtered := &llm.Error{Kind: llm.KindContentFilter, Provider: "p", Status: 400, Message: "The prompt was filtered."}
+	w := newWorld(t, 8192, "FLAGGED.", filtered, llmtest.Call(core.ToolCall{ID: "c1", Name: "look", Arguments: `{}`}), llmtest.Call(core.ToolCall{ID: "c2", Name: "look", Arguments: `{}`}), "Done.").with(says("look", "nothing"))
 	w.mustCall(w.begin("hello"))
 	s := w.begin("look")
 	for range 2 {
@@ -218,15 +218,15 @@ func (pictures) Contents(_ context.Context, _ core.Tenant, ids []core.BlobID) (m
 func TestRefusedImageIsDescribed(t *testing.T) {
 	t.Parallel()
 	refused := &llm.Error{Kind: llm.KindInvalid, Provider: "p", Status: 400, Code: "invalid_image_format", Message: "You uploaded an unsupported image."}
-	w := newWorld(t, 8192, refused, "A cat.", refused, "4", refused, refused)
+	w := newWorld(t, 8192, refused, llmtest.Call(core.ToolCall{ID: "c1", Name: "look", Arguments: `{}`}), "A cat.", refused, "4", refused, refused).with(says("look", "nothing"))
 	w.model.WithInfo(llm.Info{Name: "scripted", Provider: "scripted", Window: 8192, MaxOutput: 1024, Images: true})
 	image := core.Part{Type: core.PartImage, Name: "cat.gif", MediaType: "image/gif", BlobID: "a", Size: 6, Width: 8, Height: 8}
 	run := w.accept(core.RunInput{Content: "What is this?", Parts: []core.Part{image}, Source: core.SourceAPI, TokenCount: 200})
-	for i, s := range []nodes.AgentState{w.resume(run), w.begin("What is 2+2?")} {
+	for i, s := range []nodes.AgentState{w.mustUse(w.mustCall(w.resume(run))), w.begin("What is 2+2?")} {
 		s = w.mustCall(s)
 		reqs := w.model.Requests()
-		if len(reqs) != 2*i+2 || len(reqs[2*i].Messages[0].Media) != 1 || len(reqs[2*i+1].Messages[0].Media) != 0 || !strings.Contains(llm.PlainText(reqs[2*i+1].Messages[0]), "cat.gif") {
-			t.Errorf("message %d: got the prompts %+v, want the second with a description", i+1, reqs[2*i:])
+		if len(reqs) != 2*i+3 || len(reqs[3*i].Messages[0].Media) != 1 || len(reqs[2*i+2].Messages[0].Media) != 0 || !strings.Contains(llm.PlainText(reqs[2*i+2].Messages[0]), "cat.gif") {
+			t.Errorf("message %d: got the prompts %+v, want one with the image and then a description", i+1, reqs[3*i:])
 		}
 		if s.Profile.Model != llm.Model(w.model) {
 			t.Errorf("message %d: got another model for the next call", i+1)

@@ -29,9 +29,6 @@ func (n *RetrieveContext) Run(ctx context.Context, s AgentState) (AgentState, er
 	}
 	all := t.messages
 	s.Pinned, s.Work = t.pinned, t.work
-	if t.refused {
-		s.leavesOut = []leftOut{leftOutTurns}
-	}
 	for _, m := range all {
 		if m.ID == s.UserMessage.ID {
 			s.UserMessage = m

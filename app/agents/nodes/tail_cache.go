@@ -1,7 +1,6 @@
 package nodes
 
 import (
-	"slices"
 	"sync"
 
 	"bobbin/app/core"
@@ -35,7 +34,6 @@ type tail struct {
 	messages []core.Message
 	pinned   []core.Message   // before them
 	work     core.SummaryWork // as last loaded
-	refused  bool             // a filter refused turns of it that were never answered: later prompts are without them
 	bytes    int
 }
 
@@ -71,7 +69,7 @@ func (c *TailCache) storeTail(s AgentState, event int64) {
 	if c == nil || s.Session.Temporary {
 		return
 	}
-	t := tail{event: event, cursor: summaryCursor(s.Session), messages: append(append(s.History, s.UserMessage), s.RunMessages...), pinned: s.Pinned, work: s.Work, refused: slices.Contains(s.leavesOut, leftOutTurns)}
+	t := tail{event: event, cursor: summaryCursor(s.Session), messages: append(append(s.History, s.UserMessage), s.RunMessages...), pinned: s.Pinned, work: s.Work}
 	texts := 0
 	for _, m := range t.messages {
 		if m.Seq == 0 {

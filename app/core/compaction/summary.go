@@ -145,15 +145,15 @@ func (k *Compactor) summaryMaterial(ctx context.Context, t Turn, p plan, m draft
 }
 
 // withoutRefused returns the messages without the texts that may make a provider's filter refuse each later prompt:
-// of turns that it left unanswered; of all, if it has refused them to the summary model.
+// of turns that it left unanswered, or cut off; of all, if it has refused them to the summary model.
 func (k *Compactor) withoutRefused(ctx context.Context, t Turn, messages []core.Message, all bool) ([]core.Message, error) {
 	out, begin := slices.Clone(messages), 0 // of a turn
 	for i, m := range out {
 		if i+1 < len(out) && out[i+1].Role != core.RoleUser {
 			continue
 		}
-		refused := all
-		if !all && m.RunID != "" && out[begin].RevisedAt == nil && (m.Role != core.RoleAssistant || len(m.ToolCalls) > 0) {
+		refused := all || m.FinishReason == core.FinishContentFilter
+		if !refused && m.RunID != "" && out[begin].RevisedAt == nil && (m.Role != core.RoleAssistant || len(m.ToolCalls) > 0) {
 			run, err := k.Stores.Runs.Get(ctx, scopeOf(t), m.RunID)
 			if err != nil && !errors.Is(err, core.ErrNotFound) {
 				return nil, fmt.Errorf("run of an unanswered message: %w", err)

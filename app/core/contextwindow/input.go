@@ -52,11 +52,12 @@ type Item struct {
 	Setup    string                 // with which they were produced (core.Part.Setup); empty = not known
 	Frozen   string                 // with which their prompt began; empty = with Setup
 	Unsaid   int                    // cl100k_base tokens of a speaker's name that only a summarizer sees
+	Filtered bool                   // an answer that a filter of the provider cut off
 }
 
 // ItemOf returns the item of a message of the log in a prompt for the model.
 func ItemOf(m core.Message, model llm.Info, count core.TextCounter) Item {
-	it := Item{ID: m.ID, Seq: m.Seq, Role: m.Role, Tokens: m.TokenCount, CallID: m.ToolCallID, Pinned: m.Pinned}
+	it := Item{ID: m.ID, Seq: m.Seq, Role: m.Role, Tokens: m.TokenCount, CallID: m.ToolCallID, Pinned: m.Pinned, Filtered: m.FinishReason == core.FinishContentFilter}
 	it.Tokens += speakerTokens(m, count)
 	for _, p := range m.Parts {
 		if model.Takes(p) {

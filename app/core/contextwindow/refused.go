@@ -13,7 +13,7 @@ type Refused int
 // The steps.
 const (
 	RefusedNothing    Refused = iota
-	RefusedUnanswered         // the turns that were never answered
+	RefusedUnanswered         // the turns that were never answered, or by a half answer that a filter cut off
 	RefusedAll                // all turns, and what was made from them: summary, pinned notes, standing instructions, passages
 )
 
@@ -33,7 +33,7 @@ func (d Decision) LeaveOut(r Refused) Decision {
 			continue
 		}
 		for ; begin <= i; begin++ {
-			if r == RefusedAll || s.Role != core.RoleAssistant || len(s.Calls) > 0 {
+			if r == RefusedAll || s.Role != core.RoleAssistant || len(s.Calls) > 0 || s.Filtered {
 				d.History[begin].Place = core.PlaceLeftOut
 			}
 		}
