@@ -5,8 +5,18 @@ interface Page<Item> {
   next_cursor: string | null;
 }
 
+interface Listed {
+  id?: string;
+  key?: string;
+}
+
+/** Each item once: one that moves in a list comes on two of its pages. */
+export function once<Item extends Listed>(items: Item[]): Item[] {
+  return [...new Map(items.map((item) => [item.id ?? item.key, item])).values()];
+}
+
 /** A list of the API, page by page. */
-export class List<Item, P extends Page<Item> = Page<Item>> {
+export class List<Item extends Listed, P extends Page<Item> = Page<Item>> {
   items = $state.raw<Item[]>([]);
   /** The first page, with what it says beside its items. */
   first = $state.raw<P>();
@@ -37,7 +47,7 @@ export class List<Item, P extends Page<Item> = Page<Item>> {
       }
       if (turn !== this.asked) return;
       this.first = first;
-      this.items = items;
+      this.items = once(items);
       this.keep(last);
     } catch (e) {
       if (turn === this.asked) this.failure = asError(e);
@@ -49,7 +59,7 @@ export class List<Item, P extends Page<Item> = Page<Item>> {
     try {
       const page = await ask<P>(this.path, { query: { ...this.query(), cursor: this.cursor ?? undefined } });
       if (turn !== this.asked) return;
-      this.items = [...this.items, ...page.items];
+      this.items = once([...this.items, ...page.items]);
       this.keep(page);
     } catch (e) {
       if (turn === this.asked) this.failure = asError(e);
