@@ -130,6 +130,27 @@ export const cases = {
     await v.button('Branch before', v.articles.first()).click()
     await v.settled('answer to: the first question')
     await compare(v)
+    // A late answer about a branch changes nothing of the one that was chosen since.
+    const { items } = await v.api(`sessions/${v.session()}/messages?all_branches=true`)
+    const choose = text => v.api(`sessions/${v.session()}/messages/${items.find(m => m.content === text).id}/select`, { method: 'POST', json: {} })
+    const reload = /messages\?order=desc/
+    let release, answered
+    const [held, fetched] = [new Promise(done => (release = done)), new Promise(done => (answered = done))]
+    await v.page.route(reload, async route => {
+      const response = await route.fetch()
+      answered()
+      await held
+      await route.fulfill({ response })
+    }, { times: 1 })
+    await choose('another question')
+    await fetched
+    await choose('the first question')
+    await v.settled('answer to: the first question')
+    const late = v.page.waitForResponse(reload)
+    release()
+    await (await late).finished()
+    await v.page.evaluate(() => new Promise(requestAnimationFrame))
+    await compare(v)
   },
 
   async drafts(open) {

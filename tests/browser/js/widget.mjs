@@ -128,7 +128,7 @@ export const cases = {
       await refuse()
       await v.write.fill(refused)
       await v.write.press('Enter')
-      await v.frame.getByRole('alert').getByText('This key may look, but not write').waitFor()
+      await v.frame.getByRole('alert').getByText('This key may not do this').waitFor()
       await v.write.fill(typed)
       await v.frame.getByRole('button', { name: 'Put back to edit' }).click()
       equal(await v.write.inputValue(), `${refused}\n\n${typed}`, 'the field')
@@ -152,7 +152,7 @@ export const cases = {
     // What failed is said until the visitor goes on.
     await fail(v, '**/regenerate', 403, { code: 'missing_scope' })
     await v.frame.getByRole('button', { name: 'Answer again' }).click()
-    await v.frame.getByRole('alert').getByText('This key may look, but not write').waitFor()
+    await v.frame.getByRole('alert').getByText('This key may not do this').waitFor()
     await ask(v, 'it goes on')
     equal(await v.frame.getByRole('alert').count(), 0, 'failures after the next answer')
   },

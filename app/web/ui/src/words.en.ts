@@ -178,7 +178,7 @@ export const words = {
   brokeOff: "The answer broke off",
   notSent: "Not sent",
   notHere: "This conversation is not here, or not yours.",
-  mayNotWrite: "This key may look, but not write.",
+  mayNotWrite: "This key may not do this.",
   faster: "Someone else was faster. This is how it is now.",
   tooMany: "Too many at once",
   limitSpent: "Not sent: the limit of this key is spent",
@@ -187,6 +187,6 @@ export const words = {
   signedOut: "Your key is no longer valid.",
   offlineShort: "No connection",
   failed: "That did not work",
-  problems: { no_message: "This message is not in the conversation.", nothing_imported: "There are no messages in this file." },
+  problems: { no_message: "This message is not in the conversation.", nothing_imported: "There are no messages in this file.", not_json: "This file is not JSON." },
   partFailed: "A part of the page did not load.",
 };

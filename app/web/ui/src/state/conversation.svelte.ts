@@ -83,6 +83,8 @@ export class Conversation {
   private checking = false;
   /** Where the path changed last: the events after it do not say which messages have siblings. */
   private forkedAfter: number | undefined;
+  /** How often it has changed: what was asked of an earlier path is not shown. */
+  private paths = 0;
 
   constructor(readonly id: string) {
     this.outbox = outboxOf(id);
@@ -465,14 +467,17 @@ export class Conversation {
     this.entries = this.entries.filter((e) => e.seq <= after);
     this.hasAfter = false;
     this.forkedAfter = after;
+    this.paths++;
     void this.reloadAfter(after);
     this.contextVersion++;
   }
 
   private async reloadAfter(after: number): Promise<void> {
+    const path = this.paths;
     try {
       const query = { order: "desc", limit: pageSize };
       const page = await ask<Schema["MessagePage"]>(`sessions/${this.id}/messages`, { query });
+      if (path !== this.paths) return;
       const items = page.items.reverse();
       const oldest = items[0]?.seq ?? 0;
       // What a run added since the request began is newer than the answer.

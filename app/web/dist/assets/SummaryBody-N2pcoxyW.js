@@ -1,1 +1,0 @@
-export{t as default}from"./SummaryBody-Dr3hoerr.js";
