@@ -10,7 +10,6 @@ import (
 	"gorm.io/gorm"
 
 	"bobbin/app/core"
-	"bobbin/app/db/commit"
 	"bobbin/app/db/models"
 )
 
@@ -100,7 +99,7 @@ func (f *forkJob) copySome(ctx context.Context, rows int) error {
 			}
 		}
 		if err == nil {
-			err = commit.Insert(stx.tx, &copied)
+			err = insertRows(stx.tx, &copied)
 		}
 		if err != nil {
 			return err
