@@ -1,6 +1,6 @@
 // The texts of the runs and of the exact prompt.
 import type { Schema } from "../api/http";
-import { pick } from "../language";
+import { pick, textOf } from "../language";
 import { count, plural, words as page } from "../words";
 
 type Message = Schema["PromptMessage"];
@@ -161,7 +161,7 @@ export const words = { ...page, ...pick({
     asksFor: (n: number) => `verlangt ${plural(n, "Werkzeug", "Werkzeuge")}`,
     writes: "schreibt die Antwort",
     thinks: "bei der Arbeit",
-    callFailed: (why: string) => `fehlgeschlagen: ${why.replaceAll("_", " ")}`,
+    callFailed: (why: string) => textOf(page.problems, `model_${why}`, `fehlgeschlagen: ${why}`),
     summaryPart: "ein Teil davon",
     summarized: (messages: number, before: number, after: number) =>
       [messages ? plural(messages, "Nachricht", "Nachrichten") : "", before ? `Prompt ${count(before)} → ${count(after)}` : ""].filter(Boolean).join(", "),
