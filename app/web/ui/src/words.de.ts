@@ -162,7 +162,7 @@ export const words = {
   sending: "wird gesendet",
   keptHere: "Hier aufbewahrt. Sie wird einmal gesendet, sobald die Verbindung wieder steht",
   putBack: "Zurück ins Feld",
-  tryAgain: "Erneut versuchen",
+  tryAgain: "Wiederholen",
 
   // errors
   noConnection: "Keine Verbindung.",
