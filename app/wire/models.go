@@ -71,7 +71,7 @@ func OpenModels(ctx context.Context, cfg config.Config, o ModelOptions) (Models,
 		Unknown: func(model string, window int) { //nolint:contextcheck // it is of the model, not of the start
 			o.Logger.WarnContext(context.Background(), "unknown model, assuming a small context window; set context_window under models", "model", model, "window", window)
 		},
-		Images:  tokens.SeesImages,
+		Images: tokens.SeesImages,
 		Documents: func(model string) llm.Documents {
 			reads := tokens.ReadsPDF(model)
 			return nativeDocuments(cfg, &reads)

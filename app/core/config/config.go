@@ -55,9 +55,9 @@ type Auth struct {
 // SpendLimit bounds what the models may cost that are called for one key, each day
 // of UTC.
 type SpendLimit struct {
-	Key          string  `key:"key"`                                  // name of an API key; "local" = this machine's own user
+	Key          string  `key:"key"`                               // name of an API key; "local" = this machine's own user
 	USDPerDay    float64 `key:"usd_per_day" range:"0..1000000000"` // US dollars; 0 = no limit
-	TokensPerDay int     `key:"tokens_per_day" range:"0.."`           // prompts and answers together; 0 = no limit
+	TokensPerDay int     `key:"tokens_per_day" range:"0.."`        // prompts and answers together; 0 = no limit
 }
 
 // Tools are settings of tools for all agents.

@@ -15,10 +15,10 @@ type Model struct {
 	ContextWindow   int           `key:"context_window" range:"0|1024.."`                                                                         // tokens; 0 = by the model's name
 	MaxOutputTokens int           `key:"max_output_tokens"`                                                                                       // 0 = by the model's name
 	Encoding        string        `key:"encoding" words:",cl100k_base,o200k_base"`                                                                // empty = by the model's name
-	InputPrice      float64       `key:"input_price" range:"0..1000000"`                                                                        // US dollars per million tokens; 0 = not known
+	InputPrice      float64       `key:"input_price" range:"0..1000000"`                                                                          // US dollars per million tokens; 0 = not known
 	OutputPrice     float64       `key:"output_price" range:"0..1000000"`
-	CacheReadPrice  float64       `key:"cache_read_price" range:"0..1000000"`                      // of the part of a prompt that the provider had cached; 0 = InputPrice
-	CacheWritePrice float64       `key:"cache_write_price" range:"0..1000000"`                     // of the part that it put into its cache; 0 = InputPrice
+	CacheReadPrice  float64       `key:"cache_read_price" range:"0..1000000"`                        // of the part of a prompt that the provider had cached; 0 = InputPrice
+	CacheWritePrice float64       `key:"cache_write_price" range:"0..1000000"`                       // of the part that it put into its cache; 0 = InputPrice
 	ThinkingBudget  int           `key:"thinking_budget" range:"0|1024.."`                           // tokens, for models of Claude; 0 = no thinking
 	Images          *bool         `key:"images"`                                                     // whether it sees images; nil = by the model's name
 	Documents       *bool         `key:"documents"`                                                  // whether it gets PDFs as files; nil = by the provider and the model's name
