@@ -10,8 +10,17 @@ import (
 	"bobbin/app/core/quota"
 	"bobbin/app/db/repositories"
 	"bobbin/app/events"
-	"bobbin/app/runs"
 )
+
+// worker executes runs in this process.
+type worker interface {
+	// Begin accepts a run and executes it here if a slot is free: then accept gets the name
+	// of this process for its lease, otherwise an empty one.
+	Begin(ctx context.Context, accept func(worker string) (core.Accepted, error)) (core.Accepted, error)
+	// Next lets the session's oldest queued run begin, if there is one.
+	Next(ctx context.Context, session core.SessionID)
+	Cancel(run core.RunID) bool
+}
 
 // ContextPlanner knows what a session's prompts are made of, and changes its summary as people wish.
 type ContextPlanner interface {
@@ -91,7 +100,7 @@ type Options struct {
 	Runs         core.RunStore
 	Events       core.EventStore
 	Feed         *events.Feed
-	Work         *runs.Runner
+	Work         worker
 	Agents       core.AgentCatalog
 	FindModel    func(name string) (llm.Model, error) // the default model for an empty name (llm.Offer.Get)
 	Counter      llm.TokenCounter
