@@ -187,7 +187,7 @@ func (k *Compactor) Describe(t Turn, d contextwindow.Decision, sent contextwindo
 			}
 		}
 	}
-	if d.Refused == contextwindow.RefusedAll {
+	if d.IsAlone {
 		c.LeftOut, c.Summarized = c.LeftOut+c.Summarized, 0
 	}
 	c.Excluded = len(t.History) + len(t.Run) - len(d.History) - len(d.Run)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -132,41 +131,12 @@ func (k *Compactor) summaryMaterial(ctx context.Context, t Turn, p plan, m draft
 		return req, summarize.NewLoop(k.newStrategy(t, w), k.Counter), err
 	}
 	filtered := w.note != "" && strings.Contains(w.note+t.Work.Breaker.Reason, string(llm.KindContentFilter))
-	messages, err := k.withoutRefused(ctx, t, messagesThrough(t.History, o.ThroughSeq), filtered)
-	if err != nil {
-		return req, nil, err
-	}
-	req.Messages, req.TimeLimit = t.nameSpeakers(messages), k.BackgroundTime
+	req.Messages, req.TimeLimit = t.nameSpeakers(withoutFiltered(messagesThrough(t.History, o.ThroughSeq), filtered)), k.BackgroundTime
 	if w.note != "" || w.kind.New == nil {
 		return req, summarize.New(summarize.NewExtractive(k.Counter), k.Counter), nil
 	}
 	req.Strict = w.model != nil
 	return req, summarize.New(k.newStrategy(t, w), k.Counter), nil
-}
-
-// withoutRefused returns the messages without the texts that may make a provider's filter refuse each later prompt:
-// of turns that it left unanswered, or cut off; of all, if it has refused them to the summary model.
-func (k *Compactor) withoutRefused(ctx context.Context, t Turn, messages []core.Message, all bool) ([]core.Message, error) {
-	out, begin := slices.Clone(messages), 0 // of a turn
-	for i, m := range out {
-		if i+1 < len(out) && out[i+1].Role != core.RoleUser {
-			continue
-		}
-		refused := all || m.FinishReason == core.FinishContentFilter
-		if !refused && m.RunID != "" && out[begin].RevisedAt == nil && (m.Role != core.RoleAssistant || len(m.ToolCalls) > 0) {
-			run, err := k.Stores.Runs.Get(ctx, scopeOf(t), m.RunID)
-			if err != nil && !errors.Is(err, core.ErrNotFound) {
-				return nil, fmt.Errorf("run of an unanswered message: %w", err)
-			}
-			refused = run.Error != nil && run.Error.Code == "model_"+string(llm.KindContentFilter)
-		}
-		for ; begin <= i; begin++ {
-			if m := &out[begin]; refused {
-				m.Content, m.Parts, m.ToolCalls, m.Unloaded = "", nil, nil, 0
-			}
-		}
-	}
-	return out, nil
 }
 
 // summaryRequest returns the request for a summary of the turn, without the messages.
