@@ -93,7 +93,8 @@ func (k *Compactor) checkCoverage(ctx context.Context, t Turn) {
 
 // reportCoverage notifies the observer, and logs lost messages.
 func (k *Compactor) reportCoverage(ctx context.Context, id core.SessionID, lost int) {
-	k.Observer.CoverageChecked(lost)
+	k.Observer.Count(core.CountChecks, 1)
+	k.Observer.Count(core.CountLost, max(lost, -lost))
 	if lost != 0 {
 		k.Logger.ErrorContext(ctx, "messages lost from the context", "session_id", id, "lost", lost)
 	}

@@ -51,8 +51,8 @@ func (k *Compactor) makeSummary(ctx context.Context, t Turn, p plan, m draft) (d
 // writeSummary is makeSummary without the observer.
 func (k *Compactor) writeSummary(ctx context.Context, t Turn, p plan, m draft) (draft, error) {
 	o, note, again := m.order, m.writer.note, m.failure != ""
-	counts := o.Kind == core.SummaryRolling                          // the breaker counts failures
-	if counts && !again && (note == noModel || note == noStrategy) { // the next summary will not have its model either
+	counts := o.Kind == core.SummaryRolling  // the breaker counts failures
+	if counts && !again && note == noModel { // the next summary will not have its model either
 		m.failure = strings.TrimPrefix(note, fallback)
 	}
 	if note != "" && o.Strict {
@@ -198,8 +198,6 @@ const (
 	noBudget    = fallback + "the spend limit of the day is reached"
 	noPrice     = fallback + "the summary model has no price, and a limit in US dollars holds"
 	breakerOpen = fallback + "the summary model failed too often and is paused"
-
-	noStrategy = fallback + "the strategy does not exist"
 )
 
 // writer makes the summaries of a turn's policy.
@@ -212,11 +210,7 @@ type writer struct {
 // chooseWriter returns the writer for the turn's policy. A summary model that cannot be used
 // does not fail the conversation: the note says why the summary is made without one.
 func (k *Compactor) chooseWriter(ctx context.Context, t Turn) writer {
-	kind, ok := summarize.KindOf(t.Profile.Policy.Strategy)
-	if !ok {
-		k.Logger.ErrorContext(ctx, "summary strategy does not exist", "session_id", t.Session.ID, "agent", t.Profile.Agent.Name, "strategy", t.Profile.Policy.Strategy)
-		return writer{note: noStrategy}
-	}
+	kind, _ := summarize.KindOf(t.Profile.Policy.Strategy)
 	w := writer{kind: kind}
 	if kind.Model {
 		w.model, w.note = k.summaryModel(ctx, t, t.Profile.Policy.SummaryModel)
