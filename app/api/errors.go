@@ -107,6 +107,7 @@ func (s *Server) writeProblem(c *gin.Context, p problem) {
 	h := c.Writer.Header()
 	switch {
 	case !c.Writer.Written():
+		h.Del("Content-Disposition") // of a file that it is not
 		if p.Status == http.StatusUnauthorized {
 			h.Set("WWW-Authenticate", authChallenge(p))
 		}
@@ -161,7 +162,7 @@ func (s *Server) recoverPanics(c *gin.Context) {
 // noRoute answers an unknown path.
 func (s *Server) noRoute(c *gin.Context) error {
 	path := c.Request.URL.EscapedPath()
-	hint := "see the documentation at /docs; paths begin with " + strings.Join(s.roots, ", ")
+	hint := "see the documentation at /docs; paths begin with /api/v1, /v1 or /mcp"
 	if trimmed := strings.TrimRight(path, "/"); trimmed != path && trimmed != "" {
 		hint = "paths do not end in a slash"
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -107,23 +108,15 @@ func (s *Server) requireScope(want core.Scopes) gin.HandlerFunc {
 		if caller.Rights.Has(want) {
 			return nil
 		}
-		message := fmt.Sprintf("this requires the scope %s, and the key has %s; the operator creates a key with: bobbin keys create <name> --scopes …", want, orNone(caller.Rights.String()))
+		message := fmt.Sprintf("this requires the scope %s, and the key has %s; the operator creates a key with: bobbin keys create <name> --scopes …", want, cmp.Or(caller.Rights.String(), "none"))
 		if caller.User != "" {
-			message = fmt.Sprintf("this requires the scope %s, and the token has %s", want, orNone(caller.Rights.String()))
+			message = fmt.Sprintf("this requires the scope %s, and the token has %s", want, cmp.Or(caller.Rights.String(), "none"))
 		}
 		if want == core.CanMetrics {
 			message = "this key cannot read the metrics, which cover all owners: it lacks the scope metrics; the operator can create a key with it, add the name of a configured key to metrics.keys, or set metrics.open"
 		}
 		return &core.Error{Kind: core.ErrForbidden, Code: codeScope, Message: message}
 	})
-}
-
-// orNone returns s, or "none" if it is empty.
-func orNone(s string) string {
-	if s == "" {
-		return "none"
-	}
-	return s
 }
 
 // What pages of other origins may send and read. Keys are headers that a page sets itself,

@@ -74,7 +74,7 @@ func TestSlotIsFreeAtTheEndOfTheRun(t *testing.T) {
 	}
 	p := must.Get(s.acquireSlot(c.Request.Context()))(t)
 	p.endless = true
-	for _, err := range s.releaseAtEnd(p, source)(t.Context()) {
+	for _, err := range s.shownEvents(p, source)(t.Context()) {
 		if err != nil || len(s.held) != 1 {
 			t.Error(err, "the slot of a session's stream is free at the end of a run")
 		}

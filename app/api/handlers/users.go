@@ -1,9 +1,7 @@
 package handlers
 
 import (
-	"context"
 	"fmt"
-	"iter"
 
 	"github.com/gin-gonic/gin"
 
@@ -102,26 +100,6 @@ func userSession(s core.Session) core.Session {
 func userRun(r core.Run) core.Run {
 	r.Webhook = nil
 	return r
-}
-
-// eventsFor returns the events as the caller may see them.
-func eventsFor(caller core.Identity, events EventSource) EventSource {
-	if caller.User == "" {
-		return events
-	}
-	return func(ctx context.Context) iter.Seq2[core.Event, error] {
-		return func(yield func(core.Event, error) bool) {
-			for e, err := range events(ctx) {
-				shown := true
-				if err == nil {
-					e, shown, err = userEvent(e)
-				}
-				if (shown || err != nil) && !yield(e, err) {
-					return
-				}
-			}
-		}
-	}
 }
 
 // userEvent returns what an end user may see of an event, and whether it is shown at all.
