@@ -44,7 +44,7 @@ func TestBodies(t *testing.T) {
 		{"other letters", "/summarize", `{"Focus":"x"}`, "application/json", 422, "invalid", "Focus is not a known field (did you mean focus?); known are focus", nil},
 		{"wrong types, all of them", messages, `{"content":7,"metadata":[1],"multitask":{}}`, "application/json", 422, "invalid",
 			"content must be a string, not number; metadata must be an object; multitask must be a string, not object", nil},
-		{"no webhook", messages, `{"content":"x","webhook":{"url":"https://a.example","secrets":"whsec_hush"}}`, "application/json", 422, "invalid", "webhook must be an object with the strings url and secret", nil},
+		{"no webhook", messages, `{"content":"x","webhook":{"url":"https://a.example","secrets":"whsec_hush"}}`, "application/json", 422, "invalid", `webhook has the unknown field "secrets"`, nil},
 		{"as Slack", messages, `{"content":"x","source":"slack"}`, "application/json", 422, "invalid", "source must be api, web or cli", nil},
 	}
 	for _, tt := range tests {

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -98,24 +97,11 @@ func (s *Server) authenticateCaller(c *gin.Context) error {
 	return nil
 }
 
-// codeScope means that the key is valid but lacks the scope.
-const codeScope = "missing_scope"
-
 // requireScope refuses callers without the scope.
 func (s *Server) requireScope(want core.Scopes) gin.HandlerFunc {
 	return s.withErrors(func(c *gin.Context) error {
 		caller, _ := core.IdentityFrom(c.Request.Context())
-		if caller.Rights.Has(want) {
-			return nil
-		}
-		message := fmt.Sprintf("this requires the scope %s, and the key has %s; the operator creates a key with: bobbin keys create <name> --scopes …", want, cmp.Or(caller.Rights.String(), "none"))
-		if caller.User != "" {
-			message = fmt.Sprintf("this requires the scope %s, and the token has %s", want, cmp.Or(caller.Rights.String(), "none"))
-		}
-		if want == core.CanMetrics {
-			message = "this key cannot read the metrics, which cover all owners: it lacks the scope metrics; the operator can create a key with it, add the name of a configured key to metrics.keys, or set metrics.open"
-		}
-		return &core.Error{Kind: core.ErrForbidden, Code: codeScope, Message: message}
+		return handlers.CheckScope(caller, want)
 	})
 }
 

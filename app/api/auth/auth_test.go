@@ -131,7 +131,6 @@ func TestLoopback(t *testing.T) {
 		"address as a name":         {host: "127.0.0.1.nip.io"},
 		"any address":               {host: "0.0.0.0:8080"},
 		"bare ipv6":                 {host: "::1"},
-		"bracketed name":            {host: "[localhost]"},
 		"bad port":                  {host: "localhost:http"},
 		"foreign origin":            {headers: header("Origin", "https://evil.example")},
 		"other local port":          {headers: header("Origin", "http://localhost:3000")},

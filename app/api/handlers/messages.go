@@ -136,6 +136,9 @@ func (h Native) regenerateMessage(c *gin.Context, in ops.Regenerate) error {
 	if err != nil {
 		return err
 	}
+	if in.Options != nil && in.Options.Response != nil { // of the Responses API alone
+		return formError("options", `has the unknown field "response"`)
+	}
 	id := cmp.Or(in.ClientMessageID, key)
 	held, err := h.acquireForRun(c)
 	if err != nil {
@@ -144,7 +147,7 @@ func (h Native) regenerateMessage(c *gin.Context, in ops.Regenerate) error {
 	defer h.Streams.releaseSlot(held)
 	accepted, err := h.Chat.Regenerate(c.Request.Context(), scopeOf(c), core.Regenerate{
 		SessionID: in.SessionID, MessageID: in.MessageID, User: in.UserID, ClientMessageID: id, RequestHash: HashOf(c, id),
-		Model: in.Model, Multitask: in.Multitask, Source: cmp.Or(in.Source, core.SourceAPI), Options: (*core.RunOptions)(in.Options),
+		Model: in.Model, Multitask: in.Multitask, Source: cmp.Or(in.Source, core.SourceAPI), Options: in.Options,
 	})
 	if err != nil {
 		return err
@@ -226,7 +229,7 @@ func toSendMessage(body ops.NewMessage) core.SendMessage {
 	return core.SendMessage{
 		SessionID: body.SessionID, User: body.UserID, After: body.After, Content: body.Content, ClientMessageID: body.ClientMessageID, Model: body.Model,
 		Multitask: body.Multitask, Source: cmp.Or(body.Source, core.SourceAPI), Author: body.Author, Metadata: body.Metadata,
-		Parts: partsOf(body.Parts), Webhook: body.Webhook.ToCore(), Options: (*core.RunOptions)(body.Options),
+		Parts: partsOf(body.Parts), Webhook: body.Webhook.ToCore(), Options: body.Options,
 	}
 }
 

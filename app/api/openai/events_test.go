@@ -213,7 +213,7 @@ func TestResponseWithoutThoughts(t *testing.T) {
 		out = must.Get(enc.encode(out, e))(t)
 	}
 	_, done, _ := strings.Cut(string(out), "event: response.output_text.done")
-	if got := enc.final.Output[0].Content[0].Text; got != "Hello!" || done == "" || strings.Contains(done, "greet me") {
+	if got := enc.shape.Output[0].Content[0].Text; got != "Hello!" || done == "" || strings.Contains(done, "greet me") {
 		t.Errorf("got the text %q and the end %s", got, done)
 	}
 }
@@ -293,7 +293,7 @@ func TestBrokenCall(t *testing.T) {
 			}
 			compare.Error(t, name, nil, compare.ErrorOf(response.encode(nil, e)))
 		}
-		out := response.final.Output
+		out := response.shape.Output
 		if failed == nil || len(out) != 2 || out[0].Type != "function_call" || out[0].Status != "incomplete" || *out[0].Arguments != "" || out[1].Content[0].Text != "sunny" {
 			t.Errorf("%s: got the error %v and the items %+v", name, failed, out)
 		}

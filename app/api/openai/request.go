@@ -153,16 +153,18 @@ type fileContent struct {
 type imageURL string
 
 // UnmarshalJSON reads a URL or an object with one.
-func (u *imageURL) UnmarshalJSON(data []byte) error {
+func (u *imageURL) UnmarshalJSON(data []byte) error { return readTextOr(data, "url", (*string)(u)) }
+
+// readTextOr reads a text, or an object that has it as the member.
+func readTextOr(data []byte, member string, into *string) error {
 	if data[0] == '"' {
-		return json.Unmarshal(data, (*string)(u))
+		return json.Unmarshal(data, into)
 	}
-	var object struct {
-		URL string `json:"url"`
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(data, &object); err != nil || object[member] == nil {
+		return err
 	}
-	err := json.Unmarshal(data, &object)
-	*u = imageURL(object.URL)
-	return err
+	return json.Unmarshal(object[member], into)
 }
 
 // read returns the part's text, or its file.

@@ -45,15 +45,7 @@ type conversationID string
 
 // UnmarshalJSON reads an id or an object with one.
 func (id *conversationID) UnmarshalJSON(data []byte) error {
-	if bytes.HasPrefix(data, []byte(`"`)) {
-		return json.Unmarshal(data, (*string)(id))
-	}
-	var object struct {
-		ID string `json:"id"`
-	}
-	err := json.Unmarshal(data, &object)
-	*id = conversationID(object.ID)
-	return err
+	return readTextOr(data, "id", (*string)(id))
 }
 
 // responseTool is a tool that the client executes.
@@ -291,7 +283,7 @@ func (a *API) readResponse(ctx context.Context, tenant core.Tenant, b activeRun,
 		}
 		switch {
 		case enc.ended:
-			return enc.final, nil
+			return *shape, nil
 		case e.Type == core.EventResync && b.run.Status.Ended():
 			return responseShape{}, core.Errorf(core.ErrNotFound, "the events of the response %s are no longer kept; read the items of its conversation", shape.ID)
 		case e.Seq >= session.LastEventSeq:
@@ -378,7 +370,7 @@ func (a *API) writeResponse(c *gin.Context, tenant core.Tenant, b activeRun, sha
 			break
 		}
 	}
-	return writeJSON(c, enc.final, nil)
+	return writeJSON(c, shape, nil)
 }
 
 // streamResponse answers with the events of the response.
