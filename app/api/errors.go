@@ -124,20 +124,14 @@ func (s *Server) writeProblem(c *gin.Context, p problem) {
 	}
 }
 
-// authChallenge returns the header WWW-Authenticate of RFC 6750, which says what is wrong
-// with a token; about keys it says nothing.
+// authChallenge returns the header WWW-Authenticate of RFC 6750, which says whether a token is refused;
+// about keys it says nothing.
 func authChallenge(p problem) string {
 	const realm = `Bearer realm="bobbin"`
 	if p.Code != core.CodeTokenExpired && p.Code != auth.CodeInvalid {
 		return realm
 	}
-	why := strings.Map(func(r rune) rune {
-		if r < ' ' || r > '~' || r == '"' || r == '\\' {
-			return -1
-		}
-		return r
-	}, p.Detail)
-	return realm + `, error="invalid_token", error_description="` + why + `"`
+	return realm + `, error="invalid_token"`
 }
 
 // recoverPanics answers a panic as an internal error and logs its stack.

@@ -36,22 +36,14 @@ func setRequestID(c *gin.Context) {
 // requestID returns the request's id.
 func requestID(c *gin.Context) string { return c.GetString(requestIDKey) }
 
-// observeRequest reports the request to the observer.
+// observeRequest reports the request to the observer, and logs one line when it ends. Probes come every few
+// seconds, so they are logged at debug level.
 func (s *Server) observeRequest(c *gin.Context) {
-	r := c.Request
-	ctx, ended := s.Observer.Request(r.Context(), r.Method, c.FullPath(), r.Header)
-	c.Request = r.WithContext(ctx)
+	start := time.Now()
+	ctx, ended := s.Observer.Request(c.Request.Context(), c.Request.Method, c.FullPath(), c.Request.Header)
+	c.Request = c.Request.WithContext(ctx)
 	defer func() {
 		ended(c.Writer.Status(), strings.HasPrefix(c.Writer.Header().Get("Content-Type"), "text/event-stream"))
-	}()
-	c.Next()
-}
-
-// logAccess logs one line when a request ends. Probes come every few seconds, so they are
-// logged at debug level.
-func (s *Server) logAccess(c *gin.Context) {
-	start := time.Now()
-	defer func() {
 		level := slog.LevelInfo
 		if isProbe(c.FullPath()) {
 			level = slog.LevelDebug

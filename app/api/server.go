@@ -73,7 +73,7 @@ func New(opts Options) *Server {
 	r.RedirectTrailingSlash = false
 	r.ForwardedByClientIP = false
 	r.UseRawPath = true // %2f is not a slash, and no letter has a second spelling: proxies in front match the raw path
-	r.Use(setRequestID, s.observeRequest, s.logAccess, s.recoverPanics, setSecurityHeaders, s.setCORSHeaders, s.withErrors(s.admitRequest), s.withErrors(s.limitBody))
+	r.Use(setRequestID, s.observeRequest, s.recoverPanics, setSecurityHeaders, s.setCORSHeaders, s.withErrors(s.admitRequest), s.withErrors(s.limitBody))
 	r.NoRoute(s.withErrors(s.noRoute))
 	r.NoMethod(s.withErrors(s.noMethod))
 	s.registerRoutes(r)

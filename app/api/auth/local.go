@@ -72,18 +72,12 @@ const CodeFailedAttempts = "too_many_guesses"
 // clientNetwork returns the bucket of a request: the client's IPv4 address or IPv6 /64
 // network.
 func (a *Authenticator) clientNetwork(r *http.Request) string {
-	addr, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return "unknown"
-	}
-	ip := a.clientAddr(addr.Addr().Unmap(), r.Header.Values("X-Forwarded-For"))
+	addr, _ := netip.ParseAddrPort(r.RemoteAddr) // those without one share a bucket
+	ip, bits := a.clientAddr(addr.Addr().Unmap(), r.Header.Values("X-Forwarded-For")), 64
 	if ip.Is4() {
-		return ip.String()
+		bits = 32
 	}
-	prefix, err := ip.WithZone("").Prefix(64)
-	if err != nil {
-		return "unknown"
-	}
+	prefix, _ := ip.WithZone("").Prefix(bits)
 	return prefix.String()
 }
 

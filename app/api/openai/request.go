@@ -354,14 +354,6 @@ func responseFields() fieldNames {
 	}
 }
 
-// itemFields are the names in items that are added to a conversation.
-func itemFields() fieldNames {
-	return fieldNames{
-		map[string]string{"role": "items[].role", "content": "items[].content", "tool_call_id": "items[].call_id", "tool_calls": "items"},
-		strings.NewReplacer("tool_calls[", "items["),
-	}
-}
-
 // rename returns the error with the client's names of fields.
 func (n fieldNames) rename(err error) error {
 	var e *core.Error

@@ -1,10 +1,8 @@
 package openai
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"iter"
 	"strconv"
@@ -118,8 +116,7 @@ func (a *API) Respond(c *gin.Context) error {
 		}
 		r.conversation, r.options, r.body, body.Input, body.Tools = conversation{}, nil, completionRequest{}, nil, nil
 		beginAnswer(c, b)
-		shape := newResponseShape(b)
-		shape.addDetails(body.details())
+		shape := newResponseShape(b, new(body.details()))
 		shape.Store = body.stored() || body.Conversation != "" || body.PreviousResponseID != "" || r.session != ""
 		switch {
 		case body.Stream:
@@ -301,7 +298,7 @@ func (a *API) GetResponse(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	shape := newResponseShape(b)
+	shape := newResponseShape(b, nil)
 	if c.Query("stream") == "true" {
 		after := int64(-1)
 		if text := c.Query("starting_after"); text != "" {
@@ -331,7 +328,7 @@ func (a *API) CancelResponse(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	current, err := a.readResponse(ctx, id.Tenant(), b, newResponseShape(b), session)
+	current, err := a.readResponse(ctx, id.Tenant(), b, newResponseShape(b, nil), session)
 	return writeJSON(c, current, err)
 }
 
