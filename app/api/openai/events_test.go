@@ -330,26 +330,3 @@ func TestDeltaAllocations(t *testing.T) {
 		}
 	}
 }
-
-// deltas are in how many pieces the text of the benchmark comes: as many as a long answer has.
-const deltas = 4000
-
-func BenchmarkDelta(b *testing.B) {
-	for name := range encoders() {
-		b.Run(name, func(b *testing.B) {
-			var events [deltas]core.Event
-			for i := range events {
-				events[i] = core.Event{Type: core.EventMessageDelta, Data: core.DeltaData{MessageID: "m", Offset: i * len("word "), Text: "word "}}
-			}
-			buf := make([]byte, 0, 1<<12)
-			encode := encoders()[name]
-			b.ReportAllocs()
-			for i := 0; b.Loop(); i++ {
-				if i == deltas {
-					i, encode = 0, encoders()[name]
-				}
-				must.Get(encode(buf[:0], events[i]))(b)
-			}
-		})
-	}
-}
