@@ -140,8 +140,8 @@ func (h Native) regenerateMessage(c *gin.Context, in ops.Regenerate) error {
 		return formError("options", `has the unknown field "response"`)
 	}
 	id := cmp.Or(in.ClientMessageID, key)
-	return h.runAndAnswer(c, func(ctx context.Context) (core.Accepted, error) {
-		return h.Chat.Regenerate(ctx, scopeOf(c), core.Regenerate{
+	return h.runAndAnswer(c, func() (core.Accepted, error) {
+		return h.Chat.Regenerate(c.Request.Context(), scopeOf(c), core.Regenerate{
 			SessionID: in.SessionID, MessageID: in.MessageID, User: in.UserID, ClientMessageID: id, RequestHash: HashOf(c, id),
 			Model: in.Model, Multitask: in.Multitask, Source: cmp.Or(in.Source, core.SourceAPI), Options: in.Options,
 		})
@@ -151,12 +151,12 @@ func (h Native) regenerateMessage(c *gin.Context, in ops.Regenerate) error {
 // sendAndAnswer sends the message and answers about its run.
 func (h Native) sendAndAnswer(c *gin.Context, m core.SendMessage) error {
 	m.RequestHash = HashOf(c, m.ClientMessageID)
-	return h.runAndAnswer(c, func(ctx context.Context) (core.Accepted, error) { return h.Chat.Send(ctx, scopeOf(c), m) })
+	return h.runAndAnswer(c, func() (core.Accepted, error) { return h.Chat.Send(c.Request.Context(), scopeOf(c), m) })
 }
 
 // runAndAnswer starts a run and answers about it. A request that streams its run or waits for it gets its
 // slot before anything is changed.
-func (h Native) runAndAnswer(c *gin.Context, start func(ctx context.Context) (core.Accepted, error)) (err error) {
+func (h Native) runAndAnswer(c *gin.Context, start func() (core.Accepted, error)) (err error) {
 	var held *slot
 	if prefer := readPreference(c.Request.Header); !prefer.async || prefer.wait > 0 || wantsStream(c.Request.Header) {
 		if held, err = h.Streams.acquireSlot(c.Request.Context()); err != nil {
@@ -164,7 +164,7 @@ func (h Native) runAndAnswer(c *gin.Context, start func(ctx context.Context) (co
 		}
 	}
 	defer h.Streams.releaseSlot(held)
-	accepted, err := start(c.Request.Context())
+	accepted, err := start()
 	if err != nil {
 		return err
 	}
