@@ -6,7 +6,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -97,8 +96,8 @@ func writeReport(t *testing.T, dir string) {
 	}
 	var rows []row
 	must.Do(t, os.MkdirAll(filepath.Join(dir, "mock"), 0o700))
-	for _, entry := range must.Get(os.ReadDir(filepath.Join(dir, "shots")))(t) {
-		one := row{Name: entry.Name(), Width: "wide"}
+	for _, shot := range must.Get(filepath.Glob(filepath.Join(dir, "shots", "*")))(t) { // none, if nothing that was played has any
+		one := row{Name: filepath.Base(shot), Width: "wide"}
 		if strings.Contains(one.Name, "phone") {
 			one.Width = "phone"
 		}
@@ -107,7 +106,6 @@ func writeReport(t *testing.T, dir string) {
 		}
 		rows = append(rows, one)
 	}
-	slices.SortFunc(rows, func(a, b row) int { return strings.Compare(a.Name, b.Name) })
 	file := must.Get(os.Create(filepath.Join(dir, "index.html")))(t)
 	must.Do(t, reportPage.Execute(file, rows))
 	must.Do(t, file.Close())

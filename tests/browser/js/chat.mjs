@@ -134,16 +134,9 @@ export const cases = {
     const { items } = await v.api(`sessions/${v.session()}/messages?all_branches=true`)
     const choose = text => v.api(`sessions/${v.session()}/messages/${items.find(m => m.content === text).id}/select`, { method: 'POST', json: {} })
     const reload = /messages\?order=desc/
-    let release, answered
-    const [held, fetched] = [new Promise(done => (release = done)), new Promise(done => (answered = done))]
-    await v.page.route(reload, async route => {
-      const response = await route.fetch()
-      answered()
-      await held
-      await route.fulfill({ response })
-    }, { times: 1 })
+    const { asked, release } = v.hold(reload)
     await choose('another question')
-    await fetched
+    await asked
     await choose('the first question')
     await v.settled('answer to: the first question')
     const late = v.page.waitForResponse(reload)
@@ -181,14 +174,12 @@ export const cases = {
     await v.showList()
     await heron.click()
     await v.settled('answer to: heron at dawn')
-    await v.button('More', v.page.getByRole('main')).click()
-    await v.page.getByRole('menuitem', { name: 'Rename' }).click()
+    await v.menu('Rename')
     await v.page.getByRole('textbox', { name: 'New title' }).fill('egret at dawn')
     await v.page.keyboard.press('Enter')
     const id = v.session()
     await until('the title is stored', async () => (await v.api(`sessions/${id}`)).title === 'egret at dawn')
-    await v.button('More', v.page.getByRole('main')).click()
-    await v.page.getByRole('menuitem', { name: 'Archive' }).click()
+    await v.menu('Archive')
     await until('it is archived', async () => (await v.api(`sessions/${id}`)).archived_at)
     await v.button('Undo').click()
     await until('it is back', async () => !(await v.api(`sessions/${id}`)).archived_at)
