@@ -57,9 +57,7 @@ func TestShowPage(t *testing.T) {
 		play(b, "cuts", "offline", map[string]any{})
 		play(b, "context", "summary", map[string]any{})
 		play(b, "context", "chart", map[string]any{})
-		for _, name := range []string{"rows", "summaries"} {
-			play(b, "parts", name, map[string]any{})
-		}
+		play(b, "parts", "rows", map[string]any{})
 		for _, name := range operationCases() {
 			play(b, "operation", name, map[string]any{})
 		}

@@ -103,17 +103,6 @@ export const cases = {
     await v.settled('answer to: after the stop')
   },
 
-  async queue(open) {
-    const v = await open()
-    await v.send('hold-queue first')
-    await v.log.getByText('answer to:').waitFor()
-    await v.send('the second waits')
-    await v.page.getByText('waits its turn').waitFor()
-    await v.control('release', { mark: 'hold-queue', pieces: 20 })
-    await v.settled('answer to: the second waits')
-    await compare(v)
-  },
-
   async edit(open) {
     const v = await open()
     await v.ask('the first question')

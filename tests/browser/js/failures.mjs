@@ -306,6 +306,7 @@ export const cases = {
     await v.log.getByText('You stopped it').waitFor()
     await v.control('release', { mark: 'hold-escape', pieces: 20 })
     await v.settled('answer to: waits')
+    await compare(v)
   },
 
   /** Files by paste and by drop; one that is refused; one that goes with its message and comes back. */

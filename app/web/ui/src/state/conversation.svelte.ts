@@ -134,7 +134,7 @@ export class Conversation {
   }
 
   retryNow(): void {
-    if (this.feed) this.feed.retryNow();
+    if (this.feed) this.feed.again.now();
     else this.again.now();
   }
 
