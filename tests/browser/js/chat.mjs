@@ -4,7 +4,7 @@ import { check, equal, until } from './visit.mjs'
 /** Holds what the thread shows against the stored log: every message once, in order, word for word. */
 export async function compare(visit) {
   const { items } = await visit.api(`sessions/${visit.session()}/messages?limit=200`)
-  const stored = items.filter(m => m.role !== 'tool' && m.content).map(m => m.content)
+  const stored = items.filter(m => m.role !== 'tool' && m.content).map(m => m.content.trim())
   const texts = async () => (await visit.texts()).map(t => t.trim()) // Markdown ends a block with a new line
   await until(async () => `the thread shows ${JSON.stringify(await texts())}, stored are ${JSON.stringify(stored)}`, async () => JSON.stringify(await texts()) === JSON.stringify(stored))
 }
