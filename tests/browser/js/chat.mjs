@@ -123,7 +123,7 @@ export const cases = {
     const { items } = await v.api(`sessions/${v.session()}/messages?all_branches=true`)
     const choose = text => v.api(`sessions/${v.session()}/messages/${items.find(m => m.content === text).id}/select`, { method: 'POST', json: {} })
     const reload = /messages\?order=desc/
-    const { asked, release } = v.hold(reload)
+    const { asked, release } = await v.hold(reload)
     await choose('another question')
     await asked
     await choose('the first question')

@@ -87,7 +87,7 @@ export const cases = {
     await v.button('Pin', v.articles.first()).click()
     await refused(v, "the server's sentence for 403")
     const other = await v.imported([{ role: 'user', content: 'another conversation' }])
-    const { release } = v.hold('**/pin', { status: 422, json: { title: 'No', status: 422, code: '', detail: 'a long sentence '.repeat(2000) } })
+    const { release } = await v.hold('**/pin', { status: 422, json: { title: 'No', status: 422, code: '', detail: 'a long sentence '.repeat(2000) } })
     await top()
     await v.button('Pin', v.articles.first()).click()
     await v.open(other)
@@ -155,7 +155,7 @@ export const cases = {
     await v.list.getByRole('link').nth(59).waitFor()
     equal(await v.button('Try again', v.list).count(), 0, 'what is left of the failure')
     // What changes while the list loads is newer than what comes then.
-    const { asked: loading, release } = v.hold(/sessions\?/)
+    const { asked: loading, release } = await v.hold(/sessions\?/)
     await v.control('cut')
     await loading
     const id = await v.imported([], { title: 'made meanwhile' })

@@ -132,7 +132,7 @@ export const cases = {
       const v = await open({ fresh: true })
       const said = Array.from({ length: 200 }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', content: `turn ${i} ${'**words** of text '.repeat(40)}` }))
       const id = await v.imported(said, { title: 'with a late parser' })
-      const { release } = v.hold('**/assets/markdown-*.js')
+      const { release } = await v.hold('**/assets/markdown-*.js')
       const came = v.page.waitForResponse(/messages\?/)
       await v.page.goto(`${v.args.url}#/s/${id}/m/60`)
       await came

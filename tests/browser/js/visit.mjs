@@ -180,15 +180,17 @@ export class Visit {
   }
 
   /** Holds the next answer that fits, which is the server's if none is given; asked: it is there, and waits for release. */
-  hold(pattern, answer) {
+  async hold(pattern, answer) {
     const gate = {}
+    let told
     const held = new Promise(done => (gate.release = done))
-    gate.asked = new Promise(done => void this.page.route(pattern, async route => {
+    gate.asked = new Promise(done => (told = done))
+    await this.page.route(pattern, async route => {
       const given = answer ?? { response: await route.fetch() }
-      done()
+      told()
       await held
       await route.fulfill(given)
-    }, { times: 1 }))
+    }, { times: 1 })
     return gate
   }
 

@@ -91,7 +91,7 @@ export const cases = {
     await compare(v)
     equal(await messages(v, id), ['a conversation', 'the answer to this is lost', 'sent after a reload', 'sent from elsewhere'], 'messages')
     // While it is on its way again it is not taken back: the server may have it.
-    const { asked, release } = v.hold(posts, { status: 503, headers: { 'Retry-After': '1' } })
+    const { asked, release } = await v.hold(posts, { status: 503, headers: { 'Retry-After': '1' } })
     await v.page.route(posts, route => route.abort(), { times: 1 }) // comes before it
     await v.send('on its way again')
     await asked
