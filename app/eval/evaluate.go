@@ -238,14 +238,14 @@ func (v *evaluator) setTools() error {
 	if err != nil {
 		return err
 	}
-	var list []tools.Tool
+	var list []*tools.Custom
 	for _, spec := range builtin.Specs(builtin.Names()) {
-		list = append(list, recorded{spec, results})
+		list = append(list, recorded(spec, results))
 	}
 	for _, name := range v.talk.Tools {
 		if !slices.Contains(builtin.Names(), name) {
 			spec := llm.ToolSpec{Name: name, Description: "A tool of the recorded conversation.", Parameters: json.RawMessage(`{"type":"object"}`)}
-			list = append(list, recorded{spec, results})
+			list = append(list, recorded(spec, results))
 		}
 	}
 	v.tools, err = tools.NewSet(list...)

@@ -89,7 +89,7 @@ type ToolParts struct {
 // NewTools returns the built-in tools that are switched on, with what opens those that files
 // describe.
 func NewTools(cfg config.Config, parts ToolParts) (*tools.Set, error) {
-	list := []tools.Tool{
+	list := []*tools.Custom{
 		tools.NewCurrentTime(time.Now), tools.NewCalculator(), tools.NewReadResult(parts.Messages), tools.NewSearchHistory(parts.Search),
 		tools.NewSearchMemories(parts.Memories.Search),
 	}

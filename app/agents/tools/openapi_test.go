@@ -83,7 +83,7 @@ func TestOpenAPI(t *testing.T) {
 		t.Fatalf("got %+v, %+v", got, fault)
 	}
 	get, put := got.Tools[0], got.Tools[1]
-	if get.Definition.Name != "shop__getItem" || get.Definition.Description != "Reads an item.\n With its parts." || get.Approval != core.ApprovalNever || put.Approval != core.ApprovalAlways || put.Idempotent() {
+	if get.Definition.Name != "shop__getItem" || get.Definition.Description != "Reads an item.\n With its parts." || get.Approval != core.ApprovalNever || put.Approval != core.ApprovalAlways || put.Repeatable {
 		t.Errorf("got %+v, %+v", get, put)
 	}
 	for tool, want := range map[*tools.Custom]string{

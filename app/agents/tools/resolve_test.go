@@ -56,7 +56,7 @@ func (c *changing) Run(ctx context.Context) {
 // custom is a tool that answers with its name.
 func custom(name string, mode core.ApprovalMode) *tools.Custom {
 	return &tools.Custom{Definition: llm.ToolSpec{Name: name, Description: name}, Approval: mode, Repeatable: true,
-		Execute: func(context.Context, tools.Call) (string, error) { return name, nil }}
+		Call: func(context.Context, tools.Call) (string, error) { return name, nil }}
 }
 
 // withSource is a set with the built-in tools b and a, and one source for all definitions.
@@ -104,7 +104,7 @@ func TestResolve(t *testing.T) {
 	if _, ok := set.Find(got, "files__write"); ok {
 		t.Error("a tool that has vanished is found")
 	}
-	if tool, ok := set.Find(got, "files__read"); !ok || !tool.Idempotent() {
+	if tool, ok := set.Find(got, "files__read"); !ok || !tool.Repeatable {
 		t.Error("the tool that is left is not found")
 	}
 	one := agent
@@ -197,13 +197,11 @@ func TestNames(t *testing.T) {
 }
 
 // named is a tool that has only a name.
-type named string
+func named(name string) *tools.Custom {
+	return &tools.Custom{Definition: llm.ToolSpec{Name: name}, Repeatable: true}
+}
 
-func (n named) Spec() llm.ToolSpec                             { return llm.ToolSpec{Name: string(n)} }
-func (named) Idempotent() bool                                 { return true }
-func (named) Call(context.Context, tools.Call) (string, error) { return "", nil }
-
-func newSet(t *testing.T, list ...tools.Tool) *tools.Set {
+func newSet(t *testing.T, list ...*tools.Custom) *tools.Set {
 	t.Helper()
 	return must.Get(tools.NewSet(list...))(t)
 }

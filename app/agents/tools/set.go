@@ -18,16 +18,16 @@ import (
 // Set is a collection of tools by name, and of the sources of the tools that files describe. Its
 // own tools never change. Safe for concurrent use.
 type Set struct {
-	tools   map[string]Tool
+	tools   map[string]*Custom
 	sources sources
 }
 
 // NewSet returns the set of the tools. A duplicate or empty name is an error.
-func NewSet(tools ...Tool) (*Set, error) {
-	s := &Set{tools: make(map[string]Tool, len(tools))}
+func NewSet(tools ...*Custom) (*Set, error) {
+	s := &Set{tools: make(map[string]*Custom, len(tools))}
 	var faults []error
 	for _, tool := range tools {
-		name := tool.Spec().Name
+		name := tool.Definition.Name
 		switch _, known := s.tools[name]; {
 		case name == "":
 			faults = append(faults, errors.New("a tool has no name"))
@@ -54,7 +54,7 @@ func (s *Set) Specs(names []string) []llm.ToolSpec {
 	specs := make([]llm.ToolSpec, 0, len(names))
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
 		if tool, ok := s.tools[name]; ok {
-			specs = append(specs, tool.Spec())
+			specs = append(specs, tool.Definition)
 		}
 	}
 	return specs
