@@ -90,10 +90,7 @@ func newWorld(t *testing.T, d *db.DB) *world {
 		t: t, db: d, counter: counter,
 		sessions: repositories.NewSessions(d.Gorm), messages: repositories.NewMessages(d.Gorm), runs: repositories.NewRuns(d.Gorm), branches: repositories.NewBranches(d.Gorm),
 	}
-	var err error
-	if w.tools, err = tools.NewSet(w.lookup()); err != nil {
-		t.Fatal(err)
-	}
+	w.tools = tools.NewSet(w.lookup())
 	w.agents = policies(w.tools.Names())
 	w.options = compaction.Options{
 		Stores: compaction.Stores{Sessions: w.sessions, Messages: w.messages, Summaries: repositories.NewSummaries(d.Gorm), Runs: w.runs},

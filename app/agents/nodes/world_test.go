@@ -88,7 +88,7 @@ func (w *world) logger() *slog.Logger { return slog.New(slog.NewTextHandler(w.lo
 // with gives the agent tools.
 func (w *world) with(list ...*tools.Custom) *world {
 	w.t.Helper()
-	set := must.Get(tools.NewSet(list...))(w.t)
+	set := tools.NewSet(list...)
 	w.tools, w.profile.Agent.Tools = set, set.Names()
 	w.profile.Tools, w.profile.ToolUsage = set.Specs(set.Names()), "Use tools well."
 	return w

@@ -35,11 +35,7 @@ func newCountWords() *tools.Custom {
 
 // A tool in Go. An agent lists it by its name, and has it like the built-in ones.
 func Example() {
-	set, err := tools.NewSet(newCountWords())
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	set := tools.NewSet(newCountWords())
 	agent, specs := set.Resolve(core.Agent{Name: "writer", Tools: []string{"count_words"}})
 	tool, _ := set.Find(agent, specs[0].Name)
 	result, err := tool.Call(context.Background(), tools.Call{Arguments: `{"text": "three short words"}`})

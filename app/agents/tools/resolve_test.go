@@ -62,7 +62,7 @@ func custom(name string, mode core.ApprovalMode) *tools.Custom {
 // withSource is a set with the built-in tools b and a, and one source for all definitions.
 func withSource(t *testing.T, source tools.Source) *tools.Set {
 	t.Helper()
-	return newSet(t, named("b"), named("a")).WithSources(func(core.ToolDefinition) tools.Source { return source }, slog.New(slog.DiscardHandler))
+	return tools.NewSet(named("b"), named("a")).WithSources(func(core.ToolDefinition) tools.Source { return source }, slog.New(slog.DiscardHandler))
 }
 
 func filesAgent() core.Agent {
@@ -142,7 +142,7 @@ func TestSourcesInUse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		source, opened := newChanging(), 0
-		set := newSet(t).WithSources(func(core.ToolDefinition) tools.Source { opened++; return source }, slog.New(slog.DiscardHandler))
+		set := tools.NewSet().WithSources(func(core.ToolDefinition) tools.Source { opened++; return source }, slog.New(slog.DiscardHandler))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		done := make(chan error, 1)
@@ -199,11 +199,6 @@ func TestNames(t *testing.T) {
 // named is a tool that has only a name.
 func named(name string) *tools.Custom {
 	return &tools.Custom{Definition: llm.ToolSpec{Name: name}, Repeatable: true}
-}
-
-func newSet(t *testing.T, list ...*tools.Custom) *tools.Set {
-	t.Helper()
-	return must.Get(tools.NewSet(list...))(t)
 }
 
 // Secrets are hidden as they are, as JSON writers escape them, and by their lines.

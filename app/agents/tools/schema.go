@@ -193,12 +193,7 @@ func compileClosed(schema json.RawMessage) (*jsonschema.Schema, error) {
 	}
 	_, additional := object["additionalProperties"]
 	_, unevaluated := object["unevaluatedProperties"]
-	draft, _ := object["$schema"].(string)
-	switch {
-	case additional, unevaluated:
-	case strings.Contains(draft, "/draft-"): // before 2019-09
-		object["additionalProperties"] = false
-	default:
+	if !additional && !unevaluated {
 		object["unevaluatedProperties"] = false // it knows those of allOf and $ref
 	}
 	return compileDocument(object)

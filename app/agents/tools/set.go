@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -22,24 +21,13 @@ type Set struct {
 	sources sources
 }
 
-// NewSet returns the set of the tools. A duplicate or empty name is an error.
-func NewSet(tools ...*Custom) (*Set, error) {
+// NewSet returns the set of the tools.
+func NewSet(tools ...*Custom) *Set {
 	s := &Set{tools: make(map[string]*Custom, len(tools))}
-	var faults []error
 	for _, tool := range tools {
-		name := tool.Definition.Name
-		switch _, known := s.tools[name]; {
-		case name == "":
-			faults = append(faults, errors.New("a tool has no name"))
-		case known:
-			faults = append(faults, fmt.Errorf("there are two tools %q", name))
-		}
-		s.tools[name] = tool
+		s.tools[tool.Definition.Name] = tool
 	}
-	if err := errors.Join(faults...); err != nil {
-		return nil, fmt.Errorf("tools: %w", err)
-	}
-	return s, nil
+	return s
 }
 
 // Names returns the names of all tools, sorted; never nil.
