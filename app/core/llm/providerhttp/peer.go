@@ -71,22 +71,14 @@ type Peer struct {
 // of the environment, with idle connections for many parallel calls to one host.
 func NewClient(transport http.RoundTripper) *http.Client {
 	if transport == nil {
-		transport = newTransport()
+		own := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // nobody replaces it
+		own.MaxIdleConnsPerHost = 32
+		transport = own
 	}
 	return &http.Client{
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-}
-
-func newTransport() http.RoundTripper {
-	standard, ok := http.DefaultTransport.(*http.Transport)
-	if !ok { // the program replaced it
-		return http.DefaultTransport
-	}
-	transport := standard.Clone()
-	transport.MaxIdleConnsPerHost = 32
-	return transport
 }
 
 // Account returns a short hash that differs between accounts of a provider, as far as address and
