@@ -130,6 +130,9 @@ export const cases = {
     await v.page.getByRole('complementary').getByText(/^\d+\.\d{3}$/).first().waitFor()
     await look('summaries')
     await v.page.keyboard.press('Escape')
+    await field.fill('the provider fails here')
+    await field.press('Enter')
+    await log.getByRole('alert').getByText('nahm die Anfrage nicht an. Der Anbieter sagt: "the model is out of order').waitFor()
     await field.fill('the provider rejects the key')
     await field.press('Enter')
     await log.getByRole('alert').getByText('nimmt den Schlüssel des Servers nicht an').waitFor()
@@ -145,6 +148,8 @@ export const cases = {
     await v.page.goto(`${v.args.url}#/operation/usage`)
     await v.page.waitForTimeout(700) // it has asked
     await look('operation-usage')
+    await v.page.goto(`${v.args.url}#/s/${id}/runs`)
+    for (const role of ['alert', 'row']) await v.page.getByRole(role).getByText('nimmt den Schlüssel des Servers nicht an').filter({ visible: true }).waitFor()
     await v.page.unrouteAll()
     await v.page.keyboard.press('?')
     await v.page.getByRole('dialog', { name: 'Tastatur' }).waitFor()
