@@ -217,6 +217,12 @@ export class Conversation {
     }
   }
 
+  /** Another agent or model answers from then on. */
+  async change(json: { agent?: string; model?: string }): Promise<void> {
+    this.session = await ask<Session>(`sessions/${this.id}`, { method: "PATCH", json });
+    this.contextVersion++;
+  }
+
   async cancel(runId: string): Promise<void> {
     await ask(`runs/${runId}/cancel`, { method: "POST", json: {} });
   }
