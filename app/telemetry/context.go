@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"math"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -14,7 +13,6 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/contextwindow"
-	"bobbin/app/core/llm"
 )
 
 // Rungs of the ladder that have a label of their own here.
@@ -68,28 +66,9 @@ func (t *Telemetry) Sending(_ context.Context, turn compaction.Turn, d contextwi
 	}
 }
 
-// ThoughtsDropped counts the thoughts that a provider left out.
-func (t *Telemetry) ThoughtsDropped(_ context.Context, turn compaction.Turn, dropped llm.DroppedThoughts) {
-	model := t.labels.modelLabel(turn.Profile.Model.Info().Name)
-	for reason, n := range dropped.Reasons {
-		t.add("context_thoughts_dropped_total", float64(n), model, string(reason))
-	}
-}
-
-// NativeSummary counts a provider's own summary.
-func (t *Telemetry) NativeSummary(_ context.Context, turn compaction.Turn, outcome compaction.NativeOutcome) {
-	t.add("context_native_summaries_total", 1, t.labels.modelLabel(turn.Profile.Model.Info().Name), string(outcome))
-}
-
-// CoverageChecked records a coverage check, and how many messages it missed.
-func (t *Telemetry) CoverageChecked(lost int) {
-	t.add("context_coverage_checks_total", 1)
-	t.add("context_lost_messages_total", math.Abs(float64(lost)))
-}
-
-// Warned counts a warning about a prompt near the limit.
-func (t *Telemetry) Warned(_ context.Context, turn compaction.Turn, _ contextwindow.Decision) {
-	t.add("context_warnings_total", 1, t.labels.modelLabel(turn.Profile.Model.Info().Name))
+// CountOf is Count for a counter of a model.
+func (t *Telemetry) CountOf(model string, counter core.Counter, n int, labels ...string) {
+	t.Count(counter, n, append([]string{t.labels.modelLabel(model)}, labels...)...)
 }
 
 // Summarizing counts a summary that is begun; the caller calls the returned function with its

@@ -4,13 +4,13 @@ import { join } from "node:path";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import { defineConfig, type Plugin } from "vite";
 
-const outDir = "../dist";
-
 /** Writes a .gz and a .br beside every text file over 512 bytes, with the same bytes on every machine. */
 function compress(): Plugin {
+  let outDir = "";
   return {
     name: "compress",
     apply: "build",
+    configResolved: ({ build }) => void (outDir = build.outDir),
     closeBundle() {
       for (const name of readdirSync(outDir, { recursive: true, encoding: "utf8" }).sort()) {
         const file = join(outDir, name);
@@ -55,7 +55,7 @@ export default defineConfig({
   base: "./",
   plugins: [icons(), svelte(), classic(), compress()],
   build: {
-    outDir,
+    outDir: "../dist",
     emptyOutDir: true,
     rolldownOptions: {
       input: { index: "index.html", frame: "widget.html", widget: "src/widget/host.ts" },
@@ -65,7 +65,7 @@ export default defineConfig({
         advancedChunks: {
           groups: [
             // What every opening has is one file; the rooms, the panel and the texts are others.
-            { name: "base", minShareCount: 2, test: /src\/(?!text\/markdown|words\.(en|de)|context\/(?!context|places|threadWords\.ts)|(runs|slack|ops)\/(?!menu|title))/ },
+            { name: "base", minShareCount: 2, test: /src\/(?!text\/markdown|words\.(en|de)|context\/(?!context|places|threadWords\.ts)|parts\/(Dialog|Panel)\.|(runs|slack|ops)\/(?!menu|title))/ },
             // It waits for the texts, so these need nothing of it.
             { name: "language", priority: 1, test: /src\/(language|text\/count)/ },
           ],

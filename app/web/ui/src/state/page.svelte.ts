@@ -33,14 +33,12 @@ class Page {
     sessions.ondeleted = (id) => id === this.conversation?.id && this.conversation.end();
     show();
     sendAll();
-    addEventListener("online", sendAll);
   }
 
   /** Sends to the open conversation, or to a new one. */
   send(message: Outgoing): void {
     if (this.conversation) return this.conversation.outbox.send(message);
-    const begin = { ...(agents.chosen && { agent: agents.chosen }), ...(agents.chosenModel && { model: agents.chosenModel }) };
-    this.fresh.send({ ...message, begin });
+    this.fresh.send({ ...message, begin: { agent: agents.chosen, model: agents.chosenModel } });
   }
 
   private show(session: string, seq: number): void {
