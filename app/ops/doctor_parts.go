@@ -67,6 +67,7 @@ func (d *doctor) checkDatabase(ctx context.Context) {
 	default:
 		d.addOK("database", "%s, %s, sound", address, health.Version)
 	}
+	d.checkReplicaName(ctx, database)
 	if !d.checkMigrations(ctx, database) {
 		return
 	}
@@ -97,6 +98,20 @@ func (d *doctor) checkSlack(ctx context.Context) {
 		}
 		d.found = append(d.found, Finding{"slack " + f.Check, status, f.Detail, f.Do})
 	}
+}
+
+// checkReplicaName checks that no other process has the name of this replica.
+func (d *doctor) checkReplicaName(ctx context.Context, database *db.DB) {
+	name := cmp.Or(d.Config.Replica.Name, datadir.WorkerOf(d.Config.DataDir))
+	_, running := datadir.Running(d.Config.DataDir)
+	if name == "" || running || database.Dialect() != "postgres" {
+		return // not made yet, or the server's that runs here
+	}
+	if err := db.CheckReplicaName(ctx, database, name); err != nil {
+		d.addWarning("replica", fmt.Sprintf("the name %s: %v", name, err), "give each process its own replica.name, or data_dir: they do not share work, but do not take their own over at once after a crash")
+		return
+	}
+	d.addOK("replica", "%s: no other process has this name", name)
 }
 
 // checkMigrations checks the version of the schema, and reports whether it is the newest.
