@@ -26,20 +26,11 @@ func rungNames() []string {
 	return []string{0: "recall", 1: "mask", 2: "summarize", 3: "summarize_deeper", 4: "cut_summary", 5: "without_model", 6: "shorten", 7: "leave_out", 8: "refuse"}
 }
 
-// rungLabel returns the label of a rung.
-func rungLabel(rung int) string {
-	names := rungNames()
-	if rung < 0 || rung >= len(names) {
-		return other
-	}
-	return names[rung]
-}
-
 // Fitted counts the measures that made a prompt fit.
 func (t *Telemetry) Fitted(_ context.Context, _ compaction.Turn, d contextwindow.Decision, _ error) {
 	for _, rung := range d.Rungs {
 		if rung != rungSummarize && rung != rungDeeper { // Summarizing counts these
-			t.add("context_rungs_total", 1, rungLabel(rung))
+			t.add("context_rungs_total", 1, rungNames()[rung])
 		}
 	}
 }
@@ -85,7 +76,7 @@ func (t *Telemetry) CountOf(model string, counter core.Counter, n int, labels ..
 func (t *Telemetry) Summarizing(ctx context.Context, turn compaction.Turn, o contextwindow.Order) (context.Context, func(compaction.Made)) {
 	start := time.Now()
 	strategy, kind := turn.Profile.Policy.Strategy, string(cmp.Or(o.Kind, core.SummaryRolling))
-	t.add("context_rungs_total", 1, rungLabel(o.Rung))
+	t.add("context_rungs_total", 1, rungNames()[o.Rung])
 	ctx, span := t.startSpan(ctx, "summarize", func() []trace.SpanStartOption {
 		return []trace.SpanStartOption{trace.WithAttributes(
 			semconv.GenAIConversationID(string(turn.Session.ID)),
@@ -112,7 +103,7 @@ func (t *Telemetry) Summarizing(ctx context.Context, turn compaction.Turn, o con
 		switch m.Outcome {
 		case compaction.OutcomeFallback:
 			t.add("summary_fallbacks_total", 1, m.Cause)
-			t.add("context_rungs_total", 1, rungLabel(rungWithoutModel))
+			t.add("context_rungs_total", 1, rungNames()[rungWithoutModel])
 			t.observe("summary_tokens", float64(m.Summary.TokenCount), strategy)
 		case compaction.OutcomeMade:
 			t.observe("summary_tokens", float64(m.Summary.TokenCount), strategy)

@@ -14,6 +14,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/relevance"
 	"bobbin/app/core/searchtext"
+	"bobbin/app/db/repositories"
 )
 
 // The bounds of a search.
@@ -26,19 +27,10 @@ const (
 	restTime    = 30 * time.Second        // after a failure of the model
 )
 
-// WordSearch is the search by words, and how it quotes messages that others found.
-type WordSearch interface {
-	core.SearchStore
-	// Hits returns those of the messages that the query's filters allow, in no order.
-	Hits(ctx context.Context, tenant core.Tenant, q core.SearchQuery, ids []core.MessageID) ([]core.SearchHit, error)
-	// AddNeighbors sets the neighbors that the query asks for.
-	AddNeighbors(ctx context.Context, tenant core.Tenant, q core.SearchQuery, hits []core.SearchHit) error
-}
-
 // SearchOptions configure a Search. All are required.
 type SearchOptions struct {
-	Words    WordSearch
-	Vectors  core.MessageVectorStore
+	Words    *repositories.Search
+	Vectors  *repositories.MessageVectors
 	Embedder llm.Embedder // keeps the caller's spend limits
 	Logger   *slog.Logger
 }
@@ -147,11 +139,8 @@ func (s *Search) queryVector(ctx context.Context, text string) ([]float32, error
 	asking, cancel := context.WithTimeout(ctx, queryTime)
 	defer cancel()
 	vectors, err := s.Embedder.Embed(asking, []string{core.Clip(text, maxEmbedded)})
-	if err == nil && len(vectors) == 1 {
-		return llm.UnitVector(vectors[0], s.Embedder.Dimension())
-	}
 	if err == nil {
-		err = core.Errorf(core.ErrUnavailable, "the embedding model returned %d vectors for one text", len(vectors))
+		return vectors[0], nil
 	}
 	if ctx.Err() == nil && !core.IsSpendRefusal(err) {
 		s.Logger.WarnContext(ctx, "search by words alone: the embedding model failed", "model", s.Embedder.Model(), "err", err)
@@ -176,7 +165,7 @@ func (s *Search) joinVectors(ctx context.Context, tenant core.Tenant, q core.Sea
 		}
 		for _, v := range batch {
 			next.Before = v.MessageID
-			if llm.IsUnitVector(v.Vector, len(vector)) {
+			if len(v.Vector) == len(vector) {
 				list = append(list, similarity{v.MessageID, float64(llm.DotProduct(vector, v.Vector))})
 			}
 		}
