@@ -28,12 +28,8 @@ func TestPage(t *testing.T) {
 		{"thread", func(t *testing.T, b *bobbin) { threadCases().play(t, b, "thread") }},
 		{"access", testAccess},
 		{"context", testContext},
-		{"runs", testRuns},
-		{"operation", func(t *testing.T, b *bobbin) {
-			for _, name := range operationCases() {
-				t.Run(name, func(t *testing.T) { b.play(t, "operation", name, nil, nil) })
-			}
-		}},
+		{"runs", func(t *testing.T, b *bobbin) { runCases().play(t, b, "runs") }},
+		{"operation", func(t *testing.T, b *bobbin) { operationCases().play(t, b, "operation") }},
 		{"cuts", testCuts},
 		{"failures", testFailures},
 		{"hostile", testHostileText},
@@ -163,19 +159,10 @@ func testContext(t *testing.T, b *bobbin) {
 	}
 }
 
-// A run step by step, as the API has it; at night the states that are rare, and the exact prompt.
-func testRuns(t *testing.T, b *bobbin) {
-	t.Helper()
-	for _, name := range runCases() {
-		if name == "steps" || apptest.IsLong() {
-			t.Run(name, func(t *testing.T) { b.play(t, "runs", name, nil, nil) })
-		}
-	}
-}
+// runCases is a run step by step, as the API has it; at night the states that are rare, and the exact prompt.
+func runCases() cases { return cases{always: []string{"steps"}, night: []string{"states", "prompt"}} }
 
-func runCases() []string { return []string{"steps", "states", "prompt"} }
-
-func operationCases() []string { return []string{"operation", "deliveries", "refused"} }
+func operationCases() cases { return cases{always: []string{"operation", "deliveries", "refused"}} }
 
 // What fails is said in its place and in words, nothing that was written is lost, and the page goes on.
 func testFailures(t *testing.T, b *bobbin) {

@@ -122,11 +122,6 @@ export const cases = {
     await v.control('release', { mark: 'hold-on', pieces: 20 })
     await v.frame.getByText(/hold-on one two$/).last().waitFor()
     await v.frame.getByRole('alert').waitFor({ state: 'detached' })
-    await v.write.fill('hold-stop one two')
-    await v.write.press('Enter')
-    await v.frame.getByRole('button', { name: 'Stop' }).click()
-    await v.frame.getByRole('log').getByText('You stopped it').waitFor()
-    await v.control('release', { mark: 'hold-stop', pieces: 20 })
   },
 
   /** What a visitor has written is not lost: beside an answer, when it is refused, and by a reload. */

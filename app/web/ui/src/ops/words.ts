@@ -46,7 +46,6 @@ export const words = { ...page, ...pick({
 
     openApprovals: "open approvals",
     toolAndConversation: "Tool and conversation",
-    since: "Since",
     answer: "Answer",
     approveWhat: (tool: string, title: string) => `Approve ${tool}, ${title}`,
     denyWhat: (tool: string, title: string) => `Deny ${tool}, ${title}`,
@@ -145,7 +144,6 @@ export const words = { ...page, ...pick({
 
     openApprovals: "offene Freigaben",
     toolAndConversation: "Werkzeug und Unterhaltung",
-    since: "Seit",
     answer: "Antwort",
     approveWhat: (tool: string, title: string) => `${tool} erlauben, ${title}`,
     denyWhat: (tool: string, title: string) => `${tool} ablehnen, ${title}`,
