@@ -28,8 +28,12 @@ func TestPage(t *testing.T) {
 		{"thread", func(t *testing.T, b *bobbin) { threadCases().play(t, b, "thread") }},
 		{"access", testAccess},
 		{"context", testContext},
-		{"runs", func(t *testing.T, b *bobbin) { runCases().play(t, b, "runs") }},
-		{"operation", func(t *testing.T, b *bobbin) { operationCases().play(t, b, "operation") }},
+		{"runs", testRuns},
+		{"operation", func(t *testing.T, b *bobbin) {
+			for _, name := range operationCases() {
+				t.Run(name, func(t *testing.T) { b.play(t, "operation", name, nil, nil) })
+			}
+		}},
 		{"cuts", testCuts},
 		{"failures", testFailures},
 		{"hostile", testHostileText},
@@ -159,10 +163,19 @@ func testContext(t *testing.T, b *bobbin) {
 	}
 }
 
-// runCases is a run step by step, as the API has it; at night the states that are rare, and the exact prompt.
-func runCases() cases { return cases{always: []string{"steps"}, night: []string{"states", "prompt"}} }
+// A run step by step, as the API has it; at night the states that are rare, and the exact prompt.
+func testRuns(t *testing.T, b *bobbin) {
+	t.Helper()
+	for _, name := range runCases() {
+		if name == "steps" || apptest.IsLong() {
+			t.Run(name, func(t *testing.T) { b.play(t, "runs", name, nil, nil) })
+		}
+	}
+}
 
-func operationCases() cases { return cases{always: []string{"operation", "deliveries", "refused"}} }
+func runCases() []string { return []string{"steps", "states", "prompt"} }
+
+func operationCases() []string { return []string{"operation", "deliveries", "refused"} }
 
 // What fails is said in its place and in words, nothing that was written is lost, and the page goes on.
 func testFailures(t *testing.T, b *bobbin) {

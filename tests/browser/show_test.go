@@ -29,37 +29,52 @@ func TestShowPage(t *testing.T) {
 		args := map[string]any{"theme": look[0], "width": look[1]}
 		var row []any
 		states := 0
-		play := func(b *bobbin, flow string, more map[string]any, names ...string) {
-			more = maps.Collect(maps.All(more))
-			maps.Copy(more, args)
-			for _, name := range names {
-				var got struct{ States int }
-				if t.Run(strings.Join([]string{look[0], look[1], name}, "-"), func(t *testing.T) { b.play(t, flow, name, more, &got) }) {
-					states += got.States
-					row = append(row, name)
-				} else {
-					row = append(row, "NOT "+name)
-				}
+		play := func(b *bobbin, flow, name string, more map[string]any) {
+			for k, v := range args {
+				more[k] = v
+			}
+			var got struct{ States int }
+			if t.Run(strings.Join([]string{look[0], look[1], name}, "-"), func(t *testing.T) { b.play(t, flow, name, more, &got) }) {
+				states += got.States
+				row = append(row, name)
+			} else {
+				row = append(row, "NOT "+name)
 			}
 		}
 		b := newBobbin(t, setup{database: dbtest.MigratedSQLiteURL(t), settings: "webhooks: {allow_private: true}\n"})
-		play(b, "chat", nil, chatCases().all()...)
-		play(b, "written", nil, writtenCases().all()...)
-		play(b, "thread", nil, threadCases().all()...)
-		play(b, "runs", nil, runCases().all()...)
-		play(b, "a11y", nil, "audit")
-		play(b, "cuts", nil, "offline")
-		play(b, "context", nil, "summary", "chart")
-		play(b, "parts", nil, "rows", "summaries")
-		play(b, "operation", nil, operationCases().all()...)
+		for _, name := range chatCases().all() {
+			play(b, "chat", name, map[string]any{})
+		}
+		for _, name := range writtenCases().all() {
+			play(b, "written", name, map[string]any{})
+		}
+		for _, name := range threadCases().all() {
+			play(b, "thread", name, map[string]any{})
+		}
+		for _, name := range runCases() {
+			play(b, "runs", name, map[string]any{})
+		}
+		play(b, "a11y", "audit", map[string]any{})
+		play(b, "cuts", "offline", map[string]any{})
+		play(b, "context", "summary", map[string]any{})
+		play(b, "context", "chart", map[string]any{})
+		for _, name := range []string{"rows", "summaries"} {
+			play(b, "parts", name, map[string]any{})
+		}
+		for _, name := range operationCases() {
+			play(b, "operation", name, map[string]any{})
+		}
 		inSlack, link := newBobbinInSlack(t)
-		play(inSlack, "slack", map[string]any{"link": link}, "slack")
-		play(b, "language", nil, "german", "choice")
+		play(inSlack, "slack", "slack", map[string]any{"link": link})
+		play(b, "language", "german", map[string]any{})
+		play(b, "language", "choice", map[string]any{})
 		site, more := newWidget(t)
-		play(site, "widget", more, widgetCases()...)
+		for _, name := range widgetCases() {
+			play(site, "widget", name, maps.Clone(more))
+		}
 		keyed := newBobbin(t, setup{database: dbtest.MigratedSQLiteURL(t), keys: true})
-		play(keyed, "chat", map[string]any{"key": aliceKey}, "signin")
-		play(keyed, "written", map[string]any{"key": aliceKey, "other": robinKey}, "keyed")
+		play(keyed, "chat", "signin", map[string]any{"key": aliceKey})
+		play(keyed, "written", "keyed", map[string]any{"key": aliceKey, "other": robinKey})
 		table.AddRow(append([]any{look[0], look[1], states}, row...)...)
 	}
 	table.Log(t)
