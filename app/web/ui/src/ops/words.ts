@@ -39,7 +39,6 @@ export const words = { ...page, ...pick({
     noSuchRuns: "No such run in 24 hours.",
     status: "Status",
     time: "Time",
-    prompt: "Prompt",
     states: { queued: "queued", running: "running", waiting: "waiting", succeeded: "done", failed: "failed", canceled: "stopped" } satisfies Record<RunHead["status"], string>,
     noRuns: "No run is active.",
     noRunsAtAll: "No runs in 24 hours.",
@@ -62,7 +61,6 @@ export const words = { ...page, ...pick({
     to: "To",
     action: "Action",
     deliveryStates: { pending: "waits", delivered: "delivered", failed: "failed" } satisfies Record<Delivery["state"], string>,
-    inTime: (time: string) => `in ${time}`,
     attempts: (n: number) => plural(n, "attempt"),
     notDelivered: (error: string) => error,
     retryTo: (to: string) => `Try again: ${to}`,
@@ -137,7 +135,6 @@ export const words = { ...page, ...pick({
     noSuchRuns: "Kein solcher Lauf in 24 Stunden.",
     status: "Zustand",
     time: "Zeit",
-    prompt: "Prompt",
     states: { queued: "eingereiht", running: "läuft", waiting: "wartet", succeeded: "fertig", failed: "fehlgeschlagen", canceled: "angehalten" },
     noRuns: "Kein Lauf ist aktiv.",
     noRunsAtAll: "Keine Läufe in 24 Stunden.",
@@ -160,7 +157,6 @@ export const words = { ...page, ...pick({
     to: "An",
     action: "Aktion",
     deliveryStates: { pending: "wartet", delivered: "zugestellt", failed: "gescheitert" },
-    inTime: (time: string) => `in ${time}`,
     attempts: (n: number) => plural(n, "Versuch", "Versuche"),
     // The server says it in English.
     notDelivered: (error: string) =>
