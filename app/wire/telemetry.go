@@ -36,17 +36,12 @@ func NewTelemetry(ctx context.Context, d Deps, build telemetry.Build, estimates 
 	return t, t.Trace(ctx, telemetry.TraceOptions{Endpoint: endpoint, Env: os.Getenv, Version: build.Version, Logger: d.Logger})
 }
 
-// Bounds of the time to send the last traces: the grace period, within these. A
-// receiver that is gone does not hold the process up.
-const (
-	minSendTime = time.Second
-	maxSendTime = 5 * time.Second
-)
+// sendTime is how long the last traces may take: a receiver that is gone does not hold the process up.
+const sendTime = 5 * time.Second
 
 // Flush sends the last traces. What cannot be sent is no failure of the stop.
-func Flush(ctx context.Context, cfg config.Config, t *telemetry.Telemetry, log *slog.Logger) {
-	within := min(max(cfg.Limits.ShutdownGrace, minSendTime), maxSendTime)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
+func Flush(ctx context.Context, t *telemetry.Telemetry, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTime)
 	defer cancel()
 	if err := t.Close(ctx); err != nil {
 		log.WarnContext(ctx, "last traces not sent", "err", err)
@@ -59,7 +54,6 @@ const otherLabel = "other"
 // Labels are the names of models, agents and tools in metrics: those that the
 // configuration names have their own. Safe for concurrent use.
 type Labels struct {
-	known   *tokens.Models
 	current atomic.Pointer[configured]
 }
 
@@ -73,8 +67,8 @@ type configured struct {
 }
 
 // NewLabels returns labels that know no names until Set.
-func NewLabels(log *slog.Logger) *Labels {
-	l := &Labels{known: tokens.NewModels(log)}
+func NewLabels() *Labels {
+	l := &Labels{}
 	l.current.Store(&configured{})
 	return l
 }
@@ -94,15 +88,10 @@ func (l *Labels) Set(cfg config.Config, m Models, a Agents) {
 	l.current.Store(c)
 }
 
-// modelLabel returns a model's name in metrics. Messages of earlier settings may name any
-// model, so those that the configuration does not name share the label of their row in the
-// built-in table, with a star: gpt-4o*.
+// modelLabel returns a model's name in metrics. Messages may name any model that a provider has.
 func (l *Labels) modelLabel(name string) string {
 	if l.current.Load().models[name] {
 		return name
-	}
-	if row, ok := l.known.Lookup(name); ok {
-		return row.Name + "*"
 	}
 	return otherLabel
 }
