@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"bobbin/app/agents"
-	"bobbin/app/agents/tools"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/app/core/tokens"
@@ -48,23 +46,14 @@ func Flush(ctx context.Context, t *telemetry.Telemetry, log *slog.Logger) {
 	}
 }
 
-// otherLabel is the label of what the configuration does not name.
-const otherLabel = "other"
-
 // Labels are the names of models, agents and tools in metrics: those that the
 // configuration names have their own. Safe for concurrent use.
 type Labels struct {
 	current atomic.Pointer[configured]
 }
 
-// configured is what the configuration names.
-type configured struct {
-	models  map[string]bool
-	catalog *agents.Catalog
-	tools   *tools.Set
-
-	definitions map[string]bool // of tools, by name
-}
+// configured is what the configuration names, of tools the built-in ones and the definitions.
+type configured struct{ models, agents, tools map[string]bool }
 
 // NewLabels returns labels that know no names until Set.
 func NewLabels() *Labels {
@@ -75,11 +64,15 @@ func NewLabels() *Labels {
 
 // Set takes the names of the settings and of the agents as they are now.
 func (l *Labels) Set(cfg config.Config, m Models, a Agents) {
-	c := &configured{models: map[string]bool{}, catalog: a.Catalog, tools: a.Tools, definitions: map[string]bool{}}
+	c := &configured{map[string]bool{}, map[string]bool{}, map[string]bool{}}
 	for _, agent := range a.Catalog.List() {
+		c.agents[agent.Name] = true
 		for _, definition := range agent.Definitions {
-			c.definitions[definition.Name] = true
+			c.tools[definition.Name] = true
 		}
+	}
+	for _, name := range a.Tools.Names() {
+		c.tools[name] = true
 	}
 	for _, name := range append(m.Names(), m.calledNames(cfg, a.Catalog.List())...) {
 		c.models[name] = true
@@ -88,34 +81,19 @@ func (l *Labels) Set(cfg config.Config, m Models, a Agents) {
 	l.current.Store(c)
 }
 
-// modelLabel returns a model's name in metrics. Messages may name any model that a provider has.
-func (l *Labels) modelLabel(name string) string {
-	if l.current.Load().models[name] {
+func (l *Labels) modelLabel(name string) string { return labelIn(l.current.Load().models, name) }
+func (l *Labels) agentLabel(name string) string { return labelIn(l.current.Load().agents, name) }
+
+// toolLabel returns the definition of a tool that has one: a server may give its tools any names.
+func (l *Labels) toolLabel(name string) string {
+	definition, _, _ := strings.Cut(name, core.ToolSeparator)
+	return labelIn(l.current.Load().tools, definition)
+}
+
+// labelIn returns the name, which may be anybody's, as a label if it is known.
+func labelIn(known map[string]bool, name string) string {
+	if known[name] {
 		return name
 	}
-	return otherLabel
-}
-
-// agentLabel returns an agent's name in metrics. A session may have an agent that is no longer
-// configured.
-func (l *Labels) agentLabel(name string) string {
-	if c := l.current.Load().catalog; c != nil {
-		if _, err := c.Get(name); err == nil {
-			return name
-		}
-	}
-	return otherLabel
-}
-
-// toolLabel returns a tool's name in metrics: a model may call any name.
-func (l *Labels) toolLabel(name string) string {
-	if set := l.current.Load().tools; set != nil {
-		if _, ok := set.Find(core.Agent{}, name); ok {
-			return name
-		}
-	}
-	if definition, _, _ := strings.Cut(name, core.ToolSeparator); l.current.Load().definitions[definition] {
-		return definition // a server may give its tools any names
-	}
-	return otherLabel
+	return "other"
 }
