@@ -187,11 +187,7 @@ func Agents(cfg config.Config) ([]core.Agent, error) {
 
 // loadAgents reads the agents' files without looking at their models.
 func loadAgents(cfg config.Config) (wire.Agents, error) {
-	set, err := wire.NewTools(cfg, wire.ToolParts{})
-	if err != nil {
-		return wire.Agents{}, err
-	}
-	return wire.LoadAgents(cfg, set, wire.Models{})
+	return wire.LoadAgents(cfg, wire.NewTools(cfg, wire.ToolParts{}), wire.Models{})
 }
 
 // reindexPause is how long a reindexing waits for messages that another process indexes.

@@ -175,12 +175,7 @@ func (d *doctor) checkModels(ctx context.Context) {
 	} else {
 		d.addOK("embeddings", "%s", wire.DescribeEmbedder(embedder))
 	}
-	set, err := wire.NewTools(d.Config, wire.ToolParts{})
-	if err != nil {
-		d.addFailure("agents", shownError(err), "")
-		return
-	}
-	loaded, err := wire.LoadAgents(d.Config, set, m)
+	loaded, err := wire.LoadAgents(d.Config, wire.NewTools(d.Config, wire.ToolParts{}), m)
 	if err != nil {
 		for _, line := range strings.Split(err.Error(), "\n") {
 			d.addFailure("agents", line, "")

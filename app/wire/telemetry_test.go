@@ -33,7 +33,7 @@ func TestNamedModels(t *testing.T) {
 	cfg.AgentsDir = t.TempDir()
 	log := slog.New(slog.DiscardHandler)
 	models := must.Get(OpenModels(t.Context(), cfg, ModelOptions{Logger: log}))(t)
-	set := must.Get(NewTools(cfg, ToolParts{}))(t)
+	set := NewTools(cfg, ToolParts{})
 	agents := must.Get(LoadAgents(cfg, set, Models{}))(t)
 	labels := NewLabels()
 	labels.Set(cfg, models, agents)

@@ -99,6 +99,7 @@ func libraries() []library {
 		{prefix: "github.com/aymanbagabas/go-udiff", owner: "app/core/compaction"},
 		{prefix: "github.com/blevesearch/snowballstem", owner: "app/core/searchtext"},
 		{prefix: "github.com/getkin/kin-openapi", owner: "app/agents/tools"},
+		{prefix: "github.com/go-openapi/jsonpointer", owner: "app/agents/tools"},
 		{prefix: "github.com/gin-contrib", owner: "app/api"},
 		{prefix: "github.com/gin-gonic/gin", owner: "app/api"},
 		{prefix: "github.com/go-jose/go-jose", owner: "app/api/auth"},
