@@ -34,16 +34,19 @@ func (a *App) saveCalibration(ctx context.Context) {
 }
 
 // How long the indexing of messages waits when all are indexed, at most if nothing happens in the
-// database, and after an error.
+// database, and after an error; how often it reports the progress of a backlog.
 const (
 	indexInterval = 400 * time.Millisecond
 	indexMaxWait  = 10 * time.Second
 	indexRetry    = 5 * time.Second
+	indexLog      = 10 * time.Second
+	indexBacklog  = 1_000 // messages
 )
 
 // indexMessages makes messages searchable that were stored since the last look. Searches read
 // directly what is not indexed yet.
 func (a *App) indexMessages(ctx context.Context) error {
+	begin, reported, total := time.Now(), time.Now(), 0
 	idle, until := int64(-1), time.Time{}
 	return core.Repeat(ctx, nil, func(ctx context.Context) time.Duration {
 		before, start := a.Statements(), time.Now()
@@ -51,16 +54,24 @@ func (a *App) indexMessages(ctx context.Context) error {
 			return indexInterval
 		}
 		n, done, err := a.Stores.Search.IndexNext(ctx)
+		total += n
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
 			a.Logger.WarnContext(ctx, "messages not indexed", "err", err)
 			return indexRetry
 		case done:
+			if total > indexBacklog {
+				a.Logger.InfoContext(ctx, "backlog of messages indexed", "messages", total, "dur", time.Since(begin))
+			}
+			begin, reported, total = time.Now(), time.Now(), 0
 			if n == 0 {
 				idle, until = before+1, start.Add(indexMaxWait) // IndexNext has asked once
 			}
 			return indexInterval
+		case time.Since(reported) > indexLog:
+			reported = time.Now()
+			a.Logger.InfoContext(ctx, "messages are being indexed", "messages", total)
 		}
 		return time.Since(start) // as long as it has kept other writers waiting
 	})
