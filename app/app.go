@@ -95,7 +95,7 @@ func openApp(ctx context.Context, r *resources, cfg config.Config, build Build, 
 	if err != nil {
 		return nil, err
 	}
-	d, err := openDeps(ctx, r, wire.Deps{Config: cfg, Logger: log, Labels: wire.NewLabels(log)}, build, space)
+	d, err := openDeps(ctx, r, wire.Deps{Config: cfg, Logger: log, Labels: wire.NewLabels()}, build, space)
 	if err != nil {
 		return nil, err
 	}
@@ -115,10 +115,7 @@ func openApp(ctx context.Context, r *resources, cfg config.Config, build Build, 
 	d.AgentSearch.Place = d.Searches.Place
 	d.Stored = newStored(d)
 	facts := wire.NewMemories(d, embedder)
-	set, err := wire.NewTools(cfg, wire.ToolParts{Messages: d.Stores.Messages, Search: d.AgentSearch, Memories: facts, Program: build.Program, Logger: log})
-	if err != nil {
-		return nil, err
-	}
+	set := wire.NewTools(cfg, wire.ToolParts{Messages: d.Stores.Messages, Search: d.AgentSearch, Memories: facts, Program: build.Program, Logger: log})
 	agents, err := wire.LoadAgents(cfg, set, d.Models)
 	if err != nil {
 		return nil, err

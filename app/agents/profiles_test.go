@@ -47,7 +47,7 @@ func (registry) Get(name string) (llm.Model, error) {
 
 func newProfiles(t *testing.T, c catalog, global contextwindow.Global) *agents.Profiles {
 	t.Helper()
-	set := must.Get(tools.NewSet(tools.NewCalculator(), tools.NewCurrentTime(nil)))(t)
+	set := tools.NewSet(tools.NewCalculator(), tools.NewCurrentTime(nil))
 	return agents.NewProfiles(c, registry{}, set, global)
 }
 
@@ -147,7 +147,7 @@ func TestFirstMessageHasTools(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		source := starting{tools.FixedSource(&tools.Custom{Definition: llm.ToolSpec{Name: "files__read"}}), make(chan struct{})}
-		set := must.Get(tools.NewSet())(t).WithSources(func(core.ToolDefinition) tools.Source { return source }, slog.New(slog.DiscardHandler))
+		set := tools.NewSet().WithSources(func(core.ToolDefinition) tools.Source { return source }, slog.New(slog.DiscardHandler))
 		agent := core.Agent{Name: "a", Tools: []string{"files"}, Definitions: []core.ToolDefinition{{Name: "files", Kind: core.ToolMCP}}}
 		set.Use([]core.Agent{agent})
 		time.AfterFunc(time.Second, func() { close(source.tried) })

@@ -196,9 +196,9 @@ func (p *program) openInput(terminal, each bool) (draw.Reader, error) {
 		return draw.NewEdited(p.In, draw.Raw(p.Out), "> ")
 	case each:
 		return draw.NewPlain(p.In), nil
-	default:
-		return draw.NewWhole(p.In, maxText), nil
 	}
+	text, err := p.readText("-")
+	return draw.NewWhole(text), err
 }
 
 func (p *program) askCommand() *cobra.Command {

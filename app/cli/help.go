@@ -69,7 +69,7 @@ func (p *program) printHelp(cmd *cobra.Command) {
 			flags.AddFlag(&all)
 		}
 	})
-	if usages := flagUsages(flags, width); usages != "" {
+	if usages := flags.FlagUsagesWrapped(width - 1); usages != "" {
 		fmt.Fprintf(out, "\nFlags:\n%s", usages)
 	}
 	switch {
@@ -79,26 +79,6 @@ func (p *program) printHelp(cmd *cobra.Command) {
 		fmt.Fprintf(out, "\n%s\n", term.Wrap("Every setting is also available as a flag: see --help-all.", width, ""))
 	}
 	fmt.Fprint(p.Out, out.String())
-}
-
-// narrowWidth is the width below which flags and their descriptions do not fit side by side.
-const narrowWidth = 70
-
-// flagUsages lists flags, one a line, with their descriptions beside or below them.
-func flagUsages(flags *pflag.FlagSet, width int) string {
-	if width >= narrowWidth {
-		return flags.FlagUsagesWrapped(width - 1)
-	}
-	out := &strings.Builder{}
-	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Hidden {
-			return
-		}
-		value, meaning := pflag.UnquoteUsage(f)
-		fmt.Fprintf(out, "  %s\n", strings.TrimSpace("--"+f.Name+" "+value))
-		fmt.Fprintln(out, term.Wrap("    "+meaning, width, "    "))
-	})
-	return out.String()
 }
 
 // usageLine returns how to call a command.
@@ -201,10 +181,16 @@ func flagWords() map[string][]string {
 		f, _ := reflect.TypeOf(of).FieldByName(field)
 		return strings.Split(f.Tag.Get("enum"), ",")
 	}
-	return map[string][]string{
-		"sample": eval.SampleNames(), "policy": slices.Concat(eval.Policies(), []string{"all"}), "log-level": config.LogLevels(), "log-format": config.LogFormats(),
+	words := map[string][]string{
+		"sample": eval.SampleNames(), "policy": slices.Concat(eval.Policies(), []string{"all"}),
 		"format": enum(operations.SessionExport{}, "Format"), "role": enum(core.SearchQuery{}, "Role"), "sort": enum(core.SearchQuery{}, "Sort"), "by": enum(core.UsageQuery{}, "GroupBy"),
 	}
+	for _, k := range config.Keys() {
+		if k.Words != "" {
+			words[k.Flag()] = strings.Split(k.Words, ",")
+		}
+	}
+	return words
 }
 
 // completeFlags completes ids of sessions, names of agents and fixed words in flags.

@@ -4,7 +4,6 @@ import (
 	"archive/zip"
 	"bufio"
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -167,9 +166,8 @@ type chatGPTConversation struct {
 }
 
 type chatGPTNode struct {
-	Parent   string          `json:"parent"`
-	Children []string        `json:"children"`
-	Message  *chatGPTMessage `json:"message"` // nil at the root
+	Parent  string          `json:"parent"`
+	Message *chatGPTMessage `json:"message"` // nil at the root
 }
 
 type chatGPTMessage struct {
@@ -198,68 +196,23 @@ func (n chatGPTNode) isVisible() bool {
 	return n.Message != nil && !n.Message.Metadata.Hidden && n.Message.Author.Role != "system"
 }
 
-// time returns when the node was made, in seconds since 1970; 0 = not known.
-func (n chatGPTNode) time() float64 {
-	if n.Message == nil {
-		return 0
-	}
-	return n.Message.CreateTime
-}
-
-// path returns the visible messages from the root to the current node, and how many others there are. The parent of a
-// node, also of one that is missing, is the one it names, or the one that lists it among its children. Where there is
-// none, it goes on at the newest node before that has lost a child, else at the newest message before: in both cases
-// not on another branch.
+// path returns the visible messages from the root, or from where a node is missing, to the current node, and how
+// many others there are. Without a current node the path is that of the newest message.
 func (c chatGPTConversation) path() (path []*chatGPTMessage, others int) {
-	var visible, torn []string // torn = those that have lost a child
-	listedBy, passed, before := map[string]string{}, map[string]bool{}, math.Inf(1)
-	for _, id := range slices.SortedFunc(maps.Keys(c.Mapping), func(a, b string) int {
-		return cmp.Or(cmp.Compare(c.Mapping[b].time(), c.Mapping[a].time()), cmp.Compare(b, a))
-	}) {
-		if c.Mapping[id].isVisible() {
-			visible = append(visible, id)
-		}
-		for _, child := range c.Mapping[id].Children {
-			listedBy[child] = id
-			if _, ok := c.Mapping[child]; !ok {
-				torn = append(torn, id)
+	at, newest := c.CurrentNode, math.Inf(-1)
+	_, isKnown := c.Mapping[at]
+	for _, id := range slices.Sorted(maps.Keys(c.Mapping)) {
+		if node := c.Mapping[id]; node.isVisible() {
+			others++
+			if !isKnown && node.Message.CreateTime >= newest {
+				at, newest = id, node.Message.CreateTime
 			}
 		}
 	}
-	others = len(visible)
-	isBranch := func(id string) bool {
-		for n := 0; id != "" && !passed[id] && n <= len(c.Mapping); n++ { // a cycle ends, too
-			id = cmp.Or(c.Mapping[id].Parent, listedBy[id])
-		}
-		return id != "" && passed[id]
-	}
-	newest := func(list *[]string) string {
-		for ; len(*list) > 0; *list = (*list)[1:] {
-			if id := (*list)[0]; c.Mapping[id].time() <= before && !isBranch(id) {
-				return id
-			}
-		}
-		return ""
-	}
-	for at := c.CurrentNode; ; {
-		node, isKnown := c.Mapping[at]
-		if node.isVisible() {
-			path, before = append(path, node.Message), cmp.Or(node.time(), before)
-		}
+	for passed := map[string]bool{}; !passed[at]; at = c.Mapping[at].Parent { // a cycle ends, too
 		passed[at] = true
-		next := node.Parent
-		if next == "" || passed[next] {
-			next = listedBy[at]
-		}
-		isRoot := isKnown && next == "" && node.Parent == ""
-		if !isRoot && (next == "" || passed[next]) {
-			if next = ""; len(path) > 0 {
-				next = newest(&torn)
-			}
-			next = cmp.Or(next, newest(&visible))
-		}
-		if at = next; at == "" {
-			break
+		if node := c.Mapping[at]; node.isVisible() {
+			path = append(path, node.Message)
 		}
 	}
 	slices.Reverse(path)

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
@@ -29,72 +28,31 @@ func (p *program) keysCommand() *cobra.Command {
 		Args:    requireOne("name", "it becomes the owner of everything created with the key"),
 		RunE:    func(_ *cobra.Command, args []string) error { return p.newKey(args[0]) },
 	}
-	list := &cobra.Command{
-		Use: "list", Short: "List the keys, without their secrets",
+	listing := &cobra.Command{
+		Use: "list", Short: "List the keys of the database, without their secrets",
 		Example: "  bobbin keys list --json",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, origins, err := p.loadFolderSettings(cmd)
-			if err != nil {
-				return err
-			}
 			return p.withAdmin(cmd, func(ctx context.Context, s *ops.Service) error {
-				stored, err := s.Keys.List(ctx)
-				items := []any{}
-				for _, k := range stored {
-					items = append(items, storedKeyView{k, "database"})
-				}
-				for _, k := range cfg.Auth.Keys {
-					from := origins.Of("auth.keys").From
-					sum, _ := k.Sum() // loaded settings are valid
-					v := keyView{Name: k.Name, Owner: k.Name, SHA256: hex.EncodeToString(sum[:])[:shownHashDigits], Stored: "plain", From: from}
-					if k.Hashed() {
-						v.Stored = "hash"
-					}
-					items = append(items, v)
-				}
-				return printList(p, core.Page[any]{Items: items}, err, list[any]{
-					none:   "no keys: only this machine has access. Create one with: " + programName() + " keys create <name>",
-					titles: "ID|NAME|OWNER|SCOPES|CREATED|LAST USED|STATE|EXPIRES|FROM",
-					cells:  keyCells,
+				keys, err := s.Keys.List(ctx)
+				return printList(p, core.Page[core.APIKey]{Items: append([]core.APIKey{}, keys...)}, err, list[core.APIKey]{
+					none:   "no keys in the database. Create one with: " + programName() + " keys create <name>",
+					titles: "ID|NAME|OWNER|SCOPES|CREATED|LAST USED|STATE|EXPIRES",
+					cells: func(k core.APIKey) []any {
+						state := "valid"
+						if k.RevokedAt != nil {
+							state = "revoked " + formatTime(k.RevokedAt, "")
+						} else if !k.Valid(time.Now()) {
+							state = "expired"
+						}
+						return []any{k.ID, k.Name, k.Owner, k.Rights, formatTime(&k.CreatedAt, ""), formatTime(k.LastUsedAt, "never"), state, formatTime(k.ExpiresAt, "never")}
+					},
 				})
 			})
 		},
 	}
-	cmd.AddCommand(p.createKeyCommand(), p.withJSON(list), p.revokeKeyCommand(), p.withJSON(setting))
+	cmd.AddCommand(p.createKeyCommand(), p.withJSON(listing), p.revokeKeyCommand(), p.withJSON(setting))
 	return cmd
-}
-
-// keyView is a key of the configuration without its secret.
-type keyView struct {
-	Name   string `json:"name"`
-	Owner  string `json:"owner"`
-	SHA256 string `json:"sha256"` // the first digits, enough to tell keys apart
-	Stored string `json:"stored"` // hash, or plain
-	From   string `json:"from"`
-}
-
-const shownHashDigits = 12
-
-// storedKeyView is a key of the database in a list.
-type storedKeyView struct {
-	core.APIKey
-	From string `json:"from"`
-}
-
-// keyCells returns the cells of a key in the list.
-func keyCells(item any) []any {
-	if k, isStored := item.(storedKeyView); isStored {
-		state := "valid"
-		if k.RevokedAt != nil {
-			state = "revoked " + formatTime(k.RevokedAt, "")
-		} else if !k.Valid(time.Now()) {
-			state = "expired"
-		}
-		return []any{k.ID, k.Name, k.Owner, k.Rights, formatTime(&k.CreatedAt, ""), formatTime(k.LastUsedAt, "never"), state, formatTime(k.ExpiresAt, "never"), k.From}
-	}
-	k, _ := item.(keyView)
-	return []any{"sha256 " + k.SHA256 + "…", k.Name, k.Owner, core.ReadWrite, "", "", "valid", "", k.Stored + ", " + k.From}
 }
 
 func (p *program) createKeyCommand() *cobra.Command {

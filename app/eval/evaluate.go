@@ -73,9 +73,7 @@ func Evaluate(ctx context.Context, cfg config.Config, logger *slog.Logger, e Eva
 	if err := v.readFacts(messages); err != nil {
 		return Report{}, err
 	}
-	if err := v.setTools(); err != nil {
-		return Report{}, err
-	}
+	v.setTools()
 	agent, err := v.makeAgent()
 	if err != nil {
 		return Report{}, err
@@ -225,7 +223,7 @@ func (v *evaluator) readFacts(messages []core.Message) (err error) {
 
 // setTools makes the built-in tools, and those that the conversation called, answer
 // as recorded.
-func (v *evaluator) setTools() error {
+func (v *evaluator) setTools() {
 	results := map[string]string{}
 	for _, t := range v.talk.Turns {
 		for _, s := range t.Steps {
@@ -234,22 +232,18 @@ func (v *evaluator) setTools() error {
 			}
 		}
 	}
-	builtin, err := wire.NewTools(v.cfg, wire.ToolParts{})
-	if err != nil {
-		return err
-	}
-	var list []tools.Tool
+	builtin := wire.NewTools(v.cfg, wire.ToolParts{})
+	var list []*tools.Custom
 	for _, spec := range builtin.Specs(builtin.Names()) {
-		list = append(list, recorded{spec, results})
+		list = append(list, recorded(spec, results))
 	}
 	for _, name := range v.talk.Tools {
 		if !slices.Contains(builtin.Names(), name) {
 			spec := llm.ToolSpec{Name: name, Description: "A tool of the recorded conversation.", Parameters: json.RawMessage(`{"type":"object"}`)}
-			list = append(list, recorded{spec, results})
+			list = append(list, recorded(spec, results))
 		}
 	}
-	v.tools, err = tools.NewSet(list...)
-	return err
+	v.tools = tools.NewSet(list...)
 }
 
 // makeAgent returns the agent that has the conversation: of the file, with the tools

@@ -229,26 +229,13 @@ func (st *stage) Search(ctx context.Context, text string, limit int) ([]string, 
 	return quotes, true, err
 }
 
-// recorded is a tool that answers as a recording says.
-type recorded struct {
-	spec    llm.ToolSpec
-	results map[string]string // by the call's id
-}
-
-var _ tools.Tool = recorded{}
-var _ Bobbin = (*stage)(nil)
-
-// Spec tells the model what the tool is and takes.
-func (t recorded) Spec() llm.ToolSpec { return t.spec }
-
-// Idempotent reports true: nothing happens.
-func (recorded) Idempotent() bool { return true }
-
-// Call answers with the recorded result.
-func (t recorded) Call(_ context.Context, c tools.Call) (string, error) {
-	result, ok := t.results[c.ID]
-	if !ok {
-		return "", fmt.Errorf("the recording has no result of the call %s", c.ID)
-	}
-	return result, nil
+// recorded returns a tool that answers as a recording says, by the call's id.
+func recorded(spec llm.ToolSpec, results map[string]string) *tools.Custom {
+	return &tools.Custom{Definition: spec, Repeatable: true, Call: func(_ context.Context, c tools.Call) (string, error) {
+		result, ok := results[c.ID]
+		if !ok {
+			return "", fmt.Errorf("the recording has no result of the call %s", c.ID)
+		}
+		return result, nil
+	}}
 }

@@ -152,12 +152,7 @@ func Backup(ctx context.Context, cfg config.Config, logger *slog.Logger, file, a
 		if copied, err = database.Backup(ctx, file); err != nil {
 			return err
 		}
-		details, err := json.Marshal(copied)
-		if err == nil {
-			err = repositories.NewAudit(database.Gorm).Add(ctx, core.AuditEntry{
-				ID: core.NewID[core.AuditID](), CreatedAt: core.Now(), Actor: actor, Action: core.AuditBackupMade, Target: "database", Details: details,
-			})
-		}
+		err := repositories.NewAudit(database.Gorm).Add(ctx, core.AuditEntry{Actor: actor, Action: core.AuditBackupMade, Target: "database"}, copied)
 		if err != nil { // the copy is good all the same
 			logger.WarnContext(ctx, "backup not noted in the audit log", "err", err)
 		}
@@ -192,11 +187,7 @@ func Agents(cfg config.Config) ([]core.Agent, error) {
 
 // loadAgents reads the agents' files without looking at their models.
 func loadAgents(cfg config.Config) (wire.Agents, error) {
-	set, err := wire.NewTools(cfg, wire.ToolParts{})
-	if err != nil {
-		return wire.Agents{}, err
-	}
-	return wire.LoadAgents(cfg, set, wire.Models{})
+	return wire.LoadAgents(cfg, wire.NewTools(cfg, wire.ToolParts{}), wire.Models{})
 }
 
 // reindexPause is how long a reindexing waits for messages that another process indexes.

@@ -48,11 +48,7 @@ func OpenAgentFiles(ctx context.Context, cfg config.Config) (*AgentFiles, error)
 	if err != nil {
 		return nil, err
 	}
-	set, err := wire.NewTools(cfg, wire.ToolParts{})
-	if err != nil {
-		return nil, err
-	}
-	return &AgentFiles{dir: cfg.AgentsDir, models: models, agents: wire.NewAgents(cfg, set, models)}, nil
+	return &AgentFiles{dir: cfg.AgentsDir, models: models, agents: wire.NewAgents(cfg, wire.NewTools(cfg, wire.ToolParts{}), models)}, nil
 }
 
 // List returns the agents that a server would have. Errors are those of its start.

@@ -175,12 +175,7 @@ func (d *doctor) checkModels(ctx context.Context) {
 	} else {
 		d.addOK("embeddings", "%s", wire.DescribeEmbedder(embedder))
 	}
-	set, err := wire.NewTools(d.Config, wire.ToolParts{})
-	if err != nil {
-		d.addFailure("agents", shownError(err), "")
-		return
-	}
-	loaded, err := wire.LoadAgents(d.Config, set, m)
+	loaded, err := wire.LoadAgents(d.Config, wire.NewTools(d.Config, wire.ToolParts{}), m)
 	if err != nil {
 		for _, line := range strings.Split(err.Error(), "\n") {
 			d.addFailure("agents", line, "")
@@ -213,8 +208,9 @@ func (d *doctor) checkModels(ctx context.Context) {
 // own, that somebody is there.
 func (d *doctor) checkModel(ctx context.Context, m wire.Models, check, name string) {
 	entry, err := m.Resolve(name)
+	var model llm.Model
 	if err == nil {
-		_, err = m.Get(name)
+		model, err = m.Get(name)
 	}
 	if err != nil {
 		d.addFailure(check, shownError(err), "")
@@ -237,11 +233,6 @@ func (d *doctor) checkModel(ctx context.Context, m wire.Models, check, name stri
 	}
 	if !d.Call {
 		d.addOK(check, "%s", detail)
-		return
-	}
-	model, err := m.Get(name)
-	if err != nil {
-		d.addFailure(check, shownError(err), "")
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)

@@ -29,7 +29,6 @@ const (
 const (
 	installTime   = 10 * time.Minute // until Slack sends the browser back
 	installCookie = "__Host-bobbin_slack_install"
-	maxInstalls   = 8    // at the same time
 	maxInstallArg = 1000 // bytes of a parameter of the callback
 )
 
@@ -39,32 +38,25 @@ func (s *Service) InstallHandler() http.Handler {
 	if !s.Settings.OAuth() {
 		return nil
 	}
-	slots := make(chan struct{}, maxInstalls)
 	mux := http.NewServeMux()
 	mux.HandleFunc(InstallPath, s.serveInstall)
 	mux.HandleFunc(CallbackPath, func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case slots <- struct{}{}:
-			defer func() { <-slots }()
-			ctx, cancel := context.WithTimeout(r.Context(), 2*apiTime)
-			defer cancel()
-			setInstallCookie(w, "", -1)
-			i, err := s.install(ctx, r)
-			var shown *core.Error
-			switch {
-			case err == nil:
-				s.Logger.InfoContext(ctx, "app installed in Slack", "team", i.Team, "scopes", i.Scopes)
-				writePage(w, http.StatusOK, fmt.Sprintf("Bobbin is installed in %s. Invite the bot to a channel and mention it, or write to it directly.", cmp.Or(cleanName(i.Name), i.Team)))
-			case errors.As(err, &shown) && errors.Is(err, core.ErrInvalid):
-				writePage(w, http.StatusBadRequest, shown.Message)
-			case errors.As(err, &shown) && errors.Is(err, core.ErrForbidden):
-				writePage(w, http.StatusForbidden, shown.Message)
-			default:
-				s.Logger.ErrorContext(ctx, "app not installed in Slack", "err", err)
-				writePage(w, http.StatusBadGateway, "Bobbin is not installed: something went wrong, and the log of Bobbin says what. Begin again at "+InstallPath+".")
-			}
+		ctx, cancel := context.WithTimeout(r.Context(), 2*apiTime)
+		defer cancel()
+		setInstallCookie(w, "", -1)
+		i, err := s.install(ctx, r)
+		var shown *core.Error
+		switch {
+		case err == nil:
+			s.Logger.InfoContext(ctx, "app installed in Slack", "team", i.Team, "scopes", i.Scopes)
+			writePage(w, http.StatusOK, fmt.Sprintf("Bobbin is installed in %s. Invite the bot to a channel and mention it, or write to it directly.", cmp.Or(cleanName(i.Name), i.Team)))
+		case errors.As(err, &shown) && errors.Is(err, core.ErrInvalid):
+			writePage(w, http.StatusBadRequest, shown.Message)
+		case errors.As(err, &shown) && errors.Is(err, core.ErrForbidden):
+			writePage(w, http.StatusForbidden, shown.Message)
 		default:
-			writePage(w, http.StatusServiceUnavailable, "Too many installations at the moment. Go back and try again.")
+			s.Logger.ErrorContext(ctx, "app not installed in Slack", "err", err)
+			writePage(w, http.StatusBadGateway, "Bobbin is not installed: something went wrong, and the log of Bobbin says what. Begin again at "+InstallPath+".")
 		}
 	})
 	return mux
@@ -74,12 +66,7 @@ func (s *Service) InstallHandler() http.Handler {
 // browser has.
 func (s *Service) serveInstall(w http.ResponseWriter, r *http.Request) {
 	browser := rand.Text()
-	address, err := url.Parse(apiAddress(s.Settings))
-	if err != nil {
-		s.Logger.ErrorContext(r.Context(), "installation of Slack not begun", "err", err)
-		writePage(w, http.StatusInternalServerError, "The installation did not begin. The log of Bobbin says why.")
-		return
-	}
+	address, _ := url.Parse(apiAddress(s.Settings)) // it is checked with the settings
 	until := strconv.FormatInt(time.Now().Add(installTime).Unix(), 10)
 	address.Path, address.RawQuery = "/oauth/v2/authorize", url.Values{
 		"client_id": {s.Settings.ClientID}, "scope": {strings.Join(neededScopes(s.Settings.LinkByEmail), ",")},

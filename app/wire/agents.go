@@ -2,7 +2,6 @@ package wire
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -88,17 +87,13 @@ type ToolParts struct {
 
 // NewTools returns the built-in tools that are switched on, with what opens those that files
 // describe.
-func NewTools(cfg config.Config, parts ToolParts) (*tools.Set, error) {
-	list := []tools.Tool{
+func NewTools(cfg config.Config, parts ToolParts) *tools.Set {
+	list := []*tools.Custom{
 		tools.NewCurrentTime(time.Now), tools.NewCalculator(), tools.NewReadResult(parts.Messages), tools.NewSearchHistory(parts.Search),
 		tools.NewSearchMemories(parts.Memories.Search),
 	}
 	if cfg.Tools.FetchURL.Enabled {
 		list = append(list, tools.NewFetchURL(newFetcher(cfg.Tools.FetchURL, parts.Program)))
-	}
-	set, err := tools.NewSet(list...)
-	if err != nil {
-		return nil, fmt.Errorf("tools: %w", err)
 	}
 	log := parts.Logger
 	if log == nil {
@@ -106,7 +101,7 @@ func NewTools(cfg config.Config, parts ToolParts) (*tools.Set, error) {
 	}
 	web := tools.Web{Env: os.Getenv, MaxBytes: int64(cfg.Limits.ToolOutputBytes)}
 	commands := tools.Command{Env: os.Getenv, MaxBytes: int(cfg.Limits.ToolOutputBytes)}
-	return set.WithSources(func(d core.ToolDefinition) tools.Source {
+	return tools.NewSet(list...).WithSources(func(d core.ToolDefinition) tools.Source {
 		var tool *tools.Custom
 		var err error
 		switch d.Kind {
@@ -124,7 +119,7 @@ func NewTools(cfg config.Config, parts ToolParts) (*tools.Set, error) {
 			return tools.FixedSource()
 		}
 		return tools.FixedSource(tool)
-	}, log), nil
+	}, log)
 }
 
 // newFetcher returns what reads web pages: of the public internet only.

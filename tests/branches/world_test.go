@@ -90,10 +90,7 @@ func newWorld(t *testing.T, d *db.DB) *world {
 		t: t, db: d, counter: counter,
 		sessions: repositories.NewSessions(d.Gorm), messages: repositories.NewMessages(d.Gorm), runs: repositories.NewRuns(d.Gorm), branches: repositories.NewBranches(d.Gorm),
 	}
-	var err error
-	if w.tools, err = tools.NewSet(lookup{w}); err != nil {
-		t.Fatal(err)
-	}
+	w.tools = tools.NewSet(w.lookup())
 	w.agents = policies(w.tools.Names())
 	w.options = compaction.Options{
 		Stores: compaction.Stores{Sessions: w.sessions, Messages: w.messages, Summaries: repositories.NewSummaries(d.Gorm), Runs: w.runs},
@@ -239,14 +236,11 @@ func (w *world) answer(req llm.Request, usable int) llmtest.Step {
 }
 
 // lookup is a tool that finds something.
-type lookup struct{ w *world }
-
-func (lookup) Spec() llm.ToolSpec {
-	return llm.ToolSpec{Name: "lookup", Description: "Looks something up.", Parameters: []byte(`{"type":"object"}`)}
-}
-func (l lookup) Idempotent() bool { return true }
-func (l lookup) Call(context.Context, tools.Call) (string, error) {
-	return "found " + l.w.text(60+l.w.choice(100)), nil
+func (w *world) lookup() *tools.Custom {
+	return &tools.Custom{
+		Definition: llm.ToolSpec{Name: "lookup", Description: "Looks something up.", Parameters: []byte(`{"type":"object"}`)}, Repeatable: true,
+		Call: func(context.Context, tools.Call) (string, error) { return "found " + w.text(60+w.choice(100)), nil },
+	}
 }
 
 // choice returns a number below n; tools ask for one while they are at work.

@@ -84,8 +84,8 @@ func newWorld(t *testing.T, window int, answers ...any) *world {
 // build puts the graph together as app.go does.
 func (w *world) build() {
 	w.t.Helper()
-	set, err := tools.NewSet(tools.NewCalculator())
-	must.Do(w.t, err)
+	set := tools.NewSet(tools.NewCalculator())
+	var err error
 	logger := slog.New(slog.DiscardHandler)
 	feed := events.New(events.NewLocal(0), nil, logger)
 	calibrator := tokens.NewCalibrator(func(string) float64 { return 1 })

@@ -56,15 +56,15 @@ func TestToolSettingsOfTheAgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen core.ToolSetting
 		w := newWorld(t, 8192).with(
-			tool{name: "slow", do: func(ctx context.Context, c tools.Call) (string, error) {
+			toolOf("slow", func(ctx context.Context, c tools.Call) (string, error) {
 				seen = c.Settings
 				<-ctx.Done()
 				return "", ctx.Err()
-			}},
-			tool{name: "slower", do: func(ctx context.Context, _ tools.Call) (string, error) {
+			}),
+			toolOf("slower", func(ctx context.Context, _ tools.Call) (string, error) {
 				<-ctx.Done()
 				return "", ctx.Err()
-			}})
+			}))
 		w.profile.Agent.ToolSettings = core.ToolSettings{"slow": {Timeout: core.Duration(3 * time.Second), AllowHosts: []string{"a"}}}
 		s := w.asking(call("1", "slow"), call("2", "slower"))
 		start := time.Now()
@@ -78,8 +78,8 @@ func TestToolSettingsOfTheAgent(t *testing.T) {
 }
 
 // echo is a tool that answers with its arguments.
-func echo(name string) tool {
-	return tool{name: name, do: func(_ context.Context, c tools.Call) (string, error) { return "got " + c.Arguments, nil }}
+func echo(name string) *tools.Custom {
+	return toolOf(name, func(_ context.Context, c tools.Call) (string, error) { return "got " + c.Arguments, nil })
 }
 
 // A run that goes on after a crash calls its tools with the arguments that the model

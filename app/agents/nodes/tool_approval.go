@@ -86,8 +86,8 @@ func (n *Tools) sortCalls(ctx context.Context, s AgentState, calls []core.ToolCa
 
 // hashDefinition returns a hash of what a person approves: the tool's name, description and schema,
 // and the server or program that its file names.
-func hashDefinition(s AgentState, tool tools.Tool) string {
-	spec := tool.Spec()
+func hashDefinition(s AgentState, tool *tools.Custom) string {
+	spec := tool.Definition
 	source, _ := s.Profile.Agent.Definition(spec.Name)
 	text, _ := json.Marshal([]any{spec, source}) // texts, numbers, and JSON that was checked
 	sum := sha256.Sum256(text)

@@ -83,7 +83,7 @@ func TestDecidedCalls(t *testing.T) {
 	t.Parallel()
 	ran := 0
 	w := newWorld(t, 8192).with(
-		tool{name: "pay", once: true, do: func(context.Context, tools.Call) (string, error) { ran++; return "paid", nil }},
+		onceOf("pay", func(context.Context, tools.Call) (string, error) { ran++; return "paid", nil }),
 		says("look", "seen"), says("read", "read"),
 	)
 	w.careful(map[string]core.ApprovalMode{"pay": core.ApprovalAlways, "look": core.ApprovalFirst, "read": core.ApprovalFirst, "unknown": core.ApprovalAlways})
@@ -131,7 +131,9 @@ func TestChangedToolIsAskedForAgain(t *testing.T) {
 	}
 	w.said.asked[2].Status = core.ApprovalDenied
 	w.said.allowed = map[string]bool{w.said.asked[1].Definition: true}
-	w.with(tool{name: "pay", says: "pays twice"}, tool{name: "look", says: "looks elsewhere"}, says("free", "done"))
+	pay, look := says("pay", ""), says("look", "")
+	pay.Definition.Description, look.Definition.Description = "pays twice", "looks elsewhere"
+	w.with(pay, look, says("free", "done"))
 	delete(w.profile.Agent.ToolSettings, "free")
 	s.Profile, s.Run.Attempt, w.run.Attempt = w.profile, 2, 2
 	compare.Equal(t, "asked for", []string{"a", "b"}, w.held(s))

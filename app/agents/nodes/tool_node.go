@@ -130,7 +130,7 @@ func (n *Tools) recordStarts(ctx context.Context, s AgentState, g gate) (map[str
 		}
 		t, ok := n.lookupTool(s, c.Name)
 		vanished = vanished || !ok && s.Run.Attempt > 1
-		if ok && !t.Idempotent() {
+		if ok && !t.Repeatable {
 			once = append(once, core.ToolExecution{
 				RunID: s.Run.ID, SessionID: s.Run.SessionID, Owner: s.Run.Owner, CallID: c.ID,
 				Attempt: s.Run.Attempt, Tool: c.Name, StartedAt: core.Now(),
@@ -160,7 +160,7 @@ func (n *Tools) recordStarts(ctx context.Context, s AgentState, g gate) (map[str
 
 // lookupTool finds a tool that the agent had when the run began; false if there is none, or none
 // any more.
-func (n *Tools) lookupTool(s AgentState, name string) (tools.Tool, bool) {
+func (n *Tools) lookupTool(s AgentState, name string) (*tools.Custom, bool) {
 	if !slices.Contains(s.Profile.Agent.Tools, name) {
 		return nil, false
 	}
@@ -205,7 +205,7 @@ func (n *Tools) callTool(ctx context.Context, s AgentState, c core.ToolCall) res
 var errToolPanic = errors.New("the tool failed")
 
 // callProtected calls the tool and turns a panic into an error.
-func (n *Tools) callProtected(ctx context.Context, s AgentState, c core.ToolCall, tool tools.Tool) (text string, err error) {
+func (n *Tools) callProtected(ctx context.Context, s AgentState, c core.ToolCall, tool *tools.Custom) (text string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			n.Logger.ErrorContext(ctx, "tool panicked", "tool", c.Name, "run_id", s.Run.ID, "panic", p, "stack", string(debug.Stack()))
@@ -216,11 +216,11 @@ func (n *Tools) callProtected(ctx context.Context, s AgentState, c core.ToolCall
 }
 
 // timeoutError returns what is wrong with a tool whose time is over, or nil.
-func timeoutError(limited context.Context, tool tools.Tool, limit time.Duration) error {
+func timeoutError(limited context.Context, tool *tools.Custom, limit time.Duration) error {
 	switch {
 	case !errors.Is(limited.Err(), context.DeadlineExceeded):
 		return nil
-	case tool.Idempotent():
+	case tool.Repeatable:
 		return fmt.Errorf("the tool did not answer within %s", limit)
 	default:
 		return fmt.Errorf("the tool did not answer within %s; whether it took effect is not known", limit)

@@ -45,8 +45,8 @@ func TestResultsInTheOrderOfTheCalls(t *testing.T) {
 	w := newWorld(t, 8192)
 	turn := []chan struct{}{make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})}
 	close(turn[3])
-	step := func(i int) tools.Tool { // each waits for the one after it
-		return tool{name: fmt.Sprint("step", i), do: func(ctx context.Context, _ tools.Call) (string, error) {
+	step := func(i int) *tools.Custom { // each waits for the one after it
+		return toolOf(fmt.Sprint("step", i), func(ctx context.Context, _ tools.Call) (string, error) {
 			select {
 			case <-turn[i+1]:
 			case <-ctx.Done():
@@ -54,7 +54,7 @@ func TestResultsInTheOrderOfTheCalls(t *testing.T) {
 			}
 			close(turn[i])
 			return fmt.Sprint("result ", i), nil
-		}}
+		})
 	}
 	w.with(step(0), step(1), step(2))
 	w.mustUse(w.asking(call("a", "step0"), call("b", "step1"), call("c", "step2")))
@@ -68,7 +68,7 @@ func TestToolsThatFail(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 8192).with(
 		breaks("broken", "the disk is full"),
-		tool{name: "panics", do: func(context.Context, tools.Call) (string, error) { panic("SECRET") }},
+		toolOf("panics", func(context.Context, tools.Call) (string, error) { panic("SECRET") }),
 		says("large", strings.Repeat("x", 101)),
 		says("just", strings.Repeat("y", 100)),
 		breaks("rants", strings.Repeat("z", 1000)),
@@ -115,12 +115,12 @@ func TestToolTimeLimit(t *testing.T) {
 			return "", fmt.Errorf("fetch: %w", ctx.Err())
 		}
 		w.with(
-			tool{name: "polite", do: polite}, tool{name: "order", once: true, do: polite},
-			tool{name: "late", do: func(ctx context.Context, _ tools.Call) (string, error) {
+			toolOf("polite", polite), onceOf("order", polite),
+			toolOf("late", func(ctx context.Context, _ tools.Call) (string, error) {
 				<-ctx.Done()
 				return "just in time", nil
-			}},
-			tool{name: "deaf", do: func(context.Context, tools.Call) (string, error) { <-free; return "too late", nil }},
+			}),
+			toolOf("deaf", func(context.Context, tools.Call) (string, error) { <-free; return "too late", nil }),
 			says("quick", "done"),
 		)
 		s := w.asking(call("1", "polite"), call("2", "order"), call("3", "late"), call("4", "deaf"), call("5", "quick"))
@@ -150,9 +150,9 @@ func TestCancelKeepsFinishedResults(t *testing.T) {
 		free := make(chan struct{})
 		defer close(free)
 		w.with(
-			tool{name: "polite", do: func(ctx context.Context, _ tools.Call) (string, error) { <-ctx.Done(); return "", ctx.Err() }},
-			tool{name: "deaf", do: func(context.Context, tools.Call) (string, error) { <-free; return "", nil }},
-			tool{name: "order", once: true, do: func(context.Context, tools.Call) (string, error) { return "ordered", nil }},
+			toolOf("polite", func(ctx context.Context, _ tools.Call) (string, error) { <-ctx.Done(); return "", ctx.Err() }),
+			toolOf("deaf", func(context.Context, tools.Call) (string, error) { <-free; return "", nil }),
+			onceOf("order", func(context.Context, tools.Call) (string, error) { return "ordered", nil }),
 			breaks("broken", "no such thing"),
 		)
 		s := w.asking(call("1", "polite"), call("2", "deaf"), call("3", "order"), call("4", "broken"))
@@ -181,11 +181,11 @@ func TestToolsThatMustNotRunTwice(t *testing.T) {
 	var ordered, read atomic.Int32
 	var noted int
 	w.with(
-		tool{name: "order", once: true, do: func(context.Context, tools.Call) (string, error) {
+		onceOf("order", func(context.Context, tools.Call) (string, error) {
 			noted = len(w.Starts)
 			return fmt.Sprint("order ", ordered.Add(1)), nil
-		}},
-		tool{name: "read", do: func(context.Context, tools.Call) (string, error) { read.Add(1); return "text", nil }},
+		}),
+		toolOf("read", func(context.Context, tools.Call) (string, error) { read.Add(1); return "text", nil }),
 	)
 	s := w.asking(call("1", "order"), call("2", "read"))
 
@@ -217,10 +217,10 @@ func TestNoRowNoTool(t *testing.T) {
 	t.Parallel()
 	for _, op := range []string{"StartTools", "ToolExecutions"} {
 		var ran atomic.Int32
-		w := newWorld(t, 8192).with(tool{name: "order", once: true, do: func(context.Context, tools.Call) (string, error) {
+		w := newWorld(t, 8192).with(onceOf("order", func(context.Context, tools.Call) (string, error) {
 			ran.Add(1)
 			return "", nil
-		}})
+		}))
 		s := w.asking(call("1", "order"))
 		w.db.Before(func(have string) error {
 			if have == op {
@@ -240,10 +240,10 @@ func TestArgumentsAreGivenAsWritten(t *testing.T) {
 	t.Parallel()
 	const raw = "{\"expression\": \"2+2\", \n"
 	var got tools.Call
-	w := newWorld(t, 8192).with(tools.NewCalculator(), tool{name: "keep", do: func(_ context.Context, c tools.Call) (string, error) {
+	w := newWorld(t, 8192).with(tools.NewCalculator(), toolOf("keep", func(_ context.Context, c tools.Call) (string, error) {
 		got = c
 		return "ok", nil
-	}})
+	}))
 	s := w.mustUse(w.asking(
 		core.ToolCall{ID: "1", Name: "calculator", Arguments: raw}, core.ToolCall{ID: "2", Name: "keep", Arguments: raw}))
 	if got.ID != "2" || got.Arguments != raw || got.Session.ID != w.Session.ID {

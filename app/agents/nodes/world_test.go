@@ -1,7 +1,6 @@
 package nodes_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,9 +86,9 @@ func (*world) Begin(core.Session, core.Run) {}
 func (w *world) logger() *slog.Logger { return slog.New(slog.NewTextHandler(w.log, nil)) }
 
 // with gives the agent tools.
-func (w *world) with(list ...tools.Tool) *world {
+func (w *world) with(list ...*tools.Custom) *world {
 	w.t.Helper()
-	set := must.Get(tools.NewSet(list...))(w.t)
+	set := tools.NewSet(list...)
 	w.tools, w.profile.Agent.Tools = set, set.Names()
 	w.profile.Tools, w.profile.ToolUsage = set.Specs(set.Names()), "Use tools well."
 	return w
@@ -230,28 +229,24 @@ func kindOf(err error) llm.ErrorKind {
 	return ""
 }
 
-// tool is a tool of a test.
-type tool struct {
-	name string
-	says string // what its definition says that it does
-	once bool   // it must not be called twice
-	do   func(ctx context.Context, c tools.Call) (string, error)
+// toolOf is a tool of a test.
+func toolOf(name string, do func(ctx context.Context, c tools.Call) (string, error)) *tools.Custom {
+	return &tools.Custom{Definition: llm.ToolSpec{Name: name, Description: "does " + name, Parameters: []byte(`{"type":"object","properties":{}}`)}, Repeatable: true, Call: do}
 }
 
-func (f tool) Spec() llm.ToolSpec {
-	return llm.ToolSpec{Name: f.name, Description: cmp.Or(f.says, "does "+f.name), Parameters: []byte(`{"type":"object","properties":{}}`)}
-}
-func (f tool) Idempotent() bool { return !f.once }
-func (f tool) Call(ctx context.Context, c tools.Call) (string, error) {
-	return f.do(ctx, c)
+// onceOf is a tool that must not be called twice.
+func onceOf(name string, do func(ctx context.Context, c tools.Call) (string, error)) *tools.Custom {
+	t := toolOf(name, do)
+	t.Repeatable = false
+	return t
 }
 
 // says is a tool that always gives the same result.
-func says(name, text string) tool {
-	return tool{name: name, do: func(context.Context, tools.Call) (string, error) { return text, nil }}
+func says(name, text string) *tools.Custom {
+	return toolOf(name, func(context.Context, tools.Call) (string, error) { return text, nil })
 }
 
 // breaks is a tool that always fails.
-func breaks(name, text string) tool {
-	return tool{name: name, do: func(context.Context, tools.Call) (string, error) { return "", errors.New(text) }}
+func breaks(name, text string) *tools.Custom {
+	return toolOf(name, func(context.Context, tools.Call) (string, error) { return "", errors.New(text) })
 }

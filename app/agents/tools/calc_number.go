@@ -11,7 +11,6 @@ const (
 	maxExactBits = 3322    // of a numerator or a denominator: 1,000 digits
 	maxPowerBits = 1 << 16 // of one that is computed for a power, before it is rounded
 	maxDecimals  = 50      // digits behind the point of an exact result
-	noise        = 1e-15   // a difference of rounded numbers below it, relative to them, is only their error
 )
 
 var (
@@ -51,13 +50,10 @@ func (n number) float() float64 {
 	return n.f
 }
 
-// fraction returns the value; if a rounded number is an integer except for its error, the integer.
+// fraction returns the value.
 func (n number) fraction() *big.Rat {
 	if n.r != nil {
 		return n.r
-	}
-	if whole := math.Round(n.f); math.Abs(n.f-whole) <= noise*math.Abs(n.f) {
-		return new(big.Rat).SetFloat64(whole)
 	}
 	return new(big.Rat).SetFloat64(n.f)
 }
@@ -95,10 +91,7 @@ func applyRounded(operator string, x, y float64) float64 {
 	case "%":
 		return x - y*math.Floor(x/y)
 	case "-":
-		y = -y
-	}
-	if math.Abs(x+y) < noise*math.Abs(x) {
-		return 0 // such as sqrt(2)^2 - 2
+		return x - y
 	}
 	return x + y
 }
@@ -151,21 +144,13 @@ func calcFunctions() map[string]calcFunction {
 		"min":   {MaxExpressionLength, func(args []number) (number, error) { return slices.MinFunc(args, compareNumbers), nil }},
 		"round": {2, roundNumber},
 		"sqrt":  {1, squareRoot},
-		"cos":   floatFunction(1e9, func(x float64) float64 { return withoutNoise(math.Cos(x), x) }),
-		"sin":   floatFunction(1e9, func(x float64) float64 { return withoutNoise(math.Sin(x), x) }),
-		"tan":   floatFunction(1e9, func(x float64) float64 { return withoutNoise(math.Sin(x), x) / withoutNoise(math.Cos(x), x) }),
+		"cos":   floatFunction(1e9, math.Cos),
+		"sin":   floatFunction(1e9, math.Sin),
+		"tan":   floatFunction(1e9, math.Tan),
 		"exp":   floatFunction(math.MaxFloat64, math.Exp),
 		"ln":    floatFunction(math.MaxFloat64, math.Log),
 		"log":   floatFunction(math.MaxFloat64, math.Log10),
 	}
-}
-
-// withoutNoise returns a sine or a cosine, or zero if it is only the error of the angle, such as sin(pi).
-func withoutNoise(result, angle float64) float64 {
-	if angle = math.Abs(angle); angle > 1 && math.Abs(result) < noise*angle {
-		return 0
-	}
-	return result
 }
 
 func compareNumbers(a, b number) int { return a.fraction().Cmp(b.fraction()) }

@@ -40,7 +40,7 @@ func NewCommand(d core.ToolDefinition, commands Command) (*Custom, error) {
 		Definition: llm.ToolSpec{Name: d.Name, Description: d.Description, Parameters: fitParameters(d.Parameters)},
 		Approval:   core.ApprovalAlways, Repeatable: d.Idempotent != nil && *d.Idempotent,
 	}
-	tool.Execute = func(ctx context.Context, call Call) (string, error) { return commands.run(ctx, d, schema, call) }
+	tool.Call = func(ctx context.Context, call Call) (string, error) { return commands.run(ctx, d, schema, call) }
 	return tool, nil
 }
 

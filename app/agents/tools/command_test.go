@@ -42,8 +42,8 @@ func TestCommand(t *testing.T) {
 			t.Errorf("got\n%s\nwant %s", got, line)
 		}
 	}
-	if tool.Approval != core.ApprovalAlways || tool.Idempotent() {
-		t.Errorf("got approval %s, idempotent %v", tool.Approval, tool.Idempotent())
+	if tool.Approval != core.ApprovalAlways || tool.Repeatable {
+		t.Errorf("got approval %s, idempotent %v", tool.Approval, tool.Repeatable)
 	}
 }
 

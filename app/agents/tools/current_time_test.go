@@ -74,11 +74,11 @@ func checkAnswer(t *testing.T, got string, err error, want, wantErr string) {
 // and its name is the one that agents use.
 func TestSpecs(t *testing.T) {
 	t.Parallel()
-	for name, tool := range map[string]tools.Tool{
+	for name, tool := range map[string]*tools.Custom{
 		"current_time": tools.NewCurrentTime(time.Now),
 		"calculator":   tools.NewCalculator(),
 	} {
-		spec := tool.Spec()
+		spec := tool.Definition
 		if spec.Name != name || spec.Description == "" {
 			t.Errorf("got name %q, description %q, want %q with a description", spec.Name, spec.Description, name)
 		}
@@ -89,7 +89,7 @@ func TestSpecs(t *testing.T) {
 		if err := json.Unmarshal(spec.Parameters, &schema); err != nil || schema.Type != "object" || len(schema.Properties) == 0 {
 			t.Errorf("%s: got schema %s, error %v, want an object with properties", name, spec.Parameters, err)
 		}
-		if !tool.Idempotent() {
+		if !tool.Repeatable {
 			t.Errorf("%s: got not idempotent, want that a call may be repeated", name)
 		}
 	}

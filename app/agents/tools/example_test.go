@@ -12,39 +12,30 @@ import (
 	"bobbin/app/core/llm"
 )
 
-// CountWords is a tool as one file: what the model is told, whether a call may be repeated after a
+// newCountWords returns a tool as one file: what the model is told, whether a call may be repeated after a
 // crash, and the call. It is registered in NewTools of app/wire/agents.go.
-type CountWords struct{}
-
-// Spec returns the definition for the model.
-func (CountWords) Spec() llm.ToolSpec {
-	return llm.ToolSpec{
-		Name: "count_words", Description: "Counts the words of a text.",
-		Parameters: json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"],"additionalProperties":false}`),
+func newCountWords() *tools.Custom {
+	return &tools.Custom{
+		Definition: llm.ToolSpec{
+			Name: "count_words", Description: "Counts the words of a text.",
+			Parameters: json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"],"additionalProperties":false}`),
+		},
+		Repeatable: true, // counting changes nothing
+		Call: func(_ context.Context, call tools.Call) (string, error) { // the model reads an error as the result, so it says what to correct
+			var arguments struct {
+				Text string `json:"text"`
+			}
+			if err := json.Unmarshal([]byte(call.Arguments), &arguments); err != nil || arguments.Text == "" {
+				return "", errors.New(`expected a JSON object such as {"text": "two words"}`)
+			}
+			return fmt.Sprint(len(strings.Fields(arguments.Text))), nil
+		},
 	}
-}
-
-// Idempotent reports true: counting changes nothing.
-func (CountWords) Idempotent() bool { return true }
-
-// Call counts. The model reads an error as the result, so it says what to correct.
-func (CountWords) Call(_ context.Context, call tools.Call) (string, error) {
-	var arguments struct {
-		Text string `json:"text"`
-	}
-	if err := json.Unmarshal([]byte(call.Arguments), &arguments); err != nil || arguments.Text == "" {
-		return "", errors.New(`expected a JSON object such as {"text": "two words"}`)
-	}
-	return fmt.Sprint(len(strings.Fields(arguments.Text))), nil
 }
 
 // A tool in Go. An agent lists it by its name, and has it like the built-in ones.
 func Example() {
-	set, err := tools.NewSet(CountWords{})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	set := tools.NewSet(newCountWords())
 	agent, specs := set.Resolve(core.Agent{Name: "writer", Tools: []string{"count_words"}})
 	tool, _ := set.Find(agent, specs[0].Name)
 	result, err := tool.Call(context.Background(), tools.Call{Arguments: `{"text": "three short words"}`})

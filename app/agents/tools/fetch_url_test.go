@@ -162,7 +162,7 @@ func TestFetchURLArguments(t *testing.T) {
 		got, err := tool.Call(t.Context(), tools.Call{Arguments: arguments})
 		checkAnswer(t, got, err, "", want)
 	}
-	if !tool.Idempotent() || tool.Spec().Name != "fetch_url" {
-		t.Errorf("got %+v, idempotent %v", tool.Spec(), tool.Idempotent())
+	if !tool.Repeatable || tool.Definition.Name != "fetch_url" {
+		t.Errorf("got %+v, idempotent %v", tool.Definition, tool.Repeatable)
 	}
 }

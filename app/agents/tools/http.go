@@ -76,7 +76,7 @@ func newRequestTool(d core.ToolDefinition, spec llm.ToolSpec, e endpoint, schema
 	if d.Idempotent != nil {
 		tool.Repeatable = *d.Idempotent
 	}
-	tool.Execute = func(ctx context.Context, call Call) (string, error) {
+	tool.Call = func(ctx context.Context, call Call) (string, error) {
 		arguments, err := ParseChecked(call.Arguments, schema)
 		if err != nil {
 			return "", err

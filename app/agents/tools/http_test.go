@@ -34,7 +34,7 @@ func httpTool(t *testing.T, d core.ToolDefinition) *tools.Custom {
 	return must.Get(tools.NewHTTP(d, tools.Web{Env: environment, MaxBytes: 10_000}))(t)
 }
 
-func callTool(t *testing.T, tool tools.Tool, arguments string) (string, error) {
+func callTool(t *testing.T, tool *tools.Custom, arguments string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -240,8 +240,8 @@ func TestHTTPDefaults(t *testing.T) {
 	t.Parallel()
 	for method, want := range map[string]core.ApprovalMode{"": core.ApprovalNever, "HEAD": core.ApprovalNever, "POST": core.ApprovalAlways, "DELETE": core.ApprovalAlways} {
 		tool := httpTool(t, core.ToolDefinition{Method: method, URL: "https://a.example"})
-		if tool.Approval != want || tool.Idempotent() != (want == core.ApprovalNever) {
-			t.Errorf("%s: got approval %s, idempotent %v", method, tool.Approval, tool.Idempotent())
+		if tool.Approval != want || tool.Repeatable != (want == core.ApprovalNever) {
+			t.Errorf("%s: got approval %s, idempotent %v", method, tool.Approval, tool.Repeatable)
 		}
 	}
 }

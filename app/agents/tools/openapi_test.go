@@ -83,7 +83,7 @@ func TestOpenAPI(t *testing.T) {
 		t.Fatalf("got %+v, %+v", got, fault)
 	}
 	get, put := got.Tools[0], got.Tools[1]
-	if get.Definition.Name != "shop__getItem" || get.Definition.Description != "Reads an item.\n With its parts." || get.Approval != core.ApprovalNever || put.Approval != core.ApprovalAlways || put.Idempotent() {
+	if get.Definition.Name != "shop__getItem" || get.Definition.Description != "Reads an item.\n With its parts." || get.Approval != core.ApprovalNever || put.Approval != core.ApprovalAlways || put.Repeatable {
 		t.Errorf("got %+v, %+v", get, put)
 	}
 	for tool, want := range map[*tools.Custom]string{
@@ -254,36 +254,26 @@ func TestFitSchema(t *testing.T) {
 		"$defs": map[string]any{"x": map[string]any{"type": "string"}, "y": map[string]any{"$ref": "#/$defs/z"}, "z": map[string]any{"$ref": "#/$defs/y"}},
 		"properties": map[string]any{
 			"a": map[string]any{"$ref": "#/$defs/x"}, "b": map[string]any{"$ref": "#/$defs/none", "title": "b"},
-			"c": map[string]any{"type": "array", "items": map[string]any{"$ref": "#"}}, "d": map[string]any{"$ref": "https://example.org/d#/x"},
+			"c": map[string]any{"type": "array", "items": map[string]any{"$ref": "#"}}, "e": map[string]any{"anyOf": []any{map[string]any{"$ref": "#/properties/e/anyOf/1"}, true}}, "d": map[string]any{"$ref": "https://example.org/d#/x"},
 		},
 	}
 	for name, c := range map[string]struct {
 		schema any
 		want   string
 	}{
-		"nothing":  {nil, `{"type":"object","properties":{}}`},
-		"draft":    {map[string]any{"$schema": "x", "$id": "y", "type": "object"}, `{"properties":{},"type":"object"}`},
-		"no type":  {map[string]any{"properties": map[string]any{"a": map[string]any{}}}, `{"properties":{"a":{}},"type":"object"}`},
-		"null":     {map[string]any{"properties": nil}, `{"properties":{},"type":"object"}`},
-		"nulls":    {map[string]any{"required": nil, "properties": map[string]any{"a": map[string]any{"enum": []any{nil}, "items": nil, "default": nil}}}, `{"properties":{"a":{"default":null,"enum":[null]}},"type":"object"}`},
-		"invalid":  {invalid, `{"properties":{"a":{"type":"string"},"b":{"items":{"anyOf":[{"type":"string"}]},"type":"array"},"c":{"description":"d","minimum":1.5},"default":{"items":{},"type":"array"},"enum":{"default":{"type":"array"},"type":"object"}},"type":"object"}`},
-		"capitals": {map[string]any{"type": "OBJECT", "properties": map[string]any{"a": map[string]any{"type": "STRING"}}}, `{"properties":{"a":{"type":"string"}},"type":"object"}`},
-		"required": {map[string]any{"required": []any{"a", nil, "a", 3}}, `{"properties":{},"required":["a"],"type":"object"}`},
-		"tuple": {map[string]any{"properties": map[string]any{"a": map[string]any{"type": "array", "items": []any{map[string]any{"type": "string"}, map[string]any{"type": "array"}}}}},
-			`{"properties":{"a":{"items":{"anyOf":[{"type":"string"},{"items":{},"type":"array"}]},"type":"array"}},"type":"object"}`},
-		"no values": {map[string]any{"properties": map[string]any{"a": map[string]any{"enum": []any{}}}}, `{"properties":{"a":{}},"type":"object"}`},
-		"one of a list": {map[string]any{"properties": map[string]any{"a": map[string]any{"anyOf": []any{map[string]any{"type": "string"}, map[string]any{"type": "nope", "title": "b"}}}}},
-			`{"properties":{"a":{"anyOf":[{"type":"string"},{"title":"b"}]}},"type":"object"}`},
-		"references": {references, `{"$defs":{"x":{"type":"string"},"y":{},"z":{}},"properties":{"a":{"$ref":"#/$defs/x"},"b":{"title":"b"},"c":{"items":{"$ref":"#"},"type":"array"},"d":{}},"type":"object"}`},
+		"nothing":    {nil, `{"type":"object","properties":{}}`},
+		"draft":      {map[string]any{"$schema": "x", "$id": "y", "type": "object"}, `{"properties":{},"type":"object"}`},
+		"no type":    {map[string]any{"properties": map[string]any{"a": map[string]any{}}}, `{"properties":{"a":{}},"type":"object"}`},
+		"null":       {map[string]any{"properties": nil}, `{"properties":{},"type":"object"}`},
+		"nulls":      {map[string]any{"required": nil, "properties": map[string]any{"a": map[string]any{"enum": []any{nil}, "items": nil, "default": nil}}}, `{"properties":{"a":{"default":null,"enum":[null]}},"type":"object"}`},
+		"invalid":    {invalid, `{"properties":{"a":{"type":"string"},"b":{"items":{},"type":"array"},"c":{"description":"d","minimum":1.5},"default":{"items":{},"type":"array"},"enum":{"default":{"type":"array"},"type":"object"}},"type":"object"}`},
+		"no values":  {map[string]any{"properties": map[string]any{"a": map[string]any{"enum": []any{}}}}, `{"properties":{"a":{}},"type":"object"}`},
+		"references": {references, `{"$defs":{"x":{"type":"string"},"y":{},"z":{}},"properties":{"a":{"$ref":"#/$defs/x"},"b":{"title":"b"},"c":{"items":{"$ref":"#"},"type":"array"},"d":{},"e":{"anyOf":[{},true]}},"type":"object"}`},
 		"only a reference": {map[string]any{"$ref": "#/definitions/a~1b", "definitions": map[string]any{"a/b": map[string]any{"type": "object", "properties": map[string]any{"c": map[string]any{}}}}},
 			`{"definitions":{"a/b":{"properties":{"c":{}},"type":"object"}},"properties":{"c":{}},"type":"object"}`},
-		"null in a list": {map[string]any{"properties": map[string]any{"a": map[string]any{"type": []any{"array", "null"}, "items": map[string]any{"type": []any{"object", "null"}}}}}, `{"properties":{"a":{"items":{"type":"object"},"type":["array","null"]}},"type":"object"}`},
-		"patterns":       {map[string]any{"properties": map[string]any{"a": map[string]any{"pattern": "^(?!b)"}, "b": map[string]any{"pattern": "^b"}}}, `{"properties":{"a":{"pattern":"^(?!b)"},"b":{"pattern":"^b"}},"type":"object"}`},
-		"references into lists": {map[string]any{"properties": map[string]any{"a": map[string]any{"anyOf": []any{map[string]any{"type": "string"}}}, "b": map[string]any{"$ref": "#/properties/a/anyOf/0"},
-			"t": map[string]any{"type": "array", "items": []any{map[string]any{"type": "string"}}}, "c": map[string]any{"$ref": "#/properties/t/items/0"}, "d": map[string]any{"$ref": "#/properties/a/anyOf/1"}}},
-			`{"properties":{"a":{"anyOf":[{"type":"string"}]},"b":{"$ref":"#/properties/a/anyOf/0"},"c":{"$ref":"#/properties/t/items/anyOf/0"},"d":{},"t":{"items":{"anyOf":[{"type":"string"}]},"type":"array"}},"type":"object"}`},
-		"or null": {map[string]any{"type": []any{"object", "null"}}, `{"properties":{},"type":"object"}`},
-		"items":   {map[string]any{"properties": map[string]any{"a": map[string]any{"type": "array"}, "b": map[string]any{"type": []any{"array", "null"}}}}, `{"properties":{"a":{"items":{},"type":"array"},"b":{"items":{},"type":["array","null"]}},"type":"object"}`},
+		"patterns": {map[string]any{"properties": map[string]any{"a": map[string]any{"pattern": "^(?!b)"}, "b": map[string]any{"pattern": "^b"}}}, `{"properties":{"a":{"pattern":"^(?!b)"},"b":{"pattern":"^b"}},"type":"object"}`},
+		"or null":  {map[string]any{"type": []any{"object", "null"}}, `{"properties":{},"type":"object"}`},
+		"items":    {map[string]any{"properties": map[string]any{"a": map[string]any{"type": "array"}, "b": map[string]any{"type": []any{"array", "null"}}}}, `{"properties":{"a":{"items":{},"type":"array"},"b":{"items":{},"type":["array","null"]}},"type":"object"}`},
 		"any of": {map[string]any{"description": "d", "properties": map[string]any{"a": true}, "anyOf": []any{map[string]any{"properties": map[string]any{"b": true}, "required": []any{"b"}}}},
 			`{"description":"d\nThe arguments must also match: {\"anyOf\":[{\"properties\":{\"b\":{}},\"required\":[\"b\"]}]}","properties":{"a":{},"b":{}},"type":"object"}`},
 		"all of":       {map[string]any{"required": []any{"a"}, "allOf": []any{map[string]any{"required": []any{"b", "a"}}}}, `{"description":"The arguments must also match: {\"allOf\":[{\"required\":[\"b\",\"a\"]}]}","properties":{},"required":["b","a"],"type":"object"}`},

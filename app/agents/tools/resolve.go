@@ -249,7 +249,7 @@ func settingOf(agent core.Agent, d core.ToolDefinition, tool *Custom) core.ToolS
 
 // Find returns the tool that the agent calls by the name, as it is now; false if there is none any
 // more.
-func (s *Set) Find(agent core.Agent, name string) (Tool, bool) {
+func (s *Set) Find(agent core.Agent, name string) (*Custom, bool) {
 	if tool, ok := s.tools[name]; ok {
 		return tool, true
 	}

@@ -56,13 +56,13 @@ func (c *changing) Run(ctx context.Context) {
 // custom is a tool that answers with its name.
 func custom(name string, mode core.ApprovalMode) *tools.Custom {
 	return &tools.Custom{Definition: llm.ToolSpec{Name: name, Description: name}, Approval: mode, Repeatable: true,
-		Execute: func(context.Context, tools.Call) (string, error) { return name, nil }}
+		Call: func(context.Context, tools.Call) (string, error) { return name, nil }}
 }
 
 // withSource is a set with the built-in tools b and a, and one source for all definitions.
 func withSource(t *testing.T, source tools.Source) *tools.Set {
 	t.Helper()
-	return newSet(t, named("b"), named("a")).WithSources(func(core.ToolDefinition) tools.Source { return source }, slog.New(slog.DiscardHandler))
+	return tools.NewSet(named("b"), named("a")).WithSources(func(core.ToolDefinition) tools.Source { return source }, slog.New(slog.DiscardHandler))
 }
 
 func filesAgent() core.Agent {
@@ -104,7 +104,7 @@ func TestResolve(t *testing.T) {
 	if _, ok := set.Find(got, "files__write"); ok {
 		t.Error("a tool that has vanished is found")
 	}
-	if tool, ok := set.Find(got, "files__read"); !ok || !tool.Idempotent() {
+	if tool, ok := set.Find(got, "files__read"); !ok || !tool.Repeatable {
 		t.Error("the tool that is left is not found")
 	}
 	one := agent
@@ -142,7 +142,7 @@ func TestSourcesInUse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		source, opened := newChanging(), 0
-		set := newSet(t).WithSources(func(core.ToolDefinition) tools.Source { opened++; return source }, slog.New(slog.DiscardHandler))
+		set := tools.NewSet().WithSources(func(core.ToolDefinition) tools.Source { opened++; return source }, slog.New(slog.DiscardHandler))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		done := make(chan error, 1)
@@ -197,15 +197,8 @@ func TestNames(t *testing.T) {
 }
 
 // named is a tool that has only a name.
-type named string
-
-func (n named) Spec() llm.ToolSpec                             { return llm.ToolSpec{Name: string(n)} }
-func (named) Idempotent() bool                                 { return true }
-func (named) Call(context.Context, tools.Call) (string, error) { return "", nil }
-
-func newSet(t *testing.T, list ...tools.Tool) *tools.Set {
-	t.Helper()
-	return must.Get(tools.NewSet(list...))(t)
+func named(name string) *tools.Custom {
+	return &tools.Custom{Definition: llm.ToolSpec{Name: name}, Repeatable: true}
 }
 
 // Secrets are hidden as they are, as JSON writers escape them, and by their lines.

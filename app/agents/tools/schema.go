@@ -27,8 +27,8 @@ const (
 const noArguments = `{"type":"object","properties":{}}`
 
 // FitSchema returns a schema of arguments as providers take it: an object with properties, without
-// $schema, references that lead nowhere and whatever else JSON Schema does not allow, such as null in
-// place of a keyword, with items for lists, and without combinations at its top, whose properties become
+// $schema, references that lead nowhere and keywords that JSON Schema does not allow, such as null in
+// place of a value, with items for lists, and without combinations at its top, whose properties become
 // its own and which its description quotes. The error says why it cannot be used.
 func FitSchema(schema any) (json.RawMessage, error) {
 	if schema == nil {
@@ -51,13 +51,13 @@ func FitSchema(schema any) (json.RawMessage, error) {
 	}
 	delete(fitted, "$schema")
 	delete(fitted, "$id")
+	var fault *jsonschema.ValidationError
+	if errors.As(metaSchema().Validate(fitted), &fault) {
+		dropFaults(fitted, fault)
+	}
 	eachSchema(fitted, false, repair)
 	var lost []map[string]any
 	eachSchema(fitted, false, func(schema map[string]any) {
-		ref, isRef := schema["$ref"].(string)
-		if _, ok := targetOf(fitted, schema); !ok && isRef { // perhaps into a tuple that repair has changed
-			schema["$ref"] = itemOfTuple.ReplaceAllString(ref, "/items/anyOf/$1")
-		}
 		if _, ok := targetOf(fitted, schema); !ok {
 			lost = append(lost, schema)
 		}
@@ -71,20 +71,10 @@ func FitSchema(schema any) (json.RawMessage, error) {
 		maps.Copy(target, fitted)
 		fitted = target
 	}
-	var fault *jsonschema.ValidationError
-	if errors.As(metaSchema().Validate(fitted), &fault) {
-		dropFaults(fitted, fault)
-	}
 	if kinds, several := fitted["type"].([]any); several && !slices.Contains(kinds, any(typeObject)) || !several && fitted["type"] != nil && fitted["type"] != typeObject {
 		return nil, errors.New("its arguments are not an object")
 	}
 	fitted["type"] = typeObject
-	eachSchema(fitted, false, func(schema map[string]any) {
-		kinds, _ := schema["type"].([]any)
-		if schema["items"] == nil && (schema["type"] == "array" || slices.Contains(kinds, any("array"))) {
-			schema["items"] = map[string]any{}
-		}
-	})
 	if err := fitCombinations(fitted); err != nil {
 		return nil, err
 	}
@@ -203,12 +193,7 @@ func compileClosed(schema json.RawMessage) (*jsonschema.Schema, error) {
 	}
 	_, additional := object["additionalProperties"]
 	_, unevaluated := object["unevaluatedProperties"]
-	draft, _ := object["$schema"].(string)
-	switch {
-	case additional, unevaluated:
-	case strings.Contains(draft, "/draft-"): // before 2019-09
-		object["additionalProperties"] = false
-	default:
+	if !additional && !unevaluated {
 		object["unevaluatedProperties"] = false // it knows those of allOf and $ref
 	}
 	return compileDocument(object)

@@ -1,12 +1,12 @@
 package tools
 
 import (
+	"errors"
 	"net/url"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/go-openapi/jsonpointer"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
@@ -18,22 +18,15 @@ func dropFaults(schema map[string]any, fault *jsonschema.ValidationError) {
 	if len(fault.Causes) > 0 {
 		return
 	}
-	holder, last := schema, ""
-	var value any = schema
-	for _, step := range fault.InstanceLocation {
-		switch v := value.(type) {
-		case map[string]any:
-			holder, last, value = v, step, v[step]
-		case []any: // goes as a whole, unless the fault is in an object in it
-			n, _ := strconv.Atoi(step) // it is one
-			value = v[n]
+	for i, step := range fault.InstanceLocation {
+		inner, ok := schema[step].(map[string]any)
+		if !ok || i == len(fault.InstanceLocation)-1 { // of a list all goes
+			delete(schema, step)
+			return
 		}
+		schema = inner
 	}
-	delete(holder, last)
 }
-
-// itemOfTuple is the place of a schema in the tuples of older drafts.
-var itemOfTuple = regexp.MustCompile(`/items/(\d+)`)
 
 // eachSchema calls do with each schema in a value, outer ones first; named says that the value holds schemas
 // by their names.
@@ -55,38 +48,20 @@ func eachSchema(value any, named bool, do func(map[string]any)) {
 	}
 }
 
-// repair changes what servers write otherwise than JSON Schema and providers have it, and can be kept.
+// repair changes what JSON Schema allows and providers do not take: lists without items, properties that are true,
+// and values of which there are none.
 func repair(schema map[string]any) {
-	for key, value := range schema {
-		text, isText := value.(string)
-		list, isList := value.([]any)
-		switch {
-		case key == "type" && isText: // Gemini's are in capitals
-			schema[key] = strings.ToLower(text)
-		case key == "items" && isList: // those of a tuple in older drafts
-			schema[key] = map[string]any{"anyOf": list}
-		case key == "items": // of two kinds Gemini takes none
-			item, _ := value.(map[string]any)
-			if kinds, _ := item["type"].([]any); len(kinds) == 2 && kinds[1] == "null" {
-				item["type"] = kinds[0]
-			}
-		case key == "enum" && isList && len(list) == 0:
-			delete(schema, key)
-		case key == keyRequired && isList:
-			names := []any{}
-			for _, name := range list {
-				if _, ok := name.(string); ok && !slices.Contains(names, name) {
-					names = append(names, name)
-				}
-			}
-			schema[key] = names
-		case key == keyProperties:
-			properties, _ := value.(map[string]any)
-			for name, property := range properties {
-				if property == true { // Gemini takes only objects
-					properties[name] = map[string]any{}
-				}
-			}
+	kinds, _ := schema["type"].([]any)
+	if schema["items"] == nil && (schema["type"] == "array" || slices.Contains(kinds, any("array"))) {
+		schema["items"] = map[string]any{}
+	}
+	if values, ok := schema["enum"].([]any); ok && len(values) == 0 {
+		delete(schema, "enum")
+	}
+	properties, _ := schema[keyProperties].(map[string]any)
+	for name, property := range properties {
+		if property == true {
+			properties[name] = map[string]any{}
 		}
 	}
 }
@@ -99,23 +74,11 @@ func targetOf(root, schema map[string]any) (map[string]any, bool) {
 		if !ok {
 			return schema, schema != nil
 		}
-		var value any = root
-		pointer, err := url.PathUnescape(ref)
-		steps := strings.Split(pointer, "/")
-		for _, step := range steps[1:] {
-			switch v := value.(type) {
-			case map[string]any:
-				value = v[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]
-			case []any:
-				n, err := strconv.ParseUint(step, 10, 16)
-				if value = nil; err == nil && int(n) < len(v) {
-					value = v[n]
-				}
-			default:
-				value = nil
-			}
-		}
-		if schema, ok = value.(map[string]any); !ok || err != nil || steps[0] != "#" {
+		local, isLocal := strings.CutPrefix(ref, "#")
+		text, err := url.PathUnescape(local)
+		pointer, err2 := jsonpointer.New(text)
+		target, _, err3 := pointer.Get(root)
+		if schema, ok = target.(map[string]any); !ok || !isLocal || errors.Join(err, err2, err3) != nil {
 			return nil, false
 		}
 	}

@@ -299,8 +299,8 @@ func TestReadResult(t *testing.T) {
 			checkAnswer(t, got, err, tt.want, tt.wantErr)
 		})
 	}
-	if tool.Spec().Name != core.ToolReadResult || !tool.Idempotent() {
-		t.Errorf("got %+v, idempotent %v", tool.Spec(), tool.Idempotent())
+	if tool.Definition.Name != core.ToolReadResult || !tool.Repeatable {
+		t.Errorf("got %+v, idempotent %v", tool.Definition, tool.Repeatable)
 	}
 }
 

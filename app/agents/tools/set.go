@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -18,28 +17,17 @@ import (
 // Set is a collection of tools by name, and of the sources of the tools that files describe. Its
 // own tools never change. Safe for concurrent use.
 type Set struct {
-	tools   map[string]Tool
+	tools   map[string]*Custom
 	sources sources
 }
 
-// NewSet returns the set of the tools. A duplicate or empty name is an error.
-func NewSet(tools ...Tool) (*Set, error) {
-	s := &Set{tools: make(map[string]Tool, len(tools))}
-	var faults []error
+// NewSet returns the set of the tools.
+func NewSet(tools ...*Custom) *Set {
+	s := &Set{tools: make(map[string]*Custom, len(tools))}
 	for _, tool := range tools {
-		name := tool.Spec().Name
-		switch _, known := s.tools[name]; {
-		case name == "":
-			faults = append(faults, errors.New("a tool has no name"))
-		case known:
-			faults = append(faults, fmt.Errorf("there are two tools %q", name))
-		}
-		s.tools[name] = tool
+		s.tools[tool.Definition.Name] = tool
 	}
-	if err := errors.Join(faults...); err != nil {
-		return nil, fmt.Errorf("tools: %w", err)
-	}
-	return s, nil
+	return s
 }
 
 // Names returns the names of all tools, sorted; never nil.
@@ -54,7 +42,7 @@ func (s *Set) Specs(names []string) []llm.ToolSpec {
 	specs := make([]llm.ToolSpec, 0, len(names))
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
 		if tool, ok := s.tools[name]; ok {
-			specs = append(specs, tool.Spec())
+			specs = append(specs, tool.Definition)
 		}
 	}
 	return specs

@@ -16,18 +16,6 @@ import (
 	"bobbin/app/core/llm"
 )
 
-// Tool is a function that a model may call. Implementations are safe for
-// concurrent use.
-type Tool interface {
-	// Spec returns the definition for the model.
-	Spec() llm.ToolSpec
-	// Idempotent reports whether a call may be repeated after a crash.
-	Idempotent() bool
-	// Call executes a call. The model reads an error as the call's result, so its text
-	// must help the model to correct the call; it must not contain secrets.
-	Call(ctx context.Context, call Call) (string, error)
-}
-
 // Call is one call of a tool.
 type Call struct {
 	ID        string
@@ -79,27 +67,20 @@ func decodeStrictly(raw string, target any) error {
 	return nil
 }
 
-// Custom is a tool that is given by its parts, such as one that a file describes.
+// Custom is a function that a model may call, of the program or as a file describes it.
 type Custom struct {
 	Definition llm.ToolSpec
 	Name       string            // the server's own, of a tool of MCP
 	Approval   core.ApprovalMode // that holds unless a file says otherwise
-	Repeatable bool              // see Tool.Idempotent
-	Execute    func(ctx context.Context, call Call) (string, error)
+	Repeatable bool              // a call may be repeated after a crash
+	// Call executes a call; it is safe for concurrent use. The model reads an error as the call's result, so its text
+	// must help the model to correct the call; it must not contain secrets.
+	Call func(ctx context.Context, call Call) (string, error)
 }
-
-// Spec returns the definition for the model.
-func (c *Custom) Spec() llm.ToolSpec { return c.Definition }
-
-// Idempotent reports whether a call may be repeated after a crash.
-func (c *Custom) Idempotent() bool { return c.Repeatable }
-
-// Call executes a call.
-func (c *Custom) Call(ctx context.Context, call Call) (string, error) { return c.Execute(ctx, call) }
 
 // builtIn returns a tool that changes nothing: a call may be repeated. Example is of its arguments.
 func builtIn[T any](spec llm.ToolSpec, example string, execute func(ctx context.Context, call Call, args T) (string, error)) *Custom {
-	return &Custom{Definition: spec, Repeatable: true, Execute: func(ctx context.Context, call Call) (string, error) {
+	return &Custom{Definition: spec, Repeatable: true, Call: func(ctx context.Context, call Call) (string, error) {
 		args, err := parseArguments[T](call.Arguments, example)
 		if err != nil {
 			return "", err

@@ -24,7 +24,6 @@ type answer struct {
 	finish  core.FinishReason
 	usage   core.Usage
 	ended   bool
-	refused bool            // see isRefusal
 	waits   []core.Approval // the calls of the client's tools with which the answer has ended
 
 	texts   []string       // of the messages that are stored
@@ -70,7 +69,6 @@ const textSeparator = "\n\n"
 
 // followEvent returns what the event adds. It returns an error for a failed run.
 func (a *answer) followEvent(e core.Event) (answerDelta, error) {
-	a.refused = a.refused || isRefusal(e)
 	switch data := e.Data.(type) {
 	case core.DeltaData:
 		return a.followDelta(e, data), nil
@@ -241,14 +239,15 @@ func untilAnswered(events iter.Seq2[core.Event, error], ended func() bool) iter.
 	}
 }
 
-// collectAnswer returns the whole answer, and the model's thoughts.
-func collectAnswer(ctx context.Context, events iter.Seq2[core.Event, error]) (*answer, string, error) {
+// collectAnswer returns the whole answer, and the model's thoughts; see gets each event.
+func collectAnswer(ctx context.Context, events iter.Seq2[core.Event, error], see func(core.Event)) (*answer, string, error) {
 	a := &answer{}
 	var reasoning strings.Builder
 	for e, err := range events {
 		if err != nil {
 			return a, "", err
 		}
+		see(e)
 		p, err := a.followEvent(e)
 		if err != nil {
 			return a, "", err

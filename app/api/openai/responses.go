@@ -357,9 +357,7 @@ func (a *API) writeResponse(c *gin.Context, tenant core.Tenant, b activeRun, sha
 		if data, ok := e.Data.(core.RunData); ok && e.Type == core.EventRunFailed {
 			return failureOf(data.Run)
 		}
-		if isRefusal(e) {
-			b.tellIgnored(c, "input")
-		}
+		b.tellRefused(c, e, "input")
 		if _, err := enc.encode(nil, e); err != nil {
 			return err
 		}

@@ -3,9 +3,7 @@ package chat
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -72,13 +70,8 @@ func slashCommands() []slashCommand {
 			width, _ := c.Size()
 			list := append(slashCommands(), slashCommand{name: "Ctrl-C", what: "stop the current answer; the partial answer is kept"})
 			for _, h := range list {
-				name := strings.TrimSpace(h.name + " " + h.args)
-				if width > 0 && width < 110 {
-					fmt.Fprintln(c.Out, term.Wrap("  "+name, width, "    "))
-					fmt.Fprintln(c.Out, term.Wrap("    "+h.what, width, "    "))
-					continue
-				}
-				fmt.Fprintf(c.Out, "  %-36s %s\n", name, h.what)
+				line := fmt.Sprintf("  %-36s %s", strings.TrimSpace(h.name+" "+h.args), h.what)
+				fmt.Fprintln(c.Out, term.Wrap(line, width, "    "))
 			}
 			return nil
 		}},
@@ -272,25 +265,16 @@ func readFile(path string) ([]byte, error) {
 	}
 	info, err := os.Stat(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, core.Errorf(core.ErrNotFound, "file not found: %s", path)
-	case errors.Is(err, fs.ErrPermission):
-		return nil, core.Errorf(core.ErrForbidden, "no permission to read %s", path)
 	case err != nil:
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	case info.IsDir():
-		return nil, core.Errorf(core.ErrInvalid, "%s is a folder; attach its files individually", path)
+		return nil, core.Errorf(core.ErrInvalid, "%v", err)
 	case !info.Mode().IsRegular():
 		return nil, core.Errorf(core.ErrInvalid, "%s is not a file", path)
 	case info.Size() > maxAttached:
 		return nil, core.Errorf(core.ErrTooLarge, "%s is too large: %s", path, core.ByteSize(info.Size()))
 	}
 	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrPermission) {
-		return nil, core.Errorf(core.ErrForbidden, "no permission to read %s", path)
-	}
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
+		return nil, core.Errorf(core.ErrInvalid, "%v", err)
 	}
 	return data, nil
 }

@@ -162,7 +162,7 @@ func TestAttach(t *testing.T) {
 	compare.Equal(t, "calls", want, f.calls)
 	for _, words := range []string{
 		"! nothing is attached; use /attach <path>", `· attached to the next message: file "my note.txt", text/plain, 5 bytes`,
-		"· attached to the next message: file", "it is empty", "is a folder", "file not found: /no/such file", "did you mean /attach?",
+		"· attached to the next message: file", "it is empty", "is not a file", "stat /no/such file: no such file or directory", "did you mean /attach?",
 	} {
 		if !strings.Contains(strings.ToLower(out.String()), strings.ToLower(words)) {
 			t.Errorf("got\n%s\nwant %q in it", out, words)

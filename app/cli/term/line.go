@@ -46,22 +46,11 @@ func NewPlain(r io.Reader) *Plain {
 	return p
 }
 
-// NewWhole returns a reader whose only line is the whole content of r, at most maxBytes.
-func NewWhole(r io.Reader, maxBytes int64) *Plain {
-	p := &Plain{lines: make(chan result), stop: make(chan struct{})}
-	go func() {
-		text, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
-		switch {
-		case err != nil:
-			p.sendResult(result{err: err})
-			return
-		case int64(len(text)) > maxBytes:
-			p.sendResult(result{err: fmt.Errorf("the input has more than %d bytes", maxBytes)})
-			return
-		case p.sendResult(result{line: string(text)}):
-			p.sendResult(result{err: io.EOF})
-		}
-	}()
+// NewWhole returns a reader whose only line is the text.
+func NewWhole(text string) *Plain {
+	p := &Plain{lines: make(chan result, 2), stop: make(chan struct{})}
+	p.lines <- result{line: text}
+	p.lines <- result{err: io.EOF}
 	return p
 }
 

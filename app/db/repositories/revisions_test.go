@@ -29,7 +29,7 @@ func (s *store) remainsOf(t *testing.T, text string) map[string]int {
 // and a fork leave no revision.
 func TestReviseReplacesEverywhere(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
-		branches, search := repositories.NewBranches(s.Gorm), repositories.NewSearch(s.Gorm)
+		branches := repositories.NewBranches(s.Gorm)
 		id := s.session(t).ID
 		run := s.accept(t, ask(id, "the zebra is red")).Run
 		s.finish(t, run, "noted")
@@ -38,6 +38,7 @@ func TestReviseReplacesEverywhere(t *testing.T) {
 		s.summarize(t, id, log[1])
 		s.exec(t, "UPDATE session_summaries SET content = 'zebra' WHERE session_id = ?", id)
 		s.exec(t, "UPDATE sessions SET conversation_summary = 'zebra' WHERE id = ?", id)
+		s.exec(t, "UPDATE messages SET finish_reason = 'content_filter' WHERE id = ?", log[0].ID)
 		s.keep(t, "k", "POST /x", `{"message":{"id":"`+string(log[0].ID)+`","content":"zebra"}}`)
 
 		_, _, err := branches.Revise(t.Context(), ann(), core.ReviseMessage{SessionID: id, MessageID: log[0].ID, Content: "the horse is blue", TokenCount: 5})
@@ -51,16 +52,15 @@ func TestReviseReplacesEverywhere(t *testing.T) {
 			}
 		}
 		for word, want := range map[string]int{"zebra": 0, "horse": 1} {
-			page, err := search.Messages(t.Context(), ann(), core.SearchQuery{Text: word})
-			if err != nil || len(page.Items) != want {
-				t.Errorf("search %s: got %d results, error %v, want %d", word, len(page.Items), err, want)
+			if hits := s.search(t, ann(), core.SearchQuery{Text: word}).Items; len(hits) != want {
+				t.Errorf("search %s: got %d results, want %d", word, len(hits), want)
 			}
 		}
 		late := core.NewTitle{SessionID: id, RunID: run.ID, Title: "About a zebra", Of: []core.MessageID{log[0].ID}}
 		compare.Equal(t, "title of the old text: len(events): want it dropped", 0, len(must.Get(s.sessions.GiveTitle(t.Context(), ann(), late))(t)))
 		for _, wanted := range []bool{true, false} {
 			page, err := s.messages.List(t.Context(), ann(), id, core.MessageQuery{Revisions: wanted})
-			if err != nil || page.Items[0].RevisedAt == nil || len(page.Items[0].Revisions) > 0 != wanted {
+			if err != nil || page.Items[0].RevisedAt == nil || page.Items[0].FinishReason != "" || len(page.Items[0].Revisions) > 0 != wanted {
 				t.Errorf("list with revisions %v: got %+v, error %v", wanted, page.Items[0], err)
 			}
 		}

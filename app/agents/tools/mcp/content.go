@@ -97,12 +97,6 @@ func valueText(raw json.RawMessage) string {
 
 // placeholder stands for what is not text.
 func placeholder(what, kind, data string) string {
-	if head, rest, ok := strings.Cut(data, ";base64,"); ok && strings.HasPrefix(head, "data:") {
-		data = rest
-		if kind == "" {
-			kind = strings.TrimPrefix(head, "data:")
-		}
-	}
 	size := base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(data, "=")))
 	return fmt.Sprintf("[%s %s, %d bytes]", what, core.Clip(kind, 100), size)
 }

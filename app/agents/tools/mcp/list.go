@@ -153,7 +153,7 @@ func (s *Server) newTool(t *sdk.Tool) (*tools.Custom, error) {
 			custom.Approval = core.ApprovalNever
 		}
 	}
-	custom.Execute = func(ctx context.Context, call tools.Call) (string, error) {
+	custom.Call = func(ctx context.Context, call tools.Call) (string, error) {
 		arguments, err := tools.ParseChecked(call.Arguments, nil)
 		if err != nil {
 			return "", err

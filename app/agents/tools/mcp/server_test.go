@@ -123,7 +123,7 @@ func TestTools(t *testing.T) {
 			}
 			modes, repeatable := map[string]core.ApprovalMode{}, map[string]bool{}
 			for _, c := range s.Listing().Tools {
-				modes[c.Definition.Name], repeatable[c.Definition.Name] = c.Approval, c.Idempotent()
+				modes[c.Definition.Name], repeatable[c.Definition.Name] = c.Approval, c.Repeatable
 				if strings.Contains(string(c.Definition.Parameters), "$schema") || !strings.Contains(string(c.Definition.Parameters), `"properties":{`) {
 					t.Errorf("%s has the schema %s", c.Definition.Name, c.Definition.Parameters)
 				}

@@ -17,14 +17,11 @@ import (
 	"bobbin/app/core"
 )
 
-// How much a program may say that is no answer: lines in the log, and messages that it begins, where
-// a long one counts for each KiB. What is over is dropped in the log, and read slowly from the program.
+// How much of what a program says beside the protocol is in the log.
 const (
-	linesPerSecond    = 5
-	linesAtOnce       = 50
-	messagesPerSecond = 2000
-	messagesAtOnce    = 10_000
-	maxLine           = 1 << 10 // bytes of a line in the log
+	linesPerSecond = 5
+	linesAtOnce    = 50
+	maxLine        = 1 << 10 // bytes of a line
 )
 
 // output is what a program says beside the protocol: its lines are in the log, in bounds. Safe for
@@ -33,8 +30,7 @@ type output struct {
 	ctx   context.Context // an io.Writer has no other way to get it
 	log   *slog.Logger
 	hide  func(text string) string // removes secrets
-	lines *rate.Limiter            // in the log
-	reads *rate.Limiter            // of what is no answer: to read a flood would keep a processor busy
+	lines *rate.Limiter
 
 	mu     sync.Mutex
 	line   []byte // guarded by mu; the beginning of the line that is being written: 2*maxLine, so that secrets are found whole
@@ -42,17 +38,11 @@ type output struct {
 }
 
 func newOutput(ctx context.Context, log *slog.Logger, hide func(string) string) *output {
-	return &output{ctx: ctx, log: log, hide: hide, lines: rate.NewLimiter(linesPerSecond, linesAtOnce), reads: rate.NewLimiter(messagesPerSecond, messagesAtOnce)}
-}
-
-// wait waits until so many bytes that are no answer may be read. An error is the end of the program.
-func (o *output) wait(size int) error {
-	return o.reads.WaitN(o.ctx, min(1+size/maxLine, messagesAtOnce))
+	return &output{ctx: ctx, log: log, hide: hide, lines: rate.NewLimiter(linesPerSecond, linesAtOnce)}
 }
 
 // Write takes the standard error. It never fails.
 func (o *output) Write(p []byte) (int, error) {
-	_ = o.wait(len(p))
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for part := range bytes.Lines(p) {
@@ -88,8 +78,7 @@ func (o *output) last() string {
 	return core.Clip(o.latest, 300)
 }
 
-// filter passes the messages of a program on: one JSON object a line. What is no message is logged, and
-// notifications that nobody reads are dropped.
+// filter passes the messages of a program on: one JSON object a line. What is no message is logged.
 type filter struct {
 	io.Closer
 
@@ -108,19 +97,16 @@ func (f *filter) Read(p []byte) (int, error) {
 		if line = bytes.TrimSpace(line); len(line) == 0 {
 			continue
 		}
-		line = fitMessage(line)
-		kind := classify(line)
-		if kind != kindAnswer && f.out.wait(len(line)) != nil {
-			return 0, io.EOF
+		var message struct {
+			JSONRPC string `json:"jsonrpc"`
 		}
-		switch kind {
-		case kindAnswer, kindRequest:
-			f.rest = append(line, '\n')
-		case kindGarbage:
-			f.out.mu.Lock()
-			f.out.logLine(line)
-			f.out.mu.Unlock()
+		if json.Unmarshal(line, &message) == nil && message.JSONRPC == "2.0" {
+			f.rest = append(fitMessage(line), '\n')
+			continue
 		}
+		f.out.mu.Lock()
+		f.out.logLine(line)
+		f.out.mu.Unlock()
 	}
 	n := copy(p, f.rest)
 	f.rest = f.rest[n:]
@@ -143,30 +129,4 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 			return line, err
 		}
 	}
-}
-
-// What a line of a program may be.
-const (
-	kindGarbage = iota
-	kindAnswer
-	kindRequest // or a notification that is read
-	kindIgnored
-)
-
-// classify returns what a line is.
-func classify(line []byte) int {
-	var message struct {
-		JSONRPC string          `json:"jsonrpc"`
-		ID      json.RawMessage `json:"id"`
-		Method  string          `json:"method"`
-	}
-	switch err := json.Unmarshal(line, &message); {
-	case err != nil || message.JSONRPC != "2.0":
-		return kindGarbage
-	case message.Method == "":
-		return kindAnswer
-	case message.ID != nil, message.Method == "notifications/tools/list_changed", message.Method == "notifications/subscriptions/acknowledged":
-		return kindRequest
-	}
-	return kindIgnored
 }
