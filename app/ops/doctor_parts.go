@@ -172,7 +172,7 @@ func (d *doctor) checkModels(ctx context.Context) {
 			d.checkModel(ctx, m, "model "+name, name)
 		}
 	}
-	if embedder, err := wire.OpenEmbedder(d.Config, m, d.Logger); err != nil {
+	if embedder, _, err := wire.OpenEmbedder(d.Config, m, d.Logger); err != nil {
 		d.addFailure("embeddings", shownError(err), "check embedding_model")
 	} else {
 		d.addOK("embeddings", "%s", wire.DescribeEmbedder(embedder))
