@@ -205,8 +205,9 @@ func ReindexSearch(ctx context.Context, cfg config.Config, logger *slog.Logger, 
 		}
 		for left, last := int64(1), (time.Time{}); err == nil && left > 0; {
 			if time.Since(last) > time.Second {
-				left, err = search.Unindexed(ctx)
-				report(left)
+				if left, err = search.Unindexed(ctx); err == nil {
+					report(left)
+				}
 				last = time.Now()
 				continue
 			}
