@@ -95,7 +95,7 @@ func openApp(ctx context.Context, r *resources, cfg config.Config, build Build, 
 	if err != nil {
 		return nil, err
 	}
-	d, err := openDeps(ctx, r, wire.Deps{Config: cfg, Logger: log, Labels: wire.NewLabels(log)}, build, space)
+	d, err := openDeps(ctx, r, wire.Deps{Config: cfg, Logger: log, Labels: wire.NewLabels()}, build, space)
 	if err != nil {
 		return nil, err
 	}

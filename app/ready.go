@@ -196,11 +196,5 @@ func (a *App) auditStart(ctx context.Context) error {
 	if err == nil && now.Version == before.Version && len(now.Changed) == 0 {
 		return nil
 	}
-	details, err := json.Marshal(now)
-	if err != nil {
-		return err
-	}
-	return audit.Add(ctx, core.AuditEntry{
-		ID: core.NewID[core.AuditID](), CreatedAt: core.Now(), Actor: "server", Action: core.AuditConfigChanged, Target: target, Details: details,
-	})
+	return audit.Add(ctx, core.AuditEntry{Actor: "server", Action: core.AuditConfigChanged, Target: target}, now)
 }

@@ -107,6 +107,7 @@ func (s *Server) writeProblem(c *gin.Context, p problem) {
 	h := c.Writer.Header()
 	switch {
 	case !c.Writer.Written():
+		h.Del("Content-Disposition") // of a file that it is not
 		if p.Status == http.StatusUnauthorized {
 			h.Set("WWW-Authenticate", authChallenge(p))
 		}
@@ -123,20 +124,14 @@ func (s *Server) writeProblem(c *gin.Context, p problem) {
 	}
 }
 
-// authChallenge returns the header WWW-Authenticate of RFC 6750, which says what is wrong
-// with a token; about keys it says nothing.
+// authChallenge returns the header WWW-Authenticate of RFC 6750, which says whether a token is refused;
+// about keys it says nothing.
 func authChallenge(p problem) string {
 	const realm = `Bearer realm="bobbin"`
 	if p.Code != core.CodeTokenExpired && p.Code != auth.CodeInvalid {
 		return realm
 	}
-	why := strings.Map(func(r rune) rune {
-		if r < ' ' || r > '~' || r == '"' || r == '\\' {
-			return -1
-		}
-		return r
-	}, p.Detail)
-	return realm + `, error="invalid_token", error_description="` + why + `"`
+	return realm + `, error="invalid_token"`
 }
 
 // recoverPanics answers a panic as an internal error and logs its stack.
@@ -161,7 +156,7 @@ func (s *Server) recoverPanics(c *gin.Context) {
 // noRoute answers an unknown path.
 func (s *Server) noRoute(c *gin.Context) error {
 	path := c.Request.URL.EscapedPath()
-	hint := "see the documentation at /docs; paths begin with " + strings.Join(s.roots, ", ")
+	hint := "see the documentation at /docs; paths begin with /api/v1, /v1 or /mcp"
 	if trimmed := strings.TrimRight(path, "/"); trimmed != path && trimmed != "" {
 		hint = "paths do not end in a slash"
 	}

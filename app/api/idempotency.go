@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"hash"
 	"io"
 	"log/slog"
 	"net/http"
@@ -72,8 +71,7 @@ func (s *Server) idempotent(c *gin.Context) error {
 		if known.Status == 0 && known.Result == nil {
 			return core.KeyInProgress()
 		}
-		body := &hashedBody{body: c.Request.Body, hash: sha256.New()}
-		hash, err := body.hashAll()
+		hash, err := hashBody(c.Request)()
 		if err != nil {
 			return err
 		}
@@ -122,11 +120,10 @@ func (s *Server) executeKeyed(c *gin.Context, in core.KeyedRequest, result *core
 	ctx := context.WithoutCancel(request.Context())
 	work, cancel := context.WithTimeout(ctx, in.Work) // without its client, which may come back for the answer
 	defer cancel()
-	body := &hashedBody{body: request.Body, hash: sha256.New()}
-	work = core.WithKeyedWork(work, core.KeyedWork{Request: in, BodyHash: body.hashAll, Result: result})
+	hashAll := hashBody(request)
+	work = core.WithKeyedWork(work, core.KeyedWork{Request: in, BodyHash: hashAll, Result: result})
 	kept := &answerRecorder{ResponseWriter: writer}
 	c.Request, c.Writer = request.WithContext(work), kept
-	c.Request.Body = body
 	done := false
 	defer func() {
 		c.Request, c.Writer = request, writer
@@ -138,7 +135,7 @@ func (s *Server) executeKeyed(c *gin.Context, in core.KeyedRequest, result *core
 	done = true
 	var answer *core.KeyedAnswer
 	if status := kept.Status(); status >= 200 && status <= 299 {
-		if hash, err := body.hashAll(); err == nil {
+		if hash, err := hashAll(); err == nil {
 			answer = &core.KeyedAnswer{
 				RequestHash: hash, Status: status, ContentType: kept.Header().Get("Content-Type"), Location: kept.Header().Get("Location"),
 				Body: kept.buffered.Bytes(), Kept: !kept.passing,
@@ -175,31 +172,18 @@ func (s *Server) releaseKey(ctx context.Context, in core.KeyedRequest) {
 	}
 }
 
-// hashedBody is a body that hashes what is read.
-type hashedBody struct {
-	body io.ReadCloser // nil = none
-	hash hash.Hash
-}
-
-// Read is part of io.Reader.
-func (b *hashedBody) Read(p []byte) (int, error) {
-	if b.body == nil {
-		return 0, io.EOF
+// hashBody has the request's body hashed as it is read. The function that it returns reads the rest and
+// returns the hash of the whole body.
+func hashBody(r *http.Request) func() (string, error) {
+	sum := sha256.New()
+	body := io.TeeReader(r.Body, sum)
+	r.Body = io.NopCloser(body) // the server closes the body itself
+	return func() (string, error) {
+		if _, err := io.Copy(io.Discard, body); err != nil {
+			return "", handlers.BodyError(err)
+		}
+		return hex.EncodeToString(sum.Sum(nil)), nil
 	}
-	n, err := b.body.Read(p)
-	_, _ = b.hash.Write(p[:n]) // never fails
-	return n, err
-}
-
-// Close is part of io.Closer. The server closes the body itself.
-func (b *hashedBody) Close() error { return nil }
-
-// hashAll reads the rest and returns the hash of the whole body.
-func (b *hashedBody) hashAll() (string, error) {
-	if _, err := io.Copy(io.Discard, b); err != nil {
-		return "", handlers.BodyError(err)
-	}
-	return hex.EncodeToString(b.hash.Sum(nil)), nil
 }
 
 // answerRecorder buffers an answer until it is stored. A long one passes through as soon as it is too
@@ -222,9 +206,6 @@ func (w *answerRecorder) Write(p []byte) (int, error) {
 	return w.buffered.Write(p)
 }
 
-// WriteString is part of io.StringWriter.
-func (w *answerRecorder) WriteString(text string) (int, error) { return w.Write([]byte(text)) }
-
 // WriteHeaderNow ends an answer without a body.
 func (w *answerRecorder) WriteHeaderNow() {
 	w.headerDue = true
@@ -236,20 +217,6 @@ func (w *answerRecorder) WriteHeaderNow() {
 // Written reports whether the answer has begun.
 func (w *answerRecorder) Written() bool {
 	return w.headerDue || w.buffered.Len() > 0 || w.ResponseWriter.Written()
-}
-
-// Size returns the number of bytes written.
-func (w *answerRecorder) Size() int {
-	if w.passing {
-		return w.ResponseWriter.Size()
-	}
-	return w.buffered.Len()
-}
-
-// Flush sends what is buffered.
-func (w *answerRecorder) Flush() {
-	w.passThrough()
-	w.ResponseWriter.Flush()
 }
 
 // Unwrap returns the writer below, for deadlines.

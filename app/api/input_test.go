@@ -4,6 +4,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -44,13 +45,16 @@ func TestBodies(t *testing.T) {
 		{"other letters", "/summarize", `{"Focus":"x"}`, "application/json", 422, "invalid", "Focus is not a known field (did you mean focus?); known are focus", nil},
 		{"wrong types, all of them", messages, `{"content":7,"metadata":[1],"multitask":{}}`, "application/json", 422, "invalid",
 			"content must be a string, not number; metadata must be an object; multitask must be a string, not object", nil},
-		{"no webhook", messages, `{"content":"x","webhook":{"url":"https://a.example","secrets":"whsec_hush"}}`, "application/json", 422, "invalid", "webhook must be an object with the strings url and secret", nil},
+		{"wrong types of a session, all of them", "", `{"title":1,"pinned":"yes","tags":{},"archived":1.5,"metadata":"x"}`, "application/json", 422, "invalid",
+			"archived must be true or false, not number; metadata must be an object; pinned must be true or false, not string; tags must be a list, not object; title must be a string, not number", nil},
+		{"no webhook", messages, `{"content":"x","webhook":{"url":"https://a.example","secrets":"whsec_hush"}}`, "application/json", 422, "invalid", `webhook has the unknown field "secrets"`, nil},
 		{"as Slack", messages, `{"content":"x","source":"slack"}`, "application/json", 422, "invalid", "source must be api, web or cli", nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r := request("POST", sessionPath+tt.path, tt.body, "Content-Type: "+tt.mediaType)
+			method := map[bool]string{true: "PATCH", false: "POST"}[tt.path == ""]
+			r := request(method, sessionPath+tt.path, tt.body, "Content-Type: "+tt.mediaType)
 			p := wantProblem(t, do(server, r), tt.status, tt.code)
 			if tt.detail != "" && p.Detail != tt.detail {
 				t.Errorf("got detail %q, want %q", p.Detail, tt.detail)
@@ -67,13 +71,9 @@ func TestBrokenBody(t *testing.T) {
 	t.Parallel()
 	opts, _ := options(apitest.New())
 	r := request("POST", sessionPath+"/messages", "{}")
-	r.Body = io.NopCloser(io.MultiReader(strings.NewReader(`{"content"`), brokenReader{}))
+	r.Body = io.NopCloser(io.MultiReader(strings.NewReader(`{"content"`), iotest.ErrReader(io.ErrUnexpectedEOF)))
 	wantProblem(t, do(api.New(opts), r), 400, "malformed_body")
 }
-
-type brokenReader struct{}
-
-func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 func TestQueries(t *testing.T) {
 	t.Parallel()

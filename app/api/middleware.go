@@ -36,22 +36,14 @@ func setRequestID(c *gin.Context) {
 // requestID returns the request's id.
 func requestID(c *gin.Context) string { return c.GetString(requestIDKey) }
 
-// observeRequest reports the request to the observer.
+// observeRequest reports the request to the observer, and logs one line when it ends. Probes come every few
+// seconds, so they are logged at debug level.
 func (s *Server) observeRequest(c *gin.Context) {
-	r := c.Request
-	ctx, ended := s.Observer.Request(r.Context(), r.Method, c.FullPath(), r.Header)
-	c.Request = r.WithContext(ctx)
+	start := time.Now()
+	ctx, ended := s.Observer.Request(c.Request.Context(), c.Request.Method, c.FullPath(), c.Request.Header)
+	c.Request = c.Request.WithContext(ctx)
 	defer func() {
 		ended(c.Writer.Status(), strings.HasPrefix(c.Writer.Header().Get("Content-Type"), "text/event-stream"))
-	}()
-	c.Next()
-}
-
-// logAccess logs one line when a request ends. Probes come every few seconds, so they are
-// logged at debug level.
-func (s *Server) logAccess(c *gin.Context) {
-	start := time.Now()
-	defer func() {
 		level := slog.LevelInfo
 		if isProbe(c.FullPath()) {
 			level = slog.LevelDebug
@@ -97,33 +89,12 @@ func (s *Server) authenticateCaller(c *gin.Context) error {
 	return nil
 }
 
-// codeScope means that the key is valid but lacks the scope.
-const codeScope = "missing_scope"
-
 // requireScope refuses callers without the scope.
 func (s *Server) requireScope(want core.Scopes) gin.HandlerFunc {
 	return s.withErrors(func(c *gin.Context) error {
 		caller, _ := core.IdentityFrom(c.Request.Context())
-		if caller.Rights.Has(want) {
-			return nil
-		}
-		message := fmt.Sprintf("this requires the scope %s, and the key has %s; the operator creates a key with: bobbin keys create <name> --scopes …", want, orNone(caller.Rights.String()))
-		if caller.User != "" {
-			message = fmt.Sprintf("this requires the scope %s, and the token has %s", want, orNone(caller.Rights.String()))
-		}
-		if want == core.CanMetrics {
-			message = "this key cannot read the metrics, which cover all owners: it lacks the scope metrics; the operator can create a key with it, add the name of a configured key to metrics.keys, or set metrics.open"
-		}
-		return &core.Error{Kind: core.ErrForbidden, Code: codeScope, Message: message}
+		return handlers.CheckScope(caller, want)
 	})
-}
-
-// orNone returns s, or "none" if it is empty.
-func orNone(s string) string {
-	if s == "" {
-		return "none"
-	}
-	return s
 }
 
 // What pages of other origins may send and read. Keys are headers that a page sets itself,

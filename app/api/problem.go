@@ -149,32 +149,21 @@ func formatOf(path string) errorFormat {
 	return errorFormat{"application/problem+json", func(p problem) ([]byte, error) { return core.EncodeJSON(p) }, handlers.ErrorFrame, func(p problem) int { return p.Status }}
 }
 
-// openAIError is an error as the OpenAI API writes it.
-type openAIError struct {
-	Message string  `json:"message"`
-	Type    string  `json:"type"`
-	Param   *string `json:"param"` // a field of the body; nil = none
-	Code    string  `json:"code"`
-}
-
 // encodeOpenAIError returns the body of an error. Its message names all faults: the format has
-// room for one field only.
+// room for one field only, param.
 func encodeOpenAIError(p problem) ([]byte, error) {
-	e := openAIError{Message: p.Detail, Type: openAIType(p), Code: p.Code}
-	if e.Code == codeContextFloor {
-		e.Code = "context_length_exceeded" // which clients know
+	e := map[string]any{"message": p.Detail, "type": openAIType(p), "param": nil, "code": p.Code}
+	if p.Code == codeContextFloor {
+		e["code"] = "context_length_exceeded" // which clients know
 	}
-	for i, fault := range p.Errors {
-		if i == 0 {
-			e.Param, e.Message = &p.Errors[0].Field, ""
-		} else {
-			e.Message += "; "
-		}
-		e.Message += fault.Field + " " + fault.Detail
+	var faults []string
+	for _, fault := range p.Errors {
+		faults = append(faults, fault.Field+" "+fault.Detail)
 	}
-	return core.EncodeJSON(struct {
-		Error openAIError `json:"error"`
-	}{e})
+	if len(faults) > 0 {
+		e["message"], e["param"] = strings.Join(faults, "; "), p.Errors[0].Field
+	}
+	return core.EncodeJSON(map[string]any{"error": e})
 }
 
 // openAIType returns the class of an error, which clients show.
@@ -194,30 +183,19 @@ func openAIStatus(p problem) int {
 	return p.Status
 }
 
-// mcpError is an error before a message is read, as JSON-RPC writes it.
-type mcpError struct {
-	Version string  `json:"jsonrpc"`
-	ID      *string `json:"id"` // nil: the message is not known
-	Error   struct {
-		Code    int            `json:"code"`
-		Message string         `json:"message"`
-		Data    map[string]any `json:"data"`
-	} `json:"error"`
-}
-
 // Codes of JSON-RPC.
 const (
 	rpcInvalidRequest = -32600
 	rpcInternal       = -32603
 )
 
-// encodeMCPError returns the body of an error of the MCP endpoint. The status says more to clients.
+// encodeMCPError returns the body of an error of the MCP endpoint before a message is read, whose id is
+// not known. The status says more to clients.
 func encodeMCPError(p problem) ([]byte, error) {
-	e := mcpError{Version: "2.0"}
-	e.Error.Code, e.Error.Message = rpcInvalidRequest, p.Detail
+	code := rpcInvalidRequest
 	if p.Status >= http.StatusInternalServerError {
-		e.Error.Code = rpcInternal
+		code = rpcInternal
 	}
-	e.Error.Data = map[string]any{"code": p.Code, "request_id": p.RequestID}
-	return core.EncodeJSON(e)
+	data := map[string]string{"code": p.Code, "request_id": p.RequestID}
+	return core.EncodeJSON(map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": code, "message": p.Detail, "data": data}})
 }

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -52,7 +51,6 @@ type Server struct {
 	rates   *quota.Buckets // of API keys
 	users   *quota.Buckets // of end users
 	streams *handlers.StreamLimiter
-	roots   []string // first segments of the paths, for the error of an unknown path
 
 	requests  sync.RWMutex  // held for reading by each request
 	drain     chan struct{} // closed when the server stops
@@ -75,26 +73,12 @@ func New(opts Options) *Server {
 	r.RedirectTrailingSlash = false
 	r.ForwardedByClientIP = false
 	r.UseRawPath = true // %2f is not a slash, and no letter has a second spelling: proxies in front match the raw path
-	r.Use(setRequestID, s.observeRequest, s.logAccess, s.recoverPanics, setSecurityHeaders, s.setCORSHeaders, s.withErrors(s.admitRequest), s.withErrors(s.limitBody))
+	r.Use(setRequestID, s.observeRequest, s.recoverPanics, setSecurityHeaders, s.setCORSHeaders, s.withErrors(s.admitRequest), s.withErrors(s.limitBody))
 	r.NoRoute(s.withErrors(s.noRoute))
 	r.NoMethod(s.withErrors(s.noMethod))
 	s.registerRoutes(r)
 	s.handler = compressed(r)
-	routes := r.Routes()
-	var roots []string
-	for _, route := range routes {
-		if slices.Contains([]string{pageRoute, assetsRoute, widgetRoute, widgetScriptRoute}, route.Path) || strings.HasPrefix(route.Path, "/internal/") {
-			continue
-		}
-		if strings.HasPrefix(route.Path, openAIPrefix) {
-			roots = append(roots, strings.TrimSuffix(openAIPrefix, "/"))
-			continue
-		}
-		segments := strings.Split(route.Path, "/") // "", "api", "v1", "sessions", …
-		roots = append(roots, strings.Join(segments[:min(4, len(segments))], "/"))
-	}
-	slices.Sort(roots)
-	s.engine, s.roots = r, slices.Compact(roots)
+	s.engine = r
 	return s
 }
 

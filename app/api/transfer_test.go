@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"bobbin/app/api"
 	"bobbin/app/core"
@@ -100,15 +101,11 @@ func TestImportBodyLimit(t *testing.T) {
 	r.ContentLength = -1 // not told beforehand
 	wantProblem(t, do(server, r), 413, "too_large")
 	wantProblem(t, do(server, request("POST", sessionPath+"/messages", strings.Repeat("x", 101))), 413, "too_large")
-	r = httptest.NewRequest("POST", path, io.MultiReader(strings.NewReader("x"), broken{}))
+	r = httptest.NewRequest("POST", path, io.MultiReader(strings.NewReader("x"), iotest.ErrReader(errors.New("connection reset"))))
 	r.Host, r.RemoteAddr = "localhost", "127.0.0.1:1"
 	r.Header.Set("Content-Type", "application/jsonl")
 	wantProblem(t, do(server, r), 400, "malformed_body")
 }
-
-type broken struct{}
-
-func (broken) Read([]byte) (int, error) { return 0, errors.New("connection reset") }
 
 func TestExportNames(t *testing.T) {
 	t.Parallel()

@@ -51,8 +51,8 @@ func TestChallenge(t *testing.T) {
 	t.Parallel()
 	server := api.New(userOptions(apitest.New()))
 	for secret, want := range map[string]struct{ code, header string }{
-		"eyJ.bad.x":  {"token_invalid", `Bearer realm="bobbin", error="invalid_token", error_description="no good token  sorry"`},
-		"eyJ.late.x": {"token_expired", `Bearer realm="bobbin", error="invalid_token", error_description="the token has expired"`},
+		"eyJ.bad.x":  {"token_invalid", `Bearer realm="bobbin", error="invalid_token"`},
+		"eyJ.late.x": {"token_expired", `Bearer realm="bobbin", error="invalid_token"`},
 		"bob_wrong":  {"unauthorized", `Bearer realm="bobbin"`},
 	} {
 		w := do(server, request("GET", sessionPath, "", "Authorization: Bearer "+secret))

@@ -8,6 +8,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/quota"
+	"bobbin/app/db/repositories"
 	"bobbin/app/events"
 )
 
@@ -91,11 +92,11 @@ type Options struct {
 	Branches     core.BranchStore
 	Summaries    core.SummaryStore
 	Instructions instructionStore
-	Aliases      core.AliasStore
+	Aliases      *repositories.Aliases
 	Slack        core.SlackThreadStore
 	SlackPosts   core.SlackPostStore
 	SlackApp     slackApp // nil = Slack is off
-	Webhooks     core.WebhookStore
+	Webhooks     *repositories.OwnerWebhooks
 	Runs         core.RunStore
 	Events       core.EventStore
 	Feed         *events.Feed

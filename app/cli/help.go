@@ -181,10 +181,16 @@ func flagWords() map[string][]string {
 		f, _ := reflect.TypeOf(of).FieldByName(field)
 		return strings.Split(f.Tag.Get("enum"), ",")
 	}
-	return map[string][]string{
-		"sample": eval.SampleNames(), "policy": slices.Concat(eval.Policies(), []string{"all"}), "log-level": config.LogLevels(), "log-format": config.LogFormats(),
+	words := map[string][]string{
+		"sample": eval.SampleNames(), "policy": slices.Concat(eval.Policies(), []string{"all"}),
 		"format": enum(operations.SessionExport{}, "Format"), "role": enum(core.SearchQuery{}, "Role"), "sort": enum(core.SearchQuery{}, "Sort"), "by": enum(core.UsageQuery{}, "GroupBy"),
 	}
+	for _, k := range config.Keys() {
+		if k.Words != "" {
+			words[k.Flag()] = strings.Split(k.Words, ",")
+		}
+	}
+	return words
 }
 
 // completeFlags completes ids of sessions, names of agents and fixed words in flags.

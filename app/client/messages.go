@@ -18,7 +18,7 @@ import (
 func messageRequest(m core.SendMessage) Request {
 	in := ops.NewMessage{
 		InSession: ops.InSession{SessionID: m.SessionID}, Content: m.Content, ClientMessageID: m.ClientMessageID, Model: m.Model, Multitask: m.Multitask,
-		UserID: m.User, Author: m.Author, Source: m.Source, Metadata: m.Metadata, Options: (*ops.RunOptions)(m.Options), After: m.After,
+		UserID: m.User, Author: m.Author, Source: m.Source, Metadata: m.Metadata, Options: m.Options, After: m.After,
 	}
 	if m.Webhook != nil {
 		in.Webhook = &ops.NewWebhook{URL: string(m.Webhook.URL), Secret: m.Webhook.Secret}

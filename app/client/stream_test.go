@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -54,7 +55,8 @@ func answered(status int, mediaType, body string, headers ...string) connection 
 		for i := 0; i+1 < len(headers); i += 2 {
 			h.Set(headers[i], headers[i+1])
 		}
-		return &http.Response{StatusCode: status, Header: h, Body: io.NopCloser(strings.NewReader(body))}, nil
+		// However a stream is cut into packets, its frames are read whole.
+		return &http.Response{StatusCode: status, Header: h, Body: io.NopCloser(iotest.OneByteReader(strings.NewReader(body)))}, nil
 	}
 }
 
@@ -67,14 +69,10 @@ func stream(frames ...string) connection {
 func broken(err error, frames ...string) connection {
 	return func(r *http.Request) (*http.Response, error) {
 		response, _ := stream(frames...)(r)
-		response.Body = io.NopCloser(io.MultiReader(response.Body, failing{err}))
+		response.Body = io.NopCloser(io.MultiReader(response.Body, iotest.ErrReader(err)))
 		return response, nil
 	}
 }
-
-type failing struct{ err error }
-
-func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 // silent is a stream on which nothing comes any more.
 func silent(frames ...string) connection {

@@ -110,20 +110,15 @@ type Settlement struct {
 	Wait    time.Duration // until then, in whole seconds; with DeliveryPending
 	Error   string        // why it did not arrive
 
-	Receiver  string // of the delivery; empty = it is not known whether it was reached
-	Unreached bool   // nobody has answered
+	Unreached bool // nobody has answered
+	Probes    bool // with DeliveryPending: it keeps its place before the others of its receiver, and is tried for all
 }
-
-// OutageAfter is after how many tries in a row that reach nobody a receiver counts as
-// one that cannot be reached: then its oldest delivery is tried again and again for all.
-const OutageAfter = 3
 
 // ReceiverGivenUp asks for the deliveries to a receiver that was not reached for long
 // to be given up.
 type ReceiverGivenUp struct {
 	Receiver string
-	Tries    int           // at least so many reached nobody
-	Age      time.Duration // for so long nobody was reached, and the deliveries are as old
+	Age      time.Duration // for so long they have been due
 	Reason   string        // the error of the deliveries
 	Limit    int           // most of them
 }

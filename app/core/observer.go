@@ -51,6 +51,12 @@ const (
 	CountSlack       Counter = "slack_received_total"    // type of what Slack sent, outcome
 	CountRemoved     Counter = "retention_removed_total" // kind: events or sessions
 	CountSweeps      Counter = "retention_sweeps_total"  // outcome of a sweep of old data: done or failed
+
+	CountChecks   Counter = "context_coverage_checks_total"  // none: that each message is covered by the summary or after it
+	CountLost     Counter = "context_lost_messages_total"    // none: messages that are neither
+	CountWarnings Counter = "context_warnings_total"         // model
+	CountDropped  Counter = "context_thoughts_dropped_total" // model, reason
+	CountNative   Counter = "context_native_summaries_total" // model, outcome
 )
 
 // The kinds of work that one process at a time does, by a lease in the database, besides deliveries.

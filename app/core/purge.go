@@ -156,7 +156,7 @@ const (
 // PurgeMarks are what tells that an answer which was kept for a repeated request
 // belongs to what is purged.
 type PurgeMarks struct {
-	Owner string          // only this owner's; empty = anybody's
-	IDs   map[string]bool // of sessions, memories and blobs
-	User  string          // a user of the owner's; empty = none
+	Owner string   // only this owner's; empty = anybody's
+	IDs   []string // of sessions, memories and blobs
+	User  string   // a user of the owner's; empty = none
 }

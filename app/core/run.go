@@ -257,9 +257,12 @@ type RunWait struct {
 // RunEnd is how a run ends.
 type RunEnd struct {
 	Status   RunStatus // an ended one
-	Error    *RunError // with RunFailed
+	Error    *RunError // with RunFailed; of CodeFiltered, it gives the user message FinishContentFilter, too
 	AnswerID MessageID
 }
+
+// CodeFiltered is the code of a run whose message a content filter of the model's provider refused.
+const CodeFiltered = "model_content_filter"
 
 // Written is what a RunWrite came to.
 type Written struct {

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"context"
 	"time"
 )
 
@@ -46,30 +45,6 @@ type SlackItem struct {
 	Error     string    // of the last attempt
 	Lease     string    `gorm:"column:lease_owner"` // of the process at work
 	CreatedAt time.Time `gorm:"autoCreateTime:false"`
-}
-
-// SlackInboxStore stores what Slack sent until it is handled.
-type SlackInboxStore interface {
-	// Add MUST store an item once: added is false if the app has one with its key.
-	Add(ctx context.Context, item SlackItem) (added bool, err error)
-	// Claim MUST lease the oldest item of a lane of which no other item is leased; ErrNotFound if
-	// none is due.
-	Claim(ctx context.Context, worker string) (SlackItem, error)
-	// Repeats reports whether another message of the same gesture is handled in its place.
-	Repeats(ctx context.Context, item SlackItem) (bool, error)
-	// Retry MUST store the session and the user, by which purges find the item, and return ErrStale
-	// when the lease was lost; so must Finish.
-	Retry(ctx context.Context, item SlackItem, wait time.Duration) error
-	// Finish MUST leave nothing of the payload.
-	Finish(ctx context.Context, item SlackItem) error
-	// FindMessage returns the message of the session that the client message id names, also one
-	// that is queued. Pending says that the item with the key is not done.
-	FindMessage(ctx context.Context, q SlackMessageQuery) (SlackMessageRef, error)
-	// MessageBefore returns what follows the prefix in the greatest client message id of the session that
-	// begins with it and is less than prefix+end; empty = there is none.
-	MessageBefore(ctx context.Context, session SessionID, prefix, end string) (string, error)
-	// Sweep removes items that were done longer than keep ago.
-	Sweep(ctx context.Context, keep time.Duration) error
 }
 
 // SlackMessageQuery names a message of Slack.

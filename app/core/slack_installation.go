@@ -1,9 +1,6 @@
 package core
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 // SlackInstallationState says whether the tokens of an installation work.
 type SlackInstallationState string
@@ -26,15 +23,4 @@ type SlackInstallation struct {
 	State     SlackInstallationState
 	CreatedAt time.Time `gorm:"autoCreateTime:false"`
 	UpdatedAt time.Time `gorm:"autoUpdateTime:false"`
-}
-
-// SlackInstallationStore stores installations. Their tokens tell versions of a row apart: each
-// sealing is different.
-type SlackInstallationStore interface {
-	// Save stores an installation, in the place of an earlier one of the team.
-	Save(ctx context.Context, i SlackInstallation) error
-	// Find returns the active installation of the team; ErrNotFound if there is none.
-	Find(ctx context.Context, team string) (SlackInstallation, error)
-	// Revoke marks an installation revoked and removes its tokens, unless it has other tokens by now.
-	Revoke(ctx context.Context, i SlackInstallation) error
 }

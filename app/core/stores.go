@@ -143,28 +143,6 @@ type BlobStore interface {
 	Texts(ctx context.Context, tenant Tenant, ids []BlobID) (map[BlobID][]byte, error)
 }
 
-// MemoryStore stores memories with their vectors.
-type MemoryStore interface {
-	Create(ctx context.Context, m Memory) (Memory, error)
-	Get(ctx context.Context, tenant Tenant, id MemoryID) (Memory, error)
-	// Found returns those of the memories that exist, in no order.
-	Found(ctx context.Context, tenant Tenant, ids []MemoryID) ([]Memory, error)
-	List(ctx context.Context, tenant Tenant, q PageQuery) (Page[Memory], error)
-	Update(ctx context.Context, tenant Tenant, m Memory) (Memory, error)
-	Delete(ctx context.Context, tenant Tenant, id MemoryID) error
-
-	// For searches.
-
-	Vectors(ctx context.Context, tenant Tenant, q VectorQuery) ([]MemoryVector, error)
-
-	// For indexing anew with another model.
-
-	CountStale(ctx context.Context, tenant Tenant, space VectorSpace) (int, error)
-	CountAllStale(ctx context.Context, space VectorSpace) (int, error)
-	Stale(ctx context.Context, tenant Tenant, space VectorSpace, q PageQuery) (Page[Memory], error)
-	SetVectors(ctx context.Context, list []Memory) (int, error)
-}
-
 // UsageStore sums up model calls.
 type UsageStore interface {
 	SessionTotal(ctx context.Context, tenant Tenant, session SessionID) (UsageTotal, error)
@@ -174,14 +152,6 @@ type UsageStore interface {
 	OfRun(ctx context.Context, run Run) ([]ModelCall, error)
 	// Spent returns the usage of the owner on the UTC day that begins at the given time.
 	Spent(ctx context.Context, owner string, day time.Time) (Spent, error)
-}
-
-// WebhookStore stores the default webhooks of owners.
-type WebhookStore interface {
-	// Get returns ErrNotFound if the owner has none.
-	Get(ctx context.Context, owner string) (Webhook, error)
-	Set(ctx context.Context, owner string, hook Webhook) error
-	Delete(ctx context.Context, owner string) error
 }
 
 // DeliveryStore stores deliveries.

@@ -7,8 +7,6 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/callbacks"
 	"gorm.io/gorm/clause"
-	"gorm.io/gorm/migrator"
-	"gorm.io/gorm/schema"
 	sqlite "modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
@@ -17,7 +15,11 @@ import (
 
 // sqliteDialector makes gorm use modernc.org/sqlite, which is pure Go; gorm's own dialector
 // needs cgo. The schema comes from migrations, so it does not alter tables.
-type sqliteDialector struct{ queue *writeQueue }
+type sqliteDialector struct {
+	gorm.Dialector // nil: no Migrator and no default values
+
+	queue *writeQueue
+}
 
 // Name is the dialect's name for gorm and the repositories.
 func (*sqliteDialector) Name() string { return "sqlite" }
@@ -35,35 +37,13 @@ func (d *sqliteDialector) Initialize(db *gorm.DB) error {
 	return nil
 }
 
-// Migrator is never used: migrations create the schema.
-func (d *sqliteDialector) Migrator(db *gorm.DB) gorm.Migrator {
-	return migrator.Migrator{Config: migrator.Config{DB: db, Dialector: d}}
-}
-
-// DataTypeOf is never used either; only a Migrator calls it.
-func (*sqliteDialector) DataTypeOf(field *schema.Field) string { return string(field.DataType) }
-
-// DefaultValueOf is the expression for a column's default in an INSERT.
-func (*sqliteDialector) DefaultValueOf(*schema.Field) clause.Expression {
-	return clause.Expr{SQL: "NULL"}
-}
-
 // BindVarTo writes the placeholder of a parameter.
 func (*sqliteDialector) BindVarTo(w clause.Writer, _ *gorm.Statement, _ any) { _ = w.WriteByte('?') }
 
-// QuoteTo writes a quoted name, each part of a dotted name separately.
+// QuoteTo writes a quoted name, which is that of a table or of a column of the schema.
 func (*sqliteDialector) QuoteTo(w clause.Writer, name string) {
 	_ = w.WriteByte('"')
-	for _, c := range []byte(name) {
-		switch c {
-		case '.':
-			_, _ = w.WriteString(`"."`)
-		case '"':
-			_, _ = w.WriteString(`""`)
-		default:
-			_ = w.WriteByte(c)
-		}
-	}
+	_, _ = w.WriteString(name)
 	_ = w.WriteByte('"')
 }
 

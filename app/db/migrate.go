@@ -10,6 +10,7 @@ import (
 
 	"github.com/gofrs/flock"
 	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
 
 	"bobbin/app/core"
 )
@@ -56,17 +57,20 @@ func (d *DB) Migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	unlock, err := d.lockSchema(ctx)
-	if err != nil {
-		return fmt.Errorf("wait for the migration lock: %w", err)
+	if d.lockFile != "" { // on PostgreSQL goose locks
+		file := flock.New(d.lockFile, flock.SetFlag(os.O_CREATE|os.O_RDONLY|core.NoFollow))
+		if _, err := file.TryLockContext(ctx, lockPoll); err != nil {
+			return fmt.Errorf("wait for the migration lock: %w", err)
+		}
+		defer func() { _ = file.Unlock() }() // as the end of the process does
 	}
-	if err = d.migrateLocked(ctx, p); err != nil {
-		err = Translate(fmt.Errorf("migrate database: %w", err))
+	if err = d.migrateWith(ctx, p); err != nil {
+		return Translate(fmt.Errorf("migrate database: %w", err))
 	}
-	return errors.Join(err, unlock())
+	return nil
 }
 
-func (d *DB) migrateLocked(ctx context.Context, p *goose.Provider) error {
+func (d *DB) migrateWith(ctx context.Context, p *goose.Provider) error {
 	v, err := d.MigrationStatus(ctx)
 	if err == nil {
 		err = v.Check()
@@ -80,7 +84,7 @@ func (d *DB) migrateLocked(ctx context.Context, p *goose.Provider) error {
 		d.logger.DebugContext(ctx, "migration applied", "version", r.Source.Version, "dur", r.Duration)
 		v.Current = r.Source.Version
 	}
-	if err == nil {
+	if len(results) > 0 && err == nil {
 		d.logger.InfoContext(ctx, "schema migrated", "version", v.Current, "migrations", len(results), "dur", time.Since(began))
 	}
 	return err
@@ -117,45 +121,19 @@ func (d *DB) MigrationStatus(ctx context.Context) (Versions, error) {
 // newProvider returns goose for the database. The caller must not call its Close, which
 // would close the pool; it holds nothing else.
 func (d *DB) newProvider() (*goose.Provider, error) {
-	dialect := goose.DialectSQLite3
+	dialect, options := goose.DialectSQLite3, []goose.ProviderOption{goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger())}
 	if d.lockFile == "" {
-		dialect = goose.DialectPostgres
+		locker, err := lock.NewPostgresSessionLocker(lock.WithLockID(migrationLock), lock.WithLockTimeout(1, math.MaxInt32))
+		if err != nil {
+			return nil, err
+		}
+		dialect, options = goose.DialectPostgres, append(options, goose.WithSessionLocker(locker))
 	}
-	p, err := goose.NewProvider(dialect, d.pool, d.migrations,
-		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+	p, err := goose.NewProvider(dialect, d.pool, d.migrations, options...)
 	if err != nil {
 		return nil, fmt.Errorf("read migrations: %w", err)
 	}
 	return p, nil
-}
-
-func (d *DB) lockSchema(ctx context.Context) (unlock func() error, err error) {
-	if d.lockFile != "" {
-		lock := flock.New(d.lockFile, flock.SetFlag(os.O_CREATE|os.O_RDONLY|core.NoFollow))
-		if _, err := lock.TryLockContext(ctx, lockPoll); err != nil {
-			return nil, err
-		}
-		return lock.Unlock, nil
-	}
-	// By polling: waiting inside PostgreSQL would hold a snapshot, and a migration that builds an index
-	// concurrently would wait for that snapshot forever.
-	conn, err := d.pool.Conn(ctx)
-	if err != nil {
-		return nil, err
-	}
-	_, err = poll(ctx, lockPoll, math.MaxInt64, func() (got bool, err error) {
-		err = conn.QueryRowContext(ctx, "SELECT pg_try_advisory_lock($1)", migrationLock).Scan(&got)
-		return got, err
-	})
-	if err != nil {
-		return nil, errors.Join(err, conn.Close())
-	}
-	return func() error {
-		// Unlocks even after ctx has ended: the connection stays in the pool.
-		var held bool
-		row := conn.QueryRowContext(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock($1)", migrationLock)
-		return errors.Join(row.Scan(&held), conn.Close())
-	}, nil
 }
 
 // migrationLock is the number of the advisory lock that guards the schema:

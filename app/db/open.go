@@ -72,6 +72,7 @@ func Open(ctx context.Context, url string, log *slog.Logger, opts ...Option) (*D
 	d := &DB{backend: b, url: url, logger: log, statements: new(atomic.Int64), commits: commit.New(b.writers)}
 	if d.Gorm, err = d.newHandle(b.main); err == nil {
 		d.Reserve, err = d.newHandle(b.forReserve)
+		d.commits.First = d.Reserve
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open database: %w", err), d.Close())

@@ -218,10 +218,11 @@ func TestRowsFitTheSchema(t *testing.T) {
 	rows := []any{
 		models.Session{}, models.SessionReader{}, models.SessionAlias{}, models.SlackThread{}, core.SlackPost{}, core.SlackInstallation{}, core.Message{}, models.MessageRevision{}, models.StandingInstruction{}, models.PromptSetup{}, models.Run{}, models.Event{}, core.Summary{}, core.ToolExecution{}, models.Approval{}, models.Delivery{}, models.Deletion{}, models.SlackItem{},
 		models.SearchEntry{}, models.MessageVector{}, messageVectorWork{}, models.APIKey{}, core.AuditEntry{},
-		core.ModelCall{}, core.Memory{}, models.Blob{}, models.BlobContent{}, models.BlobReference{}, models.BlobText{}, models.SigningKey{}, models.BlobTotal{}, models.IdempotencyKey{}, models.IdempotencyMention{}, models.UsageDay{}, models.ReceiverOutage{}, models.OwnerWebhook{}, core.Calibration{}, writeCheck{},
+		core.ModelCall{}, core.Memory{}, models.Blob{}, models.BlobContent{}, models.BlobReference{}, models.BlobText{}, models.SigningKey{}, models.BlobTotal{}, models.IdempotencyKey{}, models.IdempotencyMention{}, models.UsageDay{}, models.OwnerWebhook{}, core.Calibration{}, writeCheck{},
 	}
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		tables := readSchema(t, d)
+		delete(tables, "receiver_outages") // of earlier versions
 		compare.Equal(t, "tables: want one for each row type", len(rows), len(tables))
 		for _, row := range rows {
 			s := must.Get(schema.Parse(row, &sync.Map{}, d.Gorm.NamingStrategy))(t)

@@ -53,8 +53,8 @@ func openSQLite(path string, withoutSync bool) (backend, error) {
 	first := *queue // the same, for writers that come first
 	first.reserve = true
 	return backend{
-		main:       &sqliteDialector{queue},
-		forReserve: &sqliteDialector{&first},
+		main:       &sqliteDialector{queue: queue},
+		forReserve: &sqliteDialector{queue: &first},
 		pool:       pool,
 		reserve:    pool, // no long waits for a connection: writers wait in the writeQueue
 		migrations: migrations.SQLite(),

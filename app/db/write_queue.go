@@ -12,7 +12,7 @@ import (
 )
 
 // writeQueue lets one writer of this process at a time into SQLite, in the order of
-// arrival; those of DB.Reserve come first. SQLite itself makes writers wait by sleeping and
+// arrival; those of DB.Reserve, and batches of messages, come first. SQLite itself makes writers wait by sleeping and
 // retrying, which is unfair: under a steady load some would exceed busy_timeout and fail.
 // That remains possible between processes. Readers do not wait.
 type writeQueue struct {

@@ -117,32 +117,32 @@ func (s *Service) tryDelivery(work context.Context, d core.Delivery) (reached bo
 		return true
 	}
 	settled := s.settlementFor(d, err)
-	s.storeSettlement(context.WithoutCancel(work), d, settled)
-	if settled.Unreached {
-		ctx := context.WithoutCancel(work)
-		total := 0
-		for {
-			call, cancel := context.WithTimeout(ctx, storeTime)
-			events, err := s.Store.GiveUpReceiver(call, core.ReceiverGivenUp{
-				Receiver: d.Receiver, Tries: minTries, Age: minAge, Limit: giveUpBatch,
-				Reason: "the receiver was not reached for a day",
-			})
-			cancel()
-			if err != nil {
-				s.Logger.WarnContext(ctx, "deliveries not given up", "receiver", d.Receiver, "err", err)
-			}
-			s.Feed.Publish(ctx, events)
-			s.Observer.Count(core.CountDeliveries, len(events), string(d.Kind), string(core.DeliveryFailed))
-			total += len(events)
-			if len(events) < giveUpBatch {
-				break
-			}
-		}
-		if total > 0 {
-			s.Logger.WarnContext(ctx, "receiver given up", "receiver", d.Receiver, "deliveries", total, "not_reached_for", minAge)
-		}
+	ctx = context.WithoutCancel(work)
+	s.storeSettlement(ctx, d, settled)
+	if settled.Unreached && settled.State == core.DeliveryFailed { // it was tried for all
+		s.giveUpReceiver(ctx, d)
 	}
 	return !settled.Unreached
+}
+
+// giveUpReceiver gives up what has waited for a day while a delivery to its receiver was tried.
+func (s *Service) giveUpReceiver(ctx context.Context, d core.Delivery) {
+	for {
+		call, cancel := context.WithTimeout(ctx, storeTime)
+		events, err := s.Store.GiveUpReceiver(call, core.ReceiverGivenUp{Receiver: d.Receiver, Age: minAge, Limit: giveUpBatch, Reason: "the receiver was not reached for a day"})
+		cancel()
+		if err != nil {
+			s.Logger.WarnContext(ctx, "deliveries not given up", "receiver", d.Receiver, "err", err)
+		}
+		s.Feed.Publish(ctx, events)
+		s.Observer.Count(core.CountDeliveries, len(events), string(d.Kind), string(core.DeliveryFailed))
+		if len(events) > 0 {
+			s.Logger.WarnContext(ctx, "receiver given up", "receiver", d.Receiver, "deliveries", len(events), "not_reached_for", minAge)
+		}
+		if len(events) < giveUpBatch {
+			return
+		}
+	}
 }
 
 // storeSettlement stores the result of a try.
@@ -169,13 +169,12 @@ func (s *Service) storeSettlement(ctx context.Context, d core.Delivery, settled 
 
 // settlementFor returns what a try's result means for the delivery.
 func (s *Service) settlementFor(d core.Delivery, err error) core.Settlement {
-	settled := core.Settlement{ID: d.ID, Attempt: d.Attempt, State: core.DeliveryDelivered, Receiver: d.Receiver}
+	settled := core.Settlement{ID: d.ID, Attempt: d.Attempt, State: core.DeliveryDelivered}
 	if err == nil {
 		return settled
 	}
 	var failed *core.DeliveryError
 	if !errors.As(err, &failed) {
-		settled.Receiver = "" // it was not contacted
 		s.Logger.Error("delivery not tried", "delivery_id", d.ID, "run_id", d.RunID, "err", err)
 		failed = &core.DeliveryError{Reason: "internal error"}
 	}
@@ -186,7 +185,7 @@ func (s *Service) settlementFor(d core.Delivery, err error) core.Settlement {
 	}
 	wait = wait/2 + rand.N(wait/2+1) //nolint:gosec // no secret
 	settled.Wait = max(max(wait.Round(time.Second), minWait), min(failed.RetryAfter, maxRetryAfter).Round(time.Second))
-	settled.State = core.DeliveryPending
+	settled.State, settled.Probes = core.DeliveryPending, failed.Unreached && s.receivers.isOut(d.Receiver)
 	timedOut := d.Tries >= minTries && time.Since(d.Since)+settled.Wait > minAge
 	if failed.Final || timedOut {
 		settled.State = core.DeliveryFailed
@@ -197,6 +196,7 @@ func (s *Service) settlementFor(d core.Delivery, err error) core.Settlement {
 // A receiver that cannot be reached several times in a row, by any of its deliveries, is
 // paused, and then tried with one delivery at a time until it responds.
 const (
+	outageAfter = 3 // tries in a row
 	minPause    = 5 * time.Second
 	maxPause    = time.Minute
 	forgetAfter = 10 * time.Minute // an outage without any try since
@@ -232,13 +232,20 @@ func (r *receivers) slotLimits() map[string]int {
 		switch {
 		case now.Sub(o.until) > forgetAfter:
 			delete(r.outages, name)
-		case o.failures >= core.OutageAfter && (now.Before(o.until) || r.busy[name] > 0):
+		case o.failures >= outageAfter && (now.Before(o.until) || r.busy[name] > 0):
 			limits[name] = 0
-		case o.failures >= core.OutageAfter:
+		case o.failures >= outageAfter:
 			limits[name] = 1
 		}
 	}
 	return limits
+}
+
+// isOut reports whether the receiver counts as one that cannot be reached, with one more try.
+func (r *receivers) isOut(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.outages[name] != nil && r.outages[name].failures+1 >= outageAfter
 }
 
 // recordStart records a delivery that begins.
@@ -266,7 +273,7 @@ func (r *receivers) recordEnd(name string, reached bool) {
 	}
 	o.failures++
 	pause := maxPause
-	if shift := o.failures - core.OutageAfter; shift < 4 { // 5 s, 10 s, 20 s, 40 s, 60 s …
+	if shift := o.failures - outageAfter; shift < 4 { // 5 s, 10 s, 20 s, 40 s, 60 s …
 		pause = minPause << max(shift, 0)
 	}
 	o.until = time.Now().Add(pause)

@@ -25,11 +25,11 @@ func (v *evaluator) setModel(agent core.Agent) error {
 		return core.Errorf(core.ErrInvalid, "--window: %d is too small; at least %d", v.Window, MinEvaluationWindow)
 	}
 	v.info = llm.Info{Name: name, Provider: stageProvider, Window: v.Window, PriorFactor: 1}
-	known, ok := tokens.NewModels(v.log).Lookup(name)
+	known, ok := tokens.Lookup(name)
 	switch i := slices.IndexFunc(v.cfg.Models, func(m config.Model) bool { return m.Name == name }); {
 	case i >= 0:
 		m := v.cfg.Models[i]
-		known, _ = tokens.NewModels(v.log).Lookup(m.Model)
+		known, _ = tokens.Lookup(m.Model)
 		v.info.Window = cmp.Or(v.Window, m.ContextWindow, known.Window)
 		v.info.MaxOutput, v.info.PriorFactor = cmp.Or(m.MaxOutputTokens, known.MaxOutput), cmp.Or(m.PriorFactor(), known.Factor, 1)
 	case name == "demo":

@@ -152,12 +152,7 @@ func Backup(ctx context.Context, cfg config.Config, logger *slog.Logger, file, a
 		if copied, err = database.Backup(ctx, file); err != nil {
 			return err
 		}
-		details, err := json.Marshal(copied)
-		if err == nil {
-			err = repositories.NewAudit(database.Gorm).Add(ctx, core.AuditEntry{
-				ID: core.NewID[core.AuditID](), CreatedAt: core.Now(), Actor: actor, Action: core.AuditBackupMade, Target: "database", Details: details,
-			})
-		}
+		err := repositories.NewAudit(database.Gorm).Add(ctx, core.AuditEntry{Actor: actor, Action: core.AuditBackupMade, Target: "database"}, copied)
 		if err != nil { // the copy is good all the same
 			logger.WarnContext(ctx, "backup not noted in the audit log", "err", err)
 		}

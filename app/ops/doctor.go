@@ -199,10 +199,6 @@ func (d *doctor) checkFolder() {
 func tryWriting(dir string) error {
 	f, err := os.CreateTemp(dir, ".bobbin-doctor-")
 	if err != nil {
-		var path *fs.PathError
-		if errors.As(err, &path) {
-			return path.Err
-		}
 		return err
 	}
 	return errors.Join(f.Close(), os.Remove(f.Name()))
@@ -231,12 +227,7 @@ func (d *doctor) checkPort(ctx context.Context) {
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", d.Config.Addr)
 	if err != nil {
-		reason := err
-		var inner *net.OpError
-		if errors.As(err, &inner) {
-			reason = inner.Err
-		}
-		d.addFailure("address", fmt.Sprintf("cannot listen on %s: %v", d.Config.Addr, reason), "choose another with --addr, or stop the process that uses it")
+		d.addFailure("address", err.Error(), "choose another with --addr, or stop the process that uses it")
 		return
 	}
 	_ = l.Close() // it was only a check

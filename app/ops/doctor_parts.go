@@ -208,8 +208,9 @@ func (d *doctor) checkModels(ctx context.Context) {
 // own, that somebody is there.
 func (d *doctor) checkModel(ctx context.Context, m wire.Models, check, name string) {
 	entry, err := m.Resolve(name)
+	var model llm.Model
 	if err == nil {
-		_, err = m.Get(name)
+		model, err = m.Get(name)
 	}
 	if err != nil {
 		d.addFailure(check, shownError(err), "")
@@ -232,11 +233,6 @@ func (d *doctor) checkModel(ctx context.Context, m wire.Models, check, name stri
 	}
 	if !d.Call {
 		d.addOK(check, "%s", detail)
-		return
-	}
-	model, err := m.Get(name)
-	if err != nil {
-		d.addFailure(check, shownError(err), "")
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)

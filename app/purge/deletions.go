@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -265,16 +263,7 @@ func (s *Service) planDeletion(ctx context.Context, d core.Deletion) (*core.Dele
 		return nil, err
 	}
 	report, err := s.preview(ctx, j)
-	return &core.DeletionPlan{Sessions: report.Sessions, Tables: report.Tables, Marks: slices.Sorted(maps.Keys(j.marks.IDs))}, err
-}
-
-// marksOfPlan returns the ids of what existed when a deletion began.
-func marksOfPlan(p *core.DeletionPlan) map[string]bool {
-	marks := marksOf(p.Sessions)
-	for _, id := range p.Marks {
-		marks[id] = true
-	}
-	return marks
+	return &core.DeletionPlan{Sessions: report.Sessions, Tables: report.Tables, Marks: j.marks.IDs}, err
 }
 
 // executeDeletion removes the target of a deletion and returns its report. Unfinished runs are
@@ -282,7 +271,7 @@ func marksOfPlan(p *core.DeletionPlan) map[string]bool {
 func (s *Service) executeDeletion(ctx context.Context, d core.Deletion) (core.PurgeReport, error) {
 	j := job{
 		PurgeOptions: core.PurgeOptions{Force: true, Actor: d.Actor, SlackPosts: d.SlackPosts}, owner: d.Owner, user: d.User, before: d.Plan,
-		traces: traces{ids: d.Plan.Sessions, marks: core.PurgeMarks{Owner: d.Owner, IDs: marksOfPlan(d.Plan)}},
+		traces: traces{ids: d.Plan.Sessions, marks: core.PurgeMarks{Owner: d.Owner}}, // execute adds those of the plan
 	}
 	if d.Kind == core.DeleteUser {
 		var err error

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -54,7 +53,7 @@ func (s *Service) findTraces(ctx context.Context, owner, user string) (traces, e
 	}
 	t := traces{ids: ids, shared: shared, marks: core.PurgeMarks{Owner: owner, User: user, IDs: marksOf(ids)}}
 	for _, id := range memories {
-		t.marks.IDs[string(id)] = true
+		t.marks.IDs = append(t.marks.IDs, string(id))
 	}
 	err = s.markBlobs(ctx, &t.marks, ids, owner, user)
 	t.more = len(t.marks.IDs) > len(ids)
@@ -95,9 +94,10 @@ func (s *Service) preview(ctx context.Context, j job) (core.PurgeReport, error) 
 func (s *Service) execute(ctx context.Context, j job) (core.PurgeReport, error) {
 	var gone core.Purged
 	ids, marks := slices.Clone(j.ids), j.marks
+	marks.IDs = slices.Clone(marks.IDs)
 	if j.before != nil {
 		ids = append(ids, j.before.Sessions...)
-		maps.Copy(marks.IDs, marksOfPlan(j.before))
+		marks.IDs = slices.Concat(marks.IDs, marksOf(j.before.Sessions), j.before.Marks)
 	}
 	for round := 0; round == 0 || round < maxRounds && (len(j.ids)+len(j.shared) > 0 || j.more); round++ {
 		one, err := s.removeTraces(ctx, j)
@@ -110,7 +110,7 @@ func (s *Service) execute(ctx context.Context, j job) (core.PurgeReport, error) 
 			return core.PurgeReport{}, partialPurgeError(err, gone)
 		}
 		ids = append(ids, j.ids...)
-		maps.Copy(marks.IDs, j.marks.IDs)
+		marks.IDs = append(marks.IDs, j.marks.IDs...)
 	}
 	ids = uniqueIDs(ids)
 	if j.before != nil { // kept responses that mention what an earlier attempt removed

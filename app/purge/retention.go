@@ -2,7 +2,6 @@ package purge
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
 	"time"
 
@@ -58,12 +57,8 @@ func (w *RetentionWorker) sweepOnce(ctx context.Context) {
 		sessions, err = w.sweepSessions(ctx, w.Archived, w.Store.ArchivedSessions, false)
 	}
 	if sessions != 0 {
-		details, err := json.Marshal(map[string]any{"sessions": sessions, "archived_for": w.Archived.String()})
-		if err == nil {
-			err = w.Audit.Add(context.WithoutCancel(ctx), core.AuditEntry{
-				ID: core.NewID[core.AuditID](), CreatedAt: core.Now(), Actor: "retention", Action: core.AuditSessionsExpired, Target: "archived sessions", Details: details,
-			})
-		}
+		err := w.Audit.Add(ctx, core.AuditEntry{Actor: "retention", Action: core.AuditSessionsExpired, Target: "archived sessions"},
+			map[string]any{"sessions": sessions, "archived_for": w.Archived.String()})
 		if err != nil {
 			w.Logger.ErrorContext(ctx, "retention not recorded in the audit log", "sessions", sessions, "err", err)
 		}

@@ -3,7 +3,6 @@ package purge
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -144,15 +143,15 @@ func (s *Service) publishRemoval(ctx context.Context, id core.SessionID, gone co
 func (s *Service) markBlobs(ctx context.Context, marks *core.PurgeMarks, ids []core.SessionID, owner, user string) error {
 	blobs, err := s.Store.Blobs(ctx, ids, owner, user)
 	for _, id := range blobs {
-		marks.IDs[string(id)] = true
+		marks.IDs = append(marks.IDs, string(id))
 	}
 	return err
 }
 
-func marksOf(ids []core.SessionID) map[string]bool {
-	marks := make(map[string]bool, len(ids))
+func marksOf(ids []core.SessionID) []string {
+	marks := make([]string, 0, len(ids))
 	for _, id := range ids {
-		marks[string(id)] = true
+		marks = append(marks, string(id))
 	}
 	return marks
 }
@@ -160,29 +159,33 @@ func marksOf(ids []core.SessionID) map[string]bool {
 // Expired removes sessions whose retention has ended, and returns how many. Sessions that no
 // longer exist, or without force have an unfinished run, are skipped. The bytes stay in the database's files until
 // their space is reused.
-func (s *Service) Expired(ctx context.Context, ids []core.SessionID, force bool) (int, error) {
-	marks := core.PurgeMarks{IDs: marksOf(ids)}
-	if err := s.markBlobs(ctx, &marks, ids, "", ""); err != nil {
-		return 0, err
-	}
-	removed := 0
+func (s *Service) Expired(ctx context.Context, ids []core.SessionID, force bool) (removed int, err error) {
 	for _, id := range ids {
-		one, err := s.Store.Session(ctx, id, force)
+		_, err := s.removeOne(ctx, id, func() (core.Purged, error) { return s.Store.Session(ctx, id, force) })
 		switch {
 		case isNotFound(err), errors.Is(err, core.ErrConflict):
-			delete(marks.IDs, string(id))
-			continue
 		case err != nil:
 			return removed, partialPurgeError(err, core.Purged{Removed: map[string]int64{"sessions": int64(removed)}})
+		default:
+			removed++
 		}
-		removed++
-		s.publishRemoval(ctx, id, one)
 	}
-	if removed == 0 {
-		return 0, nil
+	return removed, nil
+}
+
+// removeOne removes a session, and then the responses kept for repeated requests that mention it.
+func (s *Service) removeOne(ctx context.Context, id core.SessionID, remove func() (core.Purged, error)) (core.Purged, error) {
+	marks := core.PurgeMarks{IDs: []string{string(id)}}
+	if err := s.markBlobs(ctx, &marks, []core.SessionID{id}, "", ""); err != nil {
+		return core.Purged{}, err
 	}
-	_, err := s.Store.Answers(ctx, marks, false)
-	return removed, err
+	gone, err := remove()
+	if err != nil || gone.Removed["sessions"] == 0 {
+		return gone, err
+	}
+	s.publishRemoval(ctx, id, gone)
+	_, err = s.Store.Answers(ctx, marks, false)
+	return gone, err
 }
 
 // recordAudit records in the audit log what was removed, completely or up to an error. It names
@@ -196,12 +199,8 @@ func (s *Service) recordAudit(ctx context.Context, j job, sessions int, gone cor
 	if cut != nil && len(gone.Removed)+len(gone.Emptied) == 0 || j.user == "" && sessions == 0 {
 		return // nothing was done
 	}
-	details, err := json.Marshal(map[string]any{"removed": gone.Removed, "emptied": gone.Emptied, "complete": cut == nil})
-	if err == nil {
-		err = s.Audit.Add(context.WithoutCancel(ctx), core.AuditEntry{
-			ID: core.NewID[core.AuditID](), CreatedAt: core.Now(), Actor: cmp.Or(j.Actor, actor), Action: action, Owner: j.owner, Target: target, Details: details,
-		})
-	}
+	err := s.Audit.Add(ctx, core.AuditEntry{Actor: cmp.Or(j.Actor, actor), Action: action, Owner: j.owner, Target: target},
+		map[string]any{"removed": gone.Removed, "emptied": gone.Emptied, "complete": cut == nil})
 	if err != nil {
 		s.Logger.ErrorContext(ctx, "purge not recorded in the audit log", "action", action, "err", err)
 	}
@@ -241,19 +240,9 @@ func (s *Service) recoverAll(ctx context.Context) {
 
 // recoverSession removes what was left behind in a session, or the session.
 func (s *Service) recoverSession(ctx context.Context, id core.SessionID) error {
-	marks := core.PurgeMarks{IDs: marksOf([]core.SessionID{id})}
-	if err := s.markBlobs(ctx, &marks, []core.SessionID{id}, "", ""); err != nil {
-		return err
+	gone, err := s.removeOne(ctx, id, func() (core.Purged, error) { return s.Store.Recover(ctx, id, s.Worker) })
+	if err == nil {
+		s.Logger.InfoContext(ctx, "abandoned session recovered", slog.String("session_id", string(id)), slog.Bool("removed", gone.Removed["sessions"] > 0))
 	}
-	gone, err := s.Store.Recover(ctx, id, s.Worker)
-	if err != nil {
-		return err
-	}
-	s.Logger.InfoContext(ctx, "abandoned session recovered", slog.String("session_id", string(id)), slog.Bool("removed", gone.Removed["sessions"] > 0))
-	if gone.Removed["sessions"] == 0 {
-		return nil
-	}
-	s.Publisher.Publish(ctx, []core.Event{core.NewEvent(id, "", core.EventResync, nil)})
-	_, err = s.Store.Answers(ctx, marks, false)
 	return err
 }

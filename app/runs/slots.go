@@ -96,7 +96,7 @@ func (s *Runner) triggerSweep() {
 // A process is overloaded while so many runs have waited so long to be accepted.
 const (
 	manyAccepts = 32
-	slowAccept  = 500 * time.Millisecond
+	slowAccept  = 200 * time.Millisecond
 )
 
 // beginAccept notes that a run waits to be accepted, until the returned function is called.

@@ -68,7 +68,7 @@ func TestOverload(t *testing.T) {
 		waiting int
 		since   time.Duration
 		want    bool
-	}{{32, 500 * time.Millisecond, true}, {31, time.Second, false}, {200, 499 * time.Millisecond, false}} {
+	}{{32, 200 * time.Millisecond, true}, {31, time.Second, false}, {200, 199 * time.Millisecond, false}} {
 		t.Run(fmt.Sprint(tt.waiting, tt.since), func(t *testing.T) {
 			simulate(t, func(t *testing.T) {
 				p := newProcess(t, coretest.New(), "one/1", runs.Limits{}, answer)

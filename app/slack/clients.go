@@ -16,6 +16,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/config"
+	"bobbin/app/db/repositories"
 )
 
 // How long clients and tokens are used.
@@ -32,7 +33,7 @@ var errNotInstalled = errors.New("the app is not installed in this workspace of 
 type Clients struct {
 	settings config.Slack
 	vault    vault
-	store    core.SlackInstallationStore // nil with slack.bot_token
+	store    *repositories.SlackInstallations // nil with slack.bot_token
 	log      *slog.Logger
 	names    *nameCache
 
@@ -42,7 +43,7 @@ type Clients struct {
 
 // NewClients returns the clients of the settings. The store has the installations; it is nil
 // with slack.bot_token.
-func NewClients(settings config.Slack, store core.SlackInstallationStore, log *slog.Logger) (*Clients, error) {
+func NewClients(settings config.Slack, store *repositories.SlackInstallations, log *slog.Logger) (*Clients, error) {
 	c := &Clients{settings: settings, store: store, log: log, names: &nameCache{known: map[string]knownName{}}, known: map[string]*clientEntry{}}
 	var err error
 	if settings.OAuth() {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"bobbin/app/core"
+	"bobbin/app/db/repositories"
 )
 
 // What becomes of what Slack sends, for metrics.
@@ -22,7 +23,7 @@ const (
 
 // Intake stores what Slack sends. Safe for concurrent use.
 type Intake struct {
-	inbox    core.SlackInboxStore
+	inbox    *repositories.SlackInbox
 	echoes   chan core.SlackPost // posts of the app that Slack reports
 	owner    string
 	observer core.Observer

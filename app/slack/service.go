@@ -21,6 +21,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/app/core/netguard"
+	"bobbin/app/db/repositories"
 )
 
 // apiTime bounds one call of Slack's Web API.
@@ -33,7 +34,7 @@ type Options struct {
 	Chat     *chat.Service
 	Transfer *transfer.Service
 	Files    *blobs.Service
-	Inbox    core.SlackInboxStore
+	Inbox    *repositories.SlackInbox
 	Threads  core.SlackThreadStore
 	Posts    core.SlackPostStore
 	Sessions core.SessionStore

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"math"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -14,7 +13,6 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/contextwindow"
-	"bobbin/app/core/llm"
 )
 
 // Rungs of the ladder that have a label of their own here.
@@ -28,20 +26,11 @@ func rungNames() []string {
 	return []string{0: "recall", 1: "mask", 2: "summarize", 3: "summarize_deeper", 4: "cut_summary", 5: "without_model", 6: "shorten", 7: "leave_out", 8: "refuse"}
 }
 
-// rungLabel returns the label of a rung.
-func rungLabel(rung int) string {
-	names := rungNames()
-	if rung < 0 || rung >= len(names) {
-		return other
-	}
-	return names[rung]
-}
-
 // Fitted counts the measures that made a prompt fit.
 func (t *Telemetry) Fitted(_ context.Context, _ compaction.Turn, d contextwindow.Decision, _ error) {
 	for _, rung := range d.Rungs {
 		if rung != rungSummarize && rung != rungDeeper { // Summarizing counts these
-			t.add("context_rungs_total", 1, rungLabel(rung))
+			t.add("context_rungs_total", 1, rungNames()[rung])
 		}
 	}
 }
@@ -77,28 +66,9 @@ func (t *Telemetry) Sending(_ context.Context, turn compaction.Turn, d contextwi
 	}
 }
 
-// ThoughtsDropped counts the thoughts that a provider left out.
-func (t *Telemetry) ThoughtsDropped(_ context.Context, turn compaction.Turn, dropped llm.DroppedThoughts) {
-	model := t.labels.modelLabel(turn.Profile.Model.Info().Name)
-	for reason, n := range dropped.Reasons {
-		t.add("context_thoughts_dropped_total", float64(n), model, string(reason))
-	}
-}
-
-// NativeSummary counts a provider's own summary.
-func (t *Telemetry) NativeSummary(_ context.Context, turn compaction.Turn, outcome compaction.NativeOutcome) {
-	t.add("context_native_summaries_total", 1, t.labels.modelLabel(turn.Profile.Model.Info().Name), string(outcome))
-}
-
-// CoverageChecked records a coverage check, and how many messages it missed.
-func (t *Telemetry) CoverageChecked(lost int) {
-	t.add("context_coverage_checks_total", 1)
-	t.add("context_lost_messages_total", math.Abs(float64(lost)))
-}
-
-// Warned counts a warning about a prompt near the limit.
-func (t *Telemetry) Warned(_ context.Context, turn compaction.Turn, _ contextwindow.Decision) {
-	t.add("context_warnings_total", 1, t.labels.modelLabel(turn.Profile.Model.Info().Name))
+// CountOf is Count for a counter of a model.
+func (t *Telemetry) CountOf(model string, counter core.Counter, n int, labels ...string) {
+	t.Count(counter, n, append([]string{t.labels.modelLabel(model)}, labels...)...)
 }
 
 // Summarizing counts a summary that is begun; the caller calls the returned function with its
@@ -106,7 +76,7 @@ func (t *Telemetry) Warned(_ context.Context, turn compaction.Turn, _ contextwin
 func (t *Telemetry) Summarizing(ctx context.Context, turn compaction.Turn, o contextwindow.Order) (context.Context, func(compaction.Made)) {
 	start := time.Now()
 	strategy, kind := turn.Profile.Policy.Strategy, string(cmp.Or(o.Kind, core.SummaryRolling))
-	t.add("context_rungs_total", 1, rungLabel(o.Rung))
+	t.add("context_rungs_total", 1, rungNames()[o.Rung])
 	ctx, span := t.startSpan(ctx, "summarize", func() []trace.SpanStartOption {
 		return []trace.SpanStartOption{trace.WithAttributes(
 			semconv.GenAIConversationID(string(turn.Session.ID)),
@@ -133,7 +103,7 @@ func (t *Telemetry) Summarizing(ctx context.Context, turn compaction.Turn, o con
 		switch m.Outcome {
 		case compaction.OutcomeFallback:
 			t.add("summary_fallbacks_total", 1, m.Cause)
-			t.add("context_rungs_total", 1, rungLabel(rungWithoutModel))
+			t.add("context_rungs_total", 1, rungNames()[rungWithoutModel])
 			t.observe("summary_tokens", float64(m.Summary.TokenCount), strategy)
 		case compaction.OutcomeMade:
 			t.observe("summary_tokens", float64(m.Summary.TokenCount), strategy)

@@ -104,9 +104,9 @@ func everything(t testing.TB, tel *telemetry.Telemetry) {
 	sent := sized(2300, 700, 0)
 	sent.Thoughts.Kept = 1
 	tel.Sending(ctx, turn("m"), prompt(3000), sent)
-	tel.ThoughtsDropped(ctx, turn("m"), llm.DroppedThoughts{Reasons: map[llm.DropReason]int{llm.DropPrefix: 1}})
-	tel.NativeSummary(ctx, turn("m"), compaction.NativeRefused)
-	tel.Warned(ctx, turn("m"), prompt(6000))
+	tel.CountOf("m", core.CountDropped, 1, string(llm.DropPrefix))
+	tel.CountOf("m", core.CountNative, 1, compaction.NativeRefused)
+	tel.CountOf("m", core.CountWarnings, 1)
 	_, made := tel.Summarizing(ctx, turn("m"), contextwindow.Order{Trigger: "share", Rung: 2})
 	made(compaction.Made{Outcome: compaction.OutcomeFallback, Cause: "empty", Summary: core.Summary{TokenCount: 300}})
 	tel.Committed(ctx, compaction.Commit{Turn: turn("m"), Before: prompt(6000), After: prompt(3000)})

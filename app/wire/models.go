@@ -35,7 +35,6 @@ type ModelOptions struct {
 // OpenModels builds the registry of models and chooses the default one. It needs no
 // database; models are opened when they are used.
 func OpenModels(ctx context.Context, cfg config.Config, o ModelOptions) (Models, error) {
-	known := tokens.NewModels(o.Logger)
 	m := Models{Choice: llm.Detect(ctx, cfg.DefaultLLM, os.Getenv, llm.OllamaModels)}
 	var err error
 	entries := make([]llm.Entry, 0, len(cfg.Models))
@@ -66,11 +65,13 @@ func OpenModels(ctx context.Context, cfg config.Config, o ModelOptions) (Models,
 	}, llm.Defaults{
 		Model: m.Choice.Model, Env: os.Getenv,
 		Lookup: func(model string) (window, maxOutput int, factor float64, ok bool) {
-			info, ok := known.Assume(model)
+			info, ok := tokens.Assume(model)
 			return info.Window, info.MaxOutput, info.Factor, ok
 		},
-		Unknown: known.Warn,
-		Images:  tokens.SeesImages,
+		Unknown: func(model string, window int) { //nolint:contextcheck // it is of the model, not of the start
+			o.Logger.WarnContext(context.Background(), "unknown model, assuming a small context window; set context_window under models", "model", model, "window", window)
+		},
+		Images: tokens.SeesImages,
 		Documents: func(model string) llm.Documents {
 			reads := tokens.ReadsPDF(model)
 			return nativeDocuments(cfg, &reads)

@@ -59,7 +59,6 @@ const otherLabel = "other"
 // Labels are the names of models, agents and tools in metrics: those that the
 // configuration names have their own. Safe for concurrent use.
 type Labels struct {
-	known   *tokens.Models
 	current atomic.Pointer[configured]
 }
 
@@ -73,8 +72,8 @@ type configured struct {
 }
 
 // NewLabels returns labels that know no names until Set.
-func NewLabels(log *slog.Logger) *Labels {
-	l := &Labels{known: tokens.NewModels(log)}
+func NewLabels() *Labels {
+	l := &Labels{}
 	l.current.Store(&configured{})
 	return l
 }
@@ -101,7 +100,7 @@ func (l *Labels) modelLabel(name string) string {
 	if l.current.Load().models[name] {
 		return name
 	}
-	if row, ok := l.known.Lookup(name); ok {
+	if row, ok := tokens.Lookup(name); ok {
 		return row.Name + "*"
 	}
 	return otherLabel

@@ -13,7 +13,7 @@ import (
 // not name shares a few labels.
 func TestModelLabels(t *testing.T) {
 	t.Parallel()
-	labels := NewLabels(slog.New(slog.DiscardHandler))
+	labels := NewLabels()
 	labels.current.Store(&configured{models: map[string]bool{"fast": true, "gpt-4o-mini": true}})
 	for name, want := range map[string]string{
 		"fast": "fast", "gpt-4o-mini": "gpt-4o-mini", "gpt-4o": "gpt-4o*", "openai/gpt-4o-mini": "gpt-4o*", "gpt-4o-alice@example.com": "gpt-4o*",
@@ -45,7 +45,7 @@ func TestNamedModels(t *testing.T) {
 	models := must.Get(OpenModels(t.Context(), cfg, ModelOptions{Logger: log}))(t)
 	set := NewTools(cfg, ToolParts{})
 	agents := must.Get(LoadAgents(cfg, set, Models{}))(t)
-	labels := NewLabels(log)
+	labels := NewLabels()
 	labels.Set(cfg, models, agents)
 	got := labels.current.Load().models
 	for _, name := range []string{"one", "two", "three"} {

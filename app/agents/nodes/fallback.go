@@ -24,12 +24,11 @@ type attempts struct {
 	refusedSize         int            // tokens of its first refused prompt and the answer to it; 0 = not needed
 	supposed            bool           // turn.Window is a supposition
 	suspected           *suspicion     // was refused first, for an unclear reason; nil = none was
-	leavesOut           []leftOut      // what its provider refused, now or earlier in the run, and the next tries leave out
+	leavesOut           []string       // what its provider refused, now or earlier in the run, and the next tries leave out
 	refusedNative       bool           // the provider did not take back its compaction: the summary's words are sent instead
 	next                core.MessageID // takes the place of a message that was taken back; empty = none was
 
-	left    []string          // what was refused now, in words
-	warning *core.ContextData // of that, for when a try without it is answered; nil = there is none
+	warning *core.ContextData // of what was refused now, for when a try without it is answered; nil = there is none
 }
 
 // canFallBack reports whether another model may do what this one could not: the
@@ -73,6 +72,6 @@ func (n *LLM) fallBack(ctx context.Context, s *AgentState, t *attempts, e *llm.E
 	t.turn.Cap, t.turn.Window, t.turn.Trial = 0, 0, false // were the other model's
 	t.refusedSize, t.supposed, t.suspected = 0, false, nil
 	t.spare, t.books, t.failed = t.spare[1:], nil, e
-	t.overflows, t.restarts, t.refusedTools, t.leavesOut, t.left, t.warning = 0, 0, false, nil, nil, nil
+	t.overflows, t.restarts, t.refusedTools, t.leavesOut, t.warning = 0, 0, false, nil, nil
 	return nil
 }

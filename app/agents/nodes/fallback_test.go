@@ -136,35 +136,27 @@ func TestFallbackThatIsTooSmall(t *testing.T) {
 	}
 }
 
-// A text that the provider's filter refuses does not end the conversation, whether it says so with an error or an
-// empty answer: later prompts that are refused, too, are sent once more without the turns that were never answered,
-// and if that does not help, once without all that came before.
+// A prompt that the provider's filter refuses, whether it says so with an error or an empty answer, is sent once more
+// without all that came before the message, and a warning says so.
 func TestFlaggedTextIsLeftOut(t *testing.T) {
 	t.Parallel()
 	for name, flagged := range map[string]any{
 		"error":  &llm.Error{Kind: llm.KindContentFilter, Provider: "p", Status: 400, Message: "The prompt was filtered."},
 		"answer": llmtest.Step{Finish: core.FinishContentFilter},
 	} {
-		w := newWorld(t, 8192, "Hello.", flagged, flagged, flagged, "4", flagged, "Fine.", flagged, flagged, "Anew.")
-		w.mustCall(w.begin("hello"))
-		if _, err := w.call(t.Context(), w.begin("Tell me about FLAGGED")); kindOf(err) != llm.KindContentFilter {
-			t.Fatalf("%s: got error %v, want the refusal", name, err)
+		w := newWorld(t, 8192, "Hello.", flagged, "4", flagged, flagged)
+		w.mustCall(w.begin("FLAGGED"))
+		w.mustCall(w.begin("What is 2+2?"))
+		sent := fmt.Sprint(w.model.Requests()[2].System, w.model.Requests()[2].Messages)
+		if strings.Contains(sent, "FLAGGED") || !strings.Contains(sent, "left out here because a filter") || !strings.Contains(sent, "2+2") {
+			t.Errorf("%s: got the prompt %s, want it without what was refused", name, sent)
 		}
-		compare.Equal(t, name+": warnings, want none: no try was answered", 0, len(w.feed.All(core.EventContextWarning)))
-		for i, question := range []string{"Sorry. What is 2+2?", "And how are you?", "And now?"} {
-			keeps := i < 2
-			w.mustCall(w.begin(question))
-			reqs := w.model.Requests()
-			sent := fmt.Sprint(reqs[len(reqs)-1].System, reqs[len(reqs)-1].Messages)
-			if strings.Contains(sent, "FLAGGED") || !strings.Contains(sent, "left out here because a filter") || strings.Contains(sent, "Hello.") != keeps || !strings.Contains(sent, question) {
-				t.Errorf("%s: got the prompt %s, want it without what was refused", name, sent)
-			}
-			warnings := w.feed.All(core.EventContextWarning)
-			if d := coretest.Data[core.ContextData](warnings[len(warnings)-1]); d.Trigger != "refused" || strings.Contains(d.Reason, "delete or edit") == keeps {
-				t.Errorf("%s: got the warning %+v", name, d)
-			}
+		_, err := w.call(t.Context(), w.begin("Tell me about FLAGGED"))
+		warnings := w.feed.All(core.EventContextWarning)
+		compare.Equal(t, name+": of the last message, requests, warnings: the last try was not answered", []any{llm.KindContentFilter, 5, 1}, []any{kindOf(err), len(w.model.Requests()), len(warnings)})
+		if d := coretest.Data[core.ContextData](warnings[0]); d.Trigger != "refused" || !strings.Contains(d.Reason, "delete or edit") {
+			t.Errorf("%s: got the warning %+v", name, d)
 		}
-		compare.Equal(t, name+": requests", 10, len(w.model.Requests()))
 	}
 }
 

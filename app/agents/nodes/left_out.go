@@ -8,21 +8,15 @@ import (
 	"strings"
 
 	"bobbin/app/core"
-	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 )
 
-// leftOut is what the next prompts of a run leave out, as the provider or the model did not cope
-// with it.
-type leftOut string
-
-// What can be left out.
+// What the next prompts of a run leave out, as the provider or the model did not cope with it.
 const (
-	leftOutMedia leftOut = "images and files" // the provider cannot read one: they are described
-	leftOutTurns leftOut = "the messages that were never answered"
-	leftOutTools leftOut = "tools" // the model calls them although it must not: their turns become text
-	// With them the filter took no prompt: one that was answered may be what it objects to.
-	leftOutEarlier leftOut = "the messages before it: delete or edit the one that the filter objects to, and the others are sent again"
+	leftOutMedia = "images and files" // the provider cannot read one: they are described
+	leftOutTools = "tools"            // the model calls them although it must not: their turns become text
+	// A filter may object to any of them.
+	leftOutEarlier = "the messages before it: delete or edit the one that the filter objects to, and the others are sent again"
 )
 
 // mediaWords are how providers name images and files when they refuse one.
@@ -30,15 +24,15 @@ var mediaWords = regexp.MustCompile(`(?i)image|picture|photo|pdf|\bfiles?\b|docu
 
 // canLeaveOut returns what the next try may leave out after a call that failed; empty = nothing, or
 // nothing more.
-func (t *attempts) canLeaveOut(c call, e *llm.Error) leftOut {
-	var out leftOut
+func (t *attempts) canLeaveOut(c call, e *llm.Error) string {
+	var out string
 	switch {
 	case c.calledAnyway && e.Kind == llm.KindEmpty:
 		out = leftOutTools
 	case c.sent.Media > 0 && e.Status >= 400 && e.Kind != llm.KindAuth && e.Kind != llm.KindRateLimit && mediaWords.MatchString(e.Code+" "+e.Message):
 		out = leftOutMedia
-	case e.Kind == llm.KindContentFilter:
-		out = map[contextwindow.Refused]leftOut{contextwindow.RefusedUnanswered: leftOutTurns, contextwindow.RefusedAll: leftOutEarlier}[c.decision.NextRefused(c.sent)]
+	case e.Kind == llm.KindContentFilter && c.sent.HasEarlier():
+		out = leftOutEarlier
 	}
 	if slices.Contains(t.leavesOut, out) {
 		return ""
@@ -50,7 +44,7 @@ func (t *attempts) canLeaveOut(c call, e *llm.Error) leftOut {
 func (n *LLM) leaveOut(ctx context.Context, s *AgentState, t *attempts, c call, e *llm.Error) {
 	what := t.canLeaveOut(c, e)
 	t.leavesOut = append(slices.Clip(t.leavesOut), what)
-	n.Logger.WarnContext(ctx, "prompt sent again without what the model did not take", "run_id", s.Run.ID, "model", c.modelName(), "without", string(what), "err", e.Message)
+	n.Logger.WarnContext(ctx, "prompt sent again without what the model did not take", "run_id", s.Run.ID, "model", c.modelName(), "without", what, "err", e.Message)
 	if what == leftOutTools {
 		return
 	}
@@ -58,20 +52,8 @@ func (n *LLM) leaveOut(ctx context.Context, s *AgentState, t *attempts, c call, 
 		blind := llm.WithoutMedia(s.Profile.Model)
 		s.Profile.Model, t.turn.Profile.Model = blind, blind
 	}
-	t.left = append(t.left, string(what))
 	t.warning = &core.ContextData{
 		TokensBefore: c.sent.Used(c.decision), Trigger: "refused",
-		Reason: fmt.Sprintf("%s refused the prompt%s. It was sent again without %s.", c.modelName(), quoteProvider(e), strings.Join(t.left, ", and without ")),
+		Reason: fmt.Sprintf("%s refused the prompt%s. It was sent again without %s.", c.modelName(), quoteProvider(e), strings.Join(t.leavesOut, ", and without ")),
 	}
-}
-
-// withoutRefused returns the decision without what a filter may have refused in the prompts before it.
-func (t *attempts) withoutRefused(d contextwindow.Decision) contextwindow.Decision {
-	switch {
-	case slices.Contains(t.leavesOut, leftOutEarlier):
-		return d.LeaveOut(contextwindow.RefusedAll)
-	case slices.Contains(t.leavesOut, leftOutTurns):
-		return d.LeaveOut(contextwindow.RefusedUnanswered)
-	}
-	return d
 }

@@ -204,7 +204,9 @@ func (c call) hasOutput() bool {
 
 // callModel sends the prompt and collects the answer.
 func (n *LLM) callModel(ctx context.Context, s AgentState, t *attempts, d contextwindow.Decision) (call, error) {
-	d = t.withoutRefused(d)
+	if slices.Contains(t.leavesOut, leftOutEarlier) {
+		d = d.WithoutEarlier()
+	}
 	req, sent, err := n.Compactor.Request(ctx, t.turn, d)
 	if err != nil {
 		return call{decision: d}, fmt.Errorf("make prompt: %w", err)

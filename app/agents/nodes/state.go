@@ -22,7 +22,7 @@ type AgentState struct {
 	Measures Measures   // what made the run's prompts fit
 	Usage    core.Usage // of all model calls of this execution
 
-	leavesOut []leftOut // of the run's prompts: what the agent's model did not take
+	leavesOut []string // of the run's prompts: what the agent's model did not take
 }
 
 // Planned is a turn that was made to fit, and what its prompt holds.

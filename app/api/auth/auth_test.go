@@ -3,6 +3,7 @@ package auth_test
 import (
 	"crypto/tls"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -60,41 +61,72 @@ func TestKeys(t *testing.T) {
 	keys := []auth.Key{auth.NewKey("ann", "s3cret", core.ReadWrite), auth.NewKey("bob", "other", core.CanRead), auth.NewKey("ann", "newer", core.ReadWrite)}
 	ann := core.Identity{Owner: "ann", Key: "ann", Rights: core.ReadWrite}
 	local := core.Identity{Owner: core.LocalOwner, Rights: core.Everything}
-	far := "203.0.113.9:4711"
+	none, far := core.Identity{}, "203.0.113.9:4711"
+	may, must := auth.Options{Keys: keys, LocalToken: "tok"}, auth.Options{Keys: keys, LocalToken: "tok", Required: true}
+	empty, sdk := &shelf{keys: map[string]core.APIKey{}}, header("Authorization", "Bearer none")
 	tests := []struct {
-		name     string
-		required bool
-		ask      ask
-		want     core.Identity
-		wantErr  error
+		name    string
+		options auth.Options
+		ask     ask
+		want    core.Identity
+		wantErr error
 	}{
-		{"bearer", true, ask{remote: far, host: "bobbin.example", headers: header("Authorization", "Bearer s3cret")}, ann, nil},
-		{"bearer in other letters", true, ask{headers: header("Authorization", "bearer  s3cret ")}, ann, nil},
-		{"header", true, ask{headers: header("X-API-Key", "s3cret")}, ann, nil},
-		{"second secret of one owner", true, ask{headers: header("X-API-Key", "newer")}, ann, nil},
-		{"other owner", true, ask{headers: header("X-API-Key", "other")}, core.Identity{Owner: "bob", Key: "bob", Rights: core.CanRead}, nil},
-		{"with a foreign origin", true, ask{headers: map[string]string{"X-API-Key": "s3cret", "Origin": "https://evil.example"}}, ann, nil},
-		{"in both headers", true, ask{headers: map[string]string{"Authorization": "Bearer s3cret", "X-API-Key": "s3cret"}}, ann, nil},
-		{"with another scheme", true, ask{headers: map[string]string{"Authorization": "Basic s3cret", "X-API-Key": "s3cret"}}, core.Identity{}, core.ErrUnauthorized},
-		{"wrong", true, ask{headers: header("X-API-Key", "s3cre")}, core.Identity{}, core.ErrUnauthorized},
-		{"wrong though keys are not required", false, ask{headers: header("X-API-Key", "nope")}, core.Identity{}, core.ErrUnauthorized},
-		{"other scheme", false, ask{headers: header("Authorization", "Basic YTpi")}, core.Identity{}, core.ErrUnauthorized},
-		{"empty bearer", true, ask{headers: header("Authorization", "Bearer ")}, core.Identity{}, core.ErrUnauthorized},
-		{"empty bearer, not required, local", false, ask{headers: header("Authorization", "Bearer ")}, core.Identity{}, core.ErrUnauthorized},
-		{"empty header, not required, local", false, ask{headers: header("X-API-Key", "")}, core.Identity{}, core.ErrUnauthorized},
-		{"empty bearer, not required, from afar", false, ask{remote: far, headers: header("Authorization", "Bearer ")}, core.Identity{}, core.ErrUnauthorized},
-		{"none, required, local", true, ask{}, core.Identity{}, core.ErrUnauthorized},
-		{"none, not required, local", false, ask{}, local, nil},
-		{"none, not required, from afar", false, ask{remote: far}, core.Identity{}, core.ErrUnauthorized},
-		{"local token", true, ask{host: "bobbin.example", headers: header("Authorization", "Bearer tok")}, core.Identity{Owner: core.LocalOwner, Operator: true, Rights: core.Everything}, nil},
-		{"local token from afar", true, ask{remote: far, headers: header("Authorization", "Bearer tok")}, core.Identity{}, core.ErrUnauthorized},
+		{"bearer", must, ask{remote: far, host: "bobbin.example", headers: header("Authorization", "Bearer s3cret")}, ann, nil},
+		{"bearer in other letters", must, ask{headers: header("Authorization", "bearer  s3cret ")}, ann, nil},
+		{"header", must, ask{headers: header("X-API-Key", "s3cret")}, ann, nil},
+		{"second secret of one owner", must, ask{headers: header("X-API-Key", "newer")}, ann, nil},
+		{"other owner", must, ask{headers: header("X-API-Key", "other")}, core.Identity{Owner: "bob", Key: "bob", Rights: core.CanRead}, nil},
+		{"with a foreign origin", must, ask{headers: map[string]string{"X-API-Key": "s3cret", "Origin": "https://evil.example"}}, ann, nil},
+		{"in both headers", must, ask{headers: map[string]string{"Authorization": "Bearer s3cret", "X-API-Key": "s3cret"}}, ann, nil},
+		{"with another scheme", must, ask{headers: map[string]string{"Authorization": "Basic s3cret", "X-API-Key": "s3cret"}}, none, core.ErrUnauthorized},
+		{"wrong", must, ask{headers: header("X-API-Key", "s3cre")}, none, core.ErrUnauthorized},
+		{"wrong though keys are not required", may, ask{headers: header("X-API-Key", "nope")}, none, core.ErrUnauthorized},
+		{"other scheme", may, ask{headers: header("Authorization", "Basic YTpi")}, none, core.ErrUnauthorized},
+		{"empty bearer", must, ask{headers: header("Authorization", "Bearer ")}, none, core.ErrUnauthorized},
+		{"empty bearer, not required, local", may, ask{headers: header("Authorization", "Bearer ")}, none, core.ErrUnauthorized},
+		{"empty header, not required, local", may, ask{headers: header("X-API-Key", "")}, none, core.ErrUnauthorized},
+		{"empty bearer, not required, from afar", may, ask{remote: far, headers: header("Authorization", "Bearer ")}, none, core.ErrUnauthorized},
+		{"none, required, local", must, ask{}, none, core.ErrUnauthorized},
+		{"none, not required, local", may, ask{}, local, nil},
+		{"none, not required, from afar", may, ask{remote: far}, none, core.ErrUnauthorized},
+		{"local token", must, ask{host: "bobbin.example", headers: header("Authorization", "Bearer tok")}, core.Identity{Owner: core.LocalOwner, Operator: true, Rights: core.Everything}, nil},
+		{"local token from afar", must, ask{remote: far, headers: header("Authorization", "Bearer tok")}, none, core.ErrUnauthorized},
+		// Without any key, a program on this machine may send whatever its SDK insists on. As soon as there is a
+		// key, and for all others, a wrong secret is refused.
+		{"no keys", auth.Options{}, ask{headers: sdk}, local, nil},
+		{"no keys, by X-API-Key", auth.Options{}, ask{headers: header("X-API-Key", "none")}, local, nil},
+		{"no keys, an empty bearer", auth.Options{}, ask{headers: header("Authorization", "Bearer ")}, local, nil},
+		{"an empty store, an empty bearer", auth.Options{Stored: storedIn(empty)}, ask{headers: header("Authorization", "Bearer ")}, local, nil},
+		{"an empty store", auth.Options{Stored: storedIn(empty)}, ask{headers: sdk}, local, nil},
+		{"a revoked key", auth.Options{Stored: storedIn(newShelf(core.NewSecret()))}, ask{headers: sdk}, none, core.ErrUnauthorized},
+		{"a configured key", auth.Options{Keys: []auth.Key{auth.NewKey("ann", "s3cret", core.ReadWrite)}}, ask{headers: sdk}, none, core.ErrUnauthorized},
+		{"keys are required", auth.Options{Required: true}, ask{headers: sdk}, none, core.ErrUnauthorized},
+		{"from afar", auth.Options{}, ask{remote: "203.0.113.9:4711", headers: sdk}, none, core.ErrUnauthorized},
+		{"a foreign host", auth.Options{}, ask{host: "evil.example", headers: sdk}, none, core.ErrForbidden},
+		{"through a proxy", auth.Options{}, ask{headers: map[string]string{"Authorization": "Bearer none", "X-Forwarded-For": "1.2.3.4"}}, none, core.ErrForbidden},
+		{"a page of another origin", auth.Options{}, ask{headers: map[string]string{"Authorization": "Bearer none", "Origin": "https://evil.example"}}, none, core.ErrForbidden},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			a := auth.New(auth.Options{Keys: keys, Required: tt.required, LocalToken: "tok"})
-			check(t, a, tt.ask, tt.want, tt.wantErr)
+			check(t, auth.New(tt.options), tt.ask, tt.want, tt.wantErr)
 		})
+	}
+}
+
+func storedIn(s *shelf) *auth.Stored { return auth.NewStored(s, slog.New(slog.DiscardHandler)) }
+
+// The first key counts with the next request: an empty secret is no owner from then on.
+func TestFirstKey(t *testing.T) {
+	t.Parallel()
+	s := &shelf{keys: map[string]core.APIKey{}}
+	a := auth.New(auth.Options{Stored: storedIn(s)})
+	for _, secret := range []string{"Bearer ", "Bearer none"} {
+		check(t, a, ask{headers: header("Authorization", secret)}, core.Identity{Owner: core.LocalOwner, Rights: core.Everything}, nil)
+	}
+	s.set(core.NewSecret(), func(*core.APIKey) {})
+	for _, secret := range []string{"Bearer ", "Bearer none"} {
+		check(t, a, ask{headers: header("Authorization", secret)}, core.Identity{}, core.ErrUnauthorized)
 	}
 }
 
@@ -131,7 +163,6 @@ func TestLoopback(t *testing.T) {
 		"address as a name":         {host: "127.0.0.1.nip.io"},
 		"any address":               {host: "0.0.0.0:8080"},
 		"bare ipv6":                 {host: "::1"},
-		"bracketed name":            {host: "[localhost]"},
 		"bad port":                  {host: "localhost:http"},
 		"foreign origin":            {headers: header("Origin", "https://evil.example")},
 		"other local port":          {headers: header("Origin", "http://localhost:3000")},
@@ -142,10 +173,6 @@ func TestLoopback(t *testing.T) {
 		"image of a page":           {headers: map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}},
 		"form of a page":            {method: http.MethodPost, headers: map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}},
 		"page on another port":      {headers: map[string]string{"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors"}},
-		"through a proxy":           {headers: header("X-Forwarded-For", "203.0.113.9")},
-		"through a modern proxy":    {headers: header("Forwarded", "for=203.0.113.9")},
-		"through a proxy for TLS":   {headers: header("X-Forwarded-Proto", "https")},
-		"through a network's edge":  {headers: header("CF-Connecting-IP", "203.0.113.9")},
 		"through nginx as it comes": {old: true, headers: header("Connection", "close")},
 	}
 	for name, ask := range refused {

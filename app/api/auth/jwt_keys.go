@@ -9,7 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -44,10 +44,7 @@ type Keys struct {
 	log          *slog.Logger
 	tokenFetches *rate.Limiter // limits fetches for unknown key ids
 	fetches      singleflight.Group
-
-	mu     sync.Mutex
-	keys   set  // guarded by mu
-	loaded bool // a fetch has succeeded; guarded by mu
+	keys         atomic.Pointer[set] // nil = no fetch has succeeded
 }
 
 // NewKeys returns an empty set; Load or Run fetches the keys.
@@ -79,9 +76,7 @@ func (k *Keys) Load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	k.mu.Lock()
-	k.keys, k.loaded = fetched, true // also if empty: the signer has withdrawn all keys
-	k.mu.Unlock()
+	k.keys.Store(&fetched) // also if empty: the signer has withdrawn all keys
 	if len(fetched.keys) == 0 {
 		return fmt.Errorf("it has no usable key: %s", cmp.Or(strings.Join(fetched.skipped, "; "), "it is empty"))
 	}
@@ -127,14 +122,14 @@ func (k *Keys) fetchOnce(ctx context.Context, isMissing func() bool) bool {
 // such key, ErrUnavailable that no fetch has succeeded yet.
 func (k *Keys) findKeys(ctx context.Context, id string, alg jose.SignatureAlgorithm) ([]key, error) {
 	isMissing := func() bool {
-		now, loaded := k.currentSet()
-		return !loaded || id != "" && !now.hasKey(id)
+		now := k.keys.Load()
+		return now == nil || id != "" && !now.hasKey(id)
 	}
 	if isMissing() {
 		k.fetchOnce(ctx, isMissing)
 	}
-	now, loaded := k.currentSet()
-	if !loaded {
+	now := k.keys.Load()
+	if now == nil {
 		return nil, &core.Error{Kind: core.ErrUnavailable, RetryAfter: firstRetry,
 			Message: "the keys for tokens have not been fetched yet; try again in a moment"}
 	}
@@ -156,15 +151,9 @@ func (k *Keys) findKeys(ctx context.Context, id string, alg jose.SignatureAlgori
 	return found, nil
 }
 
-func (k *Keys) currentSet() (set, bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.keys, k.loaded
-}
-
 // About describes the usable keys, and why others are not usable.
 func (k *Keys) About() (usable, skipped []string) {
-	now, _ := k.currentSet()
+	now := cmp.Or(k.keys.Load(), &set{})
 	for _, one := range now.keys {
 		var words []string
 		for _, alg := range allowedAlgorithms() {

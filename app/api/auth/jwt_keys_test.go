@@ -169,12 +169,18 @@ func TestHangingServer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := jwttest.NewSigner(t, "1", "EdDSA")
-		keys, hang := auth.HangingKeys(jwttest.JWKS(t, s))
+		jwks, hangs := jwttest.JWKS(t, s), false
+		keys := auth.KeysFrom(func(ctx context.Context) ([]byte, error) {
+			if hangs {
+				<-ctx.Done()
+			}
+			return jwks, ctx.Err()
+		}, 0, discard())
 		v := auth.NewVerifier(keys, validOptions())
 		if !taken(t, v, s.User(t, "ada")) {
 			t.Fatal("not taken while the server answers")
 		}
-		hang()
+		hangs = true
 		begin := time.Now()
 		if taken(t, v, jwttest.NewSigner(t, "2", "EdDSA").User(t, "ada")) {
 			t.Error("a key that nobody has is taken")
@@ -194,19 +200,20 @@ func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := jwttest.NewSigner(t, "1", "EdDSA")
 		var lines bytes.Buffer
-		keys, at, answer := auth.CountingKeys(time.Hour, slog.New(slog.NewTextHandler(&lines, nil)))
+		var seconds []int
+		jwks, begin := jwttest.JWKS(t, s), time.Now()
+		keys := auth.KeysFrom(func(context.Context) ([]byte, error) {
+			if seconds = append(seconds, int(time.Since(begin).Seconds())); time.Since(begin) < time.Minute {
+				return nil, errors.New("no network")
+			}
+			return jwks, nil
+		}, time.Hour, slog.New(slog.NewTextHandler(&lines, nil)))
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- keys.Run(ctx) }()
-		time.Sleep(time.Minute)
-		answer(jwttest.JWKS(t, s))
-		time.Sleep(5 * time.Hour)
+		time.Sleep(5*time.Hour + time.Minute)
 		cancel()
 		must.Do(t, <-ended)
-		var seconds []int
-		for _, d := range at() {
-			seconds = append(seconds, int(d.Seconds()))
-		}
 		if got, want := fmt.Sprint(seconds), "[0 5 15 35 75 3675 7275 10875 14475]"; got != want {
 			t.Errorf("got fetches at %s seconds, want %s", got, want)
 		}

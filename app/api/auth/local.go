@@ -1,11 +1,10 @@
 package auth
 
 import (
-	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -19,21 +18,9 @@ func isLoopback(remote string) bool {
 // 127.0.0.0/8 or [::1], with or without a port. Any other name may be an attacker's
 // that resolves to this machine.
 func isLocalHost(host string) bool {
-	name, port, err := net.SplitHostPort(host)
-	if err != nil {
-		name, port = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"), "0"
-		if bracketed := name != host; bracketed != strings.Contains(name, ":") { // only IPv6 addresses have brackets
-			return false
-		}
-	}
-	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return false
-	}
-	if strings.EqualFold(name, "localhost") {
-		return true
-	}
+	name := (&url.URL{Host: host}).Hostname()
 	addr, err := netip.ParseAddr(name)
-	return err == nil && addr.Zone() == "" && addr.Unmap().IsLoopback()
+	return strings.EqualFold(name, "localhost") || err == nil && addr.Zone() == "" && addr.Unmap().IsLoopback()
 }
 
 // isForwarded reports whether a proxy forwarded the request. A proxy on this machine has
@@ -85,18 +72,12 @@ const CodeFailedAttempts = "too_many_guesses"
 // clientNetwork returns the bucket of a request: the client's IPv4 address or IPv6 /64
 // network.
 func (a *Authenticator) clientNetwork(r *http.Request) string {
-	addr, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return "unknown"
-	}
-	ip := a.clientAddr(addr.Addr().Unmap(), r.Header.Values("X-Forwarded-For"))
+	addr, _ := netip.ParseAddrPort(r.RemoteAddr) // those without one share a bucket
+	ip, bits := a.clientAddr(addr.Addr().Unmap(), r.Header.Values("X-Forwarded-For")), 64
 	if ip.Is4() {
-		return ip.String()
+		bits = 32
 	}
-	prefix, err := ip.WithZone("").Prefix(64)
-	if err != nil {
-		return "unknown"
-	}
+	prefix, _ := ip.WithZone("").Prefix(bits)
 	return prefix.String()
 }
 

@@ -151,7 +151,7 @@ func decodeBody(data []byte, into any, foreign bool) error {
 		}
 		known = append(known, f.Name)
 		value := target.FieldByIndex(f.Index)
-		if err := setField(value, f, given[f.Name]); err != nil {
+		if err := setField(value, f, given[f.Name], foreign); err != nil {
 			faults.Add(f.Name, "%s", ops.ExplainType(err))
 		} else if enum := f.Enum(); enum != nil && value.Kind() == reflect.String && value.String() != "" && !slices.Contains(enum, value.String()) {
 			faults.Add(f.Name, "must be %s", oneOf(enum))
@@ -190,15 +190,22 @@ func (m *member) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// setField decodes one value; nothing and null leave the field as it is.
-func setField(into reflect.Value, f ops.Field, raw member) error {
+// setField decodes one value; nothing and null leave the field as it is. An object that may be left out has
+// no unknown members, but for other protocols: one that is spelled wrong would change nothing, and nobody
+// would notice.
+func setField(into reflect.Value, f ops.Field, raw member, foreign bool) error {
 	if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
 		return nil
 	}
 	if into.Type() == reflect.TypeFor[json.RawMessage]() && f.Tag.Get("schema") != "" && raw[0] != '{' {
 		return errors.New("must be an object")
 	}
-	return json.Unmarshal(raw, into.Addr().Interface())
+	if into.Kind() != reflect.Pointer || foreign {
+		return json.Unmarshal(raw, into.Addr().Interface())
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.DisallowUnknownFields()
+	return decoder.Decode(into.Addr().Interface())
 }
 
 // unknownName returns the fault of an unknown name.

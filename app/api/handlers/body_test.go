@@ -12,8 +12,6 @@ import (
 
 	"bobbin/app/api/handlers"
 	"bobbin/app/core"
-	"bobbin/tests/compare"
-	"bobbin/tests/must"
 )
 
 // target has a field of every type that bodies have.
@@ -25,48 +23,6 @@ type target struct {
 	List   []string        `json:"list"`
 	Maybe  *string         `json:"maybe"`
 	Raw    json.RawMessage `json:"raw"`
-}
-
-func TestDecodeTypes(t *testing.T) {
-	t.Parallel()
-	tests := []struct{ body, want string }{
-		{`{"text":1}`, "text must be a string, not number"},
-		{`{"maybe":true}`, "maybe must be a string, not bool"},
-		{`{"number":"1"}`, "number must be a whole number, not string"},
-		{`{"number":1.5}`, "number must be a whole number, not number 1.5"},
-		{`{"share":[]}`, "share must be a number, not array"},
-		{`{"flag":"yes"}`, "flag must be true or false, not string"},
-		{`{"list":{}}`, "list must be a list, not object"},
-		{`{"list":[7]}`, "list must be a string, not number"},
-	}
-	for _, tt := range tests {
-		var got target
-		err := handlers.Decode([]byte(tt.body), &got)
-		if !errors.Is(err, core.ErrInvalid) || err.Error() != tt.want {
-			t.Errorf("%s: got %v, want %s", tt.body, err, tt.want)
-		}
-	}
-	var got target
-	must.Do(t, handlers.Decode([]byte(`{"text":"a","number":-1,"share":1e2,"flag":true,"list":["x"],"maybe":"b","raw":[1]}`), &got))
-	if got.Text != "a" || got.Number != -1 || got.Share != 100 || !got.Flag || got.List[0] != "x" || *got.Maybe != "b" || string(got.Raw) != "[1]" {
-		t.Errorf("got %+v, want all fields set", got)
-	}
-}
-
-// TestDecodeIsBounded: a large body with a million faults is refused in few words.
-func TestDecodeIsBounded(t *testing.T) {
-	t.Parallel()
-	var body strings.Builder
-	body.WriteString(`{"` + strings.Repeat("x", 1<<20) + `":1`)
-	for i := range 9_000 {
-		fmt.Fprintf(&body, `,"f%d":1`, i)
-	}
-	body.WriteString("}")
-	var got target
-	var shown *core.Error
-	if err := handlers.Decode([]byte(body.String()), &got); !errors.As(err, &shown) || len(shown.Fields) != 20 || len(shown.Message) > 4096 {
-		t.Errorf("got %v, want 20 faults in few words", err)
-	}
 }
 
 // What a body may hold is counted before it is decoded: decoding costs a few times the
@@ -111,7 +67,9 @@ func TestDecodeMemory(t *testing.T) { // not parallel: it measures what the proc
 		runtime.ReadMemStats(&before)
 		err := handlers.Decode(data, &got)
 		runtime.ReadMemStats(&after)
-		compare.Equal(t, fmt.Sprintf("%s: got %v, want a refusal", name, err), errors.Is(err, core.ErrInvalid), tt.refused)
+		if refused := errors.Is(err, core.ErrInvalid); refused != tt.refused || refused && len(err.Error()) > 4096 {
+			t.Errorf("%s: got %.100v, want a refusal in few words: %v", name, err, tt.refused)
+		}
 		if allocated := after.TotalAlloc - before.TotalAlloc; allocated > tt.most {
 			t.Errorf("%s: got %d bytes allocated for a body of %d, want at most %d", name, allocated, len(data), tt.most)
 		} else {

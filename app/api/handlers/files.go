@@ -51,11 +51,14 @@ func (h Native) uploadFile(c *gin.Context) error {
 	u, given := core.Upload{}, false
 	each, _ := h.Files.MaxBytes()
 	err = readForm(c.Request, func(p *multipart.Part) (err error) {
+		var field []byte
 		switch p.FormName() {
 		case "session_id":
-			u.SessionID, err = readField[core.SessionID](p)
+			field, err = readPart(p, maxFieldBytes, form.size)
+			u.SessionID = core.SessionID(field)
 		case "user_id":
-			u.User, err = readField[string](p)
+			field, err = readPart(p, maxFieldBytes, form.size)
+			u.User = string(field)
 		case "file":
 			if given {
 				return formError("file", "is given more than once; upload files one at a time")
@@ -249,19 +252,6 @@ func readPart(p *multipart.Part, maxBytes, formSize int64) ([]byte, error) {
 		return nil, core.Errorf(core.ErrTooLarge, "the field %s is larger than %d bytes", shortenInput(p.FormName()), maxBytes)
 	default:
 		return nil, core.Errorf(core.ErrTooLarge, "the file %s is too large: the maximum is %s", shortenInput(p.FileName()), core.ByteSize(maxBytes))
-	}
-}
-
-// readField reads a short field of a form.
-func readField[T ~string](p *multipart.Part) (T, error) {
-	data, err := io.ReadAll(io.LimitReader(p, maxFieldBytes+1))
-	switch {
-	case err != nil:
-		return "", BodyError(err)
-	case len(data) > maxFieldBytes:
-		return "", formError(p.FormName(), "is too long")
-	default:
-		return T(data), nil
 	}
 }
 

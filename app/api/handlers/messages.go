@@ -136,45 +136,39 @@ func (h Native) regenerateMessage(c *gin.Context, in ops.Regenerate) error {
 	if err != nil {
 		return err
 	}
+	if in.Options != nil && in.Options.Response != nil { // of the Responses API alone
+		return formError("options", `has the unknown field "response"`)
+	}
 	id := cmp.Or(in.ClientMessageID, key)
-	held, err := h.acquireForRun(c)
-	if err != nil {
-		return err
-	}
-	defer h.Streams.releaseSlot(held)
-	accepted, err := h.Chat.Regenerate(c.Request.Context(), scopeOf(c), core.Regenerate{
-		SessionID: in.SessionID, MessageID: in.MessageID, User: in.UserID, ClientMessageID: id, RequestHash: HashOf(c, id),
-		Model: in.Model, Multitask: in.Multitask, Source: cmp.Or(in.Source, core.SourceAPI), Options: (*core.RunOptions)(in.Options),
+	return h.runAndAnswer(c, func() (core.Accepted, error) {
+		return h.Chat.Regenerate(c.Request.Context(), scopeOf(c), core.Regenerate{
+			SessionID: in.SessionID, MessageID: in.MessageID, User: in.UserID, ClientMessageID: id, RequestHash: HashOf(c, id),
+			Model: in.Model, Multitask: in.Multitask, Source: cmp.Or(in.Source, core.SourceAPI), Options: in.Options,
+		})
 	})
-	if err != nil {
-		return err
-	}
-	return h.answerRun(c, held, accepted.Run)
 }
 
 // sendAndAnswer sends the message and answers about its run.
 func (h Native) sendAndAnswer(c *gin.Context, m core.SendMessage) error {
-	held, err := h.acquireForRun(c)
-	if err != nil {
-		return err
+	m.RequestHash = HashOf(c, m.ClientMessageID)
+	return h.runAndAnswer(c, func() (core.Accepted, error) { return h.Chat.Send(c.Request.Context(), scopeOf(c), m) })
+}
+
+// runAndAnswer starts a run and answers about it. A request that streams its run or waits for it gets its
+// slot before anything is changed.
+func (h Native) runAndAnswer(c *gin.Context, start func() (core.Accepted, error)) (err error) {
+	var held *slot
+	if prefer := readPreference(c.Request.Header); !prefer.async || prefer.wait > 0 || wantsStream(c.Request.Header) {
+		if held, err = h.Streams.acquireSlot(c.Request.Context()); err != nil {
+			return err
+		}
 	}
 	defer h.Streams.releaseSlot(held)
-	m.RequestHash = HashOf(c, m.ClientMessageID)
-	accepted, err := h.Chat.Send(c.Request.Context(), scopeOf(c), m)
+	accepted, err := start()
 	if err != nil {
 		return err
 	}
 	return h.answerRun(c, held, accepted.Run)
-}
-
-// acquireForRun acquires the slot of a request that streams its run or waits for it; nil for
-// one that is answered immediately. It comes before anything is changed.
-func (h Native) acquireForRun(c *gin.Context) (*slot, error) {
-	prefer := readPreference(c.Request.Header)
-	if prefer.async && prefer.wait == 0 && !wantsStream(c.Request.Header) {
-		return nil, nil
-	}
-	return h.Streams.acquireSlot(c.Request.Context())
 }
 
 // answerRun answers about an accepted run as the headers Accept and Prefer ask for: with its
@@ -226,7 +220,7 @@ func toSendMessage(body ops.NewMessage) core.SendMessage {
 	return core.SendMessage{
 		SessionID: body.SessionID, User: body.UserID, After: body.After, Content: body.Content, ClientMessageID: body.ClientMessageID, Model: body.Model,
 		Multitask: body.Multitask, Source: cmp.Or(body.Source, core.SourceAPI), Author: body.Author, Metadata: body.Metadata,
-		Parts: partsOf(body.Parts), Webhook: body.Webhook.ToCore(), Options: (*core.RunOptions)(body.Options),
+		Parts: partsOf(body.Parts), Webhook: body.Webhook.ToCore(), Options: body.Options,
 	}
 }
 

@@ -125,9 +125,5 @@ func (h Native) sendExport(c *gin.Context, in core.UserExport) error {
 	if err := checkNamedUser(scopeOf(c), in.User); err != nil {
 		return err
 	}
-	out := &fileWriter{c: c, header: func(header http.Header) {
-		header.Set("Content-Type", "application/zip")
-		header.Set("Content-Disposition", `attachment; filename="user-export.zip"`)
-	}}
-	return h.Transfer.ExportUser(c.Request.Context(), scopeOf(c), in, out)
+	return h.Transfer.ExportUser(c.Request.Context(), scopeOf(c), in, beginFile(c, "application/zip", "user-export.zip"))
 }

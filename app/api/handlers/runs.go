@@ -38,9 +38,7 @@ func (h Native) registerRuns(r Router) {
 		list, err := h.Deliveries.List(ctx, tenant, in.RunID) // they are few, so all are on one page
 		return core.Page[core.Delivery]{Items: list}, err
 	})
-	bind(r, ops.ListAllDeliveries, func(ctx context.Context, tenant core.Tenant, in core.DeliveryQuery) (core.Page[core.Delivery], error) {
-		return h.Deliveries.ListAll(ctx, tenant, in)
-	})
+	bind(r, ops.ListAllDeliveries, h.Deliveries.ListAll)
 	bind(r, ops.RetryDelivery, func(ctx context.Context, tenant core.Tenant, in ops.InDelivery) (core.Delivery, error) {
 		return h.Redeliver(ctx, tenant, in.RunID, in.DeliveryID)
 	})

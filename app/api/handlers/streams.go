@@ -163,7 +163,7 @@ func (s *StreamLimiter) serveEvents(c *gin.Context, p *slot, opts StreamOptions,
 		defer stop()
 		ctx = limited
 	}
-	err := ServeEvents(ctx, c.Writer, s.releaseAtEnd(p, eventsFor(p.caller, source)), opts)
+	err := ServeEvents(ctx, c.Writer, s.shownEvents(p, source), opts)
 	var refused *core.Error
 	if cause := context.Cause(ctx); err == nil && c.Request.Context().Err() == nil && errors.As(cause, &refused) {
 		return cause // the reader gets it as an error event
@@ -171,19 +171,20 @@ func (s *StreamLimiter) serveEvents(c *gin.Context, p *slot, opts StreamOptions,
 	return err
 }
 
-// releaseAtEnd releases the slot of a run's stream before the reader sees that the run has ended: the
-// reader's next request finds it free.
-func (s *StreamLimiter) releaseAtEnd(p *slot, source EventSource) EventSource {
-	if p.endless {
-		return source
-	}
+// shownEvents returns the events as the slot's caller may see them. It releases the slot of a run's stream
+// before the reader sees that the run has ended: the reader's next request finds it free.
+func (s *StreamLimiter) shownEvents(p *slot, source EventSource) EventSource {
 	return func(ctx context.Context) iter.Seq2[core.Event, error] {
 		return func(yield func(core.Event, error) bool) {
 			for e, err := range source(ctx) {
-				if e.Type.EndsRun() {
+				shown := true
+				if err == nil && p.caller.User != "" {
+					e, shown, err = userEvent(e)
+				}
+				if !p.endless && e.Type.EndsRun() {
 					s.releaseSlot(p)
 				}
-				if !yield(e, err) {
+				if (shown || err != nil) && !yield(e, err) {
 					return
 				}
 			}

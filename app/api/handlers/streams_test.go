@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"net/http/httptest"
 	"testing"
@@ -10,7 +9,6 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"bobbin/app/core"
-	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -20,36 +18,6 @@ func asking(t *testing.T, who core.Identity) *gin.Context {
 	c, _ := gin.CreateTestContext(httptest.NewRecorder())
 	c.Request = httptest.NewRequestWithContext(core.WithIdentity(t.Context(), who), "GET", "/", nil)
 	return c
-}
-
-// Held requests are counted by owner, and by user where the caller is one.
-func TestHold(t *testing.T) {
-	t.Parallel()
-	s := NewStreamLimiter(Limits{Streams: 9, StreamsPerOwner: 4, StreamsPerUser: 2})
-	eve := asking(t, core.Identity{Owner: "shop", User: "eve"})
-	var held []*slot
-	hold := func(who *gin.Context, ok bool) {
-		t.Helper()
-		p, err := s.acquireSlot(who.Request.Context())
-		if (err == nil) != ok || err != nil && !errors.Is(err, core.ErrRateLimited) {
-			t.Fatalf("got %v, want held %v", err, ok)
-		}
-		if ok {
-			held = append(held, p)
-		}
-	}
-	hold(eve, true)
-	hold(eve, true)
-	hold(eve, false)
-	hold(asking(t, core.Identity{Owner: "other", User: "eve"}), true) // another one
-	hold(asking(t, core.Identity{Owner: "shop", User: "bob"}), true)
-	hold(asking(t, core.Identity{Owner: "shop"}), true)
-	hold(asking(t, core.Identity{Owner: "shop"}), false)
-	for _, p := range held {
-		s.releaseSlot(p)
-	}
-	compare.Equal(t, "held and counted when all are released: want none", []int{0, 0}, []int{len(s.held), len(s.callers)})
-	hold(eve, true)
 }
 
 // The slot of a run's stream is free when its reader sees the end of the run; that of a stream without
@@ -74,7 +42,7 @@ func TestSlotIsFreeAtTheEndOfTheRun(t *testing.T) {
 	}
 	p := must.Get(s.acquireSlot(c.Request.Context()))(t)
 	p.endless = true
-	for _, err := range s.releaseAtEnd(p, source)(t.Context()) {
+	for _, err := range s.shownEvents(p, source)(t.Context()) {
 		if err != nil || len(s.held) != 1 {
 			t.Error(err, "the slot of a session's stream is free at the end of a run")
 		}

@@ -36,8 +36,10 @@ func (h Native) importMessages(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	c.Request.Body = faultReader{c.Request.Body}
 	history, values, err := h.Space.spoolJSON(c, nil)
+	if errors.Is(err, core.ErrTooLarge) {
+		return core.Errorf(core.ErrTooLarge, "%s: import the history in parts, split before a user message", err)
+	}
 	if err != nil {
 		return err
 	}
@@ -49,23 +51,6 @@ func (h Native) importMessages(c *gin.Context) error {
 		return err
 	}
 	return writeJSON(c, http.StatusOK, done)
-}
-
-// faultReader reads a body and returns errors that may be shown.
-type faultReader struct{ io.ReadCloser }
-
-// Read is part of io.Reader.
-func (r faultReader) Read(p []byte) (int, error) {
-	n, err := r.ReadCloser.Read(p)
-	var tooLarge *http.MaxBytesError
-	switch {
-	case err == nil || errors.Is(err, io.EOF):
-		return n, err
-	case errors.As(err, &tooLarge):
-		return n, core.Errorf(core.ErrTooLarge, "the history is larger than %d bytes: import it in parts, split before a user message", tooLarge.Limit)
-	default:
-		return n, BodyError(err)
-	}
 }
 
 // exportSession sends the session as a file. An error in the middle breaks the connection, so
@@ -81,41 +66,18 @@ func (h Native) exportSession(c *gin.Context, in ops.SessionExport) error {
 	if err != nil {
 		return err
 	}
-	out := &fileWriter{c: c, header: func(header http.Header) {
-		header.Set("Content-Type", kind.media)
-		header.Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", fileName(session)+"."+kind.extension))
-	}}
+	out := beginFile(c, kind.media, fileName(session)+"."+kind.extension)
 	if scopeOf(c).User != "" {
 		session = userSession(session)
 	}
-	if err := h.Transfer.Export(c.Request.Context(), scopeOf(c), session, format, out); err != nil {
-		return err
-	}
-	out.writeHeader() // the export may be empty
-	return nil
+	return h.Transfer.Export(c.Request.Context(), scopeOf(c), session, format, out)
 }
 
-// fileWriter sends the header of the answer with the first bytes.
-type fileWriter struct {
-	c      *gin.Context
-	header func(http.Header)
-	out    *pacedWriter // nil = the answer has not begun
-}
-
-// Write is part of io.Writer.
-func (w *fileWriter) Write(p []byte) (int, error) {
-	w.writeHeader()
-	return w.out.Write(p)
-}
-
-// writeHeader sends the header of the answer once.
-func (w *fileWriter) writeHeader() {
-	if w.out != nil {
-		return
-	}
-	w.header(w.c.Writer.Header())
-	w.c.Status(http.StatusOK)
-	w.out = newPacedWriter(w.c)
+// beginFile begins an answer that is a file. Its header is sent with the first bytes, so that an error
+// before them is answered as any other.
+func beginFile(c *gin.Context, mediaType, name string) io.Writer {
+	c.Header("Content-Disposition", fmt.Sprintf("attachment; filename=%q", name))
+	return Begin(c, http.StatusOK, mediaType)
 }
 
 // notInNames matches what file names leave out of titles.

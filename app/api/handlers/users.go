@@ -1,9 +1,8 @@
 package handlers
 
 import (
-	"context"
+	"cmp"
 	"fmt"
-	"iter"
 
 	"github.com/gin-gonic/gin"
 
@@ -13,6 +12,21 @@ import (
 
 // CodeOwnersOnly means that the request needs an API key; end users cannot make it.
 const CodeOwnersOnly = "owners_only"
+
+// CheckScope refuses a caller without the scope.
+func CheckScope(caller core.Identity, want core.Scopes) error {
+	if caller.Rights.Has(want) {
+		return nil
+	}
+	message := fmt.Sprintf("this requires the scope %s, and the key has %s; the operator creates a key with: bobbin keys create <name> --scopes …", want, cmp.Or(caller.Rights.String(), "none"))
+	if caller.User != "" {
+		message = fmt.Sprintf("this requires the scope %s, and the token has %s", want, cmp.Or(caller.Rights.String(), "none"))
+	}
+	if want == core.CanMetrics {
+		message = "this key cannot read the metrics, which cover all owners: it lacks the scope metrics; the operator can create a key with it, add the name of a configured key to metrics.keys, or set metrics.open"
+	}
+	return &core.Error{Kind: core.ErrForbidden, Code: "missing_scope", Message: message}
+}
 
 // OwnersOnly refuses end users, whatever scopes their token has.
 func OwnersOnly(c *gin.Context) error {
@@ -102,26 +116,6 @@ func userSession(s core.Session) core.Session {
 func userRun(r core.Run) core.Run {
 	r.Webhook = nil
 	return r
-}
-
-// eventsFor returns the events as the caller may see them.
-func eventsFor(caller core.Identity, events EventSource) EventSource {
-	if caller.User == "" {
-		return events
-	}
-	return func(ctx context.Context) iter.Seq2[core.Event, error] {
-		return func(yield func(core.Event, error) bool) {
-			for e, err := range events(ctx) {
-				shown := true
-				if err == nil {
-					e, shown, err = userEvent(e)
-				}
-				if (shown || err != nil) && !yield(e, err) {
-					return
-				}
-			}
-		}
-	}
 }
 
 // userEvent returns what an end user may see of an event, and whether it is shown at all.

@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"bobbin/app/api/handlers"
 	"bobbin/app/core"
 )
 
@@ -65,12 +66,12 @@ func (s *Server) checkScopes(next sdk.MethodHandler) sdk.MethodHandler {
 		switch method {
 		case methodCallTool:
 			if call, ok := req.(*sdk.CallToolRequest); ok {
-				if err := checkScope(caller, s.scopes[call.Params.Name]); err != nil {
+				if err := handlers.CheckScope(caller, s.scopes[call.Params.Name]); err != nil {
 					return s.toolError(ctx, err), nil
 				}
 			}
 		case methodReadResource:
-			if err := checkScope(caller, core.CanRead); err != nil {
+			if err := handlers.CheckScope(caller, core.CanRead); err != nil {
 				return nil, err
 			}
 		case methodListResources:
@@ -85,12 +86,4 @@ func (s *Server) checkScopes(next sdk.MethodHandler) sdk.MethodHandler {
 		}
 		return res, err
 	}
-}
-
-// checkScope refuses a caller without the scope.
-func checkScope(caller core.Identity, want core.Scopes) error {
-	if caller.Rights.Has(want) {
-		return nil
-	}
-	return &core.Error{Kind: core.ErrForbidden, Code: "missing_scope", Message: fmt.Sprintf("this requires the scope %s, which the key or token does not have", want)}
 }

@@ -20,11 +20,10 @@ type answer struct {
 	earlier int            // how many of them are of messages before it
 	any     bool           // there is text of earlier messages
 	gone    core.MessageID // the last message that was discarded: a watcher that joins late may get its text after that
-	open    map[core.ApprovalID]core.Approval
+	open    []core.Approval
 	finish  core.FinishReason
 	usage   core.Usage
 	ended   bool
-	refused bool            // see isRefusal
 	waits   []core.Approval // the calls of the client's tools with which the answer has ended
 
 	texts   []string       // of the messages that are stored
@@ -70,7 +69,6 @@ const textSeparator = "\n\n"
 
 // followEvent returns what the event adds. It returns an error for a failed run.
 func (a *answer) followEvent(e core.Event) (answerDelta, error) {
-	a.refused = a.refused || isRefusal(e)
 	switch data := e.Data.(type) {
 	case core.DeltaData:
 		return a.followDelta(e, data), nil
@@ -185,28 +183,19 @@ func (a *answer) extend(id core.MessageID, offset int, text string) (p answerDel
 }
 
 func (a *answer) followApproval(kind core.EventType, approval core.Approval) {
-	if a.open == nil {
-		a.open = map[core.ApprovalID]core.Approval{}
-	}
+	a.open = slices.DeleteFunc(a.open, func(open core.Approval) bool { return open.ID == approval.ID })
 	if kind == core.EventApprovalRequested {
-		a.open[approval.ID] = approval
-		return
+		a.open = append(a.open, approval)
 	}
-	delete(a.open, approval.ID)
 }
 
 // clientCalls returns the open calls of the client's tools in the order of their requests; none
 // while a person has to decide about others.
 func (a *answer) clientCalls() []core.Approval {
-	var calls []core.Approval
-	for _, open := range a.open {
-		if open.Kind != core.KindClientTool {
-			return nil
-		}
-		calls = append(calls, open)
+	if slices.ContainsFunc(a.open, func(open core.Approval) bool { return open.Kind != core.KindClientTool }) {
+		return nil
 	}
-	slices.SortFunc(calls, func(x, y core.Approval) int { return strings.Compare(string(x.ID), string(y.ID)) })
-	return calls
+	return a.open
 }
 
 // failureOf returns the error of a failed run.
@@ -250,14 +239,15 @@ func untilAnswered(events iter.Seq2[core.Event, error], ended func() bool) iter.
 	}
 }
 
-// collectAnswer returns the whole answer, and the model's thoughts.
-func collectAnswer(ctx context.Context, events iter.Seq2[core.Event, error]) (*answer, string, error) {
+// collectAnswer returns the whole answer, and the model's thoughts; see gets each event.
+func collectAnswer(ctx context.Context, events iter.Seq2[core.Event, error], see func(core.Event)) (*answer, string, error) {
 	a := &answer{}
 	var reasoning strings.Builder
 	for e, err := range events {
 		if err != nil {
 			return a, "", err
 		}
+		see(e)
 		p, err := a.followEvent(e)
 		if err != nil {
 			return a, "", err

@@ -187,21 +187,16 @@ func beginAnswer(c *gin.Context, run activeRun) {
 	handlers.ReleaseBody(c)
 	c.Header(headerSession, string(run.run.SessionID))
 	c.Header(headerRetry, "false")
-	run.tellIgnored(c)
-}
-
-// tellIgnored sets the header that names what of the request was left out.
-func (b activeRun) tellIgnored(c *gin.Context, more ...string) {
-	if all := slices.Concat(b.ignored, more); len(all) > 0 {
-		c.Header(headerIgnored, strings.Join(all, ", "))
+	if len(run.ignored) > 0 {
+		c.Header(headerIgnored, strings.Join(run.ignored, ", "))
 	}
 }
 
-// isRefusal reports whether the event says that the provider refused messages, images or files and the
-// answer was made without them.
-func isRefusal(e core.Event) bool {
-	data, ok := e.Data.(core.ContextData)
-	return ok && e.Type == core.EventContextWarning && data.Trigger == "refused"
+// tellRefused adds the field to that header if the event says that the provider refused a part of it.
+func (b activeRun) tellRefused(c *gin.Context, e core.Event, field string) {
+	if data, ok := e.Data.(core.ContextData); ok && data.Trigger == "refused" {
+		c.Header(headerIgnored, strings.Join(append(slices.Clip(b.ignored), field), ", "))
+	}
 }
 
 // startRun has the new message of the request answered.

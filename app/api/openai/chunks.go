@@ -28,32 +28,24 @@ type chunk struct {
 }
 
 type chunkChoice struct {
-	Index        int     `json:"index"`
-	Delta        any     `json:"delta"`
-	FinishReason *string `json:"finish_reason"`
+	Index        int          `json:"index"`
+	Delta        messageDelta `json:"delta"`
+	FinishReason *string      `json:"finish_reason"`
 }
 
-// The pieces of a message.
-type (
-	roleDelta struct {
-		Role    string `json:"role"`
-		Content string `json:"content"`
-	}
-	reasoningDelta struct {
-		Reasoning string `json:"reasoning_content"`
-	}
-	contentDelta struct {
-		Content string `json:"content"`
-	}
-	callsDelta struct {
-		ToolCalls []callDelta `json:"tool_calls"`
-	}
-	// callDelta is a piece of a call of a tool. The first one of a call has its id and name.
-	callDelta struct {
-		Index int `json:"index"`
-		toolCall
-	}
-)
+// messageDelta is a piece of a message.
+type messageDelta struct {
+	Role      string      `json:"role,omitempty"`
+	Content   *string     `json:"content,omitempty"`
+	Reasoning string      `json:"reasoning_content,omitempty"`
+	ToolCalls []callDelta `json:"tool_calls,omitempty"`
+}
+
+// callDelta is a piece of a call of a tool. The first one of a call has its id and name.
+type callDelta struct {
+	Index int `json:"index"`
+	toolCall
+}
 
 func newChunkEncoder(run core.Run, body completionRequest, created int64) *chunkEncoder {
 	e := &chunkEncoder{usage: body.StreamOptions.IncludeUsage, json: newJSONAppender()}
@@ -83,21 +75,21 @@ func (e *chunkEncoder) encode(buf []byte, event core.Event) ([]byte, error) {
 	}
 	if !e.begun {
 		e.begun = true
-		buf = e.appendDelta(buf, roleDelta{Role: "assistant"}, nil)
+		buf = e.appendDelta(buf, messageDelta{Role: "assistant", Content: new(string)}, nil)
 	}
 	if p.reasoning != "" {
-		buf = e.appendDelta(buf, reasoningDelta{p.reasoning}, nil)
+		buf = e.appendDelta(buf, messageDelta{Reasoning: p.reasoning}, nil)
 	}
 	if p.text != "" {
-		buf = e.appendDelta(buf, contentDelta{p.text}, nil)
+		buf = e.appendDelta(buf, messageDelta{Content: &p.text}, nil)
 	}
 	if len(p.calls) > 0 {
-		buf = e.appendDelta(buf, callsDelta{p.calls}, nil)
+		buf = e.appendDelta(buf, messageDelta{ToolCalls: p.calls}, nil)
 	}
 	if !p.end {
 		return buf, nil
 	}
-	buf = e.appendDelta(buf, struct{}{}, new(e.answer.finishReason()))
+	buf = e.appendDelta(buf, messageDelta{}, new(e.answer.finishReason()))
 	if e.usage {
 		e.chunk.Usage, e.chunk.Choices = e.json.append(nil, usageOf(e.answer.usage)), e.choice[:0]
 		buf = e.appendChunk(buf)
@@ -106,7 +98,7 @@ func (e *chunkEncoder) encode(buf []byte, event core.Event) ([]byte, error) {
 }
 
 // appendDelta appends a chunk with a piece of the message.
-func (e *chunkEncoder) appendDelta(buf []byte, delta any, finish *string) []byte {
+func (e *chunkEncoder) appendDelta(buf []byte, delta messageDelta, finish *string) []byte {
 	e.choice[0] = chunkChoice{Delta: delta, FinishReason: finish}
 	e.chunk.Choices = e.choice[:]
 	return e.appendChunk(buf)

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -62,18 +61,12 @@ func (a *API) CreateConversation(c *gin.Context) error {
 	// It is listed and kept once it has its items: some may be refused.
 	session, err := a.Chat.CreateSession(ctx, who.tenant, core.Session{UserID: who.user, Source: core.SourceAPI, Metadata: metadata, Temporary: len(messages) > 0})
 	if err == nil && session.LastSeq == 0 { // else a repetition of a request whose answer was lost
-		_, err = a.addItems(core.WithoutKeyedWork(ctx), who, session.ID, messages)
+		_, err = a.appendMessages(core.WithoutKeyedWork(ctx), who, core.AppendMessages{SessionID: session.ID}, messages)
 	}
 	if err == nil && session.Temporary {
 		session, err = a.Chat.UpdateSession(core.WithoutKeyedWork(ctx), who.tenant, session.ID, core.SessionPatch{Keep: true})
 	}
 	return writeJSON(c, newConversationObject(session), err)
-}
-
-// addItems adds items to the end of a conversation without an answer, and returns the seq of the last one.
-func (a *API) addItems(ctx context.Context, who caller, id core.SessionID, messages []message) (int64, error) {
-	last, err := a.appendMessages(ctx, who, core.AppendMessages{SessionID: id}, messages)
-	return last, itemFields().rename(err)
 }
 
 // conversationOf returns the session of the path's conversation.
@@ -252,7 +245,7 @@ func (a *API) CreateItems(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	last, err := a.addItems(c.Request.Context(), who, session.ID, messages)
+	last, err := a.appendMessages(c.Request.Context(), who, core.AppendMessages{SessionID: session.ID}, messages)
 	if err != nil {
 		return err
 	}

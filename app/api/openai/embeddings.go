@@ -5,10 +5,7 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"net/http"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -48,9 +45,14 @@ type embedding struct {
 	Embedding any    `json:"embedding"` // a list of numbers, or a text in base64
 }
 
-type embeddingUsage struct {
-	PromptTokens int `json:"prompt_tokens"`
-	TotalTokens  int `json:"total_tokens"`
+type embeddingList struct {
+	Object string      `json:"object"`
+	Data   []embedding `json:"data"`
+	Model  string      `json:"model"`
+	Usage  struct {
+		PromptTokens int `json:"prompt_tokens"`
+		TotalTokens  int `json:"total_tokens"`
+	} `json:"usage"`
 }
 
 // Embed answers POST /v1/embeddings with vectors of the configured embedding model.
@@ -62,7 +64,7 @@ func (a *API) Embed(c *gin.Context) error {
 	if err := a.checkEmbedding(body); err != nil {
 		return err
 	}
-	const bytesPerNumber = 4
+	const bytesPerNumber = 4 + 16 // in a vector and as JSON
 	if err := handlers.ReserveMore(c, int64(len(body.Input)*cmp.Or(a.Embedder.Dimension(), defaultDimension)*bytesPerNumber)); err != nil {
 		return err
 	}
@@ -70,9 +72,7 @@ func (a *API) Embed(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	// Vector by vector: as JSON all have several times the memory of the numbers.
-	w := handlers.Begin(c, http.StatusOK, "application/json")
-	begin := `{"object":"list","data":[`
+	list := embeddingList{Object: "list", Data: make([]embedding, 0, len(vectors)), Model: a.Embedder.Model()}
 	for i, v := range vectors {
 		e := embedding{Object: "embedding", Index: i, Embedding: v}
 		if body.Format == "base64" {
@@ -80,31 +80,13 @@ func (a *API) Embed(c *gin.Context) error {
 			_ = binary.Write(&raw, binary.LittleEndian, v) // a buffer cannot fail
 			e.Embedding = base64.StdEncoding.EncodeToString(raw.Bytes())
 		}
-		raw, err := json.Marshal(e)
-		if err != nil {
-			return err
-		}
-		if _, err := w.Write(append([]byte(begin), raw...)); err != nil {
-			return fmt.Errorf("%w: %w", handlers.ErrGone, err)
-		}
-		begin = ","
+		list.Data = append(list.Data, e)
 	}
-	var usage embeddingUsage
 	for _, text := range body.Input {
-		usage.PromptTokens += a.CountTokens(text)
+		list.Usage.PromptTokens += a.CountTokens(text)
 	}
-	usage.TotalTokens = usage.PromptTokens
-	raw, err := json.Marshal(struct {
-		Model string         `json:"model"`
-		Usage embeddingUsage `json:"usage"`
-	}{a.Embedder.Model(), usage})
-	if err != nil {
-		return err
-	}
-	if _, err := w.Write(append([]byte("],"), raw[1:]...)); err != nil {
-		return fmt.Errorf("%w: %w", handlers.ErrGone, err)
-	}
-	return nil
+	list.Usage.TotalTokens = list.Usage.PromptTokens
+	return writeJSON(c, list, nil)
 }
 
 // defaultDimension is assumed until the model has returned its first vector.

@@ -165,7 +165,7 @@ func (r *received) read(t *rapid.T, frames []byte, most int) {
 
 // frames returns what the encoder writes.
 func frames(t *rapid.T, events []core.Event, after int64) []byte {
-	enc := newResponseEncoder(newResponseShape(activeRun{run: weatherRun()}), weatherRun().ID, after)
+	enc := newResponseEncoder(newResponseShape(activeRun{run: weatherRun()}, nil), weatherRun().ID, after)
 	var all []byte
 	for _, e := range events {
 		var err error
@@ -203,7 +203,7 @@ func TestResponseResumes(t *testing.T) {
 func TestResponseWithoutThoughts(t *testing.T) {
 	t.Parallel()
 	const id = core.MessageID("0192f0c4-0000-7000-8000-000000000002")
-	enc := newResponseEncoder(newResponseShape(activeRun{run: weatherRun()}), weatherRun().ID, -1)
+	enc := newResponseEncoder(newResponseShape(activeRun{run: weatherRun()}, nil), weatherRun().ID, -1)
 	var out []byte
 	for _, e := range []core.Event{
 		{Type: core.EventMessageDelta, Data: core.DeltaData{MessageID: id, Text: "They greet me.</think>Hello!"}},
@@ -213,7 +213,7 @@ func TestResponseWithoutThoughts(t *testing.T) {
 		out = must.Get(enc.encode(out, e))(t)
 	}
 	_, done, _ := strings.Cut(string(out), "event: response.output_text.done")
-	if got := enc.final.Output[0].Content[0].Text; got != "Hello!" || done == "" || strings.Contains(done, "greet me") {
+	if got := enc.shape.Output[0].Content[0].Text; got != "Hello!" || done == "" || strings.Contains(done, "greet me") {
 		t.Errorf("got the text %q and the end %s", got, done)
 	}
 }
@@ -285,7 +285,7 @@ func TestBrokenCall(t *testing.T) {
 		"replaced":  {piece(lost, "c1", 0, `{"a`), said, done},
 	} {
 		chunks := newChunkEncoder(run, completionRequest{}, 1)
-		response := newResponseEncoder(newResponseShape(activeRun{run: run}), run.ID, -1)
+		response := newResponseEncoder(newResponseShape(activeRun{run: run}, nil), run.ID, -1)
 		var failed error
 		for _, e := range events {
 			if _, err := chunks.encode(nil, e); err != nil {
@@ -293,7 +293,7 @@ func TestBrokenCall(t *testing.T) {
 			}
 			compare.Error(t, name, nil, compare.ErrorOf(response.encode(nil, e)))
 		}
-		out := response.final.Output
+		out := response.shape.Output
 		if failed == nil || len(out) != 2 || out[0].Type != "function_call" || out[0].Status != "incomplete" || *out[0].Arguments != "" || out[1].Content[0].Text != "sunny" {
 			t.Errorf("%s: got the error %v and the items %+v", name, failed, out)
 		}
@@ -310,7 +310,7 @@ func encoders() map[string]func([]byte, core.Event) ([]byte, error) {
 	return map[string]func([]byte, core.Event) ([]byte, error){
 		"native":    handlers.AppendEvent,
 		"chunks":    newChunkEncoder(core.Run{ID: "r"}, completionRequest{Model: "assistant"}, 1).encode,
-		"responses": newResponseEncoder(newResponseShape(activeRun{}), "r", -1).encode,
+		"responses": newResponseEncoder(newResponseShape(activeRun{}, nil), "r", -1).encode,
 	}
 }
 
@@ -328,28 +328,5 @@ func TestDeltaAllocations(t *testing.T) {
 		if got -= 1; got > 2 { // one is the event of the test
 			t.Errorf("%s: got %v allocations a delta, want at most 2", name, got)
 		}
-	}
-}
-
-// deltas are in how many pieces the text of the benchmark comes: as many as a long answer has.
-const deltas = 4000
-
-func BenchmarkDelta(b *testing.B) {
-	for name := range encoders() {
-		b.Run(name, func(b *testing.B) {
-			var events [deltas]core.Event
-			for i := range events {
-				events[i] = core.Event{Type: core.EventMessageDelta, Data: core.DeltaData{MessageID: "m", Offset: i * len("word "), Text: "word "}}
-			}
-			buf := make([]byte, 0, 1<<12)
-			encode := encoders()[name]
-			b.ReportAllocs()
-			for i := 0; b.Loop(); i++ {
-				if i == deltas {
-					i, encode = 0, encoders()[name]
-				}
-				must.Get(encode(buf[:0], events[i]))(b)
-			}
-		})
 	}
 }

@@ -30,8 +30,6 @@ func TestFieldNames(t *testing.T) {
 		{response, "options.response_format.name", "text.format.name"},
 		{response, "messages[].content[2]", "input[].content[2]"},
 		{response, "results[0].tool_call_id", "input[0].tool_call_id"},
-		{itemFields(), "content", "items[].content"},
-		{itemFields(), "tool_call_id", "items[].call_id"},
 	} {
 		var e *core.Error
 		if err := tt.names.rename(oneFault(tt.own, "is wrong")); !errors.As(err, &e) || e.Fields[0].Field != tt.want {

@@ -180,11 +180,8 @@ func parseID[T ~string](prefix, outer, what string) (T, error) {
 	return T(id), nil
 }
 
-// Limits of the messages that references name.
-const (
-	referenceStep     = 20       // messages loaded at a time
-	maxReferenceBytes = 64 << 20 // of their texts
-)
+// referenceStep is how many of the messages that references name are loaded at a time.
+const referenceStep = 20
 
 // resolveReferences puts the items of the log in the places of references to them: clients send back
 // ids of items that they got from this server. It returns the session of the newest one; empty = there
@@ -211,7 +208,6 @@ func (a *API) resolveReferences(c *gin.Context, in input) (core.SessionID, error
 	}
 	slices.Sort(ids)
 	var newest core.Message
-	size := int64(0)
 	caller, _ := core.IdentityFrom(c.Request.Context())
 	for some := range slices.Chunk(slices.Compact(ids), referenceStep) {
 		found, err := a.Messages.GetMessages(c.Request.Context(), caller.Tenant(), "", some)
@@ -235,9 +231,6 @@ func (a *API) resolveReferences(c *gin.Context, in input) (core.SessionID, error
 			for _, call := range m.ToolCalls {
 				read += int64(len(call.Arguments))
 			}
-		}
-		if size += read; size > maxReferenceBytes {
-			return "", oneFault("input", "has references to more than %d bytes of text", maxReferenceBytes)
 		}
 		if err := handlers.ReserveMore(c, read); err != nil {
 			return "", err

@@ -20,10 +20,10 @@ func TestQueued(t *testing.T) {
 		first, later []string
 	}{
 		{"chunks", newChunkEncoder(run, completionRequest{Model: "assistant"}, 1).encode, []string{": queued\n\n"}, []string{`"role":"assistant"`}},
-		{"responses", newResponseEncoder(newResponseShape(activeRun{}), run.ID, -1).encode,
+		{"responses", newResponseEncoder(newResponseShape(activeRun{}, nil), run.ID, -1).encode,
 			[]string{"event: response.created\n", `"sequence_number":0`, "event: response.queued\n", `"sequence_number":1`, `"status":"queued"`},
 			[]string{"event: response.in_progress\n", `"sequence_number":2`, `"status":"in_progress"`}},
-		{"responses that come back", newResponseEncoder(newResponseShape(activeRun{}), run.ID, 0).encode, []string{"event: response.queued\n"}, []string{"event: response.in_progress\n"}},
+		{"responses that come back", newResponseEncoder(newResponseShape(activeRun{}, nil), run.ID, 0).encode, []string{"event: response.queued\n"}, []string{"event: response.in_progress\n"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -153,16 +153,18 @@ type fileContent struct {
 type imageURL string
 
 // UnmarshalJSON reads a URL or an object with one.
-func (u *imageURL) UnmarshalJSON(data []byte) error {
+func (u *imageURL) UnmarshalJSON(data []byte) error { return readTextOr(data, "url", (*string)(u)) }
+
+// readTextOr reads a text, or an object that has it as the member.
+func readTextOr(data []byte, member string, into *string) error {
 	if data[0] == '"' {
-		return json.Unmarshal(data, (*string)(u))
+		return json.Unmarshal(data, into)
 	}
-	var object struct {
-		URL string `json:"url"`
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(data, &object); err != nil || object[member] == nil {
+		return err
 	}
-	err := json.Unmarshal(data, &object)
-	*u = imageURL(object.URL)
-	return err
+	return json.Unmarshal(object[member], into)
 }
 
 // read returns the part's text, or its file.
@@ -349,14 +351,6 @@ func responseFields() fieldNames {
 	return fieldNames{
 		map[string]string{"content": "input", "messages": "input", "author": "input", "options": "tools", "options.reasoning_effort": "reasoning.effort"},
 		strings.NewReplacer("options.response_format", "text.format", "options.", "", "messages[].", "input[].", "messages[", "input[", "results[", "input["),
-	}
-}
-
-// itemFields are the names in items that are added to a conversation.
-func itemFields() fieldNames {
-	return fieldNames{
-		map[string]string{"role": "items[].role", "content": "items[].content", "tool_call_id": "items[].call_id", "tool_calls": "items"},
-		strings.NewReplacer("tool_calls[", "items["),
 	}
 }
 

@@ -26,7 +26,6 @@ type responseEncoder struct {
 	run   core.RunID
 	after int64 // events up to this number are known to the client; -1 = none
 	ended bool
-	final responseShape // the response as it ended
 
 	state   answer
 	message core.MessageID // whose items are on their way
@@ -124,7 +123,7 @@ func (e *responseEncoder) textItem(id core.MessageID) int {
 	}
 	item := outputItem{ID: messagePrefix + string(id), Type: "message", Status: "in_progress", Role: "assistant", Content: []outputPart{}}
 	i := e.addItem(e.base()+itemAdded, item)
-	e.emitEvent("response.content_part.added", e.base()+partAdded, partEvent{ItemID: item.ID, OutputIndex: len(e.shape.Output) + i, Part: outputText("")})
+	e.emitEvent("response.content_part.added", e.base()+partAdded, contentEvent{ItemID: item.ID, OutputIndex: len(e.shape.Output) + i, Part: new(outputText(""))})
 	return i
 }
 
@@ -149,7 +148,7 @@ func (e *responseEncoder) extendText(id core.MessageID, offset int, text string)
 	if text == "" {
 		return
 	}
-	e.emitEvent("response.output_text.delta", number, textDeltaEvent{deltaEvent{ItemID: item.ID, OutputIndex: len(e.shape.Output) + i, Delta: text}, []any{}})
+	e.emitEvent("response.output_text.delta", number, contentEvent{ItemID: item.ID, OutputIndex: len(e.shape.Output) + i, Delta: text, Logprobs: []any{}})
 }
 
 // extendCall adds a piece of the arguments of a call of the client's tool.
@@ -163,7 +162,7 @@ func (e *responseEncoder) extendCall(id core.MessageID, call core.DeltaCall, off
 		i = e.addItem(e.base()+pieceBegins+e.pieces, item)
 	}
 	if text, number := e.extend(e.open[i], offset, arguments); text != "" {
-		e.emitEvent("response.function_call_arguments.delta", number, deltaEvent{ItemID: item.ID, OutputIndex: len(e.shape.Output) + i, Delta: text})
+		e.emitEvent("response.function_call_arguments.delta", number, contentEvent{ItemID: item.ID, OutputIndex: len(e.shape.Output) + i, Delta: text})
 	}
 }
 
@@ -201,11 +200,11 @@ func (e *responseEncoder) endItems() {
 		index, text := len(e.shape.Output), string(item.text)
 		if item.Type == "message" {
 			item.Content = []outputPart{outputText(text)}
-			e.emitEvent("response.output_text.done", number, textDoneEvent{ItemID: item.ID, OutputIndex: index, Text: text, Logprobs: []any{}})
-			e.emitEvent("response.content_part.done", number+1, partEvent{ItemID: item.ID, OutputIndex: index, Part: item.Content[0]})
+			e.emitEvent("response.output_text.done", number, contentEvent{ItemID: item.ID, OutputIndex: index, Text: &text, Logprobs: []any{}})
+			e.emitEvent("response.content_part.done", number+1, contentEvent{ItemID: item.ID, OutputIndex: index, Part: &item.Content[0]})
 		} else {
 			item.Arguments = &text
-			e.emitEvent("response.function_call_arguments.done", number, argsDoneEvent{ItemID: item.ID, OutputIndex: index, Name: item.Name, Arguments: text})
+			e.emitEvent("response.function_call_arguments.done", number, contentEvent{ItemID: item.ID, OutputIndex: index, Name: item.Name, Arguments: &text})
 		}
 		e.emitEvent("response.output_item.done", number+2, itemEvent{OutputIndex: index, Item: item.outputItem})
 		e.shape.Output = append(e.shape.Output, item.outputItem)
@@ -261,8 +260,7 @@ func (e *responseEncoder) endResponse(name, status string, run core.Run) {
 		InputTokens: u.InputTokens, InputDetails: cachedTokens{u.CacheReadTokens}, OutputTokens: u.OutputTokens,
 		OutputDetails: reasoningTokens{u.ReasoningTokens}, TotalTokens: u.InputTokens + u.OutputTokens,
 	}
-	e.final = *e.shape
-	e.emitResponse(name, e.base(), e.final)
+	e.emitResponse(name, e.base(), *e.shape)
 }
 
 // Events of a response besides their type and sequence number.
@@ -271,34 +269,17 @@ type (
 		OutputIndex int        `json:"output_index"`
 		Item        outputItem `json:"item"`
 	}
-	partEvent struct {
-		ItemID       string     `json:"item_id"`
-		OutputIndex  int        `json:"output_index"`
-		ContentIndex int        `json:"content_index"`
-		Part         outputPart `json:"part"`
-	}
-	deltaEvent struct {
-		ItemID       string `json:"item_id"`
-		OutputIndex  int    `json:"output_index"`
-		ContentIndex int    `json:"content_index"`
-		Delta        string `json:"delta"`
-	}
-	textDeltaEvent struct {
-		deltaEvent
-		Logprobs []any `json:"logprobs"`
-	}
-	textDoneEvent struct {
-		ItemID       string `json:"item_id"`
-		OutputIndex  int    `json:"output_index"`
-		ContentIndex int    `json:"content_index"`
-		Text         string `json:"text"`
-		Logprobs     []any  `json:"logprobs"`
-	}
-	argsDoneEvent struct {
-		ItemID      string `json:"item_id"`
-		OutputIndex int    `json:"output_index"`
-		Name        string `json:"name"`
-		Arguments   string `json:"arguments"`
+	// contentEvent is about the one part of an item, or about the arguments of a call.
+	contentEvent struct {
+		ItemID       string      `json:"item_id"`
+		OutputIndex  int         `json:"output_index"`
+		ContentIndex int         `json:"content_index"`
+		Part         *outputPart `json:"part,omitempty"`
+		Delta        string      `json:"delta,omitempty"`
+		Text         *string     `json:"text,omitempty"`
+		Logprobs     []any       `json:"logprobs,omitzero"` // of a text never nil: clients expect the list
+		Name         string      `json:"name,omitempty"`
+		Arguments    *string     `json:"arguments,omitempty"`
 	}
 	responseEvent struct {
 		Response responseShape `json:"response"`

@@ -59,8 +59,9 @@ type reasoningTokens struct {
 	ReasoningTokens int `json:"reasoning_tokens"`
 }
 
-// newResponseShape returns the response of a run as far as the run says it.
-func newResponseShape(b activeRun) *responseShape {
+// newResponseShape returns the response of a run as far as the run says it, with what its request says:
+// the details, or nil for those that the run has.
+func newResponseShape(b activeRun, details *core.ResponseDetails) *responseShape {
 	var options core.RunOptions
 	if b.run.Options != nil {
 		options = *b.run.Options
@@ -86,21 +87,20 @@ func newResponseShape(b activeRun) *responseShape {
 	for _, t := range options.Tools {
 		s.Tools = append(s.Tools, responseTool{Type: "function", ClientTool: t})
 	}
-	if options.Response != nil && b.from.After == 0 { // those of a response that goes on are not kept
-		s.addDetails(*options.Response)
+	if details == nil && b.from.After == 0 { // those of a response that goes on are not kept
+		details = options.Response
+	}
+	if details == nil {
+		return s
+	}
+	s.Background = details.Background
+	if details.PreviousID != "" {
+		s.PreviousResponseID = &details.PreviousID
+	}
+	if details.Metadata != nil {
+		s.Metadata = details.Metadata
 	}
 	return s
-}
-
-// addDetails adds what the request said of its response.
-func (s *responseShape) addDetails(d core.ResponseDetails) {
-	s.Background = d.Background
-	if d.PreviousID != "" {
-		s.PreviousResponseID = &d.PreviousID
-	}
-	if d.Metadata != nil {
-		s.Metadata = d.Metadata
-	}
 }
 
 // unfinished returns the response of a run that has not ended.

@@ -1,10 +1,8 @@
 package openai
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"iter"
 	"strconv"
@@ -45,15 +43,7 @@ type conversationID string
 
 // UnmarshalJSON reads an id or an object with one.
 func (id *conversationID) UnmarshalJSON(data []byte) error {
-	if bytes.HasPrefix(data, []byte(`"`)) {
-		return json.Unmarshal(data, (*string)(id))
-	}
-	var object struct {
-		ID string `json:"id"`
-	}
-	err := json.Unmarshal(data, &object)
-	*id = conversationID(object.ID)
-	return err
+	return readTextOr(data, "id", (*string)(id))
 }
 
 // responseTool is a tool that the client executes.
@@ -126,8 +116,7 @@ func (a *API) Respond(c *gin.Context) error {
 		}
 		r.conversation, r.options, r.body, body.Input, body.Tools = conversation{}, nil, completionRequest{}, nil, nil
 		beginAnswer(c, b)
-		shape := newResponseShape(b)
-		shape.addDetails(body.details())
+		shape := newResponseShape(b, new(body.details()))
 		shape.Store = body.stored() || body.Conversation != "" || body.PreviousResponseID != "" || r.session != ""
 		switch {
 		case body.Stream:
@@ -291,7 +280,7 @@ func (a *API) readResponse(ctx context.Context, tenant core.Tenant, b activeRun,
 		}
 		switch {
 		case enc.ended:
-			return enc.final, nil
+			return *shape, nil
 		case e.Type == core.EventResync && b.run.Status.Ended():
 			return responseShape{}, core.Errorf(core.ErrNotFound, "the events of the response %s are no longer kept; read the items of its conversation", shape.ID)
 		case e.Seq >= session.LastEventSeq:
@@ -309,7 +298,7 @@ func (a *API) GetResponse(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	shape := newResponseShape(b)
+	shape := newResponseShape(b, nil)
 	if c.Query("stream") == "true" {
 		after := int64(-1)
 		if text := c.Query("starting_after"); text != "" {
@@ -339,7 +328,7 @@ func (a *API) CancelResponse(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	current, err := a.readResponse(ctx, id.Tenant(), b, newResponseShape(b), session)
+	current, err := a.readResponse(ctx, id.Tenant(), b, newResponseShape(b, nil), session)
 	return writeJSON(c, current, err)
 }
 
@@ -368,9 +357,7 @@ func (a *API) writeResponse(c *gin.Context, tenant core.Tenant, b activeRun, sha
 		if data, ok := e.Data.(core.RunData); ok && e.Type == core.EventRunFailed {
 			return failureOf(data.Run)
 		}
-		if isRefusal(e) {
-			b.tellIgnored(c, "input")
-		}
+		b.tellRefused(c, e, "input")
 		if _, err := enc.encode(nil, e); err != nil {
 			return err
 		}
@@ -378,7 +365,7 @@ func (a *API) writeResponse(c *gin.Context, tenant core.Tenant, b activeRun, sha
 			break
 		}
 	}
-	return writeJSON(c, enc.final, nil)
+	return writeJSON(c, shape, nil)
 }
 
 // streamResponse answers with the events of the response.

@@ -34,7 +34,7 @@ func (a *API) serveAnswer(c *gin.Context, r request, b activeRun, stream handler
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), a.Streams.Wait)
 	defer cancel()
-	ans, reasoning, err := collectAnswer(ctx, a.watchEvents(ctx, r.tenant, b))
+	ans, reasoning, err := collectAnswer(ctx, a.watchEvents(ctx, r.tenant, b), func(e core.Event) { b.tellRefused(c, e, "messages") })
 	if done = ans.ended; err != nil {
 		return err
 	}
@@ -42,9 +42,6 @@ func (a *API) serveAnswer(c *gin.Context, r request, b activeRun, stream handler
 		return core.Errorf(core.ErrTimeout, "the run %s has not ended in %s; read it with GET /api/v1/runs/%s", b.run.ID, a.Streams.Wait, b.run.ID)
 	}
 	a.storeLeaf(b, ans)
-	if ans.refused {
-		b.tellIgnored(c, "messages")
-	}
 	m := answerMessage{Role: "assistant", Reasoning: reasoning}
 	for _, call := range ans.waits {
 		m.ToolCalls = append(m.ToolCalls, toolCall{ID: callID(b.run.ID, call.ToolCallID), Type: "function", Function: functionCall{Name: call.Tool, Arguments: call.Arguments}})

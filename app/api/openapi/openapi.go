@@ -35,12 +35,9 @@ type File struct {
 }
 
 // New returns the embedded document, which is made once per process. It panics if there is a fault in it.
-func New() *Document { return embedded() }
-
-// embedded is the one document of the process.
 //
 //nolint:gochecknoglobals // built from constants, never changes
-var embedded = sync.OnceValue(buildDocument)
+var New = sync.OnceValue(buildDocument)
 
 func buildDocument() *Document {
 	tree := withOperations(parseYAML(written + "\n" + components))

@@ -30,18 +30,18 @@ type MessagePage struct {
 // it a field is allowed; those with edit:"run" do not change in an edit without a run.
 type NewMessage struct {
 	InSession
-	Content         string          `json:"content" max:"1048576" doc:"The text; required unless there are files, or tool calls."`
-	ClientMessageID string          `json:"client_message_id" schema:"Name" doc:"Makes retries safe."`
-	Model           string          `json:"model" run:"true"`
-	Multitask       core.Multitask  `json:"multitask" run:"true"`
-	UserID          string          `json:"user_id" schema:"Name" run:"true"`
-	Author          string          `json:"author" schema:"Name" edit:"run"`
-	Source          core.Source     `json:"source" edit:"run" doc:"slack only with run=false."`
-	Metadata        json.RawMessage `json:"metadata" schema:"Metadata" edit:"run"`
-	Parts           []FilePart      `json:"parts" run:"true" doc:"Files that were uploaded; 10 at most ('files.per_message')."`
-	Webhook         *NewWebhook     `json:"webhook" run:"true"`
-	Options         *RunOptions     `json:"options" run:"true"`
-	After           core.MessageID  `json:"after" schema:"After" run:"true"`
+	Content         string           `json:"content" max:"1048576" doc:"The text; required unless there are files, or tool calls."`
+	ClientMessageID string           `json:"client_message_id" schema:"Name" doc:"Makes retries safe."`
+	Model           string           `json:"model" run:"true"`
+	Multitask       core.Multitask   `json:"multitask" run:"true"`
+	UserID          string           `json:"user_id" schema:"Name" run:"true"`
+	Author          string           `json:"author" schema:"Name" edit:"run"`
+	Source          core.Source      `json:"source" edit:"run" doc:"slack only with run=false."`
+	Metadata        json.RawMessage  `json:"metadata" schema:"Metadata" edit:"run"`
+	Parts           []FilePart       `json:"parts" run:"true" doc:"Files that were uploaded; 10 at most ('files.per_message')."`
+	Webhook         *NewWebhook      `json:"webhook" run:"true"`
+	Options         *core.RunOptions `json:"options" run:"true"`
+	After           core.MessageID   `json:"after" schema:"After" run:"true"`
 
 	Run        *bool           `json:"run" default:"true" doc:"false: append the message to the log without a run. The following fields require it."`
 	Role       core.Role       `json:"role" run:"false" edit:"run"`
@@ -68,12 +68,12 @@ type FilePart struct {
 // Regenerate asks for another answer to a message.
 type Regenerate struct {
 	InMessage
-	ClientMessageID string         `json:"client_message_id" schema:"Name"`
-	Model           string         `json:"model"`
-	Multitask       core.Multitask `json:"multitask" enum:"reject,interrupt" default:"reject"`
-	UserID          string         `json:"user_id" schema:"Name"`
-	Source          core.Source    `json:"source" enum:"api,web,cli"`
-	Options         *RunOptions    `json:"options"`
+	ClientMessageID string           `json:"client_message_id" schema:"Name"`
+	Model           string           `json:"model"`
+	Multitask       core.Multitask   `json:"multitask" enum:"reject,interrupt" default:"reject"`
+	UserID          string           `json:"user_id" schema:"Name"`
+	Source          core.Source      `json:"source" enum:"api,web,cli"`
+	Options         *core.RunOptions `json:"options"`
 }
 
 // RunAnswer is the answer to a message.

@@ -137,21 +137,15 @@ var fields sync.Map // []Field by the type
 func Fields(in reflect.Type) []Field {
 	known, ok := fields.Load(in)
 	if !ok {
-		known, _ = fields.LoadOrStore(in, fieldsOf(in, nil))
+		known, _ = fields.LoadOrStore(in, fieldsOf(in))
 	}
 	return known.([]Field)
 }
 
-func fieldsOf(in reflect.Type, index []int) []Field {
+func fieldsOf(in reflect.Type) []Field {
 	var out []Field
-	for i := range in.NumField() {
-		field := in.Field(i)
-		at := append(index[:len(index):len(index)], i)
-		if field.Anonymous && field.Type.Kind() == reflect.Struct {
-			out = append(out, fieldsOf(field.Type, at)...)
-			continue
-		}
-		f := Field{Index: at, Type: field.Type, Tag: field.Tag}
+	for _, field := range reflect.VisibleFields(in) {
+		f := Field{Index: field.Index, Type: field.Type, Tag: field.Tag}
 		if f.Name, f.Noun, _ = strings.Cut(field.Tag.Get("path"), ","); f.Name != "" {
 			f.Place = InPath
 		} else if f.Name = field.Tag.Get("query"); f.Name != "" {

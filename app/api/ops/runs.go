@@ -1,7 +1,6 @@
 package ops
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -110,35 +109,11 @@ var (
 	}), func(core.Delivery) bool { return false })
 )
 
-// RunOptions are the options of a run in a request.
-type RunOptions core.RunOptions
-
-// UnmarshalJSON refuses fields that options do not have: one that is spelled wrong would
-// change nothing, and nobody would notice.
-func (o *RunOptions) UnmarshalJSON(data []byte) error {
-	if len(data) == 0 || data[0] != '{' {
-		return errors.New("must be an object")
-	}
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
-	err := decoder.Decode((*core.RunOptions)(o))
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return fmt.Errorf("are wrong: %s %s", strings.TrimPrefix(wrong.Field, "ModelParameters."), ExplainType(err))
-	}
-	if err != nil {
-		return fmt.Errorf("are wrong: %s", strings.TrimPrefix(err.Error(), "json: "))
-	}
-	if o.Response != nil { // of the Responses API alone
-		return errors.New(`are wrong: unknown field "response"`)
-	}
-	return nil
-}
-
 // ExplainType says what a value should have been.
 func ExplainType(err error) string {
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {
-		return err.Error() // of our own UnmarshalJSON methods
+		return strings.Replace(err.Error(), "json: unknown", "has the unknown", 1) // or of our own UnmarshalJSON methods
 	}
 	want := map[reflect.Kind]string{
 		reflect.String: "a string", reflect.Bool: "true or false", reflect.Slice: "a list",
@@ -147,5 +122,5 @@ func ExplainType(err error) string {
 	if want == "" {
 		want = "an object"
 	}
-	return fmt.Sprintf("must be %s, not %s", want, wrong.Value)
+	return strings.TrimSpace(fmt.Sprintf("%s must be %s, not %s", strings.TrimPrefix(wrong.Field, "ModelParameters."), want, wrong.Value))
 }

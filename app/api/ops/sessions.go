@@ -1,9 +1,7 @@
 package ops
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 
 	"bobbin/app/core"
 )
@@ -40,18 +38,6 @@ type SessionPatch struct {
 type NewWebhook struct {
 	URL    string `json:"url,omitempty" max:"2048" doc:"An https URL on the public internet." example:"https://example.com/hook"`
 	Secret string `json:"secret,omitempty" doc:"Signs deliveries: 'whsec_' and the base64 of 24 to 64 random bytes. Write-only. By default the setting 'webhooks.secret'."`
-}
-
-// UnmarshalJSON refuses unknown fields. Its error repeats nothing of the value, which
-// holds a secret.
-func (w *NewWebhook) UnmarshalJSON(data []byte) error {
-	type plain NewWebhook
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if len(data) == 0 || data[0] != '{' || dec.Decode((*plain)(w)) != nil {
-		return errors.New("must be an object with the strings url and secret")
-	}
-	return nil
 }
 
 // ToCore returns the webhook as a core.Webhook; nil stays nil.

@@ -8,6 +8,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/app/db/repositories"
 )
 
 // The bounds of embedding in the background.
@@ -21,7 +22,7 @@ const (
 
 // EmbedderOptions configure an Embedder. All are required.
 type EmbedderOptions struct {
-	Vectors     core.MessageVectorStore
+	Vectors     *repositories.MessageVectors
 	Embedder    llm.Embedder
 	Model       llm.Info                                      // its name, provider and price
 	CheckBudget func(ctx context.Context, owner string) error // of embeddings

@@ -14,6 +14,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/relevance"
 	"bobbin/app/core/searchtext"
+	"bobbin/app/db/repositories"
 )
 
 // The bounds of a search.
@@ -26,19 +27,10 @@ const (
 	restTime    = 30 * time.Second        // after a failure of the model
 )
 
-// WordSearch is the search by words, and how it quotes messages that others found.
-type WordSearch interface {
-	core.SearchStore
-	// Hits returns those of the messages that the query's filters allow, in no order.
-	Hits(ctx context.Context, tenant core.Tenant, q core.SearchQuery, ids []core.MessageID) ([]core.SearchHit, error)
-	// AddNeighbors sets the neighbors that the query asks for.
-	AddNeighbors(ctx context.Context, tenant core.Tenant, q core.SearchQuery, hits []core.SearchHit) error
-}
-
 // SearchOptions configure a Search. All are required.
 type SearchOptions struct {
-	Words    WordSearch
-	Vectors  core.MessageVectorStore
+	Words    *repositories.Search
+	Vectors  *repositories.MessageVectors
 	Embedder llm.Embedder // keeps the caller's spend limits
 	Logger   *slog.Logger
 }

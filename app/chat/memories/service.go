@@ -9,6 +9,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/quota"
+	"bobbin/app/db/repositories"
 )
 
 // DefaultEmbedTime limits one call of the embedder, including retries.
@@ -16,7 +17,7 @@ const DefaultEmbedTime = 30 * time.Second
 
 // Options configure a Service. All but Stored and EmbedTime are required.
 type Options struct {
-	Store    core.MemoryStore
+	Store    *repositories.Memories
 	Embedder llm.Embedder
 	Matches  string // what the embedder matches: core.MatchesWords or core.MatchesMeaning
 

@@ -7,30 +7,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"bobbin/app/core"
+	"bobbin/app/db/repositories"
 )
 
 // UserStores are what exports of users are read from. All are required.
 type UserStores struct {
 	Sessions core.SessionStore
 	Runs     core.RunStore
-	Memories core.MemoryStore
+	Memories *repositories.Memories
 	Blobs    core.BlobStore
 	Usage    core.UsageStore
-	More     userStore
-}
-
-// userStore finds what is of a user and has no list of its own.
-type userStore interface {
-	// Files returns files after that id: the user's own and those in the user's sessions.
-	Files(ctx context.Context, owner, user string, after core.BlobID, limit int) ([]core.Blob, error)
-	// Elsewhere returns messages after that id that the user wrote in sessions of others.
-	Elsewhere(ctx context.Context, owner, user string, after core.MessageID, limit int) ([]core.Message, error)
-	// Keys returns the API keys of the owner.
-	Keys(ctx context.Context, owner string) ([]core.APIKey, error)
+	More     *repositories.Purges
 }
 
 // exportRows is how much of a list is in memory.
@@ -207,17 +197,9 @@ func pagesAfter[T any, ID ~string](list func(after ID) ([]T, error), id func(T) 
 	}
 }
 
-// archiveName is a file's place in the archive: its id keeps names apart, and nothing in
-// the name leads out of the folder.
-func archiveName(b core.Blob) string {
-	name := strings.Map(func(r rune) rune {
-		if strings.ContainsRune(`/\:*?"<>|`, r) || r < ' ' {
-			return '_'
-		}
-		return r
-	}, core.Clip(b.Name, 100))
-	return "files/" + string(b.ID) + "-" + name
-}
+// archiveName is a file's place in the archive: its id keeps names apart, and its name was cleaned when it
+// was uploaded (attach.Name).
+func archiveName(b core.Blob) string { return "files/" + string(b.ID) + "-" + b.Name }
 
 // writeUsage writes what the user's model calls came to, a line for each day.
 func (e *userExport) writeUsage(ctx context.Context) error {

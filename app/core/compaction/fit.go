@@ -75,7 +75,7 @@ func (k *Compactor) recordWarning(ctx context.Context, t Turn, d contextwindow.D
 	k.Logger.WarnContext(ctx, "context near its limit", "trigger", warning.Trigger, "session_id", t.Session.ID, "agent", t.Profile.Agent.Name,
 		"model", t.Profile.Model.Info().Name, "tokens", d.Total, "usable", d.Budget.Usable, "window", d.Budget.Window,
 		"summary_tokens", t.Session.SummaryTokens)
-	k.Observer.Warned(ctx, t, d)
+	k.Observer.CountOf(t.Profile.Model.Info().Name, core.CountWarnings, 1)
 	return t
 }
 

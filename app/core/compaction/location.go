@@ -68,7 +68,8 @@ func (v snapshot) locateMessage(m core.Message) (core.MessageLocation, bool) {
 	slots := slices.Concat(v.d.History, v.d.Run)
 	i := slices.IndexFunc(slots, func(s contextwindow.Slot) bool { return s.ID == m.ID })
 	if i < 0 {
-		return w, false
+		w.Placement, w.Reason = core.PlaceExcluded, "A content filter of the model's provider refused its turn, which is sent again once the message is edited or answered."
+		return w, slices.ContainsFunc(v.turn.History, func(h core.Message) bool { return h.ID == m.ID })
 	}
 	w.Placement, w.PromptTokens, w.SummaryVersion = slots[i].Place, v.promptTokens(m.ID), v.turn.Notes[slots[i].Loop].Version
 	w.WholeTokens = v.d.Shown(m.TokenCount + slots[i].Native)

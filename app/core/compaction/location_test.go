@@ -125,6 +125,9 @@ func TestWhereSays(t *testing.T) {
 	says(branch.ID, core.PlaceExcluded, "another branch")
 	w.ask("and now")
 	says(w.Messages[14].ID, core.PlaceVerbatim, "run in progress")
+	w.Messages[14].FinishReason = core.FinishContentFilter
+	w.ask("and then")
+	says(w.Messages[14].ID, core.PlaceExcluded, "content filter")
 }
 
 // Before a summary the note says that the message will be in it, and when nothing can

@@ -135,9 +135,9 @@ func TestNativeSummaryIsForOneIdentity(t *testing.T) {
 }
 
 // reportsNative fails unless the one report of a native summary since the last call has the outcome.
-func (w *watcher) reportsNative(t *testing.T, outcome compaction.NativeOutcome) {
+func (w *watcher) reportsNative(t *testing.T, outcome string) {
 	t.Helper()
-	if got := w.told(); strings.Count(got, "native summary: ") != 1 || !strings.Contains(got, "native summary: "+string(outcome)) {
+	if got := w.told(); strings.Count(got, "native_summaries") != 1 || !strings.Contains(got, "native_summaries_total "+outcome+" 1") {
 		t.Errorf("got the reports %q, want %s once", got, outcome)
 	}
 }

@@ -7,7 +7,6 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
-	"bobbin/app/core/llm"
 	"bobbin/app/core/summarize"
 )
 
@@ -18,20 +17,13 @@ type Observer interface {
 	Fitted(ctx context.Context, t Turn, d contextwindow.Decision, err error)
 	// Sending receives every prompt that is about to be sent.
 	Sending(ctx context.Context, t Turn, d contextwindow.Decision, sent contextwindow.PromptSize)
-	// ThoughtsDropped receives the thoughts of a prompt that its provider left out.
-	ThoughtsDropped(ctx context.Context, t Turn, dropped llm.DroppedThoughts)
-	// NativeSummary receives what became of a provider's own summary.
-	NativeSummary(ctx context.Context, t Turn, outcome NativeOutcome)
-	// Warned receives a prompt near its limit, once per compaction cycle.
-	Warned(ctx context.Context, t Turn, d contextwindow.Decision)
+	// CountOf adds n to a counter of the model; the other labels have these values.
+	CountOf(model string, counter core.Counter, n int, labels ...string)
 	// Summarizing receives the start of a summary. The summary is made with the context
 	// returned; ended is called exactly once.
 	Summarizing(ctx context.Context, t Turn, o contextwindow.Order) (_ context.Context, ended func(Made))
 	// Committed receives a summary that was stored, or could not be.
 	Committed(ctx context.Context, c Commit)
-	// CoverageChecked receives how many messages of a conversation are neither covered by
-	// its summary nor in the next prompt: 0, unless something is wrong.
-	CoverageChecked(lost int)
 }
 
 // Outcome is the result of making a summary, in a word.
@@ -46,15 +38,12 @@ const (
 	OutcomeFailed   Outcome = "failed"
 )
 
-// NativeOutcome is what became of a provider's own summary, in a word.
-type NativeOutcome string
-
-// The outcomes.
+// What became of a provider's own summary, in a word (core.CountNative).
 const (
-	NativeMade     NativeOutcome = "made"
-	NativeFailed   NativeOutcome = "failed"   // the model call, or nothing was asked since it would not fit
-	NativeRejected NativeOutcome = "rejected" // by Bobbin: by the checks of summaries, or as too large
-	NativeRefused  NativeOutcome = "refused"  // by the provider, when it was sent back
+	NativeMade     = "made"
+	NativeFailed   = "failed"   // the model call, or nothing was asked since it would not fit
+	NativeRejected = "rejected" // by Bobbin: by the checks of summaries, or as too large
+	NativeRefused  = "refused"  // by the provider, when it was sent back
 )
 
 // Made is the result of making a summary.
@@ -80,11 +69,8 @@ type noopObserver struct{ core.NoObserver }
 func (noopObserver) Fitted(context.Context, Turn, contextwindow.Decision, error) {}
 func (noopObserver) Sending(context.Context, Turn, contextwindow.Decision, contextwindow.PromptSize) {
 }
-func (noopObserver) ThoughtsDropped(context.Context, Turn, llm.DroppedThoughts) {}
-func (noopObserver) NativeSummary(context.Context, Turn, NativeOutcome)         {}
-func (noopObserver) Warned(context.Context, Turn, contextwindow.Decision)       {}
-func (noopObserver) Committed(context.Context, Commit)                          {}
-func (noopObserver) CoverageChecked(int)                                        {}
+func (noopObserver) CountOf(string, core.Counter, int, ...string) {}
+func (noopObserver) Committed(context.Context, Commit)            {}
 
 func (noopObserver) Summarizing(ctx context.Context, _ Turn, _ contextwindow.Order) (context.Context, func(Made)) {
 	return ctx, func(Made) {}

@@ -14,7 +14,6 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/contextwindow"
-	"bobbin/app/core/llm"
 	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
 	"bobbin/tests/must"
@@ -41,17 +40,9 @@ func (w *watcher) Sending(_ context.Context, _ compaction.Turn, d contextwindow.
 	w.note("sending: not empty %t, fits %t", sent.Total() > 0, sent.Used(d) <= d.Total)
 }
 
-func (w *watcher) ThoughtsDropped(_ context.Context, _ compaction.Turn, dropped llm.DroppedThoughts) {
-	w.note("thoughts dropped: %v", dropped.Reasons)
+func (w *watcher) CountOf(_ string, counter core.Counter, n int, labels ...string) {
+	w.Count(counter, n, labels...)
 }
-
-func (w *watcher) NativeSummary(_ context.Context, _ compaction.Turn, outcome compaction.NativeOutcome) {
-	w.note("native summary: %s", outcome)
-}
-
-func (w *watcher) CoverageChecked(lost int) { w.note("coverage checked: %d lost", lost) }
-
-func (w *watcher) Warned(context.Context, compaction.Turn, contextwindow.Decision) { w.note("warned") }
 
 func (w *watcher) Summarizing(ctx context.Context, _ compaction.Turn, o contextwindow.Order) (context.Context, func(compaction.Made)) {
 	w.note("summarizing by %s on rung %d", o.Trigger, o.Rung)
@@ -96,10 +87,10 @@ func TestCoverageIsChecked(t *testing.T) {
 	watch := w.watched()
 	w.writer.Add(always(notes))
 	w.fit()
-	compare.Contains(t, "watch.told(): want a check after the summary", "coverage checked: 0 lost", watch.told())
+	compare.Contains(t, "watch.told(): want a check after the summary", "context_lost_messages_total  0", watch.told())
 	w.Session.SummarizedCount -= 2 // as if the summary covered two messages fewer than the cursor says
 	must.Get(w.control().Report(t.Context(), w.scope(), w.Session.ID))(t)
-	if told := watch.told(); !strings.Contains(told, "coverage checked: 2 lost") || !strings.Contains(log.String(), `msg="messages lost from the context"`) {
+	if told := watch.told(); !strings.Contains(told, "context_lost_messages_total  2") || !strings.Contains(log.String(), `msg="messages lost from the context"`) {
 		t.Errorf("got %q and the log %s, want two messages missed", told, &log)
 	}
 }
@@ -129,14 +120,14 @@ func TestWarnsOnceInACycle(t *testing.T) {
 			if _, d := w.fit(); d.Total*10 > d.Budget.Usable*9 {
 				return
 			}
-			if strings.Contains(watch.told(), "warned") {
+			if strings.Contains(watch.told(), "context_warnings") {
 				w.t.Fatal("warned before the limit is near")
 			}
 		}
 		w.t.Fatal("the prompt never came near its limit")
 	}
 	grow()
-	compare.Contains(t, "watch.told(): want a warning", "warned\nfitted", watch.told())
+	compare.Contains(t, "watch.told(): want a warning", "context_warnings_total  1\nfitted", watch.told())
 	first := w.Events[len(w.Events)-1]
 	got := coretest.Data[core.ContextData](first)
 	if first.Type != core.EventContextWarning || first.RunID != w.run.ID || got.Trigger != "near_limit" || got.TokensBefore == 0 || !strings.Contains(got.Reason, "summarize it") {

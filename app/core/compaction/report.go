@@ -93,7 +93,8 @@ func (k *Compactor) checkCoverage(ctx context.Context, t Turn) {
 
 // reportCoverage notifies the observer, and logs lost messages.
 func (k *Compactor) reportCoverage(ctx context.Context, id core.SessionID, lost int) {
-	k.Observer.CoverageChecked(lost)
+	k.Observer.Count(core.CountChecks, 1)
+	k.Observer.Count(core.CountLost, max(lost, -lost))
 	if lost != 0 {
 		k.Logger.ErrorContext(ctx, "messages lost from the context", "session_id", id, "lost", lost)
 	}
@@ -187,7 +188,7 @@ func (k *Compactor) Describe(t Turn, d contextwindow.Decision, sent contextwindo
 			}
 		}
 	}
-	if d.Refused == contextwindow.RefusedAll {
+	if d.IsAlone {
 		c.LeftOut, c.Summarized = c.LeftOut+c.Summarized, 0
 	}
 	c.Excluded = len(t.History) + len(t.Run) - len(d.History) - len(d.Run)

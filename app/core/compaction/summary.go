@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -52,8 +51,8 @@ func (k *Compactor) makeSummary(ctx context.Context, t Turn, p plan, m draft) (d
 // writeSummary is makeSummary without the observer.
 func (k *Compactor) writeSummary(ctx context.Context, t Turn, p plan, m draft) (draft, error) {
 	o, note, again := m.order, m.writer.note, m.failure != ""
-	counts := o.Kind == core.SummaryRolling                          // the breaker counts failures
-	if counts && !again && (note == noModel || note == noStrategy) { // the next summary will not have its model either
+	counts := o.Kind == core.SummaryRolling  // the breaker counts failures
+	if counts && !again && note == noModel { // the next summary will not have its model either
 		m.failure = strings.TrimPrefix(note, fallback)
 	}
 	if note != "" && o.Strict {
@@ -132,41 +131,12 @@ func (k *Compactor) summaryMaterial(ctx context.Context, t Turn, p plan, m draft
 		return req, summarize.NewLoop(k.newStrategy(t, w), k.Counter), err
 	}
 	filtered := w.note != "" && strings.Contains(w.note+t.Work.Breaker.Reason, string(llm.KindContentFilter))
-	messages, err := k.withoutRefused(ctx, t, messagesThrough(t.History, o.ThroughSeq), filtered)
-	if err != nil {
-		return req, nil, err
-	}
-	req.Messages, req.TimeLimit = t.nameSpeakers(messages), k.BackgroundTime
+	req.Messages, req.TimeLimit = t.nameSpeakers(withoutFiltered(messagesThrough(t.History, o.ThroughSeq), filtered)), k.BackgroundTime
 	if w.note != "" || w.kind.New == nil {
 		return req, summarize.New(summarize.NewExtractive(k.Counter), k.Counter), nil
 	}
 	req.Strict = w.model != nil
 	return req, summarize.New(k.newStrategy(t, w), k.Counter), nil
-}
-
-// withoutRefused returns the messages without the texts that may make a provider's filter refuse each later prompt:
-// of turns that it left unanswered, or cut off; of all, if it has refused them to the summary model.
-func (k *Compactor) withoutRefused(ctx context.Context, t Turn, messages []core.Message, all bool) ([]core.Message, error) {
-	out, begin := slices.Clone(messages), 0 // of a turn
-	for i, m := range out {
-		if i+1 < len(out) && out[i+1].Role != core.RoleUser {
-			continue
-		}
-		refused := all || m.FinishReason == core.FinishContentFilter
-		if !refused && m.RunID != "" && out[begin].RevisedAt == nil && (m.Role != core.RoleAssistant || len(m.ToolCalls) > 0) {
-			run, err := k.Stores.Runs.Get(ctx, scopeOf(t), m.RunID)
-			if err != nil && !errors.Is(err, core.ErrNotFound) {
-				return nil, fmt.Errorf("run of an unanswered message: %w", err)
-			}
-			refused = run.Error != nil && run.Error.Code == "model_"+string(llm.KindContentFilter)
-		}
-		for ; begin <= i; begin++ {
-			if m := &out[begin]; refused {
-				m.Content, m.Parts, m.ToolCalls, m.Unloaded = "", nil, nil, 0
-			}
-		}
-	}
-	return out, nil
 }
 
 // summaryRequest returns the request for a summary of the turn, without the messages.
@@ -228,8 +198,6 @@ const (
 	noBudget    = fallback + "the spend limit of the day is reached"
 	noPrice     = fallback + "the summary model has no price, and a limit in US dollars holds"
 	breakerOpen = fallback + "the summary model failed too often and is paused"
-
-	noStrategy = fallback + "the strategy does not exist"
 )
 
 // writer makes the summaries of a turn's policy.
@@ -242,11 +210,7 @@ type writer struct {
 // chooseWriter returns the writer for the turn's policy. A summary model that cannot be used
 // does not fail the conversation: the note says why the summary is made without one.
 func (k *Compactor) chooseWriter(ctx context.Context, t Turn) writer {
-	kind, ok := summarize.KindOf(t.Profile.Policy.Strategy)
-	if !ok {
-		k.Logger.ErrorContext(ctx, "summary strategy does not exist", "session_id", t.Session.ID, "agent", t.Profile.Agent.Name, "strategy", t.Profile.Policy.Strategy)
-		return writer{note: noStrategy}
-	}
+	kind, _ := summarize.KindOf(t.Profile.Policy.Strategy)
 	w := writer{kind: kind}
 	if kind.Model {
 		w.model, w.note = k.summaryModel(ctx, t, t.Profile.Policy.SummaryModel)

@@ -50,7 +50,9 @@ func (k *Compactor) DropThoughts(ctx context.Context, t Turn, dropped llm.Droppe
 	info := k.modelOf(t)
 	k.Logger.WarnContext(ctx, "provider left out thoughts", "session_id", t.Session.ID, "model", info.Name,
 		"contract", dropped.Contract, "reasons", dropped.Reasons)
-	k.Observer.ThoughtsDropped(ctx, t, dropped)
+	for reason, n := range dropped.Reasons {
+		k.Observer.CountOf(info.Name, core.CountDropped, n, string(reason))
+	}
 	if t.Profile.Model.Info().Prefix == "" {
 		k.Calibrator.LearnPrefixContract(info.Name, string(dropped.Contract))
 	}

@@ -122,3 +122,22 @@ func (k *Compactor) planItems(t Turn, messages []core.Message, model llm.Info) [
 	}
 	return out
 }
+
+// withoutFiltered returns the messages with the turns as system rows, which nobody is sent, that a filter of the
+// provider left unanswered (core.RunEnd); all, if it has refused them to the summary model.
+func withoutFiltered(messages []core.Message, all bool) []core.Message {
+	out, begin := messages, 0 // of a turn
+	for i, m := range messages {
+		if i+1 < len(messages) && messages[i+1].Role != core.RoleUser {
+			continue
+		}
+		if isAnswered := m.Role == core.RoleAssistant && len(m.ToolCalls) == 0; all || messages[begin].FinishReason == core.FinishContentFilter && !isAnswered {
+			out = slices.Clone(out)
+			for ; begin <= i; begin++ {
+				out[begin].Role = core.RoleSystem
+			}
+		}
+		begin = i + 1
+	}
+	return out
+}

@@ -18,11 +18,11 @@ type Config struct {
 	Replica               Replica   `key:"replica"`
 	AgentsDir             string    `key:"agents_dir"`
 	DefaultAgent          string    `key:"default_agent"`
-	DefaultLLM            string    `key:"default_llm"`             // empty = chosen at start, from the keys that are there
-	ContextUsageThreshold float64   `key:"context_usage_threshold"` // share of the window
-	ContextSummaryModel   string    `key:"context_summary_model"`   // empty = DefaultLLM
-	ContextSummaryRole    string    `key:"context_summary_role"`    // system or user; empty = the policy's
-	EmbeddingModel        string    `key:"embedding_model"`         // of memories; empty = without a model, by words
+	DefaultLLM            string    `key:"default_llm"`                               // empty = chosen at start, from the keys that are there
+	ContextUsageThreshold float64   `key:"context_usage_threshold" range:"0.01..1"`   // share of the window
+	ContextSummaryModel   string    `key:"context_summary_model"`                     // empty = DefaultLLM
+	ContextSummaryRole    string    `key:"context_summary_role" words:",system,user"` // system or user; empty = the policy's
+	EmbeddingModel        string    `key:"embedding_model"`                           // of memories; empty = without a model, by words
 	Models                []Model   `key:"models" flag:"-" shown:"the built-in table"`
 	Titles                bool      `key:"titles"` // sessions without a title get one after their first answer
 	Tools                 Tools     `key:"tools"`
@@ -41,7 +41,7 @@ type Config struct {
 // Database is where everything durable is kept.
 type Database struct {
 	URL        Secret `key:"url" shown:"sqlite://<data_dir>/bobbin.db"` // sqlite://path or postgres://user:password@host/name
-	Durability string `key:"durability"`                                // of SQLite; one of Durabilities
+	Durability string `key:"durability" words:"full,normal"`            // of SQLite
 }
 
 // Auth is who may call.
@@ -55,9 +55,9 @@ type Auth struct {
 // SpendLimit bounds what the models may cost that are called for one key, each day
 // of UTC.
 type SpendLimit struct {
-	Key          string  `key:"key"`            // name of an API key; "local" = this machine's own user
-	USDPerDay    float64 `key:"usd_per_day"`    // US dollars; 0 = no limit
-	TokensPerDay int     `key:"tokens_per_day"` // prompts and answers together; 0 = no limit
+	Key          string  `key:"key"`                               // name of an API key; "local" = this machine's own user
+	USDPerDay    float64 `key:"usd_per_day" range:"0..1000000000"` // US dollars; 0 = no limit
+	TokensPerDay int     `key:"tokens_per_day" range:"0.."`        // prompts and answers together; 0 = no limit
 }
 
 // Tools are settings of tools for all agents.
@@ -70,8 +70,8 @@ type Tools struct {
 type FetchURL struct {
 	Enabled bool          `key:"enabled"`
 	Ports   []string      `key:"ports"` // that it may connect to
-	Time    time.Duration `key:"time"`
-	Bytes   Bytes         `key:"bytes"` // that it reads of a page
+	Time    time.Duration `key:"time" range:"100ms..10m"`
+	Bytes   Bytes         `key:"bytes" range:"1KiB..8MiB"` // that it reads of a page
 }
 
 // APIKey is a key of the HTTP API. Several may have one name, so that a secret can
@@ -81,42 +81,42 @@ type APIKey struct {
 	Secret Secret // itself, or HashPrefix and its SHA-256 in hex
 }
 
-// Log is what is logged and how; the words are those of LogLevels and LogFormats.
+// Log is what is logged and how; auto is text on a terminal, else json.
 type Log struct {
-	Level  string `key:"level"`
-	Format string `key:"format"`
+	Level  string `key:"level" words:"debug,info,warn,error"`
+	Format string `key:"format" words:"auto,text,json"`
 }
 
 // Limits bound what a request or a run may take.
 type Limits struct {
-	MessageBytes        Bytes         `key:"message_bytes"`                                                                                                                     // of one message
-	BodyBytes           Bytes         `key:"body_bytes"`                                                                                                                        // of one HTTP request's body
-	ImportBytes         Bytes         `key:"import_bytes"`                                                                                                                      // of one history that is imported
-	ImportMessages      int           `key:"import_messages"`                                                                                                                   // of one history
-	UserBytes           Bytes         `key:"user_bytes"`                                                                                                                        // of the stored messages of one end user; 0 = no limit
-	OwnerBytes          Bytes         `key:"owner_bytes"`                                                                                                                       // the same of one owner
-	RequestMemoryBytes  Bytes         `key:"request_memory_bytes" shown:"a quarter of the memory that the process may have, at most 256MiB"`                                    // of the requests in hand, of all callers; 0 = as the machine has it
-	RequestDiskBytes    Bytes         `key:"request_disk_bytes"`                                                                                                                // the same, in the data folder
-	ToolOutputBytes     Bytes         `key:"tool_output_bytes"`                                                                                                                 // of one tool's result
-	ToolShownBytes      Bytes         `key:"tool_shown_bytes"`                                                                                                                  // of one tool's result in prompts
-	QueuedRuns          int           `key:"queued_runs"`                                                                                                                       // of one session
-	RunsPerOwner        int           `key:"runs_per_owner"`                                                                                                                    // queued or at work
-	RunsPerUser         int           `key:"runs_per_user"`                                                                                                                     // the same of one end user
-	ConcurrentRuns      int           `key:"concurrent_runs" shown:"one for each MiB of the memory that the process may have, 256 to 4096, and at most one for two open files"` // of this process; more wait; 0 = as the machine has memory and open files
-	OpenStreams         int           `key:"open_streams"`                                                                                                                      // requests that are held open, of all callers
-	OpenStreamsPerOwner int           `key:"open_streams_per_owner"`
-	OpenStreamsPerUser  int           `key:"open_streams_per_user"`    // of one end user
-	RequestsPerSecond   int           `key:"requests_per_second"`      // of one key, for long; ten times as many at once; 0 = no limit
-	UserRequests        int           `key:"user_requests_per_second"` // the same of one end user
-	GuessesPerMinute    int           `key:"guesses_per_minute"`       // requests without a valid key from one address; 0 = no limit
-	WaitTime            time.Duration `key:"wait_time"`                // a waiting request is held so long
-	RunTime             time.Duration `key:"run_time"`                 // of one execution of a run
-	ToolTime            time.Duration `key:"tool_time"`                // of one tool call
-	ApprovalTime        time.Duration `key:"approval_time"`            // a run waits so long for a person's decision; 0 = until there is one
-	SummaryTime         time.Duration `key:"summary_time"`             // of one summary's model calls
+	MessageBytes        Bytes         `key:"message_bytes" range:"1KiB..1GiB"`                                                                                                              // of one message
+	BodyBytes           Bytes         `key:"body_bytes" range:"1KiB..1GiB"`                                                                                                                 // of one HTTP request's body
+	ImportBytes         Bytes         `key:"import_bytes" range:"1KiB..1GiB"`                                                                                                               // of one history that is imported
+	ImportMessages      int           `key:"import_messages" range:"1.."`                                                                                                                   // of one history
+	UserBytes           Bytes         `key:"user_bytes" range:"0|1MiB.."`                                                                                                                   // of the stored messages of one end user; 0 = no limit
+	OwnerBytes          Bytes         `key:"owner_bytes" range:"0|1MiB.."`                                                                                                                  // the same of one owner
+	RequestMemoryBytes  Bytes         `key:"request_memory_bytes" shown:"a quarter of the memory that the process may have, at most 256MiB"`                                                // of the requests in hand, of all callers; 0 = as the machine has it
+	RequestDiskBytes    Bytes         `key:"request_disk_bytes"`                                                                                                                            // the same, in the data folder
+	ToolOutputBytes     Bytes         `key:"tool_output_bytes" range:"1KiB..8MiB"`                                                                                                          // of one tool's result
+	ToolShownBytes      Bytes         `key:"tool_shown_bytes" range:"1KiB..8MiB"`                                                                                                           // of one tool's result in prompts
+	QueuedRuns          int           `key:"queued_runs" range:"1.."`                                                                                                                       // of one session
+	RunsPerOwner        int           `key:"runs_per_owner" range:"1.."`                                                                                                                    // queued or at work
+	RunsPerUser         int           `key:"runs_per_user" range:"1.."`                                                                                                                     // the same of one end user
+	ConcurrentRuns      int           `key:"concurrent_runs" range:"0.." shown:"one for each MiB of the memory that the process may have, 256 to 4096, and at most one for two open files"` // of this process; more wait; 0 = as the machine has memory and open files
+	OpenStreams         int           `key:"open_streams" range:"1.."`                                                                                                                      // requests that are held open, of all callers
+	OpenStreamsPerOwner int           `key:"open_streams_per_owner" range:"1.."`
+	OpenStreamsPerUser  int           `key:"open_streams_per_user" range:"1.."`    // of one end user
+	RequestsPerSecond   int           `key:"requests_per_second" range:"0.."`      // of one key, for long; ten times as many at once; 0 = no limit
+	UserRequests        int           `key:"user_requests_per_second" range:"0.."` // the same of one end user
+	GuessesPerMinute    int           `key:"guesses_per_minute" range:"0.."`       // requests without a valid key from one address; 0 = no limit
+	WaitTime            time.Duration `key:"wait_time" range:"100ms.."`            // a waiting request is held so long
+	RunTime             time.Duration `key:"run_time" range:"100ms.."`             // of one execution of a run
+	ToolTime            time.Duration `key:"tool_time" range:"100ms.."`            // of one tool call
+	ApprovalTime        time.Duration `key:"approval_time" range:"0|1s.."`         // a run waits so long for a person's decision; 0 = until there is one
+	SummaryTime         time.Duration `key:"summary_time" range:"100ms.."`         // of one summary's model calls
 
-	BackgroundSummaryTime time.Duration `key:"background_summary_time"` // the same of a summary that nobody waits for
-	ShutdownGrace         time.Duration `key:"shutdown_grace"`          // for the work in hand when the process stops
+	BackgroundSummaryTime time.Duration `key:"background_summary_time" range:"100ms.."` // the same of a summary that nobody waits for
+	ShutdownGrace         time.Duration `key:"shutdown_grace" range:"0s.."`             // for the work in hand when the process stops
 }
 
 // Default returns the settings of a Bobbin that nobody configured.
@@ -162,13 +162,3 @@ const (
 	DurabilityFull   = "full"   // what is acknowledged survives the loss of power
 	DurabilityNormal = "normal" // it survives a crash of the process
 )
-
-// Durabilities returns the words that database.durability takes.
-func Durabilities() []string { return []string{DurabilityFull, DurabilityNormal} }
-
-// LogLevels returns the words that log.level takes.
-func LogLevels() []string { return []string{"debug", "info", "warn", "error"} }
-
-// LogFormats returns the words that log.format takes: auto is text on a terminal,
-// else json.
-func LogFormats() []string { return []string{"auto", "text", "json"} }

@@ -21,9 +21,9 @@ type JWT struct {
 	UserClaim  string        `key:"user_claim"`
 	Scopes     []string      `key:"scopes"`      // the most that a token may do
 	ScopeClaim string        `key:"scope_claim"` // what a token may do; empty = all of Scopes
-	Leeway     time.Duration `key:"leeway"`
-	MaxLife    time.Duration `key:"max_life"` // of a token; 0 = no limit
-	Refresh    time.Duration `key:"refresh"`  // how often keys are fetched
+	Leeway     time.Duration `key:"leeway" range:"0s..5m"`
+	MaxLife    time.Duration `key:"max_life" range:"0|1m.."` // of a token; 0 = no limit
+	Refresh    time.Duration `key:"refresh" range:"1m..24h"` // how often keys are fetched
 }
 
 // Enabled reports whether tokens are taken.
@@ -37,14 +37,6 @@ func (j JWT) Rights() core.Scopes {
 	}
 	return rights
 }
-
-// Bounds of the times of tokens.
-const (
-	mostLeeway   = 5 * time.Minute
-	leastLife    = time.Minute
-	leastRefresh = time.Minute
-	mostRefresh  = 24 * time.Hour
-)
 
 func (j JWT) validate(found *faults) {
 	if !j.Enabled() {
@@ -69,9 +61,6 @@ func (j JWT) validate(found *faults) {
 	found.checkKey(j.UserClaim != "", "auth.jwt.user_claim", "it is empty; name the claim that has the user, such as sub")
 	rights, err := core.ParseRights(j.Scopes)
 	found.checkKey(err == nil && core.UserRights.Has(rights), "auth.jwt.scopes", "%q are not what a token may do; use read, write, delete and export", strings.Join(j.Scopes, ","))
-	found.checkKey(j.Leeway >= 0 && j.Leeway <= mostLeeway, "auth.jwt.leeway", "%s is out of range; use 0s to %s", showDuration(j.Leeway), showDuration(mostLeeway))
-	found.checkKey(j.MaxLife == 0 || j.MaxLife >= leastLife, "auth.jwt.max_life", "%s is too short; use %s or more, or 0s (no limit)", showDuration(j.MaxLife), showDuration(leastLife))
-	found.checkKey(j.Refresh >= leastRefresh && j.Refresh <= mostRefresh, "auth.jwt.refresh", "%s is out of range; use %s to %s", showDuration(j.Refresh), showDuration(leastRefresh), showDuration(mostRefresh))
 }
 
 // validateKeys checks where the keys come from.

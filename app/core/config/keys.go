@@ -15,6 +15,7 @@ type Key struct {
 	Default string // as config show prints it
 	Meaning string // a sentence, in Markdown, as docs/CONFIGURATION.md has it
 	Open    bool   // a bobbin.yaml that nobody named may set it, within bounds
+	Words   string // that it may be, separated by commas; empty = any
 
 	flagless bool
 }
@@ -39,7 +40,7 @@ func Keys() []Key {
 	defaults := Default()
 	var keys []Key
 	for _, s := range settings() {
-		k := Key{Name: s.name, Default: s.shown, Meaning: meanings()[s.name], Open: isOpen(s.name), flagless: s.flagless}
+		k := Key{Name: s.name, Default: s.shown, Meaning: meanings()[s.name], Open: isOpen(s.name), Words: s.words, flagless: s.flagless}
 		if k.Default == "" {
 			k.Default = displayValue(s.field(&defaults))
 		}
@@ -75,11 +76,12 @@ func (c Config) Changed() map[string]string {
 }
 
 // setting is a field of Config and its sections with the tag key. Its other tags are flag ("-" =
-// it has none) and shown, which is documented in the place of the default.
+// it has none), shown, which is documented in the place of the default, and those of checkTags.
 type setting struct {
 	name     string
 	index    []int // of the field in Config
 	shown    string
+	words    string
 	flagless bool
 }
 
@@ -95,7 +97,7 @@ func appendSettings(list []setting, section reflect.Type, prefix string, index [
 			list = appendSettings(list, f.Type, name+".", at)
 			continue
 		}
-		list = append(list, setting{name, at, f.Tag.Get("shown"), f.Tag.Get("flag") == "-"})
+		list = append(list, setting{name, at, f.Tag.Get("shown"), f.Tag.Get("words"), f.Tag.Get("flag") == "-"})
 	}
 	return list
 }

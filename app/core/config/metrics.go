@@ -1,8 +1,8 @@
 package config
 
 import (
-	"net/url"
 	"slices"
+	"strings"
 )
 
 // Metrics is who may read /metrics. They tell what all owners together use, so an
@@ -24,9 +24,6 @@ func (c Config) validateMetrics(found *faults) {
 		known := slices.ContainsFunc(c.Auth.Keys, func(k APIKey) bool { return k.Name == name })
 		found.checkKey(known, "metrics.keys", "there is no API key %q; name one of auth.keys", name)
 	}
-	if at := c.Telemetry.OTLPEndpoint; at != "" {
-		u, err := url.Parse(at)
-		ok := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.RawQuery == "" && u.Fragment == ""
-		found.checkKey(ok, "telemetry.otlp_endpoint", "this is not an address; write for example http://localhost:4318")
-	}
+	at := c.Telemetry.OTLPEndpoint
+	found.checkKey(at == "" || isAddress(at) && !strings.ContainsAny(at, "?#"), "telemetry.otlp_endpoint", "this is not an address; write for example http://localhost:4318")
 }

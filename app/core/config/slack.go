@@ -2,7 +2,6 @@ package config
 
 import (
 	"encoding/base64"
-	"net/url"
 	"regexp"
 
 	"bobbin/app/core"
@@ -63,8 +62,7 @@ func (s Slack) validate(found *faults) {
 	}
 	found.checkKey(s.AppToken.Empty() || slackAppToken.MatchString(s.AppToken.Reveal()), "slack.app_token", "it is not an app-level token: these begin with xapp-")
 	found.checkKey(s.Agent == "" || isName(s.Agent), "slack.agent", "%q is not an agent's name; use lower-case letters, digits, - and _", s.Agent)
-	u, err := url.Parse(s.APIURL)
-	found.checkKey(err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "", "slack.api_url", "%q is not an address; write for example https://slack.com/api/", s.APIURL)
+	found.checkKey(isAddress(s.APIURL), "slack.api_url", "%q is not an address; write for example https://slack.com/api/", s.APIURL)
 	for _, id := range s.Approvers {
 		found.checkKey(slackUser.MatchString(id), "slack.approvers", "%q is not the id of a Slack user, such as U012ABCDEF", core.Clip(id, 40))
 	}

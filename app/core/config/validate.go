@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"bobbin/app/core"
 )
@@ -19,10 +19,10 @@ import (
 // each; nil if nothing is.
 func (c Config) Validate() error {
 	var found faults
+	found.checkTags(reflect.ValueOf(&c).Elem(), "")
 	c.validateAddr(&found)
 	found.checkKey(strings.TrimSpace(c.DataDir) != "", "data_dir", "it is empty; name a folder, such as ./bobbin-data")
 	found.checkKey(strings.TrimSpace(c.AgentsDir) != "", "agents_dir", "it is empty; name a folder, such as agents (it need not exist)")
-	oneOf(&found, "database.durability", c.Database.Durability, Durabilities())
 	scheme, rest, _ := strings.Cut(c.Database.URL.Reveal(), "://")
 	switch scheme {
 	case "sqlite":
@@ -35,9 +35,6 @@ func (c Config) Validate() error {
 	}
 	c.validateReplicas(&found)
 	found.checkKey(isName(c.DefaultAgent), "default_agent", "%q is not an agent's name; use lower-case letters, digits, - and _", c.DefaultAgent)
-	found.checkKey(slices.Contains([]string{"", "system", "user"}, c.ContextSummaryRole), "context_summary_role", "%q is no role of a summary; use system or user", c.ContextSummaryRole)
-	found.checkKey(c.ContextUsageThreshold > 0 && c.ContextUsageThreshold <= 1, "context_usage_threshold",
-		"%g is not a share of the window; use a number above 0 and at most 1, such as 0.8", c.ContextUsageThreshold)
 	names := map[string]int{}
 	for i, m := range c.Models {
 		at := fmt.Sprintf("models[%d].", i)
@@ -71,14 +68,11 @@ func (c Config) Validate() error {
 	c.Server.validate(c.Auth.Required, &found)
 	c.validateSpendLimits(&found)
 	c.Tools.validate(&found)
-	oneOf(&found, "log.level", c.Log.Level, LogLevels())
-	oneOf(&found, "log.format", c.Log.Format, LogFormats())
 	c.validateMetrics(&found)
 	c.Files.validate(&found)
 	c.Webhooks.validate(&found)
 	c.Slack.validate(&found)
 	c.Limits.validate(&found)
-	c.Retention.validate(&found)
 	return errors.Join(found...)
 }
 
@@ -94,51 +88,24 @@ func (c Config) validateAddr(found *faults) {
 
 func (m Model) validate(at string, found *faults) {
 	found.checkKey(strings.TrimSpace(m.Name) != "", at+"name", "it is missing; agents call the model by it")
-	if m.Provider == "" {
-		found.addFault(at+"provider", "it is missing; use one of %s", strings.Join(Providers(), ", "))
-	} else {
-		oneOf(found, at+"provider", m.Provider, Providers())
-	}
-	if m.BaseURL != "" {
-		u, err := url.Parse(m.BaseURL)
-		ok := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
-		found.checkKey(ok, at+"base_url", "this is not an address; write for example http://localhost:8000/v1")
-	}
+	found.checkKey(m.BaseURL == "" || isAddress(m.BaseURL), at+"base_url", "this is not an address; write for example http://localhost:8000/v1")
 	found.checkKey(m.APIKeyEnv == "" || isVariable(m.APIKeyEnv), at+"api_key_env",
 		"this is not the name of an environment variable; write for example OPENAI_API_KEY, and put the key itself into that variable")
 	found.checkKey(m.Provider != "langchain/ollama" || m.Documents == nil || !*m.Documents, at+"documents", "models of provider %s take no PDFs; remove it", m.Provider)
-	if m.Encoding != "" {
-		oneOf(found, at+"encoding", m.Encoding, Encodings())
-	}
-	if m.PrefixContract != "" {
-		oneOf(found, at+"prefix_contract", m.PrefixContract, PrefixContracts())
-	}
 	isOpenAI := m.Provider == "openai" || m.Provider == ""
-	if m.API != "" {
-		oneOf(found, at+"api", m.API, ModelAPIs())
-		found.checkKey(isOpenAI, at+"api", "only models of provider openai have one; remove it")
-	}
-	if m.MaxTokensField != "" {
-		oneOf(found, at+"max_tokens_field", m.MaxTokensField, MaxTokensFields())
-		found.checkKey(isOpenAI && m.API != APIResponses, at+"max_tokens_field", "only models of provider openai with api chat have one; remove it")
-	}
-	found.checkKey(!m.OpensThought || isOpenAI && m.API != APIResponses, at+"prompt_opens_thought", "only models of provider openai with api chat have one; remove it")
-	found.checkKey(m.ContextWindow == 0 || m.ContextWindow >= 1024, at+"context_window", "%d tokens hold no conversation; use 1024 or more, or leave it out", m.ContextWindow)
+	isChat := isOpenAI && m.API != APIResponses
+	found.checkKey(m.API == "" || isOpenAI, at+"api", "only models of provider openai have one; remove it")
+	found.checkKey(m.MaxTokensField == "" || isChat, at+"max_tokens_field", "only models of provider openai with api chat have one; remove it")
+	found.checkKey(!m.OpensThought || isChat, at+"prompt_opens_thought", "only models of provider openai with api chat have one; remove it")
 	found.checkKey(m.MaxOutputTokens >= 0 && (m.ContextWindow <= 0 || m.MaxOutputTokens <= m.ContextWindow), at+"max_output_tokens",
 		"%d must be between 0 and context_window", m.MaxOutputTokens)
-	for key, limit := range map[string]time.Duration{"first_byte_time": m.FirstByteTime, "idle_time": m.IdleTime} {
-		found.checkKey(limit == 0 || limit >= time.Second, at+key, "%s is too short; use 1s or more, or leave it out", showDuration(limit))
-	}
-	found.checkKey(m.Slots >= 0, at+"slots", "%d must be 1 or more; or leave it out", m.Slots)
 	found.checkKey(m.Region == "" || m.Provider == "bedrock" || m.Provider == "vertex", at+"region", "only models of providers bedrock and vertex have one; remove it")
 	found.checkKey(m.Project == "" || m.Provider == "vertex", at+"project", "only models of provider vertex have one; remove it")
 	if m.ThinkingBudget != 0 {
 		found.checkKey(m.isClaude() || m.Provider == "", at+"thinking_budget", "only models of providers anthropic, bedrock and vertex have one; remove it")
-		found.checkKey(m.ThinkingBudget >= leastThinking, at+"thinking_budget", "%d tokens are too few; use %d or more, or leave it out", m.ThinkingBudget, leastThinking)
 		found.checkKey(m.MaxOutputTokens == 0 || m.ThinkingBudget <= m.MaxOutputTokens-leastThinking, at+"thinking_budget",
 			"%d leaves too little of max_output_tokens (%d) for the answer; use %d less than that, at most", m.ThinkingBudget, m.MaxOutputTokens, leastThinking)
 	}
-	m.validatePrices(at, found)
 }
 
 // isClaude reports whether the provider serves Claude over Anthropic's own API.
@@ -151,45 +118,57 @@ func (m Model) isClaude() bool {
 const leastThinking = 1024
 
 func (l Limits) validate(found *faults) {
-	for _, size := range []struct {
-		key   string
-		value Bytes
-	}{
-		{"message_bytes", l.MessageBytes}, {"body_bytes", l.BodyBytes}, {"import_bytes", l.ImportBytes},
-	} {
-		found.checkKey(size.value >= 1024 && size.value <= 1<<30, "limits."+size.key, "%s is out of range; use 1KiB to 1GiB", size.value)
-	}
-	found.checkKey(l.UserBytes == 0 || l.UserBytes >= 1<<20, "limits.user_bytes", "%s is out of range; use 1MiB or more, or 0 for no limit", l.UserBytes)
-	found.checkKey(l.OwnerBytes == 0 || l.OwnerBytes >= 1<<20, "limits.owner_bytes", "%s is out of range; use 1MiB or more, or 0 for no limit", l.OwnerBytes)
 	found.checkKey(l.RequestMemoryBytes == 0 || l.RequestMemoryBytes >= l.BodyBytes, "limits.request_memory_bytes", "%s is less than limits.body_bytes (%s); use more, or 0 for what suits the machine", l.RequestMemoryBytes, l.BodyBytes)
 	found.checkKey(l.RequestDiskBytes >= l.ImportBytes, "limits.request_disk_bytes", "%s is less than limits.import_bytes (%s): no history of that size could come in", l.RequestDiskBytes, l.ImportBytes)
-	found.checkKey(l.ToolOutputBytes >= 1024 && l.ToolOutputBytes <= core.MaxToolResult, "limits.tool_output_bytes", "%s is out of range; use 1KiB to 8MiB", l.ToolOutputBytes)
-	found.checkKey(l.ToolShownBytes >= 1024 && l.ToolShownBytes <= core.MaxToolResult, "limits.tool_shown_bytes", "%s is out of range; use 1KiB to 8MiB", l.ToolShownBytes)
 	found.checkKey(l.BodyBytes >= l.MessageBytes, "limits.body_bytes", "%s is less than limits.message_bytes (%s): no message of that size could be sent", l.BodyBytes, l.MessageBytes)
-	for _, count := range []struct {
-		key   string
-		value int
-	}{
-		{"queued_runs", l.QueuedRuns}, {"runs_per_owner", l.RunsPerOwner}, {"runs_per_user", l.RunsPerUser}, {"import_messages", l.ImportMessages},
-		{"open_streams", l.OpenStreams}, {"open_streams_per_owner", l.OpenStreamsPerOwner}, {"open_streams_per_user", l.OpenStreamsPerUser},
-	} {
-		found.checkKey(count.value >= 1, "limits."+count.key, "%d is too few; use 1 or more", count.value)
+}
+
+// checkTags notes the values of a section, and of the entries of its lists, that are not as their tags
+// say: words are those that there are, an empty one among them, and for range see checkRange.
+func (fs *faults) checkTags(section reflect.Value, prefix string) {
+	for f, value := range section.Fields() {
+		key := prefix + f.Tag.Get("key")
+		if words := f.Tag.Get("words"); words != "" {
+			oneOf(fs, key, value.String(), strings.Split(words, ","))
+		}
+		if span := f.Tag.Get("range"); span != "" {
+			fs.checkRange(key, value, span)
+		}
+		switch {
+		case f.Type.Kind() == reflect.Struct && f.Type != reflect.TypeFor[Secret]():
+			fs.checkTags(value, key+".")
+		case f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Struct:
+			for i := range value.Len() {
+				fs.checkTags(value.Index(i), fmt.Sprintf("%s[%d].", key, i))
+			}
+		}
 	}
-	found.checkKey(l.ConcurrentRuns >= 0, "limits.concurrent_runs", "%d is negative; use 1 or more, or 0 for what suits the machine", l.ConcurrentRuns)
-	found.checkKey(l.RequestsPerSecond >= 0, "limits.requests_per_second", "%d is negative; use 0 (no limit) or more", l.RequestsPerSecond)
-	found.checkKey(l.UserRequests >= 0, "limits.user_requests_per_second", "%d is negative; use 0 (no limit) or more", l.UserRequests)
-	found.checkKey(l.GuessesPerMinute >= 0, "limits.guesses_per_minute", "%d is negative; use 0 (no limit) or more", l.GuessesPerMinute)
-	for _, limit := range []struct {
-		key   string
-		value time.Duration
-	}{
-		{"wait_time", l.WaitTime}, {"run_time", l.RunTime}, {"tool_time", l.ToolTime}, {"summary_time", l.SummaryTime},
-		{"background_summary_time", l.BackgroundSummaryTime},
-	} {
-		found.checkKey(limit.value >= 100*time.Millisecond, "limits."+limit.key, "%s is too short; use 100ms or more", limit.value)
+}
+
+// checkRange notes a number that is not in the span: least..most, or least.. without an upper bound; with
+// 0| before it 0 is right as well.
+func (fs *faults) checkRange(key string, value reflect.Value, span string) {
+	number := func(v reflect.Value) float64 {
+		if v.CanInt() {
+			return float64(v.Int())
+		}
+		return v.Float()
 	}
-	found.checkKey(l.ApprovalTime == 0 || l.ApprovalTime >= time.Second, "limits.approval_time", "%s is too short; use 1s or more, or 0s (no limit)", l.ApprovalTime)
-	found.checkKey(l.ShutdownGrace >= 0, "limits.shutdown_grace", "%s is negative; use 0s (stop at once) or more", l.ShutdownGrace)
+	bound := func(text string) float64 {
+		converted, _ := convertValue(reflect.ValueOf(text), value) // the tags are right
+		return number(reflect.ValueOf(converted))
+	}
+	n := number(value)
+	span, orZero := strings.CutPrefix(span, "0|")
+	least, most, _ := strings.Cut(span, "..")
+	ok, hint := n >= bound(least), least+" or more"
+	if most != "" {
+		ok, hint = ok && n <= bound(most), least+" to "+most
+	}
+	if orZero {
+		ok, hint = ok || n == 0, hint+", or 0"
+	}
+	fs.checkKey(ok, key, "%s is out of range; use %s", displayValue(value.Addr().Interface()), hint)
 }
 
 // oneOf notes a fault unless the value is one of the words.
@@ -197,11 +176,22 @@ func oneOf(found *faults, key, value string, words []string) {
 	if slices.Contains(words, value) {
 		return
 	}
+	words = slices.DeleteFunc(words, func(word string) bool { return word == "" })
+	if value == "" {
+		found.addFault(key, "it is missing; use one of %s", strings.Join(words, ", "))
+		return
+	}
 	if meant := core.Nearest(value, words); meant != "" {
 		found.addFault(key, "%q does not exist; did you mean %s? There are %s", value, meant, strings.Join(words, ", "))
 		return
 	}
 	found.addFault(key, "%q does not exist; use one of %s", value, strings.Join(words, ", "))
+}
+
+// isAddress reports whether s is an http or https URL.
+func isAddress(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
 // isName reports whether s can be the name of an agent.

@@ -52,12 +52,11 @@ type Item struct {
 	Setup    string                 // with which they were produced (core.Part.Setup); empty = not known
 	Frozen   string                 // with which their prompt began; empty = with Setup
 	Unsaid   int                    // cl100k_base tokens of a speaker's name that only a summarizer sees
-	Filtered bool                   // an answer that a filter of the provider cut off
 }
 
 // ItemOf returns the item of a message of the log in a prompt for the model.
 func ItemOf(m core.Message, model llm.Info, count core.TextCounter) Item {
-	it := Item{ID: m.ID, Seq: m.Seq, Role: m.Role, Tokens: m.TokenCount, CallID: m.ToolCallID, Pinned: m.Pinned, Filtered: m.FinishReason == core.FinishContentFilter}
+	it := Item{ID: m.ID, Seq: m.Seq, Role: m.Role, Tokens: m.TokenCount, CallID: m.ToolCallID, Pinned: m.Pinned}
 	it.Tokens += speakerTokens(m, count)
 	for _, p := range m.Parts {
 		if model.Takes(p) {
@@ -261,7 +260,7 @@ type Decision struct {
 	Reasons         []string
 	Floor           *FloorError // not nil: nothing can be sent
 	StandingOmitted int         // instructions that should be listed and have no room
-	Refused         Refused     // see LeaveOut; Plan leaves it empty
+	IsAlone         bool        // see WithoutEarlier; Plan leaves it false
 	Factor          float64     // that converted cl100k_base tokens to the model's
 
 	Room        Room // what may follow before a trigger fires

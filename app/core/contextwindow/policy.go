@@ -77,6 +77,7 @@ const (
 	StrategyLLM        = "llm"
 	StrategyHybrid     = "hybrid"
 	StrategyExtractive = "extractive"
+	strategyNative     = "native"
 )
 
 // presetTable returns the presets (docs/POLICIES.md), a row each.
@@ -202,7 +203,7 @@ func (p Policy) Validate() error {
 		"max_summary_tokens (%d) must be below the landing point of max_context_tokens (%d)", p.MaxSummaryTokens, p.MaxContextTokens)
 	faults.add(p.TargetContextTokens > 0 && p.MaxSummaryTokens >= p.TargetContextTokens,
 		"max_summary_tokens (%d) must be below target_context_tokens (%d), where a compaction lands", p.MaxSummaryTokens, p.TargetContextTokens)
-	faults.add(p.Strategy == "", "strategy is empty: a summary needs one")
+	faults.add(!slices.Contains([]string{StrategyLLM, StrategyHybrid, strategyNative, StrategyExtractive}, p.Strategy), "strategy %q does not exist; use llm, hybrid, native or extractive", p.Strategy)
 	faults.add(!slices.Contains([]core.Role{"", core.RoleSystem, core.RoleUser}, p.SummaryRole), "summary_role %q does not exist; use system or user", p.SummaryRole)
 	faults.add(!slices.Contains([]Recall{"", RecallAuto, RecallTool, RecallOff}, p.Recall), "recall %q does not exist; use auto, tool or off", p.Recall)
 	faults.add(isOutside(p.RecallShare, 0, 0.5), "recall_share is %g: use 0 to 0.5", p.RecallShare)

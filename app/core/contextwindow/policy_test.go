@@ -136,7 +136,7 @@ func TestResolveRefusesContradictions(t *testing.T) {
 			"summary over the target", core.ContextSettings{Policy: "ratio", TargetContextTokens: new(1500)},
 			"max_summary_tokens (2000) must be below target_context_tokens (1500), where a compaction lands",
 		},
-		{"strategy", core.ContextSettings{Strategy: new("")}, `strategy is empty`},
+		{"strategy", core.ContextSettings{Strategy: new("x")}, `strategy "x" does not exist`},
 		{"timing", core.ContextSettings{Timing: new("never")}, `timing "never" does not exist; use inline, after_run or background`},
 	}
 	for _, tt := range tests {

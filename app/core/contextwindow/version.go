@@ -82,7 +82,7 @@ func (p *planner) reuseVersion(f firedTriggers) bool {
 	if p.in.Force || !p.maySummarize(f) {
 		return false
 	}
-	v, fits := p.readyVersion(f.byTokens())
+	v, fits := p.readyVersion()
 	if !fits || v.State != core.SummaryDropped {
 		return false
 	}
@@ -97,10 +97,8 @@ func (p *planner) activate(v core.SummaryVersion, f firedTriggers) {
 
 // readyVersion returns the version to activate now that triggers are crossed, and whether
 // none is with it: the oldest with which none is; else the one that comes nearest, which the next summary
-// then extends; the zero version = none. A version that was made for a smaller model is not used
-// if it leaves too little for this one: less than half of the landing point by tokens, or
-// fewer messages than the policy keeps.
-func (p *planner) readyVersion(byTokens bool) (best core.SummaryVersion, fits bool) {
+// then extends; the zero version = none.
+func (p *planner) readyVersion() (best core.SummaryVersion, fits bool) {
 	cuts, next := p.cutPoints(), 0
 	size, tokens := p.total-p.summarySize(), p.sinceCursor()
 	for _, v := range p.in.Versions {
@@ -113,14 +111,10 @@ func (p *planner) readyVersion(byTokens bool) (best core.SummaryVersion, fits bo
 			size, tokens = size-p.removalGain(p.history[next]), tokens-p.rawGain(p.history[next])
 		}
 		with, left := size+p.sizeOf(v), len(p.in.History)-cut
-		little := byTokens && with < p.budget.Landing/2 || !byTokens && left < p.in.Policy.MinRecent
-		isQuiet := p.staysQuiet(with, left, tokens)
 		switch {
 		case with >= p.total:
 			continue
-		case isQuiet && little && p.madeForSmaller(v.MadeFor):
-			return best, false
-		case isQuiet:
+		case p.staysQuiet(with, left, tokens):
 			return v, true
 		}
 		best = v

@@ -44,14 +44,13 @@ func findRelated(standing []Instruction, found Found) []Instruction {
 }
 
 // sameTopic returns the instructions of the topic about the same thing: all that name a
-// thing of the terms, else all that name none, else the only one if there are no terms.
+// thing of the terms, else all that name none.
 func sameTopic(standing []Instruction, topic string, terms []string) []Instruction {
-	var named, general, all []Instruction
+	var named, general []Instruction
 	for _, i := range standing {
 		if i.Topic != topic {
 			continue
 		}
-		all = append(all, i)
 		own := subjectTerms(topic, termsOf(i.Text))
 		switch {
 		case common(terms, own) > 0:
@@ -60,15 +59,10 @@ func sameTopic(standing []Instruction, topic string, terms []string) []Instructi
 			general = append(general, i)
 		}
 	}
-	switch {
-	case len(named) > 0:
+	if len(named) > 0 {
 		return named
-	case len(general) > 0:
-		return general
-	case len(terms) == 0 && len(all) == 1:
-		return all
 	}
-	return nil
+	return general
 }
 
 // sameWords returns the instructions with the same words; the most alike one, if the newer one
@@ -116,8 +110,6 @@ func topicWords(topic string) string {
 		return "budget presupuesto spend ausgeben depenser gastar total limit maximum max euro euros eur dollar dollars pounds franken quiero changed mind raise increase lower set erhoehe senke most can veux sube baja passe pass say disons mach daraus liegt betraegt"
 	case TopicLanguage:
 		return "write speak talk schreib schreibe schreibst sprich rede ecris ecrivez parle parlez escribe habla hable contesta respondas prefiero switch back obliged"
-	case TopicLength:
-		return "short brief concise long detailed words word sentences under most three up kurz kurze knapp lange halte dich allen courtes breves longues fais cortas largas da dame"
 	}
 	return ""
 }

@@ -67,21 +67,30 @@ type Calibrator struct {
 	mu          sync.Mutex
 	models      map[string]*calibration // guarded by mu
 	largestFits map[string]int          // by model: the largest prompt with its answer that was accepted; guarded by mu
-	sessions    sessionCalibrations     // guarded by mu
-	warned      map[string]bool         // models; guarded by mu
+	sessions    *core.Cache[sessionKey, *calibration]
 }
+
+// sessionKey is one model in one conversation.
+type sessionKey struct {
+	model   string
+	session core.SessionID
+}
+
+// maxSessions bounds the conversations whose calibrations are kept: about 2 MB.
+const maxSessions = 8192
 
 // calibration is the state of one model, or of one model in one conversation.
 type calibration struct {
 	core.Calibration
 	tightened bool // the factor began with a refusal: one small ratio must not undo it
 	changed   bool // since the last Changed
+	warned    bool // of a count that cannot be true
 }
 
 // NewCalibrator returns a Calibrator without measurements. Prior returns a model's factor
 // until it is measured, such as Models.Factor; values of 0 and less count as 1.
 func NewCalibrator(prior func(model string) float64) *Calibrator {
-	return &Calibrator{prior: prior, models: map[string]*calibration{}, largestFits: map[string]int{}, warned: map[string]bool{}}
+	return &Calibrator{prior: prior, models: map[string]*calibration{}, largestFits: map[string]int{}, sessions: core.NewCache[sessionKey, *calibration](maxSessions)}
 }
 
 // Observe learns from a call: from our count of its prompt in cl100k_base tokens, and
@@ -97,9 +106,9 @@ func (c *Calibrator) Observe(model string, session core.SessionID, estimated, pr
 	ratio := float64(provider) / float64(estimated)
 	if ratio < leastRatio || ratio > maxFactor {
 		c.mu.Lock()
-		first := !c.warned[model]
-		c.warned[model] = true
-		if m := c.entryOf(model); first && m.Samples < MeasuredAfter { // it may never be measured
+		m := c.entryOf(model)
+		first := !m.warned
+		if m.warned = true; first && m.Samples < MeasuredAfter { // it may never be measured
 			m.raiseFactor(c.priorOf(model) * tightenStep)
 			m.markChanged()
 		}
@@ -116,7 +125,7 @@ func (c *Calibrator) Observe(model string, session core.SessionID, estimated, pr
 	m.addRatio(ratio, max(calibrationRate, 1/float64(m.Samples+1)))
 	m.markChanged()
 	if session != "" {
-		c.sessions.entryOf(sessionKey{model, session}).addRatio(ratio, sessionRate)
+		c.sessionEntry(model, session).addRatio(ratio, sessionRate)
 	}
 }
 
@@ -152,7 +161,7 @@ func (c *Calibrator) Tighten(model string, session core.SessionID, atLeast float
 	m.raiseFactor(atLeast)
 	m.markChanged()
 	if session != "" {
-		c.sessions.entryOf(sessionKey{model, session}).raiseFactor(atLeast)
+		c.sessionEntry(model, session).raiseFactor(atLeast)
 	}
 }
 
@@ -181,7 +190,7 @@ func (c *Calibrator) estimateLocked(model string, session core.SessionID) Estima
 		return Estimate{Factor: max(c.priorOf(model), m.Factor), Deviation: priorDeviation, Samples: m.Samples}
 	}
 	e := Estimate{Factor: m.Factor, Measured: true, Deviation: m.Deviation, Samples: m.Samples}
-	if own := c.sessions.get(sessionKey{model, session}); own != nil && own.Factor > 0 {
+	if own, ok := c.sessions.Get(sessionKey{model, session}); ok && own.Factor > 0 {
 		e.Factor = own.Factor
 		if own.Samples > 1 { // one call has no error yet
 			e.Deviation = own.Deviation
@@ -251,6 +260,17 @@ func (c *Calibrator) entryOf(model string) *calibration {
 	if !ok {
 		m = &calibration{Calibration: core.Calibration{Model: model}}
 		c.models[model] = m
+	}
+	return m
+}
+
+// sessionEntry returns the entry of the model in the conversation, or creates it; the caller holds c.mu.
+func (c *Calibrator) sessionEntry(model string, session core.SessionID) *calibration {
+	key := sessionKey{model, session}
+	m, ok := c.sessions.Get(key)
+	if !ok {
+		m = &calibration{}
+		c.sessions.Set(key, m)
 	}
 	return m
 }

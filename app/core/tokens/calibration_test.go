@@ -225,27 +225,3 @@ func TestCalibratorTightensTheSession(t *testing.T) {
 		}
 	}
 }
-
-// What is kept of conversations is bounded; those in use stay.
-func TestCalibratorForgetsSessions(t *testing.T) {
-	t.Parallel()
-	c := tokens.NewCalibrator(prior(1))
-	for range 10 {
-		c.Observe("m", "", 1000, 1000)
-	}
-	c.Observe("m", "used", 1000, 2000)
-	c.Observe("m", "idle", 1000, 2000)
-	const many = 20_000
-	for i := range many {
-		c.Observe("m", core.SessionID(fmt.Sprint(i)), 1000, 1000)
-		if got := c.Estimate("m", "used").Factor; got != 2 {
-			t.Fatalf("after %d others: got %g, want the factor of a conversation in use", i, got)
-		}
-	}
-	if got := c.Estimate("m", "idle").Factor; got == 2 {
-		t.Errorf("got the factor of a conversation that %d others came after", many)
-	}
-	if got := tokens.Sessions(c); got > 2*4096 {
-		t.Errorf("%d conversations are kept", got)
-	}
-}

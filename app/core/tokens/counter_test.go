@@ -65,29 +65,6 @@ func TestTextInvalidUTF8(t *testing.T) {
 	}
 }
 
-// TestTextCache: a repeated string has the same count, and memory is bounded
-// whatever is counted (C1, C3).
-func TestTextCache(t *testing.T) {
-	t.Parallel()
-	counter := newCounter(t)
-	for range 2 {
-		if got, want := counter.Text("the same string twice"), 4; got != want {
-			t.Fatalf("Text: got %d, want %d", got, want)
-		}
-	}
-	compare.Equal(t, "cached after two counts of one string", 1, counter.Cached())
-	under, over := strings.Repeat("字", tokens.MaxCached-1), strings.Repeat("x", tokens.MaxCached)
-	counter.Text(under)
-	counter.Text(over)
-	compare.Equal(t, "cached after one string under and one of 10,000 characters", 2, counter.Cached())
-	for i := range 2 * tokens.MaxEntries {
-		counter.Text(fmt.Sprint("n", i))
-	}
-	if got := counter.Cached(); got > tokens.MaxEntries || got < tokens.MaxEntries/4 {
-		t.Errorf("cached after %d strings: got %d, want at most %d and not much less", 2*tokens.MaxEntries, got, tokens.MaxEntries)
-	}
-}
-
 // B8: 4 tokens of overhead and the tool calls; a list adds 3.
 func TestMessage(t *testing.T) {
 	t.Parallel()

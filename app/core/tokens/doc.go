@@ -3,7 +3,7 @@
 // count is from ours.
 //
 // Counter always counts in cl100k_base, so that stored counts can be added up for every
-// model. The vocabulary is embedded; nothing is loaded from the network. Models knows
+// model. The vocabulary is embedded; nothing is loaded from the network. Lookup knows
 // windows and output limits by the longest prefix of a model's name. Calibrator learns
 // from the counts that providers report how many of their tokens one of ours is.
 //

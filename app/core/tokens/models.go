@@ -1,7 +1,6 @@
 package tokens
 
 import (
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -11,10 +10,6 @@ import (
 // cannot make a prompt too large.
 const DefaultWindow = 8192
 
-// maxWarned bounds the names with a logged warning, as names come from callers. After so
-// many there are no more warnings.
-const maxWarned = 1000
-
 // ModelInfo describes a model's limits.
 type ModelInfo struct {
 	Name      string  // normalized; covers every name with this prefix that has no longer row
@@ -23,30 +18,23 @@ type ModelInfo struct {
 	Factor    float64 // the model's tokens per cl100k_base token, until it is measured
 }
 
-// Models is the table of known models. Safe for concurrent use.
-type Models struct {
-	rows   []ModelInfo // longest name first
-	logger *slog.Logger
-
-	mu     sync.Mutex
-	warned map[string]struct{} // guarded by mu
-}
-
-// NewModels returns the built-in table.
-func NewModels(logger *slog.Logger) *Models {
+// knownModels is the built-in table, the longest name first.
+//
+//nolint:gochecknoglobals // immutable
+var knownModels = sync.OnceValue(func() []ModelInfo {
 	rows := builtinModels()
 	slices.SortStableFunc(rows, func(a, b ModelInfo) int { return len(b.Name) - len(a.Name) })
-	return &Models{rows: rows, logger: logger, warned: map[string]struct{}{}}
-}
+	return rows
+})
 
 // Lookup returns the row with the longest name that is a prefix of the normalized name,
 // and false if there is none. It ignores case, vendor path, "ft:", region prefix and
 // ":tag"; dots and dashes between digits are equal; a date or any other suffix is covered
 // by the prefix. A prefix never ends inside a number: "gpt-4-1" (that is gpt-4.1) is not
 // the row of "gpt-4-1106-preview".
-func (m *Models) Lookup(name string) (ModelInfo, bool) {
+func Lookup(name string) (ModelInfo, bool) {
 	name = normalizeName(name)
-	for _, row := range m.rows {
+	for _, row := range knownModels() {
 		if isPrefix(row.Name, name) {
 			return row, true
 		}
@@ -56,25 +44,11 @@ func (m *Models) Lookup(name string) (ModelInfo, bool) {
 
 // Assume is Lookup with a result for every name: an unknown model has DefaultWindow.
 // False = the model is not known.
-func (m *Models) Assume(name string) (ModelInfo, bool) {
-	if row, ok := m.Lookup(name); ok {
+func Assume(name string) (ModelInfo, bool) {
+	if row, ok := Lookup(name); ok {
 		return row, true
 	}
 	return ModelInfo{Name: normalizeName(name), Window: DefaultWindow, Factor: 1}, false
-}
-
-// Warn logs once that the model is not known, its assumed window, and what to set.
-func (m *Models) Warn(name string, window int) {
-	m.mu.Lock()
-	_, warned := m.warned[name]
-	if warned = warned || len(m.warned) >= maxWarned; !warned {
-		m.warned[name] = struct{}{}
-	}
-	m.mu.Unlock()
-	if !warned {
-		m.logger.Warn("unknown model, assuming a small context window; set context_window under models",
-			"model", name, "window", window)
-	}
 }
 
 // isPrefix reports whether name begins with prefix, and prefix does not end inside a
@@ -122,7 +96,7 @@ func cutLabel(s string, labels ...string) string {
 }
 
 // SeesImages reports whether the model accepts images, according to its provider. It
-// compares names as Models.Lookup does; false for unknown models.
+// compares names as Lookup does; false for unknown models.
 func SeesImages(name string) bool {
 	name = normalizeName(name)
 	begins := func(prefix string) bool { return isPrefix(prefix, name) }

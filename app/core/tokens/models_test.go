@@ -1,9 +1,7 @@
 package tokens_test
 
 import (
-	"bytes"
 	"fmt"
-	"log/slog"
 	"math"
 	"strings"
 	"testing"
@@ -18,12 +16,9 @@ import (
 	"bobbin/tests/seed"
 )
 
-func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
-
 // W9: the common models, by longest prefix of the normalized name.
 func TestLookup(t *testing.T) {
 	t.Parallel()
-	models := tokens.NewModels(quiet())
 	for name, want := range map[string]int{
 		"gemini-1.5-pro":    1_000_000,
 		"claude-3-5-sonnet": 200_000,
@@ -84,50 +79,29 @@ func TestLookup(t *testing.T) {
 		"command-r-plus":    128_000,
 		"codellama:7b-code": 16_384,
 	} {
-		if got, ok := models.Lookup(name); !ok || got.Window != want {
+		if got, ok := tokens.Lookup(name); !ok || got.Window != want {
 			t.Errorf("Lookup(%q): got window %d, known %t, want %d", name, got.Window, ok, want)
 		}
 	}
 }
 
-// W9: a model that nobody knows has a small window and one logged warning.
+// W9: a model that nobody knows has a small window.
 func TestUnknown(t *testing.T) {
 	t.Parallel()
-	var logged bytes.Buffer
-	models := tokens.NewModels(slog.New(slog.NewTextHandler(&logged, nil)))
-	for range 3 {
-		for _, name := range []string{"acme-1", "acme-2", ""} {
-			got, known := models.Assume(name)
-			if known || got.Window != 8192 || got.Factor != 1 {
-				t.Errorf("Assume(%q): got %+v, known %t, want window 8192 and factor 1", name, got, known)
-			}
-			models.Warn(name, got.Window)
+	for _, name := range []string{"acme-1", ""} {
+		got, known := tokens.Assume(name)
+		if known || got.Window != 8192 || got.Factor != 1 {
+			t.Errorf("Assume(%q): got %+v, known %t, want window 8192 and factor 1", name, got, known)
 		}
 	}
-	if got, want := strings.Count(logged.String(), "level=WARN"), 3; got != want {
-		t.Errorf("warnings: got %d, want %d:\n%s", got, want, &logged)
-	}
-	compare.Equal(t, "warnings of acme-1", 1, strings.Count(logged.String(), "model=acme-1 "))
-}
-
-// The number of names that are remembered as warned of is bounded.
-func TestWarnBounded(t *testing.T) {
-	t.Parallel()
-	var logged bytes.Buffer
-	models := tokens.NewModels(slog.New(slog.NewTextHandler(&logged, nil)))
-	for i := range 3000 {
-		models.Warn("x"+strings.Repeat("y", i), 8192)
-	}
-	compare.Equal(t, "warnings for 3,000 names", 1000, strings.Count(logged.String(), "level=WARN"))
 }
 
 // Every row is in the form that lookups have, and sensible.
 func TestBuiltinRows(t *testing.T) {
 	t.Parallel()
-	models := tokens.NewModels(quiet())
 	seen := map[string]bool{}
 	for _, row := range tokens.Builtin() {
-		if got, ok := models.Lookup(row.Name); !ok || got != row {
+		if got, ok := tokens.Lookup(row.Name); !ok || got != row {
 			t.Errorf("row %q: Lookup gives %+v", row.Name, got)
 		}
 		if seen[row.Name] {
@@ -143,12 +117,11 @@ func TestBuiltinRows(t *testing.T) {
 // The longest prefix wins, and spelling does not matter.
 func TestLookupProperty(t *testing.T) {
 	t.Parallel()
-	models := tokens.NewModels(quiet())
 	rows := tokens.Builtin()
 	seed.Check(t, func(rt *rapid.T) {
 		row := rapid.SampledFrom(rows).Draw(rt, "row")
 		name := row.Name + rapid.SampledFrom([]string{"", "-20250101", "-latest", "-2025-01-01-preview", "@001"}).Draw(rt, "suffix")
-		plain, ok := models.Lookup(name)
+		plain, ok := tokens.Lookup(name)
 		if !ok || len(plain.Name) < len(row.Name) {
 			rt.Fatalf("Lookup(%q): got %q, want %q or a longer row", name, plain.Name, row.Name)
 		}
@@ -156,7 +129,7 @@ func TestLookupProperty(t *testing.T) {
 		if strings.HasPrefix(spelled, "ft:") {
 			spelled += ":acme::id"
 		}
-		if got, _ := models.Lookup(spelled); got != plain {
+		if got, _ := tokens.Lookup(spelled); got != plain {
 			rt.Fatalf("Lookup(%q): got %q, want %q as for %q", spelled, got.Name, plain.Name, name)
 		}
 	})

@@ -28,7 +28,7 @@ func (c *Calibrator) Told(model string, session core.SessionID, window int) {
 	m.Window, m.WindowAt = window, new(core.Now())
 	m.markChanged()
 	if session != "" {
-		own := c.sessions.entryOf(sessionKey{model, session})
+		own := c.sessionEntry(model, session)
 		own.Window, own.WindowAt = m.Window, m.WindowAt
 	}
 }
@@ -45,7 +45,8 @@ func (c *Calibrator) Window(model string) int {
 func (c *Calibrator) SessionWindow(model string, session core.SessionID) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.sessions.get(sessionKey{model, session}).reportedWindow()
+	own, _ := c.sessions.Get(sessionKey{model, session})
+	return own.reportedWindow()
 }
 
 // reportedWindow returns the window unless it has expired; 0 = none. The calibration may be nil.

@@ -32,6 +32,7 @@ const maxTime = 10 * time.Second
 // concurrent use.
 type Commits struct {
 	Turns  *SessionTurns
+	First  *gorm.DB // SQLite, by a handle that waits for one writer at most: a batch is of all who wait
 	group  *group
 	tables sync.Map // *table by its schema
 	texts  sync.Map // of PostgreSQL's statements, by what they join: building one costs as much as its execution
@@ -132,7 +133,7 @@ func (ch *Change) Write(after models.Session) (err error) {
 		if ch.g.Name() == "postgres" {
 			return c.writePostgres(ch.g.WithContext(ctx), all)
 		}
-		return writeSQLite(ch.g.WithContext(ctx), all)
+		return writeSQLite(c.First.WithContext(ctx), all)
 	})
 	var refused *pgconn.PgError
 	switch {

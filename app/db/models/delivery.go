@@ -23,14 +23,6 @@ func (d Delivery) Core() core.Delivery {
 	return out
 }
 
-// ReceiverOutage is a row of receiver_outages: a receiver that the last attempt did not
-// reach.
-type ReceiverOutage struct {
-	Receiver string    `gorm:"primaryKey"`
-	Tries    int       // since the last success
-	Since    time.Time // of the first of them; by the database's clock
-}
-
 // Webhook are the columns of a core.Webhook; empty = there is none.
 type Webhook struct {
 	URL    string

@@ -32,9 +32,6 @@ func EventFrom(owner string, e core.Event) (Event, error) {
 
 // EventData returns the data of an event as they are stored.
 func EventData(data any) (JSON, error) {
-	if data == nil {
-		return JSON("{}"), nil
-	}
 	raw, err := core.EncodeJSON(data)
 	if err != nil {
 		return nil, core.Errorf(core.ErrInvalid, "event data: %v", err)

@@ -113,8 +113,6 @@ func (r *Ref) Scan(v any) error {
 		*r = ""
 	case string:
 		*r = Ref(v)
-	case []byte:
-		*r = Ref(v)
 	default:
 		return fmt.Errorf("a %T is not an id", v)
 	}

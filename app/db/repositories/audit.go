@@ -2,6 +2,7 @@ package repositories
 
 import (
 	"context"
+	"encoding/json"
 
 	"gorm.io/gorm"
 
@@ -14,9 +15,13 @@ type Audit struct{ db *gorm.DB }
 // NewAudit returns the log in db.
 func NewAudit(db *gorm.DB) *Audit { return &Audit{db: db} }
 
-// Add stores an entry.
-func (r *Audit) Add(ctx context.Context, entry core.AuditEntry) error {
-	return wrapError(insertAuditEntry(r.db.WithContext(ctx), entry), "audit entry", entry.ID)
+// Add stores an entry about what was done now, with its details as JSON, also if ctx has ended.
+func (r *Audit) Add(ctx context.Context, entry core.AuditEntry, details any) (err error) {
+	entry.ID, entry.CreatedAt = core.NewID[core.AuditID](), core.Now()
+	if entry.Details, err = json.Marshal(details); err == nil {
+		err = insertAuditEntry(r.db.WithContext(context.WithoutCancel(ctx)), entry)
+	}
+	return wrapError(err, "audit entry", entry.ID)
 }
 
 // Last returns the newest entry of an action on a target; ErrNotFound when there is none.

@@ -221,9 +221,6 @@ func (r *Blobs) loadColumn(ctx context.Context, tenant core.Tenant, ids []core.B
 			valid = append(valid, id)
 		}
 	}
-	if len(valid) == 0 {
-		return nil, nil
-	}
 	var rows []struct {
 		ID   models.Ref
 		Data []byte
@@ -235,7 +232,7 @@ func (r *Blobs) loadColumn(ctx context.Context, tenant core.Tenant, ids []core.B
 		query = query.Where("blobs.user_id = ?", tenant.User)
 	}
 	if err := query.Scan(&rows).Error; err != nil {
-		return nil, wrapError(err, "blob", valid[0])
+		return nil, wrapError(err, "contents of", tenant.Owner)
 	}
 	out := make(map[core.BlobID][]byte, len(rows))
 	for _, row := range rows {

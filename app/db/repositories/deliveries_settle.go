@@ -15,33 +15,17 @@ import (
 // returns core.ErrStale for an attempt that is over.
 func (r *Deliveries) Settle(ctx context.Context, s core.Settlement) ([]core.Event, error) {
 	return r.updateInSession(ctx, s.ID, gorm.Expr("attempt = ? AND state = 'pending'", s.Attempt), func(tx *gorm.DB) (map[string]any, error) {
-		outage, err := recordOutage(tx, s)
 		changes := map[string]any{"state": string(s.State), "error": s.Error, "lease_owner": "", "lease_until": nil}
 		switch {
 		case s.State != core.DeliveryPending:
 			changes["finished_at"] = core.Now()
-		case outage: // it keeps its place and probes for all others
+		case s.Probes:
 			changes["due_at"] = gorm.Expr("since")
 		default:
 			changes["due_at"] = gorm.Expr(clockSQL(tx, s.Wait))
 		}
-		return changes, err
+		return changes, nil
 	})
-}
-
-// recordOutage stores whether the receiver was reached, and reports whether it counts as
-// unreachable.
-func recordOutage(tx *gorm.DB, s core.Settlement) (bool, error) {
-	switch {
-	case s.Receiver == "":
-		return false, nil
-	case !s.Unreached:
-		return false, tx.Where("receiver = ?", s.Receiver).Delete(&models.ReceiverOutage{}).Error
-	}
-	var tries int
-	err := tx.Raw(`INSERT INTO receiver_outages (receiver, tries, since) VALUES (?, 1, `+clockSQL(tx, 0)+`)
-		ON CONFLICT (receiver) DO UPDATE SET tries = receiver_outages.tries + 1 RETURNING tries`, s.Receiver).Scan(&tries).Error
-	return tries >= core.OutageAfter, err
 }
 
 // updateInSession changes a delivery that matches the condition, and emits an event unless
@@ -74,8 +58,7 @@ func (r *Deliveries) updateInSession(ctx context.Context, id core.DeliveryID, fi
 }
 
 // GiveUpReceiver abandons deliveries to a receiver that has long been unreachable, the
-// oldest first, and returns their events, one for each. It does nothing for a receiver that
-// may be reachable.
+// oldest first, and returns their events, one for each. Those that were tried lately stay.
 func (r *Deliveries) GiveUpReceiver(ctx context.Context, in core.ReceiverGivenUp) (events []core.Event, err error) {
 	db := r.db.WithContext(ctx)
 	found, err := findRows[models.Delivery](db.Select("id, session_id").Where(undeliverable(db, in)).Order("due_at, id").Limit(in.Limit))
@@ -104,18 +87,12 @@ func (r *Deliveries) GiveUpReceiver(ctx context.Context, in core.ReceiverGivenUp
 		}
 		events = append(events, some...)
 	}
-	if err == nil {
-		err = db.Where("receiver = ? AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.state = 'pending' AND d.receiver = receiver_outages.receiver)", in.Receiver).
-			Delete(&models.ReceiverOutage{}).Error
-	}
 	return events, wrapError(err, "deliveries to", in.Receiver)
 }
 
 // undeliverable is the condition for deliveries that are to be abandoned.
 func undeliverable(db *gorm.DB, in core.ReceiverGivenUp) clause.Expr {
-	old := clockBoundSQL(db, -in.Age)
-	return gorm.Expr("state = 'pending' AND receiver = ? AND due_at <= "+old+" AND EXISTS (SELECT 1 FROM receiver_outages o WHERE o.receiver = ? AND o.tries >= ? AND o.since <= "+old+")",
-		in.Receiver, in.Receiver, in.Tries)
+	return gorm.Expr("state = 'pending' AND receiver = ? AND due_at <= "+clockBoundSQL(db, -in.Age), in.Receiver)
 }
 
 // Release ends the leases of the worker and, with all, also those of earlier processes of

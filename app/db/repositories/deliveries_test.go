@@ -223,9 +223,9 @@ func (s *store) tryOnce(t *testing.T, reached bool) core.Delivery {
 	if err != nil || len(list) != 1 {
 		t.Fatalf("claim: got %d, %v, want one", len(list), err)
 	}
-	in := core.Settlement{ID: list[0].ID, Attempt: list[0].Attempt, State: core.DeliveryDelivered, Receiver: list[0].Receiver}
+	in := core.Settlement{ID: list[0].ID, Attempt: list[0].Attempt, State: core.DeliveryDelivered}
 	if !reached {
-		in.State, in.Unreached, in.Error, in.Wait = core.DeliveryPending, true, "the host does not exist", time.Hour
+		in.State, in.Unreached, in.Probes, in.Error, in.Wait = core.DeliveryPending, true, true, "the host does not exist", time.Hour
 	}
 	must.Get(s.deliveries.Settle(t.Context(), in))(t)
 	return list[0]
@@ -241,14 +241,13 @@ func (s *store) back(t *testing.T, hours int) {
 		return fmt.Sprintf("%s = strftime('%%Y-%%m-%%d %%H:%%M:%%f+00:00', %s, '-%d hours')", name, name, hours)
 	}
 	s.exec(t, "UPDATE deliveries SET "+column("since")+", "+column("due_at")+" WHERE state = 'pending'")
-	s.exec(t, "UPDATE receiver_outages SET "+column("since"))
 }
 
 // giveUp abandons all deliveries that qualify, some at a time.
 func (s *store) giveUp(t *testing.T, receiver string) (events []core.Event) {
 	t.Helper()
 	for {
-		some := must.Get(s.deliveries.GiveUpReceiver(t.Context(), core.ReceiverGivenUp{Receiver: receiver, Tries: 8, Age: 24 * time.Hour, Reason: "not reached for a day", Limit: 7}))(t)
+		some := must.Get(s.deliveries.GiveUpReceiver(t.Context(), core.ReceiverGivenUp{Receiver: receiver, Age: 24 * time.Hour, Reason: "not reached for a day", Limit: 7}))(t)
 		if events = append(events, some...); len(some) == 0 {
 			return events
 		}
@@ -260,9 +259,6 @@ func (s *store) giveUp(t *testing.T, receiver string) (events []core.Event) {
 func TestADeadReceiverIsGivenUp(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
 		s.tellOf(t, "dead.example", 20)
-		for range core.OutageAfter {
-			s.tryOnce(t, false)
-		}
 		s.back(t, 12)
 		probe := s.tryOnce(t, false)
 		for range 4 {
@@ -273,7 +269,6 @@ func TestADeadReceiverIsGivenUp(t *testing.T) {
 		s.tellOf(t, "dead.example", 3)
 		s.tellOf(t, "fine.example", 2)
 		s.back(t, 2)
-		s.exec(t, "UPDATE deliveries SET since = created_at, due_at = created_at WHERE attempt = 0 AND target LIKE '%fine%'")
 		events := s.giveUp(t, "dead.example")
 		compare.Equal(t, "after 25 hours: given up: want the 20 that wait for a day", 20, len(events))
 		for _, e := range events {
@@ -286,11 +281,9 @@ func TestADeadReceiverIsGivenUp(t *testing.T) {
 			}
 		}
 		s.wantStates(t, map[string]int{"failed": 20, "pending": 5})
-		compare.Equal(t, "given up of a receiver that was not tried", 0, len(s.giveUp(t, "fine.example")))
 		s.back(t, 23) // the three that came later wait for a day now, too
 		s.giveUp(t, "dead.example")
 		s.wantStates(t, map[string]int{"failed": 23, "pending": 2})
-		compare.Equal(t, "outages with nothing that waits", 0, s.count(t, "SELECT COUNT(*) FROM receiver_outages"))
 	})
 }
 
@@ -301,21 +294,4 @@ func (s *store) wantStates(t *testing.T, want map[string]int) {
 			t.Errorf("got %d %s, want %d", got, state, n)
 		}
 	}
-}
-
-// A receiver that answers in between starts a new count.
-func TestAReceiverThatIsReachedIsNotGivenUp(t *testing.T) {
-	each(t, func(t *testing.T, s *store) {
-		s.tellOf(t, "slow.example", 5)
-		for range 9 {
-			s.tryOnce(t, false)
-			s.exec(t, "UPDATE deliveries SET due_at = since WHERE state = 'pending'")
-		}
-		s.back(t, 20)
-		s.tryOnce(t, true)
-		s.tryOnce(t, false)
-		s.back(t, 20)
-		compare.Equal(t, "given up: want it was reached 20 hours ago", 0, len(s.giveUp(t, "slow.example")))
-		compare.Equal(t, "tries since it was reached", 1, s.count(t, "SELECT tries FROM receiver_outages"))
-	})
 }

@@ -153,9 +153,6 @@ func (stx *sessionTx) atomsOf(messages []core.Message) ([]core.MessageID, error)
 // eraseMessages marks the messages as deleted, clears their content, and returns them as
 // they are then, in the order of their seq.
 func (stx *sessionTx) eraseMessages(ids []core.MessageID) ([]core.Message, error) {
-	if len(ids) == 0 {
-		return nil, nil
-	}
 	if _, err := stx.lockIndex(); err != nil {
 		return nil, err
 	}

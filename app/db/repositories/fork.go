@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
-	"strings"
 
 	"gorm.io/gorm"
 
@@ -83,11 +82,26 @@ func (r *Branches) beginFork(ctx context.Context, tenant core.Tenant, in core.Fo
 	return f, err
 }
 
-// copySome copies the next messages in one step.
+// copySome copies the next messages in one step. ErrStale if one of them was removed.
 func (f *forkJob) copySome(ctx context.Context, rows int) error {
 	part := f.path[f.copied:min(f.copied+rows, len(f.path))]
 	err := f.runStep(ctx, func(stx *sessionTx) error {
-		if err := stx.copyLog(part, f.copied, f.prefix); err != nil {
+		copied, err := findIn[forkedMessage](stx.tx.Where("deleted_at IS NULL").Order("seq"), "id", part)
+		if err == nil && len(copied) != len(part) {
+			err = core.Errorf(core.ErrStale, "a message was removed while it was copied; fork the session again")
+		}
+		for i := range copied {
+			m, seq := &copied[i], f.copied+i+1
+			m.OriginID, m.ID, m.SessionID, m.Seq, m.OnPath = m.ID, copyID(f.prefix, seq), stx.session.ID, int64(seq), true
+			m.RunID, m.ClientMessageID, m.Feedback, m.RevisedAt = "", "", nil, nil
+			if m.ParentID = ""; seq > 1 {
+				m.ParentID = copyID(f.prefix, seq-1)
+			}
+		}
+		if err == nil {
+			err = insertRows(stx.tx, &copied)
+		}
+		if err != nil {
 			return err
 		}
 		var rows []models.BlobReference
@@ -157,6 +171,15 @@ func (f *forkJob) finishFork(ctx context.Context, note resultRecorder) (out core
 	return out, err
 }
 
+// forkedMessage is the row of a copy.
+type forkedMessage struct {
+	core.Message
+	OriginID core.MessageID `gorm:"type:uuid"`
+}
+
+// TableName is the table's name.
+func (forkedMessage) TableName() string { return "messages" }
+
 // messageCopy is the copy of a message in a fork.
 type messageCopy struct {
 	id  core.MessageID
@@ -206,43 +229,6 @@ func (f *forkJob) findPath(ctx context.Context) error {
 		return walk(f.db.WithContext(ctx))
 	}
 	return inTx(ctx, f.db, walk)
-}
-
-// copyLog copies the messages, the first to the n-th place of the log, from 0 on. The ids
-// of the copies follow from their seq, so that one statement can set their parents, too.
-// ErrStale if one of the messages was removed.
-func (stx *sessionTx) copyLog(ids []core.MessageID, n int, prefix string) error {
-	columns := append(columnsOf(stx.tx, &core.Message{}), "origin_id")
-	id := "CAST(CAST(@prefix AS text) || lpad(to_hex(%s), 12, '0') AS uuid)"
-	if !isPostgres(stx.tx) {
-		id = "@prefix || printf('%%012x', %s)"
-	}
-	given := map[string]string{
-		"id": fmt.Sprintf(id, "n"), "session_id": "@new", "seq": "n", "on_path": "true", "origin_id": "id",
-		"parent_id": "CASE WHEN n > 1 THEN " + fmt.Sprintf(id, "n - 1") + " END", "run_id": "NULL", "client_message_id": "NULL", "feedback": "NULL", "revised_at": "NULL",
-	}
-	if isPostgres(stx.tx) {
-		given["session_id"], given["run_id"], given["feedback"] = "CAST(@new AS uuid)", "CAST(NULL AS uuid)", "CAST(NULL AS jsonb)"
-		given["revised_at"] = "CAST(NULL AS timestamptz)"
-	}
-	var values []string
-	for _, column := range columns {
-		value, ok := given[column]
-		if !ok {
-			value = column
-		}
-		values = append(values, value)
-	}
-	res := stx.tx.Exec("INSERT INTO messages ("+strings.Join(columns, ", ")+") SELECT "+strings.Join(values, ", ")+
-		" FROM (SELECT m.*, @n + ROW_NUMBER() OVER (ORDER BY m.seq) AS n FROM messages m WHERE m.id IN @ids AND m.deleted_at IS NULL) c",
-		sql.Named("n", n), sql.Named("ids", ids), sql.Named("new", stx.session.ID), sql.Named("prefix", prefix))
-	if res.Error != nil {
-		return res.Error
-	}
-	if int(res.RowsAffected) != len(ids) {
-		return core.Errorf(core.ErrStale, "a message was removed while it was copied; fork the session again")
-	}
-	return nil
 }
 
 const forkSummarySQL = `SELECT id, through_id FROM session_summaries

@@ -175,7 +175,7 @@ func (h *bigHistory) outside() map[string]question {
 		"claim no deliveries":           claim(map[string]int{"dead.example": 0}),
 		"deliveries that wait, counted": asks(h.deliveries.Stats),
 		"give up a receiver": asks(func(ctx context.Context) ([]core.Event, error) {
-			return h.deliveries.GiveUpReceiver(ctx, core.ReceiverGivenUp{Receiver: "dead.example", Tries: 8, Age: 24 * time.Hour, Limit: 100})
+			return h.deliveries.GiveUpReceiver(ctx, core.ReceiverGivenUp{Receiver: "dead.example", Age: 24 * time.Hour, Limit: 100})
 		}),
 		"upload": asks(func(ctx context.Context) (core.Blob, error) {
 			return h.blobs.Put(ctx, blobOf("", "new.txt", "new"), core.BlobContent{Data: []byte("new")}, core.BlobRoom{Owner: 1 << 40, User: 1 << 40})
@@ -269,7 +269,7 @@ func (h *bigHistory) deletions() map[string]question {
 		}),
 		"purge of a session": asks(func(ctx context.Context) (core.Purged, error) { return purges.Session(ctx, h.sessionID(5), false) }),
 		"kept answers of sessions": asks(func(ctx context.Context) (int64, error) {
-			return purges.Answers(ctx, core.PurgeMarks{IDs: map[string]bool{string(h.sessionID(5)): true, string(h.sessionID(6)): true}}, false)
+			return purges.Answers(ctx, core.PurgeMarks{IDs: []string{string(h.sessionID(5)), string(h.sessionID(6))}}, false)
 		}),
 	}
 }

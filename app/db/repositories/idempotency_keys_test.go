@@ -288,9 +288,9 @@ func TestAnswersAreFoundByWhatTheyMention(t *testing.T) {
 		s.keep(t, "other", "PATCH /api/v1/sessions/"+string(other), `{"id":"`+string(other)+`","user_id":"a"}`)
 		s.keep(t, "nothing", "POST /x", `{"text":"no ids"}`)
 		s.begun(t, "PATCH /api/v1/sessions/"+string(own))
-		many := map[string]bool{string(own): true}
+		many := []string{string(own)}
 		for i := range 2500 {
-			many[fmt.Sprintf("00000000-0000-7000-8000-%012d", i)] = true
+			many = append(many, fmt.Sprintf("00000000-0000-7000-8000-%012d", i))
 		}
 		for _, tt := range []struct {
 			marks core.PurgeMarks

@@ -143,9 +143,6 @@ func (r *Runs) Yield(ctx context.Context, run core.RunID, attempt int) error {
 
 // updateAttempt changes a run that the attempt owns; otherwise it returns ErrStale.
 func (r *Runs) updateAttempt(ctx context.Context, run core.RunID, attempt int, columns map[string]any) error {
-	if err := requireID("run", run); err != nil {
-		return conversation.StaleRun(run)
-	}
 	done := runningRuns(ctx, r.db).Where("id = ? AND attempt = ?", run, attempt).UpdateColumns(columns)
 	if done.Error == nil && done.RowsAffected == 0 {
 		return conversation.StaleRun(run)

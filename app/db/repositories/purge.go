@@ -3,7 +3,6 @@ package repositories
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"time"
 
@@ -343,7 +342,7 @@ func removeAndCountBlobs(tx *gorm.DB, owner string, blobs []models.Ref, gone *co
 // Answers removes the stored answers that mention one of the marks, or with dry only counts
 // them.
 func (r *Purges) Answers(ctx context.Context, m core.PurgeMarks, dry bool) (int64, error) {
-	mentions := slices.Sorted(maps.Keys(m.IDs))
+	mentions := slices.Clone(m.IDs)
 	if m.User != "" {
 		mentions = append(mentions, mentionOfUser(m.User))
 	}

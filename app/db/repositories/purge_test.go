@@ -230,7 +230,7 @@ func TestResultsAreFoundByWhatTheyMention(t *testing.T) {
 		purges := repositories.NewPurges(s.Gorm)
 		_, in := s.begun(t, "POST /api/v1/sessions")
 		made := must.Get(s.sessions.Create(keyedContext(t, in, "h", nil), core.Session{Owner: "ann"}))(t)
-		marks := core.PurgeMarks{IDs: map[string]bool{string(made.ID): true}}
+		marks := core.PurgeMarks{IDs: []string{string(made.ID)}}
 		if n, err := purges.Answers(t.Context(), marks, false); err != nil || n != 1 {
 			t.Errorf("removed %d, %v, want 1", n, err)
 		}

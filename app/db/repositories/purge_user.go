@@ -263,9 +263,7 @@ func (stx *sessionTx) emptyRuns(owner, user string, gone *core.Purged) (int, err
 		if sent.Error != nil {
 			return 0, sent.Error
 		}
-		if sent.RowsAffected > 0 {
-			gone.Remove("deliveries", sent.RowsAffected)
-		}
+		gone.Remove("deliveries", sent.RowsAffected)
 	}
 	gone.Empty("runs", int64(len(rows)))
 	return len(rows), nil

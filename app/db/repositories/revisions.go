@@ -64,9 +64,9 @@ func (stx *sessionTx) replaceText(m core.Message, in core.ReviseMessage) (core.M
 	if err := stx.keepRevision(m, core.Revision{Content: m.Content, TokenCount: m.TokenCount, ReplacedAt: now}); err != nil {
 		return m, err
 	}
-	m.Content, m.TokenCount, m.RevisedAt = in.Content, in.TokenCount, &now
+	m.Content, m.TokenCount, m.RevisedAt, m.FinishReason = in.Content, in.TokenCount, &now, ""
 	stx.session.StoredBytes += int64(len(m.Content))
-	err := stx.tx.Model(&core.Message{}).Where("id = ?", m.ID).UpdateColumns(map[string]any{"content": m.Content, "token_count": m.TokenCount, "revised_at": now}).Error
+	err := stx.tx.Model(&core.Message{}).Where("id = ?", m.ID).UpdateColumns(map[string]any{"content": m.Content, "token_count": m.TokenCount, "revised_at": now, "finish_reason": ""}).Error
 	indexed := int64(0)
 	if err == nil {
 		indexed, err = stx.lockIndex()

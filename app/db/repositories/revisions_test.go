@@ -38,6 +38,7 @@ func TestReviseReplacesEverywhere(t *testing.T) {
 		s.summarize(t, id, log[1])
 		s.exec(t, "UPDATE session_summaries SET content = 'zebra' WHERE session_id = ?", id)
 		s.exec(t, "UPDATE sessions SET conversation_summary = 'zebra' WHERE id = ?", id)
+		s.exec(t, "UPDATE messages SET finish_reason = 'content_filter' WHERE id = ?", log[0].ID)
 		s.keep(t, "k", "POST /x", `{"message":{"id":"`+string(log[0].ID)+`","content":"zebra"}}`)
 
 		_, _, err := branches.Revise(t.Context(), ann(), core.ReviseMessage{SessionID: id, MessageID: log[0].ID, Content: "the horse is blue", TokenCount: 5})
@@ -60,7 +61,7 @@ func TestReviseReplacesEverywhere(t *testing.T) {
 		compare.Equal(t, "title of the old text: len(events): want it dropped", 0, len(must.Get(s.sessions.GiveTitle(t.Context(), ann(), late))(t)))
 		for _, wanted := range []bool{true, false} {
 			page, err := s.messages.List(t.Context(), ann(), id, core.MessageQuery{Revisions: wanted})
-			if err != nil || page.Items[0].RevisedAt == nil || len(page.Items[0].Revisions) > 0 != wanted {
+			if err != nil || page.Items[0].RevisedAt == nil || page.Items[0].FinishReason != "" || len(page.Items[0].Revisions) > 0 != wanted {
 				t.Errorf("list with revisions %v: got %+v, error %v", wanted, page.Items[0], err)
 			}
 		}

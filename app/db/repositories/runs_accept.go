@@ -28,7 +28,7 @@ import (
 // ErrUnprocessable for a message that cannot be edited or answered.
 func (r *Runs) Accept(ctx context.Context, tenant core.Tenant, in core.AcceptRun) (core.Accepted, error) {
 	limits := &runLimits{in: in, owner: tenant.Owner, commits: commit.Of(r.db)}
-	defer limits.count(-1)
+	defer limits.count(0)
 	q := factsQuery{session: string(in.SessionID), owner: tenant.Owner, clientMessageID: in.ClientMessageID, user: limitedUser(in)}
 	var out core.Accepted
 	accept := func(stx *sessionTx) (err error) {
@@ -223,7 +223,8 @@ type runLimits struct {
 	in      core.AcceptRun
 	owner   string
 	commits *commit.Commits
-	entered bool
+	counted int  // 1 while it is accepted without a lock
+	near    bool // it is accepted under the lock
 
 	// How many are accepted without a lock, as of a moment before the facts were loaded.
 	ofOwner, ofUser int
@@ -234,12 +235,11 @@ func (l *runLimits) names() (owner, user string) {
 	return "runs " + l.owner, "runs " + l.owner + " / " + limitedUser(l.in)
 }
 
-// count counts the message as one that is accepted without a lock (1) or is not any more (-1), and how many are.
+// count counts the message as one that is accepted without a lock (1) or is not (0), and how many are.
 func (l *runLimits) count(n int) {
 	owner, user := l.names()
-	if entered := n > 0; l.entered != entered || n == 0 {
-		l.ofOwner, l.ofUser, l.entered = l.commits.Count(owner, n), l.commits.Count(user, n), entered
-	}
+	more := n - l.counted
+	l.ofOwner, l.ofUser, l.counted = l.commits.Count(owner, more), l.commits.Count(user, more), n
 }
 
 // isReached reports whether so many runs more than there are would reach a limit.
@@ -267,29 +267,33 @@ func limitedUser(in core.AcceptRun) string {
 
 // countedFacts returns the facts with counts that suffice for the limits.
 func (stx *sessionTx) countedFacts(q factsQuery, l *runLimits) (sessionFacts, error) {
-	if stx.loaded == nil {
-		l.count(-1)
+	if !l.near {
+		if stx.loaded == nil {
+			l.count(1)
+		}
+		f, err := stx.queryFacts(q)
+		if err != nil || f.RepeatID != "" || !l.isReached(f, l.ofOwner+ownerMargin, l.ofUser+userMargin) {
+			return f, err
+		}
+		l.near = true
 		l.count(0)
-	}
-	f, err := stx.queryFacts(q)
-	if err != nil || f.RepeatID != "" || !l.isReached(f, l.ofOwner+ownerMargin, l.ofUser+userMargin) {
-		return f, err
-	}
-	if stx.loaded != nil {
-		return f, commit.ErrAlone
+		if stx.loaded != nil {
+			return f, commit.ErrAlone
+		}
 	}
 	if isPostgres(stx.tx) {
 		const lock = "SELECT pg_advisory_xact_lock(hashtextextended(?, 0))"
 		owner, user := l.names()
-		if err = stx.tx.Exec(lock, owner).Error; err == nil && limitedUser(l.in) != "" {
+		err := stx.tx.Exec(lock, owner).Error
+		if err == nil && limitedUser(l.in) != "" {
 			err = stx.tx.Exec(lock, user).Error
 		}
 		if err != nil {
-			return f, err
+			return sessionFacts{}, err
 		}
-		l.count(0)
-		f, err = stx.queryFacts(q)
 	}
+	l.count(0)
+	f, err := stx.queryFacts(q)
 	if err == nil && !l.isReached(f, 0, 0) && l.isReached(f, l.ofOwner, l.ofUser) {
 		err = errUncertain
 	}

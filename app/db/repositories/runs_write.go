@@ -93,6 +93,9 @@ func (stx *sessionTx) storeWrite(w core.RunWrite) (core.Written, error) {
 	if err == nil && w.End != nil {
 		err = stx.reportEvent(conversation.EndEvent(run))
 	}
+	if err == nil && w.End != nil && w.End.Error != nil && w.End.Error.Code == core.CodeFiltered {
+		err = stx.tx.Model(&core.Message{}).Where("id = ?", run.UserMessageID).UpdateColumn("finish_reason", core.FinishContentFilter).Error
+	}
 	if w.Wait != nil || w.End != nil {
 		stx.setUpdatedAt()
 	}

@@ -11,8 +11,10 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db"
+	"bobbin/app/db/commit"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/compare"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
 
@@ -83,6 +85,27 @@ func TestRunLimitsHoldForRequestsAtOnce(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A message whose session was locked, and that is accepted in a transaction, counts for others until then.
+func TestAcceptedAloneCounts(t *testing.T) {
+	t.Parallel()
+	s := open(dbtest.Postgres(t))
+	in := ask(s.session(t).ID, "hello")
+	in.User, in.MaxOfUser = "eve", 20
+	release := s.hog(t, in.SessionID)
+	var sending sync.WaitGroup
+	sending.Go(func() { s.accept(t, in) })
+	for s.count(t, "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'") == 0 && t.Context().Err() == nil {
+	}
+	table := s.Gorm.Begin()
+	must.Do(t, table.Exec("LOCK TABLE runs IN SHARE MODE").Error)
+	release()
+	for s.count(t, "SELECT COUNT(*) FROM pg_locks WHERE NOT granted AND relation = 'runs'::regclass AND database = (SELECT oid FROM pg_database WHERE datname = current_database())") == 0 && t.Context().Err() == nil {
+	}
+	compare.Equal(t, "messages that are being accepted", 1, commit.Of(s.Gorm).Count("runs ann / eve", 0))
+	table.Rollback()
+	sending.Wait()
 }
 
 // A write that does not look at the session again finds what has changed since the one before.

@@ -4,32 +4,18 @@ import (
 	"cmp"
 	"slices"
 
-	"bobbin/app/core"
 	"bobbin/app/core/relevance"
 	"bobbin/app/core/searchtext"
 )
 
-// findMembers returns the documents with each phrase and prefix, and adds them. Whole says that the
-// documents are all there are.
-func (s *rankedSearch) findMembers(whole bool) (map[int]map[int64]bool, error) {
+// findMembers returns the documents with each phrase and prefix, and adds them.
+func (s *rankedSearch) findMembers() (map[int]map[int64]bool, error) {
 	members := map[int]map[int64]bool{}
 	for i, g := range s.question.Groups {
 		if g.Term == nil {
 			continue
 		}
-		if whole && s.q.SessionID != "" && g.Term.Prefix && len(s.documents) <= maxInexact {
-			// The index would read all words with the prefix, of all sessions.
-			found, err := s.findInTexts(*g.Term)
-			if err != nil {
-				return nil, err
-			}
-			members[i] = found
-			continue
-		}
 		entries, err := s.entriesWith([]searchtext.Group{g}, s.bounds.groupLeast)
-		if err == nil {
-			entries, err = s.checkPhrase(entries, *g.Term)
-		}
 		if err != nil {
 			return nil, err
 		}
@@ -40,58 +26,6 @@ func (s *rankedSearch) findMembers(whole bool) (map[int]map[int64]bool, error) {
 		s.addEntries(entries, false)
 	}
 	return members, nil
-}
-
-// Bounds of the texts that one search reads to check phrases, and of one query.
-const (
-	maxInexact   = 100
-	inexactBatch = 20
-)
-
-// checkPhrase returns the entries whose messages have the term. Inexact ones are read; the
-// search does not find further ones than maxInexact by their phrases.
-func (s *rankedSearch) checkPhrase(entries []searchEntry, term searchtext.Term) ([]searchEntry, error) {
-	var inexact []string
-	for _, e := range entries {
-		if e.Inexact && s.inexact < maxInexact {
-			inexact, s.inexact = append(inexact, e.MessageID), s.inexact+1
-		}
-	}
-	has, err := s.textsWith(inexact, term)
-	if err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(entries, func(e searchEntry) bool { return e.Inexact && !has[e.MessageID] }), nil
-}
-
-// findInTexts returns the documents of the index whose messages have the term.
-func (s *rankedSearch) findInTexts(term searchtext.Term) (map[int64]bool, error) {
-	has, err := s.textsWith(idsOf(s.documents, func(d relevance.Document) string { return s.messages[d.ID] }), term)
-	found := map[int64]bool{}
-	for _, d := range s.documents {
-		if has[s.messages[d.ID]] {
-			found[d.ID] = true
-		}
-	}
-	return found, err
-}
-
-// textsWith returns those of the messages that have the term.
-func (s *rankedSearch) textsWith(ids []string, term searchtext.Term) (map[string]bool, error) {
-	has := map[string]bool{}
-	for part := range slices.Chunk(ids, inexactBatch) {
-		var rows []core.Message
-		if err := s.db.Select("id, substr(content, 1, 262144) AS content, tool_calls, tool_name").Where("id IN ?", part).Find(&rows).Error; err != nil {
-			return nil, err
-		}
-		for _, row := range rows {
-			if err := s.db.Statement.Context.Err(); err != nil {
-				return nil, err
-			}
-			_, has[string(row.ID)] = searchtext.Query{Terms: []searchtext.Term{term}}.Find(indexedText(row))
-		}
-	}
-	return has, nil
 }
 
 // findCandidates adds the newest documents with each word that is not frequent, and those
@@ -180,7 +114,7 @@ func (s *rankedSearch) addNeighbors(list []relevance.Result) error {
 	s.budget = s.bounds.bytes
 	with, args := windowsSQL(s.db, windows)
 	where, more := s.entrySQL()
-	entries, err := s.readEntries(with+" SELECT "+exactColumns+" FROM w CROSS JOIN messages m JOIN search_entries e ON e.message_id = m.id WHERE m.session_id = w.session_id AND m.seq BETWEEN w.first AND w.final AND "+
+	entries, err := s.readEntries(with+" SELECT "+entryColumns+" FROM w CROSS JOIN messages m JOIN search_entries e ON e.message_id = m.id WHERE m.session_id = w.session_id AND m.seq BETWEEN w.first AND w.final AND "+
 		where+" ORDER BY e.session_id, e.seq", append(args, more...))
 	s.addEntries(entries, s.isNarrowed())
 	return err

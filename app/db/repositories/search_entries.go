@@ -12,11 +12,8 @@ import (
 	"bobbin/app/core/searchtext"
 )
 
-// entryColumns are the columns of a searchEntry, except for the last.
-const (
-	entryColumns = "e.n, e.session_id, e.message_id, e.seq, e.created_at, e.length, e.terms"
-	exactColumns = entryColumns + ", false AS inexact"
-)
+// entryColumns are the columns of a searchEntry.
+const entryColumns = "e.n, e.session_id, e.message_id, e.seq, e.created_at, e.length, e.terms"
 
 // entrySQL returns the conditions of entries e that the words of the index do not contain.
 func (s *messageSearch) entrySQL() (string, []any) {
@@ -56,7 +53,7 @@ func (s *messageSearch) newestEntries(limit int) ([]searchEntry, error) {
 		match, matched := matchPostgres(s.must, s.scopeWords())
 		where, args = where+" AND "+match, append(args, matched...)
 	}
-	return s.readEntries("SELECT "+exactColumns+" FROM search_entries e WHERE "+where+" ORDER BY e.created_at DESC, e.n DESC LIMIT ?", append(args, limit))
+	return s.readEntries("SELECT "+entryColumns+" FROM search_entries e WHERE "+where+" ORDER BY e.created_at DESC, e.n DESC LIMIT ?", append(args, limit))
 }
 
 // entriesWith returns the newest entries with all of the groups.
@@ -89,7 +86,7 @@ func (s *messageSearch) readEntries(sql string, args []any) (entries []searchEnt
 			break
 		}
 		var e searchEntry
-		if err := rows.Scan(&e.N, &e.SessionID, &e.MessageID, &e.Seq, &e.CreatedAt, &e.Length, &e.Terms, &e.Inexact); err != nil {
+		if err := rows.Scan(&e.N, &e.SessionID, &e.MessageID, &e.Seq, &e.CreatedAt, &e.Length, &e.Terms); err != nil {
 			return nil, err
 		}
 		size += len(e.Terms)
@@ -116,7 +113,7 @@ func (s *messageSearch) walkSQLite(match string, limit int) ([]searchEntry, erro
 	if !s.q.Before.IsZero() {
 		where, args = where+" AND search_words.rowid < ?", append(args, firstOf(s.q.Before.Add(time.Millisecond)))
 	}
-	return s.readEntries("SELECT "+exactColumns+` FROM search_words CROSS JOIN search_entries e
+	return s.readEntries("SELECT "+entryColumns+` FROM search_words CROSS JOIN search_entries e
 		WHERE search_words MATCH ? AND e.n = search_words.rowid AND `+where+" ORDER BY search_words.rowid DESC LIMIT ?", append(args, limit))
 }
 
@@ -147,16 +144,13 @@ func (s *messageSearch) indexedPostgres(groups []searchtext.Group, limit int) ([
 		match, matched = match+" AND "+sql, append(matched, more...)
 		probe = probe || s.q.SessionID == "" && g.Term != nil
 	}
-	const (
-		last    = " ORDER BY e.created_at DESC, e.n DESC LIMIT "
-		inexact = ", e.words @@ CAST('''" + wordInexact + "''' AS tsquery) AS inexact"
-	)
+	const last = " ORDER BY e.created_at DESC, e.n DESC LIMIT "
 	bound := max(newestMore, walkedPerEntry*limit)
 	for _, newest := range []int{newestFirst, bound} {
 		if !probe {
 			break
 		}
-		rows, err := s.readEntries("SELECT "+entryColumns+inexact+" FROM (SELECT * FROM search_entries e WHERE "+where+last+strconv.Itoa(newest)+") e WHERE "+
+		rows, err := s.readEntries("SELECT "+entryColumns+" FROM (SELECT * FROM search_entries e WHERE "+where+last+strconv.Itoa(newest)+") e WHERE "+
 			match+last+"?", slices.Concat(args, matched, []any{limit}))
 		if err != nil || len(rows) == limit || s.isCut {
 			return rows, err
@@ -164,7 +158,7 @@ func (s *messageSearch) indexedPostgres(groups []searchtext.Group, limit int) ([
 		probe = len(rows)*(bound/newestFirst) >= limit // at this rate that many have enough
 	}
 	// OFFSET 0 keeps the planner from walking all entries in order.
-	return s.readEntries("SELECT * FROM (SELECT "+entryColumns+inexact+" FROM search_entries e WHERE "+match+" AND "+where+" OFFSET 0) e"+last+"?",
+	return s.readEntries("SELECT * FROM (SELECT "+entryColumns+" FROM search_entries e WHERE "+match+" AND "+where+" OFFSET 0) e"+last+"?",
 		slices.Concat(matched, args, []any{limit}))
 }
 

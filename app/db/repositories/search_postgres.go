@@ -28,8 +28,8 @@ const (
 	maxVector    = 1<<20 - 64<<10
 )
 
-// wordInexact marks a text whose positions do not all fit a tsvector: it has all words, and
-// searchtext checks phrases.
+// wordInexact marks a text whose positions do not all fit a tsvector: it has all words. Of the phrases that a
+// message must have, searchtext checks it; it ranks as if it had all phrases whose words it has.
 const wordInexact = "_x"
 
 func postgresEntryOf(e entry, d searchtext.Document) postgresEntry {

@@ -44,7 +44,6 @@ type searchEntry struct {
 	CreatedAt time.Time
 	Length    int
 	Terms     []byte
-	Inexact   bool // whether it has a phrase must be checked
 }
 
 // rankedSearch is one search for the best messages. The messages in the order of their
@@ -60,7 +59,6 @@ type rankedSearch struct {
 	messages  map[int64]string // the documents' messages
 	known     map[relevance.Place]bool
 	last      string // the newest message among the documents, by id
-	inexact   int    // texts read to check phrases
 }
 
 // parseQuestion parses the text of the query.
@@ -162,7 +160,7 @@ func (s *rankedSearch) rankEntries() ([]relevance.Result, error) {
 	s.addEntries(newest, false)
 	s.budget = s.bounds.bytes / (1 + len(s.question.Groups))
 	r := relevance.Ranking{Question: relevance.Question{Groups: s.question.Groups}, Mean: relevance.MeanLength(s.documents)}
-	if r.Members, err = s.findMembers(isWhole); err != nil {
+	if r.Members, err = s.findMembers(); err != nil {
 		return nil, err
 	}
 	var frequencies []int

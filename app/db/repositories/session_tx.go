@@ -97,9 +97,6 @@ func (stx *sessionTx) emitEvents(events ...core.Event) {
 		stx.session.LastEventSeq++
 		e.SessionID, e.Seq = stx.session.ID, stx.session.LastEventSeq
 		e.Owner = core.EventOwner{Owner: stx.session.Owner, User: stx.session.UserID}
-		if e.At.IsZero() {
-			e.At = core.Now()
-		}
 		stx.events = append(stx.events, e)
 	}
 }

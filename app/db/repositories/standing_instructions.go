@@ -58,8 +58,11 @@ func (r *StandingInstructions) OnPath(ctx context.Context, tenant core.Tenant, s
 	return out, nil
 }
 
-// maxFindStep bounds the messages that are searched while their session is locked.
-const maxFindStep = 16
+// What bounds the messages that are searched while their session is locked: how many, and their bytes but for the last one.
+const (
+	maxFindStep  = 1000
+	maxFindBytes = 64 << 10
+)
 
 // findLate stores the instructions of the users' messages through the seq that were not searched for any, and
 // returns how many the session has: most sessions end before a prompt has to list one.
@@ -83,8 +86,9 @@ func (r *StandingInstructions) findLate(ctx context.Context, tenant core.Tenant,
 }
 
 // unsearchedSQL selects users' messages. Earlier versions stored the instructions with their messages.
-const unsearchedSQL = `SELECT id, session_id, owner, seq, content, created_at FROM messages m WHERE session_id = ? AND role = 'user' AND seq > ? AND seq <= ?
-AND NOT EXISTS (SELECT 1 FROM standing_instructions i WHERE i.message_id = m.id) ORDER BY seq LIMIT ?`
+const unsearchedSQL = `SELECT id, session_id, owner, seq, content, created_at FROM messages WHERE id IN (SELECT id FROM (
+	SELECT id, SUM(octet_length(content)) OVER (ORDER BY seq) - octet_length(content) AS before FROM messages m WHERE session_id = ? AND role = 'user' AND seq > ? AND seq <= ?
+	AND NOT EXISTS (SELECT 1 FROM standing_instructions i WHERE i.message_id = m.id)) AS next WHERE before < ?) ORDER BY seq`
 
 // findInstructions stores the instructions of the next messages.
 func (stx *sessionTx) findInstructions() error {
@@ -92,14 +96,15 @@ func (stx *sessionTx) findInstructions() error {
 	if err != nil {
 		return err
 	}
+	end, bytes := min(through+maxFindStep, stx.session.LastSeq), 0
 	var messages []core.Message
-	err = stx.tx.Raw(unsearchedSQL, stx.session.ID, through, stx.session.LastSeq, maxFindStep).Scan(&messages).Error
-	if through = stx.session.LastSeq; len(messages) == maxFindStep {
-		through = messages[maxFindStep-1].Seq
-	}
+	err = stx.tx.Raw(unsearchedSQL, stx.session.ID, through, end, maxFindBytes).Scan(&messages).Error
 	var rows []models.StandingInstruction
 	for _, m := range messages {
-		rows = append(rows, instructionsOf(m)...)
+		rows, bytes = append(rows, instructionsOf(m)...), bytes+len(m.Content)
+	}
+	if bytes >= maxFindBytes {
+		end = messages[len(messages)-1].Seq
 	}
 	if err == nil {
 		err = stx.storeInstructions(rows)
@@ -107,7 +112,7 @@ func (stx *sessionTx) findInstructions() error {
 	if err != nil {
 		return err
 	}
-	return stx.setFoundThrough(through)
+	return stx.setFoundThrough(end)
 }
 
 // findRevised stores the instructions of a user's message that has a new text, if the old one was searched.

@@ -99,10 +99,11 @@ func TestStandingInstructionsHaveSpeakers(t *testing.T) {
 func TestStandingInstructionsOfImports(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
-		messages := history(300, "rope")
-		messages[298].Content = strings.Repeat("Always mention ropes.\n", 5)
+		messages := history(1100, "rope")
+		messages[0].Content, messages[298].Content = strings.Repeat("rope ", 20_000), "Always mention ropes."
+		messages[1098].Content = strings.Repeat("Always mention ropes.\n", 4)
 		s.append(t, id, true, messages...)
-		compare.Equal(t, "s.instructions(t, id)", strings.TrimSuffix(strings.Repeat("299 Always mention ropes.; ", 5), "; "), s.instructions(t, id))
+		s.wantInstructions(t, "imported", id, "299 Always mention ropes."+strings.Repeat("; 1099 Always mention ropes.", 4))
 		s.exec(t, "UPDATE sessions SET standing_count = ? WHERE id = ?", core.MaxInstructions-1, id) // as if there were so many
 		s.finish(t, s.accept(t, ask(id, "Never mention ropes.\nAlways be brief.\nNever be rude.")).Run, "fine")
 		must.Get(repositories.NewStandingInstructions(s.Gorm).OnPath(t.Context(), ann(), id, math.MaxInt64, 1))(t)

@@ -52,26 +52,17 @@ func (r *Sessions) SummaryWork(ctx context.Context, tenant core.Tenant, id core.
 // already has it extends it.
 func (r *Sessions) LeaseSummary(ctx context.Context, tenant core.Tenant, id core.SessionID, holder string, d time.Duration) (core.LeaseResult, error) {
 	since := gorm.Expr("CASE WHEN summary_lease_owner = ? THEN summary_lease_since ELSE "+clockSQL(r.db, 0)+" END", holder)
-	take := func(when string, args ...any) (bool, error) {
-		res := byID(ctx, r.db, "session", id).Model(&models.Session{}).Where(visibleTo(tenant)).Where("id = ?", id).Where(when, args...).
+	for grant, when := range map[core.LeaseResult]clause.Expr{
+		core.GrantGiven:     gorm.Expr("(summary_lease_until IS NULL OR summary_lease_owner = ?)", holder),
+		core.GrantTakenOver: gorm.Expr("summary_lease_owner <> ? AND summary_lease_until <= "+clockSQL(r.db, 0), holder),
+	} {
+		res := byID(ctx, r.db, "session", id).Model(&models.Session{}).Where(visibleTo(tenant)).Where("id = ?", id).Where(when).
 			UpdateColumns(map[string]any{"summary_lease_owner": holder, "summary_lease_until": gorm.Expr(clockSQL(r.db, d)), "summary_lease_since": since})
-		return res.RowsAffected > 0, wrapError(res.Error, "session", id)
-	}
-	if ok, err := take("summary_lease_until IS NULL OR summary_lease_owner = ?", holder); ok || err != nil {
-		return grantIf(ok, core.GrantGiven), err
-	}
-	if ok, err := take("summary_lease_until <= " + clockSQL(r.db, 0)); ok || err != nil {
-		return grantIf(ok, core.GrantTakenOver), err
+		if res.RowsAffected > 0 || res.Error != nil {
+			return grant, wrapError(res.Error, "session", id)
+		}
 	}
 	return core.GrantRefused, requireVisible(r.db.WithContext(ctx), tenant, id)
-}
-
-// grantIf returns g if the lease was granted.
-func grantIf(ok bool, g core.LeaseResult) core.LeaseResult {
-	if !ok {
-		return core.GrantRefused
-	}
-	return g
 }
 
 // FreeSummary ends the holder's lease. A lease that another holder has taken over stays.

@@ -15,9 +15,6 @@ import (
 // already has a row starts again: the caller has decided so. Like Write it returns
 // core.ErrStale for an attempt that is over.
 func (r *Runs) StartTools(ctx context.Context, id core.RunID, attempt int, list []core.ToolExecution) error {
-	if err := requireID("run", id); err != nil {
-		return conversation.StaleRun(id)
-	}
 	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
 		var run []models.Run
 		err := tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}).

@@ -161,7 +161,7 @@ export const cases = {
     await v.page.getByRole('region', { name: /^Erlaubt/ }).first().waitFor()
     await field.fill('the provider fails here')
     await field.press('Enter')
-    await log.getByRole('alert').getByText('Die Antwort brach ab').waitFor()
+    await log.getByRole('alert').getByText('nahm die Anfrage nicht an. Der Anbieter sagt: "the model is out of order').waitFor()
     await look('error')
     await field.fill('the provider rejects the key')
     await field.press('Enter')
@@ -185,7 +185,7 @@ export const cases = {
       await v.page.goto(`${v.args.url}#/${address}`)
       await v.page.waitForTimeout(700) // it has asked
       await look(name)
-      if (name === 'runs') await v.page.getByRole('alert').getByText('nimmt den Schlüssel des Servers nicht an').waitFor()
+      if (name === 'runs') for (const role of ['alert', 'row']) await v.page.getByRole(role).getByText('nimmt den Schlüssel des Servers nicht an').filter({ visible: true }).waitFor()
     }
     await v.page.getByRole('button', { name: /^Löschen: / }).first().click()
     await look('operation-delete')

@@ -63,6 +63,9 @@ export const cases = {
     await memories.getByText(/found by their/).waitFor()
     await memories.getByRole('button', { name: /^Delete: The inspection/ }).click()
     await v.state('ops-memories')
+    await v.button('Keep').click()
+    check(await memories.getByRole('button', { name: /^Delete: The inspection/ }).evaluate(e => e === document.activeElement), 'what was kept has no focus')
+    await v.page.keyboard.press('Enter')
     await v.button('Delete for good').click()
     await until('the memory is gone', async () => (await v.api('memories')).items.every(m => !m.content.includes('inspection')))
     for (const tab of ['Runs', 'Deliveries', 'Usage']) {

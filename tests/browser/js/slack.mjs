@@ -60,6 +60,9 @@ export const cases = {
     if (narrow) await v.page.getByRole('menuitem', { name: 'Slack' }).click()
     await panel.getByText(/^Waits since.*Slack asked for a pause.*Next try in \d+ s/).waitFor()
     await v.state('slack-waits')
+    // While a post is under way there is no reason, and no next try.
+    await v.page.route('**/slack', async route => { const status = await (await route.fetch()).json(); await route.fulfill({ json: { ...status, reason: '' } }) }, { times: 1 })
+    await panel.getByText(/^Waits since[^:]*:\d\d\.\s*$/).waitFor()
     await v.control('slack-clear')
     // A mode that is refused is not shown as if it was in use.
     await v.page.route('**/slack', route => (route.request().method() === 'PUT' ? route.fulfill({ status: 403, contentType: 'application/problem+json', body: JSON.stringify({ title: 'Forbidden', status: 403, code: 'forbidden', detail: 'not now' }) }) : route.fallback()))

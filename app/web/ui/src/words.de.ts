@@ -162,7 +162,7 @@ export const words = {
   sending: "wird gesendet",
   keptHere: "Hier aufbewahrt. Sie wird einmal gesendet, sobald die Verbindung wieder steht",
   putBack: "Zurück ins Feld",
-  tryAgain: "Erneut versuchen",
+  tryAgain: "Wiederholen",
 
   // errors
   noConnection: "Keine Verbindung.",
@@ -186,6 +186,7 @@ export const words = {
   signedOut: "Der Schlüssel gilt nicht mehr.",
   offlineShort: "Keine Verbindung",
   failed: "Das hat nicht geklappt",
+  providerSays: "Der Anbieter sagt:",
   /** By the codes of the API and of runs that failed, for those whose sentence is always the same: others say more in the server's. */
   problems: {
     no_message: "Diese Nachricht ist nicht in der Unterhaltung.",
@@ -198,12 +199,21 @@ export const words = {
     gave_up: "Der Server endete bei jedem Versuch, diese Antwort zu schreiben, und versucht es nicht von selbst noch einmal: neu antworten lassen; hilft das nicht, eine neue Unterhaltung beginnen.",
     internal: "Ein Fehler des Servers; mehr steht in seinem Protokoll.",
     model_auth: "Der Anbieter des Modells nimmt den Schlüssel des Servers nicht an.",
+    model_canceled: "Der Aufruf wurde abgebrochen.",
+    model_compaction_refused: "Der Anbieter des Modells nahm seine eigene Zusammenfassung nicht zurück.",
+    model_content_filter: "Der Inhaltsfilter des Anbieters hat die Antwort angehalten.",
+    model_context_length: "Der Prompt war dem Anbieter des Modells zu lang.",
     model_empty: "Das Modell hat nichts gesagt.",
     model_error: "Das Modell hat versagt.",
+    model_invalid: "Der Anbieter des Modells nahm die Anfrage nicht an.",
     model_network: "Der Anbieter des Modells ist nicht zu erreichen.",
+    model_not_found: "Der Anbieter kennt dieses Modell nicht.",
     model_overloaded: "Der Anbieter des Modells ist überlastet.",
     model_rate_limit: "Der Anbieter des Modells nimmt zurzeit nicht mehr Anfragen an.",
     model_timeout: "Das Modell hat nicht rechtzeitig geantwortet.",
+    model_tool_changes_refused: "Der Anbieter nahm die Änderung der Werkzeuge nicht an.",
+    model_truncated: "Die Antwort des Modells brach ab.",
+    model_unknown: "Das Modell hat versagt.",
     overloaded: "Es kommen mehr Nachrichten, als dieser Server beantworten kann.",
     run_timeout: "Die Antwort hat zu lange gedauert und wurde beendet.",
     session_busy: "In die Unterhaltung schreibt gerade jemand anders: gleich noch einmal versuchen.",

@@ -187,6 +187,7 @@ export const words = {
   signedOut: "Your key is no longer valid.",
   offlineShort: "No connection",
   failed: "That did not work",
+  providerSays: "The provider says:",
   problems: { no_message: "This message is not in the conversation.", nothing_imported: "There are no messages in this file.", not_json: "This file is not JSON." },
   partFailed: "A part of the page did not load.",
 };

@@ -19,7 +19,8 @@ export class ApiError extends Error {
     /** Seconds after which the server wants to be asked again; 0 = it did not say. */
     readonly retryAfter = 0,
   ) {
-    super(textOf(words.problems, code, detail));
+    const [sentence, provider] = detail.split(" The provider says: "); // as the server ends the error of a run
+    super(textOf(words.problems, code, sentence) + (provider ? ` ${words.providerSays} ${provider}` : ""));
   }
 
   /** The language of the server's own sentence; undefined for a text of the page. */

@@ -123,7 +123,7 @@ export function spanOf(steps: Step[]): number {
 
 /** Marks of an axis from 0 to so many ms: at most six, at round numbers. */
 export function marksOf(span: number): { at: number; text: string }[] {
-  const [unit, name] = span > 180_000 ? [60_000, words.minutes] : span >= 1000 ? [1000, words.seconds] : [1, words.milliseconds];
+  const [unit, name] = span > 180_000 ? [60_000, "min"] : span >= 1000 ? [1000, "s"] : [1, "ms"];
   const rough = span / unit / 5;
   const ten = 10 ** Math.floor(Math.log10(Math.max(rough, 1e-6)));
   const size = [1, 2, 5, 10].map((n) => n * ten).find((n) => n >= rough)!;

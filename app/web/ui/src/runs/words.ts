@@ -1,14 +1,13 @@
 // The texts of the runs and of the exact prompt.
 import type { Schema } from "../api/http";
-import { pick } from "../language";
+import { pick, textOf } from "../language";
 import { count, plural, words as page } from "../words";
 
 type Message = Schema["PromptMessage"];
 type Placement = Message["placement"];
 
-export const words = { ...page, ...pick({
+export const words = { ...page, count, ...pick({
   en: {
-    count,
     graph: (agent: string, now: string, waiting: string) => `Graph of ${agent}. ${now ? `Running now: ${now}.` : waiting ? `Waiting for a person: ${waiting}.` : "Nothing is running."}`,
     start: "start",
     end: "end",
@@ -36,9 +35,6 @@ export const words = { ...page, ...pick({
     cost: "Cost",
     costOfAll: "Of all its model calls, those of its summaries too",
     noCost: "The price of this model is not known",
-    seconds: "s",
-    minutes: "min",
-    milliseconds: "ms",
     asksFor: (n: number) => `asks for ${plural(n, "tool")}`,
     writes: "writes the answer",
     thinks: "at work",
@@ -122,12 +118,10 @@ export const words = { ...page, ...pick({
     answer: "Answer, at most",
     tokens: (n: number) => plural(n, "token"),
     copyAll: "Copy all",
-    json: "JSON",
     notAllowed: "This key may not see the prompt.",
     promptFailed: "The prompt could not be loaded",
   },
   de: {
-    count,
     graph: (agent: string, now: string, waiting: string) => `Graph von ${agent}. ${now ? `Läuft gerade: ${now}.` : waiting ? `Wartet auf einen Menschen: ${waiting}.` : "Nichts läuft."}`,
     start: "Start",
     end: "Ende",
@@ -155,13 +149,10 @@ export const words = { ...page, ...pick({
     cost: "Kosten",
     costOfAll: "Aller Modellaufrufe, auch der für Zusammenfassungen",
     noCost: "Der Preis dieses Modells ist nicht bekannt",
-    seconds: "s",
-    minutes: "min",
-    milliseconds: "ms",
     asksFor: (n: number) => `verlangt ${plural(n, "Werkzeug", "Werkzeuge")}`,
     writes: "schreibt die Antwort",
     thinks: "bei der Arbeit",
-    callFailed: (why: string) => `fehlgeschlagen: ${why.replaceAll("_", " ")}`,
+    callFailed: (why: string) => textOf(page.problems, `model_${why}`, `fehlgeschlagen: ${why}`),
     summaryPart: "ein Teil davon",
     summarized: (messages: number, before: number, after: number) =>
       [messages ? plural(messages, "Nachricht", "Nachrichten") : "", before ? `Prompt ${count(before)} → ${count(after)}` : ""].filter(Boolean).join(", "),
@@ -228,9 +219,9 @@ export const words = { ...page, ...pick({
     addedTools: (names: string) => `+ Werkzeuge: ${names}`,
     removedTools: (names: string) => `− Werkzeuge: ${names}`,
     file: (name: string) => `[${name}, unverändert gesendet]`,
-    same: "Gleich wie im letzten Aufruf",
+    same: "Wie im letzten Aufruf",
     sameTitle: (time: string) => `Verglichen mit dem Prompt des letzten Modellaufrufs, im Lauf von ${time}: Teil für Teil, von den Werkzeugen an`,
-    sameUnknown: "bekannt nach dem nächsten Aufruf",
+    sameUnknown: "noch unbekannt",
     sameTokens: (tokens: number, share: string) => `${count(tokens)} Token, ${share}`,
     changed: "Seither geändert",
     changedAtEnd: "nur am Ende",
@@ -241,7 +232,6 @@ export const words = { ...page, ...pick({
     answer: "Antwort, höchstens",
     tokens: (n: number) => `${count(n)} Token`,
     copyAll: "Alles kopieren",
-    json: "JSON",
     notAllowed: "Dieser Schlüssel darf den Prompt nicht sehen.",
     promptFailed: "Der Prompt konnte nicht geladen werden",
   },

@@ -34,7 +34,6 @@ export class Chat {
   begin(): void {
     this.conversation?.close();
     this.conversation = undefined;
-    ui.failure = undefined;
     keep(this.slot, "");
   }
 
@@ -45,7 +44,6 @@ export class Chat {
 
   /** Goes on where a token was refused, or a request failed. */
   async again(): Promise<void> {
-    ui.failure = undefined;
     await this.conversation?.open();
     await this.outbox.sendWaiting();
   }
