@@ -23,17 +23,13 @@ func TestPage(t *testing.T) {
 		test func(*testing.T, *bobbin)
 	}{
 		{"size", testSize},
-		{"chat", testChat},
+		{"chat", func(t *testing.T, b *bobbin) { chatCases().play(t, b, "chat") }},
 		{"written", func(t *testing.T, b *bobbin) { writtenCases().play(t, b, "written") }},
 		{"thread", func(t *testing.T, b *bobbin) { threadCases().play(t, b, "thread") }},
 		{"access", testAccess},
 		{"context", testContext},
-		{"runs", testRuns},
-		{"operation", func(t *testing.T, b *bobbin) {
-			for _, name := range operationCases() {
-				t.Run(name, func(t *testing.T) { b.play(t, "operation", name, nil, nil) })
-			}
-		}},
+		{"runs", func(t *testing.T, b *bobbin) { runCases().play(t, b, "runs") }},
+		{"operation", func(t *testing.T, b *bobbin) { operationCases().play(t, b, "operation") }},
 		{"cuts", testCuts},
 		{"failures", testFailures},
 		{"hostile", testHostileText},
@@ -87,7 +83,7 @@ func testAccess(t *testing.T, b *bobbin) {
 func chatCases() cases {
 	return cases{
 		always: []string{"day"},
-		night:  []string{"send", "stop", "edit", "approve", "failed", "stream", "thoughts", "queue", "drafts", "list", "elsewhere", "search", "away"},
+		night:  []string{"send", "stop", "edit", "approve", "failed", "stream", "thoughts", "drafts", "list", "elsewhere", "search", "away"},
 	}
 }
 
@@ -101,18 +97,13 @@ func threadCases() cases {
 	return cases{night: []string{"stops", "rename", "agent", "old", "late", "deleted", "words"}}
 }
 
-func testChat(t *testing.T, b *bobbin) {
-	t.Helper()
-	chatCases().play(t, b, "chat")
-}
-
 // TestChatOnPostgreSQL runs at night: the databases differ below the API, where each has its tests.
 func TestChatOnPostgreSQL(t *testing.T) {
 	t.Parallel()
 	if !apptest.IsLong() {
 		t.Skip("at night")
 	}
-	testChat(t, newBobbin(t, setup{database: dbtest.MigratedPostgresURL(t)}))
+	chatCases().play(t, newBobbin(t, setup{database: dbtest.MigratedPostgresURL(t)}), "chat")
 }
 
 func TestSignIn(t *testing.T) {
@@ -163,19 +154,14 @@ func testContext(t *testing.T, b *bobbin) {
 	}
 }
 
-// A run step by step, as the API has it; at night the states that are rare, and the exact prompt.
-func testRuns(t *testing.T, b *bobbin) {
-	t.Helper()
-	for _, name := range runCases() {
-		if name == "steps" || apptest.IsLong() {
-			t.Run(name, func(t *testing.T) { b.play(t, "runs", name, nil, nil) })
-		}
-	}
+// runCases is a run step by step, as the API has it; at night the states that are rare, and the exact prompt.
+func runCases() cases {
+	return cases{always: []string{"steps"}, night: []string{"states", "prompt"}}
 }
 
-func runCases() []string { return []string{"steps", "states", "prompt"} }
-
-func operationCases() []string { return []string{"operation", "deliveries", "refused"} }
+func operationCases() cases {
+	return cases{always: []string{"operation", "deliveries", "refused"}}
+}
 
 // What fails is said in its place and in words, nothing that was written is lost, and the page goes on.
 func testFailures(t *testing.T, b *bobbin) {

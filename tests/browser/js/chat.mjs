@@ -4,7 +4,7 @@ import { check, equal, until } from './visit.mjs'
 /** Holds what the thread shows against the stored log: every message once, in order, word for word. */
 export async function compare(visit) {
   const { items } = await visit.api(`sessions/${visit.session()}/messages?limit=200`)
-  const stored = items.filter(m => m.role !== 'tool' && m.content).map(m => m.content)
+  const stored = items.filter(m => m.role !== 'tool' && m.content).map(m => m.content.trim())
   const texts = async () => (await visit.texts()).map(t => t.trim()) // Markdown ends a block with a new line
   await until(async () => `the thread shows ${JSON.stringify(await texts())}, stored are ${JSON.stringify(stored)}`, async () => JSON.stringify(await texts()) === JSON.stringify(stored))
 }
@@ -103,17 +103,6 @@ export const cases = {
     await v.settled('answer to: after the stop')
   },
 
-  async queue(open) {
-    const v = await open()
-    await v.send('hold-queue first')
-    await v.log.getByText('answer to:').waitFor()
-    await v.send('the second waits')
-    await v.page.getByText('waits its turn').waitFor()
-    await v.control('release', { mark: 'hold-queue', pieces: 20 })
-    await v.settled('answer to: the second waits')
-    await compare(v)
-  },
-
   async edit(open) {
     const v = await open()
     await v.ask('the first question')
@@ -134,16 +123,9 @@ export const cases = {
     const { items } = await v.api(`sessions/${v.session()}/messages?all_branches=true`)
     const choose = text => v.api(`sessions/${v.session()}/messages/${items.find(m => m.content === text).id}/select`, { method: 'POST', json: {} })
     const reload = /messages\?order=desc/
-    let release, answered
-    const [held, fetched] = [new Promise(done => (release = done)), new Promise(done => (answered = done))]
-    await v.page.route(reload, async route => {
-      const response = await route.fetch()
-      answered()
-      await held
-      await route.fulfill({ response })
-    }, { times: 1 })
+    const { asked, release } = await v.hold(reload)
     await choose('another question')
-    await fetched
+    await asked
     await choose('the first question')
     await v.settled('answer to: the first question')
     const late = v.page.waitForResponse(reload)
@@ -181,14 +163,12 @@ export const cases = {
     await v.showList()
     await heron.click()
     await v.settled('answer to: heron at dawn')
-    await v.button('More', v.page.getByRole('main')).click()
-    await v.page.getByRole('menuitem', { name: 'Rename' }).click()
+    await v.menu('Rename')
     await v.page.getByRole('textbox', { name: 'New title' }).fill('egret at dawn')
     await v.page.keyboard.press('Enter')
     const id = v.session()
     await until('the title is stored', async () => (await v.api(`sessions/${id}`)).title === 'egret at dawn')
-    await v.button('More', v.page.getByRole('main')).click()
-    await v.page.getByRole('menuitem', { name: 'Archive' }).click()
+    await v.menu('Archive')
     await until('it is archived', async () => (await v.api(`sessions/${id}`)).archived_at)
     await v.button('Undo').click()
     await until('it is back', async () => !(await v.api(`sessions/${id}`)).archived_at)

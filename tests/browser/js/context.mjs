@@ -170,6 +170,7 @@ export const cases = {
     await card.getByRole('button', { expanded: false }).click()
     await v.state('summary-degraded')
     await v.button('Edit', card).click()
+    await v.state('summary-edit')
     await v.page.getByRole('textbox', { name: /v1|v2/ }).fill('# What we know\n\nThe heron was edited here.')
     await card.getByRole('button', { name: /^Save as v2/ }).click()
     await v.page.getByRole('region', { name: /^Summary v2/ }).waitFor()
@@ -192,5 +193,9 @@ export const cases = {
     }, { times: 1 })
     await write('The heron stood.')
     await v.page.getByRole('region', { name: /^Summary v5/ }).getByRole('button', { expanded: true }).waitFor()
+    await v.api(`sessions/${id}/summaries/0/restore`, { method: 'POST', json: {} })
+    await v.page.getByText('Summary v5 undone').first().waitFor()
+    equal(await v.page.getByRole('region', { name: /^Summary v/ }).count(), 0, 'cards of a summary that was taken back')
+    await v.state('summary-undone')
   },
 }

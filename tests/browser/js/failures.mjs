@@ -87,9 +87,7 @@ export const cases = {
     await v.button('Pin', v.articles.first()).click()
     await refused(v, "the server's sentence for 403")
     const other = await v.imported([{ role: 'user', content: 'another conversation' }])
-    let release
-    const held = new Promise(done => (release = done))
-    await v.page.route('**/pin', route => held.then(() => route.fulfill({ status: 422, json: { title: 'No', status: 422, code: '', detail: 'a long sentence '.repeat(2000) } })), { times: 1 })
+    const { release } = await v.hold('**/pin', { status: 422, json: { title: 'No', status: 422, code: '', detail: 'a long sentence '.repeat(2000) } })
     await top()
     await v.button('Pin', v.articles.first()).click()
     await v.open(other)
@@ -128,17 +126,11 @@ export const cases = {
     await refused(v, "the server's sentence for 404")
     const phone = await open({ width: 'phone', hash: `#/s/${id}` })
     await phone.settled('with a file')
-    const more = async name => {
-      await phone.button('More', phone.page.getByRole('main')).click()
-      await phone.page.getByRole('menuitem', { name }).click()
-    }
     await fail(phone, /sessions\/[\w-]+$/, 403)
-    await more('Archive')
+    await phone.menu('Archive')
     await refused(phone, "the server's sentence for 403")
     await fail(phone, '**/import?*', 413)
-    const choosing = phone.page.waitForEvent('filechooser')
-    await more('Import a file…')
-    await (await choosing).setFiles({ name: 'any.json', mimeType: 'application/json', buffer: Buffer.from('{}') })
+    await phone.choose(() => phone.menu('Import a file…'), 'any.json', '{}')
     await phone.page.getByRole('alert').waitFor()
     await phone.state('refused')
     await refused(phone, 'Too large')
@@ -162,6 +154,18 @@ export const cases = {
     await v.button('Try again', v.list).click()
     await v.list.getByRole('link').nth(59).waitFor()
     equal(await v.button('Try again', v.list).count(), 0, 'what is left of the failure')
+    // What changes while the list loads is newer than what comes then.
+    const { asked: loading, release } = await v.hold(/sessions\?/)
+    await v.control('cut')
+    await loading
+    const id = await v.imported([], { title: 'made meanwhile' })
+    const made = v.list.locator(`a[href$="${id}"]`).getByText('made meanwhile')
+    await made.waitFor()
+    const loaded = v.page.waitForResponse(/sessions\?/)
+    release()
+    await (await loaded).finished()
+    await v.page.evaluate(() => new Promise(requestAnimationFrame))
+    await made.waitFor()
   },
 
   /** A first load tries again by itself. */
@@ -302,18 +306,21 @@ export const cases = {
     await v.log.getByText('You stopped it').waitFor()
     await v.control('release', { mark: 'hold-escape', pieces: 20 })
     await v.settled('answer to: waits')
+    await compare(v)
   },
 
   /** Files by paste and by drop; one that is refused; one that goes with its message and comes back. */
   async files(open) {
     const v = await open()
     await v.ask('a conversation')
-    const give = (name, how, text = 'the text of a file', times = 1) => v.field.evaluate((field, { name, how, text, times }) => {
+    // Whether the browser does with it what it does without the page.
+    const give = (name, how, text = 'the text of a file', times = 1, beside = '') => v.field.evaluate((field, { name, how, text, times, beside }) => {
       const data = new DataTransfer()
-      data.items.add(new File([text.repeat(times)], name, { type: 'text/plain' }))
-      if (how === 'paste') return void field.dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true }))
-      for (const type of ['dragover', 'drop']) field.dispatchEvent(new DragEvent(type, { dataTransfer: data, bubbles: true, cancelable: true }))
-    }, { name, how, text, times })
+      if (name) data.items.add(new File([text.repeat(times)], name, { type: 'text/plain' }))
+      if (beside) data.setData('text/plain', beside)
+      if (how === 'paste') return field.dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true }))
+      return ['dragover', 'drop'].map(type => field.dispatchEvent(new DragEvent(type, { dataTransfer: data, bubbles: true, cancelable: true }))).every(Boolean)
+    }, { name, how, text, times, beside })
     await fail(v, '**/blobs', 413)
     await give('large.txt', 'paste')
     await v.page.getByText("the server's sentence for 413").waitFor()
@@ -323,8 +330,10 @@ export const cases = {
     await give('larger.txt', 'paste', 'x', 21 << 20) // the server has its limit in its answer
     await v.page.getByText(/too large: the maximum is|larger than/).waitFor()
     await v.button('Remove larger.txt').click()
-    await give('pasted.txt', 'paste')
-    await give('dropped.txt', 'drop')
+    equal([await give('pasted.txt', 'paste'), await give('dropped.txt', 'drop')], [false, false], 'what the browser does with files')
+    equal([await give('', 'drop', '', 1, 'a text'), await give('', 'paste', '', 1, 'a text')], [true, true], 'what the browser does with a text')
+    check(await give('beside.txt', 'paste', 'a picture', 1, 'a text'), 'the text that comes with a file is lost')
+    await v.button('Remove beside.txt').click()
     await v.page.getByText('18 B').nth(1).waitFor()
     await v.ask('with two files')
     await v.log.getByRole('button', { name: /dropped\.txt/ }).waitFor()
@@ -338,37 +347,29 @@ export const cases = {
     const v = await open()
     await v.ask('a conversation to copy')
     const id = v.session()
-    const menu = async name => {
-      await v.button('More', v.page.getByRole('main')).click()
-      await v.page.getByRole('menuitem', { name }).click()
-    }
     const exported = async name => {
       const saved = v.page.waitForEvent('download')
-      await menu(name)
+      await v.menu(name)
       return saved
     }
+    const give = (name, text) => v.choose(() => v.menu('Import a file…'), name, text)
     const path = await (await exported('Export as JSON')).path()
     await v.api(`sessions/${id}`, { method: 'PATCH', json: { title: '🦆' } })
     await v.page.getByRole('heading', { name: '🦆' }).waitFor()
     equal((await exported('Export as Markdown')).suggestedFilename(), `${id}.md`, 'the name of an export whose title has no letters')
-    const choosing = v.page.waitForEvent('filechooser')
-    await menu('Import a file…')
-    await (await choosing).setFiles({ name: 'copied.json', mimeType: 'application/json', buffer: (await import('node:fs')).readFileSync(path) })
+    await give('copied.json', (await import('node:fs')).readFileSync(path))
     await until('the import is open', () => v.session() && v.session() !== id)
     await v.settled('answer to: a conversation to copy')
     const all = () => v.api('sessions?archived=true&limit=200').then(page => page.items.map(s => s.id))
     const before = await all()
-    await v.page.route('**/deletions', route => route.fulfill({ status: 403, json: { title: 'No', status: 403, code: 'missing_scope', detail: 'no' } })) // as most keys
-    for (const [text, says] of [['{"half', 'This file is not JSON'], ['', 'There are no messages in this file'], ['[]', 'There are no messages in this file']]) {
-      const wrong = v.page.waitForEvent('filechooser')
-      await menu('Import a file…')
-      await (await wrong).setFiles({ name: 'wrong.json', mimeType: 'application/json', buffer: Buffer.from(text) })
+    for (const [text, says] of [['{"half', 'the history is not JSON'], ['', 'There are no messages in this file'], ['[]', 'There are no messages in this file'], ['[{"role":"nobody"}]', 'nothing was imported']]) {
+      await give('wrong.json', text)
       const refusal = v.page.getByRole('alert').filter({ hasText: 'That did not work' }).filter({ hasText: says })
       await v.button('Close', refusal).click()
       equal(await all(), before, 'conversations after an import that failed')
     }
     const copy = v.session()
-    await menu('Fork')
+    await v.menu('Fork')
     await until('the fork is open', () => v.session() && v.session() !== copy)
     await v.settled('answer to: a conversation to copy')
     await compare(v)

@@ -167,6 +167,33 @@ export class Visit {
     await this.idle()
   }
 
+  /** Presses what is in the conversation's menu. */
+  async menu(name) {
+    await this.button('More', this.page.getByRole('main')).click()
+    await this.page.getByRole('menuitem', { name }).click()
+  }
+
+  /** Gives a file to what asks for one after a press. */
+  async choose(press, name, text) {
+    const [chooser] = await Promise.all([this.page.waitForEvent('filechooser'), press()])
+    await chooser.setFiles({ name, mimeType: name.endsWith('.json') ? 'application/json' : 'text/plain', buffer: Buffer.from(text) })
+  }
+
+  /** Holds the next answer that fits, which is the server's if none is given; asked: it is there, and waits for release. */
+  async hold(pattern, answer) {
+    const gate = {}
+    let told
+    const held = new Promise(done => (gate.release = done))
+    gate.asked = new Promise(done => (told = done))
+    await this.page.route(pattern, async route => {
+      const given = answer ?? { response: await route.fetch() }
+      told()
+      await held
+      await route.fulfill(given)
+    }, { times: 1 })
+    return gate
+  }
+
   /** Seconds of the processor that the page's main thread has taken so far. */
   async cpu() {
     if (!this.tab.devtools) {

@@ -90,6 +90,16 @@ export const cases = {
     await v.open(id)
     await compare(v)
     equal(await messages(v, id), ['a conversation', 'the answer to this is lost', 'sent after a reload', 'sent from elsewhere'], 'messages')
+    // While it is on its way again it is not taken back: the server may have it.
+    const { asked, release } = await v.hold(posts, { status: 503, headers: { 'Retry-After': '1' } })
+    await v.page.route(posts, route => route.abort(), { times: 1 }) // comes before it
+    await v.send('on its way again')
+    await asked
+    equal([await v.button('Edit', v.log).last().isDisabled(), await v.button('Remove', v.log).isDisabled()], [true, true], 'Edit and Remove')
+    release()
+    await v.button('Remove', v.log).click()
+    await v.ask('after it')
+    equal((await messages(v, id)).at(-1), 'after it', 'the last message')
   },
 
   /** The first message makes its conversation once, though every answer is lost; what is typed meanwhile comes along. */
@@ -122,9 +132,7 @@ export const cases = {
     await v.send('hold-both first')
     await v.page.locator('[role=log][aria-busy=true]').waitFor()
     const choose = async name => {
-      const choosing = v.page.waitForEvent('filechooser')
-      await v.button('Add a file').click()
-      await (await choosing).setFiles({ name, mimeType: 'text/plain', buffer: Buffer.from('text of a file') })
+      await v.choose(() => v.button('Add a file').click(), name, 'text of a file')
       await v.button(`Remove ${name}`).waitFor()
       await v.page.getByText('14 B').first().waitFor()
     }
@@ -169,9 +177,7 @@ export const cases = {
     await v.ask('a conversation')
     const abort = route => route.abort()
     await v.page.route('**/blobs', abort)
-    const choosing = v.page.waitForEvent('filechooser')
-    await v.button('Add a file').click()
-    await (await choosing).setFiles({ name: 'waits.txt', mimeType: 'text/plain', buffer: Buffer.from('text of a file') })
+    await v.choose(() => v.button('Add a file').click(), 'waits.txt', 'text of a file')
     await v.page.getByText('a reload loses it').waitFor()
     check(await v.button('Send').isDisabled(), 'a message goes without its file')
     const id = v.session()

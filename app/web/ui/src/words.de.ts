@@ -191,7 +191,6 @@ export const words = {
   problems: {
     no_message: "Diese Nachricht ist nicht in der Unterhaltung.",
     nothing_imported: "In dieser Datei sind keine Nachrichten.",
-    not_json: "Diese Datei ist kein JSON.",
     call_decided: "Die Frage ist schon beantwortet.",
     database_unavailable: "Die Datenbank ist nicht zu erreichen.",
     disk_full: "Die Platte der Datenbank ist voll: nichts wird gespeichert.",

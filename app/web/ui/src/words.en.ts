@@ -188,6 +188,6 @@ export const words = {
   offlineShort: "No connection",
   failed: "That did not work",
   providerSays: "The provider says:",
-  problems: { no_message: "This message is not in the conversation.", nothing_imported: "There are no messages in this file.", not_json: "This file is not JSON." },
+  problems: { no_message: "This message is not in the conversation.", nothing_imported: "There are no messages in this file." },
   partFailed: "A part of the page did not load.",
 };

@@ -1,4 +1,5 @@
 // Event streams by fetch, since EventSource sends no Authorization header.
+import { Retry } from "../state/retry.svelte";
 import { ApiError, asError, send } from "./http";
 
 export interface ServerEvent {
@@ -18,15 +19,13 @@ export interface FeedOptions {
   onState: (state: FeedState, error?: ApiError, retryAt?: number) => void;
 }
 
-const firstDelay = 500;
-const longestDelay = 15_000;
+const firstDelay = 0.5; // seconds
 const silence = 40_000; // the server sends a comment every 15 seconds
 
 /** A stream that reconnects behind the last event that it delivered, until it is closed. */
 export class Feed {
+  readonly again = new Retry(() => void this.run());
   private stopped = new AbortController();
-  private wake: (() => void) | undefined;
-  private delay = firstDelay;
   lastId: string;
 
   constructor(private readonly options: FeedOptions) {
@@ -36,30 +35,17 @@ export class Feed {
 
   close(): void {
     this.stopped.abort();
-    this.wake?.();
-  }
-
-  /** Ends the present wait, for a button or the browser's word that it is online again. */
-  retryNow(): void {
-    this.delay = firstDelay;
-    this.wake?.();
+    this.again.stop();
+    this.options.onState("closed");
   }
 
   private async run(): Promise<void> {
-    while (!this.stopped.signal.aborted) {
-      this.options.onState("connecting");
-      const error = await this.readOnce();
-      if (this.stopped.signal.aborted) break;
-      if (error && [401, 403, 404].includes(error.status)) {
-        this.options.onState("closed", error);
-        return;
-      }
-      const wait = Math.max(this.delay, (error?.retryAfter ?? 0) * 1000);
-      this.options.onState("waiting", error, Date.now() + wait);
-      this.delay = Math.min(this.delay * 2, longestDelay);
-      await this.sleep(wait + Math.random() * 300);
-    }
-    this.options.onState("closed");
+    this.options.onState("connecting");
+    const error = await this.readOnce();
+    if (this.stopped.signal.aborted) return;
+    if (error && [401, 403, 404].includes(error.status)) return this.options.onState("closed", error);
+    this.again.after(error, error?.retryAfter || firstDelay);
+    this.options.onState("waiting", error, this.again.at);
   }
 
   private async readOnce(): Promise<ApiError | undefined> {
@@ -71,7 +57,7 @@ export class Feed {
       const headers: Record<string, string> = { Accept: "text/event-stream" };
       if (this.lastId) headers["Last-Event-ID"] = this.lastId;
       const response = await send(this.options.path, { headers, signal: attempt.signal });
-      this.delay = firstDelay;
+      this.again.stop();
       this.options.onState("open");
       const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
       for (let rest = ""; ; ) {
@@ -93,16 +79,6 @@ export class Feed {
       this.stopped.signal.removeEventListener("abort", stop);
       attempt.abort();
     }
-  }
-
-  private sleep(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, ms);
-      this.wake = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
   }
 }
 

@@ -1,14 +1,6 @@
 // Keys inside the thread. It is one stop for Tab, on the message that had the focus last: arrows go between messages,
-// Enter into one, where Tab stays, and Esc out of it; letters act on the focused one.
-import { places } from "../context/places.svelte";
-import { copy } from "../parts/copy";
-import type { Conversation } from "../state/conversation.svelte";
-import { draftOf } from "../state/drafts.svelte";
-import { isOwn } from "../state/entry.svelte";
+// Enter into one, where Tab stays, and Esc out of it; letters press the buttons of the focused one.
 import { ui } from "../state/ui.svelte";
-import { words } from "../words";
-import { regenerate, selectBranch, setPinned } from "./actions";
-import type { Turn } from "./turns";
 
 const controls = ":is(a[href], button, input, textarea, select, summary, [tabindex='0']):not([tabindex='-1'], :disabled)";
 
@@ -17,11 +9,7 @@ export class ThreadKeys {
   /** Tab was pressed last: the focus that comes is not the pointer's. */
   private tab = false;
 
-  constructor(
-    private readonly thread: HTMLElement,
-    private readonly conversation: Conversation,
-    private readonly turns: () => Turn[],
-  ) {}
+  constructor(private readonly thread: HTMLElement) {}
 
   onpointerdown(): void {
     this.tab = false;
@@ -57,8 +45,10 @@ export class ThreadKeys {
       e.preventDefault();
       return at.querySelector<HTMLElement>(controls)?.focus();
     }
-    const turn = this.turns().find((t) => t.key === focused.dataset.turn);
-    if (turn && ui.letters && act(e.key.toLowerCase(), turn, this.conversation, focused)) e.preventDefault();
+    const button = ui.letters && at.querySelector<HTMLElement>(`[data-key="${CSS.escape(e.key.toLowerCase())}"]`);
+    if (!button) return;
+    e.preventDefault();
+    button.click();
   }
 
   /** Messages, and the cards between them. */
@@ -86,35 +76,4 @@ export class ThreadKeys {
     const edge = e.shiftKey ? this.thread : this.thread.querySelector<HTMLElement>(".end-of-thread");
     edge?.focus({ preventScroll: true }); // the browser goes on from there
   }
-}
-
-function act(key: string, turn: Turn, conversation: Conversation, element: HTMLElement): boolean {
-  const message = turn.entries.findLast((e) => e.message)?.message;
-  if (!message) return false;
-  const branch = turn.entries.find((e) => e.message?.branch)?.message?.branch;
-  const idle = !conversation.activeRun;
-  switch (key) {
-    case "c":
-      void copy(turn.entries.map((e) => e.content).join("\n\n")).then((done) => ui.announce(done ? words.copied : words.notCopied));
-      return true;
-    case "r":
-      if (idle) void regenerate(conversation, message);
-      return true;
-    case "e":
-      if (idle && isOwn(message)) draftOf(conversation.id).beginEdit(message.id, message.content);
-      return true;
-    case "p":
-      void setPinned(conversation, message, !message.pinned);
-      return true;
-    case "w":
-      places.explain(conversation.id, message.id, element);
-      return true;
-    case "arrowleft":
-      if (idle && branch?.previous) void selectBranch(conversation, branch.previous);
-      return Boolean(branch);
-    case "arrowright":
-      if (idle && branch?.next) void selectBranch(conversation, branch.next);
-      return Boolean(branch);
-  }
-  return false;
 }

@@ -23,6 +23,11 @@ export function effectOf(context: Context, summary: Summary): { before: Sections
   return { before: [{ name: "tail", tokens: summary.tokens_before }], after: [{ name: "summary", tokens: summary.token_count }], ofPrompt: false };
 }
 
+/** With what is kept for the answer at the window's end, so that marks above a bar are to scale. */
+export function reserveLast<S extends { name: string }>(sections: S[]): S[] {
+  return sections.toSorted((a, b) => Number(a.name === "reserve") - Number(b.name === "reserve"));
+}
+
 export function sumOf(sections: Sections): number {
   return sections.reduce((sum, s) => sum + s.tokens, 0);
 }

@@ -1,6 +1,4 @@
 // Where each message stands in the next prompt. The thread's line asks for every message it draws.
-import { mount, unmount } from "svelte";
-import { report } from "../state/attempt.svelte";
 import { page } from "../state/page.svelte";
 import "./context.css";
 import { contextOf, type Range } from "./context.svelte";
@@ -9,7 +7,8 @@ import { words } from "./threadWords";
 export type Place = "verbatim" | "summary" | "compacted" | "masked" | "shortened" | "left_out";
 
 class Places {
-  private open: (() => void) | undefined;
+  /** The message that "Where is this message?" is open for. */
+  asked = $state.raw<{ session: string; message: string; beside: HTMLElement }>();
 
   /** The last message that the summary in use covers; the thread draws the summary's card behind it. 0 = none. */
   get cursor(): number {
@@ -36,19 +35,7 @@ class Places {
 
   /** Opens "Where is this message?" beside the element. */
   explain(session: string, message: string, beside: HTMLElement): void {
-    this.open?.();
-    const close = () => {
-      if (this.open === close) this.open = undefined;
-      if (shown) void unmount(shown);
-    };
-    let shown: ReturnType<typeof mount> | undefined;
-    import("./Where.svelte").then(
-      ({ default: Where }) => {
-        if (this.open === close) shown = mount(Where, { target: document.body, props: { session, message, beside, onclose: close } });
-      },
-      report,
-    );
-    this.open = close;
+    this.asked = { session, message, beside };
   }
 
   private range(seq: number): Range | undefined {

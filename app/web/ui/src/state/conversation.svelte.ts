@@ -81,8 +81,8 @@ export class Conversation {
   private runsListed = $state(false);
   private readonly askedRuns = new Set<string>();
   private checking = false;
-  /** Where the path changed last: the events after it do not say which messages have siblings. */
-  private forkedAfter: number | undefined;
+  /** The path has changed: the events of its run do not say which messages have siblings. */
+  private forked = false;
   /** How often it has changed: what was asked of an earlier path is not shown. */
   private paths = 0;
 
@@ -134,27 +134,38 @@ export class Conversation {
   }
 
   retryNow(): void {
-    if (this.feed) this.feed.retryNow();
+    if (this.feed) this.feed.again.now();
     else this.again.now();
   }
 
-  /** Loads the newest page, or one around a message, in the place of what is shown. */
-  async load(seq = 0): Promise<void> {
+  /** Loads the newest page, or one around a message, in the place of what is shown, or of what is shown from there on. */
+  async load(seq = 0, keep = false): Promise<void> {
     const query = seq
       ? { after: Math.max(0, seq - pageSize / 2), limit: pageSize }
       : { order: "desc", limit: pageSize };
     const before = new Set(this.entries.filter((e) => e.message));
+    const path = this.paths;
     const page = await ask<Schema["MessagePage"]>(`sessions/${this.id}/messages`, { query });
+    if (path !== this.paths) return;
     const items = seq ? page.items : page.items.slice().reverse();
+    const oldest = items[0]?.seq ?? 1;
     const live = this.entries.filter((e) => !before.has(e)); // what is written, and what came since the question
-    this.hasBefore = (items[0]?.seq ?? 1) > 1 && (seq ? true : page.next_cursor !== null);
+    const known = this.entries.filter((e) => before.has(e));
+    const older = keep && (oldest <= (known.at(-1)?.seq ?? 0) + 1 || !page.next_cursor) ? known.filter((e) => e.seq < oldest) : []; // nothing with a gap
+    if (older.length === 0) this.hasBefore = oldest > 1 && (seq > 0 || page.next_cursor !== null);
     this.hasAfter = seq ? page.next_cursor !== null : false;
-    const entries = items.map((m) => this.entryOf(m));
-    const known = new Set(entries.map((e) => e.id));
-    this.entries = this.hasAfter ? entries : [...entries, ...live.filter((e) => !known.has(e.id))];
+    const entries = [...older, ...items.map((m) => this.entryOf(m))];
+    const ids = new Set(entries.map((e) => e.id));
+    this.entries = this.hasAfter ? entries : [...entries, ...live.filter((e) => !ids.has(e.id))];
     this.pending = page.pending;
     this.outbox.settle(items.concat(page.pending));
     if (!this.feed) this.lastEvent = page.last_event_id;
+  }
+
+  /** Loads the newest page again, below what is older. */
+  private async reload(): Promise<void> {
+    await this.load(0, true).catch((e) => (this.failure = asError(e)));
+    this.contextVersion++;
   }
 
   async loadBefore(): Promise<void> {
@@ -361,7 +372,7 @@ export class Conversation {
     this.checking = true;
     try {
       this.session = await ask<Session>(`sessions/${this.id}`);
-      await this.reloadAfter(this.entries.findLast((e) => e.message)?.seq ?? 0);
+      await this.load(0, true);
       await this.loadRuns(this.session);
     } catch {
       // the feed goes on
@@ -388,9 +399,7 @@ export class Conversation {
         this.entries = this.entries.filter((e) => e.id !== data.message_id);
         return;
       case "messages.imported":
-        return void this.load()
-          .catch((e) => (this.failure = asError(e)))
-          .finally(() => this.contextVersion++);
+        return void this.reload();
       case "run.queued":
         if (!this.pending.some((m) => m.id === data.message!.id)) this.pending = [...this.pending, data.message!];
         return this.outbox.settle([data.message!]);
@@ -466,31 +475,9 @@ export class Conversation {
     const after = path.after_id ? (path.after_seq ?? 0) : 0;
     this.entries = this.entries.filter((e) => e.seq <= after);
     this.hasAfter = false;
-    this.forkedAfter = after;
+    this.forked = true;
     this.paths++;
-    void this.reloadAfter(after);
-    this.contextVersion++;
-  }
-
-  private async reloadAfter(after: number): Promise<void> {
-    const path = this.paths;
-    try {
-      const query = { order: "desc", limit: pageSize };
-      const page = await ask<Schema["MessagePage"]>(`sessions/${this.id}/messages`, { query });
-      if (path !== this.paths) return;
-      const items = page.items.reverse();
-      const oldest = items[0]?.seq ?? 0;
-      // What a run added since the request began is newer than the answer.
-      const newest = items.at(-1)?.seq ?? 0;
-      const added = this.entries.filter((e) => e.message && e.seq > newest && e.seq > after);
-      // A fork far above the newest page leaves a gap: then the newest page stands alone.
-      const kept = oldest > after + 1 && page.next_cursor ? [] : this.entries.filter((e) => e.seq < oldest);
-      const live = this.entries.filter((e) => !e.message && !items.some((m) => m.id === e.id));
-      this.hasBefore = kept.length ? this.hasBefore : page.next_cursor !== null;
-      this.entries = inOrder([...kept, ...items.map((m) => this.entryOf(m)), ...added, ...live]);
-    } catch (e) {
-      this.failure = asError(e);
-    }
+    void this.reload();
   }
 
   private changeRun(name: string, run: Run): void {
@@ -508,8 +495,8 @@ export class Conversation {
     }
     if (this.activeRun?.id === run.id || !this.activeRun) this.activeRun = undefined;
     this.summarizing = undefined;
-    if (this.forkedAfter !== undefined) void this.reloadAfter(this.forkedAfter);
-    this.forkedAfter = undefined;
+    if (this.forked) void this.reload();
+    this.forked = false;
     this.entries = this.entries.filter((e) => e.message || e.runId !== run.id);
     this.contextVersion++;
     ui.announce(name === "run.succeeded" ? words.answerComplete : name === "run.failed" ? words.brokeOff : words.stopped);

@@ -39,7 +39,8 @@ export class Outbox {
   readonly again = new Retry(() => this.sendWaiting());
   /** The open conversation hears of the runs that its messages begin. */
   onaccepted: ((run: Schema["Run"]) => void) | undefined;
-  private busy = false;
+  /** The server may have it already: it cannot be taken back. */
+  posting = $state.raw<OutboxItem>();
   private asked = false;
 
   /** begin makes the conversation of messages that have none, and returns its outbox. */
@@ -91,15 +92,14 @@ export class Outbox {
   /** Sends one after the other, so that their order is kept. Asked for while it is at it, it begins once more. */
   async sendWaiting(): Promise<void> {
     this.asked = true;
-    if (this.busy) return;
-    this.busy = true;
+    if (this.posting) return;
     while (this.asked) {
       this.asked = false;
-      for (let item; (item = this.items.find((o) => o.state === "sending" || o.state === "waiting")); ) {
-        if (!(await this.post(item))) break;
+      while ((this.posting = this.items.find((o) => o.state === "sending" || o.state === "waiting"))) {
+        if (!(await this.post(this.posting))) break;
       }
     }
-    this.busy = false;
+    this.posting = undefined;
   }
 
   slot(id: string): string {

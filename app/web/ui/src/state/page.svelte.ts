@@ -33,7 +33,6 @@ class Page {
     sessions.ondeleted = (id) => id === this.conversation?.id && this.conversation.end();
     show();
     sendAll();
-    addEventListener("online", sendAll);
   }
 
   /** Sends to the open conversation, or to a new one. */

@@ -1,8 +1,10 @@
 import type { ApiError } from "../api/http";
 
 const longest = 15; // seconds
+const waiting = new Set<Retry>();
+addEventListener("online", () => waiting.forEach((retry) => retry.now()));
 
-/** Does something again after failures that pass by themselves, later each time. */
+/** Does something again after failures that pass by themselves, later each time; at once when the browser is online. */
 export class Retry {
   /** When it is done again, in ms since 1970; 0 = it is not. */
   at = $state(0);
@@ -11,25 +13,32 @@ export class Retry {
 
   constructor(private readonly again: () => unknown) {}
 
-  after(error: ApiError): void {
-    clearTimeout(this.timer);
-    this.at = 0;
-    if (!error.passesIn) return;
-    const wait = Math.max(error.passesIn, Math.min(2 ** this.failures++, longest)) * 1000;
+  /** Waits so many seconds at least; 0 = the failure does not pass. */
+  after(error: ApiError | undefined, least = error?.passesIn): void {
+    this.clear();
+    if (!least) return;
+    const wait = 1000 * (Math.max(least, Math.min(2 ** this.failures++ / 2, longest)) + Math.random() * 0.3);
     this.at = Date.now() + wait;
     this.timer = window.setTimeout(() => this.now(), wait);
+    waiting.add(this);
   }
 
   /** Ends the present wait. */
   now(): void {
-    clearTimeout(this.timer);
-    if (this.at) this.again();
-    this.at = 0;
+    const waited = this.at > 0;
+    this.clear();
+    if (waited) this.again();
   }
 
   /** It was done, or nobody wants it any more. */
   stop(): void {
+    this.clear();
+    this.failures = 0;
+  }
+
+  private clear(): void {
     clearTimeout(this.timer);
-    this.at = this.failures = 0;
+    this.at = 0;
+    waiting.delete(this);
   }
 }

@@ -34,14 +34,20 @@ class Sessions {
   private seen = $state.raw<Record<string, string>>(readSeen());
   private readonly since = this.firstVisit();
   private feed: Feed | undefined;
+  /** What the feed has brought while the list loads: it is newer than the list. */
+  private missed: ServerEvent[] | undefined;
 
   /** For a first load that failed. */
   readonly again = new Retry(() => this.load());
 
   async load(): Promise<void> {
+    const missed: ServerEvent[] = (this.missed = []);
     try {
       const page = await this.fetchPage();
+      if (missed !== this.missed) return; // asked for again since
+      this.missed = undefined;
       this.heads = page.items.map(headOf);
+      for (const event of missed) this.receive(event);
       this.cursor = page.next_cursor;
       this.loaded = true;
       this.failure = this.pageFailure = undefined;
@@ -74,10 +80,10 @@ class Sessions {
   }
 
   /** With a key it is made once, however often it is asked for. */
-  async create(fields: { agent?: string; model?: string; title?: string }, key = ""): Promise<Session> {
+  async create(fields: { agent?: string; model?: string; title?: string; temporary?: boolean }, key = ""): Promise<Session> {
     const json = { source: "web", timezone: timeZone, ...fields };
     const session = await ask<Session>("sessions", { method: "POST", json, headers: key ? { "Idempotency-Key": key } : {} });
-    this.merge([headOf(session)]);
+    this.update(session);
     return session;
   }
 
@@ -110,11 +116,6 @@ class Sessions {
   update(session: Session): void {
     if (session.temporary) return;
     this.merge([headOf(session)]);
-  }
-
-  /** Forgets a session that is gone, or was made and is not wanted. */
-  drop(id: string): void {
-    this.heads = this.heads.filter((h) => h.id !== id);
   }
 
   markFailed(id: string, failed: boolean): void {
@@ -165,9 +166,10 @@ class Sessions {
   private receive(event: ServerEvent): void {
     if (event.event === "resync") return void this.load();
     if (event.event !== "session.head") return;
+    this.missed?.push(event);
     const { session_id: id, deleted, archived = false, ...said } = JSON.parse(event.data) as Schema["SessionHeadEvent"];
     if (deleted) {
-      this.drop(id);
+      this.heads = this.heads.filter((h) => h.id !== id);
       return this.ondeleted?.(id);
     }
     const known = this.heads.find((h) => h.id === id);

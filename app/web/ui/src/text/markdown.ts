@@ -19,6 +19,7 @@ const mostCells = 4_000;
 /** Headings of a message begin at level 3 and skip none, whatever the model wrote. */
 const noHeadings = { base: 0, last: 2 };
 let outline = { ...noHeadings };
+let inLink = false;
 
 const marked = new Marked({ gfm: true, breaks: false, async: false });
 
@@ -34,11 +35,14 @@ marked.use({
       return `<h${level}>${this.parser.parseInline(tokens)}</h${level}>`;
     },
     link({ href, tokens }) {
+      inLink = true;
       const text = this.parser.parseInline(tokens);
+      inLink = false;
       return linkTo(href, text) ?? text;
     },
     image({ href, text }) {
       const label = escapeHtml(text || words.image);
+      if (inLink) return label;
       const host = URL.canParse(href) ? `, ${escapeHtml(new URL(href).host)}` : "";
       return linkTo(href, `${label}${host} ↗`, "image") ?? `<span class="image">${label}</span>`;
     },

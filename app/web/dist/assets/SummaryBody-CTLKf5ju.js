@@ -1,1 +1,0 @@
-export{t as default}from"./SummaryBody-CL0GmIfa.js";
