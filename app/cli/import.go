@@ -146,6 +146,9 @@ func (p *program) importFile(ctx context.Context, s connection, h historyFile, i
 	})
 }
 
+// progressLines is after how many conversations progress is a line, where there is no terminal.
+const progressLines = 100
+
 // importConversations imports the conversations of a file and prints the result. One that cannot be imported keeps
 // none of the others back.
 func (p *program) importConversations(ctx context.Context, s connection, h historyFile, into core.Session) error {
@@ -153,6 +156,7 @@ func (p *program) importConversations(ctx context.Context, s connection, h histo
 		return core.Errorf(core.ErrInvalid, "the file holds conversations, which become a session each: import it without --session and --title")
 	}
 	tell := p.progressPrinter()
+	width, _ := p.terminalSize()
 	list, total, failed, empty := []importedSession{}, core.Imported{}, 0, 0
 	for one, err := range h.conversations() {
 		if err == nil && one.body.Size() == 0 {
@@ -173,7 +177,10 @@ func (p *program) importConversations(ctx context.Context, s connection, h histo
 			tell("")
 			fmt.Fprintf(p.Err, "not imported: %q: %s\n", cmp.Or(one.title, "a conversation without a title"), term.ErrorText(err))
 		}
-		tell(fmt.Sprintf("imported %s conversations, %d %% of the file", core.Number(len(list)), one.through))
+		progress := fmt.Sprintf("imported %s conversations, %d %% of the file", core.Number(len(list)), one.through)
+		if tell(progress); width == 0 && (len(list)+failed+empty)%progressLines == 0 {
+			fmt.Fprintln(p.Err, progress)
+		}
 	}
 	tell("")
 	if empty > 0 {

@@ -61,6 +61,7 @@ func TestImportConversations(t *testing.T) {
 	}{
 		{"export of ChatGPT", chatGPT, "import -", 0, "imported 4 conversations: 9 messages", "1 conversations have no messages and were skipped"},
 		{"other branches of ChatGPT", chatGPT, "import -", 0, "5 messages were skipped: they belong to other branches", ""},
+		{"many conversations", strings.Repeat(line+"\n", 101), "import -", 0, "imported 101 conversations", "imported 100 conversations, 98 % of the file\n"},
 		{"archive of ChatGPT", "", "import " + archive, 0, "1 images or files were left out", ""},
 		{"lines for fine-tuning", line + "\n" + line + "\n", "import -", 0, "imported 2 conversations: 4 messages", ""},
 		{"one conversation", line, "import -", 0, "imported 2 messages", ""},
