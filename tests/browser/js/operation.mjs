@@ -1,5 +1,6 @@
 // The operation: what needs a person in all conversations, decided and repaired where it stands.
 import { readFileSync } from 'node:fs'
+import { fail } from './failures.mjs'
 import { check, equal, until } from './visit.mjs'
 
 async function seed(v) {
@@ -45,11 +46,10 @@ export const cases = {
     await waiting.getByRole('button', { name: 'Deny calculator, asks second' }).click()
     await v.page.getByText('Someone else was faster').waitFor()
     // Only what means that somebody was faster is told so.
-    await v.page.route('**/approvals/*', route => route.fulfill({ status: 409, contentType: 'application/problem+json', body: JSON.stringify({ title: 'Conflict', status: 409, code: 'conflict', detail: 'it was closed meanwhile' }) }))
+    await fail(v, '**/approvals/*', 409, { code: 'conflict' })
     await waiting.getByRole('button', { name: 'Deny calculator, asks second' }).click()
-    await v.page.getByText('it was closed meanwhile').waitFor()
+    await v.page.getByText("the server's sentence for 409").waitFor()
     equal(await v.page.getByText('Someone else was faster').count(), 0, 'texts about somebody faster')
-    await v.page.unroute('**/approvals/*')
     await v.page.unroute('**/api/v1/runs?*') // until then the list keeps what was decided
     // The way to the conversation, and back by the address.
     await v.page.getByRole('button', { name: 'All', exact: true }).click()

@@ -16,9 +16,13 @@ async function visit(open, query = {}, more = {}) {
   return v
 }
 
-async function ask(v, text, answer = `answer to: ${text}`) {
+async function say(v, text) {
   await v.write.fill(text)
   await v.write.press('Enter')
+}
+
+async function ask(v, text, answer = `answer to: ${text}`) {
+  await say(v, text)
   await v.frame.getByText(answer).last().waitFor()
   await v.frame.locator('[role=log][aria-busy=false]').waitFor()
 }
@@ -87,8 +91,7 @@ export const cases = {
     })
     await ask(v, 'and once more')
     const alone = await visit(open, { function: 'nobody' })
-    await alone.write.fill('without a token')
-    await alone.write.press('Enter')
+    await say(alone, 'without a token')
     await alone.frame.getByText('Your sign-in on this page has ended.').waitFor()
     await until('the console says what is wrong', () => alone.faults.some(f => f.includes('data-token-function is "nobody"')))
     alone.faults.length = 0
@@ -97,8 +100,7 @@ export const cases = {
   /** A stream that ends with its token goes on with the next one; what breaks is said in words. */
   async away(open) {
     const v = await visit(open, { life: 4 })
-    await v.write.fill('hold-widget one two three')
-    await v.write.press('Enter')
+    await say(v, 'hold-widget one two three')
     await v.control('release', { mark: 'hold-widget', pieces: 2 })
     await v.frame.getByText('answer to:').waitFor()
     await until('the site was asked again', () => v.page.evaluate(() => asked >= 2), 60_000)
@@ -106,37 +108,27 @@ export const cases = {
     await v.frame.getByText('answer to: hold-widget one two three').waitFor()
     await v.control('refuse', { on: 'true' })
     await v.frame.getByText('No connection').first().waitFor()
-    await v.write.fill('written without a connection')
-    await v.write.press('Enter')
+    await say(v, 'written without a connection')
     await v.control('refuse', { on: 'false' })
     await v.frame.getByText('answer to: written without a connection').waitFor()
-    await v.write.fill('the provider fails here')
-    await v.write.press('Enter')
+    await say(v, 'the provider fails here')
     await v.frame.getByRole('alert').getByText('The answer broke off').waitFor()
     // What was refused is said until the answer ends.
-    await v.write.fill('hold-on one two')
-    await v.write.press('Enter')
+    await say(v, 'hold-on one two')
     await fail(v, '**/cancel', 500)
     await v.frame.getByRole('button', { name: 'Stop' }).click()
     await v.frame.getByRole('alert').getByText('That did not work').waitFor()
     await v.control('release', { mark: 'hold-on', pieces: 20 })
     await v.frame.getByText(/hold-on one two$/).last().waitFor()
     await v.frame.getByRole('alert').waitFor({ state: 'detached' })
-    await v.write.fill('hold-stop one two')
-    await v.write.press('Enter')
-    await v.frame.getByRole('button', { name: 'Stop' }).click()
-    await v.frame.getByRole('log').getByText('You stopped it').waitFor()
-    await v.control('release', { mark: 'hold-stop', pieces: 20 })
   },
 
   /** What a visitor has written is not lost: beside an answer, when it is refused, and by a reload. */
   async written(open) {
     const v = await visit(open)
-    const refuse = () => v.page.route(/\/(sessions|messages)$/, route => route.fulfill({ status: 403, contentType: 'application/problem+json', body: JSON.stringify({ status: 403, code: 'missing_scope', detail: 'no' }) }), { times: 1 })
     const back = async (refused, typed) => {
-      await refuse()
-      await v.write.fill(refused)
-      await v.write.press('Enter')
+      await fail(v, /\/(sessions|messages)$/, 403, { code: 'missing_scope' })
+      await say(v, refused)
       await v.frame.getByRole('alert').getByText('This key may not do this').waitFor()
       await v.write.fill(typed)
       await v.frame.getByRole('button', { name: 'Put back to edit' }).click()
@@ -150,8 +142,7 @@ export const cases = {
     await until('the draft is there', async () => await v.write.inputValue() === 'the first one\n\ntyped meanwhile')
     await ask(v, 'a question')
     await back('another one', 'typed again')
-    await v.write.fill('hold-written one two')
-    await v.write.press('Enter')
+    await say(v, 'hold-written one two')
     await v.write.fill('the next question')
     await v.frame.getByRole('button', { name: 'Send' }).waitFor()
     await v.frame.getByRole('button', { name: 'Stop' }).click()
@@ -169,8 +160,7 @@ export const cases = {
   /** A tool that has to be allowed: the visitor is told that somebody has to, and not which. */
   async waits(open) {
     const v = await visit(open, { agent: 'careful' })
-    await v.write.fill('calculate this')
-    await v.write.press('Enter')
+    await say(v, 'calculate this')
     const waits = v.frame.getByRole('log').getByText('An answer has to be allowed by somebody first.')
     await waits.waitFor()
     check(!/calculator|6\*7/.test(await v.frame.locator('body').innerText()), 'the widget names the tool')

@@ -1,5 +1,7 @@
 import { ApiError, asError, ask, type Request } from "../api/http";
 
+const pageSize = 50;
+
 interface Page<Item> {
   items: Item[];
   next_cursor: string | null;
@@ -22,7 +24,6 @@ export class List<Item extends Listed, P extends Page<Item> = Page<Item>> {
   first = $state.raw<P>();
   hasMore = $state(false);
   failure = $state.raw<ApiError>();
-  private cursor: string | null = null;
   private asked = 0;
 
   constructor(
@@ -32,43 +33,29 @@ export class List<Item extends Listed, P extends Page<Item> = Page<Item>> {
     private readonly pages = 1,
   ) {}
 
-  /** Loads all that is shown anew; an answer that a later one has overtaken counts no more. */
-  async load(): Promise<void> {
+  /** Loads all that is shown anew, or so much; an answer that a later one has overtaken counts no more. */
+  async load(least = this.items.length): Promise<void> {
     const turn = ++this.asked;
     try {
-      const had = this.items.length;
-      const limit = Math.min(Math.max(50, had), 200);
+      const limit = Math.min(Math.max(pageSize, least), 200);
       const first = await ask<P>(this.path, { query: { limit, ...this.query() } });
       const items = [...first.items];
       let last = first;
-      for (let n = 1; (n < this.pages || items.length < had) && last.next_cursor; n++) {
+      for (let n = 1; (n < this.pages || items.length < least) && last.next_cursor; n++) {
         last = await ask<P>(this.path, { query: { limit, ...this.query(), cursor: last.next_cursor } });
         items.push(...last.items);
       }
       if (turn !== this.asked) return;
       this.first = first;
       this.items = once(items);
-      this.keep(last);
+      this.hasMore = last.next_cursor !== null;
+      this.failure = undefined;
     } catch (e) {
       if (turn === this.asked) this.failure = asError(e);
     }
   }
 
-  async more(): Promise<void> {
-    const turn = ++this.asked;
-    try {
-      const page = await ask<P>(this.path, { query: { ...this.query(), cursor: this.cursor ?? undefined } });
-      if (turn !== this.asked) return;
-      this.items = once([...this.items, ...page.items]);
-      this.keep(page);
-    } catch (e) {
-      if (turn === this.asked) this.failure = asError(e);
-    }
-  }
-
-  private keep(page: P): void {
-    this.cursor = page.next_cursor;
-    this.hasMore = page.next_cursor !== null;
-    this.failure = undefined;
+  more(): Promise<void> {
+    return this.load(this.items.length + pageSize);
   }
 }

@@ -1,12 +1,15 @@
 // The texts of the runs and of the exact prompt.
 import type { Schema } from "../api/http";
 import { pick, textOf } from "../language";
-import { count, plural, words as page } from "../words";
+import { words as context } from "../context/words";
+import { count, plural, thread, words as page } from "../words";
 
 type Message = Schema["PromptMessage"];
 type Placement = Message["placement"];
 
-export const words = { ...page, count, ...pick({
+const { tokens, label: { masked, shortened, left_out } } = thread;
+
+export const words = { ...page, count, tokens, sections: context.sections, marks: { masked, shortened, left_out }, ...pick({
   en: {
     graph: (agent: string, now: string, waiting: string) => `Graph of ${agent}. ${now ? `Running now: ${now}.` : waiting ? `Waiting for a person: ${waiting}.` : "Nothing is running."}`,
     start: "start",
@@ -73,29 +76,18 @@ export const words = { ...page, count, ...pick({
     parts: (n: number) => `tokens in ${plural(n, "part")}`,
     promptNote: (note: string) => note,
     promptOf: (model: string) => `What the next call to ${model} will be sent, word for word.`,
-    sections: {
-      system: "System prompt", tools: "Tools", summary: "Summary", pinned: "Pinned", standing: "Standing instructions",
-      tail: "Messages", recalled: "Recalled", run: "This run",
-    } satisfies Record<Message["section"], string>,
     summaryOf: (version: number) => (version ? `Summary v${version}` : "Summary"),
     definitions: (n: number) => plural(n, "definition"),
     inPlaceOf: (messages: number) => `in place of ${plural(messages, "message")}`,
     ofMessages: (n: number) => plural(n, "message"),
     range: (from: number, to: number) => (from === to ? `#${from}` : `#${from} to #${to}`),
-    nMasked: (n: number) => `${count(n)} masked`,
-    nShortened: (n: number) => `${count(n)} shortened`,
-    nLeftOut: (n: number) => `${count(n)} left out`,
     roles: { system: "system", user: "user", assistant: "assistant", tool: "tool" } satisfies Record<Message["role"], string>,
     places: {
       covered: "notes on a tool loop", recalled: "recalled passages", standing: "standing instructions",
       instructions: "instructions of the run", system: "system prompt from here on", excluded: "not sent",
       verbatim: "", masked: "", shortened: "", left_out: "", "": "",
     } satisfies Record<Placement, string>,
-    chips: {
-      masked: (whole: number) => (whole ? `masked, ${count(whole)} in the log` : "masked"),
-      shortened: (whole: number) => (whole ? `shortened, ${count(whole)} in the log` : "shortened"),
-      left_out: (whole: number) => (whole ? `left out, ${count(whole)} in the log` : "left out"),
-    } as Partial<Record<Placement, (whole: number) => string>>,
+    inLog: (mark: string, whole: number) => (whole ? `${mark}, ${count(whole)} in the log` : mark),
     inItsPlace: "in its place",
     moreLines: (n: number) => (n === 1 ? "1 more line" : `${count(n)} more lines`),
     restOfIt: "The rest of it",
@@ -116,7 +108,6 @@ export const words = { ...page, count, ...pick({
     lastCached: "Cached last time",
     lastCachedTitle: "What the provider had of the last prompt in its cache, by its own count",
     answer: "Answer, at most",
-    tokens: (n: number) => plural(n, "token"),
     copyAll: "Copy all",
     notAllowed: "This key may not see the prompt.",
     promptFailed: "The prompt could not be loaded",
@@ -187,29 +178,18 @@ export const words = { ...page, count, ...pick({
     parts: (n: number) => `Token in ${plural(n, "Teil", "Teilen")}`,
     promptNote: () => "Vorher entsteht noch eine Zusammenfassung oder kommt in Gebrauch; in dieser Form wird der Prompt nicht gesendet.",
     promptOf: (model: string) => `Was der nächste Aufruf an ${model} erhält, wörtlich.`,
-    sections: {
-      system: "System-Prompt", tools: "Werkzeuge", summary: "Zusammenfassung", pinned: "Angeheftet", standing: "Dauerhafte Anweisungen",
-      tail: "Nachrichten", recalled: "Wiedergefunden", run: "Dieser Lauf",
-    },
     summaryOf: (version: number) => (version ? `Zusammenfassung v${version}` : "Zusammenfassung"),
     definitions: (n: number) => plural(n, "Definition", "Definitionen"),
     inPlaceOf: (messages: number) => `anstelle von ${plural(messages, "Nachricht", "Nachrichten")}`,
     ofMessages: (n: number) => plural(n, "Nachricht", "Nachrichten"),
     range: (from: number, to: number) => (from === to ? `#${from}` : `#${from} bis #${to}`),
-    nMasked: (n: number) => `${count(n)} ausgeblendet`,
-    nShortened: (n: number) => `${count(n)} gekürzt`,
-    nLeftOut: (n: number) => `${count(n)} weggelassen`,
     roles: { system: "System", user: "Mensch", assistant: "Agent", tool: "Werkzeug" },
     places: {
       covered: "Notizen zu Werkzeugrunden", recalled: "wiedergefundene Stellen", standing: "dauerhafte Anweisungen",
       instructions: "Anweisungen des Laufs", system: "System-Prompt ab hier", excluded: "nicht gesendet",
       verbatim: "", masked: "", shortened: "", left_out: "", "": "",
     },
-    chips: {
-      masked: (whole: number) => (whole ? `ausgeblendet, ${count(whole)} im Protokoll` : "ausgeblendet"),
-      shortened: (whole: number) => (whole ? `gekürzt, ${count(whole)} im Protokoll` : "gekürzt"),
-      left_out: (whole: number) => (whole ? `weggelassen, ${count(whole)} im Protokoll` : "weggelassen"),
-    },
+    inLog: (mark: string, whole: number) => (whole ? `${mark}, ${count(whole)} im Protokoll` : mark),
     inItsPlace: "an ihrem Platz",
     moreLines: (n: number) => (n === 1 ? "1 weitere Zeile" : `${count(n)} weitere Zeilen`),
     restOfIt: "Der Rest",
@@ -230,7 +210,6 @@ export const words = { ...page, count, ...pick({
     lastCached: "Zuletzt aus dem Cache",
     lastCachedTitle: "Was der Anbieter vom letzten Prompt in seinem Cache hatte, nach seiner eigenen Zählung",
     answer: "Antwort, höchstens",
-    tokens: (n: number) => `${count(n)} Token`,
     copyAll: "Alles kopieren",
     notAllowed: "Dieser Schlüssel darf den Prompt nicht sehen.",
     promptFailed: "Der Prompt konnte nicht geladen werden",

@@ -7,7 +7,6 @@ type Mode = Schema["SlackMode"];
 
 export const words = { ...page, ...pick({
   en: {
-    panel: "Slack",
     connected: "Connected",
     paused: "Paused",
     behind: "Behind",
@@ -78,7 +77,6 @@ export const words = { ...page, ...pick({
     invite: "The app has to be in the channel: /invite it there.",
   },
   de: {
-    panel: "Slack",
     connected: "Verbunden",
     paused: "Angehalten",
     behind: "Im Rückstand",

@@ -5,14 +5,18 @@ const subscribe = createSubscriber((update) => {
   return () => clearInterval(timer);
 });
 
-/** Seconds until a moment, 0 = it is past. What reads it is drawn anew as they pass. */
-export function secondsUntil(at: number): number {
+/** The time in ms since 1970. What reads it is drawn anew as it passes. */
+export function now(): number {
   subscribe();
-  return Math.max(0, Math.ceil((at - Date.now()) / 1000));
+  return Date.now();
 }
 
-/** Seconds since a moment, likewise. */
+/** Seconds until a moment, 0 = it is past. */
+export function secondsUntil(at: number): number {
+  return Math.max(0, Math.ceil((at - now()) / 1000));
+}
+
+/** Seconds since a moment. */
 export function secondsSince(at: number): number {
-  subscribe();
-  return Math.max(0, Math.round((Date.now() - at) / 1000));
+  return Math.max(0, Math.round((now() - at) / 1000));
 }

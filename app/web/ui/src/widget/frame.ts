@@ -8,5 +8,5 @@ import Widget from "./Widget.svelte";
 
 document.documentElement.lang = language;
 const show = () => mount(Widget, { target: document.getElementById("app")! });
-if (host.present) host.onStart(show);
+if (host.present) host.onstart = show;
 else show();

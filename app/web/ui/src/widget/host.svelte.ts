@@ -12,11 +12,13 @@ class Host {
   ended = $state(false);
   /** Whether the frame is in a page at all. */
   readonly present = parent !== window;
+  /** Called when the page has said who the visitor is. */
+  onstart?: () => void;
+  /** Called whenever the person opens the widget. */
+  onshown?: () => void;
   private origin = "";
   private tries = 0;
   private waiting: (() => void) | undefined;
-  private started: (() => void) | undefined;
-  private shown: (() => void) | undefined;
 
   constructor() {
     auth.secret = ""; // a key of Bobbin's own page is not the visitor's
@@ -26,16 +28,6 @@ class Host {
 
   close(): void {
     this.say({ bobbin: "close" });
-  }
-
-  /** Calls back when the page has said who the visitor is. */
-  onStart(call: () => void): void {
-    this.started = call;
-  }
-
-  /** Calls back whenever the person opens the widget. */
-  onShown(call: () => void): void {
-    this.shown = call;
   }
 
   /** Asks the page for another token after a 401; false = it has none that the server takes. */
@@ -77,12 +69,12 @@ class Host {
         theme: clip(said.look?.theme, 10),
         agent: clip(said.look?.agent, 100),
       };
-      this.started?.();
+      this.onstart?.();
     } else if (said.bobbin === "token") {
       auth.secret = clip(said.token, 16_384).trim();
       this.waiting?.();
       this.waiting = undefined;
-    } else if (said.bobbin === "shown") this.shown?.();
+    } else if (said.bobbin === "shown") this.onshown?.();
   }
 }
 
