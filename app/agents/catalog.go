@@ -70,20 +70,11 @@ type agentSet struct {
 // LoadCatalog reads the agents of the folder over the built-in ones. The folder need not
 // exist. The error joins everything that is wrong, a *FileFault each.
 func LoadCatalog(dir string, known KnownParts) (*Catalog, error) {
-	known, tools, err := known.withDefinitions(nil)
-	if err != nil {
+	set, files, err := readAgents(dir, known, nil)
+	if set == nil || err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	set, err := loadBuiltin(known)
-	if err != nil {
-		return nil, err
-	}
-	set.tools = tools
-	files, err := readFolder(dir, known)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	faults := []error{toolFaults(tools)}
+	faults := []error{toolFaults(set.tools)}
 	for _, f := range files {
 		if err := set.addAgent(f); err != nil {
 			faults = append(faults, err)
@@ -95,6 +86,22 @@ func LoadCatalog(dir string, known KnownParts) (*Catalog, error) {
 	c := &Catalog{}
 	c.now.Store(set)
 	return c, nil
+}
+
+// readAgents returns the built-in agents with the files of tools, of which a broken one keeps the tool of before, and
+// the files of the folder. Without a set the error is not the folder's.
+func readAgents(dir string, known KnownParts, before []CheckedFile) (*agentSet, []CheckedFile, error) {
+	known, tools, err := known.withDefinitions(before)
+	if err != nil {
+		return nil, nil, err
+	}
+	set, err := loadBuiltin(known)
+	if err != nil {
+		return nil, nil, err
+	}
+	set.tools = tools
+	files, err := readFolder(dir, known)
+	return set, files, err
 }
 
 // loadBuiltin returns the built-in agents. They have no tools if the default model takes

@@ -20,19 +20,10 @@ func (c *Catalog) Reload(dir string, known KnownParts, needed string) ([]core.Ag
 	c.reload.Lock()
 	defer c.reload.Unlock()
 	before := c.now.Load()
-	known, tools, err := known.withDefinitions(before.tools)
-	if err != nil {
+	next, files, err := readAgents(dir, known, before.tools)
+	if err != nil && (next == nil || len(next.tools) == 0 || !errors.Is(err, fs.ErrNotExist)) {
 		return nil, err
 	}
-	files, err := readFolder(dir, known)
-	if err != nil && (len(tools) == 0 || !errors.Is(err, fs.ErrNotExist)) {
-		return nil, err
-	}
-	next, err := loadBuiltin(known)
-	if err != nil {
-		return nil, err
-	}
-	next.tools = tools
 	r := reload{before: before, next: next, report: map[string]core.AgentFile{}}
 	r.reportTools()
 	for _, f := range files { // those that are kept come first: a new file must not take their names

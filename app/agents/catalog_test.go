@@ -159,17 +159,6 @@ func TestLoadOverrides(t *testing.T) {
 	compare.Equal(t, "assistant: got.SystemPrompt: want the file's", "Mine.", must.Get(c.Get("assistant"))(t).SystemPrompt)
 }
 
-func TestGetUnknown(t *testing.T) {
-	t.Parallel()
-	c := must.Get(load(t, nil))(t)
-	for _, name := range []string{"nobody", ""} {
-		_, err := c.Get(name)
-		if !errors.Is(err, core.ErrNotFound) || !strings.Contains(err.Error(), "there are assistant, quick, researcher") {
-			t.Errorf("Get(%q): got %v, want an ErrNotFound that names those that exist", name, err)
-		}
-	}
-}
-
 // The version is the same for the same agent however it is written, and another
 // for every change.
 func TestVersion(t *testing.T) {
@@ -189,29 +178,6 @@ func TestVersion(t *testing.T) {
 		}
 		seen[got] = true
 	}
-}
-
-// One file is read wherever it is, and its faults name it; nothing else of its
-// folder is looked at.
-func TestLoadFile(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	write := func(name, text string) string {
-		path := filepath.Join(dir, name)
-		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
-		return path
-	}
-	write("broken.yaml", "name: [")
-	agent, err := agents.LoadAgentFile(write("mine.yml", "name: mine\ntools: [calculator]\n"), known())
-	if err != nil || agent.Name != "mine" || len(agent.Version) != 12 {
-		t.Errorf("got %+v, %v, want the agent with its version", agent, err)
-	}
-	bad := write("bad.yaml", "name: bad\ntools: [hammer]\n")
-	if _, err := agents.LoadAgentFile(bad, known()); err == nil || !strings.Contains(err.Error(), bad+":2:") {
-		t.Errorf("got %v, want a fault in line 2 of %s", err, bad)
-	}
-	compare.Error(t, "want that there is no such file", os.ErrNotExist, compare.ErrorOf(agents.LoadAgentFile(filepath.Join(dir, "none.yaml"), known())))
-	compare.Equal(t, "got.Version: want the agent", agent.Version, must.Get(agents.CatalogOf(agent).Get("mine"))(t).Version)
 }
 
 // folder is a folder of agents.

@@ -139,41 +139,6 @@ func TestEveryKeyIsChecked(t *testing.T) {
 	}
 }
 
-// Settings has every key: with the agent's value, or with what holds without it.
-func TestSettings(t *testing.T) {
-	t.Parallel()
-	text := "name: a\ntools: [calculator, fetch_url]\ntemperature: 0\nstop: [\"\\n\\n\"]\ntool_settings: {fetch_url: {timeout: 2s, allow_hosts: [a.example, b.example]}}\n"
-	agent := must.Get(agents.ParseFile("a.yaml", text, fetching()))(t)
-	got := map[string]agents.Setting{}
-	for _, s := range agents.Settings(agent) {
-		got[s.Path] = s
-	}
-	for _, k := range agents.FileKeys() {
-		if path := strings.Replace(k.Path, "<tool>", "fetch_url", 1); got[path].Path == "" {
-			t.Errorf("%s is not among the settings", path)
-		}
-	}
-	for path, want := range map[string]agents.Setting{
-		"temperature":                         {Value: "0", Set: true},
-		"stop":                                {Value: `["\n\n"]`, Set: true},
-		"tools":                               {Value: "calculator, fetch_url", Set: true},
-		"max_iterations":                      {Value: "10"},
-		"model":                               {Value: "default_llm"},
-		"response_format.type":                {Value: "text"},
-		"compaction.threshold_iterations":     {Value: "8"},
-		"tool_settings.fetch_url.timeout":     {Value: "2s", Set: true},
-		"tool_settings.fetch_url.allow_hosts": {Value: "a.example, b.example", Set: true},
-		"tool_settings.calculator.timeout":    {Value: "limits.tool_time"},
-	} {
-		if want.Path = path; got[path] != want {
-			t.Errorf("got %+v, want %+v", got[path], want)
-		}
-	}
-	if _, ok := got["tool_settings.calculator.allow_hosts"]; ok {
-		t.Error("calculator has allow_hosts, which it does not know")
-	}
-}
-
 // Parameters are read as they are written: 0 is a value, and a schema keeps its order.
 func TestParameters(t *testing.T) {
 	t.Parallel()
@@ -263,31 +228,6 @@ func withTools(on ...string) agents.KnownParts {
 	k.Tools = append(k.Tools, on...)
 	k.Off = map[string]string{"shell": "set tools.shell.enabled: true in bobbin.yaml"}
 	return k
-}
-
-// Settings of tools are per agent, and part of the agent's version.
-func TestToolSettings(t *testing.T) {
-	t.Parallel()
-	const file = `name: a
-tools: [calculator, fetch_url, current_time]
-tool_settings:
-  fetch_url: {allow_hosts: [example.com, "*.example.org"], max_bytes: 65536, timeout: 5s, max_output_bytes: 4096}
-  calculator: {timeout: 250ms, approval: first}
-  current_time:
-`
-	agent := must.Get(agents.ParseFile("a.yaml", file, withTools("fetch_url")))(t)
-	want := core.ToolSettings{
-		"fetch_url": {
-			Timeout: core.Duration(5 * time.Second), MaxOutputBytes: 4096,
-			AllowHosts: []string{"example.com", "*.example.org"}, MaxBytes: 65536,
-		},
-		"calculator": {Timeout: core.Duration(250 * time.Millisecond), Approval: core.ApprovalFirst},
-	}
-	compare.Equal(t, "settings", want, agent.ToolSettings)
-	other, err := agents.ParseFile("a.yaml", strings.ReplaceAll(file, "5s", "6s"), withTools("fetch_url"))
-	if err != nil || other.Version == agent.Version {
-		t.Errorf("got version %s for other settings too, error %v", other.Version, err)
-	}
 }
 
 // fetch_url that may ask all hosts needs an approval, unless the file says otherwise.

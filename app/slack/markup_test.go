@@ -74,19 +74,6 @@ func TestCleanName(t *testing.T) {
 	}
 }
 
-func TestParseCommand(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]string{
-		"/context": "context", "/summarize the pump": "summarize the pump", " /stop ": "stop", "context": "", "/other": "", "what is /context": "", "": "",
-	} {
-		name, argument, ok := parseCommand(text)
-		got := strings.TrimSpace(name + " " + argument)
-		if ok != (want != "") || ok && got != want {
-			t.Errorf("%q: got %q, %v, want %q", text, got, ok, want)
-		}
-	}
-}
-
 func TestTrustedURL(t *testing.T) {
 	t.Parallel()
 	for host, want := range map[string]bool{

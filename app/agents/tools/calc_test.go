@@ -1,16 +1,12 @@
 package tools_test
 
 import (
-	"fmt"
 	"math/big"
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"bobbin/app/agents/tools"
 	"bobbin/tests/compare"
-	"bobbin/tests/seed"
 )
 
 func TestEvaluate(t *testing.T) {
@@ -73,72 +69,6 @@ func TestEvaluateEndsSoon(t *testing.T) {
 			t.Errorf("%s: got %q and error %v, want one of them", piece, got, err)
 		}
 	}
-}
-
-// tree is a random expression and its value, computed beside the evaluator.
-type tree struct {
-	text  string
-	value *big.Rat // nil = it divides by zero
-}
-
-// anyTree draws sums, products and quotients of small decimals, in parentheses.
-func anyTree(t *rapid.T, depth int) tree {
-	if depth == 0 || rapid.IntRange(0, 3).Draw(t, "leaf") == 0 {
-		text := fmt.Sprintf("%d.%02d", rapid.IntRange(0, 99).Draw(t, "whole"), rapid.IntRange(0, 99).Draw(t, "hundredths"))
-		value, _ := new(big.Rat).SetString(text)
-		return tree{text: text, value: value}
-	}
-	left, right := anyTree(t, depth-1), anyTree(t, depth-1)
-	operator := rapid.SampledFrom([]string{"+", "-", "*", "/"}).Draw(t, "operator")
-	result := tree{text: "(" + left.text + operator + right.text + ")"}
-	if left.value == nil || right.value == nil || operator == "/" && right.value.Sign() == 0 {
-		return result
-	}
-	switch operator {
-	case "+":
-		result.value = new(big.Rat).Add(left.value, right.value)
-	case "-":
-		result.value = new(big.Rat).Sub(left.value, right.value)
-	case "*":
-		result.value = new(big.Rat).Mul(left.value, right.value)
-	case "/":
-		result.value = new(big.Rat).Quo(left.value, right.value)
-	}
-	return result
-}
-
-// TestFractionsAreExact compares with math/big: what is shown without "≈" is the
-// value itself, what is shown with it is right to 14 digits.
-func TestFractionsAreExact(t *testing.T) {
-	t.Parallel()
-	seed.Check(t, func(t *rapid.T) {
-		expression := anyTree(t, 5)
-		got, err := tools.EvaluateExpression(expression.text)
-		switch {
-		case len(expression.text) > tools.MaxExpressionLength:
-			return
-		case expression.value == nil:
-			if err == nil || err.Error() != "division by zero" {
-				t.Fatalf("%s: got %q, error %v, want division by zero", expression.text, got, err)
-			}
-			return
-		case err != nil:
-			t.Fatalf("%s: got error %v, want %s", expression.text, err, expression.value)
-		}
-		digits, isRounded := strings.CutPrefix(got, "≈ ")
-		value, ok := new(big.Rat).SetString(digits)
-		if !ok {
-			t.Fatalf("%s: got %q, want a number", expression.text, got)
-		}
-		off := new(big.Rat).Sub(value, expression.value)
-		if !isRounded && off.Sign() != 0 {
-			t.Fatalf("%s: got %s, want %s", expression.text, got, expression.value)
-		}
-		allowed := new(big.Rat).Mul(expression.value, big.NewRat(1, 1e14))
-		if off.Abs(off).Cmp(allowed.Abs(allowed)) > 0 {
-			t.Fatalf("%s: got %s, want %s to 14 digits", expression.text, got, expression.value.FloatString(20))
-		}
-	})
 }
 
 // FuzzEvaluate: any text ends soon, in a number that is an expression itself, or

@@ -1,12 +1,10 @@
 package tools
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -225,18 +223,14 @@ const maxTitle = 300
 
 // withText returns the page with its title and text, at most limit bytes.
 func (f *Fetcher) withText(ctx context.Context, p Page, text string, limit int) (Page, error) {
-	switch {
-	case p.MediaType == "text/html" || p.MediaType == "application/xhtml+xml":
+	p.Text = strings.TrimSpace(text)
+	if p.MediaType == "text/html" || p.MediaType == "application/xhtml+xml" {
 		page, err := f.o.ReadHTML(ctx, p.MediaType, p.URL, text)
 		if err != nil {
 			return p, err
 		}
 		p.Title, p.Text, p.HasHidden = page.Title, page.Text, page.HasHidden
 		p.Cut = p.Cut || page.Cut
-	case p.MediaType == "application/json" || strings.HasSuffix(p.MediaType, "+json"):
-		p.Text = indentJSON(text, limit)
-	default:
-		p.Text = strings.TrimSpace(text)
 	}
 	p.Title, p.Text = core.VisibleText(p.Title), core.VisibleText(p.Text)
 	if len(p.Text) > limit {
@@ -244,14 +238,4 @@ func (f *Fetcher) withText(ctx context.Context, p Page, text string, limit int) 
 	}
 	p.Title = core.Clip(strings.Join(strings.Fields(p.Title), " "), maxTitle)
 	return p, nil
-}
-
-// indentJSON returns indented JSON, or the text itself if that would exceed the limit.
-func indentJSON(text string, limit int) string {
-	text = strings.TrimSpace(text)
-	var out bytes.Buffer
-	if len(text) > limit/4 || json.Indent(&out, []byte(text), "", " ") != nil || out.Len() > limit {
-		return text
-	}
-	return out.String()
 }

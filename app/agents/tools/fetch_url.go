@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -163,19 +164,10 @@ func unreachableError(host string) error {
 	return refusal(fmt.Sprintf("the host %s does not exist or is not public; only public web pages can be read", core.Clip(host, 100)))
 }
 
+// portOf returns the port of an address; 0 if it is none.
 func portOf(u *url.URL) int {
-	switch {
-	case u.Port() != "":
-		n, err := strconv.Atoi(u.Port())
-		if err != nil {
-			return -1
-		}
-		return n
-	case u.Scheme == "http":
-		return 80
-	default:
-		return 443
-	}
+	port, _ := strconv.Atoi(cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]))
+	return port
 }
 
 // isAllowedHost reports whether hosts contain the host, which is in ASCII.

@@ -136,8 +136,7 @@ func TestCharsets(t *testing.T) {
 		{"wrong UTF-8", "text/plain; charset=utf-8", "a\xffb\x00c", "a\uFFFDb\uFFFDc"},
 		{"tags nobody sees", "text/plain", "a\U000E0049b", "ab"},
 		{"tags nobody sees in HTML", "text/html", "<p>a\U000E0049\U000E0067&#xE006E;b", "ab"},
-		{"JSON", "application/json", `{"a":["ü",1.50]}`, "{\n \"a\": [\n  \"ü\",\n  1.50\n ]\n}"},
-		{"broken JSON", "application/json", `{"a":`, `{"a":`},
+		{"JSON", "application/json", `{"a":["ü",1.50]}`, `{"a":["ü",1.50]}`},
 		{"XML", "application/xml", "<a>x</a>\n", "<a>x</a>"},
 	}
 	for _, tt := range tests {

@@ -243,7 +243,7 @@ func TestOpenAPIByURL(t *testing.T) {
 func TestFitSchema(t *testing.T) {
 	t.Parallel()
 	var deep any = "x"
-	for range 100_000 {
+	for range 100 {
 		deep = map[string]any{"a": deep}
 	}
 	var invalid any

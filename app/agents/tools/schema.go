@@ -34,15 +34,15 @@ func FitSchema(schema any) (json.RawMessage, error) {
 	if schema == nil {
 		return json.RawMessage(noArguments), nil
 	}
-	if depthOf(schema, maxSchemaDepth) > maxSchemaDepth {
-		return nil, fmt.Errorf("its schema has more than %d levels", maxSchemaDepth)
-	}
 	text, err := json.Marshal(schema)
+	_, depth := core.JSONSize(text)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("its schema is not JSON: %w", err)
 	case len(text) > maxSchemaBytes:
 		return nil, fmt.Errorf("its schema has more than %d KiB", maxSchemaBytes>>10)
+	case depth > maxSchemaDepth:
+		return nil, fmt.Errorf("its schema has more than %d levels", maxSchemaDepth)
 	}
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	fitted, ok := document.(map[string]any)
@@ -138,27 +138,6 @@ func fitCombinations(schema map[string]any) error {
 	description, _ := schema["description"].(string)
 	schema["description"] = strings.TrimSpace(description + "\nThe arguments must also match: " + string(text))
 	return nil
-}
-
-// depthOf returns how many levels a value of JSON has, or more than most.
-func depthOf(value any, most int) int {
-	if most < 0 {
-		return 1
-	}
-	deepest := 0
-	switch v := value.(type) {
-	case map[string]any:
-		for _, item := range v {
-			deepest = max(deepest, depthOf(item, most-1))
-		}
-	case []any:
-		for _, item := range v {
-			deepest = max(deepest, depthOf(item, most-1))
-		}
-	default:
-		return 0
-	}
-	return deepest + 1
 }
 
 // FitDescription returns a description of others in one bounded text.

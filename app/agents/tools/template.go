@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/net/http/httpguts"
+
 	"bobbin/app/core"
 )
 
@@ -112,9 +114,7 @@ func CheckAddress(address string) error {
 
 // IsHeaderName reports whether a text can be the name of a header.
 func IsHeaderName(name string) bool {
-	return name != "" && len(name) <= 100 && strings.IndexFunc(name, func(r rune) bool {
-		return !strings.ContainsRune("!#$%&'*+-.^_`|~", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
-	}) < 0
+	return len(name) <= 100 && httpguts.ValidHeaderFieldName(name)
 }
 
 // CheckRequest checks what stands for arguments in the request of a definition.

@@ -28,77 +28,53 @@ type Reader interface {
 }
 
 // Plain reads lines of any length from a pipe or a file.
-type Plain struct {
-	lines chan result
-	stop  chan struct{}
-}
+type Plain struct{ lines chan result }
 
 type result struct {
 	line string
 	err  error
 }
 
-// NewPlain returns a reader of r's lines. Its goroutine ends when r does: a blocked read
+// NewPlain returns a reader of r's lines. Its goroutine ends when r does and all lines are read: a blocked read
 // cannot be interrupted.
 func NewPlain(r io.Reader) *Plain {
-	p := &Plain{lines: make(chan result), stop: make(chan struct{})}
-	go p.readLines(bufio.NewReader(r))
+	p := &Plain{lines: make(chan result)}
+	go func() {
+		in := bufio.NewReader(r)
+		for {
+			line, err := in.ReadString('\n')
+			if err == nil || line != "" {
+				p.lines <- result{line: strings.TrimRight(line, "\r\n")}
+			}
+			if err != nil {
+				p.lines <- result{err: err}
+				return
+			}
+		}
+	}()
 	return p
 }
 
 // NewWhole returns a reader whose only line is the text.
 func NewWhole(text string) *Plain {
-	p := &Plain{lines: make(chan result, 2), stop: make(chan struct{})}
+	p := &Plain{lines: make(chan result, 2)}
 	p.lines <- result{line: text}
 	p.lines <- result{err: io.EOF}
 	return p
-}
-
-func (p *Plain) readLines(r *bufio.Reader) {
-	for {
-		line, err := r.ReadString('\n')
-		if err == nil || line != "" {
-			if !p.sendResult(result{line: strings.TrimRight(line, "\r\n")}) {
-				return
-			}
-		}
-		if err != nil {
-			p.sendResult(result{err: err})
-			return
-		}
-	}
-}
-
-func (p *Plain) sendResult(r result) bool {
-	select {
-	case p.lines <- r:
-		return true
-	case <-p.stop:
-		return false
-	}
 }
 
 // Line returns the next line without its end.
 func (p *Plain) Line(ctx context.Context) (string, error) {
 	select {
 	case r := <-p.lines:
-		if r.err != nil && !errors.Is(r.err, io.EOF) {
-			return "", r.err
-		}
-		if r.err != nil {
-			return "", io.EOF
-		}
-		return r.line, nil
+		return r.line, r.err
 	case <-ctx.Done():
 		return "", io.EOF
 	}
 }
 
-// Close stops reading; the underlying reader stays open.
-func (p *Plain) Close() error {
-	close(p.stop)
-	return nil
-}
+// Close does nothing; the underlying reader stays open.
+func (*Plain) Close() error { return nil }
 
 // Sequences that turn a terminal's marking of pasted text on and off.
 const (

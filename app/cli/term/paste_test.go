@@ -5,15 +5,8 @@ package term
 
 import (
 	"io"
-	"slices"
 	"strings"
 	"testing"
-
-	"pgregory.net/rapid"
-
-	"bobbin/tests/compare"
-	"bobbin/tests/must"
-	"bobbin/tests/seed"
 )
 
 // pieces is a reader that gives one piece at a time.
@@ -81,31 +74,4 @@ func bytesOf(text string) []string {
 		out = append(out, text[i:i+1])
 	}
 	return out
-}
-
-// A mark that was edited is text.
-func TestEditedMarkIsText(t *testing.T) {
-	t.Parallel()
-	p := newPasteReader(&pieces{[]string{pasteBegin + "a\nb" + pasteEnd}})
-	must.Get(io.ReadAll(p))(t)
-	compare.Equal(t, `p.expandPlaceholders("[pasted 1: 2 line]")`, "[pasted 1: 2 line]", p.expandPlaceholders("[pasted 1: 2 line]"))
-}
-
-// However the bytes come, the same is read.
-func TestPastesDoNotDependOnPieces(t *testing.T) {
-	t.Parallel()
-	parts := rapid.SampledFrom([]string{"a", "é", "\x1b", "[", "20", "0", "1", "~", "\n", "\x1b[A", pasteBegin, pasteEnd})
-	seed.Check(t, func(r *rapid.T) {
-		text := strings.Join(rapid.SliceOfN(parts, 0, 30).Draw(r, "text"), "")
-		var cut []string
-		for rest := bytesOf(text); len(rest) > 0; {
-			n := rapid.IntRange(1, min(len(rest), 7)).Draw(r, "piece")
-			cut, rest = append(cut, strings.Join(rest[:n], "")), rest[n:]
-		}
-		line, meant := typed(t, text)
-		whole := slices.Clone(cut) // the reader takes it apart
-		if gotLine, gotMeant := typed(t, cut...); gotLine != line || gotMeant != meant {
-			r.Fatalf("%q in pieces %q: got %q = %q, want %q = %q", text, whole, gotLine, gotMeant, line, meant)
-		}
-	})
 }

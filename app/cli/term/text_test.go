@@ -148,18 +148,6 @@ func TestOutputIsCleaned(t *testing.T) {
 	}
 }
 
-// An answer is cleaned for a terminal of any size, and for none.
-func TestMarkdownIsCleaned(t *testing.T) {
-	t.Parallel()
-	var b strings.Builder
-	m := term.NewMarkdown(&b, 0, 0)
-	m.Write(hostile)
-	m.Close()
-	if hasControls(b.String()) || !strings.Contains(b.String(), "gnp.exe") {
-		t.Errorf("without a terminal: got %q", b.String())
-	}
-}
-
 // A JSON document says the same without the characters themselves.
 func TestCleanJSONSaysTheSame(t *testing.T) {
 	t.Parallel()

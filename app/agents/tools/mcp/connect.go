@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -157,8 +156,7 @@ func (s *Server) connectProgram(first context.Context, client *sdk.Client) (*lin
 		_ = cmd.Wait()           // why it ended is in what it said
 		_ = tools.KillGroup(cmd) // what it has left behind
 	}
-	const buffer = 64 << 10
-	session, err := client.Connect(first, &sdk.IOTransport{Reader: &filter{Closer: out, in: bufio.NewReaderSize(out, buffer), out: said}, Writer: in, MaxLineLength: maxMessage}, nil)
+	session, err := client.Connect(first, &sdk.IOTransport{Reader: newMessages(out, said), Writer: in, MaxLineLength: maxMessage}, nil)
 	if err != nil {
 		if first.Err() != nil {
 			err = fmt.Errorf("it does not answer within %s", connectTime)

@@ -182,26 +182,3 @@ func TestWrongAnswers(t *testing.T) {
 		}
 	}
 }
-
-// A stream that floods before its answer is read to the answer.
-func TestFloodingStream(t *testing.T) {
-	t.Parallel()
-	s, _ := start(t, rawServer(t, func(w http.ResponseWriter, method string) string {
-		switch method {
-		case "server/discover":
-			return ""
-		case "tools/list":
-			return oneTool
-		}
-		w.Header().Set("Content-Type", "text/event-stream")
-		for range 5_000 {
-			if _, err := fmt.Fprint(w, "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"info\",\"data\":\"x\"}}\n\n"); err != nil {
-				break
-			}
-		}
-		return ""
-	}))
-	if got := call(t, s, "test__x", "{}"); !strings.Contains(got, "lost during the call") && !strings.Contains(got, "refused the call") {
-		t.Errorf("got %s", got)
-	}
-}

@@ -78,39 +78,25 @@ func (o *output) last() string {
 	return core.Clip(o.latest, 300)
 }
 
-// filter passes the messages of a program on: one JSON object a line. What is no message is logged.
-type filter struct {
-	io.Closer
-
-	in   *bufio.Reader
-	out  *output
-	rest []byte // of the message that is being read
-}
-
-// Read reads of the next message.
-func (f *filter) Read(p []byte) (int, error) {
-	for len(f.rest) == 0 {
-		line, err := readLine(f.in)
-		if err != nil {
-			return 0, err
-		}
-		if line = bytes.TrimSpace(line); len(line) == 0 {
-			continue
+// newMessages returns a reader of the messages of a program: one JSON object a line. What is no message is logged.
+func newMessages(program io.ReadCloser, out *output) *fittedBody {
+	in := bufio.NewReaderSize(program, 64<<10)
+	return &fittedBody{ReadCloser: program, next: func() ([]byte, error) {
+		line, err := readLine(in)
+		if line = bytes.TrimSpace(line); err != nil || len(line) == 0 {
+			return nil, err
 		}
 		var message struct {
 			JSONRPC string `json:"jsonrpc"`
 		}
 		if json.Unmarshal(line, &message) == nil && message.JSONRPC == "2.0" {
-			f.rest = append(fitMessage(line), '\n')
-			continue
+			return append(fitMessage(line), '\n'), nil
 		}
-		f.out.mu.Lock()
-		f.out.logLine(line)
-		f.out.mu.Unlock()
-	}
-	n := copy(p, f.rest)
-	f.rest = f.rest[n:]
-	return n, nil
+		out.mu.Lock()
+		defer out.mu.Unlock()
+		out.logLine(line)
+		return nil, nil
+	}}
 }
 
 // errTooLong ends the connection to a server whose message has no end.
