@@ -99,18 +99,13 @@ func openApp(ctx context.Context, r *resources, cfg config.Config, build Build, 
 	if err != nil {
 		return nil, err
 	}
-	uncharged, err := wire.OpenEmbedder(cfg, d.Models, log)
+	uncharged, prices, err := wire.OpenEmbedder(cfg, d.Models, log)
 	if err != nil {
 		return nil, err
 	}
-	embedder, err := wire.ChargeEmbedder(d, uncharged)
-	if err != nil {
-		return nil, err
-	}
+	embedder := wire.ChargeEmbedder(d, uncharged, prices)
 	var meanings *meaning.Embedder
-	if d.Search, meanings, err = wire.NewMeaning(d, embedder, uncharged); err != nil {
-		return nil, err
-	}
+	d.Search, meanings = wire.NewMeaning(d, uncharged, prices)
 	d.AgentSearch, d.Searches = core.NewAgentSearch(d.Search), handlers.NewSearchPlaces()
 	d.AgentSearch.Place = d.Searches.Place
 	d.Stored = newStored(d)
@@ -130,7 +125,6 @@ func openApp(ctx context.Context, r *resources, cfg config.Config, build Build, 
 	}
 	d.Labels.Set(cfg, d.Models, agents)
 	list := agents.Catalog.List()
-	wire.WarnUnpriced(ctx, d.Config, d.Models, list, d.Logger)
 	wire.WarnOpenFetch(ctx, list, d.Logger)
 	wire.WarnUnusable(ctx, d.Models, list, d.Logger)
 	a := &App{
@@ -155,7 +149,7 @@ func openDeps(ctx context.Context, r *resources, d wire.Deps, build Build, space
 	d.Bus, d.Feed = r.bus, wire.NewFeed(cfg.NATS, r.bus, d.Stores, space.Memory, log)
 	estimates := func() map[string]tokens.Estimate { return d.Models.Calibrator.Estimates() }
 	d.Telemetry, err = wire.NewTelemetry(ctx, d, telemetry.Build{Version: build.Version, Commit: build.Commit, Go: build.Go}, estimates)
-	r.flush = func() { wire.Flush(ctx, cfg, d.Telemetry, log) }
+	r.flush = func() { wire.Flush(ctx, d.Telemetry, log) }
 	if err != nil {
 		return d, err
 	}
@@ -277,7 +271,7 @@ func (a *App) Run(ctx context.Context, listener net.Listener) error {
 	// Each ends soon after its context.
 	loops := []func(context.Context) error{
 		a.outbox.Run, a.engine.Titler.Run, a.engine.Compactor.Run, a.files.Run, a.retention.Run, a.purges.Run, a.deletions.Run,
-		a.apiKeys.Run, a.name.Keep, a.saveCalibrations, a.indexMessages, a.sweepKeys, a.warmCounter,
+		a.apiKeys.Run, a.name.Keep, a.saveCalibrations, a.indexMessages, a.sweepKeys,
 	}
 	if a.Config.NATS.Shared() {
 		loops = append(loops, a.Feed.Serve)

@@ -97,10 +97,3 @@ func (a *App) sweepKeys(ctx context.Context) error {
 		return 0
 	})
 }
-
-// warmCounter loads the vocabulary, which takes some hundredths of a second, before the first
-// message needs it.
-func (a *App) warmCounter(context.Context) error {
-	a.Counter.Text("warm")
-	return nil
-}

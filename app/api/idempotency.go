@@ -86,10 +86,6 @@ func (s *Server) idempotent(c *gin.Context) error {
 			return &core.Error{Kind: core.ErrConflict, Code: codeNotKept,
 				Message: "this request was executed, but its answer is not stored: read what it created instead of repeating it"}
 		}
-		if known.ContentType == "" {
-			handlers.WriteNothing(c, known.Status)
-			return nil
-		}
 		handlers.Write(c, known.Status, known.ContentType, known.Body)
 		return nil
 	}
@@ -128,7 +124,7 @@ func (s *Server) executeKeyed(c *gin.Context, in core.KeyedRequest, result *core
 	defer func() {
 		c.Request, c.Writer = request, writer
 		if !done { // a panic
-			s.releaseKey(ctx, in)
+			s.settleKey(ctx, in, nil)
 		}
 	}()
 	c.Next()
@@ -145,28 +141,23 @@ func (s *Server) executeKeyed(c *gin.Context, in core.KeyedRequest, result *core
 	if answer == nil {
 		kept.Header().Del(keyReplayed)
 	}
-	if answer == nil || !s.storeAnswer(ctx, in, *answer) {
-		s.releaseKey(ctx, in)
-	}
+	s.settleKey(ctx, in, answer)
 	kept.passThrough()
 }
 
-// storeAnswer stores the answer and reports whether it did. The caller gets an answer that
-// was not stored all the same: a repetition finds the result, or is executed again.
-func (s *Server) storeAnswer(ctx context.Context, in core.KeyedRequest, a core.KeyedAnswer) bool {
+// settleKey stores the answer, or frees the key if there is none or it cannot be stored. The caller gets an
+// answer that was not stored all the same: a repetition finds the result, or is executed again. If storage
+// fails, the key expires by itself.
+func (s *Server) settleKey(ctx context.Context, in core.KeyedRequest, answer *core.KeyedAnswer) {
 	ctx, cancel := context.WithTimeout(ctx, keyStoreTimeout)
 	defer cancel()
-	err := s.Keys.Finish(ctx, in, a)
-	if err != nil {
+	if answer != nil {
+		err := s.Keys.Finish(ctx, in, *answer)
+		if err == nil {
+			return
+		}
 		s.Logger.WarnContext(ctx, "idempotent answer not stored", slog.String("target", in.Target), slog.Any("err", err))
 	}
-	return err == nil
-}
-
-// releaseKey frees the key. If storage fails, the key expires by itself.
-func (s *Server) releaseKey(ctx context.Context, in core.KeyedRequest) {
-	ctx, cancel := context.WithTimeout(ctx, keyStoreTimeout)
-	defer cancel()
 	if err := s.Keys.Release(ctx, in); err != nil {
 		s.Logger.WarnContext(ctx, "idempotency key not released", slog.String("target", in.Target), slog.Any("err", err))
 	}
@@ -186,13 +177,12 @@ func hashBody(r *http.Request) func() (string, error) {
 	}
 }
 
-// answerRecorder buffers an answer until it is stored. A long one passes through as soon as it is too
-// long to be stored.
+// answerRecorder buffers an answer, a JSON text that is written by Write, until it is stored. A long one
+// passes through as soon as it is too long to be stored.
 type answerRecorder struct {
 	gin.ResponseWriter
-	buffered  bytes.Buffer
-	headerDue bool // the answer has no body, its header is still to be sent
-	passing   bool
+	buffered bytes.Buffer
+	passing  bool
 }
 
 // Write is part of io.Writer.
@@ -206,32 +196,16 @@ func (w *answerRecorder) Write(p []byte) (int, error) {
 	return w.buffered.Write(p)
 }
 
-// WriteHeaderNow ends an answer without a body.
-func (w *answerRecorder) WriteHeaderNow() {
-	w.headerDue = true
-	if w.passing {
-		w.ResponseWriter.WriteHeaderNow()
-	}
-}
-
 // Written reports whether the answer has begun.
-func (w *answerRecorder) Written() bool {
-	return w.headerDue || w.buffered.Len() > 0 || w.ResponseWriter.Written()
-}
+func (w *answerRecorder) Written() bool { return w.buffered.Len() > 0 || w.ResponseWriter.Written() }
 
 // Unwrap returns the writer below, for deadlines.
 func (w *answerRecorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // passThrough sends what is buffered; from then on writes go straight through.
 func (w *answerRecorder) passThrough() {
-	if w.passing {
-		return
-	}
-	w.passing = true
-	switch {
-	case w.buffered.Len() > 0:
+	if !w.passing {
+		w.passing = true
 		_, _ = w.ResponseWriter.Write(w.buffered.Bytes()) // a client that is gone repeats the request
-	case w.headerDue:
-		w.ResponseWriter.WriteHeaderNow()
 	}
 }

@@ -97,16 +97,10 @@ func (s *Server) requireScope(want core.Scopes) gin.HandlerFunc {
 	})
 }
 
-// What pages of other origins may send and read. Keys are headers that a page sets itself,
-// not cookies, so credentials are never allowed.
+// What pages of other origins may do and read. They may send any header: keys are headers that a page sets
+// itself, not cookies, so credentials are never allowed.
 const (
 	corsMethods = "GET, HEAD, POST, PUT, PATCH, DELETE"
-	corsHeaders = "Accept, Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID, Prefer, Range, X-API-Key, X-Request-ID"
-	// openAIHeaders are what clients of the OpenAI protocol send, too.
-	openAIHeaders = ", OpenAI-Beta, OpenAI-Organization, OpenAI-Project, X-Conversation-Id, X-OpenWebUI-Chat-Id, X-OpenWebUI-User-Id, X-Session-Id" +
-		", X-Stainless-Arch, X-Stainless-Helper-Method, X-Stainless-Lang, X-Stainless-OS, X-Stainless-Package-Version, X-Stainless-Retry-Count, X-Stainless-Runtime, X-Stainless-Runtime-Version, X-Stainless-Timeout"
-	// mcpHeaders are what clients of MCP send, too.
-	mcpHeaders  = ", Mcp-Method, Mcp-Name, Mcp-Protocol-Version, Mcp-Session-Id"
 	corsExposed = "Content-Disposition, ETag, Idempotency-Replayed, Last-Event-ID, Location, Retry-After, WWW-Authenticate, X-Bobbin-History, X-Bobbin-Ignored, X-Request-ID, X-Session-Id, X-Should-Retry"
 	corsMaxAge  = "600" // seconds for which a browser caches the preflight response
 )
@@ -133,14 +127,7 @@ func (s *Server) setCORSHeaders(c *gin.Context) {
 	}
 	h.Add("Vary", "Access-Control-Request-Method, Access-Control-Request-Headers")
 	h.Set("Access-Control-Allow-Methods", corsMethods)
-	allowed := corsHeaders
-	if strings.HasPrefix(path, openAIPrefix) {
-		allowed += openAIHeaders
-	}
-	if path == mcpRoute {
-		allowed += mcpHeaders
-	}
-	h.Set("Access-Control-Allow-Headers", allowed)
+	h.Set("Access-Control-Allow-Headers", c.GetHeader("Access-Control-Request-Headers"))
 	h.Set("Access-Control-Max-Age", corsMaxAge)
 	c.AbortWithStatus(http.StatusNoContent)
 }

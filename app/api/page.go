@@ -1,9 +1,11 @@
 package api
 
 import (
+	"bytes"
 	"cmp"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -40,9 +42,6 @@ func (s *Server) registerPage(r *gin.Engine) {
 			}
 			c.Header("Content-Security-Policy", webPolicy+ancestors)
 			c.Header("Vary", "Accept-Encoding")
-			if writeNotModified(c, file.ETag, caching) {
-				return nil
-			}
 			body := file.Body
 			for _, packed := range []struct {
 				coding string
@@ -53,7 +52,7 @@ func (s *Server) registerPage(r *gin.Engine) {
 					body = packed.body
 				}
 			}
-			handlers.Write(c, http.StatusOK, file.MediaType, body)
+			writeFile(c, file.ETag, caching, file.MediaType, body)
 			return nil
 		}))
 	}
@@ -66,9 +65,8 @@ func (s *Server) registerPage(r *gin.Engine) {
 // serveDocument answers the API document, or 304 if the client has it. It is made when somebody first
 // asks for it or for its page: that takes longer than the rest of the server's start.
 func serveDocument(c *gin.Context) error {
-	if document := openapi.New(); !writeNotModified(c, document.ETag, revalidated) {
-		handlers.Write(c, http.StatusOK, "application/json", document.JSON)
-	}
+	document := openapi.New()
+	writeFile(c, document.ETag, revalidated, "application/json", document.JSON)
 	return nil
 }
 
@@ -84,25 +82,17 @@ func serveDocs(c *gin.Context) error {
 		return core.Errorf(core.ErrNotFound, "the page has no file %s", core.Clip(name, 64))
 	}
 	c.Header("Content-Security-Policy", docsPolicy)
-	if writeNotModified(c, document.ETag, revalidated) {
-		return nil
-	}
-	handlers.Write(c, http.StatusOK, file.MediaType, file.Body)
+	writeFile(c, document.ETag, revalidated, file.MediaType, file.Body)
 	return nil
 }
 
 // revalidated is the caching of documents that may be kept but must be checked.
 const revalidated = "public, no-cache"
 
-// writeNotModified answers 304 and returns true if the client has the version with that tag.
-func writeNotModified(c *gin.Context, etag, caching string) bool {
+// writeFile answers a file, or 304 if the client has the version with that tag.
+func writeFile(c *gin.Context, etag, caching, mediaType string, body []byte) {
 	c.Header("ETag", etag)
 	c.Header("Cache-Control", caching)
-	for given := range strings.SplitSeq(c.GetHeader("If-None-Match"), ",") {
-		if strings.TrimPrefix(strings.TrimSpace(given), "W/") == etag {
-			handlers.WriteNothing(c, http.StatusNotModified)
-			return true
-		}
-	}
-	return false
+	c.Header("Content-Type", mediaType)
+	http.ServeContent(c.Writer, c.Request, "", time.Time{}, bytes.NewReader(body))
 }

@@ -82,7 +82,7 @@ func problemOf(err error) problem {
 		if !known {
 			s, detail = status{http.StatusInternalServerError, "Internal error", "internal"}, "internal error"
 		}
-		return problem{Type: typeOf(s.code), Title: s.title, Status: s.number, Detail: detail, Code: s.code, internal: true}.withRetry(0)
+		return problem{Type: typeOf(s.code), Title: s.title, Status: s.number, Detail: detail, Code: s.code, internal: true}
 	}
 	s, known := map[string]status{
 		handlers.CodeMalformed:   {http.StatusBadRequest, "Malformed body", handlers.CodeMalformed},
@@ -98,12 +98,8 @@ func problemOf(err error) problem {
 	if !known {
 		return problemOf(errors.Join(shown.Err)) // no kind: a programming error
 	}
-	code := shown.Code
-	if code == "" {
-		code = s.code
-	}
-	p := problem{Type: typeOf(code), Title: s.title, Status: s.number, Detail: shown.Message, Code: code, Errors: shown.Fields}
-	return p.withRetry(shown.RetryAfter)
+	code := cmp.Or(shown.Code, s.code)
+	return problem{Type: typeOf(code), Title: s.title, Status: s.number, Detail: shown.Message, Code: code, Errors: shown.Fields, retryAfter: shown.RetryAfter}
 }
 
 // Classify returns the status with which the API answers err, its title and its code.
@@ -114,17 +110,15 @@ func Classify(err error) (number int, title, code string) {
 
 func typeOf(code string) string { return "urn:bobbin:problem:" + code }
 
-// withRetry sets when to retry; problems with status 429 and 503 always say when.
-func (p problem) withRetry(after time.Duration) problem {
-	if after <= 0 && (p.Status == http.StatusTooManyRequests || p.Status == http.StatusServiceUnavailable) {
-		after = time.Second
+// retrySeconds returns the value of the header Retry-After, 0 for none. Problems with status 429 and 503
+// always have one.
+func (p problem) retrySeconds() int {
+	seconds := int(math.Ceil(p.retryAfter.Seconds()))
+	if p.Status == http.StatusTooManyRequests || p.Status == http.StatusServiceUnavailable {
+		return max(seconds, 1)
 	}
-	p.retryAfter = after
-	return p
+	return seconds
 }
-
-// retrySeconds returns the value of the header Retry-After, 0 for none.
-func (p problem) retrySeconds() int { return int(math.Ceil(p.retryAfter.Seconds())) }
 
 // openAIPrefix begins the paths of the OpenAI protocol.
 const openAIPrefix = "/v1/"

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"bobbin/app/chat"
 	"bobbin/app/core"
@@ -230,25 +229,6 @@ func TestTitlerStops(t *testing.T) {
 		w.titler.Begin(w.session, titleRun("again"))
 		synctest.Wait()
 		compare.Equal(t, "a model was called after the stop", 1, len(w.Requests()))
-	})
-}
-
-// A model that does not answer gets thirty seconds.
-func TestTitleTimeLimit(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newTitleWorld(llmtest.Step{Text: []string{"never"}, Gate: llmtest.NewGate()})
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- w.titler.Run(ctx) }()
-		w.titler.Begin(w.session, titleRun("How do bees talk?"))
-		<-time.After(29 * time.Second)
-		before, _ := w.Get(ctx, core.Tenant{Owner: "ann"}, "")
-		<-time.After(2 * time.Second)
-		after, _ := w.Get(ctx, core.Tenant{Owner: "ann"}, "")
-		compare.Equal(t, "after 29 s, after 31 s: want the words of the question after 30", []string{"", "How do bees talk?"}, []string{before.Title, after.Title})
-		cancel()
-		compare.Error(t, "run", nil, <-ended)
 	})
 }
 

@@ -61,8 +61,7 @@ type progress struct {
 	after int64           // number of the last durable event, or unknownSeq
 	texts map[textKey]int // received of each streaming text, in code units of UTF-16
 
-	startedEvent core.Event       // message.started of the streaming message
-	startedData  core.StartedData // its data
+	started core.Event // message.started of the streaming message
 }
 
 // acceptEvent returns the event with its new part, false if nothing in it is new.
@@ -83,11 +82,11 @@ func (p *progress) acceptEvent(e core.Event) (core.Event, bool) {
 			maps.DeleteFunc(p.texts, func(k textKey, _ int) bool { return k.message == message })
 		}
 	}
+	started, _ := p.started.Data.(core.StartedData)
 	switch d := e.Data.(type) {
 	case core.StartedData: // a new connection repeats it
-		known := p.startedData.MessageID
-		p.startedEvent, p.startedData = e, d // which deltas do not repeat
-		return e, d.MessageID != known
+		p.started = e // what deltas do not repeat
+		return e, d.MessageID != started.MessageID
 	case core.DeltaData:
 		key := textKey{kind: e.Type, message: d.MessageID, call: d.CallID()}
 		have, end := p.texts[key], d.OffsetUTF16+core.UTF16Len(d.Text)
@@ -98,9 +97,9 @@ func (p *progress) acceptEvent(e core.Event) (core.Event, bool) {
 		if d.OffsetUTF16 < have {
 			d.Text, d.OffsetUTF16 = d.Text[core.UTF16Index(d.Text, have-d.OffsetUTF16):], have
 		}
-		if p.startedData.MessageID == d.MessageID {
-			e.SessionID, e.RunID, e.At = p.startedEvent.SessionID, p.startedEvent.RunID, p.startedEvent.At
-			d.ParentID, d.Attempt = p.startedData.ParentID, p.startedData.Attempt
+		if started.MessageID == d.MessageID {
+			e.SessionID, e.RunID, e.At = p.started.SessionID, p.started.RunID, p.started.At
+			d.ParentID, d.Attempt = started.ParentID, started.Attempt
 		}
 		return e.WithData(d), true
 	}

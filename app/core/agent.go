@@ -132,9 +132,6 @@ func (a Agent) SendsAnywhere() bool {
 	return slices.Contains(a.Tools, ToolFetchURL) && len(s.AllowHosts) == 0 && s.Approval == ApprovalNever
 }
 
-// MaxToolResult bounds the result of a tool, in bytes. What is larger is an error.
-const MaxToolResult = 8 << 20
-
 // AgentChange is what became of an agent's file when the agents were read again.
 type AgentChange string
 

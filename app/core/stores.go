@@ -40,8 +40,6 @@ type SessionStore interface {
 	LeaseSummary(ctx context.Context, tenant Tenant, id SessionID, holder string, d time.Duration) (LeaseResult, error)
 	// FreeSummary ends the holder's lease. The lease of another holder MUST stay.
 	FreeSummary(ctx context.Context, id SessionID, holder string) error
-	// FreeSummaries ends the leases of all holders whose names have the prefix.
-	FreeSummaries(ctx context.Context, prefix string) error
 }
 
 // MessageStore stores the logs of sessions.

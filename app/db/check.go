@@ -79,7 +79,7 @@ func (d *DB) Backup(ctx context.Context, path string) (BackupFile, error) {
 		err = os.Link(name, path) // unlike a rename it never replaces
 	}
 	copied.Path = path
-	if err := errors.Join(err, removeCopy(name)); err != nil {
+	if err := errors.Join(err, os.Remove(name)); err != nil {
 		return BackupFile{}, fmt.Errorf("backup: %w", err)
 	}
 	return copied, nil
@@ -106,15 +106,4 @@ func (d *DB) copyTo(ctx context.Context, part *os.File) (BackupFile, error) {
 	versions, statusErr := copied.MigrationStatus(ctx)
 	err = errors.Join(err, statusErr, copied.Close())
 	return BackupFile{Bytes: info.Size(), Version: versions.Current}, err
-}
-
-// removeCopy removes a temporary copy, and the files that SQLite put beside it.
-func removeCopy(name string) error {
-	var errs []error
-	for _, suffix := range []string{"", "-wal", "-shm"} {
-		if err := os.Remove(name + suffix); !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
 }

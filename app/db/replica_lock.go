@@ -1,10 +1,8 @@
 package db
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"hash/fnv"
 	"log/slog"
 	"strings"
@@ -22,13 +20,8 @@ type ReplicaLockedError struct {
 	Since   time.Time // when it connected
 }
 
-// Error names the process that has the name.
-func (e *ReplicaLockedError) Error() string {
-	if e.Since.IsZero() {
-		return "another process is using it"
-	}
-	return fmt.Sprintf("a process at %s has been using it since %s", cmp.Or(e.Address, "this machine"), e.Since.UTC().Format(time.RFC3339))
-}
+// Error says so.
+func (e *ReplicaLockedError) Error() string { return "another process is using it" }
 
 // programPrefix begins the application_name of connections that hold a name. What follows tells
 // the start of the process, as in its leases (core.NewWorker).
@@ -75,12 +68,6 @@ func OpenReplicaName(ctx context.Context, database *DB, log *slog.Logger, name s
 		}
 	}
 	return n, core.NewWorker(name, n.start)
-}
-
-// CheckReplicaName returns a *ReplicaLockedError while another process has the name.
-func CheckReplicaName(ctx context.Context, database *DB, name string) error {
-	n := &ReplicaName{database: database, name: name, start: "check"}
-	return errors.Join(n.waitForLock(ctx), n.Release())
 }
 
 // waitForLock is lock for a name that a process which has just died may seem to have for a moment.

@@ -58,7 +58,7 @@ func readDocument(mediaType string, data []byte, w *writer) (err error) {
 			return err
 		}
 		if len(sheets) == 0 {
-			return faultError(faultBroken)
+			return faultBroken
 		}
 		for _, s := range sheets {
 			if s.hidden {
@@ -109,6 +109,8 @@ const (
 	faultUnpacked fault = "unpacked"
 )
 
+func (f fault) Error() string { return "the document is " + string(f) }
+
 // errFull ends the reading of a document when there is enough text.
 var errFull = errors.New("enough text was read")
 
@@ -143,20 +145,13 @@ func (w *writer) writeText(label, text string) error {
 
 // writeEnd sends the last frame with the result.
 func (w *writer) writeEnd(why error) error {
-	var bad faultError
+	bad := faultBroken
 	switch {
+	case why == nil:
+		return w.out.Encode(frame{Done: true})
 	case errors.Is(why, errFull):
 		return w.out.Encode(frame{Cut: true, Done: true})
-	case errors.As(why, &bad):
-		return w.out.Encode(frame{Fault: fault(bad)})
-	case why != nil:
-		return w.out.Encode(frame{Fault: faultBroken})
-	default:
-		return w.out.Encode(frame{Done: true})
 	}
+	errors.As(why, &bad)
+	return w.out.Encode(frame{Fault: bad})
 }
-
-// faultError is a fault as an error.
-type faultError fault
-
-func (f faultError) Error() string { return "the document is " + string(f) }

@@ -39,10 +39,10 @@ func (a *archive) scanXML(name string, visit func(xml.Token) error) error {
 		return nil
 	}
 	if f.Flags&1 != 0 {
-		return faultError(faultLocked)
+		return faultLocked
 	}
 	if f.UncompressedSize64 > uint64(a.room) {
-		return faultError(faultUnpacked)
+		return faultUnpacked
 	}
 	content, err := f.Open()
 	if err != nil {
@@ -54,7 +54,7 @@ func (a *archive) scanXML(name string, visit func(xml.Token) error) error {
 	for {
 		t, err := d.RawToken()
 		if limited.N <= 0 {
-			return faultError(faultUnpacked)
+			return faultUnpacked
 		}
 		if errors.Is(err, io.EOF) {
 			a.room = limited.N
@@ -86,7 +86,7 @@ func readWord(data []byte, w *writer) error {
 		return err
 	}
 	if a.files["word/document.xml"] == nil {
-		return faultError(faultBroken)
+		return faultBroken
 	}
 	for _, part := range []struct{ label, file string }{
 		{"", "word/document.xml"}, {"footnotes", "word/footnotes.xml"}, {"endnotes", "word/endnotes.xml"}, {"comments", "word/comments.xml"},
@@ -204,7 +204,7 @@ func readPowerPoint(data []byte, w *writer) error {
 		return err
 	}
 	if len(slides) == 0 {
-		return faultError(faultBroken)
+		return faultBroken
 	}
 	if err := w.writePageCount(len(slides)); err != nil {
 		return err

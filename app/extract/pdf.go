@@ -15,14 +15,14 @@ func readPDF(data []byte, w *writer) error {
 	r, err := pdf.NewReader(bytes.NewReader(data), int64(len(data)))
 	switch {
 	case errors.Is(err, pdf.ErrInvalidPassword):
-		return faultError(faultLocked)
+		return faultLocked
 	case err != nil:
 		return err
 	}
 	root := r.Trailer().Key("Root").Key("Pages")
 	pages := pageTree{}
 	if pages.addNode(root, 0); len(pages.leaves) == 0 {
-		return faultError(faultBroken)
+		return faultBroken
 	}
 	if err := w.writePageCount(len(pages.leaves)); err != nil {
 		return err

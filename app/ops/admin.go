@@ -194,47 +194,27 @@ func loadAgents(cfg config.Config) (wire.Agents, error) {
 const reindexPause = 100 * time.Millisecond
 
 // ReindexSearch indexes all messages again, also beside a server that runs on the database,
-// and reports from time to time how many are left. Searches find everything meanwhile. It
+// and reports every second how many are left. Searches find everything meanwhile. It
 // may be broken off: a server goes on. all = false goes on with what is not indexed yet.
-func ReindexSearch(ctx context.Context, cfg config.Config, logger *slog.Logger, all bool, report func(left int64)) (err error) {
-	database, err := db.Open(ctx, cfg.Database.URL.Reveal(), logger)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, database.Close()) }()
-	if err := database.Migrate(ctx); err != nil {
-		return err
-	}
-	search := wire.NewStores(database).Search
-	if all {
-		if _, err := search.Reindex(ctx); err != nil {
-			return err
+func ReindexSearch(ctx context.Context, cfg config.Config, logger *slog.Logger, all bool, report func(left int64)) error {
+	return withDatabase(ctx, cfg, logger, func(database *db.DB) error {
+		search := wire.NewStores(database).Search
+		err := database.Migrate(ctx)
+		if err == nil && all {
+			_, err = search.Reindex(ctx)
 		}
-	}
-	var last time.Time
-	for {
-		if time.Since(last) > time.Second {
-			left, err := search.Unindexed(ctx)
-			if err != nil {
-				return err
+		for left, last := int64(1), (time.Time{}); err == nil && left > 0; {
+			if time.Since(last) > time.Second {
+				left, err = search.Unindexed(ctx)
+				report(left)
+				last = time.Now()
+				continue
 			}
-			if report(left); left == 0 {
-				return nil
+			var n int
+			if n, _, err = search.IndexNext(ctx); err == nil && n == 0 {
+				err, last = core.Sleep(ctx, reindexPause), time.Time{}
 			}
-			last = time.Now()
 		}
-		n, _, err := search.IndexNext(ctx)
-		if err != nil {
-			return err
-		}
-		if n > 0 {
-			continue
-		}
-		last = time.Time{}
-		select {
-		case <-time.After(reindexPause):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+		return err
+	})
 }

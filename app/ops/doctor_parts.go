@@ -67,10 +67,8 @@ func (d *doctor) checkDatabase(ctx context.Context) {
 	default:
 		d.addOK("database", "%s, %s, sound", address, health.Version)
 	}
-	d.checkMigrations(ctx, database)
-	d.checkReplicaName(ctx, database)
-	if v, err := database.MigrationStatus(ctx); err != nil || v.Pending() {
-		return // the other checks say so
+	if !d.checkMigrations(ctx, database) {
+		return
 	}
 	keys, err := repositories.NewAPIKeys(database.Gorm).List(ctx)
 	if err != nil {
@@ -101,21 +99,8 @@ func (d *doctor) checkSlack(ctx context.Context) {
 	}
 }
 
-// checkReplicaName checks that no other process has the name of this replica.
-func (d *doctor) checkReplicaName(ctx context.Context, database *db.DB) {
-	name := cmp.Or(d.Config.Replica.Name, datadir.WorkerOf(d.Config.DataDir))
-	_, running := datadir.Running(d.Config.DataDir)
-	if name == "" || running || database.Dialect() != "postgres" {
-		return // not made yet, or the server's that runs here
-	}
-	if err := db.CheckReplicaName(ctx, database, name); err != nil {
-		d.addWarning("replica", fmt.Sprintf("the name %s: %v", name, err), "give each process its own replica.name, or data_dir: they do not share work, but do not take their own over at once after a crash")
-		return
-	}
-	d.addOK("replica", "%s: no other process has this name", name)
-}
-
-func (d *doctor) checkMigrations(ctx context.Context, database *db.DB) {
+// checkMigrations checks the version of the schema, and reports whether it is the newest.
+func (d *doctor) checkMigrations(ctx context.Context, database *db.DB) bool {
 	v, err := database.MigrationStatus(ctx)
 	switch {
 	case err != nil:
@@ -126,7 +111,9 @@ func (d *doctor) checkMigrations(ctx context.Context, database *db.DB) {
 		d.addWarning("migrations", fmt.Sprintf("the database is at version %d of %d", v.Current, v.Target), "the next start brings it up to date, or: bobbin migrate")
 	default:
 		d.addOK("migrations", "version %d, the newest", v.Current)
+		return true
 	}
+	return false
 }
 
 // checkTokenKeys checks that the keys of end users' tokens can be had.
@@ -170,7 +157,7 @@ func (d *doctor) checkModels(ctx context.Context) {
 			d.checkModel(ctx, m, "model "+name, name)
 		}
 	}
-	if embedder, err := wire.OpenEmbedder(d.Config, m, d.Logger); err != nil {
+	if embedder, _, err := wire.OpenEmbedder(d.Config, m, d.Logger); err != nil {
 		d.addFailure("embeddings", shownError(err), "check embedding_model")
 	} else {
 		d.addOK("embeddings", "%s", wire.DescribeEmbedder(embedder))

@@ -70,7 +70,7 @@ func (s *Service) preview(ctx context.Context, j job) (core.PurgeReport, error) 
 	if err != nil {
 		return core.PurgeReport{}, err
 	}
-	report := core.PurgeReport{Sessions: nonNil(j.ids), DryRun: true, Tables: s.tableLines(there, core.Purged{}), Notes: []string{}}
+	report := core.PurgeReport{Sessions: uniqueIDs(j.ids), DryRun: true, Tables: s.tableLines(there, core.Purged{}), Notes: []string{}}
 	for _, run := range runs {
 		report.Unfinished = append(report.Unfinished, run.ID)
 	}
@@ -125,7 +125,7 @@ func (s *Service) execute(ctx context.Context, j job) (core.PurgeReport, error) 
 	s.recordAudit(ctx, j, len(ids), gone, nil)
 	// The log does not name a user: it would be the last trace.
 	s.Logger.InfoContext(ctx, "purged", "sessions", len(ids), "user", j.user != "")
-	report := core.PurgeReport{Sessions: nonNil(ids), Notes: []string{}}
+	report := core.PurgeReport{Sessions: ids, Notes: []string{}}
 	if j.Compact {
 		notes, err := s.CompactFiles(ctx, s.Tables)
 		if report.Compacted = err == nil; err != nil {
@@ -227,11 +227,6 @@ func (s *Service) tableLines(done, left core.Purged) []core.PurgedTable {
 		})
 	}
 	return list
-}
-
-// nonNil returns the ids, an empty list instead of nil, for JSON.
-func nonNil(ids []core.SessionID) []core.SessionID {
-	return append([]core.SessionID{}, ids...)
 }
 
 // stopRuns ensures that no run of the sessions is active. Without force an unfinished run is an

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"bobbin/app/core"
@@ -118,17 +119,11 @@ func partialPurgeError(err error, gone core.Purged) error {
 		"%v. Before that %d sessions were removed and %d messages emptied; their bytes may still be in the files. Repeat the purge to continue", err, n, gone.Emptied["messages"])}
 }
 
-// uniqueIDs returns the ids without duplicates.
+// uniqueIDs returns the ids in their order, which is that of their creation, without duplicates; never nil.
 func uniqueIDs(all []core.SessionID) []core.SessionID {
-	seen := make(map[core.SessionID]bool, len(all))
-	ids := make([]core.SessionID, 0, len(all))
-	for _, id := range all {
-		if !seen[id] {
-			seen[id] = true
-			ids = append(ids, id)
-		}
-	}
-	return ids
+	ids := append([]core.SessionID{}, all...)
+	slices.Sort(ids)
+	return slices.Compact(ids)
 }
 
 // publishRemoval notifies the watchers of a session that was removed, and of its owner's sessions.

@@ -160,7 +160,7 @@ func TestSessions(t *testing.T) {
 			}
 		})
 		got := must.Get(w.Sessions(t.Context(), in))(t)
-		compare.Equal(t, "sessions", idsOf("a", "gone", "old"), got.Sessions)
+		compare.Equal(t, "sessions", idsOf("a", "old", "gone"), got.Sessions)
 		compare.Equal(t, "tables", []core.PurgedTable{{Table: "sessions", Removed: 2}, {Table: "messages", Removed: 4}, {Table: "memories"}}, got.Tables)
 		compare.Equal(t, "compacted, with its note", []any{true, "a note"}, []any{got.Compacted, got.Notes[0]})
 		w.wantLeft("new")
@@ -259,7 +259,7 @@ func TestUserWhoGoesOn(t *testing.T) {
 			}
 		})
 		got := must.Get(w.User(t.Context(), core.PurgeUser{Owner: "shop", User: "kim", PurgeOptions: o}))(t)
-		compare.Equal(t, "sessions", idsOf("own", "new"), got.Sessions)
+		compare.Equal(t, "sessions", idsOf("new", "own"), got.Sessions)
 		compare.Equal(t, "emptied in both copies, left", []int64{4, 0}, []int64{got.Tables[1].Emptied, got.Left()})
 		n := 0
 		o = w.during(func(core.SessionID) {

@@ -193,7 +193,7 @@ func (s *scraper) Collect(ch chan<- prometheus.Metric) {
 const other = "other"
 
 // Labels map names to labels. A name may come from outside: each function returns one of a
-// bounded number of labels for any input. Without a function the label is "other".
+// bounded number of labels for any input.
 type Labels struct {
 	Model func(name string) string
 	Agent func(name string) string
@@ -204,8 +204,5 @@ func (l Labels) modelLabel(name string) string { return boundedLabel(l.Model, na
 
 // boundedLabel returns the name's label as valid UTF-8, which Prometheus requires.
 func boundedLabel(of func(string) string, name string) string {
-	if of == nil {
-		return other
-	}
 	return strings.ToValidUTF8(of(name), "\uFFFD")
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -188,30 +187,4 @@ func TestTraceOptions(t *testing.T) {
 		t.Errorf("got error %v, log %q, want a warning", err, log.String())
 	}
 	must.Do(t, tel.Close(t.Context()))
-}
-
-// Without Trace there is no exporter, and no goroutine of OpenTelemetry. It looks at all
-// goroutines, so it is not parallel: those that are wait until it has ended.
-func TestTracingOff(t *testing.T) {
-	running := func() bool {
-		stacks := make([]byte, 1<<20)
-		return strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), "go.opentelemetry.io/otel/sdk/trace.")
-	}
-	tel := newTelemetry(t)
-	everything(t, tel)
-	if running() {
-		t.Error("spans are processed though nobody asked for traces")
-	}
-	must.Do(t, tel.Close(t.Context()))
-	tel, got := traced(t)
-	everything(t, tel)
-	for !running() { // until it has begun; for ever if this test could not see it
-		runtime.Gosched()
-	}
-	if spans := got(); len(spans) < 4 {
-		t.Errorf("got %d spans, want those of everything", len(spans))
-	}
-	for running() { // it has said that it is done, and is about to leave
-		runtime.Gosched()
-	}
 }

@@ -24,57 +24,52 @@ import (
 // memory is stored.
 const embedTimeout = 20 * time.Second
 
-// OpenEmbedder returns what makes memories searchable.
-func OpenEmbedder(cfg config.Config, m Models, log *slog.Logger) (llm.Embedder, error) {
+// OpenEmbedder returns what makes memories searchable, and its prices.
+func OpenEmbedder(cfg config.Config, m Models, log *slog.Logger) (llm.Embedder, llm.Info, error) {
 	name := cfg.EmbeddingModel
 	if name == "" || name == llm.HashingModel {
-		return llm.HashEmbedder{}, nil
+		return llm.HashEmbedder{}, llm.Info{}, nil
 	}
 	entry, err := m.Locate(m.embeddingName(name))
 	if err != nil {
-		return nil, core.Errorf(core.ErrInvalid, "embedding_model: %s", err)
+		return nil, llm.Info{}, core.Errorf(core.ErrInvalid, "embedding_model: %s", err)
 	}
 	if !slices.Contains(openai.EmbeddingProviders(), entry.Provider) {
-		return nil, core.Errorf(core.ErrInvalid, "embedding_model: the provider %s has no embeddings; use one of %s, or leave it empty",
+		return nil, llm.Info{}, core.Errorf(core.ErrInvalid, "embedding_model: the provider %s has no embeddings; use one of %s, or leave it empty",
 			entry.Provider, strings.Join(openai.EmbeddingProviders(), ", "))
 	}
-	return langchain.NewEmbedder(langchain.Options{
+	e, err := langchain.NewEmbedder(langchain.Options{
 		Name: entry.Name, Model: entry.Model, Provider: entry.Provider, BaseURL: cmp.Or(entry.BaseURL, openai.BaseURL(entry.Provider)), APIKey: os.Getenv(entry.APIKeyEnv),
 		Timeouts: providerhttp.Timeouts{Headers: embedTimeout, Idle: embedTimeout},
 	}, log)
+	return e, entry.Info(), err
 }
 
 // NewMeaning returns the search of messages by meaning beside words, and what embeds them in the
 // background, which charges the owners of the messages. Without an embedding model it is the
 // search by words, and nil.
-func NewMeaning(d Deps, charged, uncharged llm.Embedder) (core.SearchStore, *meaning.Embedder, error) {
+func NewMeaning(d Deps, uncharged llm.Embedder, info llm.Info) (core.SearchStore, *meaning.Embedder) {
 	if uncharged.Model() == llm.HashingModel {
-		return d.Stores.Search, nil, nil
+		return d.Stores.Search, nil
 	}
-	entry, err := d.Models.Locate(d.Models.embeddingName(d.Config.EmbeddingModel))
-	if err != nil {
-		return nil, nil, err
-	}
-	info := entry.Info()
 	search := meaning.NewSearch(meaning.SearchOptions{
-		Words: d.Stores.Search, Vectors: d.Stores.MessageVectors, Embedder: charged, Logger: d.Logger,
+		Words: d.Stores.Search, Vectors: d.Stores.MessageVectors, Embedder: ChargeEmbedder(d, uncharged, info), Logger: d.Logger,
 	})
 	return search, meaning.NewEmbedder(meaning.EmbedderOptions{
 		Vectors: d.Stores.MessageVectors, Embedder: uncharged, Model: info,
 		CheckBudget: func(ctx context.Context, owner string) error { return d.Budget.Check(ctx, owner, info) },
 		Count:       d.Counter.Text, Worker: d.Worker, Logger: d.Logger,
-	}), nil
+	})
 }
 
 // ChargeEmbedder returns an embedder that charges its calls to the caller in the context: it
 // refuses those that the caller's spend limits do not allow, and records the others. What works
 // offline costs nothing.
-func ChargeEmbedder(d Deps, e llm.Embedder) (llm.Embedder, error) {
+func ChargeEmbedder(d Deps, e llm.Embedder, info llm.Info) llm.Embedder {
 	if e.Model() == llm.HashingModel {
-		return e, nil
+		return e
 	}
-	entry, err := d.Models.Locate(d.Models.embeddingName(d.Config.EmbeddingModel))
-	return chargedEmbedder{Embedder: e, deps: d, model: entry.Info()}, err
+	return chargedEmbedder{Embedder: e, deps: d, model: info}
 }
 
 // chargedEmbedder is an embedder whose calls count in the usage of who makes them.

@@ -1,8 +1,6 @@
 package wire
 
 import (
-	"context"
-	"log/slog"
 	"math"
 	"slices"
 	"time"
@@ -20,19 +18,6 @@ func NewBudget(cfg config.Config, s Stores) *runs.Budget {
 		limits[l.Key] = runs.DailyLimit{MicroUSD: int64(math.Round(l.USDPerDay * 1e6)), Tokens: int64(l.TokensPerDay)}
 	}
 	return runs.NewBudget(s.ModelCalls, limits, time.Now)
-}
-
-// WarnUnpriced warns of models that agents use and that keys with a limit in US dollars
-// are refused.
-func WarnUnpriced(ctx context.Context, cfg config.Config, m Models, list []core.Agent, log *slog.Logger) {
-	keys := DollarLimited(cfg)
-	if len(keys) == 0 {
-		return
-	}
-	for _, name := range m.Unpriced(cfg, list) {
-		log.WarnContext(ctx, "a model without a price is refused to keys with usd_per_day; set input_price and output_price in models, or limit tokens_per_day",
-			"model", name, "keys", keys)
-	}
 }
 
 // DollarLimited returns the names of the keys with a limit in US dollars.

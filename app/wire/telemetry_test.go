@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"fmt"
 	"log/slog"
 	"testing"
 
@@ -10,26 +9,17 @@ import (
 )
 
 // A message may name any model that its provider may have: what the configuration does
-// not name shares a few labels.
+// not name shares a label.
 func TestModelLabels(t *testing.T) {
 	t.Parallel()
 	labels := NewLabels()
 	labels.current.Store(&configured{models: map[string]bool{"fast": true, "gpt-4o-mini": true}})
 	for name, want := range map[string]string{
-		"fast": "fast", "gpt-4o-mini": "gpt-4o-mini", "gpt-4o": "gpt-4o*", "openai/gpt-4o-mini": "gpt-4o*", "gpt-4o-alice@example.com": "gpt-4o*",
-		"ft:gpt-4o:acme:secret": "gpt-4o*", "openrouter/some/thing": "other", "bob's phone number is 123": "other", "": "other",
+		"fast": "fast", "gpt-4o-mini": "gpt-4o-mini", "gpt-4o": "other", "openai/gpt-4o-mini": "other", "gpt-4o-alice@example.com": "other", "": "other",
 	} {
 		if got := labels.modelLabel(name); got != want {
 			t.Errorf("%q: got label %q, want %q", name, got, want)
 		}
-	}
-	seen := map[string]bool{}
-	for i := range 10_000 {
-		seen[labels.modelLabel(fmt.Sprintf("gpt-4o-%d", i))] = true
-		seen[labels.modelLabel(fmt.Sprintf("openrouter/x/%d", i))] = true
-	}
-	if len(seen) > 5 {
-		t.Errorf("got %d labels of 20,000 models that somebody made up: %v", len(seen), seen)
 	}
 }
 

@@ -48,10 +48,8 @@ type Backend struct {
 	Queued    core.Run
 	Summary   core.Summary
 	Report    core.ContextReport
-	Prompt    core.PromptView
 	Agent     core.Agent
 	Memory    core.Memory
-	Graph     core.GraphView
 	Events    []core.Event // of Run
 	Accepted  core.Run     // what Send answers
 	Hooks     map[string]Hook
@@ -92,7 +90,7 @@ func New() *Backend {
 			FromID: UserID, ThroughID: UserID, FromSeq: 1, ThroughSeq: 1, MessagesCovered: 1, MessagesAdded: 1,
 			TokensBefore: 5, TokensAfter: 4, TokenCount: 4, Model: "demo", Strategy: "llm", Trigger: "manual", Duration: 1500000, CreatedAt: now, ActivatedAt: &now,
 		},
-		Report: sampleReport(), Prompt: samplePrompt(), Agent: sampleAgent(), Graph: sampleGraph(), Memory: sampleMemory(),
+		Report: sampleReport(), Agent: sampleAgent(), Memory: sampleMemory(),
 		Events: sampleEvents(run), Hooks: map[string]Hook{},
 	}
 }

@@ -6,33 +6,19 @@ import (
 	"bobbin/app/core"
 )
 
-// Where answers that the summary covers the message.
+// Where records the call.
 func (c Chat) Where(ctx context.Context, tenant core.Tenant, id core.SessionID, message core.MessageID) (core.MessageLocation, error) {
-	return core.MessageLocation{
-		MessageID: message, Seq: 1, Role: core.RoleUser, Placement: core.PlaceCovered,
-		Reason:     "Version 2 of the summary covers it and replaces it in the prompt; version 1 was the first to cover it.",
-		TokenCount: 5, WholeTokens: 6, Model: "demo", SummaryVersion: 2, FirstVersion: 1,
-	}, c.recordCall(ctx, "Where", tenant, id, message)
+	return core.MessageLocation{}, c.recordCall(ctx, "Where", tenant, id, message)
 }
 
-// Turns answers two ranges and a turn.
+// Turns records the call.
 func (c Chat) Turns(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.ContextTurns, error) {
-	return core.ContextTurns{
-		Ranges: []core.PlacedRange{{FromSeq: 1, ThroughSeq: 1, Place: core.PlaceCovered, SummaryVersion: 2}, {FromSeq: 2, ThroughSeq: 2, Place: core.PlaceVerbatim}},
-		Turns: []core.ContextTurn{{
-			RunID: RunID, Seq: 1, At: Time(), Used: 300, Usable: 6144, Trigger: 6000, Sections: map[string]int{"system": 100, "tail": 200}, SummaryVersion: 2, Summarized: true, Without: 900,
-		}},
-		TurnsOmitted: 3,
-	}, c.recordCall(ctx, "Turns", tenant, id)
+	return core.ContextTurns{}, c.recordCall(ctx, "Turns", tenant, id)
 }
 
-// DryRun answers Backend.Report with no message after the summary.
+// DryRun records the call.
 func (c Chat) DryRun(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (core.ContextPlan, error) {
-	return core.ContextPlan{
-		Tokens: 300, Context: c.Report,
-		Summarize: &core.PlannedSummary{When: core.WhenNow, FromID: UserID, FromSeq: 1, ThroughID: AnswerID, ThroughSeq: 2, Messages: 2, Tokens: 10, MaxTokens: 5, Trigger: "share"},
-		Floor:     &core.ContextFloor{Culprit: "message", Tokens: 300, Usable: 200, Detail: "the prompt cannot be made small enough"},
-	}, c.recordCall(ctx, "DryRun", tenant, id, ask)
+	return core.ContextPlan{}, c.recordCall(ctx, "DryRun", tenant, id, ask)
 }
 
 // EditSummary answers Backend.Summary with the new text, as its next version.
@@ -48,11 +34,9 @@ func (c Chat) Restore(ctx context.Context, tenant core.Tenant, id core.SessionID
 	return c.Session, c.recordCall(ctx, "Restore", tenant, id, version)
 }
 
-// Diff answers one change of each kind.
+// Diff records the call.
 func (c Chat) Diff(ctx context.Context, tenant core.Tenant, id core.SessionID, version, against int) (core.SummaryDiff, error) {
-	return core.SummaryDiff{Version: version, Against: max(against, 0), Added: 1, Removed: 1, Equal: 1, Ops: []core.DiffOp{
-		{Op: core.DiffEqual, Pieces: []string{"They greeted each other. "}}, {Op: core.DiffRemoved, Pieces: []string{"It rained."}}, {Op: core.DiffAdded, Pieces: []string{"It snowed."}},
-	}}, c.recordCall(ctx, "Diff", tenant, id, version, against)
+	return core.SummaryDiff{}, c.recordCall(ctx, "Diff", tenant, id, version, against)
 }
 
 // Instruction answers for every method of standing instructions.

@@ -47,17 +47,12 @@ func (m Memories) Delete(ctx context.Context, tenant core.Tenant, id core.Memory
 	return m.recordCall(ctx, "Memories.Delete", tenant, id)
 }
 
-// Search answers Backend.Memory.
+// Search records the call.
 func (m Memories) Search(ctx context.Context, tenant core.Tenant, q core.MemorySearch) (core.MemoryMatches, error) {
-	return core.MemoryMatches{
-		Items: []core.MemoryMatch{{Memory: m.Memory, Score: 0.75}}, EmbeddingModel: m.Memory.EmbeddingModel,
-		Matches: core.MatchesWords, Searched: 3, Stale: 1,
-	}, m.recordCall(ctx, "Memories.Search", tenant, q)
+	return core.MemoryMatches{}, m.recordCall(ctx, "Memories.Search", tenant, q)
 }
 
-// Reindex answers one batch of several.
+// Reindex records the call.
 func (m Memories) Reindex(ctx context.Context, tenant core.Tenant, q core.Reindex) (core.Reindexed, error) {
-	next := "next"
-	return core.Reindexed{Embedded: 63, Failed: 1, Remaining: 37, NextCursor: &next, EmbeddingModel: m.Memory.EmbeddingModel},
-		m.recordCall(ctx, "Memories.Reindex", tenant, q)
+	return core.Reindexed{}, m.recordCall(ctx, "Memories.Reindex", tenant, q)
 }

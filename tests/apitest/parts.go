@@ -74,23 +74,9 @@ func (c Chat) Watch(ctx context.Context, tenant core.Tenant, id core.SessionID, 
 	}
 }
 
-// WatchHeads yields a resync, a head and a removed one.
+// WatchHeads yields nothing until ctx ends.
 func (c Chat) WatchHeads(ctx context.Context, tenant core.Tenant) iter.Seq2[core.Event, error] {
-	err := c.recordCall(ctx, "WatchHeads", tenant)
 	return func(yield func(core.Event, error) bool) {
-		head := core.SessionHead{
-			ID: SessionID, Title: "Greetings", Agent: "assistant", Source: core.SourceWeb, Status: core.SessionWaiting, MessageCount: 2, LastEvent: 4, UpdatedAt: Time(),
-			Waiting: &core.WaitingFor{RunID: c.Run.ID, ApprovalID: "01a1f000-0000-7000-8000-00000000000a", Tool: "fetch_url"},
-		}
-		for _, e := range []core.Event{
-			{Type: core.EventResync, At: Time()}, {SessionID: SessionID, Type: core.EventSessionHead, At: Time(), Data: head},
-			{SessionID: SessionID, Type: core.EventSessionHead, At: Time(), Data: core.RemovedHead{Deleted: true}},
-		} {
-			if err != nil || !yield(e, nil) {
-				yield(core.Event{}, err)
-				return
-			}
-		}
 		<-ctx.Done()
 		yield(core.Event{}, context.Cause(ctx))
 	}
@@ -128,9 +114,9 @@ func (c Chat) Context(ctx context.Context, tenant core.Tenant, id core.SessionID
 	return c.Report, c.recordCall(ctx, "Context", tenant, id)
 }
 
-// Prompt answers Backend.Prompt.
+// Prompt records the call.
 func (c Chat) Prompt(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.PromptView, error) {
-	return c.Backend.Prompt, c.recordCall(ctx, "Prompt", tenant, id)
+	return core.PromptView{}, c.recordCall(ctx, "Prompt", tenant, id)
 }
 
 // Summarize answers Backend.Summary with the focus.
@@ -197,10 +183,9 @@ func (r Runs) List(ctx context.Context, tenant core.Tenant, session core.Session
 	return core.Page[core.Run]{Items: []core.Run{r.Queued, r.Run}}, r.recordCall(ctx, "Runs.List", tenant, session, q)
 }
 
-// ListAll answers a run that waits.
+// ListAll records the call.
 func (r Runs) ListAll(ctx context.Context, tenant core.Tenant, q core.RunQuery) (core.RunList, error) {
-	head := core.RunHead{ID: RunID, SessionID: SessionID, Title: "Pumps", Status: core.RunWaiting, Agent: "assistant", Prompt: 214, CreatedAt: Time()}
-	return core.RunList{Totals: core.RunTotals{Waiting: 1}, Items: []core.RunHead{head}}, r.recordCall(ctx, "Runs.ListAll", tenant, q)
+	return core.RunList{}, r.recordCall(ctx, "Runs.ListAll", tenant, q)
 }
 
 // Pending answers the queued run.
@@ -246,12 +231,6 @@ func (a Agents) Get(name string) (core.Agent, error) {
 	return a.Agent, missing("agent", name, a.Agent.Name)
 }
 
-// Graph answers the graph of the agent of that name.
-func (a Agents) Graph(name string) (core.GraphView, error) {
-	_, err := a.Get(name)
-	return a.Backend.Graph, err
-}
-
 // Mermaid answers a drawing of the agent of that name.
 func (a Agents) Mermaid(name string) (string, error) {
 	_, err := a.Get(name)
@@ -261,7 +240,7 @@ func (a Agents) Mermaid(name string) (string, error) {
 // Services returns the backend as all services of the handlers.
 func (b *Backend) Services() handlers.Services {
 	return handlers.Services{
-		Chat: Chat{b}, Sessions: Sessions{Backend: b}, Messages: Messages{Backend: b}, Runs: Runs{Backend: b}, Summaries: Summaries{Backend: b}, Agents: Agents{b}, Graph: Agents{b}.Graph, Mermaid: Agents{b}.Mermaid, Models: b.Models,
+		Chat: Chat{b}, Sessions: Sessions{Backend: b}, Messages: Messages{Backend: b}, Runs: Runs{Backend: b}, Summaries: Summaries{Backend: b}, Agents: Agents{b}, Mermaid: Agents{b}.Mermaid, Models: b.Models,
 		Transfer: Transfer{b}, Memories: Memories{b}, Usage: Usage{Backend: b}, Search: Search{b}, Files: Files{Backend: b}, Blobs: Files{Backend: b},
 		Deliveries: Deliveries{Backend: b}, Redeliver: Deliveries{Backend: b}.Redeliver, Deletions: Deletions{b},
 	}

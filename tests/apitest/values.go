@@ -1,10 +1,6 @@
 package apitest
 
-import (
-	"encoding/json"
-
-	"bobbin/app/core"
-)
+import "bobbin/app/core"
 
 func sampleMessages(run core.Run) []core.Message {
 	question := run.UserMessage()
@@ -53,30 +49,7 @@ func sampleReport() core.ContextReport {
 	}
 }
 
-func samplePrompt() core.PromptView {
-	return core.PromptView{
-		Model: "demo", Tokens: 120, System: []string{"You are helpful.", "Summary of earlier conversation:\nThey greeted each other."},
-		SystemParts: []core.ContextPart{{Name: "system", Tokens: 6}, {Name: "summary", Tokens: 14}},
-		Messages:    []core.PromptMessage{{MessageID: AnswerID, Placement: core.PlaceVerbatim, Section: "tail", Role: core.RoleAssistant, Content: "Hi <there>", Tokens: 6}},
-		Tools: []core.PromptTool{{Name: "current_time", Description: "Tells the time.",
-			Parameters: json.RawMessage(`{"type":"object","properties":{}}`)}},
-		MaxOutputTokens: 1024,
-	}
-}
-
 func sampleAgent() core.Agent {
 	return core.Agent{Name: "assistant", Description: "Helps.", Model: "demo", SystemPrompt: "You are helpful.",
 		Tools: []string{"current_time"}, MaxIterations: 10, Context: core.ContextSettings{Policy: "window"}, Version: "v1"}
-}
-
-func sampleGraph() core.GraphView {
-	return core.GraphView{
-		Nodes: []core.GraphNode{{ID: "__start__"}, {ID: "llm_node"}, {ID: "tool_node"}, {ID: "__end__"}},
-		Edges: []core.GraphEdge{
-			{Source: "__start__", Target: "llm_node"},
-			{Source: "llm_node", Target: "tool_node", Conditional: true, Label: "tools"},
-			{Source: "llm_node", Target: "__end__", Conditional: true},
-			{Source: "tool_node", Target: "llm_node"},
-		},
-	}
 }

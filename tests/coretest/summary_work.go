@@ -2,7 +2,6 @@ package coretest
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"bobbin/app/core"
@@ -79,18 +78,6 @@ func (r Sessions) FreeSummary(ctx context.Context, id core.SessionID, holder str
 	return r.s.transact(ctx, "FreeSummary", func() error {
 		if c := r.s.conversations[id]; c != nil && c.Lease.Holder == holder {
 			c.Lease = Lease{}
-		}
-		return nil
-	})
-}
-
-// FreeSummaries ends the leases of all holders whose names have the prefix.
-func (r Sessions) FreeSummaries(ctx context.Context, prefix string) error {
-	return r.s.transact(ctx, "FreeSummaries", func() error {
-		for _, c := range r.s.conversations {
-			if c.Lease.Holder != "" && strings.HasPrefix(c.Lease.Holder, prefix) {
-				c.Lease = Lease{}
-			}
 		}
 		return nil
 	})

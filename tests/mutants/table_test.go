@@ -115,7 +115,7 @@ func rungs() []mutant {
 		{"L5: the fence of notes can be closed", "TestLoopNotesInThePrompt", "loop.go", "fenceSafe(text, p.count)", "text"},
 		{"1: notes cost nothing", "TestInvariant1NeverLargerThanUsable", "loop.go", "s.Size = p.scale.toModel(limit)", "s.Size = 0"},
 		{"W5: at the trigger", "TestShareTriggerToTheToken", "trigger.go", "trigger{above: true, prepare", "trigger{prepare"},
-		{"fence: it can be closed", "TestFenceCannotBeClosedFromInside", "prompt.go", "\n\tsafe := prompttext.Harmless(text)", "\n\tsafe := strings.ReplaceAll(prompttext.Harmless(\"\")+text, \"</conversation_summary>\", \"\")"},
+		{"fence: it can be closed", "TestSummaryAsUserMessage", "prompt.go", "\n\tsafe := prompttext.Harmless(text)", "\n\tsafe := strings.ReplaceAll(prompttext.Harmless(\"\")+text, \"</conversation_summary>\", \"\")"},
 		{"row 15: a smaller window's cuts stay", "TestRow15SwitchToASmallerWindow", "plan.go", "s.Landed.Window < in.Model.Window", "s.Landed.Window < 0"},
 	}
 }
@@ -126,7 +126,7 @@ func timings() []mutant {
 		{"W5: summarized near the trigger", "TestPreparedNearTheTrigger", "timing.go", "		p.decision.Prepare = order\n	}\n	return false\n}", "		p.decision.Summarize = order\n	}\n	return false\n}"},
 		{"timing: prepared at the trigger only", "TestPreparedNearTheTrigger", "trigger.go", "point := max(shareOf(nearShare, t), ", "point := max(t, "},
 		{"timing: what is prepared is for the present prompt", "TestPreparedLandsWhenTheTriggerIsCrossed", "timing.go", "q.ahead.prompt = max(p.shareThreshold()-p.total, 0)", "q.ahead.prompt = 0"},
-		{"timing: fewer than keep-at-least are left ahead", "TestPreparedKeepsAtLeast", "ladder.go", "if r == 3 && p.ahead.early {", "if r == 3 && !p.ahead.early {"},
+		{"timing: fewer than keep-at-least are left ahead", "TestWhatIsPrepared", "ladder.go", "if r == 3 && p.ahead.early {", "if r == 3 && !p.ahead.early {"},
 		{"timing: a prompt that fits waits", "TestNobodyWaitsForWhatFits", "timing.go", "return timing != TimingBackground", "return true"},
 		{"timing: a second one while one is made", "TestTimings", "timing.go", "		case p.in.Busy:\n			p.addReason", "		case false:\n			p.addReason"},
 		{"timing: an activation that brings nothing", "TestActivationThatBringsNothing", "version.go", "case with >= p.total:", "case with < 0:"},

@@ -23,7 +23,6 @@ type Proxy struct {
 	// URL is that of the database behind the proxy.
 	URL string
 
-	link     *process.Link
 	readOnly bool
 	trips    atomic.Int64
 
@@ -54,10 +53,10 @@ func NewReadOnly(t testing.TB, raw string) *Proxy {
 func start(t testing.TB, raw string, readOnly bool) *Proxy {
 	t.Helper()
 	u := must.Get(url.Parse(raw))(t)
-	p := &Proxy{link: process.NewLink(t, u.Host), readOnly: readOnly, statements: map[string]string{}}
-	p.link.Carry = p.carry
-	u.Host = p.link.Addr()
-	p.URL = u.String()
+	link := process.NewLink(t, u.Host)
+	u.Host = link.Addr()
+	p := &Proxy{URL: u.String(), readOnly: readOnly, statements: map[string]string{}}
+	link.Carry = p.carry
 	return p
 }
 
@@ -74,9 +73,6 @@ func (p *Proxy) Lose(word string) (committed <-chan struct{}) {
 // RoundTrips returns how often clients have waited for the database so far, without the pings of idle
 // connections.
 func (p *Proxy) RoundTrips() int64 { return p.trips.Load() }
-
-// Close breaks all connections, as a network that is cut does, and new ones.
-func (p *Proxy) Close() { p.link.Set(process.LinkCut) }
 
 // carry passes on one connection.
 func (p *Proxy) carry(in, out net.Conn) {

@@ -16,7 +16,7 @@ func isLoopback(remote string) bool {
 
 // isLocalHost reports whether a Host header names this machine: localhost,
 // 127.0.0.0/8 or [::1], with or without a port. Any other name may be an attacker's
-// that resolves to this machine.
+// that resolves to this machine. Brackets around a name, which no browser sends, make no difference.
 func isLocalHost(host string) bool {
 	name := (&url.URL{Host: host}).Hostname()
 	addr, err := netip.ParseAddr(name)

@@ -139,11 +139,8 @@ func (s *Search) queryVector(ctx context.Context, text string) ([]float32, error
 	asking, cancel := context.WithTimeout(ctx, queryTime)
 	defer cancel()
 	vectors, err := s.Embedder.Embed(asking, []string{core.Clip(text, maxEmbedded)})
-	if err == nil && len(vectors) == 1 {
-		return llm.UnitVector(vectors[0], s.Embedder.Dimension())
-	}
 	if err == nil {
-		err = core.Errorf(core.ErrUnavailable, "the embedding model returned %d vectors for one text", len(vectors))
+		return vectors[0], nil
 	}
 	if ctx.Err() == nil && !core.IsSpendRefusal(err) {
 		s.Logger.WarnContext(ctx, "search by words alone: the embedding model failed", "model", s.Embedder.Model(), "err", err)
@@ -168,7 +165,7 @@ func (s *Search) joinVectors(ctx context.Context, tenant core.Tenant, q core.Sea
 		}
 		for _, v := range batch {
 			next.Before = v.MessageID
-			if llm.IsUnitVector(v.Vector, len(vector)) {
+			if len(v.Vector) == len(vector) {
 				list = append(list, similarity{v.MessageID, float64(llm.DotProduct(vector, v.Vector))})
 			}
 		}

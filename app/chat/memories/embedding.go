@@ -9,25 +9,11 @@ import (
 	"bobbin/app/core/llm"
 )
 
-// embedTexts returns the vectors of the texts, valid and of the same dimension, or the
-// embedder's error.
+// embedTexts returns the vectors of the texts, or the embedder's error.
 func (s *Service) embedTexts(ctx context.Context, texts []string) ([][]float32, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.EmbedTime)
 	defer cancel()
-	list, err := s.Embedder.Embed(ctx, texts)
-	if err != nil {
-		return nil, err
-	}
-	if len(list) != len(texts) {
-		return nil, errors.New("the embedder returned a different number of vectors than texts")
-	}
-	d := s.Embedder.Dimension()
-	for i, v := range list {
-		if list[i], err = llm.UnitVector(v, d); err != nil {
-			return nil, err
-		}
-	}
-	return list, nil
+	return s.Embedder.Embed(ctx, texts)
 }
 
 // embedError returns the error that a caller sees when the embedder failed.

@@ -66,7 +66,7 @@ func (s *Service) findNearest(ctx context.Context, tenant core.Tenant, space cor
 			return nil, 0, err
 		}
 		for _, v := range batch {
-			if !llm.IsUnitVector(v.Vector, len(query)) {
+			if len(v.Vector) != len(query) {
 				continue
 			}
 			searched++

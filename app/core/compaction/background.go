@@ -46,13 +46,6 @@ func (k *Compactor) IsDone(t Turn) bool {
 // progress the grace period, and cancels the rest; an unfinished summary leaves nothing
 // behind. It returns nil when all work has stopped. Call it once.
 func (k *Compactor) Run(ctx context.Context) error {
-	if k.Worker != "" { // an earlier process of this replica may have held leases when it died
-		freeing, cancel := context.WithTimeout(ctx, storeTimeout)
-		if err := k.Stores.Sessions.FreeSummaries(freeing, core.WorkersOf(k.Worker)); err != nil && freeing.Err() == nil {
-			k.Logger.WarnContext(ctx, "leases of an earlier process not released, they expire by themselves", "err", err)
-		}
-		cancel()
-	}
 	k.jobs.accept(func(tenant core.Tenant, id core.SessionID) {
 		k.jobs.calls.Go(func() { k.runJob(ctx, tenant, id) })
 	})

@@ -21,7 +21,7 @@ func (k *Compactor) commitDraft(ctx context.Context, t Turn, p plan, m draft, e 
 		} else {
 			order, tokens := m.order, m.summary.TokenCount
 			if n := k.nativeOf(t.withNative(m.summary.Native)); n != nil {
-				order.KeepsThoughts, order.Frozen, tokens = true, k.frozenFor(t, n), n.Tokens
+				order.KeepsThoughts, order.Frozen, tokens = len(n.Prefixes) > 0, k.frozenFor(t, n), n.Tokens
 			}
 			next = newPlan(p.nextInput().After(order, tokens, m.summary.MessagesCovered))
 			change = m.contextChange(t, p.d, next)

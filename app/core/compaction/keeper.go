@@ -42,8 +42,7 @@ type Options struct {
 	// BackgroundTime limits the model calls for one summary; after it the summary fails.
 	BackgroundTime time.Duration
 	Grace          time.Duration // for summaries in progress when Run ends
-	// Worker names this process in leases and stays the same after a restart; empty = the
-	// leases of a process that died expire by time only.
+	// Worker names this process in leases; those of a process that died expire.
 	Worker   string
 	Budget   llm.Budget // nil = no limits
 	Observer Observer   // nil = none

@@ -57,49 +57,29 @@ func TestRow16OneSummaryAtATimeInTwoProcesses(t *testing.T) {
 	})
 }
 
-// The lease of a process that died ends by itself; that of this process's former life is
-// released when it starts.
+// The lease of a process that died ends by itself.
 func TestLeaseOfTheDead(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		name   string
-		holder string
-		left   time.Duration
-		run    bool
-		want   time.Duration // that a prompt which does not fit waits
-		made   int           // summaries, by then
+		name string
+		left time.Duration
+		want time.Duration // that a prompt which does not fit waits
+		made int           // summaries, by then
 	}{
-		{"it ends while somebody waits", "other/1", 4 * time.Second, false, 4 * time.Second, 1},
-		{"it does not end in time", "other/1", time.Minute, false, 10 * time.Second, 0},
-		{"another process starts", "other/1", time.Minute, true, 10 * time.Second, 0},
-		{"it was ours", "w/1", time.Minute, true, 0, 1},
+		{"it ends while somebody waits", 4 * time.Second, 4 * time.Second, 1},
+		{"it does not end in time", time.Minute, 10 * time.Second, 0},
 	} {
 		w := full(t)
 		w.writer.Add(notes)
 		watch := w.watched()
-		run := func() {
+		synctest.Test(t, func(t *testing.T) {
+			w.t, w.Lease = t, coretest.Lease{Holder: "other/1", Until: time.Now().Add(tt.left)}
 			begun := time.Now()
 			w.fit()
 			if got := time.Since(begun); got < tt.want || got > tt.want+time.Second {
 				t.Errorf("%s: waited %s, want %s", tt.name, got, tt.want)
 			}
-		}
-		begin := func() { w.Lease = coretest.Lease{Holder: tt.holder, Until: time.Now().Add(tt.left)} }
-		if tt.run {
-			w.db.Before(func(method string) error {
-				if method == "FreeSummaries" {
-					w.db.Edit(begin)
-				}
-				return nil
-			})
-			w.bubble(run)
-		} else {
-			synctest.Test(t, func(t *testing.T) {
-				w.t = t
-				begin()
-				run()
-			})
-		}
+		})
 		compare.Equal(t, tt.name+": told of a take-over", (tt.left < 10*time.Second), strings.Contains(watch.told(), "takeovers_total summary 1"))
 		if len(w.Summaries) != tt.made || tt.made == 1 && w.Summaries[0].Model != "writer" {
 			t.Errorf("%s: got %+v, want %d of the model", tt.name, w.Summaries, tt.made)

@@ -139,7 +139,7 @@ func (k *Compactor) writeNative(ctx context.Context, t Turn, o contextwindow.Ord
 	if err != nil {
 		return nil, nil, err
 	}
-	t, d, err := k.planCovered(t, contextwindow.PlanAsIs(whole), o)
+	t, d, isBound, err := k.planCovered(ctx, t, contextwindow.PlanAsIs(whole), o)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -168,6 +168,9 @@ func (k *Compactor) writeNative(ctx context.Context, t Turn, o contextwindow.Ord
 		n.Usage, n.Cost = *res.Usage, info.Cost(res.Usage)
 	}
 	n.Tokens = tokens.Prompted(k.Counter.Text, llm.Message{Role: core.RoleUser, Parts: []core.Part{part}})
+	if !isBound {
+		n.Prefixes = nil
+	}
 	if len(n.Part.Text)+len(n.Part.Signature) > maxNativeBytes {
 		return nil, calls, errNativeTooLarge
 	}
@@ -181,7 +184,7 @@ func (k *Compactor) writeNative(ctx context.Context, t Turn, o contextwindow.Ord
 	if err := summarize.CheckNative(ctx, k.Counter, material, earlier, n.Text); err != nil {
 		return nil, calls, err
 	}
-	o.KeepsThoughts, o.Frozen = true, n.Frozen
+	o.KeepsThoughts, o.Frozen = isBound, n.Frozen
 	if after := newPlan(whole.After(o, n.Tokens, 0)); n.Tokens >= o.Tokens || after.d.Summarize != nil || after.d.Floor != nil {
 		return nil, calls, errNativeTooLarge
 	}
@@ -190,22 +193,35 @@ func (k *Compactor) writeNative(ctx context.Context, t Turn, o contextwindow.Ord
 
 // planCovered returns the turn and the prompt of a compaction of what the order covers. It begins with
 // the setup of the whole prompt, so that changes of the setup behind the messages stay where they are.
-// A change among the messages is an error: it would be gone with them.
-func (k *Compactor) planCovered(t Turn, whole contextwindow.Decision, o contextwindow.Order) (Turn, contextwindow.Decision, error) {
+// A change among the messages would be gone with them: then the prompt is not bound to the one in which
+// they were sent, but has the current setup, the words of the summary, and no thoughts.
+func (k *Compactor) planCovered(ctx context.Context, t Turn, whole contextwindow.Decision, o contextwindow.Order) (covered Turn, d contextwindow.Decision, isBound bool, err error) {
 	t.History, t.Run, t.Recalled = messagesThrough(t.History, o.ThroughSeq), nil, nil
 	t.Profile.Policy.SummaryRole = core.RoleUser // the system prompt stays the same when the compaction takes the summary's place
+	covered = t
 	if s, known := t.Setups[whole.Frozen]; known {
-		t.Profile.SystemPrompt, t.Profile.ToolUsage, t.Profile.Tools = s.SystemPrompt, s.ToolUsage, s.Specs
+		covered.Profile.SystemPrompt, covered.Profile.ToolUsage, covered.Profile.Tools = s.SystemPrompt, s.ToolUsage, s.Specs
 	}
+	if d, err = k.planFrozen(ctx, covered); err != nil || d.Frozen == "" && !d.ChangesSetup() {
+		return covered, d, true, err
+	}
+	state, err := contextwindow.DecodeState(t.Session.PromptState)
+	if err != nil {
+		return t, d, false, err
+	}
+	covered = t.withNative(nil)
+	covered.Session.PromptState = state.WithoutThoughts(o.ThroughSeq).Encode()
+	d, err = k.planFrozen(ctx, covered)
+	return covered, d, false, err
+}
+
+// planFrozen plans the turn's prompt so that it begins with the turn's own setup.
+func (k *Compactor) planFrozen(ctx context.Context, t Turn) (contextwindow.Decision, error) {
 	in, err := k.planInput(t)
 	if setup, ok := k.promptSetup(t); ok {
 		in.Summary.Frozen = setup.Hash
 	}
-	d := contextwindow.PlanAsIs(in)
-	if err == nil && (d.Frozen != "" || d.ChangesSetup()) {
-		err = errors.New("the system prompt or the tools have changed since the first of the messages")
-	}
-	return t, d, err
+	return contextwindow.PlanAsIs(in), err
 }
 
 // requestCompaction makes the call, and its record.

@@ -150,10 +150,7 @@ func (c Config) Loopback() bool { return isLoopback(c.Addr) }
 
 // isLoopback reports whether host:port is an address of this machine alone.
 func isLoopback(addr string) bool {
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return false
-	}
+	host, _, _ := net.SplitHostPort(addr) // empty for what is none
 	return isThisMachine(host)
 }
 

@@ -42,10 +42,7 @@ func (o Options) userDir() string {
 	if o.UserDir != "" {
 		return o.UserDir
 	}
-	dir, err := os.UserConfigDir()
-	if err != nil {
-		return "" // no HOME, as in a container: then there is no such file
-	}
+	dir, _ := os.UserConfigDir() // empty without HOME, as in a container: then there is no such file
 	return dir
 }
 

@@ -161,22 +161,6 @@ func TestPreparedLandsWhenTheTriggerIsCrossed(t *testing.T) {
 	}
 }
 
-// Ahead of the trigger no fewer than keep-at-least are left, although the prompt would
-// not land so: more will have been said when it is used.
-func TestPreparedKeepsAtLeast(t *testing.T) {
-	t.Parallel()
-	p := background(t)
-	c := new(talk).turns(4, 100).turns(2, 23_000).user(10)
-	in := c.during(p, 128_000, int64(len(c.log)))
-	d, _ := cw.Plan(in)
-	if d.Prepare == nil || crossed(d) {
-		t.Fatalf("got %d tokens and the order %+v, want one ahead of the trigger", d.Total, d.Prepare)
-	}
-	if left := len(in.History) - d.Prepare.Messages; left < p.MinRecent {
-		t.Errorf("%d messages would be left, %d are kept", left, p.MinRecent)
-	}
-}
-
 // A prepared summary that would make the prompt larger, with pinned messages that it
 // covers, is not activated.
 func TestActivationThatBringsNothing(t *testing.T) {

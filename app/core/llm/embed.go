@@ -2,7 +2,6 @@ package llm
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 
@@ -25,8 +24,6 @@ type Embedder interface {
 func EmbedAccepted(ctx context.Context, embed func(ctx context.Context, texts []string) ([][]float32, error), texts []string) ([][]float32, error) {
 	vectors, err := embed(ctx, texts)
 	switch {
-	case err == nil && len(vectors) != len(texts):
-		return nil, errors.New("the embedding model returned a different number of vectors than texts")
 	case err == nil || !IsKind(err, KindContextLength) && !IsKind(err, KindInvalid) && !IsKind(err, KindContentFilter):
 		return vectors, err
 	case len(texts) <= 1:
@@ -63,16 +60,6 @@ func UnitVector(v []float32, dimension int) ([]float32, error) {
 		out[i] = float32(float64(f) * scale)
 	}
 	return out, nil
-}
-
-// IsUnitVector reports whether a stored vector can be compared with others of the dimension: its
-// length is 1.
-func IsUnitVector(v []float32, dimension int) bool {
-	if len(v) != dimension || dimension == 0 {
-		return false
-	}
-	d := DotProduct(v, v)
-	return d > 0.99 && d < 1.01 // false for NaN
 }
 
 // DotProduct returns the inner product: for vectors from Unit, their cosine. Both must have the

@@ -122,6 +122,9 @@ func TestPreferred(t *testing.T) {
 	fast := llm.Entry{Name: "fast", Provider: "openai", Model: small}
 	house, den := llm.Entry{Name: "house", Provider: "openai", BaseURL: box}, llm.Entry{Name: "den", Provider: "openai", BaseURL: box}
 	mine := llm.Entry{Name: "mine", Provider: "openai", APIKeyEnv: "MINE"}
+	at := func(name, region string) llm.Entry {
+		return llm.Entry{Name: name, Provider: "vertex", Project: "p", Region: region}
+	}
 	for name, c := range map[string]struct {
 		r                  *llm.Registry
 		model              string
@@ -135,6 +138,8 @@ func TestPreferred(t *testing.T) {
 		"two models on it":                {registry("den", house, den), "house", "den", ""},
 		"the cloud beside a server":       {registry("house", house), "gpt-4o", "", ""},
 		"another key":                     {registry(small, mine), "mine", "", ""},
+		"a cloud, the same place":         {registry("beside", at("here", "eu"), at("beside", "eu")), "here", "beside", ""},
+		"a cloud, another place":          {registry("there", at("here", "eu"), at("there", "us")), "here", "", ""},
 		"a provider without a small one":  {registry("demo"), "demo", "demo", ""},
 		"a model that nobody knows":       {registry(small), "nonsense", "", ""},
 		"a default that cannot be opened": {registry("gemini-pro"), "gpt-4o", "", ""},

@@ -61,7 +61,7 @@ func TestRegistryResolves(t *testing.T) {
 		{Name: "wide", Provider: "ollama", Model: "llama3.2", Window: 32_768},
 	}
 	env := variables("MY_KEY=k", "OPENAI_API_KEY=k", "GEMINI_API_KEY=k", "OPENROUTER_API_KEY=k", "MISTRAL_API_KEY=k",
-		"OPENAI_BASE_URL=http://proxy.test/v1", "OLLAMA_HOST=gpu", "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL=http://claude.test")
+		"OPENAI_BASE_URL=http://proxy.test/v1", "OLLAMA_HOST=gpu", "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL=http://claude.test", "AWS_REGION=us-east-1")
 	r := newRegistry(t, entries, llm.Defaults{Env: env})
 	// Only what may be slow has no time limits of its own.
 	slow := []string{"box", "local", "wide", "ollama/llama3.2", "langchain/ollama/m"}
@@ -84,6 +84,7 @@ func TestRegistryResolves(t *testing.T) {
 		"thinker":               {Name: "thinker", Provider: "anthropic", Model: "claude-x", BaseURL: "http://claude.test", APIKeyEnv: "ANTHROPIC_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1, Thinking: 2_048},
 		"anthropic/claude-x":    {Name: "anthropic/claude-x", Provider: "anthropic", Model: "claude-x", BaseURL: "http://claude.test", APIKeyEnv: "ANTHROPIC_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
 		"claude-opus-5":         {Name: "claude-opus-5", Provider: "anthropic", Model: "claude-opus-5", BaseURL: "http://claude.test", APIKeyEnv: "ANTHROPIC_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
+		"bedrock/claude-x":      {Name: "bedrock/claude-x", Provider: "bedrock", Model: "claude-x", BaseURL: "https://bedrock-mantle.us-east-1.api.aws/anthropic", Region: "us-east-1", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
 		"ft:gpt-4o:me::1":       {Name: "ft:gpt-4o:me::1", Provider: "openai", Model: "ft:gpt-4o:me::1", BaseURL: "http://proxy.test/v1", APIKeyEnv: "OPENAI_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
 	} {
 		if slices.Contains(slow, name) {
@@ -258,24 +259,6 @@ func TestRegistrySaysWhatACloudNeeds(t *testing.T) {
 				t.Errorf("got %v, want a fault that names %s", err, tt.want)
 			}
 		})
-	}
-}
-
-// A conversation in one place is not sent to another one for its summaries.
-func TestRegistryPrefersModelsOfTheSamePlace(t *testing.T) {
-	t.Parallel()
-	entries := []llm.Entry{
-		{Name: "here", Provider: "vertex", Region: "eu", Project: "p"}, {Name: "beside", Provider: "vertex", Region: "eu", Project: "p"},
-		{Name: "there", Provider: "vertex", Region: "us", Project: "p"},
-	}
-	for defaultName, want := range map[string]bool{"beside": true, "there": false} {
-		r := newRegistry(t, entries, llm.Defaults{Model: defaultName})
-		if _, got := r.Preferred("here", llm.PreferDefault); got != want {
-			t.Errorf("%s: got %v, want %v", defaultName, got, want)
-		}
-	}
-	if got, err := newRegistry(t, nil, llm.Defaults{Env: variables("AWS_REGION=us-east-1")}).Resolve("bedrock/anthropic.claude-opus-5"); err != nil || got.Provider != "bedrock" || got.Model != "anthropic.claude-opus-5" {
-		t.Errorf("got %+v, %v", got, err)
 	}
 }
 

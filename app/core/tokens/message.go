@@ -67,15 +67,10 @@ func (r textCounter) messageTokens(content string, parts []core.Part, calls []co
 // partTokens counts the part, without what the message's content contains already.
 func (r textCounter) partTokens(p core.Part) int {
 	switch p.Type {
-	case "text": // is the content
+	case core.PartText: // is the content
 		return 0
 	case core.PartImage:
 		return Image(p)
-	case core.PartFile:
-		if p.Tokens > 0 {
-			return p.Tokens
-		}
-		return r(p.Text) + r(p.Name)
 	case "reasoning":
 		return r.reasoningTokens(p)
 	case core.PartCompaction:
@@ -83,9 +78,12 @@ func (r textCounter) partTokens(p core.Part) int {
 			return r(p.Text)
 		}
 		return len(p.Signature) / blobBytes
-	default:
-		return r(p.Text) + r(p.Name)
+	case core.PartFile:
+		if p.Tokens > 0 {
+			return p.Tokens
+		}
 	}
+	return r(p.Text) + r(p.Name)
 }
 
 // Pages returns what a file costs besides its text when it is sent as it is; of an image 0.

@@ -36,7 +36,6 @@ func hardTexts() []kind {
 		{"wide spaces", repeat("\u2003")},
 		{"invalid UTF-8", repeat("\xff\xfe")},
 		{"zero bytes", repeat("\x00")},
-		{"pieces just under the bound", pieces},
 		{"rare characters and digits", repeat("\u9fff1")},
 		{"letters and digits", repeat("q7")},
 		{"Arabic", repeat("السلامعليكم")},
@@ -80,18 +79,6 @@ func encoded(size int) string {
 		raw[i] = byte(r.Uint32())
 	}
 	return base64.StdEncoding.EncodeToString(raw)[:size]
-}
-
-// pieces are words of 255 letters at random: each goes to the library, at the
-// largest size that may.
-func pieces(size int) string {
-	letters := random("abcdefghijklmnopqrstuvwxyz")(size)
-	var b strings.Builder
-	for i := 0; i < len(letters); i += 255 {
-		b.WriteString(letters[i:min(i+255, len(letters))])
-		b.WriteByte(' ')
-	}
-	return b.String()[:size]
 }
 
 func english(size int) string {

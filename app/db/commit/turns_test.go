@@ -10,51 +10,11 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db/commit"
-	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
 
-const (
-	here  core.SessionID = "01920000-0000-7000-8000-000000000001"
-	there core.SessionID = "01920000-0000-7000-8000-000000000002"
-)
-
-// Writers of a session come in one at a time, in the order of arrival; those of another
-// session do not wait for them.
-func TestSessionTurns(t *testing.T) {
-	t.Parallel()
-	turns := commit.Of(dbtest.SQLite(t).Gorm).Turns
-	synctest.Test(t, func(t *testing.T) {
-		release := must.Get(turns.Take(t.Context(), here))(t)
-		var mu sync.Mutex
-		var order []int
-		for i := range 10 {
-			go func() {
-				release, err := turns.Take(t.Context(), here)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				mu.Lock()
-				order = append(order, i)
-				mu.Unlock()
-				release()
-			}()
-			synctest.Wait() // it stands in the queue
-		}
-		other := must.Get(turns.Take(t.Context(), there))(t)
-		other()
-		release()
-		synctest.Wait()
-		for i, got := range order {
-			if got != i {
-				t.Fatalf("got the order %v, want that of arrival", order)
-			}
-		}
-		compare.Equal(t, "writers came in", 10, len(order))
-	})
-}
+const here core.SessionID = "01920000-0000-7000-8000-000000000001"
 
 // Waiting is bounded in time and in the number of writers.
 func TestSessionTurnsAreBounded(t *testing.T) {

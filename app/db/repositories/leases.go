@@ -93,26 +93,22 @@ func (r *Runs) CountDeath(ctx context.Context, run core.RunID, attempt, deaths i
 // lost: taken over, or ended. This is the heartbeat. It skips a run that another
 // transaction is writing to: that lease stays as it is.
 func (r *Runs) Renew(ctx context.Context, worker string, runs []core.RunID) (lost []core.RunID, err error) {
-	for chunk := range slices.Chunk(slices.Sorted(slices.Values(runs)), maxIDs) {
-		var renewed []core.RunID
-		err := inTx(ctx, r.reserve, func(tx *gorm.DB) (err error) {
-			renewed, err = leaseRuns(tx, leaseQuery{
-				where: "status = 'running' AND lease_owner = ? AND id IN ?", args: []any{worker, chunk},
-				order: "id", limit: len(chunk), set: "lease_until = " + clockSQL(tx, core.RunLease),
-			})
-			return err
+	var renewed, skipped []core.RunID
+	err = inTx(ctx, r.reserve, func(tx *gorm.DB) (err error) {
+		renewed, err = leaseRuns(tx, leaseQuery{
+			where: "status = 'running' AND lease_owner = ? AND id IN ?", args: []any{worker, runs},
+			order: "id", limit: len(runs), set: "lease_until = " + clockSQL(tx, core.RunLease),
 		})
-		gone := slices.DeleteFunc(slices.Clone(chunk), func(id core.RunID) bool { return slices.Contains(renewed, id) })
-		var skipped []core.RunID
-		if err == nil && len(gone) > 0 {
-			err = runningRuns(ctx, r.reserve).Select("id").Where("lease_owner = ? AND id IN ?", worker, gone).Scan(&skipped).Error
-		}
-		if err != nil {
-			return nil, wrapError(err, "leases of worker", worker)
-		}
-		lost = append(lost, slices.DeleteFunc(gone, func(id core.RunID) bool { return slices.Contains(skipped, id) })...)
+		return err
+	})
+	lost = slices.DeleteFunc(slices.Clone(runs), func(id core.RunID) bool { return slices.Contains(renewed, id) })
+	if err == nil && len(lost) > 0 {
+		err = runningRuns(ctx, r.reserve).Select("id").Where("lease_owner = ? AND id IN ?", worker, lost).Scan(&skipped).Error
 	}
-	return lost, nil
+	if err != nil {
+		return nil, wrapError(err, "leases of worker", worker)
+	}
+	return slices.DeleteFunc(lost, func(id core.RunID) bool { return slices.Contains(skipped, id) }), nil
 }
 
 // Release ends all leases of the worker, so that others can take over its runs without

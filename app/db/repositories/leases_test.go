@@ -56,21 +56,6 @@ func TestConcurrentTakeOversShareTheRuns(t *testing.T) {
 	})
 }
 
-// More leases than a statement may have parameters.
-func TestRenewMany(t *testing.T) {
-	each(t, func(t *testing.T, s *store) {
-		ids := []core.RunID{s.accept(t, ask(s.session(t).ID, "one")).Run.ID}
-		for range 70_000 {
-			ids = append(ids, core.NewID[core.RunID]())
-		}
-		ids = append(ids, s.accept(t, ask(s.session(t).ID, "two")).Run.ID)
-		lost, err := s.runs.Renew(t.Context(), worker, ids)
-		if err != nil || len(lost) != 70_000 {
-			t.Errorf("got %d lost, %v, want all but the first and the last", len(lost), err)
-		}
-	})
-}
-
 // A run is either canceled in the queue or claimed, never both.
 func TestCancelRacesWithClaim(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {

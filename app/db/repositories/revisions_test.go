@@ -29,7 +29,7 @@ func (s *store) remainsOf(t *testing.T, text string) map[string]int {
 // and a fork leave no revision.
 func TestReviseReplacesEverywhere(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
-		branches, search := repositories.NewBranches(s.Gorm), repositories.NewSearch(s.Gorm)
+		branches := repositories.NewBranches(s.Gorm)
 		id := s.session(t).ID
 		run := s.accept(t, ask(id, "the zebra is red")).Run
 		s.finish(t, run, "noted")
@@ -52,9 +52,8 @@ func TestReviseReplacesEverywhere(t *testing.T) {
 			}
 		}
 		for word, want := range map[string]int{"zebra": 0, "horse": 1} {
-			page, err := search.Messages(t.Context(), ann(), core.SearchQuery{Text: word})
-			if err != nil || len(page.Items) != want {
-				t.Errorf("search %s: got %d results, error %v, want %d", word, len(page.Items), err, want)
+			if hits := s.search(t, ann(), core.SearchQuery{Text: word}).Items; len(hits) != want {
+				t.Errorf("search %s: got %d results, want %d", word, len(hits), want)
 			}
 		}
 		late := core.NewTitle{SessionID: id, RunID: run.ID, Title: "About a zebra", Of: []core.MessageID{log[0].ID}}

@@ -72,15 +72,6 @@ func (r *Sessions) FreeSummary(ctx context.Context, id core.SessionID, holder st
 	return wrapError(err, "session", id)
 }
 
-// FreeSummaries ends the leases of all holders whose names have the prefix: those of a
-// process that died and was restarted.
-func (r *Sessions) FreeSummaries(ctx context.Context, prefix string) error {
-	err := r.db.WithContext(ctx).Model(&models.Session{}).
-		Where("summary_lease_until IS NOT NULL AND substr(summary_lease_owner, 1, ?) = ?", len(prefix), prefix).
-		UpdateColumns(noSummaryLease()).Error
-	return wrapError(err, "summaries of", prefix)
-}
-
 // noSummaryLease are the columns of a session without a summary lease.
 func noSummaryLease() map[string]any {
 	return map[string]any{"summary_lease_owner": "", "summary_lease_until": nil, "summary_lease_since": nil}

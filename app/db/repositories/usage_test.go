@@ -2,7 +2,6 @@ package repositories_test
 
 import (
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -166,46 +165,6 @@ func TestCallsWithoutASession(t *testing.T) {
 // call is a call of a model that costs 7 tokens and $3.
 func call(at time.Time) core.ModelCall {
 	return core.ModelCall{Agent: "a", Model: "m", Usage: core.Usage{InputTokens: 5, OutputTokens: 2}, Cost: new(int64(3)), CreatedAt: at}
-}
-
-// Concurrent usage of many sessions is complete in the sums of the day and of the sessions.
-func TestUsageIsExactUnderConcurrency(t *testing.T) {
-	each(t, func(t *testing.T, s *store) {
-		const sessions, each = 12, 5
-		var wait sync.WaitGroup
-		for i := range sessions {
-			id, user := s.session(t).ID, ""
-			if i%2 == 0 {
-				user = "carol"
-			}
-			run := s.accept(t, ask(id, "go")).Run
-			wait.Go(func() {
-				for range each {
-					c := call(day(2, 9))
-					c.User = user
-					if _, err := s.runs.Write(t.Context(), core.RunWrite{RunID: run.ID, SessionID: id, Attempt: 1, ModelCalls: []core.ModelCall{c, c}}); err != nil {
-						t.Errorf("write: %v", err)
-					}
-				}
-				if got, err := s.modelCalls.SessionTotal(t.Context(), ann(), id); err != nil || got.Calls != 2*each || got.CostMicroUSD != 2*each*3 {
-					t.Errorf("session: got %+v, %v", got, err)
-				}
-			})
-		}
-		wait.Wait()
-		const calls = sessions * each * 2
-		if got, err := s.modelCalls.Spent(t.Context(), "ann", day(2, 0)); err != nil || got != (core.Spent{Tokens: 7 * calls, MicroUSD: 3 * calls}) {
-			t.Errorf("spent: got %+v, %v, want %d calls", got, err, calls)
-		}
-		for tenant, want := range map[core.Tenant]int64{ann(): calls, carol(): calls / 2} {
-			q := january()
-			q.GroupBy = core.UsageByDay
-			got, err := s.modelCalls.Usage(t.Context(), tenant, q)
-			if err != nil || got.Total.Calls != want || len(got.Items) != 1 || got.Items[0].Calls != want {
-				t.Errorf("%v: got %+v, %v, want %d calls on one day", tenant, got, err, want)
-			}
-		}
-	})
 }
 
 // Spans that do not begin or end with a day are exact, too: in every group the same as

@@ -4,13 +4,13 @@ import { join } from "node:path";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import { defineConfig, type Plugin } from "vite";
 
-const outDir = "../dist";
-
 /** Writes a .gz and a .br beside every text file over 512 bytes, with the same bytes on every machine. */
 function compress(): Plugin {
+  let outDir = "";
   return {
     name: "compress",
     apply: "build",
+    configResolved: ({ build }) => void (outDir = build.outDir),
     closeBundle() {
       for (const name of readdirSync(outDir, { recursive: true, encoding: "utf8" }).sort()) {
         const file = join(outDir, name);
@@ -55,7 +55,7 @@ export default defineConfig({
   base: "./",
   plugins: [icons(), svelte(), classic(), compress()],
   build: {
-    outDir,
+    outDir: "../dist",
     emptyOutDir: true,
     rolldownOptions: {
       input: { index: "index.html", frame: "widget.html", widget: "src/widget/host.ts" },

@@ -94,12 +94,3 @@ func TestBedrockCanceledForCredentials(t *testing.T) {
 		t.Errorf("got %v, want %s", err, llm.KindCanceled)
 	}
 }
-
-// Neither a key nor a secret is in an error or a printed option.
-func TestBedrockSecretsAreNotShown(t *testing.T) {
-	t.Parallel()
-	options := anthropic.BedrockOptions{Options: anthropic.Options{Model: "m", APIKey: "the-secret", BaseURL: "http://u:the-secret@provider.test"}}
-	if got := fmt.Sprintf("%v %+v", options, options); strings.Contains(got, "the-secret") {
-		t.Errorf("got %s, want it without the key", got)
-	}
-}

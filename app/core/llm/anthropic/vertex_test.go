@@ -16,8 +16,6 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/oauth2"
-
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/anthropic"
@@ -140,15 +138,5 @@ func TestVertexTokenFailures(t *testing.T) {
 				t.Errorf("got %v after %d requests, want %s that says %q", err, c.requests, tt.kind, tt.says)
 			}
 		})
-	}
-}
-
-// A key of the settings is sent as the token, such as that of a proxy.
-func TestVertexKeyIsTheToken(t *testing.T) {
-	t.Parallel()
-	c := serveVertex(t)
-	m := c.open(t, anthropic.VertexOptions{Options: anthropic.Options{APIKey: "the-key"}, Tokens: oauth2.StaticTokenSource(&oauth2.Token{AccessToken: "other"})})
-	if _, err := callVertex(t, m); err != nil || c.header.Get("Authorization") != "Bearer the-key" || c.header.Get("X-Api-Key") != "" {
-		t.Errorf("got %v, %v", c.header, err)
 	}
 }

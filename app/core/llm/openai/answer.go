@@ -71,13 +71,10 @@ func isSize(err error) bool {
 // handleEvent handles one event.
 func (a *answer) handleEvent(data []byte) error {
 	data = bytes.TrimSpace(data)
-	if len(data) == 0 {
-		return nil
-	}
-	if data[0] == '[' { // Gemini reports errors in a list
+	if bytes.HasPrefix(data, []byte("[")) { // Gemini reports errors in a list
 		return a.Refusal(data)
 	}
-	if data[0] != '{' { // not of the protocol: a keep-alive
+	if !bytes.HasPrefix(data, []byte("{")) { // not of the protocol: a keep-alive
 		return nil
 	}
 	if text := a.template.text(data); text != "" {

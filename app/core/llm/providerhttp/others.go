@@ -30,25 +30,17 @@ func (x *Exchange) RoundTrip(built *http.Request) (*http.Response, error) {
 	if x.Peer.Key == "" {
 		request.Header.Del("Authorization")
 	}
-	watch.arm(x.Peer.Timeouts.Headers, "no answer")
-	response, err := x.Peer.Client.Transport.RoundTrip(request)
-	watch.disarm()
+	response, body, err := x.Peer.answerTo(request, watch)
 	if err != nil {
 		defer watch.stop()
-		return nil, fail(&unreachedError{err: err})
-	}
-	body := Decoded(response.Header, &watchedBody{body: response.Body, watch: watch, limit: x.Peer.Timeouts.First(), idle: x.Peer.Timeouts.Idle})
-	exchanged := &exchangedBody{Reader: io.LimitReader(body, MaxAnswer), Closer: response.Body, watch: watch, fail: fail}
-	switch {
-	case response.StatusCode < 200 || response.StatusCode > 299:
-		text, _ := io.ReadAll(io.LimitReader(body, maxErrorBody)) // what came is used
-		err = x.Peer.Refusal(response.StatusCode, response.Header, text)
-	case !x.Streams:
-		exchanged.Reader, err = x.readWhole(response.Header, body)
-	}
-	if err != nil {
-		defer exchanged.Close()
 		return nil, fail(err)
+	}
+	exchanged := &exchangedBody{Reader: io.LimitReader(body, MaxAnswer), Closer: response.Body, watch: watch, fail: fail}
+	if !x.Streams {
+		if exchanged.Reader, err = x.readWhole(response.Header, body); err != nil {
+			defer exchanged.Close()
+			return nil, fail(err)
+		}
 	}
 	response.Body = exchanged
 	return response, nil

@@ -71,22 +71,14 @@ type Peer struct {
 // of the environment, with idle connections for many parallel calls to one host.
 func NewClient(transport http.RoundTripper) *http.Client {
 	if transport == nil {
-		transport = newTransport()
+		own := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // nobody replaces it
+		own.MaxIdleConnsPerHost = 32
+		transport = own
 	}
 	return &http.Client{
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-}
-
-func newTransport() http.RoundTripper {
-	standard, ok := http.DefaultTransport.(*http.Transport)
-	if !ok { // the program replaced it
-		return http.DefaultTransport
-	}
-	transport := standard.Clone()
-	transport.MaxIdleConnsPerHost = 32
-	return transport
 }
 
 // Account returns a short hash that differs between accounts of a provider, as far as address and
@@ -120,22 +112,11 @@ func (p *Peer) Do(ctx context.Context, build func(context.Context) (*http.Reques
 
 // sendRequest sends the request and reads the answer.
 func (p *Peer) sendRequest(request *http.Request, watch *watchdog, read func(*http.Response, io.Reader) error) error {
-	watch.arm(p.Timeouts.Headers, "no answer")
-	response, err := p.Client.Do(request)
-	watch.disarm()
-	if e := llm.AsError(err); e != nil { // of a transport that could not authorize the request
-		return e
-	}
+	response, body, err := p.answerTo(request, watch)
 	if err != nil {
-		return &unreachedError{err: unwrapURLError(err)}
+		return err
 	}
 	defer response.Body.Close()
-	body := Decoded(response.Header, &watchedBody{body: response.Body, watch: watch, limit: p.Timeouts.First(), idle: p.Timeouts.Idle})
-	if response.StatusCode < 200 || response.StatusCode > 299 {
-		// Of a body that breaks off, what came is used.
-		text, _ := io.ReadAll(io.LimitReader(body, maxErrorBody))
-		return p.Refusal(response.StatusCode, response.Header, text)
-	}
 	err = read(response, body)
 	if errors.Is(err, ErrLeft) {
 		return nil
@@ -145,6 +126,27 @@ func (p *Peer) sendRequest(request *http.Request, watch *watchdog, read func(*ht
 		_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxErrorBody)) // only for the connection's sake
 	}
 	return err
+}
+
+// answerTo sends the request and returns the answer, with its body as text within the time limits. An
+// answer without a 2xx status is an error.
+func (p *Peer) answerTo(request *http.Request, watch *watchdog) (*http.Response, io.Reader, error) {
+	watch.arm(p.Timeouts.Headers, "no answer")
+	response, err := p.Client.Do(request)
+	watch.disarm()
+	if e := llm.AsError(err); e != nil { // of a transport that could not authorize the request
+		return nil, nil, e
+	}
+	if err != nil {
+		return nil, nil, &unreachedError{err: unwrapURLError(err)}
+	}
+	body := Decoded(response.Header, &watchedBody{body: response.Body, watch: watch, limit: p.Timeouts.First(), idle: p.Timeouts.Idle})
+	if response.StatusCode < 200 || response.StatusCode > 299 {
+		defer response.Body.Close()
+		text, _ := io.ReadAll(io.LimitReader(body, maxErrorBody)) // of a body that breaks off, what came is used
+		return nil, nil, p.Refusal(response.StatusCode, response.Header, text)
+	}
+	return response, body, nil
 }
 
 // Invalid returns the error of a request that could not be built.

@@ -11,10 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/providerhttp"
-	"bobbin/tests/compare"
 )
 
 // transport is a function as a transport.
@@ -93,76 +91,4 @@ func TestTheCallersTimeIsNotTheProviders(t *testing.T) {
 			t.Errorf("got %v, want no error", err)
 		}
 	})
-}
-
-func TestReader(t *testing.T) {
-	t.Parallel()
-	for body, want := range map[string]string{
-		"":                          providerhttp.ErrTruncated.Error(),
-		" \r\n ":                    providerhttp.ErrTruncated.Error(),
-		"\xEF\xBB\xBF {\"a\":1}":    `whole {"a":1}`,
-		"[1]":                       "whole [1]",
-		"<html>":                    "page",
-		"event: x\ndata: 1\n\n":     "event x 1",
-		": comment\ndata: [DONE]\n": "event  [DONE]",
-	} {
-		got := ""
-		err := providerhttp.Reader{
-			Whole: func(text []byte) error { got = "whole " + string(text); return nil },
-			Page:  func() error { got = "page"; return nil },
-			Stream: func(events *providerhttp.Events) error {
-				e, err := events.Next()
-				got = "event " + e.Name + " " + string(e.Data)
-				return err
-			},
-		}.Read(strings.NewReader(body))
-		if err != nil {
-			got = err.Error()
-		}
-		compare.Equal(t, fmt.Sprintf("%q", body), want, got)
-	}
-}
-
-func TestAnswersHaveBounds(t *testing.T) {
-	t.Parallel()
-	var size *providerhttp.SizeError
-	endless := func(text string) io.Reader { return io.MultiReader(strings.NewReader(text), repeat(text[len(text)-1])) }
-	read := func(r io.Reader) error {
-		return providerhttp.Reader{
-			Whole: func([]byte) error { return nil },
-			Stream: func(events *providerhttp.Events) error {
-				for {
-					if _, err := events.Next(); err != nil {
-						return err
-					}
-				}
-			},
-		}.Read(r)
-	}
-	for name, r := range map[string]io.Reader{"a line": endless("data: x"), "blanks": endless(" "), "one value": endless("{x")} {
-		if err := read(r); !errors.As(err, &size) {
-			t.Errorf("%s without an end: got %v, want a SizeError", name, err)
-		}
-	}
-}
-
-// repeat is a reader of one byte without an end.
-type repeat byte
-
-func (b repeat) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = byte(b)
-	}
-	return len(p), nil
-}
-
-func TestCheckURL(t *testing.T) {
-	t.Parallel()
-	for base, fine := range map[string]bool{"": false, "localhost:80": false, "ftp://x": false, "http://": false, "http://x/v1": true, "https://x": true} {
-		if err := providerhttp.CheckURL("m", base); (err == nil) != fine || err != nil && !errors.Is(err, core.ErrInvalid) {
-			t.Errorf("%q: got %v, want fine %v", base, err, fine)
-		}
-	}
-	compare.Equal(t, `providerhttp.Redacted("http://u:p@h/x?key=k")`, "http://h/x", providerhttp.Redacted("http://u:p@h/x?key=k"))
-	compare.Equal(t, `providerhttp.Redacted("://")`, "?", providerhttp.Redacted("://"))
 }

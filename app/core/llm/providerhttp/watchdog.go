@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"time"
 )
 
@@ -15,14 +14,6 @@ type limitError struct {
 }
 
 func (e *limitError) Error() string { return fmt.Sprintf("%s within %v", e.what, e.limit) }
-
-// Timeout makes it a net.Error, as other time limits are.
-func (e *limitError) Timeout() bool { return true }
-
-// Temporary is part of net.Error.
-func (e *limitError) Temporary() bool { return true }
-
-var _ net.Error = (*limitError)(nil)
 
 // watchdog cancels a context when nothing happens for too long.
 type watchdog struct {

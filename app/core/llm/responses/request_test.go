@@ -90,27 +90,6 @@ func TestLongCallIDs(t *testing.T) {
 	}
 }
 
-func TestUnknownRole(t *testing.T) {
-	t.Parallel()
-	s := serve(t, fine)
-	_, err := collect(t, open(t, s, responses.Options{}), llm.Request{Messages: []llm.Message{{Role: "robot"}}})
-	if !llm.IsKind(err, llm.KindInvalid) || len(s.Received()) != 0 {
-		t.Errorf("got %v after %d requests", err, len(s.Received()))
-	}
-}
-
-func TestOptionsThatCannotWork(t *testing.T) {
-	t.Parallel()
-	for says, options := range map[string]responses.Options{
-		"no model name":                {},
-		"not an http or https address": {Model: "m", BaseURL: "localhost:8000/v1"},
-	} {
-		if _, err := responses.New(options); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("got %v, want %q", err, says)
-		}
-	}
-}
-
 func TestInfo(t *testing.T) {
 	t.Parallel()
 	options := responses.Options{Provider: "openai", Model: "m", APIKey: key, BaseURL: "http://u:" + key + "@provider.test/v1/"}

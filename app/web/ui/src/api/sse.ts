@@ -15,8 +15,7 @@ export interface FeedOptions {
   path: string;
   lastId?: string;
   onEvent: (event: ServerEvent) => void;
-  /** retryAt: when the next attempt is made, in ms since 1970. */
-  onState: (state: FeedState, error?: ApiError, retryAt?: number) => void;
+  onState: (state: FeedState, error?: ApiError) => void;
 }
 
 const firstDelay = 0.5; // seconds
@@ -45,7 +44,7 @@ export class Feed {
     if (this.stopped.signal.aborted) return;
     if (error && [401, 403, 404].includes(error.status)) return this.options.onState("closed", error);
     this.again.after(error, error?.retryAfter || firstDelay);
-    this.options.onState("waiting", error, this.again.at);
+    this.options.onState("waiting", error);
   }
 
   private async readOnce(): Promise<ApiError | undefined> {

@@ -49,7 +49,6 @@ export class Conversation {
   failure = $state.raw<ApiError>();
   feedState = $state<FeedState>("connecting");
   feedError = $state.raw<ApiError>();
-  retryAt = $state(0);
   readonly runs = new SvelteMap<string, Run>();
   readonly approvals = new SvelteMap<string, Approval>();
   readonly tools = new SvelteMap<string, ToolCall>();
@@ -68,7 +67,7 @@ export class Conversation {
   /** For a first load that failed. */
   readonly again = new Retry(() => this.open(this.wanted));
 
-  private feed: Feed | undefined;
+  feed = $state.raw<Feed>();
   private lastEvent = 0;
   private frame = 0;
   private growing = new Set<Entry>();
@@ -218,6 +217,12 @@ export class Conversation {
     }
   }
 
+  /** Another agent or model answers from then on. */
+  async change(json: { agent?: string; model?: string }): Promise<void> {
+    this.session = await ask<Session>(`sessions/${this.id}`, { method: "PATCH", json });
+    this.contextVersion++;
+  }
+
   async cancel(runId: string): Promise<void> {
     await ask(`runs/${runId}/cancel`, { method: "POST", json: {} });
   }
@@ -337,10 +342,9 @@ export class Conversation {
         this.receive(e);
         this.onevent?.(e);
       },
-      onState: (state, error, retryAt) => {
+      onState: (state, error) => {
         this.feedState = state;
         this.feedError = error;
-        this.retryAt = retryAt ?? 0;
         if (state === "open") void this.outbox.sendWaiting();
         if (error?.status === 404) this.end(error);
         if (state === "waiting") ui.announce(words.connectionLost);

@@ -38,8 +38,7 @@ class Page {
   /** Sends to the open conversation, or to a new one. */
   send(message: Outgoing): void {
     if (this.conversation) return this.conversation.outbox.send(message);
-    const begin = { ...(agents.chosen && { agent: agents.chosen }), ...(agents.chosenModel && { model: agents.chosenModel }) };
-    this.fresh.send({ ...message, begin });
+    this.fresh.send({ ...message, begin: { agent: agents.chosen, model: agents.chosenModel } });
   }
 
   private show(session: string, seq: number): void {

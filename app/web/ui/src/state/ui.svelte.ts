@@ -85,14 +85,12 @@ export function stored(slot: string, fallback: string): string {
   }
 }
 
-/** False if the browser does not keep it: a full or forbidden storage costs a preference, not the page. */
-export function store(slot: string, value: string): boolean {
+export function store(slot: string, value: string): void {
   try {
     if (value) localStorage.setItem(slot, value);
     else localStorage.removeItem(slot);
-    return true;
   } catch {
-    return false;
+    // A full or forbidden storage costs a preference, not the page.
   }
 }
 

@@ -1,1 +1,0 @@
-export{t as default}from"./SummaryBody-B0LIm5DK.js";
