@@ -1,5 +1,6 @@
 // The steps of a run on one time axis: model calls, tools, summaries, and what waited for a person.
 import type { Schema } from "../api/http";
+import { textOf } from "../language";
 import { words as thread } from "../context/threadWords";
 import { hasEnded, type Call, type Happened, type Run, type Working } from "./run.svelte";
 import { words } from "./words";
@@ -45,13 +46,14 @@ function modelSteps({ run, calls, happened, working }: Told, now: number): Unnum
   const summaries = happened.filter((h) => h.name === "context.completed" && !h.data.ahead);
   const steps = calls.map((call): Unnumbered => {
     const to = Date.parse(call.created_at);
+    const failure = call.error && textOf(words.problems, `model_${call.error}`, words.callFailed(call.error));
     const step = { name: modelNode, from: to - call.duration_ns / 1e6, to, live: false, bad: Boolean(call.error), call };
     if (call.purpose === "summary") {
       const at = summaries.findIndex((h) => h.at >= to - 1);
       const told = call.error || at < 0 ? undefined : summaries.splice(at, 1)[0];
-      return { ...step, kind: "summary", name: words.summaryOf(told?.data.version ?? 0), what: call.error ? words.callFailed(call.error) : summaryText(told) };
+      return { ...step, kind: "summary", name: words.summaryOf(told?.data.version ?? 0), what: failure || summaryText(told) };
     }
-    if (call.error) return { ...step, kind: "model", what: words.callFailed(call.error) };
+    if (failure) return { ...step, kind: "model", what: failure };
     const asked = answers.shift()?.data.message?.tool_calls?.length ?? 0;
     return { ...step, kind: "model", what: asked ? words.asksFor(asked) : words.writes };
   });

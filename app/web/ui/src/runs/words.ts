@@ -1,6 +1,6 @@
 // The texts of the runs and of the exact prompt.
 import type { Schema } from "../api/http";
-import { pick, textOf } from "../language";
+import { pick } from "../language";
 import { words as context } from "../context/words";
 import { count, plural, thread, words as page } from "../words";
 
@@ -143,7 +143,7 @@ export const words = { ...page, count, tokens, sections: context.sections, marks
     asksFor: (n: number) => `verlangt ${plural(n, "Werkzeug", "Werkzeuge")}`,
     writes: "schreibt die Antwort",
     thinks: "bei der Arbeit",
-    callFailed: (why: string) => textOf(page.problems, `model_${why}`, `fehlgeschlagen: ${why}`),
+    callFailed: (why: string) => `fehlgeschlagen: ${why.replaceAll("_", " ")}`,
     summaryPart: "ein Teil davon",
     summarized: (messages: number, before: number, after: number) =>
       [messages ? plural(messages, "Nachricht", "Nachrichten") : "", before ? `Prompt ${count(before)} → ${count(after)}` : ""].filter(Boolean).join(", "),
