@@ -196,8 +196,8 @@ func (n chatGPTNode) isVisible() bool {
 	return n.Message != nil && !n.Message.Metadata.Hidden && n.Message.Author.Role != "system"
 }
 
-// path returns the visible messages from the root, or from where a node is missing, to the current node, and how
-// many others there are. Without a current node the path is that of the newest message.
+// path returns the visible messages from the root to the current node, and how many others there are. Without a
+// current node the path is that of the newest message.
 func (c chatGPTConversation) path() (path []*chatGPTMessage, others int) {
 	at, newest := c.CurrentNode, math.Inf(-1)
 	_, isKnown := c.Mapping[at]
@@ -209,7 +209,7 @@ func (c chatGPTConversation) path() (path []*chatGPTMessage, others int) {
 			}
 		}
 	}
-	for passed := map[string]bool{}; !passed[at]; at = c.Mapping[at].Parent { // a cycle ends, too
+	for passed := map[string]bool{}; !passed[at]; at = c.parentOf(at) { // a cycle ends, too
 		passed[at] = true
 		if node := c.Mapping[at]; node.isVisible() {
 			path = append(path, node.Message)
@@ -217,6 +217,21 @@ func (c chatGPTConversation) path() (path []*chatGPTMessage, others int) {
 	}
 	slices.Reverse(path)
 	return path, others - len(path)
+}
+
+// parentOf returns the parent of a node; of one whose parent was deleted, the newest message before it.
+func (c chatGPTConversation) parentOf(id string) string {
+	node := c.Mapping[id]
+	if _, isKnown := c.Mapping[node.Parent]; isKnown || node.Parent == "" || node.Message == nil {
+		return node.Parent
+	}
+	newest, at := "", math.Inf(-1)
+	for other, n := range c.Mapping {
+		if m := n.Message; m != nil && m.CreateTime < node.Message.CreateTime && (m.CreateTime > at || m.CreateTime == at && other > newest) {
+			newest, at = other, m.CreateTime
+		}
+	}
+	return newest
 }
 
 // message returns the message in Bobbin's shape, and how many images and files it only mentions.

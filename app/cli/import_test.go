@@ -59,8 +59,8 @@ func TestImportConversations(t *testing.T) {
 		code              int
 		out, errs         string
 	}{
-		{"export of ChatGPT", chatGPT, "import -", 0, "imported 4 conversations: 9 messages", "1 conversations have no messages and were skipped"},
-		{"other branches of ChatGPT", chatGPT, "import -", 0, "5 messages were skipped: they belong to other branches", ""},
+		{"export of ChatGPT", chatGPT, "import -", 0, "imported 4 conversations: 11 messages", "1 conversations have no messages and were skipped"},
+		{"other branches of ChatGPT", chatGPT, "import -", 0, "2 messages were skipped: they belong to other branches", ""},
 		{"many conversations", strings.Repeat(line+"\n", 101), "import -", 0, "imported 101 conversations", "imported 100 conversations, 98 % of the file\n"},
 		{"archive of ChatGPT", "", "import " + archive, 0, "1 images or files were left out", ""},
 		{"lines for fine-tuning", line + "\n" + line + "\n", "import -", 0, "imported 2 conversations: 4 messages", ""},
@@ -93,7 +93,7 @@ func TestImportChatGPT(t *testing.T) {
 			`"content":"[call of python]\nprint(1 < 2)\n\n[result of python]\nTrue\n\nIn Tampere."`, `"text":"Look it up."`, `"model":"gpt-4o"`,
 			`"content":"[image_asset_pointer: not imported]\nWhat is this?"`, `"content":"A cat."`,
 		},
-		"Torn": {`"seq":1,"on_path":true,"role":"user","content":"four"`},
+		"Torn": {`"content":"one"`, `"content":"two\n\nthree"`, `"content":"four"`},
 	} {
 		var id string
 		for line := range strings.Lines(list) {

@@ -88,7 +88,7 @@ func modelError(kind llm.ErrorKind) core.RunError {
 		llm.KindInvalid:            "The provider did not accept the request. Choose another model, or check the model's configuration.",
 		llm.KindNetwork:            "The model's provider could not be reached. Check the network and the provider's URL, then send the message again.",
 		llm.KindTruncated:          "The model's answer was cut off. Send the message again.",
-		llm.KindContentFilter:      "The provider's content filter stopped the answer. Rephrase the message; if it also stops answers to other messages, delete or edit the one that it objects to.",
+		llm.KindContentFilter:      "The provider's content filter stopped the answer. Later prompts leave the message out. Rephrase it; if the filter also stops answers to other messages, delete or edit the one that it objects to.",
 		llm.KindEmpty:              "The model ended its answer without saying anything. Send the message again, or choose another model.",
 		llm.KindCompactionRefused:  "The provider did not take back its own summary of the conversation. Send the message again.",
 		llm.KindToolChangesRefused: "The provider did not take the changes of the agent's tools. Send the message again.",

@@ -72,6 +72,8 @@ func TestHTTPArguments(t *testing.T) {
 			"error: the arguments do not match the schema: at '/tenant': not allowed"},
 		"undeclared in a body": {core.ToolDefinition{Method: "POST", URL: "/a"}, `{"x":1,"is_admin":true}`,
 			"error: the arguments do not match the schema: at '/is_admin': not allowed"},
+		"undeclared by an old draft": {core.ToolDefinition{Method: "POST", URL: "/a", Parameters: json.RawMessage(`{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "properties": {"x": true}}`)}, `{"x":1,"is_admin":true}`,
+			"error: the arguments do not match the schema: at '/is_admin': not allowed"},
 		"fixed":     {core.ToolDefinition{URL: "/a?Id=acme"}, `{"id":"other"}`, `error: the tool sets "id" itself; leave the argument out`},
 		"fixed too": {core.ToolDefinition{URL: "/a", Query: map[string]string{"id": "viewer"}}, `{"id":"admin"}`, `error: the tool sets "id" itself; leave the argument out`},
 		"nothing":   {core.ToolDefinition{Method: "DELETE", URL: "/a"}, "", "DELETE /a "},
@@ -89,7 +91,9 @@ func TestHTTPArguments(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c.d.URL = server.URL + c.d.URL
-			c.d.Parameters = schemaOf("id", "n", "q", "x", "gone", "more", "title", "big")
+			if c.d.Parameters == nil {
+				c.d.Parameters = schemaOf("id", "n", "q", "x", "gone", "more", "title", "big")
+			}
 			got, err := callTool(t, httpTool(t, c.d), c.arguments)
 			if err != nil {
 				got = "error: " + err.Error()

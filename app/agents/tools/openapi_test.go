@@ -243,7 +243,7 @@ func TestOpenAPIByURL(t *testing.T) {
 func TestFitSchema(t *testing.T) {
 	t.Parallel()
 	var deep any = "x"
-	for range 100 {
+	for range 10_000 {
 		deep = map[string]any{"a": deep}
 	}
 	var invalid any
@@ -261,12 +261,15 @@ func TestFitSchema(t *testing.T) {
 		schema any
 		want   string
 	}{
-		"nothing":    {nil, `{"type":"object","properties":{}}`},
-		"draft":      {map[string]any{"$schema": "x", "$id": "y", "type": "object"}, `{"properties":{},"type":"object"}`},
-		"no type":    {map[string]any{"properties": map[string]any{"a": map[string]any{}}}, `{"properties":{"a":{}},"type":"object"}`},
-		"null":       {map[string]any{"properties": nil}, `{"properties":{},"type":"object"}`},
-		"nulls":      {map[string]any{"required": nil, "properties": map[string]any{"a": map[string]any{"enum": []any{nil}, "items": nil, "default": nil}}}, `{"properties":{"a":{"default":null,"enum":[null]}},"type":"object"}`},
-		"invalid":    {invalid, `{"properties":{"a":{"type":"string"},"b":{"items":{},"type":"array"},"c":{"description":"d","minimum":1.5},"default":{"items":{},"type":"array"},"enum":{"default":{"type":"array"},"type":"object"}},"type":"object"}`},
+		"nothing":  {nil, `{"type":"object","properties":{}}`},
+		"draft":    {map[string]any{"$schema": "x", "$id": "y", "type": "object"}, `{"properties":{},"type":"object"}`},
+		"no type":  {map[string]any{"properties": map[string]any{"a": map[string]any{}}}, `{"properties":{"a":{}},"type":"object"}`},
+		"null":     {map[string]any{"properties": nil}, `{"properties":{},"type":"object"}`},
+		"nulls":    {map[string]any{"required": nil, "properties": map[string]any{"a": map[string]any{"enum": []any{nil}, "items": nil, "default": nil}}}, `{"properties":{"a":{"default":null,"enum":[null]}},"type":"object"}`},
+		"invalid":  {invalid, `{"properties":{"a":{"type":"string"},"b":{"items":{},"type":"array"},"c":{"description":"d","minimum":1.5},"default":{"items":{},"type":"array"},"enum":{"default":{"type":"array"},"type":"object"}},"type":"object"}`},
+		"required": {map[string]any{"required": []any{"b", nil, "a", "b", 3}}, `{"properties":{},"required":["a","b"],"type":"object"}`},
+		"one of a list": {map[string]any{"properties": map[string]any{"a": map[string]any{"anyOf": []any{map[string]any{"type": "string"}, map[string]any{"type": "nope", "title": "b"}}}}},
+			`{"properties":{"a":{"anyOf":[{"type":"string"},{"title":"b"}]}},"type":"object"}`},
 		"no values":  {map[string]any{"properties": map[string]any{"a": map[string]any{"enum": []any{}}}}, `{"properties":{"a":{}},"type":"object"}`},
 		"references": {references, `{"$defs":{"x":{"type":"string"},"y":{},"z":{}},"properties":{"a":{"$ref":"#/$defs/x"},"b":{"title":"b"},"c":{"items":{"$ref":"#"},"type":"array"},"d":{},"e":{"anyOf":[{},true]}},"type":"object"}`},
 		"only a reference": {map[string]any{"$ref": "#/definitions/a~1b", "definitions": map[string]any{"a/b": map[string]any{"type": "object", "properties": map[string]any{"c": map[string]any{}}}}},

@@ -172,7 +172,12 @@ func compileClosed(schema json.RawMessage) (*jsonschema.Schema, error) {
 	}
 	_, additional := object["additionalProperties"]
 	_, unevaluated := object["unevaluatedProperties"]
-	if !additional && !unevaluated {
+	draft, _ := object["$schema"].(string)
+	switch {
+	case additional, unevaluated:
+	case strings.Contains(draft, "/draft-"): // before 2019-09
+		object["additionalProperties"] = false
+	default:
 		object["unevaluatedProperties"] = false // it knows those of allOf and $ref
 	}
 	return compileDocument(object)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-openapi/jsonpointer"
@@ -18,13 +19,25 @@ func dropFaults(schema map[string]any, fault *jsonschema.ValidationError) {
 	if len(fault.Causes) > 0 {
 		return
 	}
-	for i, step := range fault.InstanceLocation {
-		inner, ok := schema[step].(map[string]any)
-		if !ok || i == len(fault.InstanceLocation)-1 { // of a list all goes
-			delete(schema, step)
-			return
+	holder, key := schema, ""
+	var value any = schema
+	for _, step := range fault.InstanceLocation {
+		switch v := value.(type) {
+		case map[string]any:
+			holder, key, value = v, step, v[step]
+		case []any: // goes as a whole, unless the fault is in an object in it
+			n, _ := strconv.Atoi(step) // it is one
+			if value = nil; n < len(v) {
+				value = v[n]
+			}
 		}
-		schema = inner
+	}
+	names, isList := holder[key].([]any)
+	delete(holder, key)
+	if isList && key == keyRequired {
+		names = slices.DeleteFunc(names, func(name any) bool { _, ok := name.(string); return !ok })
+		slices.SortFunc(names, func(a, b any) int { return strings.Compare(a.(string), b.(string)) }) //nolint:forcetypeassert // they are
+		holder[key] = slices.Compact(names)
 	}
 }
 

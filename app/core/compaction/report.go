@@ -169,7 +169,7 @@ func firstStep(d contextwindow.Decision) string {
 // Describe returns the report of a decision and its prompt, without what only storage knows.
 func (k *Compactor) Describe(t Turn, d contextwindow.Decision, sent contextwindow.PromptSize) core.ContextReport {
 	info := t.Profile.Model.Info()
-	e := k.Calibrator.Estimate(info.Name, t.Session.ID)
+	e, reasons := k.Calibrator.Estimate(info.Name, t.Session.ID), append([]string{}, d.Reasons...)
 	_, from := k.turnWindow(t)
 	c := core.Coverage{Summarized: t.Session.SummarizedCount}
 	for _, slots := range [][]contextwindow.Slot{d.History, d.Run} {
@@ -188,6 +188,15 @@ func (k *Compactor) Describe(t Turn, d contextwindow.Decision, sent contextwindo
 			}
 		}
 	}
+	filtered := 0
+	for i, m := range withoutFiltered(t.History, false) {
+		if m.Role != t.History[i].Role {
+			filtered++
+		}
+	}
+	if filtered > 0 {
+		reasons = append(reasons, fmt.Sprintf("%d messages stay out, as a content filter of the model's provider refused them", filtered))
+	}
 	if d.IsAlone {
 		c.LeftOut, c.Summarized = c.LeftOut+c.Summarized, 0
 	}
@@ -201,7 +210,7 @@ func (k *Compactor) Describe(t Turn, d contextwindow.Decision, sent contextwindo
 		OpenUntil: t.Work.Breaker.Until, Failure: t.Work.Breaker.Reason, Summarizing: t.Work.Busy, Since: t.Work.Since,
 		SummaryVersion: t.Session.SummaryVersion, SummaryReason: k.summaryReason(t),
 		Calibration: core.CalibrationView{Measured: e.Measured, Factor: e.Factor, Deviation: e.Deviation, Samples: e.Samples},
-		Rungs:       []string{}, Reasons: append([]string{}, d.Reasons...), Summaries: []core.Summary{},
+		Rungs:       []string{}, Reasons: reasons, Summaries: []core.Summary{},
 	}
 	r.Thoughts = k.describeThoughts(t, sent.Thoughts)
 	if d.Budget.HasShare {

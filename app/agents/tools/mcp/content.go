@@ -97,6 +97,9 @@ func valueText(raw json.RawMessage) string {
 
 // placeholder stands for what is not text.
 func placeholder(what, kind, data string) string {
+	if _, encoded, isURL := strings.Cut(data, ";base64,"); isURL {
+		data = encoded
+	}
 	size := base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(data, "=")))
 	return fmt.Sprintf("[%s %s, %d bytes]", what, core.Clip(kind, 100), size)
 }
