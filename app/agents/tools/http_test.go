@@ -73,7 +73,7 @@ func TestHTTPArguments(t *testing.T) {
 		"undeclared in a body": {core.ToolDefinition{Method: "POST", URL: "/a"}, `{"x":1,"is_admin":true}`,
 			"error: the arguments do not match the schema: at '/is_admin': not allowed"},
 		"undeclared by an old draft": {core.ToolDefinition{Method: "POST", URL: "/a", Parameters: json.RawMessage(`{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "properties": {"x": true}}`)}, `{"x":1,"is_admin":true}`,
-			"error: the arguments do not match the schema: at '/is_admin': not allowed"},
+			"error: the arguments do not match the schema: at '': additional properties 'is_admin' not allowed"},
 		"fixed":     {core.ToolDefinition{URL: "/a?Id=acme"}, `{"id":"other"}`, `error: the tool sets "id" itself; leave the argument out`},
 		"fixed too": {core.ToolDefinition{URL: "/a", Query: map[string]string{"id": "viewer"}}, `{"id":"admin"}`, `error: the tool sets "id" itself; leave the argument out`},
 		"nothing":   {core.ToolDefinition{Method: "DELETE", URL: "/a"}, "", "DELETE /a "},
