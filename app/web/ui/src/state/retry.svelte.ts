@@ -19,12 +19,17 @@ export class Retry {
     if (!least) return;
     const wait = 1000 * (Math.max(least, Math.min(2 ** this.failures++ / 2, longest)) + Math.random() * 0.3);
     this.at = Date.now() + wait;
-    this.timer = window.setTimeout(() => this.now(), wait);
+    this.timer = window.setTimeout(() => this.run(), wait);
     waiting.add(this);
   }
 
-  /** Ends the present wait. */
+  /** Ends the present wait; the next ones are short again. */
   now(): void {
+    this.failures = 0;
+    this.run();
+  }
+
+  private run(): void {
     const waited = this.at > 0;
     this.clear();
     if (waited) this.again();

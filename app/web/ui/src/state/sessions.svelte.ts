@@ -54,6 +54,9 @@ class Sessions {
       this.again.stop();
       this.follow();
     } catch (e) {
+      if (missed !== this.missed) return;
+      this.missed = undefined;
+      for (const event of missed) this.receive(event);
       this.failure = asError(e);
       this.again.after(this.failure);
     }

@@ -1,1 +1,0 @@
-export{t as default}from"./SummaryBody-BLh35LnM.js";
