@@ -228,6 +228,9 @@ func (a *App) buildServices(build Build, space handlers.Space) error {
 // answerGrace is how much later requests may end than the runs they wait for.
 const answerGrace = 5 * time.Second
 
+// API returns what the server of the API is made of, for tests that serve it with other limits.
+func (a *App) API() api.Options { return a.server.Options }
+
 // Embedding says what makes memories searchable, for the start-up lines.
 func (a *App) Embedding() string { return wire.DescribeEmbedder(a.embedder) }
 

@@ -1,16 +1,15 @@
 package api_test
 
 import (
+	"context"
 	"encoding/json"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"bobbin/app/api"
-	"bobbin/app/api/auth"
-	"bobbin/app/api/handlers"
 	"bobbin/app/core"
 	"bobbin/tests/apitest"
 	"bobbin/tests/compare"
@@ -18,7 +17,7 @@ import (
 )
 
 // log is what the server logs.
-type log struct{ logtext.Log }
+type log struct{ *logtext.Log }
 
 // lines returns the log lines whose message is msg.
 func (l *log) lines(t *testing.T, msg string) []map[string]any {
@@ -36,42 +35,76 @@ func (l *log) lines(t *testing.T, msg string) []map[string]any {
 	return found
 }
 
-// options are those of a server over the backend, open to this machine.
-func options(b *apitest.Backend) (api.Options, *log) {
-	lines := &log{}
-	return api.Options{
-		Services: b.Services(),
-		Keys:     &apitest.Keys{},
-		Limits:   api.DefaultLimits(),
-		Metrics:  handlers.MetricsOptions{Expose: apitest.Metrics{}.Expose},
-		Auth:     auth.New(auth.Options{}),
-		Build:    handlers.Build{Version: "1.2.3", Commit: "abc", Date: "2026-01-02", Go: "go1.26"},
-		Logger:   slog.New(slog.NewJSONHandler(lines, &slog.HandlerOptions{Level: slog.LevelDebug})),
-	}, lines
-}
+// options are those of a server over the world, and what it logs.
+func options(b *apitest.World) (api.Options, *log) { return b.Options, &log{b.Log} }
 
-// request returns a request as a program on this machine sends it. Each header is
-// "Name: value"; a body is JSON unless a header says otherwise.
+// request and do are those of apitest.
 func request(method, path, body string, headers ...string) *http.Request {
-	r := httptest.NewRequest(method, path, strings.NewReader(body))
-	if body == "" {
-		r = httptest.NewRequest(method, path, nil)
-	} else {
-		r.Header.Set("Content-Type", "application/json")
-	}
-	r.Host, r.RemoteAddr = "localhost:8080", "127.0.0.1:40000"
-	for _, h := range headers {
-		name, value, _ := strings.Cut(h, ": ")
-		r.Header.Set(name, value)
-	}
-	return r
+	return apitest.Request(method, path, body, headers...)
 }
 
-// do answers the request.
-func do(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
-	return w
+func do(h http.Handler, r *http.Request) *httptest.ResponseRecorder { return apitest.Do(h, r) }
+
+// stream is an answer that goes on. Leave ends it.
+type stream struct {
+	*httptest.ResponseRecorder
+	leave   context.CancelFunc
+	ended   chan struct{}
+	flushed chan struct{}
+
+	mu   sync.Mutex
+	text strings.Builder // guarded by mu
+}
+
+// Write is part of io.Writer.
+func (s *stream) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+// read returns what was written so far.
+func (s *stream) read() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// FlushError is part of http.ResponseController.
+func (s *stream) FlushError() error {
+	s.Flush()
+	s.flushed <- struct{}{}
+	return nil
+}
+
+// watch answers the request until the test leaves, and returns when the answer has begun.
+func watch(t *testing.T, h http.Handler, path string, headers ...string) *stream {
+	t.Helper()
+	ctx, leave := context.WithCancel(t.Context())
+	s := &stream{ResponseRecorder: httptest.NewRecorder(), leave: leave, ended: make(chan struct{}), flushed: make(chan struct{}, 1000)}
+	go func() {
+		defer close(s.ended)
+		h.ServeHTTP(s, request("GET", path, "", headers...).WithContext(ctx))
+	}()
+	t.Cleanup(s.end)
+	select {
+	case <-s.flushed:
+	case <-s.ended:
+	}
+	return s
+}
+
+// answer returns the answer when it has ended.
+func (s *stream) answer() *httptest.ResponseRecorder {
+	<-s.ended
+	_, _ = s.Body.WriteString(s.read())
+	return s.ResponseRecorder
+}
+
+// end leaves the stream, and returns when it has ended.
+func (s *stream) end() {
+	s.leave()
+	<-s.ended
 }
 
 // problem is what a client reads of an error.
@@ -106,8 +139,10 @@ func wantProblem(t *testing.T, w *httptest.ResponseRecorder, status int, code st
 	return p
 }
 
-const (
-	sessionPath = "/api/v1/sessions/" + string(apitest.SessionID)
-	runPath     = "/api/v1/runs/" + string(apitest.RunID)
-	missing     = apitest.MissingID
-)
+// TestMain runs the tests.
+func TestMain(m *testing.M) { apitest.Main(m) }
+
+const missing = apitest.MissingID
+
+func sessionPath() string { return "/api/v1/sessions/" + apitest.SessionID }
+func runPath() string     { return "/api/v1/runs/" + apitest.RunID }

@@ -18,7 +18,7 @@ import (
 	"bobbin/tests/compare"
 )
 
-const asForm = "Content-Type: multipart/form-data; boundary=x"
+const asForm = "Content-Type: " + apitest.FormType
 
 // part is a part of a form.
 func part(name, file, content string) string {
@@ -32,25 +32,22 @@ func part(name, file, content string) string {
 // however long the form may be.
 func TestFormMessageIsBounded(t *testing.T) {
 	t.Parallel()
-	backend := apitest.New()
-	opts, _ := options(backend)
+	opts, _ := options(apitest.New(t))
 	opts.Limits.BodyBytes, opts.Limits.FileBytes = 64<<10, 1<<20
 	server := api.New(opts)
 	send := func(message string) *httptest.ResponseRecorder {
 		form := part("message", "", message) + part("file", "a.txt", "text") + "--x--\r\n"
-		return do(server, request("POST", sessionPath+"/messages", form, asForm, "Prefer: respond-async"))
+		return do(server, request("POST", sessionPath()+"/messages", form, asForm, "Prefer: respond-async"))
 	}
 	if w := send(`{"content":"` + strings.Repeat("a", 60<<10) + `"}`); w.Code != 202 {
 		t.Errorf("got %d %s, want 202", w.Code, w.Body)
 	}
-	n := len(backend.Calls())
+	before := do(server, request("GET", sessionPath(), "")).Body.String()
 	p := wantProblem(t, send(`{"parts":[`+strings.Repeat(`{},`, 1<<20)+`{}]}`), 413, "too_large")
 	compare.Equal(t, "p.Detail", "the field message is larger than 65536 bytes", p.Detail)
 	p = wantProblem(t, send(`{"parts":[`+strings.Repeat(`{},`, 10_000)+`{}]}`), 422, "invalid")
 	compare.Equal(t, "p.Detail", "the body has more than 10000 values", p.Detail)
-	if got := len(backend.Calls()); got != n {
-		t.Errorf("got %d calls for messages that were refused, want none", got-n)
-	}
+	compare.Equal(t, "the session after messages that were refused", before, do(server, request("GET", sessionPath(), "")).Body.String())
 }
 
 // slowRequest is a request whose body comes as the test writes it.
@@ -90,8 +87,7 @@ func (s *slowRequest) end() *httptest.ResponseRecorder {
 // Bodies that do not end take the memory of their end user, and not that of others.
 func TestBodiesInHand(t *testing.T) {
 	t.Parallel()
-	backend := apitest.New()
-	opts := userOptions(backend)
+	opts := userOptions(apitest.New(t))
 	memory := quota.New(quota.Limits{Total: 200_000, Owner: 180_000, User: 64_000, What: "memory", Wait: time.Millisecond})
 	opts.Space.Memory = memory
 	server := api.New(opts)
@@ -131,19 +127,22 @@ func TestBodiesInHand(t *testing.T) {
 // What a request holds is given back when its message is stored, and not at the end of a stream.
 func TestBodiesOfStreams(t *testing.T) {
 	t.Parallel()
-	backend := apitest.New()
-	opts, _ := options(backend)
+	opts, _ := options(apitest.New(t))
 	memory := quota.New(quota.Limits{Total: 5000, Owner: 4000, User: 2000})
 	opts.Space.Memory = memory
-	held := int64(-1)
-	backend.Hooks["WatchRun"] = func(context.Context) error { held = memory.Used(); return nil }
-	for _, r := range []*http.Request{
-		request("POST", sessionPath+"/messages", `{"content":"Hello"}`, "Accept: text/event-stream"),
-		request("POST", sessionPath+"/messages", part("message", "", `{"content":"x"}`)+part("file", "a.txt", "a")+"--x--\r\n", asForm, "Accept: text/event-stream"),
-	} {
-		if w := do(api.New(opts), r); w.Code != 200 || held != 0 {
-			t.Errorf("got %d and %d bytes held while it is answered, want 200 and 0", w.Code, held)
+	server := api.New(opts)
+	for form := range 2 {
+		question, open := apitest.Gate(t)
+		r := request("POST", sessionPath()+"/messages", `{"content":"`+question+`"}`, asStream)
+		if form > 0 {
+			r = request("POST", sessionPath()+"/messages", apitest.Form("message", `{"content":"`+question+`"}`), asForm, asStream)
 		}
+		feed, ended := watch(t, server, sessionPath()+"/events"), make(chan *httptest.ResponseRecorder)
+		go func() { ended <- do(server, r) }()
+		<-feed.flushed // the run has begun
+		compare.Equal(t, "bytes held while it is answered", 0, memory.Used())
+		open()
+		compare.Equal(t, "of the stream", 200, (<-ended).Code)
 	}
 }
 
@@ -151,13 +150,12 @@ func TestBodiesOfStreams(t *testing.T) {
 // what is on the disk is of their caller's share, and gone at the end.
 func TestSlowUploads(t *testing.T) {
 	t.Parallel()
-	backend := apitest.New()
-	opts := userOptions(backend)
+	opts := userOptions(apitest.New(t))
 	memory := quota.New(quota.Limits{Total: 3000, Owner: 3000, User: 3000, What: "memory"})
 	disk := quota.New(quota.Limits{Total: 50_000, Owner: 40_000, User: 20_000, What: "disk space"})
 	opts.Space.Memory, opts.Space.Disk, opts.Space.Folder = memory, disk, t.TempDir()
 	server := api.New(opts)
-	const imports, history = sessionPath + "/messages/import", `{"role":"user","content":"x"}` + "\n"
+	imports, history := sessionPath()+"/messages/import", `{"role":"user","content":"x"}`+"\n"
 	var held []*slowRequest
 	for range 10 {
 		s := beginRequest(t, server, "/api/v1/blobs", asForm, asEve)
@@ -175,10 +173,10 @@ func TestSlowUploads(t *testing.T) {
 	if got := disk.Used(); got < 600 {
 		t.Errorf("got %d bytes on the disk, want those of 12 bodies", got)
 	}
+	if w := do(server, request("POST", imports, history, "Content-Type: application/jsonl", asKim)); w.Code != 200 {
+		t.Errorf("got %d %s for an import beside slow ones, want 200", w.Code, w.Body)
+	}
 	for _, who := range []string{asEve, asKim} {
-		if w := do(server, request("POST", imports, history, "Content-Type: application/jsonl", who)); w.Code != 200 {
-			t.Errorf("got %d %s for an import beside slow ones, want 200", w.Code, w.Body)
-		}
 		if w := do(server, request("POST", "/api/v1/blobs", part("file", "a.txt", "text")+"--x--\r\n", asForm, who)); w.Code != 201 {
 			t.Errorf("got %d %s for an upload beside slow ones, want 201", w.Code, w.Body)
 		}
@@ -200,10 +198,10 @@ func TestSlowUploads(t *testing.T) {
 // A disk that is full is nobody's mistake.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New())
+	opts, _ := options(apitest.New(t))
 	opts.Space.Folder = t.TempDir() + "/gone"
 	server := api.New(opts)
-	w := do(server, request("POST", sessionPath+"/messages/import", "{}", "Content-Type: application/jsonl"))
+	w := do(server, request("POST", sessionPath()+"/messages/import", "{}", "Content-Type: application/jsonl"))
 	if p := wantProblem(t, w, 503, "unavailable"); strings.Contains(fmt.Sprint(p), opts.Space.Folder) || w.Header().Get("Retry-After") == "" {
 		t.Errorf("got %+v, want when to come again and no path", p)
 	}
@@ -215,14 +213,14 @@ func TestBodiesOfManyValues(t *testing.T) {
 	t.Parallel()
 	const values = 3000
 	for name, r := range map[string]struct{ method, path, body, hook string }{
-		"chat completion": {"POST", "/v1/chat/completions", `{"model":"assistant","messages":[` + strings.Repeat(`{"role":"user","content":"x"},`, values/3) + `{"role":"user","content":"y"}]}`, "CreateSession"},
-		"response":        {"POST", "/v1/responses", `{"model":"assistant","input":[` + strings.Repeat(`{"role":"user","content":"x"},`, values/3) + `{"role":"user","content":"y"}]}`, "CreateSession"},
-		"items":           {"POST", "/v1/conversations", `{"items":[` + strings.Repeat(`{"role":"user","content":"x"},`, values/3) + `{"role":"user","content":"y"}]}`, "AppendHistory"},
-		"message":         {"POST", sessionPath + "/messages", `{"content":"x","metadata":{"a":[0` + strings.Repeat(",0", values) + `]}}`, "Send"},
+		"chat completion": {"POST", "/v1/chat/completions", `{"model":"assistant","messages":[` + strings.Repeat(`{"role":"user","content":"x"},`, values/3) + `{"role":"user","content":"y"}]}`, "Sessions.Create"},
+		"response":        {"POST", "/v1/responses", `{"model":"assistant","input":[` + strings.Repeat(`{"role":"user","content":"x"},`, values/3) + `{"role":"user","content":"y"}]}`, "Sessions.Create"},
+		"items":           {"POST", "/v1/conversations", `{"items":[` + strings.Repeat(`{"role":"user","content":"x"},`, values/3) + `{"role":"user","content":"y"}]}`, "Sessions.Create"},
+		"message":         {"POST", sessionPath() + "/messages", `{"content":"x","metadata":{"a":[0` + strings.Repeat(",0", values) + `]}}`, "Runs.Accept"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			backend := apitest.New()
+			backend := apitest.New(t)
 			opts, _ := options(backend)
 			memory := quota.New(quota.Limits{Total: 4 << 20, Owner: 4 << 20, User: 2 << 20, What: "memory"})
 			opts.Space.Memory, opts.Space.Folder = memory, t.TempDir()

@@ -17,13 +17,12 @@ import (
 // streams are not.
 func TestCompression(t *testing.T) {
 	t.Parallel()
-	backend := apitest.New()
-	backend.Messages[1].Content = strings.Repeat("All work and no play. ", 5000)
-	opts, _ := options(backend)
+	opts, _ := options(apitest.New(t))
 	server := api.New(opts)
+	do(server, request("POST", sessionPath()+"/messages", `{"run":false,"content":"`+strings.Repeat("All work and no play. ", 5000)+`"}`))
 	const takes = "Accept-Encoding: gzip, br"
-	plain := do(server, request("GET", sessionPath+"/messages", ""))
-	w := do(server, request("GET", sessionPath+"/messages", "", takes))
+	plain := do(server, request("GET", sessionPath()+"/messages", ""))
+	w := do(server, request("GET", sessionPath()+"/messages", "", takes))
 	if w.Header().Get("Content-Encoding") != "gzip" || !strings.Contains(strings.Join(w.Header().Values("Vary"), ","), "Accept-Encoding") || w.Body.Len() > plain.Body.Len()/20 {
 		t.Errorf("got %d of %d bytes with %v, want them compressed", w.Body.Len(), plain.Body.Len(), w.Header())
 	}
@@ -33,10 +32,10 @@ func TestCompression(t *testing.T) {
 	}
 	for name, w := range map[string]string{
 		"nobody asked": plain.Header().Get("Content-Encoding"),
-		"refused":      do(server, request("GET", sessionPath+"/messages", "", "Accept-Encoding: gzip;q=0, br")).Header().Get("Content-Encoding"),
+		"refused":      do(server, request("GET", sessionPath()+"/messages", "", "Accept-Encoding: gzip;q=0, br")).Header().Get("Content-Encoding"),
 		"short":        do(server, request("GET", "/healthz", "", takes)).Header().Get("Content-Encoding"),
-		"a change":     do(server, request("POST", sessionPath+"/messages", `{"content":"x"}`, takes)).Header().Get("Content-Encoding"),
-		"a stream":     do(server, request("GET", runPath+"/events", "", takes)).Header().Get("Content-Encoding"),
+		"a change":     do(server, request("POST", sessionPath()+"/messages", `{"content":"x"}`, takes)).Header().Get("Content-Encoding"),
+		"a stream":     do(server, request("GET", runPath()+"/events", "", takes)).Header().Get("Content-Encoding"),
 	} {
 		compare.Equal(t, name+": the encoding", "", w)
 	}

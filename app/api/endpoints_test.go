@@ -1,6 +1,8 @@
 package api_test
 
 import (
+	"context"
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -8,20 +10,18 @@ import (
 
 	"bobbin/app/api"
 	"bobbin/app/core"
+	"bobbin/app/core/config"
 	"bobbin/tests/apitest"
-	"bobbin/tests/compare"
+	"bobbin/tests/must"
 )
 
 // TestRunWithoutAnswer: a failed run is an answer like any other, with 200: the request was
 // taken and is in the log. The run's status and error say what became of it.
 func TestRunWithoutAnswer(t *testing.T) {
 	t.Parallel()
-	backend := apitest.New()
-	backend.Run.Status, backend.Run.AnswerID = core.RunFailed, ""
-	backend.Run.Error = &core.RunError{Code: "model_auth", Message: "the provider refused the key"}
-	opts, _ := options(backend)
-	w := do(api.New(opts), request("POST", sessionPath+"/messages", `{"content":"x"}`))
-	if w.Code != http.StatusOK || strings.Contains(w.Body.String(), `"message":{`) || !strings.Contains(w.Body.String(), "model_auth") {
+	opts, _ := options(apitest.New(t, func(c *config.Config) { c.Models[0].BaseURL += "/nowhere" }))
+	w := do(api.New(opts), request("POST", sessionPath()+"/messages", `{"content":"x"}`))
+	if w.Code != http.StatusOK || strings.Contains(w.Body.String(), `"message":{`) || !strings.Contains(w.Body.String(), `"status":"failed"`) || !strings.Contains(w.Body.String(), `"error":{`) {
 		t.Errorf("got %d %s, want 200 with the failed run and no message", w.Code, w.Body)
 	}
 }
@@ -30,21 +30,34 @@ func TestRunWithoutAnswer(t *testing.T) {
 // one request is shown once.
 func TestPendingIsNotTwice(t *testing.T) {
 	t.Parallel()
-	backend := apitest.New()
-	backend.Queued.UserMessageID = apitest.UserID
+	backend := apitest.New(t)
 	opts, _ := options(backend)
-	w := do(api.New(opts), request("GET", sessionPath+"/messages", ""))
-	compare.Contains(t, "w.Body: want nothing pending that is in the log", `"pending":[]`, w.Body.String())
+	server := api.New(opts)
+	question, open := apitest.Gate(t)
+	for range 2 { // one at work, and one that waits
+		do(server, request("POST", sessionPath()+"/messages", `{"content":"`+question+`"}`, "Prefer: respond-async"))
+	}
+	if list := do(server, request("GET", sessionPath()+"/messages", "")).Body.String(); strings.Count(list, question) != 2 || !strings.Contains(list, `"pending":[{`) {
+		t.Errorf("got %s, want one of the two pending", list)
+	}
+	backend.Hooks["Runs.Pending"] = func(context.Context) error { // read, and now they begin
+		clear(backend.Hooks)
+		open()
+		do(server, request("POST", sessionPath()+"/messages", `{"content":"the last"}`))
+		return nil
+	}
+	if list := do(server, request("GET", sessionPath()+"/messages", "")).Body.String(); strings.Count(list, question) != 2 || !strings.Contains(list, `"pending":[]`) {
+		t.Errorf("got %s, want each once and nothing pending that is in the log", list)
+	}
 }
 
 // Usage is that of whole days of UTC unless the caller says otherwise.
 func TestUsage(t *testing.T) {
 	t.Parallel()
-	backend := apitest.New()
-	opts, _ := options(backend)
-	do(api.New(opts), request("GET", "/api/v1/usage", ""))
-	q, ok := backend.Calls()[0].Args[0].(core.UsageQuery)
-	if !ok || q.To.Sub(q.From) != 30*24*time.Hour || q.To.Before(time.Now()) || !q.To.Equal(q.To.Truncate(24*time.Hour)) {
+	opts, _ := options(apitest.New(t))
+	var q core.UsageReport
+	must.Do(t, json.Unmarshal(do(api.New(opts), request("GET", "/api/v1/usage", "")).Body.Bytes(), &q))
+	if q.To.Sub(q.From) != 30*24*time.Hour || q.To.Before(time.Now()) || !q.To.Equal(q.To.Truncate(24*time.Hour)) {
 		t.Errorf("got %+v without parameters, want the last 30 days", q)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -59,10 +58,10 @@ func TestKinds(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(fmt.Sprintf("%v %s", tt.err, tt.code), func(t *testing.T) {
 			t.Parallel()
-			backend := apitest.New()
-			backend.Hooks["Context"] = failing(tt.err)
+			backend := apitest.New(t)
+			backend.Hooks["Sessions.Get"] = failing(tt.err)
 			opts, log := options(backend)
-			w := do(api.New(opts), request("GET", sessionPath+"/context", ""))
+			w := do(api.New(opts), request("GET", sessionPath(), ""))
 			p := wantProblem(t, w, tt.status, tt.code)
 			var coreErr *core.Error
 			if errors.As(tt.err, &coreErr) && coreErr.Message == "in words" && p.Detail != "in words" {
@@ -95,21 +94,18 @@ func TestKinds(t *testing.T) {
 func TestPartsFail(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ hook, method, path, body string }{
-		{"Sessions.Get", "GET", sessionPath + "/messages", ""},
-		{"Runs.Pending", "GET", sessionPath + "/messages", ""},
-		{"Messages.List", "GET", sessionPath + "/messages", ""},
-		{"Send", "POST", sessionPath + "/messages", `{"content":"x"}`},
-		{"Wait", "POST", sessionPath + "/messages", `{"content":"x"}`},
-		{"Messages.Get", "POST", sessionPath + "/messages", `{"content":"x"}`},
-		{"Sessions.Get", "GET", sessionPath + "/events", ""},
-		{"Sessions.Get", "GET", sessionPath + "/summaries", ""},
-		{"Runs.Get", "GET", runPath + "/events", ""},
-		{"Cancel", "POST", runPath + "/cancel", `{"wait":true}`},
+		{"Sessions.Get", "GET", sessionPath() + "/messages", ""},
+		{"Runs.Pending", "GET", sessionPath() + "/messages", ""},
+		{"Messages.List", "GET", sessionPath() + "/messages", ""},
+		{"Runs.Accept", "POST", sessionPath() + "/messages", `{"content":"x"}`},
+		{"Sessions.Get", "GET", sessionPath() + "/events", ""},
+		{"Sessions.Get", "GET", sessionPath() + "/summaries", ""},
+		{"Runs.Get", "GET", runPath() + "/events", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.hook+" "+tt.method+" "+tt.path, func(t *testing.T) {
 			t.Parallel()
-			backend := apitest.New()
+			backend := apitest.New(t)
 			backend.Hooks[tt.hook] = failing(core.Errorf(core.ErrConflict, "not now"))
 			opts, _ := options(backend)
 			wantProblem(t, do(api.New(opts), request(tt.method, tt.path, tt.body)), 409, "conflict")
@@ -120,7 +116,7 @@ func TestPartsFail(t *testing.T) {
 // What an error quotes is as it was written, in each protocol.
 func TestErrorsAreReadable(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New())
+	opts, _ := options(apitest.New(t))
 	for path, want := range map[string]string{"/api/v1/sessions/<x>": "session <x> does not exist", "/v1/a&b": "no endpoint /v1/a&b"} {
 		w := do(api.New(opts), request("GET", path, ""))
 		if body := w.Body.String(); w.Code != http.StatusNotFound || !strings.Contains(body, want) {
@@ -133,20 +129,15 @@ func TestErrorsAreReadable(t *testing.T) {
 // handler and in the goroutine that reads a stream.
 func TestPanic(t *testing.T) {
 	t.Parallel()
-	backend := apitest.New()
+	backend := apitest.New(t)
 	backend.Hooks["Context"] = func(context.Context) error { panic("boom") }
-	backend.Streaming = func(context.Context, core.Cursor) iter.Seq2[core.Event, error] {
-		return func(yield func(core.Event, error) bool) {
-			yield(backend.Events[0], nil)
-			panic("boom")
-		}
-	}
+	backend.Hooks["Events.Last"] = backend.Hooks["Context"]
 	opts, log := options(backend)
 	server := api.New(opts)
-	wantProblem(t, do(server, request("GET", sessionPath+"/context", "")), 500, "internal")
-	w := do(server, request("GET", runPath+"/events", ""))
-	if body := w.Body.String(); !strings.Contains(body, "event: run.started\n") || !strings.Contains(body, "event: error\ndata: {") {
-		t.Errorf("got stream %q, want the event and then the error", body)
+	wantProblem(t, do(server, request("GET", sessionPath()+"/context", "")), 500, "internal")
+	w := do(server, request("GET", runPath()+"/events", ""))
+	if body := w.Body.String(); !strings.Contains(body, "event: error\ndata: {") {
+		t.Errorf("got stream %q, want the error", body)
 	}
 	lines := log.lines(t, "panic")
 	if len(lines) != 2 {
@@ -161,7 +152,7 @@ func TestPanic(t *testing.T) {
 
 func TestReady(t *testing.T) {
 	t.Parallel()
-	opts, log := options(apitest.New())
+	opts, log := options(apitest.New(t))
 	opts.Checks = []handlers.Check{
 		{Name: "database", Run: func(context.Context) error { return nil }},
 		{Name: "migrations", Run: failing(errors.New("version 3 is missing"))},
@@ -184,7 +175,7 @@ func TestReady(t *testing.T) {
 // A browser that opens the printed address finds the page, and HEAD what GET has.
 func TestFirstLook(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New())
+	opts, _ := options(apitest.New(t))
 	server := api.New(opts)
 	for _, tt := range []struct {
 		method, path string

@@ -17,7 +17,7 @@ import (
 // TestBodies: what is wrong with a body is said by status, field and place.
 func TestBodies(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New())
+	opts, _ := options(apitest.New(t))
 	opts.Limits.BodyBytes = 4096
 	server := api.New(opts)
 	const messages = "/messages"
@@ -54,7 +54,7 @@ func TestBodies(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			method := map[bool]string{true: "PATCH", false: "POST"}[tt.path == ""]
-			r := request(method, sessionPath+tt.path, tt.body, "Content-Type: "+tt.mediaType)
+			r := request(method, sessionPath()+tt.path, tt.body, "Content-Type: "+tt.mediaType)
 			p := wantProblem(t, do(server, r), tt.status, tt.code)
 			if tt.detail != "" && p.Detail != tt.detail {
 				t.Errorf("got detail %q, want %q", p.Detail, tt.detail)
@@ -69,15 +69,15 @@ func TestBodies(t *testing.T) {
 // TestBrokenBody: a body that breaks off is no message.
 func TestBrokenBody(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New())
-	r := request("POST", sessionPath+"/messages", "{}")
+	opts, _ := options(apitest.New(t))
+	r := request("POST", sessionPath()+"/messages", "{}")
 	r.Body = io.NopCloser(io.MultiReader(strings.NewReader(`{"content"`), iotest.ErrReader(io.ErrUnexpectedEOF)))
 	wantProblem(t, do(api.New(opts), r), 400, "malformed_body")
 }
 
 func TestQueries(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New())
+	opts, _ := options(apitest.New(t))
 	server := api.New(opts)
 	tests := []struct{ path, field, detail string }{
 		{"/api/v1/sessions?limit=0", "limit", "must be a whole number from 1 to 200"},
@@ -89,17 +89,17 @@ func TestQueries(t *testing.T) {
 		{"/api/v1/sessions?archived=yes", "archived", "must be true or false"},
 		{"/api/v1/sessions?xyz=x", "xyz", "is not a known parameter; known are q, in, agent, user_id, status, pinned, tag, metadata, created_after, created_before, updated_after, updated_before, archived, include, order, limit, cursor"},
 		{"/api/v1/sessions?agent=%zz", "query", "is not a valid query string: it has an invalid escape or a semicolon"},
-		{sessionPath + "/messages?before=-1", "before", "must be a whole number from 0 to 9223372036854775807"},
-		{sessionPath + "/messages?after=" + missing, "after", "must be a whole number from 0 to 9223372036854775807"},
-		{sessionPath + "/messages?all_branches=1", "all_branches", "must be true or false"},
-		{sessionPath + "/runs?limit=0", "limit", "must be a whole number from 1 to 200"},
-		{sessionPath + "/summaries?limit=0", "limit", "must be a whole number from 1 to 200"},
-		{sessionPath + "/events?after=x", "after", "must be a whole number from 0 to 9223372036854775807"},
-		{sessionPath + "?limit=1", "limit", "is not a known parameter; this request has none"},
-		{sessionPath + "/context?&&=&", "", "is not a known parameter; this request has none"},
+		{sessionPath() + "/messages?before=-1", "before", "must be a whole number from 0 to 9223372036854775807"},
+		{sessionPath() + "/messages?after=" + missing, "after", "must be a whole number from 0 to 9223372036854775807"},
+		{sessionPath() + "/messages?all_branches=1", "all_branches", "must be true or false"},
+		{sessionPath() + "/runs?limit=0", "limit", "must be a whole number from 1 to 200"},
+		{sessionPath() + "/summaries?limit=0", "limit", "must be a whole number from 1 to 200"},
+		{sessionPath() + "/events?after=x", "after", "must be a whole number from 0 to 9223372036854775807"},
+		{sessionPath() + "?limit=1", "limit", "is not a known parameter; this request has none"},
+		{sessionPath() + "/context?&&=&", "", "is not a known parameter; this request has none"},
 		{"/version?a=1", "a", "is not a known parameter; this request has none"},
-		{sessionPath + "/events?from=1", "from", "is not a known parameter; known are after"},
-		{runPath + "/events?after=1.5", "after", "must be a whole number from 0 to 9223372036854775807"},
+		{sessionPath() + "/events?from=1", "from", "is not a known parameter; known are after"},
+		{runPath() + "/events?after=1.5", "after", "must be a whole number from 0 to 9223372036854775807"},
 		{"/api/v1/agents/assistant/graph?format=svg", "format", "must be json or mermaid"},
 		{"/api/v1/usage?from=0000-01-01", "from", "must be a day such as 2026-01-31, or a time such as 2026-01-31T12:00:00Z"},
 		{"/api/v1/usage?from=2026-02-01&to=2026-02-01", "to", "must be after from"},
@@ -111,7 +111,7 @@ func TestQueries(t *testing.T) {
 			compare.Equal(t, "errors", []core.FieldError{{Field: tt.field, Detail: tt.detail}}, p.Errors)
 		})
 	}
-	for _, path := range []string{sessionPath + "/events", runPath + "/events"} {
+	for _, path := range []string{sessionPath() + "/events", runPath() + "/events"} {
 		for _, id := range []string{"x", "-1", "1.5", "9223372036854775808"} {
 			p := wantProblem(t, do(server, request("GET", path, "", "Last-Event-ID: "+id)), 422, "invalid")
 			if len(p.Errors) != 1 || p.Errors[0].Field != "Last-Event-ID" {

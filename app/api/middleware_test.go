@@ -13,7 +13,7 @@ import (
 
 func TestRequestID(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New())
+	opts, _ := options(apitest.New(t))
 	server := api.New(opts)
 	for _, id := range []string{"abc-1.2_3:4", strings.Repeat("x", 128)} {
 		if got := do(server, request("GET", "/healthz", "", "X-Request-ID: "+id)).Header().Get("X-Request-ID"); got != id {
@@ -30,30 +30,22 @@ func TestRequestID(t *testing.T) {
 // TestAuth: the identity decides whose rows are touched; probes need none.
 func TestAuth(t *testing.T) {
 	t.Parallel()
-	backend := apitest.New()
-	opts, log := options(backend)
+	opts, log := options(apitest.New(t))
 	opts.Auth = auth.New(auth.Options{Keys: []auth.Key{auth.NewKey("ann", "s3cret", core.ReadWrite)}, Required: true, LocalToken: "tok"})
 	server := api.New(opts)
 
-	w := do(server, request("GET", sessionPath, ""))
+	w := do(server, request("GET", sessionPath(), ""))
 	wantProblem(t, w, 401, "unauthorized")
 	compare.Equal(t, "WWW-Authenticate: want Bearer", `Bearer realm="bobbin"`, w.Header().Get("WWW-Authenticate"))
-	wantProblem(t, do(server, request("POST", sessionPath+"/messages", `{"content":"x"}`, "X-API-Key: guess")), 401, "unauthorized")
+	wantProblem(t, do(server, request("POST", sessionPath()+"/messages", `{"content":"x"}`, "X-API-Key: guess")), 401, "unauthorized")
 	wantProblem(t, do(server, request("GET", "/version", "")), 401, "unauthorized")
-	if calls := backend.Calls(); len(calls) != 0 {
-		t.Fatalf("got calls %v without a key, want none", calls)
-	}
 	for _, path := range []string{"/healthz", "/readyz"} {
 		if w := do(server, request("GET", path, "")); w.Code != 200 {
 			t.Errorf("got %d for %s without a key, want 200", w.Code, path)
 		}
 	}
-	for header, owner := range map[string]string{"Authorization: Bearer s3cret": "ann", "X-API-Key: tok": core.LocalOwner} {
-		compare.Equal(t, "with a key", 200, do(server, request("GET", sessionPath, "", header)).Code)
-		calls := backend.Calls()
-		if got := calls[len(calls)-1].Scope; got != (core.Tenant{Owner: owner}) {
-			t.Errorf("got scope %v, want the rows of %s", got, owner)
-		}
+	for header, status := range map[string]int{"Authorization: Bearer s3cret": 404, "X-API-Key: tok": 200} { // it is this machine's own
+		compare.Equal(t, "with a key: "+header, status, do(server, request("GET", sessionPath(), "", header)).Code)
 	}
 	if strings.Contains(log.String(), "s3cret") || strings.Contains(log.String(), "guess") {
 		t.Error("got a key in the log, want none")
@@ -63,9 +55,9 @@ func TestAuth(t *testing.T) {
 // TestAccessLog: one line a request, with facts and without bodies.
 func TestAccessLog(t *testing.T) {
 	t.Parallel()
-	opts, log := options(apitest.New())
+	opts, log := options(apitest.New(t))
 	server := api.New(opts)
-	do(server, request("POST", sessionPath+"/messages?", `{"content":"very private"}`, "X-Request-ID: r-1"))
+	do(server, request("POST", sessionPath()+"/messages?", `{"content":"very private"}`, "X-Request-ID: r-1"))
 	do(server, request("GET", "/nowhere", ""))
 	do(server, request("GET", "/healthz", ""))
 	lines := log.lines(t, "request")
@@ -74,7 +66,7 @@ func TestAccessLog(t *testing.T) {
 	}
 	first := lines[0]
 	for name, want := range map[string]any{
-		"request_id": "r-1", "method": "POST", "path": sessionPath + "/messages", "route": "/api/v1/sessions/:id/messages",
+		"request_id": "r-1", "method": "POST", "path": sessionPath() + "/messages", "route": "/api/v1/sessions/:id/messages",
 		"status": 200.0, "owner": core.LocalOwner, "level": "INFO",
 	} {
 		if first[name] != want {

@@ -21,7 +21,7 @@ import (
 // TestDocumentHasAllRoutes: the routes and the document say the same.
 func TestDocumentHasAllRoutes(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New())
+	opts, _ := options(apitest.New(t))
 	var routes []string
 	for _, route := range api.New(opts).Routes() {
 		if strings.Contains(route, " /internal/") || strings.Contains(route, " /v1/") || slices.Contains([]string{"POST /mcp", "GET /", "GET /assets/:file", "GET /widget.html", "GET /widget.js"}, route) {
@@ -64,7 +64,7 @@ func TestDocumentOfWebPage(t *testing.T) {
 // TestOpenAPI: everybody gets the document, and who has it is told so.
 func TestOpenAPI(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New())
+	opts, _ := options(apitest.New(t))
 	server := api.New(opts)
 	w := do(server, request("GET", "/openapi.json", "", "X-API-Key: wrong"))
 	if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "application/json" || !strings.HasPrefix(w.Body.String(), `{"openapi":"3.1.0"`) {
@@ -83,7 +83,7 @@ func TestOpenAPI(t *testing.T) {
 // comes from elsewhere or runs inline, so that its policy holds.
 func TestDocsPage(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New())
+	opts, _ := options(apitest.New(t))
 	server := api.New(opts)
 	w := do(server, request("GET", "/docs", ""))
 	page := w.Body.String()

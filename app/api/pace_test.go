@@ -70,13 +70,13 @@ func TestPaceOfBodies(t *testing.T) {
 		"slower than in total": {40 << 10, 1600, 408, 286 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			opts, _ := options(apitest.New())
+			opts, _ := options(apitest.New(t))
 			conn := connect(t, opts)
 			begin := time.Now()
 			wrote := make(chan struct{})
 			go func() {
 				defer close(wrote)
-				fmt.Fprintf(conn, "POST %s/messages/import HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/jsonl\r\nContent-Length: %d\r\n\r\n", sessionPath, tt.piece*max(tt.pieces, 2))
+				fmt.Fprintf(conn, "POST %s/messages/import HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/jsonl\r\nContent-Length: %d\r\n\r\n", sessionPath(), tt.piece*max(tt.pieces, 2))
 				for i := range max(tt.pieces, 2) {
 					if i < tt.pieces {
 						time.Sleep(time.Second)
@@ -116,18 +116,14 @@ func TestPaceOfAnswers(t *testing.T) {
 		"as slow as may be": {40 << 10, true, 103 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			backend := apitest.New()
-			for range 4 {
-				m := backend.Messages[0]
-				m.Content = strings.Repeat("a", 1<<20)
-				backend.Messages = append(backend.Messages, m)
-			}
+			backend := apitest.New(t)
+			must.Do(t, backend.Database.Gorm.WithContext(t.Context()).Exec("UPDATE messages SET content = ?", strings.Repeat("a", 1<<20)).Error) // four
 			opts, _ := options(backend)
 			memory := quota.New(quota.Limits{Total: 64 << 20, Owner: 64 << 20, User: 64 << 20})
 			opts.Space.Memory = memory
 			conn := connect(t, opts)
 			begin := time.Now()
-			fmt.Fprintf(conn, "GET %s/messages HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", sessionPath)
+			fmt.Fprintf(conn, "GET %s/messages HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", sessionPath())
 			synctest.Wait()
 			if got := memory.Used(); got < 4<<20 || got > 6<<20 {
 				t.Errorf("%s: got %d bytes held for a page of 4 MiB, want those and a little more", name, got)
@@ -153,26 +149,26 @@ func TestPaceOfAnswers(t *testing.T) {
 func TestAnswersWaitForMemory(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		opts, _ := options(apitest.New())
+		opts, _ := options(apitest.New(t))
 		memory := quota.New(quota.Limits{Total: 20 << 20, Owner: 20 << 20, User: 20 << 20, What: "memory"})
 		opts.Space.Memory = memory
 		server := api.New(opts)
 		others := memory.Hold(core.Tenant{Owner: "bob"})
 		must.Do(t, others.Grow(19<<20+1))
 		begin := time.Now()
-		wantProblem(t, do(server, request("GET", sessionPath, "")), 503, quota.CodeExceeded)
+		wantProblem(t, do(server, request("GET", sessionPath(), "")), 503, quota.CodeExceeded)
 		compare.Equal(t, "an answer after: want 10 s", 10*time.Second, time.Since(begin))
 		if w := do(server, request("POST", "/api/v1/sessions", "{}")); w.Code != 201 {
 			t.Errorf("got %d %s for a session, want 201", w.Code, w.Body)
 		}
 		time.AfterFunc(time.Second, func() { others.Keep(18 << 20) })
 		begin = time.Now()
-		if w := do(server, request("GET", sessionPath, "")); w.Code != 200 || time.Since(begin) != time.Second {
+		if w := do(server, request("GET", sessionPath(), "")); w.Code != 200 || time.Since(begin) != time.Second {
 			t.Errorf("got %d after %v, want 200 when there is room", w.Code, time.Since(begin))
 		}
 		time.AfterFunc(time.Second, func() { others.Keep(3 << 20) })
 		begin = time.Now()
-		if w := do(server, request("GET", sessionPath+"/messages", "")); w.Code != 200 || time.Since(begin) != time.Second {
+		if w := do(server, request("GET", sessionPath()+"/messages", "")); w.Code != 200 || time.Since(begin) != time.Second {
 			t.Errorf("got %d after %v for a page of messages, want 200 when there is room for all of it", w.Code, time.Since(begin))
 		}
 		others.Release()

@@ -22,7 +22,7 @@ const webPage = "../web/dist"
 // long as they are right. Everything else keeps its policy.
 func TestPage(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New())
+	opts, _ := options(apitest.New(t))
 	server := api.New(opts)
 	w := do(server, request("GET", "/", "", "X-API-Key: wrong"))
 	index, err := os.ReadFile(webPage + "/index.html")
@@ -55,7 +55,7 @@ func TestPage(t *testing.T) {
 // Every file of the build is served, compressed for those who accept it.
 func TestAssets(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New())
+	opts, _ := options(apitest.New(t))
 	server := api.New(opts)
 	assets := must.Get(fs.Glob(os.DirFS(webPage), "assets/*"))(t)
 	for _, name := range append(assets, "") {
@@ -101,7 +101,7 @@ func TestWidgetFiles(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			opts, _ := options(apitest.New())
+			opts, _ := options(apitest.New(t))
 			opts.Origins, opts.Framing = []string{"https://reads.example"}, test.origins
 			server := api.New(opts)
 			frame := do(server, request("GET", "/widget.html", ""))

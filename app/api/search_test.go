@@ -21,7 +21,7 @@ func TestSearchesAreBounded(t *testing.T) {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				backend := apitest.New()
+				backend := apitest.New(t)
 				untilEnd := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 				backend.Hooks["Search.Messages"], backend.Hooks["Sessions.List"] = untilEnd, untilEnd
 				opts := userOptions(backend)
@@ -48,7 +48,7 @@ func TestSearchesAreBounded(t *testing.T) {
 					wantProblem(t, w, 503, "search_time")
 					compare.Equal(t, "Retry-After", "5", w.Header().Get("Retry-After"))
 				}
-				backend.Hooks["Search.Messages"], backend.Hooks["Sessions.List"] = nil, nil
+				clear(backend.Hooks)
 				compare.Equal(t, "when all had ended", 200, do(server, request("GET", path, "", asEve)).Code)
 			})
 		})

@@ -3,7 +3,6 @@ package api_test
 import (
 	"bufio"
 	"context"
-	"iter"
 	"net"
 	"net/http"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"bobbin/app/api"
-	"bobbin/app/core"
 	"bobbin/tests/apitest"
 	"bobbin/tests/compare"
 	"bobbin/tests/must"
@@ -61,17 +59,16 @@ func open(t *testing.T, method, url, body string) *http.Response {
 // TestStopCutsOff: what does not end within the grace period is cut off.
 func TestStopCutsOff(t *testing.T) {
 	t.Parallel()
-	backend := apitest.New()
-	backend.Hooks["Context"] = untilCanceled
+	backend := apitest.New(t)
 	begun := make(chan struct{})
-	backend.Hooks["Prompt"] = func(ctx context.Context) error { close(begun); return untilCanceled(ctx) }
+	backend.Hooks["Prompt"] = func(ctx context.Context) error { close(begun); <-ctx.Done(); return ctx.Err() }
 	opts, log := options(backend)
 	opts.Limits.Grace = time.Millisecond
 	s := serve(t, opts)
 	asked := make(chan struct{})
 	go func() {
 		defer close(asked)
-		response, err := http.Get(s.url + sessionPath + "/context/prompt")
+		response, err := http.Get(s.url + sessionPath() + "/context/prompt")
 		if err == nil { // the answer is quicker than the end of the connection
 			response.Body.Close()
 			if response.StatusCode != http.StatusServiceUnavailable {
@@ -90,7 +87,7 @@ func TestServeFails(t *testing.T) {
 	t.Parallel()
 	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	listener.Close()
-	opts, _ := options(apitest.New())
+	opts, _ := options(apitest.New(t))
 	if err := api.New(opts).Serve(t.Context(), listener); err == nil {
 		t.Error("got nil from a closed listener, want an error")
 	}
@@ -100,14 +97,11 @@ func TestServeFails(t *testing.T) {
 // that answers it.
 func TestStreamOutlivesBodyLimit(t *testing.T) {
 	t.Parallel()
-	backend := apitest.New()
-	backend.Streaming = func(ctx context.Context, _ core.Cursor) iter.Seq2[core.Event, error] {
-		return func(func(core.Event, error) bool) { <-ctx.Done() }
-	}
-	opts, _ := options(backend)
+	opts, _ := options(apitest.New(t))
+	question, _ := apitest.Gate(t)
 	opts.Limits.ReadBody, opts.Limits.ReadHeader, opts.Limits.Stream.Heartbeat = time.Second, time.Second, 200*time.Millisecond // a busy machine needs a moment for the header
 	s := serve(t, opts)
-	reader := bufio.NewReader(open(t, "POST", s.url+sessionPath+"/messages", `{"content":"x"}`).Body)
+	reader := bufio.NewReader(open(t, "POST", s.url+sessionPath()+"/messages", `{"content":"`+question+`"}`).Body)
 	for beats := 0; beats < 12; {
 		line, err := reader.ReadString('\n')
 		if err != nil {
@@ -123,7 +117,7 @@ func TestStreamOutlivesBodyLimit(t *testing.T) {
 // TestLargeHeader: headers are bounded.
 func TestLargeHeader(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New())
+	opts, _ := options(apitest.New(t))
 	opts.Limits.HeaderBytes = 1024
 	s := serve(t, opts)
 	r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/healthz", nil)

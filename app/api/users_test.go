@@ -2,9 +2,6 @@ package api_test
 
 import (
 	"context"
-	"iter"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -37,7 +34,7 @@ const (
 )
 
 // userOptions are those of a server with two end users of the local owner.
-func userOptions(b *apitest.Backend) api.Options {
+func userOptions(b *apitest.World) api.Options {
 	opts, _ := options(b)
 	user := func(name string) core.Identity {
 		return core.Identity{Owner: core.LocalOwner, User: name, Rights: core.ReadWrite, Expires: time.Now().Add(time.Minute)}
@@ -49,13 +46,13 @@ func userOptions(b *apitest.Backend) api.Options {
 // A token that is not taken is told why, as RFC 6750 has it; of keys nothing is told.
 func TestChallenge(t *testing.T) {
 	t.Parallel()
-	server := api.New(userOptions(apitest.New()))
+	server := api.New(userOptions(apitest.New(t)))
 	for secret, want := range map[string]struct{ code, header string }{
 		"eyJ.bad.x":  {"token_invalid", `Bearer realm="bobbin", error="invalid_token"`},
 		"eyJ.late.x": {"token_expired", `Bearer realm="bobbin", error="invalid_token"`},
 		"bob_wrong":  {"unauthorized", `Bearer realm="bobbin"`},
 	} {
-		w := do(server, request("GET", sessionPath, "", "Authorization: Bearer "+secret))
+		w := do(server, request("GET", sessionPath(), "", "Authorization: Bearer "+secret))
 		wantProblem(t, w, 401, want.code)
 		compare.Equal(t, secret, want.header, w.Header().Get("WWW-Authenticate"))
 	}
@@ -65,32 +62,22 @@ func TestChallenge(t *testing.T) {
 // another stream does not end.
 func TestStreamEndsWithTheToken(t *testing.T) {
 	t.Parallel()
-	for _, path := range []string{sessionPath + "/events", runPath + "/events"} {
-		synctest.Test(t, func(t *testing.T) {
-			backend := apitest.New()
-			backend.Streaming = func(ctx context.Context, _ core.Cursor) iter.Seq2[core.Event, error] {
-				return func(yield func(core.Event, error) bool) {
-					if yield(backend.Events[0], nil) {
-						<-ctx.Done()
-					}
-				}
-			}
-			server := api.New(userOptions(backend))
-			begin := time.Now()
-			w := do(server, request("GET", path, "", asEve))
-			compare.Equal(t, "a stream of: want the minute of its token", time.Minute, time.Since(begin))
-			_, last, _ := strings.Cut(w.Body.String(), "event: error\ndata: ")
-			if w.Code != 200 || !strings.Contains(last, `"status":401`) || !strings.Contains(last, `"code":"token_expired"`) || !strings.HasSuffix(last, "}\n\n") {
-				t.Errorf("got %d %q, want an error event at the end", w.Code, w.Body)
-			}
-			gone, leave := context.WithTimeout(t.Context(), time.Hour)
-			defer leave()
-			w = do(server, request("GET", path, "").WithContext(gone))
-			if strings.Contains(w.Body.String(), "event: error") || time.Since(begin) != time.Hour+time.Minute {
-				t.Errorf("got %q after %v without a token, want a stream until it is left", w.Body, time.Since(begin))
-			}
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		server := api.New(userOptions(apitest.New(t)))
+		begin := time.Now()
+		endless := watch(t, server, sessionPath()+"/events")
+		w := do(server, request("GET", "/api/v1/events", "", asEve))
+		compare.Equal(t, "a stream of: want the minute of its token", time.Minute, time.Since(begin))
+		_, last, _ := strings.Cut(w.Body.String(), "event: error\ndata: ")
+		if w.Code != 200 || !strings.Contains(last, `"status":401`) || !strings.Contains(last, `"code":"token_expired"`) || !strings.HasSuffix(last, "}\n\n") {
+			t.Errorf("got %d %q, want an error event at the end", w.Code, w.Body)
+		}
+		select {
+		case <-endless.ended:
+			t.Error("the stream without a token ended, too")
+		default:
+		}
+	})
 }
 
 // Every user has a rate and streams of their own: one who uses them up holds up nobody
@@ -98,68 +85,45 @@ func TestStreamEndsWithTheToken(t *testing.T) {
 func TestUserLimits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		backend := apitest.New()
-		held, let := make(chan struct{}), make(chan struct{})
-		backend.Streaming = func(context.Context, core.Cursor) iter.Seq2[core.Event, error] {
-			return func(func(core.Event, error) bool) { held <- struct{}{}; <-let }
-		}
-		opts := userOptions(backend)
+		opts := userOptions(apitest.New(t))
 		opts.Limits.UserPerSecond, opts.Limits.StreamsPerUser = 1, 1
 		server := api.New(opts)
-		ended := make(chan *httptest.ResponseRecorder, 2)
-		watch := func(who string) { ended <- do(server, request("GET", runPath+"/events", "", who)) }
-		go watch(asEve)
-		<-held
-		wantProblem(t, do(server, request("GET", runPath+"/events", "", asEve)), 429, "too_many_streams")
-		go watch(asKim)
-		<-held
-		close(let)
-		<-ended
-		<-ended
+		eve := watch(t, server, "/api/v1/events", asEve)
+		wantProblem(t, do(server, request("GET", "/api/v1/events", "", asEve)), 429, "too_many_streams")
+		compare.Equal(t, "for another user's stream", 200, watch(t, server, "/api/v1/events", asKim).Code)
+		eve.end()
 		for range 8 {
-			do(server, request("GET", sessionPath, "", asEve))
+			do(server, request("GET", "/version", "", asEve))
 		}
-		w := do(server, request("GET", sessionPath, "", asEve))
+		w := do(server, request("GET", "/version", "", asEve))
 		if p := wantProblem(t, w, 429, "rate_limited"); !strings.Contains(p.Detail, "user_requests_per_second") || w.Header().Get("Retry-After") == "" {
 			t.Errorf("got %q, want which setting it is, and when to come again", p.Detail)
 		}
-		compare.Equal(t, "for another user", 200, do(server, request("GET", sessionPath, "", asKim)).Code)
+		compare.Equal(t, "for another user", 200, do(server, request("GET", "/version", "", asKim)).Code)
 		time.Sleep(time.Second)
-		compare.Equal(t, "after the time", 200, do(server, request("GET", sessionPath, "", asEve)).Code)
+		compare.Equal(t, "after the time", 200, do(server, request("GET", "/version", "", asEve)).Code)
 	})
 }
 
 // The last quarter of the places for open requests is for owners who have few.
 func TestPlacesForOtherOwners(t *testing.T) {
 	t.Parallel()
-	backend := apitest.New()
-	held, let := make(chan struct{}), make(chan struct{})
-	backend.Streaming = func(context.Context, core.Cursor) iter.Seq2[core.Event, error] {
-		return func(func(core.Event, error) bool) { held <- struct{}{}; <-let }
+	opts := userOptions(apitest.New(t))
+	known := users{}
+	for _, name := range []string{"ann", "bob", "carl"} {
+		known["eyJ."+name+".x"] = core.Identity{Owner: name, Rights: core.ReadWrite}
 	}
-	opts := userOptions(backend)
-	owner := func(name string) core.Identity { return core.Identity{Owner: name, Rights: core.ReadWrite} }
-	opts.Auth = auth.New(auth.Options{VerifyToken: users{"eyJ.a.x": owner("ann"), "eyJ.b.x": owner("bob"), "eyJ.c.x": owner("carl")}.Identify})
+	opts.Auth = auth.New(auth.Options{VerifyToken: known.Identify})
 	opts.Limits.Streams, opts.Limits.StreamsPerOwner = 8, 4
 	server := api.New(opts)
-	ended := make(chan *httptest.ResponseRecorder, 8)
-	ask := func(token string) *http.Request {
-		return request("GET", runPath+"/events", "", "Authorization: Bearer "+token)
+	ask := func(name string) *stream {
+		return watch(t, server, "/api/v1/events", "Authorization: Bearer eyJ."+name+".x")
 	}
-	for _, token := range []string{"eyJ.a.x", "eyJ.a.x", "eyJ.a.x", "eyJ.a.x", "eyJ.b.x", "eyJ.b.x"} {
-		go func() { ended <- do(server, ask(token)) }()
-		<-held
+	for _, name := range []string{"ann", "ann", "ann", "ann", "bob", "bob"} {
+		compare.Equal(t, "for a stream of "+name, 200, ask(name).Code)
 	}
-	for _, token := range []string{"eyJ.a.x", "eyJ.b.x"} {
-		wantProblem(t, do(server, ask(token)), 429, "too_many_streams")
-	}
-	for range 2 {
-		go func() { ended <- do(server, ask("eyJ.c.x")) }()
-		<-held
-	}
-	wantProblem(t, do(server, ask("eyJ.c.x")), 503, "too_many_streams")
-	close(let)
-	for range 8 {
-		compare.Equal(t, "for a stream", 200, (<-ended).Code)
-	}
+	wantProblem(t, ask("ann").answer(), 429, "too_many_streams")
+	wantProblem(t, ask("bob").answer(), 429, "too_many_streams")
+	compare.Equal(t, "for an owner with none", []int{200, 200}, []int{ask("carl").Code, ask("carl").Code})
+	wantProblem(t, ask("carl").answer(), 503, "too_many_streams")
 }

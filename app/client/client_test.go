@@ -3,7 +3,6 @@ package client_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net/http/httptest"
 	"testing"
 
@@ -11,7 +10,6 @@ import (
 
 	"bobbin/app/api"
 	"bobbin/app/api/auth"
-	"bobbin/app/api/handlers"
 	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
@@ -19,17 +17,14 @@ import (
 	"bobbin/tests/must"
 )
 
-// dial returns a client of a server over the backend.
-func dial(t *testing.T, b *apitest.Backend, key string) *client.Client {
+// TestMain runs the tests.
+func TestMain(m *testing.M) { apitest.Main(m) }
+
+// dial returns a client of a server over the world.
+func dial(t *testing.T, b *apitest.World, key string) *client.Client {
 	t.Helper()
-	server := httptest.NewServer(api.New(api.Options{
-		Services: b.Services(),
-		Keys:     &apitest.Keys{},
-		Limits:   api.DefaultLimits(),
-		Auth:     auth.New(auth.Options{Keys: []auth.Key{auth.NewKey("ann", "s3cret", core.ReadWrite)}, Required: true}),
-		Build:    handlers.Build{Version: "1.2.3"},
-		Logger:   slog.New(slog.DiscardHandler),
-	}))
+	b.Options.Auth = auth.New(auth.Options{Keys: []auth.Key{auth.NewKey(core.LocalOwner, "s3cret", core.ReadWrite)}, Required: true})
+	server := httptest.NewServer(api.New(b.Options))
 	t.Cleanup(server.Close)
 	return must.Get(client.New(client.Options{URL: server.URL + "/", Key: key, HTTP: server.Client()}))(t)
 }
@@ -41,11 +36,12 @@ func TestProblems(t *testing.T) {
 		core.ErrInvalid, core.ErrForbidden, core.ErrUnauthorized, core.ErrNotFound, core.ErrConflict, core.ErrStale, core.ErrCanceled, core.ErrTooLarge,
 		core.ErrUnprocessable, core.ErrContextFloor, core.ErrRateLimited, core.ErrUnavailable, core.ErrModel, core.ErrTimeout,
 	}
+	backend := apitest.New(t)
+	c := dial(t, backend, "s3cret")
 	for _, kind := range kinds {
-		backend := apitest.New()
 		fields := []core.FieldError{{Field: "f", Detail: "d"}}
 		backend.Hooks["Context"] = func(context.Context) error { return &core.Error{Kind: kind, Message: "in words", Fields: fields} }
-		_, err := client.Call(t.Context(), dial(t, backend, "s3cret"), ops.GetContext, ops.InSession{SessionID: apitest.SessionID})
+		_, err := client.Call(t.Context(), c, ops.GetContext, ops.InSession{SessionID: core.SessionID(apitest.SessionID)})
 		var problem *client.ProblemError
 		if !errors.Is(err, kind) || !errors.As(err, &problem) {
 			t.Errorf("got %v, want %v", err, kind)
@@ -55,14 +51,13 @@ func TestProblems(t *testing.T) {
 			t.Errorf("got problem %+v, want the words, the fields and a request id", problem)
 		}
 	}
-	backend := apitest.New()
 	backend.Hooks["Context"] = func(context.Context) error { return errors.New("secret") }
-	_, err := client.Call(t.Context(), dial(t, backend, "s3cret"), ops.GetContext, ops.InSession{SessionID: apitest.SessionID})
+	_, err := client.Call(t.Context(), c, ops.GetContext, ops.InSession{SessionID: core.SessionID(apitest.SessionID)})
 	var problem *client.ProblemError
 	if !errors.As(err, &problem) || err.Error() != "internal error (request id "+problem.RequestID+")" {
 		t.Errorf("got %v, want an internal error with its request id", err)
 	}
-	if _, err := client.Call(t.Context(), dial(t, apitest.New(), "wrong"), ops.ListAgents, struct{}{}); !errors.Is(err, core.ErrUnauthorized) {
+	if _, err := client.Call(t.Context(), dial(t, backend, "wrong"), ops.ListAgents, struct{}{}); !errors.Is(err, core.ErrUnauthorized) {
 		t.Errorf("got %v with a wrong key, want ErrUnauthorized", err)
 	}
 }

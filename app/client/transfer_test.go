@@ -1,7 +1,6 @@
 package client_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -10,6 +9,7 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apitest"
+	"bobbin/tests/must"
 )
 
 // torn writes a part and fails.
@@ -21,13 +21,13 @@ func (torn) Write([]byte) (int, error) { return 0, errFull }
 
 func TestExportErrors(t *testing.T) {
 	t.Parallel()
-	backend := apitest.New()
+	backend := apitest.New(t)
 	c := dial(t, backend, "s3cret")
-	if err := client.Download(t.Context(), c, ops.ExportSession, ops.SessionExport{InSession: ops.InSession{SessionID: apitest.SessionID}, Format: core.ExportJSON}, torn{}); !errors.Is(err, errFull) {
+	if err := client.Download(t.Context(), c, ops.ExportSession, ops.SessionExport{InSession: ops.InSession{SessionID: core.SessionID(apitest.SessionID)}, Format: core.ExportJSON}, torn{}); !errors.Is(err, errFull) {
 		t.Errorf("got %v, want what the writer says", err)
 	}
-	backend.Hooks["Export"] = func(context.Context) error { return errors.New("disk on fire") }
-	if err := client.Download(t.Context(), c, ops.ExportSession, ops.SessionExport{InSession: ops.InSession{SessionID: apitest.SessionID}, Format: core.ExportJSON}, &strings.Builder{}); err == nil {
+	must.Do(t, backend.Database.Gorm.WithContext(t.Context()).Exec("UPDATE messages SET metadata = '{'").Error)
+	if err := client.Download(t.Context(), c, ops.ExportSession, ops.SessionExport{InSession: ops.InSession{SessionID: core.SessionID(apitest.SessionID)}, Format: core.ExportJSON}, &strings.Builder{}); err == nil {
 		t.Error("got no error for an export that failed")
 	}
 }

@@ -1,4 +1,3 @@
-// Package apitest replaces the parts behind the API in tests: one session
-// with its messages, runs, summaries and agents, in memory and with fixed ids and
-// times, so that answers can be compared byte by byte.
+// Package apitest is the application behind the API without a network: each world has its own copy of one
+// database, so that the ids in it are the same in all worlds of a process.
 package apitest

@@ -30,7 +30,7 @@ func parts() []part {
 		{dir: "app/runs", may: []string{"app/agents", "app/core", "app/events"}},
 		{dir: "app/chat", may: []string{"app/agents", "app/blobs", "app/core", "app/db", "app/events", "app/runs"}},
 		{dir: "app/slack", may: []string{"app/agents", "app/blobs", "app/chat", "app/core", "app/db", "app/events", "app/runs"}},
-		{dir: "app/api", may: []string{"app/agents", "app/api/ops", "app/blobs", "app/chat", "app/core", "app/events", "app/runs", "app/web"}},
+		{dir: "app/api", may: []string{"app/agents", "app/api/ops", "app/blobs", "app/chat", "app/core", "app/events", "app/purge", "app/runs", "app/web"}},
 		{dir: "app/wire", may: []string{anything}},
 		{dir: "app/eval", may: []string{"app/agents", "app/chat", "app/core", "app/runs", "app/telemetry", "app/wire"}},
 		{dir: "app/ops", may: []string{"app/agents", "app/core", "app/db", "app/slack", "app/wire"}},

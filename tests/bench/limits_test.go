@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -17,7 +16,7 @@ import (
 
 	"bobbin/app/api"
 	"bobbin/app/api/auth"
-	"bobbin/tests/apitest"
+	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/process"
@@ -153,15 +152,14 @@ func (x target) findPeak(t *testing.T, free chan func() (time.Duration, error)) 
 // process refuses all.
 func refusalCPU(t *testing.T) float64 {
 	t.Helper()
-	s := httptest.NewServer(api.New(api.Options{
-		Services: apitest.New().Services(), Keys: &apitest.Keys{}, Limits: api.DefaultLimits(), Auth: auth.New(auth.Options{}),
-		Logger: slog.New(slog.DiscardHandler), Overloaded: func() bool { return true },
-	}))
+	opts := apptest.New(t, dbtest.MigratedSQLiteURL(t)).App.API()
+	opts.Auth, opts.Overloaded = auth.New(auth.Options{}), func() bool { return true }
+	s := httptest.NewServer(api.New(opts))
 	t.Cleanup(s.Close)
 	const requests = 20_000
 	cpu := cpuOf(t, 0)
 	for range requests {
-		_, err := ask(s.URL+"/api/v1/sessions/"+string(apitest.SessionID)+"/messages", "text/event-stream", map[string]any{"content": messageText}, "", "")
+		_, err := ask(s.URL+"/api/v1/sessions/x/messages", "text/event-stream", map[string]any{"content": messageText}, "", "")
 		if !errors.Is(err, errRefused) {
 			t.Fatalf("got %v, want a refusal", err)
 		}

@@ -11,10 +11,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -30,38 +30,50 @@ import (
 	"bobbin/tests/must"
 )
 
-// server is the API over a backend with fixed values.
-func server(b *apitest.Backend) http.Handler {
-	return api.New(api.Options{
-		Services: b.Services(),
-		Keys:     &apitest.Keys{},
-		Limits:   api.DefaultLimits(),
-		Metrics:  handlers.MetricsOptions{Expose: apitest.Metrics{}.Expose},
-		Auth:     auth.New(auth.Options{Keys: []auth.Key{auth.NewKey("shop", "s3cret", core.ReadWrite)}}),
-		Checks:   []handlers.Check{{Name: "database", Run: b.Hooks["database"]}},
-		Build:    handlers.Build{Version: "1.2.3", Commit: "abc1234", Date: "2026-01-02T03:04:05Z", Go: "go1.26"},
-		Logger:   slog.New(slog.DiscardHandler),
-	})
+func TestMain(m *testing.M) { apitest.Main(m) }
+
+// server is the API over the world, with a key of this machine's owner.
+func server(b *apitest.World) http.Handler {
+	o := b.Options
+	o.Auth = auth.New(auth.Options{Keys: []auth.Key{auth.NewKey(core.LocalOwner, "s3cret", core.UserRights)}})
+	o.Metrics = handlers.MetricsOptions{Expose: func() (string, []byte, error) {
+		return "text/plain; version=0.0.4; charset=utf-8", []byte("bobbin_runs_active 1\n"), nil
+	}}
+	o.Checks = []handlers.Check{{Name: "database", Run: b.Hooks["database"]}}
+	return api.New(o)
+}
+
+// changing are values that are others each time.
+var changing = []struct {
+	pattern *regexp.Regexp
+	as      string
+}{
+	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`), "<id>"},
+	{regexp.MustCompile(`20\d\d-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?Z)?)?`), "<time>"},
+	{regexp.MustCompile(`Last-Modified: .*`), "Last-Modified: <time>"},
+	{regexp.MustCompile(`("(?:ms|duration_ms)": ?)[\d.]+`), "$1<ms>"},
+	{regexp.MustCompile(`expires=\d+&signature=[^"]+`), "expires=<time>&signature=<signature>"},
+}
+
+// fixed returns the text with names in the place of ids and times.
+func fixed(text string) string {
+	for name, id := range map[string]string{
+		"session": apitest.SessionID, "question": apitest.UserID, "answer": apitest.AnswerID, "run": apitest.RunID, "waiting session": apitest.WaitingID,
+		"waiting run": apitest.WaitingRunID, "approval": apitest.ApprovalID, "memory": apitest.MemoryID, "file": apitest.BlobID, "instruction": apitest.InstructionID,
+	} {
+		text = strings.ReplaceAll(strings.ReplaceAll(text, id, "<"+name+">"), id[24:], "<"+name+">")
+	}
+	for _, c := range changing {
+		text = c.pattern.ReplaceAllString(text, c.as)
+	}
+	return text
 }
 
 // exchange sends the request, holds both sides against the OpenAPI document, and returns them as text.
 func exchange(t *testing.T, h http.Handler, method, path, body string, headers ...string) string {
 	t.Helper()
-	r := httptest.NewRequest(method, path, nil)
-	if body != "" {
-		r = httptest.NewRequest(method, path, strings.NewReader(body))
-		r.Header.Set("Content-Type", "application/json")
-	}
-	r.Host, r.RemoteAddr = "localhost:8080", "127.0.0.1:40000"
-	r.Header.Set("X-Request-ID", "request-1")
-	for _, header := range headers {
-		name, value, _ := strings.Cut(header, ": ")
-		r.Header.Set(name, value)
-	}
-	var through http.RoundTripper = transport{h}
-	if path != session+"/export" { // its file is a stand-in; tests/e2e exports real ones
-		through = document.NewTransport(t, must.Get(document.Load())(t), through)
-	}
+	r := apitest.Request(method, path, body, append([]string{"X-Request-ID: request-1"}, headers...)...)
+	through := document.NewTransport(t, must.Get(document.Load())(t), transport{h})
 	answer := must.Get(through.RoundTrip(r))(t)
 	got := must.Get(io.ReadAll(answer.Body))(t)
 
@@ -86,7 +98,7 @@ func exchange(t *testing.T, h http.Handler, method, path, body string, headers .
 		got = indented.Bytes()
 	}
 	out.Write(got)
-	return out.String()
+	return fixed(out.String())
 }
 
 // transport is an http.RoundTripper of a handler.
@@ -99,26 +111,17 @@ func (h transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-const (
-	session = "/api/v1/sessions/" + string(apitest.SessionID)
-	message = session + "/messages/" + string(apitest.UserID)
-	memory  = "/api/v1/memories/" + string(apitest.MemoryID)
-	run     = "/api/v1/runs/" + string(apitest.RunID)
-)
-
 // formType is the media type of a form.
-const formType = "Content-Type: multipart/form-data; boundary=x"
+const formType = "Content-Type: " + apitest.FormType
 
-// form is a form with one field and a file.
-func form(field, value string) string {
-	return strings.Join([]string{
-		"--x", `Content-Disposition: form-data; name="` + field + `"`, "", value,
-		"--x", `Content-Disposition: form-data; name="file"; filename="numbers.csv"`, "Content-Type: text/html", "", apitest.Content + "--x--", "",
-	}, "\r\n")
-}
+func session() string { return "/api/v1/sessions/" + apitest.SessionID }
 
 func TestAnswers(t *testing.T) {
 	t.Parallel()
+	session := session()
+	message, memory, run := session+"/messages/"+apitest.UserID, "/api/v1/memories/"+apitest.MemoryID, "/api/v1/runs/"+apitest.RunID
+	blob, waiting := "/api/v1/blobs/"+apitest.BlobID, "/api/v1/runs/"+apitest.WaitingRunID
+	approval, delivery := waiting+"/approvals/"+apitest.ApprovalID, run+"/deliveries/"+apitest.MissingID
 	tests := []struct {
 		name, method, path, body string
 		headers                  []string
@@ -133,7 +136,7 @@ func TestAnswers(t *testing.T) {
 		{"session_update", "PATCH", session, `{"title":"Farewells","tags":[],"archived":false,"pinned":true,"force":true}`, nil},
 		{"session_archive", "DELETE", session, "", nil},
 		{"message_list", "GET", session + "/messages?before=9&after=1&limit=2&all_branches=true&order=desc", "", nil},
-		{"message_send_wait", "POST", session + "/messages", `{"content":"Hello","client_message_id":"c-1","model":"m","multitask":"reject","user_id":"u","author":"Ann","source":"web","metadata":{"a":1}}`, nil},
+		{"message_send_wait", "POST", session + "/messages", `{"content":"Hello","client_message_id":"c-1","model":"house","multitask":"reject","user_id":"u","author":"Ann","source":"web","metadata":{"a":1}}`, nil},
 		{"message_send_options", "POST", session + "/messages", `{"content":"Hello","options":{"temperature":0.5,"tool_choice":"look","tools":[{"name":"look","parameters":{"type":"object"}}]}}`, []string{"Prefer: respond-async"}},
 		{"problem_options", "POST", session + "/messages", `{"content":"Hello","options":{"temprature":0.5}}`, nil},
 		{"problem_options_type", "POST", session + "/messages", `{"content":"Hello","options":{"temperature":"hot"}}`, nil},
@@ -144,7 +147,7 @@ func TestAnswers(t *testing.T) {
 		{"message_after", "POST", session + "/messages", `{"content":"Hello!","after":"start"}`, []string{"Prefer: respond-async"}},
 		{"message_edit", "PATCH", message, `{"content":"Hello!","client_message_id":"c-3"}`, []string{"Prefer: respond-async"}},
 		{"message_revise", "PATCH", message, `{"content":"Hello!","run":false}`, nil},
-		{"message_regenerate", "POST", message + "/regenerate", `{"client_message_id":"c","model":"demo","multitask":"reject","user_id":"u","source":"web"}`, []string{"Prefer: respond-async"}},
+		{"message_regenerate", "POST", message + "/regenerate", `{"client_message_id":"c","model":"house","multitask":"reject","user_id":"u","source":"web"}`, []string{"Prefer: respond-async"}},
 		{"message_select", "POST", message + "/select", "", nil},
 		{"message_delete", "DELETE", message, "", nil},
 		{"message_pin", "PUT", message + "/pin", `{"pinned":true}`, nil},
@@ -156,7 +159,7 @@ func TestAnswers(t *testing.T) {
 		{"problem_feedback", "PUT", message + "/feedback", `{}`, nil},
 		{"session_slack_put", "PUT", session + "/slack", `{"team":"T012ABCDEF","channel":"C012ABCDEF","thread":"1700000000.000100","mode":"to_slack"}`, nil},
 		{"session_slack_delete", "DELETE", session + "/slack", "", nil},
-		{"session_fork", "POST", session + "/fork", `{"message_id":"` + string(apitest.AnswerID) + `"}`, nil},
+		{"session_fork", "POST", session + "/fork", `{"message_id":"` + apitest.AnswerID + `"}`, nil},
 		{"problem_pin", "PUT", message + "/pin", `{}`, nil},
 		{"problem_no_message", "PATCH", session + "/messages/x", `{"content":"Hello!"}`, nil},
 		{"message_append", "POST", session + "/messages", `{"run":false,"role":"tool","content":"391","tool_call_id":"call-1","tool_name":"calculator","created_at":"2025-12-31T23:59:59Z"}`, nil},
@@ -165,42 +168,41 @@ func TestAnswers(t *testing.T) {
 		{"session_export", "GET", session + "/export", "", nil},
 		{"session_export_jsonl", "GET", session + "/export?format=jsonl", "", nil},
 		{"session_export_markdown", "GET", session + "/export?format=markdown", "", nil},
-		{"message_send_form", "POST", session + "/messages", form("message", `{"content":"Hello"}`), []string{formType, "Prefer: respond-async"}},
-		{"deletion_create", "POST", "/api/v1/deletions", `{"session_id":"` + string(apitest.SessionID) + `"}`, nil},
+		{"message_send_form", "POST", session + "/messages", apitest.Form("message", `{"content":"Hello"}`), []string{formType, "Prefer: respond-async"}},
+		{"deletion_create", "POST", "/api/v1/deletions", `{"session_id":"` + apitest.SessionID + `"}`, nil},
 		{"deletion_create_user", "POST", "/api/v1/deletions", `{"user_id":"ada"}`, nil},
 		{"problem_deletion", "POST", "/api/v1/deletions", `{}`, nil},
 		{"problem_deletion_key", "POST", "/api/v1/deletions", `{"user_id":"ada"}`, []string{"Idempotency-Key: k-1"}},
 		{"user_export", "GET", "/api/v1/export?user_id=ada", "", nil},
-		{"blob_upload", "POST", "/api/v1/blobs", form("session_id", string(apitest.SessionID)), []string{formType}},
-		{"blob_list", "GET", "/api/v1/blobs?session_id=" + string(apitest.SessionID), "", nil},
-		{"blob_info", "GET", "/api/v1/blobs/" + string(apitest.BlobID) + "/info", "", nil},
-		{"blob_link", "POST", "/api/v1/blobs/" + string(apitest.BlobID) + "/link", `{"expires_in": 60}`, nil},
-		{"blob_content", "GET", "/api/v1/blobs/" + string(apitest.BlobID) + "/content?expires=1&signature=good", "", nil},
-		{"blob_content_expired", "GET", "/api/v1/blobs/" + string(apitest.BlobID) + "/content?expires=1&signature=old", "", nil},
-		{"blob_delete", "DELETE", "/api/v1/blobs/" + string(apitest.BlobID), "", nil},
-		{"blob_get", "GET", "/api/v1/blobs/" + string(apitest.BlobID), "", nil},
-		{"blob_get_again", "GET", "/api/v1/blobs/" + string(apitest.BlobID), "", []string{`If-None-Match: "` + apitest.ContentHash + `"`}},
+		{"blob_upload", "POST", "/api/v1/blobs", apitest.Form("session_id", apitest.SessionID), []string{formType}},
+		{"blob_list", "GET", "/api/v1/blobs?session_id=" + apitest.SessionID, "", nil},
+		{"blob_info", "GET", blob + "/info", "", nil},
+		{"blob_link", "POST", blob + "/link", `{"expires_in": 60}`, nil},
+		{"blob_content_expired", "GET", blob + "/content?expires=1&signature=old", "", nil},
+		{"blob_delete", "DELETE", blob, "", nil},
+		{"blob_get", "GET", blob, "", nil},
+		{"blob_get_again", "GET", blob, "", []string{`If-None-Match: "ea14f99c47575613ab22111122c847728c61007f6bfd7b062d02fcb99df3feb0"`}},
 		{"run_get", "GET", run, "", nil},
 		{"run_list", "GET", session + "/runs", "", nil},
 		{"run_events", "GET", run + "/events", "", []string{"Last-Event-ID: 3"}},
 		{"delivery_list", "GET", run + "/deliveries", "", nil},
-		{"delivery_retry", "POST", run + "/deliveries/" + string(apitest.DeliveryID) + "/retry", "", nil},
+		{"delivery_retry", "POST", delivery + "/retry", "", nil},
 		{"session_create_temporary", "POST", "/api/v1/sessions", `{"temporary":true}`, nil},
 		{"session_create_webhook", "POST", "/api/v1/sessions", `{"webhook":{"url":"https://example.com/hook?token=t","secret":"whsec_s"}}`, nil},
 		{"webhook_get", "GET", "/api/v1/webhook", "", nil},
 		{"webhook_put", "PUT", "/api/v1/webhook", `{"url":"https://example.com/hook?token=t","secret":"whsec_s"}`, nil},
 		{"webhook_delete", "DELETE", "/api/v1/webhook", "", nil},
 		{"run_cancel", "POST", run + "/cancel", "", nil},
-		{"run_approval", "POST", run + "/approvals/" + string(apitest.ApprovalID), `{"decision":"deny","comment":"Too much."}`, nil},
-		{"run_approval_edited", "POST", run + "/approvals/" + string(apitest.ApprovalID), `{"decision":"approve","arguments":{"zone":"CET"}}`, nil},
-		{"run_approval_result", "POST", run + "/approvals/" + string(apitest.ApprovalID), `{"result":"14:05","is_error":true}`, nil},
-		{"run_approval_two_answers", "POST", run + "/approvals/" + string(apitest.ApprovalID), `{"decision":"deny","result":"14:05"}`, nil},
+		{"run_approval", "POST", approval, `{"decision":"deny","comment":"Too much."}`, nil},
+		{"run_approval_edited", "POST", approval, `{"decision":"approve","arguments":{"zone":"CET"}}`, nil},
+		{"run_approval_result", "POST", approval, `{"result":"14:05","is_error":true}`, nil},
+		{"run_approval_two_answers", "POST", approval, `{"decision":"deny","result":"14:05"}`, nil},
 		{"run_cancel_wait", "POST", run + "/cancel", `{"wait":true}`, nil},
 		{"context", "GET", session + "/context", "", nil},
 		{"instruction_list", "GET", session + "/standing-instructions?limit=7&cursor=abc", "", nil},
 		{"instruction_add", "POST", session + "/standing-instructions", `{"text":"Be brief."}`, nil},
-		{"instruction_edit", "PATCH", session + "/standing-instructions/" + string(apitest.InstructionID), `{"text":"Be brief."}`, nil},
-		{"instruction_remove", "DELETE", session + "/standing-instructions/" + string(apitest.InstructionID), "", nil},
+		{"instruction_edit", "PATCH", session + "/standing-instructions/" + apitest.InstructionID, `{"text":"Be brief."}`, nil},
+		{"instruction_remove", "DELETE", session + "/standing-instructions/" + apitest.InstructionID, "", nil},
 		{"summarize", "POST", session + "/summarize", `{"focus":"names"}`, nil},
 		{"summary_list", "GET", session + "/summaries", "", nil},
 		{"summary_get", "GET", session + "/summaries/1", "", nil},
@@ -231,37 +233,19 @@ func TestAnswers(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			backend := apitest.New()
+			backend := apitest.New(t)
 			backend.Hooks["database"] = answering(nil)
 			got := exchange(t, server(backend), tt.method, tt.path, tt.body, tt.headers...)
-			golden.Check(t, "testdata/"+tt.name+".txt", strings.TrimSuffix(got, "\n")+"\n"+calls(t, backend))
+			golden.Check(t, "testdata/"+tt.name+".txt", strings.TrimSuffix(got, "\n")+"\n")
 		})
 	}
-}
-
-// calls returns what of the request arrived at the services.
-func calls(t *testing.T, b *apitest.Backend) string {
-	t.Helper()
-	var out strings.Builder
-	for _, call := range b.Calls() {
-		fmt.Fprintf(&out, "---\n%s by %s", call.Method, call.Scope.Owner)
-		if call.Scope.User != "" {
-			fmt.Fprintf(&out, ", user %s", call.Scope.User)
-		}
-		out.WriteString("\n")
-		for _, arg := range call.Args {
-			out.Write(must.Get(json.Marshal(arg))(t))
-			out.WriteString("\n")
-		}
-	}
-	return out.String()
 }
 
 // TestIdempotency: the first answer, the same again, and what another request with
 // the same key is told.
 func TestIdempotency(t *testing.T) {
 	t.Parallel()
-	backend := apitest.New()
+	backend := apitest.New(t)
 	backend.Hooks["database"] = answering(nil)
 	h := server(backend)
 	const key = "Idempotency-Key: order-66"
@@ -269,10 +253,10 @@ func TestIdempotency(t *testing.T) {
 	golden.Check(t, "testdata/session_create_again.txt", exchange(t, h, "POST", "/api/v1/sessions", `{"title":"Greetings"}`, key))
 	golden.Check(t, "testdata/problem_key_reused.txt", exchange(t, h, "POST", "/api/v1/sessions", `{"title":"Farewells"}`, key))
 	backend.Hooks["Summarize"] = func(context.Context) error {
-		golden.Check(t, "testdata/problem_in_progress.txt", exchange(t, h, "POST", session+"/summarize", "", "Idempotency-Key: slow"))
+		golden.Check(t, "testdata/problem_in_progress.txt", exchange(t, h, "POST", session()+"/summarize", "", "Idempotency-Key: slow"))
 		return nil
 	}
-	exchange(t, h, "POST", session+"/summarize", "", "Idempotency-Key: slow")
+	exchange(t, h, "POST", session()+"/summarize", "", "Idempotency-Key: slow")
 	golden.Check(t, "testdata/problem_key.txt", exchange(t, h, "POST", "/api/v1/sessions", `{}`, "Idempotency-Key: "+strings.Repeat("k", 201)))
 }
 
@@ -291,15 +275,15 @@ func TestFailures(t *testing.T) {
 	for name, err := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			backend := apitest.New()
-			backend.Hooks["database"], backend.Hooks["WatchRun"], backend.Hooks["Summarize"] = answering(err), answering(err), answering(err)
+			backend := apitest.New(t)
+			backend.Hooks["database"], backend.Hooks["Events.Last"], backend.Hooks["Summarize"] = answering(err), answering(err), answering(err)
 			switch name {
 			case "readyz_not_ready":
 				golden.Check(t, "testdata/"+name+".txt", exchange(t, server(backend), "GET", "/readyz", ""))
 			case "problem_in_a_stream":
-				golden.Check(t, "testdata/"+name+".txt", exchange(t, server(backend), "GET", run+"/events", ""))
+				golden.Check(t, "testdata/"+name+".txt", exchange(t, server(backend), "GET", "/api/v1/runs/"+apitest.RunID+"/events", ""))
 			default:
-				golden.Check(t, "testdata/"+name+".txt", exchange(t, server(backend), "POST", session+"/summarize", ""))
+				golden.Check(t, "testdata/"+name+".txt", exchange(t, server(backend), "POST", session()+"/summarize", ""))
 			}
 		})
 	}

@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"bobbin/app/api/handlers"
 	"bobbin/app/core"
-	"bobbin/tests/apitest"
 	"bobbin/tests/document"
 	"bobbin/tests/golden"
 	"bobbin/tests/must"
@@ -16,20 +16,20 @@ import (
 // TestEvents: the data of every event (API, events).
 func TestEvents(t *testing.T) {
 	t.Parallel()
-	b := apitest.New()
+	b := samples()
 	failed := b.Run
 	failed.Status, failed.AnswerID, failed.Error = core.RunFailed, "", &core.RunError{Code: "model_auth", Message: "the provider refused the key"}
 	waiting := b.Accepted
 	waiting.Status = core.RunWaiting
-	denied, at := apitest.Approval(), apitest.Time()
-	denied.Status, denied.Comment, denied.DecidedBy, denied.DecidedAt = core.ApprovalDenied, "Too much.", "local", &at
+	denied, decided := approval(), at()
+	denied.Status, denied.Comment, denied.DecidedBy, denied.DecidedAt = core.ApprovalDenied, "Too much.", "local", &decided
 	canceled := b.Run
 	canceled.Status = core.RunCanceled
 	asked := b.Messages[1]
 	asked.Content, asked.FinishReason = "", core.FinishToolCalls
 	asked.ToolCalls = []core.ToolCall{{ID: "call-1", Name: "current_time", Arguments: `{"zone": "UTC"}`}}
-	result := core.Message{ID: apitest.QueuedID, SessionID: apitest.SessionID, Seq: 3, ParentID: asked.ID, OnPath: true, Role: core.RoleTool, Content: "03:04",
-		Status: core.MessageComplete, ToolCallID: "call-1", ToolName: "current_time", TokenCount: 7, Source: core.SourceAPI, RunID: apitest.RunID, CreatedAt: apitest.Time()}
+	result := core.Message{ID: queuedID, SessionID: sessionID, Seq: 3, ParentID: asked.ID, OnPath: true, Role: core.RoleTool, Content: "03:04",
+		Status: core.MessageComplete, ToolCallID: "call-1", ToolName: "current_time", TokenCount: 7, Source: core.SourceAPI, RunID: runID, CreatedAt: at()}
 	tests := []struct {
 		kind core.EventType
 		data any
@@ -45,7 +45,7 @@ func TestEvents(t *testing.T) {
 		{core.EventMessageCreated, core.MessageData{Message: asked}},
 		{core.EventToolStarted, core.ToolStartedData{ToolCallID: "call-1", Name: "current_time", Arguments: `{"zone": "UTC"}`}},
 		{core.EventToolFinished, core.ToolFinishedData{ToolCallID: "call-1", Status: core.MessageComplete, Preview: "03:04"}},
-		{core.EventApprovalRequested, core.ApprovalData{Approval: apitest.Approval()}},
+		{core.EventApprovalRequested, core.ApprovalData{Approval: approval()}},
 		{core.EventRunWaiting, core.RunData{Run: waiting}},
 		{core.EventApprovalDecided, core.ApprovalData{Approval: denied}},
 		{core.EventMessageCreated, core.MessageData{Message: result}},
@@ -61,24 +61,24 @@ func TestEvents(t *testing.T) {
 		{core.EventRunSucceeded, core.RunData{Run: b.Run}},
 		{core.EventRunFailed, core.RunData{Run: failed}},
 		{core.EventRunCanceled, core.RunData{Run: canceled}},
-		{core.EventDeliveryUpdated, core.DeliveryData{DeliveryID: apitest.DeliveryID, Kind: core.DeliveryWebhook, Event: core.EventRunSucceeded, State: core.DeliveryFailed, Attempt: 8, Error: "the receiver did not answer in time"}},
+		{core.EventDeliveryUpdated, core.DeliveryData{DeliveryID: deliveryID, Kind: core.DeliveryWebhook, Event: core.EventRunSucceeded, State: core.DeliveryFailed, Attempt: 8, Error: "the receiver did not answer in time"}},
 		{core.EventResync, nil},
 		{core.EventSessionHead, core.SessionHead{Title: "Greetings", Agent: "assistant", UserID: "u-1", Source: core.SourceWeb, Status: core.SessionWaiting, MessageCount: 2, LastEvent: 4,
-			UpdatedAt: apitest.Time(), Waiting: &core.WaitingFor{RunID: apitest.RunID, ApprovalID: apitest.Approval().ID, Tool: "fetch_url"}}},
+			UpdatedAt: at(), Waiting: &core.WaitingFor{RunID: runID, ApprovalID: approval().ID, Tool: "fetch_url"}}},
 		{core.EventSessionHead, core.RemovedHead{Deleted: true}},
-		{core.EventSessionUpdated, core.SessionData{Session: b.Session, Path: &core.PathChange{AfterID: apitest.UserID, AfterSeq: 1, LeafID: apitest.AnswerID}}},
-		{core.EventSessionUpdated, core.SessionData{Session: b.Session, Slack: core.SlackChange{Changed: true, Thread: &core.SlackThread{SessionID: apitest.SessionID, Team: "T1", Channel: "C1", Thread: "1.000001", Mode: core.SlackTwoWay}}}},
+		{core.EventSessionUpdated, core.SessionData{Session: b.Session, Path: &core.PathChange{AfterID: userID, AfterSeq: 1, LeafID: answerID}}},
+		{core.EventSessionUpdated, core.SessionData{Session: b.Session, Slack: core.SlackChange{Changed: true, Thread: &core.SlackThread{SessionID: sessionID, Team: "T1", Channel: "C1", Thread: "1.000001", Mode: core.SlackTwoWay}}}},
 		{core.EventSessionUpdated, core.SessionData{Session: b.Session, Slack: core.SlackChange{Changed: true}}},
 	}
-	described := must.Get(document.Load())(t).Find("GET", run+"/events").Answers[200]
+	described := must.Get(document.Load())(t).Find("GET", "/api/v1/runs/"+string(runID)+"/events").Answers[200]
 	var out strings.Builder
 	for i, tt := range tests {
-		run := apitest.RunID
+		run := runID
 		if tt.kind == core.EventResync || tt.kind == core.EventSessionHead {
 			run = ""
 		}
-		e := core.NewEvent(apitest.SessionID, run, tt.kind, tt.data)
-		e.At, e.Seq = apitest.Time(), int64(i+1)
+		e := core.NewEvent(sessionID, run, tt.kind, tt.data)
+		e.At, e.Seq = at(), int64(i+1)
 		switch tt.kind {
 		case core.EventNodeStarted, core.EventNodeFinished, core.EventMessageStarted, core.EventMessageDelta, core.EventReasoningDelta, core.EventSessionHead:
 			e.Seq = 0
@@ -108,5 +108,61 @@ func wantRoundTrip(t *testing.T, e core.Event) {
 	again, err := json.Marshal(data)
 	if _, undecoded := data.(json.RawMessage); undecoded || err != nil || string(again) != string(raw) {
 		t.Errorf("data of %s: got %T %s, %v, want %s", e.Type, data, again, err, raw)
+	}
+}
+
+// IDs of what the events tell of.
+const (
+	sessionID  = core.SessionID("01920000-0000-7000-8000-000000000001")
+	userID     = core.MessageID("01920000-0000-7000-8000-000000000011")
+	answerID   = core.MessageID("01920000-0000-7000-8000-000000000012")
+	queuedID   = core.MessageID("01920000-0000-7000-8000-000000000013")
+	runID      = core.RunID("01920000-0000-7000-8000-000000000021")
+	deliveryID = core.DeliveryID("01920000-0000-7000-8000-000000000051")
+)
+
+// at is the time of everything.
+func at() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 678900000, time.UTC) }
+
+// sampled is what the events tell of.
+type sampled struct {
+	Session               core.Session
+	Messages              []core.Message
+	Run, Queued, Accepted core.Run // that has ended, waits, and is at work
+}
+
+func samples() (b sampled) {
+	now, summary, through := at(), "They greeted each other.", userID
+	b.Run = core.Run{
+		ID: runID, SessionID: sessionID, QueueSeq: 1, Status: core.RunSucceeded, Agent: "assistant", AgentVersion: "v1",
+		Input: core.RunInput{Content: "Hello", Source: core.SourceAPI, TokenCount: 5}, UserMessageID: userID, ClientMessageID: "c-1",
+		Multitask: core.MultitaskEnqueue, Attempt: 1, Usage: core.Usage{InputTokens: 12, OutputTokens: 3}, AnswerID: answerID, CreatedAt: now, StartedAt: &now, FinishedAt: &now,
+	}
+	b.Accepted, b.Queued = b.Run, b.Run
+	b.Accepted.Status, b.Accepted.FinishedAt, b.Accepted.AnswerID, b.Accepted.Usage = core.RunRunning, nil, "", core.Usage{}
+	b.Queued.ID, b.Queued.Status, b.Queued.QueueSeq, b.Queued.UserMessageID, b.Queued.ClientMessageID = "01920000-0000-7000-8000-000000000022", core.RunQueued, 2, queuedID, "c-2"
+	b.Queued.Attempt, b.Queued.Usage, b.Queued.AnswerID, b.Queued.StartedAt, b.Queued.FinishedAt = 0, core.Usage{}, "", nil, nil
+	b.Queued.Input.Content = "And then?"
+	b.Session = core.Session{
+		ID: sessionID, Agent: "assistant", Title: "Greetings", UserID: "u-1", Source: core.SourceAPI, Timezone: "Europe/Vienna",
+		Metadata: json.RawMessage(`{"team":"a"}`), MessageCount: 2, SummarizedCount: 1, SummaryCount: 1, ConversationSummary: &summary,
+		SummaryThroughID: &through, SummaryVersion: 1, LastSummarizedAt: &now, CreatedAt: now, UpdatedAt: now, LastEventSeq: 4,
+		Status: core.SessionWaiting, ActiveRunID: runID, OpenApprovals: 1,
+	}
+	question := b.Run.UserMessage()
+	question.Seq = 1
+	b.Messages = []core.Message{question, {
+		ID: answerID, SessionID: sessionID, Seq: 2, ParentID: userID, OnPath: true, Role: core.RoleAssistant, Content: "Hi <there>", Status: core.MessageComplete,
+		Model: "demo", FinishReason: core.FinishStop, TokenCount: 6, Source: core.SourceAPI, RunID: runID, CreatedAt: now,
+	}}
+	return b
+}
+
+// approval is a pending one of the run.
+func approval() core.Approval {
+	until := at().AddDate(0, 0, 1)
+	return core.Approval{
+		ID: "01920000-0000-7000-8000-000000000051", Kind: core.KindApproval, RunID: runID, SessionID: sessionID, ToolCallID: "call-1", Tool: "current_time", Arguments: `{"zone": "UTC"}`,
+		Mode: core.ApprovalAlways, Status: core.ApprovalOpen, RequestedAt: at(), ExpiresAt: &until,
 	}
 }

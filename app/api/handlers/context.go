@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bobbin/app/api/ops"
+	"bobbin/app/chat"
 	"bobbin/app/core"
 )
 
@@ -86,11 +87,11 @@ func (h Native) summarize(ctx context.Context, _ core.Tenant, in ops.Summarize) 
 }
 
 // SummarizeWithin creates a summary of the caller's session, within the time limit.
-func SummarizeWithin(ctx context.Context, limit time.Duration, chat chatService, id core.SessionID, focus string) (core.Summary, error) {
+func SummarizeWithin(ctx context.Context, limit time.Duration, service *chat.Service, id core.SessionID, focus string) (core.Summary, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	caller, _ := core.IdentityFrom(ctx)
-	summary, err := chat.Summarize(ctx, caller.Tenant(), id, focus)
+	summary, err := service.Summarize(ctx, caller.Tenant(), id, focus)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
 		err = &core.Error{Kind: core.ErrTimeout, Message: "the summary took too long; the session is unchanged", Err: err}
 	}

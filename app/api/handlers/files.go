@@ -24,17 +24,6 @@ import (
 // maxFieldBytes bounds a form field other than the message.
 const maxFieldBytes = 1 << 10
 
-// fileService stores images and files.
-type fileService interface {
-	Upload(ctx context.Context, tenant core.Tenant, u core.Upload) (core.Blob, error)
-	// Link returns a URL that needs no key; lifetime 0 = the default.
-	Link(ctx context.Context, tenant core.Tenant, id core.BlobID, lifetime time.Duration) (core.BlobLink, error)
-	// Follow returns the file of a link.
-	Follow(ctx context.Context, id core.BlobID, expires int64, signature string) (core.Blob, error)
-	// MaxBytes returns the maximum size of a file, and the maximum number per message.
-	MaxBytes() (each int64, files int)
-}
-
 // uploadFile stores the form's one file: 201.
 func (h Native) uploadFile(c *gin.Context) error {
 	if err := readParams(c, &struct{}{}); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"bobbin/app/api/ops"
+	"bobbin/app/chat"
 	"bobbin/app/core"
 )
 
@@ -226,11 +227,11 @@ func toSendMessage(body ops.NewMessage) core.SendMessage {
 
 // AwaitRun returns the caller's run when it has ended or waits for an approval, and as it is after the
 // time limit or if only the waiting failed: an error would make the caller send its message again.
-func AwaitRun(ctx context.Context, chat chatService, runs core.RunStore, run core.Run, limit time.Duration) (core.Outcome, error) {
+func AwaitRun(ctx context.Context, service *chat.Service, runs core.RunStore, run core.Run, limit time.Duration) (core.Outcome, error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	caller, _ := core.IdentityFrom(ctx)
-	out, err := chat.Wait(limited, caller.Tenant(), run)
+	out, err := service.Wait(limited, caller.Tenant(), run)
 	if err != nil {
 		out.Run, err = runAfterTimeout(ctx, runs, run.ID, err)
 	}
