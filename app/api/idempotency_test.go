@@ -49,6 +49,24 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 }
 
+// A second request of OpenAI's clients with the same key gets the first answer.
+func TestRepeatedKeysOfConversations(t *testing.T) {
+	t.Parallel()
+	opts, _ := options(apitest.New(t))
+	server := api.New(opts)
+	run := strings.ReplaceAll(apitest.WaitingRunID, "-", "")
+	for path, body := range map[string]string{
+		"/v1/conversations": `{}`, "/v1/conversations/conv_" + apitest.SessionID: `{"metadata":{"a":"b"}}`,
+		"/v1/conversations/conv_" + apitest.SessionID + "/items": `{"items":[{"role":"user","content":"x"}]}`, "/v1/responses/resp_" + run + "/cancel": "",
+	} {
+		key := "Idempotency-Key: " + path
+		first, again := do(server, request("POST", path, body, key)), do(server, request("POST", path, body, key))
+		if first.Code > 299 || again.Code != first.Code || again.Body.String() != first.Body.String() || again.Header().Get("Idempotency-Replayed") != "true" {
+			t.Errorf("%s: got %d %s, and then %d %s, want the same", path, first.Code, first.Body, again.Code, again.Body)
+		}
+	}
+}
+
 // Nothing was done, so the same key may be used again.
 func TestIdempotencyKeyAfterAnError(t *testing.T) {
 	t.Parallel()

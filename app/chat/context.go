@@ -10,17 +10,6 @@ import (
 	"bobbin/app/core/contextwindow"
 )
 
-// Context says what the session's next prompt will be made of, and how near a
-// summarization is. It changes nothing.
-func (s *Service) Context(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.ContextReport, error) {
-	return s.ContextPlanner.Report(ctx, tenant, id)
-}
-
-// Prompt returns the exact prompt that would be sent now. It changes nothing.
-func (s *Service) Prompt(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.PromptView, error) {
-	return s.ContextPlanner.Prompt(ctx, tenant, id, core.PlanPreview{})
-}
-
 // Summarize makes a summary now and returns the new version. Focus is what it is
 // to keep above all; empty = nothing. Errors: ErrConflict while another one of the
 // session is being made, ErrUnprocessable when there is nothing to summarize,

@@ -257,7 +257,7 @@ func TestUpdateSession(t *testing.T) {
 		h := newHouse(t, 0, answer)
 		var got []core.Event
 		go func() {
-			for e, err := range h.Watch(t.Context(), ann, h.session.ID, core.Cursor{Live: true}) {
+			for e, err := range h.Feed.Watch(t.Context(), ann, h.session.ID, core.Cursor{Live: true}) {
 				if err == nil {
 					got = append(got, e)
 				}

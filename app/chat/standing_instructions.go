@@ -68,12 +68,6 @@ func (s *Service) EditInstruction(ctx context.Context, tenant core.Tenant, sessi
 	return edited, err
 }
 
-// RemoveInstruction removes a standing instruction. The message in which it was recognized
-// stays. It may be repeated for one of a message.
-func (s *Service) RemoveInstruction(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.InstructionID) error {
-	return s.Instructions.Remove(ctx, tenant, session, id)
-}
-
 func indexOfInstruction(all []core.StandingInstruction, id core.InstructionID) int {
 	return slices.IndexFunc(all, func(i core.StandingInstruction) bool { return i.ID == id })
 }

@@ -87,5 +87,5 @@ func TestInstructionTexts(t *testing.T) {
 	if _, err := h.EditInstruction(t.Context(), ann, "s", "2", "Be brief."); !errors.Is(err, core.ErrUnprocessable) || !strings.Contains(err.Error(), "replaced") {
 		t.Errorf("edit one that was replaced: got %v", err)
 	}
-	compare.Error(t, "remove", core.ErrNotFound, h.RemoveInstruction(t.Context(), ann, "s", "9"))
+	compare.Error(t, "remove", core.ErrNotFound, h.Instructions.Remove(t.Context(), ann, "s", "9"))
 }

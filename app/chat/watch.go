@@ -10,43 +10,12 @@ import (
 	"bobbin/app/core"
 )
 
-// Watch yields what happens in a session, as events.Feed.Watch promises: durable
-// events after from.After without gap or repetition, the text so far of a message
-// on its way, then everything as it happens. It ends only with an error, its last
-// element: core.ErrNotFound, core.ErrUnavailable for a reader that is too slow
-// (come back with the last number), the cause of ctx's end.
-func (s *Service) Watch(ctx context.Context, tenant core.Tenant, id core.SessionID, from core.Cursor) iter.Seq2[core.Event, error] {
-	return s.Feed.Watch(ctx, tenant, id, from)
-}
-
-// WatchHeads yields the heads of the scope's sessions as they change, as events.Feed.WatchHeads promises.
-func (s *Service) WatchHeads(ctx context.Context, tenant core.Tenant) iter.Seq2[core.Event, error] {
-	return s.Feed.WatchHeads(ctx, tenant)
-}
-
-// WatchRun is Watch for one run: only its events, and it ends without an error
+// WatchRun yields the events of a run of the scope, as the caller knows it, and ends without an error
 // after the one that ends the run. With from.After 0 it begins with the run's
 // first event. It ends at once when the run has ended and nothing of it comes
 // after from. A resync event is passed on; if the run has ended then, it is the
 // last one.
-func (s *Service) WatchRun(ctx context.Context, tenant core.Tenant, id core.RunID, from core.Cursor) iter.Seq2[core.Event, error] {
-	return func(yield func(core.Event, error) bool) {
-		run, err := s.Runs.Get(ctx, tenant, id)
-		if err != nil {
-			yield(core.Event{}, err)
-			return
-		}
-		s.watchKnown(ctx, tenant, run, from)(yield)
-	}
-}
-
-// WatchAccepted is WatchRun for a run that Send or Regenerate has just returned, from its first
-// event: it need not be loaded.
-func (s *Service) WatchAccepted(ctx context.Context, tenant core.Tenant, run core.Run) iter.Seq2[core.Event, error] {
-	return s.watchKnown(ctx, tenant, run, core.Cursor{})
-}
-
-func (s *Service) watchKnown(ctx context.Context, tenant core.Tenant, run core.Run, from core.Cursor) iter.Seq2[core.Event, error] {
+func (s *Service) WatchRun(ctx context.Context, tenant core.Tenant, run core.Run, from core.Cursor) iter.Seq2[core.Event, error] {
 	return func(yield func(core.Event, error) bool) {
 		if err := s.yieldEvents(ctx, tenant, run, from, yield); err != nil {
 			yield(core.Event{}, err)
@@ -114,7 +83,7 @@ func (s *Service) Wait(ctx context.Context, tenant core.Tenant, run core.Run) (c
 // untilEnd returns when the run has ended, with what its events say of that if it was not at its end
 // already, or waits for a decision, or why it could not see that.
 func (s *Service) untilEnd(ctx context.Context, tenant core.Tenant, run core.Run) (out core.Outcome, err error) {
-	for e, err := range s.WatchAccepted(ctx, tenant, run) {
+	for e, err := range s.WatchRun(ctx, tenant, run, core.Cursor{}) {
 		if err != nil {
 			return core.Outcome{}, err
 		}

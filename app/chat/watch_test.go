@@ -21,9 +21,7 @@ var wholeRun = []core.EventType{
 func TestWatchRunErrors(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		h := newHouse(t, 0, talkUntilCanceled)
-		_, err := collect(h.WatchRun(t.Context(), ann, "other", core.Cursor{}))
-		wantKind(t, err, core.ErrNotFound)
-		_, err = collect(h.Watch(t.Context(), ann, "other", core.Cursor{}))
+		_, err := collect(h.Feed.Watch(t.Context(), ann, "other", core.Cursor{}))
 		wantKind(t, err, core.ErrNotFound)
 		a := h.send(t, "long")
 		synctest.Wait()
@@ -36,18 +34,15 @@ func TestWatchRunErrors(t *testing.T) {
 				return nil
 			})
 		}
-		failing("Runs.Get")
-		_, err = collect(h.WatchRun(t.Context(), ann, a.Run.ID, core.Cursor{}))
-		wantKind(t, err, fault)
 		for _, call := range []string{"Page", "Last"} {
 			failing(call)
-			_, err = collect(h.Watch(t.Context(), ann, a.Run.SessionID, core.Cursor{}))
+			_, err = collect(h.Feed.Watch(t.Context(), ann, a.Run.SessionID, core.Cursor{}))
 			wantKind(t, err, fault)
 		}
 		// The events of a run that is active here are not read from the store.
 		for _, call := range []string{"Page", "Last"} {
 			failing(call)
-			for e, err := range h.WatchAccepted(t.Context(), ann, a.Run) {
+			for e, err := range h.WatchRun(t.Context(), ann, a.Run, core.Cursor{}) {
 				if err != nil || e.Type != core.EventRunStarted || e.Seq != a.Run.FirstEvent {
 					t.Errorf("got %s and error %v, want run.started", e.Type, err)
 				}
@@ -55,7 +50,7 @@ func TestWatchRunErrors(t *testing.T) {
 			}
 		}
 		h.db.Before(nil)
-		for e, err := range h.WatchRun(t.Context(), ann, a.Run.ID, core.Cursor{}) {
+		for e, err := range h.WatchRun(t.Context(), ann, a.Run, core.Cursor{}) {
 			if err != nil || e.Type != core.EventRunStarted {
 				t.Errorf("got %s and error %v, want run.started", e.Type, err)
 			}
@@ -80,7 +75,7 @@ func TestWatchRunWhoseBeginningIsGone(t *testing.T) {
 			want []core.EventType
 		}{{began - 1, wholeRun}, {began + 1, []core.EventType{core.EventResync}}} {
 			h.db.Events.Forget(h.session.ID, c.gone)
-			types, err := collect(h.WatchRun(t.Context(), ann, a.Run.ID, core.Cursor{}))
+			types, err := collect(h.WatchRun(t.Context(), ann, a.Run, core.Cursor{}))
 			if err != nil || !slices.Equal(types, c.want) {
 				t.Errorf("without the events up to %d: got %v and error %v, want %v", c.gone, types, err, c.want)
 			}

@@ -39,12 +39,6 @@ func (f *faults) checkWebhook(w *core.Webhook, private bool) {
 	}
 }
 
-// DefaultWebhook returns the webhook of the owner's runs whose message and session have
-// none; ErrNotFound if there is none.
-func (s *Service) DefaultWebhook(ctx context.Context, tenant core.Tenant) (core.Webhook, error) {
-	return s.Webhooks.Get(ctx, tenant.Owner)
-}
-
 // SetDefaultWebhook replaces the webhook of the owner's runs whose message and session have
 // none. Runs that end from now on are reported to it.
 func (s *Service) SetDefaultWebhook(ctx context.Context, tenant core.Tenant, hook core.Webhook) (core.Webhook, error) {
@@ -54,9 +48,4 @@ func (s *Service) SetDefaultWebhook(ctx context.Context, tenant core.Tenant, hoo
 		return core.Webhook{}, err
 	}
 	return hook, s.Webhooks.Set(ctx, tenant.Owner, hook)
-}
-
-// DeleteDefaultWebhook removes it. It may be repeated.
-func (s *Service) DeleteDefaultWebhook(ctx context.Context, tenant core.Tenant) error {
-	return s.Webhooks.Delete(ctx, tenant.Owner)
 }

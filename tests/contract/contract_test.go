@@ -51,7 +51,7 @@ var changing = []struct {
 	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`), "<id>"},
 	{regexp.MustCompile(`20\d\d-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?Z)?)?`), "<time>"},
 	{regexp.MustCompile(`Last-Modified: .*`), "Last-Modified: <time>"},
-	{regexp.MustCompile(`("(?:ms|duration_ms)": ?)[\d.]+`), "$1<ms>"},
+	{regexp.MustCompile(`("(?:ms|\w*_tokens|tokens|tokens_\w+|token_count|used|planned|free|value|percent|agent_version|digests|duration_ns)": ?)("[^"]*"|[\d.]+)`), "$1<varies>"},
 	{regexp.MustCompile(`expires=\d+&signature=[^"]+`), "expires=<time>&signature=<signature>"},
 }
 
@@ -136,7 +136,7 @@ func TestAnswers(t *testing.T) {
 		{"session_update", "PATCH", session, `{"title":"Farewells","tags":[],"archived":false,"pinned":true,"force":true}`, nil},
 		{"session_archive", "DELETE", session, "", nil},
 		{"message_list", "GET", session + "/messages?before=9&after=1&limit=2&all_branches=true&order=desc", "", nil},
-		{"message_send_wait", "POST", session + "/messages", `{"content":"Hello","client_message_id":"c-1","model":"house","multitask":"reject","user_id":"u","author":"Ann","source":"web","metadata":{"a":1}}`, nil},
+		{"message_send_wait", "POST", session + "/messages", `{"content":"Hello","client_message_id":"c-2","model":"house","multitask":"reject","user_id":"u","author":"Ann","source":"web","metadata":{"a":1}}`, nil},
 		{"message_send_options", "POST", session + "/messages", `{"content":"Hello","options":{"temperature":0.5,"tool_choice":"look","tools":[{"name":"look","parameters":{"type":"object"}}]}}`, []string{"Prefer: respond-async"}},
 		{"problem_options", "POST", session + "/messages", `{"content":"Hello","options":{"temprature":0.5}}`, nil},
 		{"problem_options_type", "POST", session + "/messages", `{"content":"Hello","options":{"temperature":"hot"}}`, nil},

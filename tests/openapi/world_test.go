@@ -36,6 +36,7 @@ type world struct {
 
 	signer    *jwttest.Signer // of the tokens of ada's end users
 	slackTeam string          // the workspace of Slack in which the app is installed
+	replayed  bool            // the last answer was stored with an idempotency key
 }
 
 // startSlack starts a Slack in which the app is installed.
@@ -102,6 +103,7 @@ func (w *world) do(o *owner, method, path string, body any, headers ...string) (
 	}
 	answer := must.Get(w.checked.Do(r))(w.t)
 	defer answer.Body.Close()
+	w.replayed = answer.Header.Get("Idempotency-Replayed") == "true"
 	data := must.Get(io.ReadAll(answer.Body))(w.t)
 	return answer.StatusCode, data
 }

@@ -183,7 +183,7 @@ func (h Native) answerRun(c *gin.Context, held *slot, run core.Run) error {
 		return writeJSON(c, http.StatusAccepted, ops.RunAnswer{Run: run})
 	case wantsStream(c.Request.Header):
 		return h.Streams.serveEvents(c, held, h.Streams.Stream, func(ctx context.Context) iter.Seq2[core.Event, error] {
-			return h.Chat.WatchAccepted(ctx, tenant, run)
+			return h.Chat.WatchRun(ctx, tenant, run, core.Cursor{})
 		})
 	default:
 		return h.waitForRun(c, held, run)

@@ -16,13 +16,13 @@ import (
 // registerOwner registers what belongs to no session: the default webhook, usage, agents, and data rights.
 func (h Native) registerOwner(r Router) {
 	bind(r, ops.GetWebhook, func(ctx context.Context, tenant core.Tenant, _ struct{}) (core.Webhook, error) {
-		return h.Chat.DefaultWebhook(ctx, tenant)
+		return h.Chat.Webhooks.Get(ctx, tenant.Owner)
 	})
 	bind(r, ops.PutWebhook, func(ctx context.Context, tenant core.Tenant, in ops.NewWebhook) (core.Webhook, error) {
 		return h.Chat.SetDefaultWebhook(ctx, tenant, *in.ToCore())
 	})
 	bindDone(r, ops.DeleteWebhook, func(ctx context.Context, tenant core.Tenant, _ struct{}) error {
-		return h.Chat.DeleteDefaultWebhook(ctx, tenant)
+		return h.Chat.Webhooks.Delete(ctx, tenant.Owner)
 	})
 	bind(r, ops.GetUsage, h.getUsage)
 	bind(r, ops.ListAgents, func(context.Context, core.Tenant, struct{}) (page core.Page[core.AgentDetail], err error) {

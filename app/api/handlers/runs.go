@@ -62,7 +62,7 @@ func (h Native) watchSession(c *gin.Context, in ops.SessionEvents) error {
 	// reconnect with it if the connection breaks before the next event.
 	number, tenant := strconv.FormatInt(after, 10), scopeOf(c)
 	return h.stream(c, number, func(ctx context.Context) iter.Seq2[core.Event, error] {
-		return h.Chat.Watch(ctx, tenant, session.ID, core.Cursor{After: after})
+		return h.Chat.Feed.Watch(ctx, tenant, session.ID, core.Cursor{After: after})
 	})
 }
 
@@ -95,7 +95,7 @@ func (h Native) watchRun(c *gin.Context, in ops.RunEvents) error {
 	tenant := scopeOf(c)
 	return h.Streams.WithSlot(c, func(stream RunStream) error {
 		return stream(func(ctx context.Context) iter.Seq2[core.Event, error] {
-			return h.Chat.WatchRun(ctx, tenant, run.ID, core.Cursor{After: after})
+			return h.Chat.WatchRun(ctx, tenant, run, core.Cursor{After: after})
 		}, nil)
 	})
 }

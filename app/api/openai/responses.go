@@ -269,7 +269,7 @@ func (a *API) readResponse(ctx context.Context, tenant core.Tenant, b activeRun,
 	if from >= session.LastEventSeq { // nothing has happened yet
 		return shape.unfinished(b.run), nil
 	}
-	for e, err := range a.Chat.Watch(ctx, tenant, session.ID, core.Cursor{After: from}) {
+	for e, err := range a.Chat.Feed.Watch(ctx, tenant, session.ID, core.Cursor{After: from}) {
 		if err != nil {
 			return responseShape{}, err
 		}
@@ -332,14 +332,6 @@ func (a *API) CancelResponse(c *gin.Context) error {
 	return writeJSON(c, current, err)
 }
 
-// watchEvents returns the events of a response.
-func (a *API) watchEvents(ctx context.Context, tenant core.Tenant, b activeRun) iter.Seq2[core.Event, error] {
-	if b.from.After > 0 {
-		return a.Chat.WatchRun(ctx, tenant, b.run.ID, b.from)
-	}
-	return a.Chat.WatchAccepted(ctx, tenant, b.run)
-}
-
 // writeResponse answers with the response when it has ended, or as it is when a request has
 // waited long enough. A failed run is an error, as in chat completions: clients that wait for the text
 // look at nothing else.
@@ -347,7 +339,7 @@ func (a *API) writeResponse(c *gin.Context, tenant core.Tenant, b activeRun, sha
 	ctx, cancel := context.WithTimeout(c.Request.Context(), a.Streams.Wait)
 	defer cancel()
 	enc := newResponseEncoder(shape, b.run.ID, -1)
-	for e, err := range a.watchEvents(ctx, tenant, b) {
+	for e, err := range a.Chat.WatchRun(ctx, tenant, b.run, b.from) {
 		if err != nil {
 			if ctx.Err() != nil && c.Request.Context().Err() == nil {
 				return writeJSON(c, shape.unfinished(b.run), nil)
@@ -372,6 +364,6 @@ func (a *API) writeResponse(c *gin.Context, tenant core.Tenant, b activeRun, sha
 func (a *API) streamResponse(stream handlers.RunStream, tenant core.Tenant, b activeRun, shape *responseShape, after int64) error {
 	enc := newResponseEncoder(shape, b.run.ID, after)
 	return stream(func(ctx context.Context) iter.Seq2[core.Event, error] {
-		return untilAnswered(a.watchEvents(ctx, tenant, b), func() bool { return enc.ended })
+		return untilAnswered(a.Chat.WatchRun(ctx, tenant, b.run, b.from), func() bool { return enc.ended })
 	}, enc.encode)
 }

@@ -34,7 +34,7 @@ func (a *API) resumeRun(ctx context.Context, r request) (activeRun, error) {
 		return slices.ContainsFunc(results, func(r core.CallResult) bool { return r.ToolCallID == open.ToolCallID })
 	})
 	if !waits { // a client that has not got the answer sends its results again
-		for e, err := range a.Chat.WatchRun(ctx, r.tenant, answered.ID, core.Cursor{}) {
+		for e, err := range a.Chat.WatchRun(ctx, r.tenant, answered, core.Cursor{}) {
 			if err != nil {
 				return activeRun{}, err
 			}

@@ -26,7 +26,7 @@ func (a *API) serveAnswer(c *gin.Context, r request, b activeRun, stream handler
 	if r.body.Stream {
 		enc := newChunkEncoder(b.run, r.body, created)
 		err = stream(func(ctx context.Context) iter.Seq2[core.Event, error] {
-			return untilAnswered(a.watchEvents(ctx, r.tenant, b), func() bool { return enc.answer.ended })
+			return untilAnswered(a.Chat.WatchRun(ctx, r.tenant, b.run, b.from), func() bool { return enc.answer.ended })
 		}, enc.encode)
 		done = enc.answer.ended
 		a.storeLeaf(b, &enc.answer)
@@ -34,7 +34,7 @@ func (a *API) serveAnswer(c *gin.Context, r request, b activeRun, stream handler
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), a.Streams.Wait)
 	defer cancel()
-	ans, reasoning, err := collectAnswer(ctx, a.watchEvents(ctx, r.tenant, b), func(e core.Event) { b.tellRefused(c, e, "messages") })
+	ans, reasoning, err := collectAnswer(ctx, a.Chat.WatchRun(ctx, r.tenant, b.run, b.from), func(e core.Event) { b.tellRefused(c, e, "messages") })
 	if done = ans.ended; err != nil {
 		return err
 	}
