@@ -94,6 +94,7 @@ func TestFilterStopsNoConversation(t *testing.T) {
 				must.Do(t, json.Unmarshal(turn.Run.Context, &last))
 			}
 			versions := must.Get(client.Call(t.Context(), w.Client, ops.ListSummaries, ops.SessionPage{InSession: ops.InSession{SessionID: id}}))(t).Items // the newest first
+			for _, v := range versions { fmt.Println(name, v.Version, v.Strategy, v.Note, v.MessagesCovered, len(v.Content), v.Content) }
 			if n := len(versions); n == 0 || strings.Contains(versions[n-1].Content, "FLAGGED") != (last.Coverage.Summarized == 0) || strings.Join(warned, " ") != c.warned {
 				t.Errorf("got warnings of %q, the coverage %+v, with the summaries %+v", warned, last.Coverage, versions)
 			}
