@@ -94,7 +94,9 @@ func TestFilterStopsNoConversation(t *testing.T) {
 				must.Do(t, json.Unmarshal(turn.Run.Context, &last))
 			}
 			versions := must.Get(client.Call(t.Context(), w.Client, ops.ListSummaries, ops.SessionPage{InSession: ops.InSession{SessionID: id}}))(t).Items // the newest first
-			for _, v := range versions { fmt.Println(name, v.Version, v.Strategy, v.Note, v.MessagesCovered, len(v.Content), v.Content) }
+			if name == "answered" && !slices.ContainsFunc(versions, func(v core.Summary) bool { return strings.Contains(v.Content, "message 3") }) {
+				t.Errorf("no summary has the texts that the filter took: %+v", versions)
+			}
 			if n := len(versions); n == 0 || strings.Contains(versions[n-1].Content, "FLAGGED") != (last.Coverage.Summarized == 0) || strings.Join(warned, " ") != c.warned {
 				t.Errorf("got warnings of %q, the coverage %+v, with the summaries %+v", warned, last.Coverage, versions)
 			}

@@ -270,16 +270,21 @@ func (k *Compactor) summarizeOnce(ctx context.Context, t Turn, p plan, e *progre
 		e.orderLimit, e.calls = max(m.order.Tokens/2, 1), m.calls
 		return t, p, errRefused
 	}
-	if errors.Is(err, summarize.ErrFailed) && !m.order.Strict {
+	filtered = filtered && e.manual == nil
+	if errors.Is(err, summarize.ErrFailed) && (filtered || !m.order.Strict) {
 		// The prompt would not fit otherwise: the summary is made without the model. It is not bound by the size
-		// of a model call and covers everything that must go, but not what a filter may take in a later order.
+		// of a model call and covers everything that must go, but not what a filter may take in a later order: that
+		// one has other texts, and a refusal of these is no failure of the model.
 		in := p.in
 		in.OrderLimit = 0
 		if all := newPlan(in); !filtered && all.d.Summarize != nil && all.d.Summarize.Kind == core.SummaryRolling {
 			p = all
 		}
-		m.order, m.writer, m.ahead = *p.d.Summarize, writer{note: fallback + m.failure}, false
-		m, err = k.makeSummary(ctx, t, p, m)
+		m.order, m.writer = *p.nextOrder(), writer{note: fallback + m.failure}
+		m.order.Strict, m.ahead = false, p.d.Summarize == nil
+		if m, err = k.makeSummary(ctx, t, p, m); filtered {
+			m.failure = ""
+		}
 	}
 	switch {
 	case errors.Is(err, summarize.ErrNoGain), errors.Is(err, summarize.ErrFailed):
