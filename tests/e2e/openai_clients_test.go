@@ -163,7 +163,9 @@ func TestNamesAndKeysOfEndUsers(t *testing.T) {
 			t.Errorf("got the conversation %s, want %s", made.text, sessions["conversation"])
 		}
 	}
-	if a := postForeign(t, h, "conversations", `{}`, "Authorization", token, "Idempotency-Key", "2"); a.Error.Code != core.CodeKeyReused {
-		t.Errorf("the same key with another conversation: got %s", a.text)
+	for path, other := range map[string]string{"conversations": `{}`, "chat/completions": body, "responses": `{"model":"assistant","input":"hi"}`} {
+		if a := postForeign(t, h, path, other, "Authorization", token, "Idempotency-Key", "2"); a.Error.Code != core.CodeKeyReused {
+			t.Errorf("the key of a conversation for %s: got %s", path, a.text)
+		}
 	}
 }
