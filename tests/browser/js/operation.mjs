@@ -98,7 +98,7 @@ export const cases = {
     await filter('Status').selectOption('failed')
     const failed = card(v, /^Runs/).getByRole('link', { name: 'fails here' }).first()
     await failed.waitFor()
-    await filter('Reason').selectOption({ index: 1 })
+    await filter('Reason').selectOption('model_invalid')
     await filter('Agent').selectOption('assistant')
     await failed.waitFor()
     await filter('Agent').selectOption('brief')
