@@ -31,8 +31,8 @@ const maxGap = 7
 
 // language has the rules of a language.
 type language struct {
-	name  string
-	named map[string][]rule
+	name     string
+	named    map[string][]rule
 	common   map[string]bool // all words of the rules
 	isJoined bool            // it has no blanks between words, or words with many endings
 }
