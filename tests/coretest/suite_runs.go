@@ -200,8 +200,15 @@ func testFencing(s *suite) {
 	before := len(s.events(0))
 	stale := func(what string) {
 		s.Helper()
+		for name, w := range map[string]core.RunWrite{
+			"message": answerTo(run, "late"), "wait": waitFor(run, 0, "late"), "end": {End: &core.RunEnd{Status: core.RunFailed}},
+			"event": {Events: []core.Event{core.NewEvent(run.SessionID, run.ID, core.EventNodeStarted, nil)}},
+			"calls": {ModelCalls: []core.ModelCall{{Purpose: core.PurposeAnswer, Model: "m"}}, Usage: core.Usage{InputTokens: 7}, State: []byte(`{}`)},
+		} {
+			w.RunID, w.SessionID, w.Attempt = run.ID, run.SessionID, run.Attempt
+			s.fails(what+": Write of "+name, failed(s.Runs.Write(s.Context(), w)), core.ErrStale)
+		}
 		for name, call := range map[string]func() error{
-			"Write":       func() error { return failed(s.Runs.Write(s.Context(), answerTo(run, "late"))) },
 			"SavePartial": func() error { return s.Runs.SavePartial(s.Context(), run.ID, run.Attempt, "late") },
 			"StartTools": func() error {
 				return s.Runs.StartTools(s.Context(), run.ID, run.Attempt, []core.ToolExecution{{CallID: "1"}})
@@ -219,7 +226,7 @@ func testFencing(s *suite) {
 	s.fails("the last write again", failed(s.Runs.Write(s.Context(), last)), core.ErrStale)
 	stale("taken over")
 	got := s.run(run.ID)
-	s.equal("run", []any{got.Attempt, got.LeaseOwner, got.Partial, got.Deaths}, []any{2, other, "", 0})
+	s.equal("run", []any{got.Attempt, got.LeaseOwner, got.Partial, got.Deaths, got.Usage.InputTokens}, []any{2, other, "", 0, 0})
 	s.equal("log and events", []int{len(s.log()), len(s.events(0))}, []int{2, before})
 	run = got
 	s.finish(run)
