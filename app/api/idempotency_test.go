@@ -34,16 +34,11 @@ func TestIdempotencyKey(t *testing.T) {
 	backend := apitest.New(t)
 	opts, _ := options(backend)
 	server := api.New(opts)
-<<<<<<< HEAD
 	before := count(t, backend)
 	first := do(server, request("POST", "/api/v1/sessions", `{"title":"T"}`, withKey))
 	again := do(server, request("POST", "/api/v1/sessions", `{"title":"T"}`, withKey))
 	compare.Equal(t, "the answer to a repetition", first.Body.String()+"true", again.Body.String()+again.Header().Get("Idempotency-Replayed"))
-	for path, body := range map[string]string{"/api/v1/sessions": `{"title":"U"}`, "/api/v1/sessions?x=1": `{"title":"T"}`, sessionPath() + "/summarize": `{"title":"T"}`} {
-=======
-	do(server, request("POST", "/api/v1/sessions", `{"title":"T"}`, withKey))
-	for path, body := range map[string]string{"/api/v1/sessions": `{"title":"U"}`, "/api/v1/sessions?x=1": `{"title":"T"}`, sessionPath + "/summarize": `{"title":"T"}`, sessionPath + "/messages": `{"content":"x"}`} {
->>>>>>> h/lead
+	for path, body := range map[string]string{"/api/v1/sessions": `{"title":"U"}`, "/api/v1/sessions?x=1": `{"title":"T"}`, sessionPath() + "/summarize": `{"title":"T"}`, sessionPath() + "/messages": `{"content":"x"}`} {
 		wantProblem(t, do(server, request("POST", path, body, withKey)), 422, "idempotency_key_reused")
 	}
 	compare.Equal(t, "sessions", before+1, count(t, backend))
