@@ -9,7 +9,6 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"bobbin/app/chat"
 	"bobbin/app/core"
@@ -63,28 +62,15 @@ func TestCreateSessionErrors(t *testing.T) {
 	}
 }
 
-func TestSummarizeChecksItsFocus(t *testing.T) {
-	simulate(t, func(t *testing.T) {
-		h := newHouse(t, 0, answer)
-		compare.Equal(t, "s.Focus", "the\uFFFD plan", must.Get(h.Summarize(t.Context(), ann, "s", "the\x00 plan"))(t).Focus)
-		_, err := h.Summarize(t.Context(), ann, "s", strings.Repeat("x", 2001))
-		wantKind(t, err, core.ErrInvalid)
-		<-time.After(time.Second)
-	})
-}
-
 // The alias of an archived session moves to one fork of it, however many open it concurrently.
 func TestOpenArchivedSession(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		sessions, messages := repositories.NewSessions(d.Gorm), repositories.NewMessages(d.Gorm)
-		h := chat.New(chat.Options{
-			Sessions: sessions, Messages: messages, Branches: repositories.NewBranches(d.Gorm), Aliases: repositories.NewAliases(d.Gorm),
-			Agents: catalog{}, FindModel: registry{}.Get, Counter: counter{}, DefaultAgent: "assistant",
-		})
-		tenant, thread := core.Tenant{Owner: "ann"}, core.Alias{Surface: core.SourceSlack, Name: "T1/C1/1.2"}
+		h, _ := openService(t, d)
+		sessions := repositories.NewSessions(d.Gorm)
+		tenant, thread := core.Tenant{Owner: "bea"}, core.Alias{Surface: core.SourceSlack, Name: "T1/C1/1.2"}
 		first := must.Get(h.OpenSession(t.Context(), tenant, thread, core.Session{Title: "The pump", UserID: "slack:T1/U1"}))(t)
-		must.Get(messages.Append(t.Context(), tenant, core.AppendMessages{SessionID: first.ID, Messages: []core.Message{{Role: core.RoleUser, Content: "The pump is red."}}}))(t)
+		must.Get(h.Messages.Append(t.Context(), tenant, core.AppendMessages{SessionID: first.ID, Messages: []core.Message{{Role: core.RoleUser, Content: "The pump is red."}}}))(t)
 		must.Get2(sessions.Update(t.Context(), tenant, first.ID, core.SessionPatch{Archived: new(true)}))(t)
 		for _, limits := range []quota.StoredLimits{
 			{Owner: 3000, Sum: sessions.StoredBytes}, // there is room for a message, not for another session
@@ -111,7 +97,7 @@ func TestOpenArchivedSession(t *testing.T) {
 				t.Fatalf("got the session %+v, want one fork of %s", s, first.ID)
 			}
 		}
-		if _, err := h.OpenSession(t.Context(), core.Tenant{Owner: "ann", User: "bob"}, thread, core.Session{}); !errors.Is(err, core.ErrNotFound) {
+		if _, err := h.OpenSession(t.Context(), core.Tenant{Owner: "bea", User: "bob"}, thread, core.Session{}); !errors.Is(err, core.ErrNotFound) {
 			t.Errorf("another user: got error %v, want ErrNotFound", err)
 		}
 	})
@@ -223,11 +209,12 @@ func TestWebhooksAreChecked(t *testing.T) {
 // What people ask of a context is checked, cleaned and counted before it is planned.
 func TestContextControl(t *testing.T) {
 	t.Parallel()
-	h := chat.New(chat.Options{Agents: catalog{}, FindModel: registry{}.Get, Counter: counter{}, ContextPlanner: keeper{}, Limits: chat.Limits{Message: 100}})
+	h, id := openService(t, dbtest.SQLite(t))
 	ctx := t.Context()
-	plan, err := h.DryRun(ctx, ann, "s", core.PlanPreview{Model: "demo", Policy: "ratio", Content: "the\x00 plan"})
-	if err != nil || plan.Tokens != len("the\uFFFD plan") || plan.Context.Model != "demo" || plan.Context.Policy != "ratio" || plan.Context.Reasons[0] != "the\uFFFD plan" {
-		t.Errorf("got %+v and %v, want the text cleaned and counted", plan, err)
+	plan := must.Get(h.DryRun(ctx, ann, id, core.PlanPreview{Model: "demo", Policy: "ratio"}))(t)
+	with := must.Get(h.DryRun(ctx, ann, id, core.PlanPreview{Content: strings.Repeat("x", 97) + "\x00"}))(t)
+	if plan.Context.Model != "demo" || plan.Context.Policy != "ratio" || with.Tokens-plan.Tokens < 100 {
+		t.Errorf("got %+v and %+v, want the text cleaned and counted", plan, with)
 	}
 	for name, tt := range map[string]struct {
 		ask  core.PlanPreview
@@ -240,14 +227,15 @@ func TestContextControl(t *testing.T) {
 		"nobody": {core.PlanPreview{Policy: "nothing like it"}, core.ErrInvalid, "does not exist; the policies are window"},
 		"text":   {core.PlanPreview{Content: strings.Repeat("x", 101)}, core.ErrTooLarge, "at most 100"},
 	} {
-		if _, err := h.DryRun(ctx, ann, "s", tt.ask); !errors.Is(err, tt.kind) || !strings.Contains(err.Error(), tt.says) {
+		if _, err := h.DryRun(ctx, ann, id, tt.ask); !errors.Is(err, tt.kind) || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s: got %v, want %q", name, err, tt.says)
 		}
 	}
-	if s, err := h.EditSummary(ctx, ann, "s", core.SummaryEdit{Content: "a\x00", Version: 3}); err != nil || s.Content != "a\uFFFD" || s.Version != 3 {
-		t.Errorf("edit: got %+v and %v", s, err)
-	}
-	if _, err := h.EditSummary(ctx, ann, "s", core.SummaryEdit{Content: strings.Repeat("x", 101)}); !errors.Is(err, core.ErrTooLarge) || !strings.Contains(err.Error(), "the summary has 101 bytes") {
+	made := must.Get(h.Summarize(ctx, ann, id, "the\x00 plan"))(t)
+	compare.Equal(t, "made.Focus", "the\uFFFD plan", made.Focus)
+	compare.Error(t, "a long focus", core.ErrInvalid, compare.ErrorOf(h.Summarize(ctx, ann, id, strings.Repeat("x", 2001))))
+	compare.Equal(t, "edited", "a\uFFFD", must.Get(h.EditSummary(ctx, ann, id, core.SummaryEdit{Content: "a\x00", Version: made.Version}))(t).Content)
+	if _, err := h.EditSummary(ctx, ann, id, core.SummaryEdit{Content: strings.Repeat("x", 101)}); !errors.Is(err, core.ErrTooLarge) || !strings.Contains(err.Error(), "the summary has 101 bytes") {
 		t.Errorf("edit: got %v, want ErrTooLarge", err)
 	}
 }

@@ -82,7 +82,7 @@ func NewChat(d Deps, a Agents, e Engine, work *runs.Runner, files *blobs.Service
 		Sessions: d.Stores.Sessions, Messages: d.Stores.Messages, Branches: d.Stores.Branches, Summaries: d.Stores.Summaries, Instructions: d.Stores.Standing, Aliases: d.Stores.Aliases, Slack: d.Stores.SlackThreads, SlackPosts: d.Stores.SlackPosts, Webhooks: d.Stores.Webhooks,
 		Runs: d.Stores.Runs, Events: d.Stores.Events, Feed: d.Feed, Work: work,
 		Agents: NewDirectory(a, e), FindModel: NewOffer(d, a).Get, Counter: d.Counter,
-		Files: files, ContextPlanner: e.Inspector, DefaultAgent: d.Config.DefaultAgent, Logger: d.Logger,
+		Files: files, Inspector: e.Inspector, DefaultAgent: d.Config.DefaultAgent, Logger: d.Logger,
 		Budget: d.Budget.Check, Stored: d.Stored, Observer: d.Telemetry, PrivateWebhooks: d.Config.Webhooks.AllowPrivate,
 		Limits: chat.Limits{Message: int(l.MessageBytes), Result: int(l.ToolOutputBytes), Queued: l.QueuedRuns, Owned: l.RunsPerOwner, OfUser: l.RunsPerUser},
 	}
