@@ -107,50 +107,47 @@ func TestOpenArchivedSession(t *testing.T) {
 func TestNothingIsStoredWithoutRoom(t *testing.T) {
 	t.Parallel()
 	full := quota.NewStored(quota.StoredLimits{Owner: 1, Sum: func(context.Context, core.Tenant) (int64, error) { return 2, nil }})
-	session := core.Session{ID: "s"}
-	h := chat.New(chat.Options{
-		Sessions: found{session: session}, Summaries: versions{}, Counter: counter{}, Agents: catalog{}, FindModel: registry{}.Get, DefaultAgent: "assistant",
-		Limits: chat.Limits{Message: 100, Result: 100}, Stored: full,
-	})
+	h, id := openService(t, dbtest.SQLite(t))
+	h.Summaries, h.Limits.Result, h.Stored = versions{}, 100, full
 	for name, store := range map[string]func() error{
 		"a session": func() error { _, err := h.CreateSession(t.Context(), ann, core.Session{}); return err },
 		"a message": func() error {
-			_, err := h.Send(t.Context(), ann, core.SendMessage{SessionID: "s", Content: "x"})
+			_, err := h.Send(t.Context(), ann, core.SendMessage{SessionID: id, Content: "x"})
 			return err
 		},
-		"an answer": func() error { _, err := h.Regenerate(t.Context(), ann, core.Regenerate{SessionID: "s"}); return err },
-		"a fork":    func() error { _, err := h.Fork(t.Context(), ann, core.ForkSession{SessionID: "s"}); return err },
+		"an answer": func() error { _, err := h.Regenerate(t.Context(), ann, core.Regenerate{SessionID: id}); return err },
+		"a fork":    func() error { _, err := h.Fork(t.Context(), ann, core.ForkSession{SessionID: id}); return err },
 		"metadata": func() error {
-			_, err := h.UpdateMessage(t.Context(), ann, "s", "m", core.MessagePatch{Metadata: json.RawMessage(`{"a":1}`)})
+			_, err := h.UpdateMessage(t.Context(), ann, id, "m", core.MessagePatch{Metadata: json.RawMessage(`{"a":1}`)})
 			return err
 		},
 		"feedback": func() error {
-			_, err := h.UpdateMessage(t.Context(), ann, "s", "m", core.MessagePatch{Feedback: &core.Feedback{Rating: core.RatingUp, Comment: "x"}})
+			_, err := h.UpdateMessage(t.Context(), ann, id, "m", core.MessagePatch{Feedback: &core.Feedback{Rating: core.RatingUp, Comment: "x"}})
 			return err
 		},
 		"metadata of a session": func() error {
-			_, err := h.UpdateSession(t.Context(), ann, "s", core.SessionPatch{Metadata: json.RawMessage(`{"a":1}`)})
+			_, err := h.UpdateSession(t.Context(), ann, id, core.SessionPatch{Metadata: json.RawMessage(`{"a":1}`)})
 			return err
 		},
 		"instructions": func() error {
-			_, err := h.UpdateSession(t.Context(), ann, "s", core.SessionPatch{Instructions: new("x")})
+			_, err := h.UpdateSession(t.Context(), ann, id, core.SessionPatch{Instructions: new("x")})
 			return err
 		},
-		"a standing instruction": func() error { _, err := h.AddInstruction(t.Context(), ann, "s", "x"); return err },
+		"a standing instruction": func() error { _, err := h.AddInstruction(t.Context(), ann, id, "x"); return err },
 		"another standing instruction": func() error {
-			_, err := h.EditInstruction(t.Context(), ann, "s", "i", "x")
+			_, err := h.EditInstruction(t.Context(), ann, id, "i", "x")
 			return err
 		},
 		"results": func() error {
-			_, err := h.AnswerCalls(t.Context(), ann, "s", []core.CallResult{{ToolCallID: "c", Result: "x"}})
+			_, err := h.AnswerCalls(t.Context(), ann, id, []core.CallResult{{ToolCallID: "c", Result: "x"}})
 			return err
 		},
 		"a summary": func() error {
-			_, err := h.EditSummary(t.Context(), ann, "s", core.SummaryEdit{Content: "x"})
+			_, err := h.EditSummary(t.Context(), ann, id, core.SummaryEdit{Content: "x"})
 			return err
 		},
-		"a summary made now": func() error { _, err := h.Summarize(t.Context(), ann, "s", ""); return err },
-		"an earlier summary": func() error { _, err := h.Restore(t.Context(), ann, "s", 1); return err },
+		"a summary made now": func() error { _, err := h.Summarize(t.Context(), ann, id, ""); return err },
+		"an earlier summary": func() error { _, err := h.Restore(t.Context(), ann, id, 1); return err },
 		"a decision": func() error {
 			_, err := h.Decide(t.Context(), ann, "r", "a", core.ApprovalDecision{Result: new("x")})
 			return err
@@ -161,16 +158,6 @@ func TestNothingIsStoredWithoutRoom(t *testing.T) {
 			t.Errorf("%s: got error %v, want %s", name, err, quota.CodeStorageFull)
 		}
 	}
-}
-
-// found is a store that has one session.
-type found struct {
-	core.SessionStore
-	session core.Session
-}
-
-func (f found) Get(context.Context, core.Tenant, core.SessionID) (core.Session, error) {
-	return f.session, nil
 }
 
 // versions is a store whose versions of summaries are empty.
