@@ -10,7 +10,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"bobbin/app/chat"
 	"bobbin/app/core"
 	"bobbin/app/core/quota"
 	"bobbin/app/db"

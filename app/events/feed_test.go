@@ -29,6 +29,7 @@ type memory struct {
 	mu     sync.Mutex
 	events []core.Event // guarded by mu; events[i].Seq is i+1
 	kept   int          // guarded by mu: the first that is still kept
+	reads  int          // guarded by mu
 	err    error        // guarded by mu
 }
 
@@ -46,6 +47,7 @@ func (m *memory) commit(e core.Event) core.Event {
 func (m *memory) Page(_ context.Context, _ core.SessionID, after int64, limit int) ([]core.Event, bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.reads++
 	if m.err != nil {
 		return nil, false, m.err
 	}
@@ -66,6 +68,7 @@ func (m *memory) Last(_ context.Context, s core.Tenant, id core.SessionID) (int6
 	if s != tenant || id != session {
 		return 0, core.Errorf(core.ErrNotFound, "session %s does not exist", id)
 	}
+	m.reads++
 	return int64(len(m.events)), m.err
 }
 
