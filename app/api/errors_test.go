@@ -130,11 +130,11 @@ func TestErrorsAreReadable(t *testing.T) {
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	backend := apitest.New(t)
-	backend.Hooks["Context"] = func(context.Context) error { panic("boom") }
-	backend.Hooks["Events.Last"] = backend.Hooks["Context"]
+	backend.Hooks["Sessions.Get"] = func(context.Context) error { panic("boom") }
+	backend.Hooks["Events.Last"] = backend.Hooks["Sessions.Get"]
 	opts, log := options(backend)
 	server := api.New(opts)
-	wantProblem(t, do(server, request("GET", sessionPath()+"/context", "")), 500, "internal")
+	wantProblem(t, do(server, request("GET", sessionPath(), "")), 500, "internal")
 	w := do(server, request("GET", runPath()+"/events", ""))
 	if body := w.Body.String(); !strings.Contains(body, "event: error\ndata: {") {
 		t.Errorf("got stream %q, want the error", body)

@@ -191,11 +191,11 @@ func TestMCPHidesFailures(t *testing.T) {
 	server := api.New(opts)
 	failure := errors.New("dial tcp 10.0.0.7:5432: password=hunter2")
 	b.Hooks["Sessions.List"] = func(context.Context) error { return failure }
-	b.Hooks["Context"] = func(context.Context) error { panic(failure) }
-	uri := "bobbin://sessions/" + apitest.SessionID + "/context"
+	b.Hooks["Sessions.Get"] = func(context.Context) error { panic(failure) }
+	uri := "bobbin://sessions/" + apitest.SessionID + "/summary"
 	for name, body := range map[string]string{
 		"tool":      `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_sessions"}}`,
-		"panic":     `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_context","arguments":{"session_id":"` + apitest.SessionID + `"}}}`,
+		"panic":     `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_session","arguments":{"session_id":"` + apitest.SessionID + `"}}}`,
 		"resources": `{"jsonrpc":"2.0","id":1,"method":"resources/list"}`,
 		"resource":  `{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"` + uri + `"}}`,
 	} {

@@ -61,14 +61,14 @@ func TestStopCutsOff(t *testing.T) {
 	t.Parallel()
 	backend := apitest.New(t)
 	begun := make(chan struct{})
-	backend.Hooks["Prompt"] = func(ctx context.Context) error { close(begun); <-ctx.Done(); return ctx.Err() }
+	backend.Hooks["Sessions.Get"] = func(ctx context.Context) error { close(begun); <-ctx.Done(); return ctx.Err() }
 	opts, log := options(backend)
 	opts.Limits.Grace = time.Millisecond
 	s := serve(t, opts)
 	asked := make(chan struct{})
 	go func() {
 		defer close(asked)
-		response, err := http.Get(s.url + sessionPath() + "/context/prompt")
+		response, err := http.Get(s.url + sessionPath())
 		if err == nil { // the answer is quicker than the end of the connection
 			response.Body.Close()
 			if response.StatusCode != http.StatusServiceUnavailable {

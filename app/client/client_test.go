@@ -40,8 +40,8 @@ func TestProblems(t *testing.T) {
 	c := dial(t, backend, "s3cret")
 	for _, kind := range kinds {
 		fields := []core.FieldError{{Field: "f", Detail: "d"}}
-		backend.Hooks["Context"] = func(context.Context) error { return &core.Error{Kind: kind, Message: "in words", Fields: fields} }
-		_, err := client.Call(t.Context(), c, ops.GetContext, ops.InSession{SessionID: core.SessionID(apitest.SessionID)})
+		backend.Hooks["Sessions.Get"] = func(context.Context) error { return &core.Error{Kind: kind, Message: "in words", Fields: fields} }
+		_, err := client.Call(t.Context(), c, ops.GetSession, ops.InSession{SessionID: core.SessionID(apitest.SessionID)})
 		var problem *client.ProblemError
 		if !errors.Is(err, kind) || !errors.As(err, &problem) {
 			t.Errorf("got %v, want %v", err, kind)
@@ -51,8 +51,8 @@ func TestProblems(t *testing.T) {
 			t.Errorf("got problem %+v, want the words, the fields and a request id", problem)
 		}
 	}
-	backend.Hooks["Context"] = func(context.Context) error { return errors.New("secret") }
-	_, err := client.Call(t.Context(), c, ops.GetContext, ops.InSession{SessionID: core.SessionID(apitest.SessionID)})
+	backend.Hooks["Sessions.Get"] = func(context.Context) error { return errors.New("secret") }
+	_, err := client.Call(t.Context(), c, ops.GetSession, ops.InSession{SessionID: core.SessionID(apitest.SessionID)})
 	var problem *client.ProblemError
 	if !errors.As(err, &problem) || err.Error() != "internal error (request id "+problem.RequestID+")" {
 		t.Errorf("got %v, want an internal error with its request id", err)

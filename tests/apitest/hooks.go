@@ -21,7 +21,7 @@ func (w *World) call(ctx context.Context, name string) error {
 func (w *World) hooked(s handlers.Services) handlers.Services {
 	s.Sessions, s.Messages, s.Runs, s.Search = sessions{s.Sessions, w}, messages{s.Messages, w}, runs{s.Runs, w}, search{s.Search, w}
 	o := s.Chat.Options
-	o.Sessions, o.Runs, o.Events, o.ContextPlanner = s.Sessions, s.Runs, events{o.Events, w}, planner{o.ContextPlanner, w}
+	o.Sessions, o.Runs, o.Events = s.Sessions, s.Runs, events{o.Events, w}
 	s.Chat = chat.New(o)
 	return s
 }
@@ -111,27 +111,4 @@ type events struct {
 func (e events) Last(ctx context.Context, tenant core.Tenant, session core.SessionID) (int64, error) {
 	n, err := e.EventStore.Last(ctx, tenant, session)
 	return n, cmp.Or(e.w.call(ctx, "Events.Last"), err)
-}
-
-// planner is asked for reports and prompts.
-type planner struct {
-	chat.ContextPlanner
-	w *World
-}
-
-func (p planner) Report(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.ContextReport, error) {
-	report, err := p.ContextPlanner.Report(ctx, tenant, id)
-	return report, cmp.Or(p.w.call(ctx, "Context"), err)
-}
-
-func (p planner) Prompt(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (core.PromptView, error) {
-	view, err := p.ContextPlanner.Prompt(ctx, tenant, id, ask)
-	return view, cmp.Or(p.w.call(ctx, "Prompt"), err)
-}
-
-func (p planner) Summarize(ctx context.Context, tenant core.Tenant, id core.SessionID, focus string) (core.Summary, error) {
-	if err := p.w.call(ctx, "Summarize"); err != nil {
-		return core.Summary{}, err
-	}
-	return p.ContextPlanner.Summarize(ctx, tenant, id, focus)
 }

@@ -253,11 +253,11 @@ func TestIdempotency(t *testing.T) {
 	exchange(t, h, "POST", "/api/v1/sessions", `{"title":"Greetings"}`, key)
 	golden.Check(t, "testdata/session_create_again.txt", exchange(t, h, "POST", "/api/v1/sessions", `{"title":"Greetings"}`, key))
 	golden.Check(t, "testdata/problem_key_reused.txt", exchange(t, h, "POST", "/api/v1/sessions", `{"title":"Farewells"}`, key))
-	backend.Hooks["Summarize"] = func(context.Context) error {
-		golden.Check(t, "testdata/problem_in_progress.txt", exchange(t, h, "POST", session()+"/summarize", "", "Idempotency-Key: slow"))
+	backend.Hooks["Sessions.Create"] = func(context.Context) error {
+		golden.Check(t, "testdata/problem_in_progress.txt", exchange(t, h, "POST", "/api/v1/sessions", "{}", "Idempotency-Key: slow"))
 		return nil
 	}
-	exchange(t, h, "POST", session()+"/summarize", "", "Idempotency-Key: slow")
+	exchange(t, h, "POST", "/api/v1/sessions", "{}", "Idempotency-Key: slow")
 	golden.Check(t, "testdata/problem_key.txt", exchange(t, h, "POST", "/api/v1/sessions", `{}`, "Idempotency-Key: "+strings.Repeat("k", 201)))
 }
 
@@ -277,14 +277,14 @@ func TestFailures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			backend := apitest.New(t)
-			backend.Hooks["database"], backend.Hooks["Events.Last"], backend.Hooks["Summarize"] = answering(err), answering(err), answering(err)
+			backend.Hooks["database"], backend.Hooks["Events.Last"], backend.Hooks["Sessions.Get"] = answering(err), answering(err), answering(err)
 			switch name {
 			case "readyz_not_ready":
 				golden.Check(t, "testdata/"+name+".txt", exchange(t, server(backend), "GET", "/readyz", ""))
 			case "problem_in_a_stream":
 				golden.Check(t, "testdata/"+name+".txt", exchange(t, server(backend), "GET", "/api/v1/runs/"+apitest.RunID+"/events", ""))
 			default:
-				golden.Check(t, "testdata/"+name+".txt", exchange(t, server(backend), "POST", session()+"/summarize", ""))
+				golden.Check(t, "testdata/"+name+".txt", exchange(t, server(backend), "GET", session(), ""))
 			}
 		})
 	}

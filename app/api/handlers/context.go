@@ -12,13 +12,13 @@ import (
 
 func (h Native) registerContext(r Router) {
 	bind(r, ops.GetContext, func(ctx context.Context, tenant core.Tenant, in ops.InSession) (core.ContextReport, error) {
-		return h.Chat.Report(ctx, tenant, in.SessionID)
+		return h.Chat.Context(ctx, tenant, in.SessionID)
 	})
 	bind(r, ops.GetContextTurns, func(ctx context.Context, tenant core.Tenant, in ops.InSession) (core.ContextTurns, error) {
 		return h.Chat.Turns(ctx, tenant, in.SessionID)
 	})
 	bind(r, ops.GetPrompt, func(ctx context.Context, tenant core.Tenant, in ops.InSession) (core.PromptView, error) {
-		return h.Chat.Prompt(ctx, tenant, in.SessionID, core.PlanPreview{})
+		return h.Chat.Prompt(ctx, tenant, in.SessionID)
 	})
 	bind(r, ops.WhereIsMessage, func(ctx context.Context, tenant core.Tenant, in ops.InMessage) (core.MessageLocation, error) {
 		return h.Chat.Where(ctx, tenant, in.SessionID, in.MessageID)
