@@ -37,7 +37,7 @@ func TestStandingInstructions(t *testing.T) {
 	if _, err := h.EditInstruction(t.Context(), ann, id, replaced.ID, "Be brief."); !errors.Is(err, core.ErrUnprocessable) || !strings.Contains(err.Error(), "replaced") {
 		t.Errorf("edit one that was replaced: got %v", err)
 	}
-	compare.Error(t, "remove", core.ErrNotFound, h.RemoveInstruction(t.Context(), ann, id, core.NewID[core.InstructionID]()))
+	compare.Error(t, "remove", core.ErrNotFound, h.Instructions.Remove(t.Context(), ann, id, core.NewID[core.InstructionID]()))
 }
 
 // A list is read in pages, the newest first.

@@ -277,14 +277,14 @@ func TestFailures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			backend := apitest.New(t)
-			backend.Hooks["database"], backend.Hooks["Events.Last"], backend.Hooks["Sessions.Get"] = answering(err), answering(err), answering(err)
+			backend.Hooks["database"], backend.Hooks["Events.Last"], backend.Hooks["Sessions.Create"] = answering(err), answering(err), answering(err)
 			switch name {
 			case "readyz_not_ready":
 				golden.Check(t, "testdata/"+name+".txt", exchange(t, server(backend), "GET", "/readyz", ""))
 			case "problem_in_a_stream":
 				golden.Check(t, "testdata/"+name+".txt", exchange(t, server(backend), "GET", "/api/v1/runs/"+apitest.RunID+"/events", ""))
 			default:
-				golden.Check(t, "testdata/"+name+".txt", exchange(t, server(backend), "GET", session(), ""))
+				golden.Check(t, "testdata/"+name+".txt", exchange(t, server(backend), "POST", "/api/v1/sessions", "{}"))
 			}
 		})
 	}

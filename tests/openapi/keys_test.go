@@ -16,22 +16,25 @@ import (
 func TestRepeatedKeys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, dbtest.MigratedSQLiteURL(t))
-	ada, checked := w.settle("ada"), 0
+	ada, kim, checked := w.settle("ada"), w.user("kim"), 0
+	instruction := w.must(ada, "POST", "/api/v1/sessions/"+ada.ids.pick("session", 0)+"/standing-instructions", map[string]any{"text": "Be brief."})["id"].(string)
+	ada.ids.add("standing instruction", instruction)
 	for _, op := range operations() {
 		if op.Method() != http.MethodPost && op.Method() != http.MethodPatch || slices.Contains([]string{"decideApproval", "fixSlackPost", "retryDelivery"}, op.ID) { // there is none
 			continue
 		}
 		path, body, headers := pathOf(op, ada.ids), w.bodyOf(op, ops.Field{}, ""), []string{"Prefer: respond-async", "Idempotency-Key: key-" + op.ID}
+		who := ada
 		switch op.ID {
 		case "uploadFile":
 			body = fileForm(t, "a.txt", "text")
 		case "searchMemories":
 			body = map[string]any{"query": "word"}
 		case "createDeletion":
-			body = map[string]any{"user_id": "nobody"}
+			who, body = kim, map[string]any{"user_id": "u-" + kim.marker} // with the scope for it
 		}
-		status, first := w.do(ada, op.Method(), path, body, headers...)
-		again, second := w.do(ada, op.Method(), path, body, headers...)
+		status, first := w.do(who, op.Method(), path, body, headers...)
+		again, second := w.do(who, op.Method(), path, body, headers...)
 		same := status < 300 && status == again && string(first) == string(second)
 		switch asks := slices.Contains([]string{"sendMessage", "editMessage", "regenerateMessage"}, op.ID); {
 		case op.Scope == core.CanDelete:
