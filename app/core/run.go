@@ -319,12 +319,11 @@ type SessionAgent struct{ Agent, Model string }
 
 // Claimed is a run that a worker may execute now.
 type Claimed struct {
-	Run      Run
-	Session  Session
-	Message  Message // the user's message, in the log
-	Events   []Event // written with it, to be published
-	Repeated bool    // the worker has claimed the run before; the other fields but Run are empty
-	Known    any     // for RunWrite.Known
+	Run     Run
+	Session Session
+	Message Message // the user's message, in the log
+	Events  []Event // written with it, to be published
+	Known   any     // for RunWrite.Known
 }
 
 // TakeOver says which runs that nobody works on a worker takes over.
