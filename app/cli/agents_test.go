@@ -58,6 +58,7 @@ func TestAgentsShow(t *testing.T) {
 	for path, want := range map[string][2]any{
 		"temperature":                      {"0", file},
 		"model":                            {"demo", "default_llm"},
+		"max_iterations":                   {"10", "default"},
 		"context.policy":                   {"sliding", file},
 		"context.window_messages":          {"20", file},
 		"context.min_recent_messages":      {"10", "preset sliding"},

@@ -17,6 +17,7 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/app/ops"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/jwttest"
 	"bobbin/tests/must"
@@ -87,7 +88,7 @@ func (p *purging) fillMore(messages int) {
 	t.Helper()
 	long := must.Get(client.Call(t.Context(), p.north, operations.CreateSession, operations.NewSession{UserID: p.user, Title: "long", Webhook: &operations.NewWebhook{URL: "https://hooks.example/T0"}}))(t)
 	must.Get(p.north.ImportMessages(t.Context(), core.ImportMessages{SessionID: long.ID, Body: saidLines(messages, p.Marks.Of("imported message")), Format: core.ImportLines}))(t)
-	must.Get(client.Call(t.Context(), p.north, operations.UpdateSession, operations.SessionPatch{InSession: operations.InSession{SessionID: long.ID}, Archived: new(true)}))(t)
+	must.Get(client.Call(t.Context(), p.north, operations.UpdateSession, operations.SessionPatch{InSession: operations.InSession{SessionID: long.ID}, SessionPatch: core.SessionPatch{Archived: new(true)}}))(t)
 	for i := range 20 {
 		must.Get(client.Call(t.Context(), p.north, operations.CreateMemory, operations.NewMemory{UserID: p.user, Content: fmt.Sprintf("fact %d %s", i, p.Marks.Of("many memories"))}))(t)
 		must.Get(p.north.UploadBlob(t.Context(), core.Upload{User: p.user, Name: "note.txt", Data: []byte(fmt.Sprintf("note %d %s", i, p.Marks.Of("many files")))}))(t)
@@ -170,9 +171,9 @@ func TestUsersOwnData(t *testing.T) {
 		}
 		kim, eve, shop := as("kim", "read write delete export"), as("eve", "read write delete export"), h.NewClient("configured-secret")
 		mine := apptest.NewSession(t, kim, operations.NewSession{})
-		must.Get(client.Call(t.Context(), shop, operations.UpdateSession, operations.SessionPatch{InSession: operations.InSession{SessionID: mine}, Webhook: &operations.NewWebhook{URL: "https://hooks.example/hushhush"}}))(t)
 		apptest.SendMessage(t, kim, core.SendMessage{SessionID: mine, Content: "a secret of kim's"})
 		theirs := apptest.NewSession(t, eve, operations.NewSession{})
+		must.Get(client.Call(t.Context(), shop, operations.UpdateSession, operations.SessionPatch{InSession: operations.InSession{SessionID: mine}, Webhook: &operations.NewWebhook{URL: "https://hooks.example/hushhush"}}))(t)
 
 		_, err := client.Call(t.Context(), as("kim", "read write"), operations.CreateDeletion, operations.NewDeletion{SessionID: mine})
 		wantRefused(t, err, http.StatusForbidden, "missing_scope")

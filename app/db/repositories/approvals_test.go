@@ -1,7 +1,6 @@
 package repositories_test
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -86,20 +85,6 @@ func TestListHasDecisions(t *testing.T) {
 		compare.Equal(t, "approvals", 2, len(got))
 		compare.Equal(t, "decided", []any{core.ApprovalApproved, "carol", `{"n": "Rosebud"}`}, []any{got[0].Status, got[0].DecidedBy, got[0].Arguments})
 		compare.Equal(t, "open", []any{core.ApprovalOpen, "", ""}, []any{got[1].Status, got[1].DecidedBy, got[1].Arguments})
-	})
-}
-
-// Of two concurrent decisions one counts.
-func TestTwoDecisionsAtOnce(t *testing.T) {
-	each(t, func(t *testing.T, s *store) {
-		run := s.waits(t, s.session(t).ID, 0, "pay:always")
-		errs := make([]error, 2)
-		race(2, func(i int) {
-			_, errs[i] = s.runs.Decide(t.Context(), ann(), run.ID, run.Approvals[0].ID, core.ApprovalDecision{Approve: i == 0})
-		})
-		if (errs[0] == nil) == (errs[1] == nil) || !errors.Is(errors.Join(errs...), core.ErrConflict) {
-			t.Errorf("got %v, want one to win and a conflict", errs)
-		}
 	})
 }
 

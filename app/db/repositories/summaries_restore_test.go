@@ -99,22 +99,6 @@ func TestRestoreRefused(t *testing.T) {
 	})
 }
 
-// Of several concurrent holders exactly one gets the lease.
-func TestConcurrentLeasesOneWins(t *testing.T) {
-	each(t, func(t *testing.T, s *store) {
-		id := s.session(t).ID
-		var won atomic.Int32
-		race(racers, func(i int) {
-			got, err := s.sessions.LeaseSummary(t.Context(), ann(), id, fmt.Sprint(i), time.Minute)
-			compare.Error(t, fmt.Sprintf("racer %d", i), nil, err)
-			if got.OK() {
-				won.Add(1)
-			}
-		})
-		compare.Equal(t, "holders", 1, won.Load())
-	})
-}
-
 // ahead prepares a summary of the path up to the message.
 func (s *store) ahead(t *testing.T, id core.SessionID, through core.Message) core.Session {
 	t.Helper()

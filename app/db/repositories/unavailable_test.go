@@ -13,7 +13,6 @@ import (
 	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
-	"bobbin/tests/pgproxy"
 )
 
 // A PostgreSQL that stops, is unavailable, or starts again causes an error that asks for a
@@ -45,19 +44,6 @@ func TestDatabaseAway(t *testing.T) {
 	if _, err := s.sessions.Get(gone, ann(), session); errors.Is(err, core.ErrNoDatabase) || !errors.Is(err, context.Canceled) {
 		t.Errorf("a caller who went away: got %v", err)
 	}
-}
-
-// A connection that breaks under a statement, as it does behind a network that is cut, is the same.
-func TestConnectionBreaks(t *testing.T) {
-	t.Parallel()
-	link := pgproxy.New(t, dbtest.MigratedPostgresURL(t))
-	d := must.Get(db.Open(t.Context(), link.URL, slog.New(slog.DiscardHandler)))(t)
-	t.Cleanup(func() { _ = d.Close() }) // as above
-	s := open(d)
-	session := s.session(t).ID
-	link.Close()
-	_, err := s.sessions.Get(t.Context(), ann(), session)
-	wantAway(t, "read", err)
 }
 
 func wantAway(t *testing.T, what string, err error) {
