@@ -77,6 +77,24 @@ func TestSearchHistoryIsBounded(t *testing.T) {
 	})
 }
 
+// A search of an agent waits for a place among those of its caller, and gives it back.
+func TestSearchHistoryTakesAPlace(t *testing.T) {
+	t.Parallel()
+	shared, taken := core.NewAgentSearch(searchFunc(func(context.Context) error { return nil })), 0
+	full := errors.New("no place is free")
+	shared.Place = func(_ context.Context, tenant core.Tenant) (func(), error) {
+		if taken++; tenant.User == "eve" {
+			return nil, full
+		}
+		return func() { taken-- }, nil
+	}
+	for user, want := range map[string]error{"ann": nil, "eve": full} {
+		_, err := shared.Messages(t.Context(), core.Tenant{User: user}, core.SearchQuery{})
+		compare.Error(t, user, want, err)
+	}
+	compare.Equal(t, "places that were not given back", 1, taken)
+}
+
 // searchFunc is a search that finds nothing.
 type searchFunc func(ctx context.Context) error
 

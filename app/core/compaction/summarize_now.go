@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"time"
+	"sync/atomic"
 
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
@@ -19,7 +19,7 @@ import (
 // Errors: ErrConflict while another summary of the session is being made or was committed
 // first, ErrUnprocessable when there is nothing to summarize, ErrNotFound.
 func (k *Compactor) Summarize(ctx context.Context, tenant core.Tenant, id core.SessionID, focus string) (core.Summary, error) {
-	o := &manualOrder{k: k, scope: core.Tenant{Owner: tenant.Owner}, id: id, last: make(chan core.Summary, 1)}
+	o := &manualOrder{k: k, scope: core.Tenant{Owner: tenant.Owner}, id: id, first: make(chan struct{})}
 	o.focus = redact.Text(focus) // it is stored with the summary
 	if name, committed, err := core.CommittedResult(ctx); err != nil {
 		return core.Summary{}, err
@@ -58,8 +58,9 @@ type manualOrder struct {
 	through int64 // seq of the last message to cover
 	lease   *summaryLease
 
-	last         chan core.Summary // the last version; capacity 1
-	versionCount int               // made so far
+	last         atomic.Pointer[core.Summary] // the last version; nil = none so far
+	first        chan struct{}                // closed when there is one
+	versionCount int                          // made so far
 }
 
 // committedResult returns the result that an earlier execution of a request with an
@@ -83,36 +84,25 @@ func (o *manualOrder) committedResult(ctx context.Context, tenant core.Tenant, s
 }
 
 // wait returns the last version when the work is done, or the last one so far when the
-// request stops waiting.
+// request stops waiting. The first call has a limit of its own.
 func (o *manualOrder) wait(ctx context.Context, c *call) (core.Summary, error) {
-	limit := time.NewTimer(o.k.BackgroundTime)
-	defer limit.Stop()
-	var last core.Summary
-	for patient := true; ; {
-		select {
-		case last = <-o.last:
-			if patient {
-				continue
-			}
-		case <-c.done:
-			select {
-			case last = <-o.last:
-			default:
-			}
-			if last.ID == "" {
-				return last, cmp.Or(c.err, errSummarizedMeanwhile())
-			}
-		case <-limit.C:
-			if patient = false; last.ID == "" {
-				continue // the first call reaches its limit, too
-			}
-		case <-ctx.Done():
-			if last.ID == "" || errors.Is(ctx.Err(), context.Canceled) {
-				return last, c.wait(ctx) // which cancels it
-			}
-		}
-		return last, nil
+	limited, cancel := context.WithTimeout(ctx, o.k.BackgroundTime)
+	defer cancel()
+	select {
+	case <-c.done:
+	case <-limited.Done():
 	}
+	if o.last.Load() == nil && ctx.Err() == nil {
+		select {
+		case <-c.done:
+		case <-o.first:
+		case <-ctx.Done():
+		}
+	}
+	if last := o.last.Load(); last != nil && !errors.Is(ctx.Err(), context.Canceled) {
+		return *last, nil
+	}
+	return core.Summary{}, cmp.Or(c.wait(ctx), errSummarizedMeanwhile()) // which cancels it
 }
 
 // makeAll makes versions until all is covered.
@@ -126,11 +116,10 @@ func (o *manualOrder) makeAll(ctx context.Context) error {
 			return nil
 		}
 		if err == nil {
-			select {
-			case <-o.last:
-			default:
+			last := e.committed
+			if o.last.Swap(&last) == nil {
+				close(o.first)
 			}
-			o.last <- e.committed
 			o.versionCount++
 			err = o.lease.renewLease(ctx)
 		} else if errors.Is(err, core.ErrStale) {

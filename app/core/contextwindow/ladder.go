@@ -18,7 +18,7 @@ func (p *planner) climbLadder(f firedTriggers) {
 	p.isReduced = true
 	p.sumSections()
 	over := f.byTokens() || p.in.Summarized && p.total > p.shareThreshold()
-	if over && (p.withoutQuotesEnough(f) || p.reuseVersion(f)) {
+	if over && p.withoutQuotesEnough(f) {
 		return
 	}
 	if over {

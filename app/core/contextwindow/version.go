@@ -76,20 +76,6 @@ func (p *planner) sizeOf(v core.SummaryVersion) int {
 	return p.scale.toModel(v.Tokens + summaryWrap)
 }
 
-// reuseVersion activates a version that was in use before, if the prompt is below all triggers with it as
-// it is. Models of other sizes have answered since: nothing that this one had verbatim is masked for that.
-func (p *planner) reuseVersion(f firedTriggers) bool {
-	if p.in.Force || !p.maySummarize(f) {
-		return false
-	}
-	v, fits := p.readyVersion()
-	if !fits || v.State != core.SummaryDropped {
-		return false
-	}
-	p.activate(v, f)
-	return true
-}
-
 // activate ends the plan with the activation of a version.
 func (p *planner) activate(v core.SummaryVersion, f firedTriggers) {
 	p.decision.Activate = &Activation{SummaryVersion: v, Trigger: f.triggerName(false)}

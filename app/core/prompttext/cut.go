@@ -94,37 +94,18 @@ func Characters(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}
-	n := utf8.RuneCountInString(text)
-	if n <= limit {
+	all := []rune(text)
+	if len(all) <= limit {
 		return text
 	}
-	mark := Missing(n-limit, "characters")
+	mark := Missing(len(all)-limit, "characters")
 	keep := max(limit-utf8.RuneCountInString(mark)-2, 0) // the number in the mark may grow by a digit
-	front, back := runesFromStart(text, keep-keep/3), runesFromEnd(text, keep/3)
-	return front + Missing(n-keep, "characters") + back
+	return string(all[:keep-keep/3]) + Missing(len(all)-keep, "characters") + string(all[len(all)-keep/3:])
 }
 
 // Missing returns the mark that replaces n bytes or characters.
 func Missing(n int, what string) string {
 	return fmt.Sprintf(" […%d %s left out…] ", n, what)
-}
-
-func runesFromStart(s string, n int) string {
-	i := 0
-	for ; n > 0 && i < len(s); n-- {
-		_, size := utf8.DecodeRuneInString(s[i:])
-		i += size
-	}
-	return s[:i]
-}
-
-func runesFromEnd(s string, n int) string {
-	i := len(s)
-	for ; n > 0 && i > 0; n-- {
-		_, size := utf8.DecodeLastRuneInString(s[:i])
-		i -= size
-	}
-	return s[i:]
 }
 
 // Tail returns at most the last n bytes of text, whole characters only.

@@ -1,53 +1,25 @@
 package redact
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
-// maxUserInfo is how many bytes of a URL may hold the user and the password.
-const maxUserInfo = 256
+// urlPassword matches a URL such as postgres://user:password@host up to the host. Without an "@" before
+// its first slash, the slash is part of a password if what precedes it is no port.
+var urlPassword = regexp.MustCompile("://[^/?#:@" + notURL + "]*:(?:([^/?#" + notURL + "]*)@|(\\d*[^\\d/?#@" + notURL + "][^/?#@" + notURL + "]*[/?#][^" + notURL + "]*)@)")
 
-// findURLPasswords adds the passwords of URLs such as postgres://user:password@host.
+// notURL are characters that do not stand in a URL as people write them.
+const notURL = `\x00- "'` + "`" + `<>\\|`
+
+// findURLPasswords adds the passwords of URLs.
 func (f *finder) findURLPasswords() {
-	for i := 0; ; {
-		n := strings.Index(f.text[i:], "://")
-		if n < 0 {
-			return
-		}
-		i += n + len("://")
-		if from, to := userPassword(f.text, i); from < to {
+	if !strings.Contains(f.text, "://") {
+		return
+	}
+	for _, m := range urlPassword.FindAllStringSubmatchIndex(f.text, -1) {
+		if from, to := max(m[2], m[4]), max(m[3], m[5]); from < to && !placeholder.MatchString(f.text[from:to]) {
 			f.add(from, to, password)
-			i = to
 		}
-	}
-}
-
-// userPassword returns the place of the password in "user:password@" at i; from = to means
-// none.
-func userPassword(text string, i int) (from, to int) {
-	end := i
-	for end < len(text) && end < i+maxUserInfo && isURL(text[end]) {
-		end++
-	}
-	rest := text[i:end]
-	authority := rest
-	if n := strings.IndexAny(rest, "/?#"); n >= 0 {
-		authority = rest[:n]
-	}
-	at, colon := strings.LastIndexByte(authority, '@'), strings.IndexByte(authority, ':')
-	if at < 0 && colon >= 0 && !areAll(authority[colon+1:], isDigit) {
-		at = strings.LastIndexByte(rest, '@') // no port: a password with a slash in it
-	}
-	if colon < 0 || at < colon || placeholder.MatchString(rest[colon+1:at]) {
-		return i, i
-	}
-	return i + colon + 1, i + at
-}
-
-// isURL reports whether the byte may stand in a URL as people write them.
-func isURL(b byte) bool {
-	switch b {
-	case '"', '\'', '`', '<', '>', '\\', '|':
-		return false
-	default:
-		return b > ' '
 	}
 }

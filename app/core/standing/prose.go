@@ -2,7 +2,6 @@ package standing
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -21,8 +20,15 @@ type sentence struct {
 // candidates returns the sentences of the user's own words, in their order.
 func candidates(text string) []sentence {
 	text = core.Clip(text, MaxText)
-	var out []sentence
-	for _, line := range bothEnds(proseLines(sentence{text: text, masked: maskQuotes(text)}), maxLines) {
+	masks := strings.Split(maskQuotes(text), "\n")
+	var own, out []sentence
+	p := prose{}
+	for i, line := range strings.Split(text, "\n") {
+		if p.isProse(line) {
+			own = append(own, sentence{text: line, masked: masks[i]})
+		}
+	}
+	for _, line := range bothEnds(own, maxLines) {
 		if isCode(line.text) {
 			continue
 		}
@@ -41,23 +47,6 @@ func bothEnds(all []sentence, limit int) []sentence {
 		return all
 	}
 	return append(all[:limit/2:limit/2], all[len(all)-limit/2:]...)
-}
-
-// proseLines returns the lines of the user's own words.
-func proseLines(s sentence) []sentence {
-	var out []sentence
-	p := prose{}
-	for start := 0; start < len(s.text); {
-		end := len(s.text)
-		if i := strings.IndexByte(s.text[start:], '\n'); i >= 0 {
-			end = start + i
-		}
-		if line := (sentence{text: s.text[start:end], masked: s.masked[start:end]}); p.isProse(line.text) {
-			out = append(out, line)
-		}
-		start = end + 1
-	}
-	return out
 }
 
 // prose tells the lines that a user wrote from those that a user pasted.
@@ -92,25 +81,13 @@ func announces(line string) bool {
 // maxHead is how much of a line tells what it is, in bytes.
 const maxHead = 200
 
-// isMailHeader reports whether the line begins a forwarded or quoted mail.
-func isMailHeader(line string) bool {
-	line = strings.ToLower(core.Clip(line, maxHead))
-	if strings.HasPrefix(line, "--") {
-		line = strings.Trim(line, "- ")
-		return slices.Contains([]string{"original message", "forwarded message", "ursprüngliche nachricht", "weitergeleitete nachricht", "message d'origine", "message transféré", "mensaje original", "mensaje reenviado"}, line)
-	}
-	name, value, ok := strings.Cut(line, ":")
-	if !ok {
-		return false
-	}
-	switch strings.TrimSpace(name) {
-	case "subject", "betreff", "objet", "asunto":
-		return true
-	case "from", "von", "de", "to", "an", "à", "para", "cc":
-		return strings.Contains(value, "@")
-	}
-	return false
-}
+// mailHeader begins a forwarded or quoted mail.
+//
+//nolint:gochecknoglobals // immutable
+var mailHeader = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^(?:--+ *(?:(?:original|forwarded) message|(?:ursprüngliche|weitergeleitete) nachricht|message (?:d'origine|transféré)|mensaje (?:original|reenviado))[ -]*$` +
+		`|(?:subject|betreff|objet|asunto) *:|(?:from|von|de|to|an|à|para|cc) *:.*@)`)
+})
 
 // logLine is the beginning of a line of a log, a stack trace, a diff, markup or a shell.
 //
@@ -144,61 +121,25 @@ func (p *prose) isProse(line string) bool {
 	if trimmed == "" || p.pasted {
 		return false
 	}
-	p.pasted = p.announced || isMailHeader(trimmed)
+	p.pasted = p.announced || mailHeader().MatchString(core.Clip(trimmed, maxHead))
 	p.announced = announces(trimmed)
 	return !p.pasted
 }
 
-// quoteEnds returns the marks that end a quote which the mark begins; empty = it begins none.
-func quoteEnds(mark rune) string {
-	switch mark {
-	case '"':
-		return `"`
-	case '“':
-		return `”"`
-	case '„':
-		return `“”"`
-	case '«':
-		return `»`
-	case '»':
-		return `«`
-	case '`':
-		return "`"
-	case '‘', '‚':
-		return `’‘`
-	case '\'':
-		return `'`
-	}
-	return ""
-}
+// quotes are texts in quotation marks or backquotes. A quote ends on its line.
+//
+//nolint:gochecknoglobals // immutable
+var quotes = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("\"[^\"\n]*\"|“[^”\"\n]*[”\"]|„[^“”\"\n]*[“”\"]|«[^»\n]*»|»[^«\n]*«|`[^`\n]*`|‚[^’‘\n]*[’‘]|\\B'\\b[^\n]*?'\\B|\\B‘\\b[^\n]*?’\\B")
+})
 
-// maskQuotes returns the text with q in the place of each byte of what stands in quotation
-// marks or backquotes. A quote ends on its line.
+// maskQuotes returns the text with q in the place of each byte of what stands in quotes.
 func maskQuotes(text string) string {
-	out := []byte(text)
-	ends, from, before := "", 0, ' '
-	for i, r := range text {
-		size := utf8.RuneLen(r)
-		if r == utf8.RuneError {
-			size = 1
-		}
-		next, _ := utf8.DecodeRuneInString(text[i+size:])
-		switch {
-		case r == '\n':
-			ends = ""
-		case ends == "":
-			if e := quoteEnds(r); e != "" && (r != '\'' && r != '‘' || !isWordRune(before) && isWordRune(next)) {
-				ends, from = e, i+size
-			}
-		case strings.ContainsRune(ends, r) && (r != '\'' && r != '’' || !isWordRune(next)):
-			for j := from; j < i; j++ {
-				out[j] = 'q'
-			}
-			ends = ""
-		}
-		before = r
-	}
-	return string(out)
+	return quotes().ReplaceAllStringFunc(text, func(quote string) string {
+		_, first := utf8.DecodeRuneInString(quote)
+		_, last := utf8.DecodeLastRuneInString(quote)
+		return quote[:first] + strings.Repeat("q", len(quote)-first-last) + quote[len(quote)-last:]
+	})
 }
 
 func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
@@ -220,8 +161,7 @@ func splitSentences(line, masked string) []sentence {
 	}
 	at := 0
 	for _, s := range prompttext.Sentences(masked) {
-		at += len(s)
-		if !endsWithAbbreviation(s) && !endsWithOrdinal(s, masked[at:]) {
+		if at += len(s); !noEnd().MatchString(prompttext.Tail(s, maxHead)) {
 			add(at)
 		}
 	}

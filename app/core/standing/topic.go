@@ -93,7 +93,7 @@ var stopSet = sync.OnceValue(func() map[string]bool { return wordSet(stopWords) 
 func termsOf(text string) []string {
 	var out []string
 	seen := map[string]bool{}
-	for w := range strings.FieldsFuncSeq(fold(text), func(r rune) bool { return !isWordRune(r) }) {
+	for _, w := range splitWords(text) {
 		if len(w) > 1 && !unicode.IsDigit(rune(w[0])) && !stopSet()[w] && !seen[w] {
 			seen[w] = true
 			out = append(out, w)

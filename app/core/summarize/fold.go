@@ -115,7 +115,7 @@ type attempt struct {
 
 // requestSummary requests the summary once, and a shorter one once.
 func (s *attempt) requestSummary(ctx context.Context, data requestData) (string, error) {
-	res, err := s.callModel(ctx, s.prompts.renderRequest(data))
+	res, err := s.callModel(ctx, renderRequest(data))
 	if err != nil {
 		return "", err
 	}
@@ -148,7 +148,7 @@ func (s *attempt) shortenSummary(ctx context.Context, text string, held evidence
 		s.askedShorter = true
 		data := requestData{Previous: makeHarmless(text), Have: have, Tokens: s.ask, Language: s.language}
 		data.Length = lengthOf(data.Tokens, data.Language)
-		request := s.prompts.renderFile("shorten.md", data)
+		request := renderFile("shorten.md", data)
 		res, err := s.callModel(ctx, request)
 		if ctx.Err() != nil {
 			return "", context.Cause(ctx)

@@ -2,6 +2,7 @@ package summarize
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -59,31 +60,11 @@ func spokenLanguage(messages []core.Message, role core.Role) string {
 	return cmp.Or(best, detectLanguage(all.String()))
 }
 
-// withoutCode drops code: in fences, in backquotes, and words that look like it. Line
-// breaks stay.
-func withoutCode(text string) string {
-	for _, mark := range []string{"```", "`"} {
-		var b strings.Builder
-		for i, part := range strings.Split(text, mark) {
-			if i%2 == 0 {
-				b.WriteString(part)
-			}
-		}
-		text = b.String()
-	}
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		for w := range strings.FieldsSeq(line) {
-			if !strings.ContainsAny(w, `/\_=(){}<>[]@#$|;`) {
-				b.WriteString(w + " ")
-			}
-		}
-		if strings.HasSuffix(line, "\n") {
-			b.WriteString("\n")
-		}
-	}
-	return b.String()
-}
+// code is in fences, in backquotes, or a word that looks like it.
+var code = regexp.MustCompile("(?s)```.*?(?:```|$)|`[^`]*(?:`|$)|[^\\s`]*[/\\\\_=(){}<>\\[\\]@#$|;][^\\s`]*")
+
+// withoutCode drops code. Line breaks outside of it stay.
+func withoutCode(text string) string { return code.ReplaceAllLiteralString(text, "") }
 
 const (
 	minLetters   = 8 // of a text whose language is detected

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"text/template"
 	"time"
 
 	"bobbin/app/core"
@@ -28,16 +27,15 @@ const (
 
 // LLM is the strategy that asks a language model. Safe for concurrent use.
 type LLM struct {
-	model   llm.Model
-	count   core.TextCounter
-	factor  func() float64 // nil = defaultFactor
-	prompts prompts
+	model  llm.Model
+	count  core.TextCounter
+	factor func() float64 // nil = defaultFactor
 }
 
 // NewLLM returns the strategy for a model. factor returns how many of the model's tokens
 // one cl100k_base token currently is, its margin included; nil = 1.1.
 func NewLLM(model llm.Model, count core.TextCounter, factor func() float64) *LLM {
-	return &LLM{model: model, count: count, factor: factor, prompts: prompts{template.Must(template.ParseFS(promptFiles, "prompts/*.md"))}}
+	return &LLM{model: model, count: count, factor: factor}
 }
 
 // Name returns StrategyLLM.
@@ -130,8 +128,8 @@ func (l *LLM) newJob(req Request, ledger bool) *job {
 	case PresetCompaction:
 		name = "compaction.md"
 	}
-	j.system = l.prompts.renderFile(name, data)
-	j.frame = l.prompts.renderRequest(requestData{Previous: "-", Focus: j.req.Focus, Speakers: j.req.Speakers, Language: j.language, Tokens: j.ask, Rejected: errNotSmaller.reason})
+	j.system = renderFile(name, data)
+	j.frame = renderRequest(requestData{Previous: "-", Focus: j.req.Focus, Speakers: j.req.Speakers, Language: j.language, Tokens: j.ask, Rejected: errNotSmaller.reason})
 	j.fixed = l.count.Text(j.system) + l.count.Text(j.frame) + promptOverhead
 	return j
 }

@@ -4,14 +4,17 @@ import (
 	"embed"
 	"fmt"
 	"strings"
+	"sync"
 	"text/template"
 )
 
 //go:embed prompts/*.md
 var promptFiles embed.FS
 
-// prompts renders the embedded prompt files. Safe for concurrent use.
-type prompts struct{ templates *template.Template }
+// templates are the prompt files.
+//
+//nolint:gochecknoglobals // immutable
+var templates = sync.OnceValue(func() *template.Template { return template.Must(template.ParseFS(promptFiles, "prompts/*.md")) })
 
 // systemData fills a preset's file. It depends on the policy alone, so that the
 // system text is the same from call to call and providers can cache it.
@@ -48,16 +51,16 @@ func lengthOf(tokens int, language string) string {
 	return fmt.Sprintf("%d %s", max(n, 1), unit)
 }
 
-func (p prompts) renderRequest(data requestData) string {
+func renderRequest(data requestData) string {
 	data.Length = lengthOf(data.Tokens, data.Language)
-	return p.renderFile("request.md", data)
+	return renderFile("request.md", data)
 }
 
 // renderFile renders a file. It panics on an error: the files use only the structs above,
 // and tests render all of them.
-func (p prompts) renderFile(file string, data any) string {
+func renderFile(file string, data any) string {
 	var b strings.Builder
-	if err := p.templates.ExecuteTemplate(&b, file, data); err != nil {
+	if err := templates().ExecuteTemplate(&b, file, data); err != nil {
 		panic(fmt.Sprintf("summarize: prompt %s: %v", file, err))
 	}
 	return strings.TrimSpace(b.String())
