@@ -125,6 +125,7 @@ func openApp(ctx context.Context, r *resources, cfg config.Config, build Build, 
 	}
 	d.Labels.Set(cfg, d.Models, agents)
 	list := agents.Catalog.List()
+	wire.WarnUnpriced(ctx, d, list)
 	wire.WarnOpenFetch(ctx, list, d.Logger)
 	wire.WarnUnusable(ctx, d.Models, list, d.Logger)
 	a := &App{

@@ -30,7 +30,7 @@ import (
 
 // readyChecks are what must be right for this process to be ready.
 func (a *App) readyChecks() []handlers.Check {
-	checks := []handlers.Check{{Name: "database", Run: a.checkDatabase}}
+	checks := []handlers.Check{{Name: "database", Run: a.checkDatabase}, {Name: "migrations", Run: a.checkMigrations}}
 	if joined, ok := a.Bus.(interface{ Check(context.Context) error }); ok {
 		checks = append(checks, handlers.Check{Name: "nats", Run: joined.Check, Optional: true})
 	}
@@ -52,6 +52,15 @@ func (a *App) checkDatabase(ctx context.Context) error {
 		}
 	}
 	return a.Database.CheckWrites(ctx)
+}
+
+// checkMigrations checks that the schema is the one this program knows.
+func (a *App) checkMigrations(ctx context.Context) error {
+	status, err := a.Database.MigrationStatus(ctx)
+	if err == nil && status.Pending() {
+		err = errors.New("migrations are pending")
+	}
+	return err
 }
 
 // checkReach refuses an address that other machines reach while there is no key: nobody

@@ -19,6 +19,7 @@ import (
 	"sync/atomic"
 
 	"bobbin/app/core"
+	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 )
 
@@ -37,10 +38,8 @@ type KnownParts struct {
 	// Model describes the model of a name, as far as it is known, and says why it cannot be
 	// used; an empty name is the default model. nil = models are not checked.
 	Model func(name string) (llm.Info, error)
-	// Validate finds settings that contradict each other, such as those of context;
-	// nil = none do. Its error is reported with the line of the field that it
-	// begins with, else that of context.
-	Validate func(core.Agent) error
+	// Global are the context settings of all agents: those of an agent must not contradict them.
+	Global contextwindow.Global
 
 	// ToolsDir is the folder of the files that describe tools, which need not exist; empty = none.
 	ToolsDir string

@@ -1,10 +1,10 @@
 package agents
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -24,89 +24,54 @@ func (c *Catalog) Reload(dir string, known KnownParts, needed string) ([]core.Ag
 	if err != nil && (next == nil || len(next.tools) == 0 || !errors.Is(err, fs.ErrNotExist)) {
 		return nil, err
 	}
-	r := reload{before: before, next: next, report: map[string]core.AgentFile{}}
-	r.reportTools()
-	for _, f := range files { // those that are kept come first: a new file must not take their names
-		if f.Err != nil {
-			r.keepAgent(f.Path, f.Err)
+	for _, broken := range []bool{true, false} { // those that are kept come first: a new file must not take their names
+		for i, f := range files {
+			if (f.Err != nil) != broken {
+				continue
+			}
+			if f.Err = next.addAgent(f); f.Err != nil {
+				f.Agent = before.agents[before.files[f.Path]]
+				if f.Agent.Name == "" || next.addAgent(CheckedFile{Path: f.Path, Agent: f.Agent}) != nil {
+					f.Agent = core.Agent{}
+				}
+				files[i] = f
+			}
 		}
-	}
-	for _, f := range files {
-		if f.Err == nil {
-			r.addAgent(f)
-		}
-	}
-	gone := maps.Clone(before.files)
-	for _, f := range files {
-		delete(gone, f.Path)
-	}
-	for path, name := range gone { // a built-in agent of the name is there again
-		r.report[path] = core.AgentFile{File: path, Agent: name, Change: core.AgentRemoved}
 	}
 	if _, ok := next.agents[needed]; !ok {
 		return nil, fmt.Errorf("agents: no file in %s is agent %s any more, which default_agent names", dir, needed)
 	}
 	c.now.Store(next)
-	var report []core.AgentFile
-	for _, path := range slices.Sorted(maps.Keys(r.report)) {
-		report = append(report, r.report[path])
-	}
-	return report, nil
+	return before.compareFiles(slices.Concat(next.tools, files)), nil
 }
 
-// reload is a Reload at work.
-type reload struct {
-	before, next *agentSet
-	report       map[string]core.AgentFile // by path
-}
-
-// reportTools reports the files of tools. A file that is broken keeps the tool that it had.
-func (r *reload) reportTools() {
+// compareFiles returns what became of each file of the set, and of the new ones.
+func (s *agentSet) compareFiles(now []CheckedFile) []core.AgentFile {
 	gone := map[string]CheckedFile{}
-	for _, f := range r.before.tools {
+	for _, f := range s.tools {
 		gone[f.Path] = f
 	}
-	for _, f := range r.next.tools {
+	for path, name := range s.files {
+		gone[path] = CheckedFile{Agent: s.agents[name]}
+	}
+	var report []core.AgentFile
+	for _, f := range now {
 		before, had := gone[f.Path]
 		delete(gone, f.Path)
-		report := core.AgentFile{File: f.Path, Tool: f.Tool.Name, Change: core.AgentAdded}
+		r := core.AgentFile{File: f.Path, Agent: f.Agent.Name, Version: f.Agent.Version, Tool: f.Tool.Name, Change: core.AgentAdded}
 		switch {
 		case f.Err != nil:
-			report.Change, report.Problems = core.AgentBroken, strings.Split(f.Err.Error(), "\n")
-		case had && reflect.DeepEqual(before.Tool, f.Tool):
-			report.Change = core.AgentUnchanged
+			r.Change, r.Problems = core.AgentBroken, strings.Split(f.Err.Error(), "\n")
+		case had && f.Agent.Name == before.Agent.Name && f.Agent.Version == before.Agent.Version && reflect.DeepEqual(f.Tool, before.Tool):
+			r.Change = core.AgentUnchanged
 		case had:
-			report.Change = core.AgentChanged
+			r.Change = core.AgentChanged
 		}
-		r.report[f.Path] = report
+		report = append(report, r)
 	}
-	for path, f := range gone {
-		r.report[path] = core.AgentFile{File: path, Tool: f.Tool.Name, Change: core.AgentRemoved}
+	for path, f := range gone { // a built-in agent of the name is there again
+		report = append(report, core.AgentFile{File: path, Agent: f.Agent.Name, Tool: f.Tool.Name, Change: core.AgentRemoved})
 	}
-}
-
-// keepAgent leaves the agent of a file as it was, because something is wrong with the file.
-func (r *reload) keepAgent(path string, err error) {
-	f := core.AgentFile{File: path, Change: core.AgentBroken, Problems: strings.Split(err.Error(), "\n")}
-	name, had := r.before.files[path]
-	if old := (CheckedFile{Path: path, Agent: r.before.agents[name]}); had && r.next.addAgent(old) == nil {
-		f.Agent, f.Version = name, old.Agent.Version
-	}
-	r.report[path] = f
-}
-
-// addAgent puts the agent of a file in.
-func (r *reload) addAgent(f CheckedFile) {
-	if err := r.next.addAgent(f); err != nil {
-		r.keepAgent(f.Path, err)
-		return
-	}
-	change := core.AgentAdded
-	if name, ok := r.before.files[f.Path]; ok {
-		change = core.AgentChanged
-		if name == f.Agent.Name && r.before.agents[name].Version == f.Agent.Version {
-			change = core.AgentUnchanged
-		}
-	}
-	r.report[f.Path] = core.AgentFile{File: f.Path, Agent: f.Agent.Name, Version: f.Agent.Version, Change: change}
+	slices.SortFunc(report, func(a, b core.AgentFile) int { return cmp.Compare(a.File, b.File) })
+	return report
 }

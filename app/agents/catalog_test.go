@@ -17,13 +17,7 @@ import (
 
 // known is what files may refer to in the tests: as in app.go.
 func known() agents.KnownParts {
-	return agents.KnownParts{
-		Tools: []string{"calculator", "current_time", "read_result", "search_history"},
-		Validate: func(agent core.Agent) error {
-			_, err := contextwindow.Resolve(contextwindow.Global{}, agent.Context)
-			return err
-		},
-	}
+	return agents.KnownParts{Tools: []string{"calculator", "current_time", "read_result", "search_history"}}
 }
 
 // load loads the files, of which each is a name and a text; faults call the folder

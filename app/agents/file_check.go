@@ -47,7 +47,7 @@ func (d *document) checkAgent(agent core.Agent, known KnownParts) {
 		name, _, _ := strings.Cut(fault.Error(), " ")
 		d.faultAt("compaction."+name, "compaction.%s", fault)
 	}
-	d.checkContext(agent, known.Validate)
+	d.checkContext(agent, known.Global)
 	d.checkModels(agent, known)
 }
 
@@ -97,12 +97,11 @@ func (d *document) checkSummaryModel(path string, name *string, check func(strin
 	}
 }
 
-// checkContext checks whether the context settings go together.
-func (d *document) checkContext(agent core.Agent, validate func(core.Agent) error) {
-	if validate == nil {
-		return
-	}
-	for _, err := range splitErrors(validate(agent)) {
+// checkContext checks whether the context settings go together. A fault has the line of the field that it begins with,
+// else that of context.
+func (d *document) checkContext(agent core.Agent, global contextwindow.Global) {
+	_, err := contextwindow.Resolve(global, agent.Context)
+	for _, err := range splitErrors(err) {
 		text := strings.TrimPrefix(err.Error(), "context.")
 		name, _, _ := strings.Cut(text, " ")
 		if path := "context." + name; d.hasField(path) {

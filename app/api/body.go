@@ -64,7 +64,11 @@ func (s *Server) limitBody(c *gin.Context) error {
 	}
 	maxBytes, timeLimit := s.Limits.bodyLimits(c.FullPath(), strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/form-data"))
 	if r.ContentLength > maxBytes {
-		return core.Errorf(core.ErrTooLarge, "the body is larger than %d bytes", maxBytes)
+		err := core.Errorf(core.ErrTooLarge, "the body is larger than %d bytes", maxBytes)
+		if c.FullPath() == importRoute {
+			return handlers.HistoryTooLarge(err)
+		}
+		return err
 	}
 	b := &body{
 		ReadCloser: http.MaxBytesReader(handlers.ServerWriter(c.Writer), r.Body, maxBytes),

@@ -24,6 +24,8 @@ type keyStore interface {
 	Finish(ctx context.Context, in core.KeyedRequest, a core.KeyedAnswer) error
 	// Release frees the key unless its request has committed a result.
 	Release(ctx context.Context, in core.KeyedRequest) error
+	// Check returns core.KeyReused if another request has the key. It acquires nothing.
+	Check(ctx context.Context, in core.KeyedRequest) error
 }
 
 const (
@@ -46,7 +48,7 @@ const codeNotKept = "answer_not_kept"
 // was deleted. Without a result a repetition gets an error then; it is never executed twice.
 func (s *Server) idempotent(c *gin.Context) error {
 	method := c.Request.Method
-	if method != http.MethodPost && method != http.MethodPatch || asksAgent(c.FullPath()) {
+	if method != http.MethodPost && method != http.MethodPatch {
 		return nil
 	}
 	key, err := handlers.IdempotencyKey(c.Request)
@@ -54,6 +56,9 @@ func (s *Server) idempotent(c *gin.Context) error {
 		return err
 	}
 	in := handlers.KeyedRequest(c, key)
+	if asksAgent(c.FullPath()) {
+		return s.Keys.Check(c.Request.Context(), in)
+	}
 	in.Token, in.Work = core.NewID[string](), max(minKeyWork, s.Limits.Wait+time.Minute)
 	known, err := s.Keys.Begin(c.Request.Context(), in)
 	switch {
@@ -103,7 +108,7 @@ func refuseKey(c *gin.Context) error {
 // key serves as client_message_id, and a repetition follows the first run.
 func asksAgent(route string) bool {
 	switch route {
-	case messagesRoute, messageRoute, messageRoute + "/regenerate":
+	case messagesRoute, messageRoute, messageRoute + "/regenerate", openAIPrefix + "chat/completions", openAIPrefix + "responses":
 		return true
 	}
 	return false

@@ -135,7 +135,7 @@ func TestIdempotencyKey(t *testing.T) {
 	opts, _ := options(backend)
 	server := api.New(opts)
 	do(server, request("POST", "/api/v1/sessions", `{"title":"T"}`, withKey))
-	for path, body := range map[string]string{"/api/v1/sessions": `{"title":"U"}`, "/api/v1/sessions?x=1": `{"title":"T"}`, sessionPath + "/summarize": `{"title":"T"}`} {
+	for path, body := range map[string]string{"/api/v1/sessions": `{"title":"U"}`, "/api/v1/sessions?x=1": `{"title":"T"}`, sessionPath + "/summarize": `{"title":"T"}`, sessionPath + "/messages": `{"content":"x"}`} {
 		wantProblem(t, do(server, request("POST", path, body, withKey)), 422, "idempotency_key_reused")
 	}
 	compare.Equal(t, "sessions", 1, calls(backend, "CreateSession"))

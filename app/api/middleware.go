@@ -205,8 +205,7 @@ func (s *Server) admitRequest(c *gin.Context) error {
 
 // startsRun reports whether the request asks an agent, by its route alone: its body is not read.
 func startsRun(c *gin.Context) bool {
-	route, post := c.FullPath(), c.Request.Method == http.MethodPost
-	return (post || c.Request.Method == http.MethodPatch) && asksAgent(route) || post && (route == openAIPrefix+"chat/completions" || route == openAIPrefix+"responses")
+	return (c.Request.Method == http.MethodPost || c.Request.Method == http.MethodPatch) && asksAgent(c.FullPath())
 }
 
 // isProbe reports whether the route is for monitoring.

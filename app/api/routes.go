@@ -109,10 +109,10 @@ func (s *Server) registerOpenAI(known *gin.RouterGroup) {
 	dialect := openai.New(o)
 	read := known.Group("/v1", s.requireScope(core.CanRead))
 	write := known.Group("/v1", s.requireScope(core.CanWrite))
-	keyed := write.Group("", s.withErrors(s.idempotent)) // of the others embeddings only read, and an answer is that of the run that the key began
-	write.POST("/chat/completions", s.withErrors(dialect.Complete))
+	keyed := write.Group("", s.withErrors(s.idempotent)) // of the others embeddings only read
+	keyed.POST("/chat/completions", s.withErrors(dialect.Complete))
 	write.POST("/embeddings", s.withErrors(dialect.Embed))
-	write.POST("/responses", s.withErrors(dialect.Respond))
+	keyed.POST("/responses", s.withErrors(dialect.Respond))
 	read.GET("/responses/:id", s.withErrors(dialect.GetResponse))
 	keyed.POST("/responses/:id/cancel", s.withErrors(dialect.CancelResponse))
 	keyed.POST("/conversations", s.withErrors(dialect.CreateConversation))

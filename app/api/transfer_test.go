@@ -96,12 +96,14 @@ func TestImportBodyLimit(t *testing.T) {
 	if w := do(server, request("POST", path, strings.Repeat("x", 1000))); w.Code != 200 {
 		t.Errorf("got %d %s for 1000 bytes, want 200", w.Code, w.Body)
 	}
-	wantProblem(t, do(server, request("POST", path, strings.Repeat("x", 1001))), 413, "too_large")
-	r := request("POST", path, strings.Repeat("x", 1001))
-	r.ContentLength = -1 // not told beforehand
-	wantProblem(t, do(server, r), 413, "too_large")
+	for _, told := range []int64{1001, -1} { // beforehand
+		r := request("POST", path, strings.Repeat("x", 1001))
+		r.ContentLength = told
+		p := wantProblem(t, do(server, r), 413, "too_large")
+		compare.Contains(t, "what to do", "in parts, split before a user message, or raise limits.import_bytes", p.Detail)
+	}
 	wantProblem(t, do(server, request("POST", sessionPath+"/messages", strings.Repeat("x", 101))), 413, "too_large")
-	r = httptest.NewRequest("POST", path, io.MultiReader(strings.NewReader("x"), iotest.ErrReader(errors.New("connection reset"))))
+	r := httptest.NewRequest("POST", path, io.MultiReader(strings.NewReader("x"), iotest.ErrReader(errors.New("connection reset"))))
 	r.Host, r.RemoteAddr = "localhost", "127.0.0.1:1"
 	r.Header.Set("Content-Type", "application/jsonl")
 	wantProblem(t, do(server, r), 400, "malformed_body")

@@ -202,8 +202,9 @@ func fieldName(i int, field string) string { return fmt.Sprintf("parts[%d].%s", 
 
 // fieldError returns the error about one field.
 func fieldError(field, format string, args ...any) error {
-	fault := core.FieldError{Field: field, Detail: fmt.Sprintf(format, args...)}
-	return &core.Error{Kind: core.ErrInvalid, Message: field + " " + fault.Detail, Fields: []core.FieldError{fault}}
+	var f core.Faults
+	f.Add(field, format, args...)
+	return f.Err()
 }
 
 // Lifetimes of a link.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -119,72 +118,40 @@ func (p *program) withSession(cmd *cobra.Command, name string, do func(context.C
 	})
 }
 
-// withRun is withServer for the run whose id is, or begins with, name.
+// withRun is withServer for the run of the last weeks whose id is, or begins with, name.
 func (p *program) withRun(cmd *cobra.Command, name string, do func(context.Context, connection, ops.InRun) error) error {
 	return p.withServer(cmd, func(ctx context.Context, s connection) error {
-		id, err := findRun(ctx, s.client, name)
+		id, err := findID("run", name, "runs list <session id>", describeRun, func(cursor string) (core.Page[core.RunHead], error) {
+			q := recentRuns(core.MaxPageLimit)
+			q.Cursor = cursor
+			list, err := client.Call(ctx, s.client, ops.ListAllRuns, q)
+			return core.Page[core.RunHead]{Items: list.Items, NextCursor: list.NextCursor}, err
+		})
 		if err != nil {
 			return err
 		}
-		return do(ctx, s, ops.InRun{RunID: id})
+		return do(ctx, s, ops.InRun{RunID: core.RunID(id)})
 	})
 }
 
 // idLength is the length of a complete id, which is left to the server.
 const idLength = 36
 
-// Of so many recent sessions findSession compares the ids with the beginning of one, and findRun of the newest runs.
-const maxScanned = 1_000
-
-// maxCandidates is how many ids pickID lists if the beginning of an id is ambiguous.
-const maxCandidates = 5
+// Of so many of the most recent items findID compares the ids with the beginning of one, and lists so many if that is
+// ambiguous.
+const (
+	maxScanned    = 1_000
+	maxCandidates = 5
+)
 
 // findSession returns the session whose id is the name, or the only one whose id begins with
 // it.
 func findSession(ctx context.Context, c *client.Client, name string) (core.SessionID, error) {
-	if len(name) >= idLength || name == "" {
-		return core.SessionID(name), nil
-	}
-	texts := map[string]string{}
-	q := core.SessionQuery{PageQuery: core.PageQuery{Limit: core.MaxPageLimit}, Archived: true}
-	for searched := 0; searched < maxScanned; {
-		page, err := client.Call(ctx, c, ops.ListSessions, q)
-		if err != nil {
-			return "", err
-		}
-		for _, s := range page.Items {
-			texts[string(s.ID)] = s.Title
-		}
-		if searched += len(page.Items); page.NextCursor == nil {
-			break
-		}
-		q.Cursor = *page.NextCursor
-	}
-	id, err := pickID("session", name, "sessions list", texts)
+	describe := func(s core.Session) (id, text string) { return string(s.ID), s.Title }
+	id, err := findID("session", name, "sessions list", describe, func(cursor string) (core.Page[core.Session], error) {
+		return client.Call(ctx, c, ops.ListSessions, core.SessionQuery{PageQuery: core.PageQuery{Limit: core.MaxPageLimit, Cursor: cursor}, Archived: true})
+	})
 	return core.SessionID(id), err
-}
-
-// findRun is findSession for a run of the last weeks.
-func findRun(ctx context.Context, c *client.Client, name string) (core.RunID, error) {
-	if len(name) >= idLength {
-		return core.RunID(name), nil
-	}
-	texts, q := map[string]string{}, recentRuns(core.MaxPageLimit)
-	for len(texts) < maxScanned {
-		page, err := client.Call(ctx, c, ops.ListAllRuns, q)
-		if err != nil {
-			return "", err
-		}
-		for _, r := range page.Items {
-			texts[string(r.ID)] = describeRun(r)
-		}
-		if page.NextCursor == nil {
-			break
-		}
-		q.Cursor = *page.NextCursor
-	}
-	id, err := pickID("run", name, "runs list <session id>", texts)
-	return core.RunID(id), err
 }
 
 // recentRuns asks for the newest runs.
@@ -192,36 +159,43 @@ func recentRuns(limit int) core.RunQuery {
 	return core.RunQuery{From: time.Now().AddDate(0, 0, -30), PageQuery: core.PageQuery{Limit: limit}}
 }
 
-// describeRun returns the words beside the id of a run.
-func describeRun(r core.RunHead) string {
-	return fmt.Sprintf("%s, %s, %s", r.CreatedAt.Local().Format(time.DateTime), r.Status, term.Line(cmp.Or(r.Title, "untitled"), maxTitle))
+// describeRun returns the id of a run, and the words beside it.
+func describeRun(r core.RunHead) (id, text string) {
+	return string(r.ID), fmt.Sprintf("%s, %s, %s", r.CreatedAt.Local().Format(time.DateTime), r.Status, term.Line(cmp.Or(r.Title, "untitled"), maxTitle))
 }
 
-// pickID returns the only id that begins with name; list is the command that shows the ids.
-func pickID(what, name, list string, texts map[string]string) (string, error) {
-	var found []string
-	for id := range texts {
-		if strings.HasPrefix(id, strings.ToLower(name)) {
-			found = append(found, id)
+// findID returns the name if it is empty or a whole id, else the only id of a list that begins with it. Command shows
+// the ids.
+func findID[T any](what, name, command string, describe func(T) (id, text string), list func(cursor string) (core.Page[T], error)) (string, error) {
+	if len(name) >= idLength || name == "" {
+		return name, nil
+	}
+	var found, lines []string
+	more, cursor := true, ""
+	for scanned := 0; more && scanned < maxScanned; {
+		page, err := list(cursor)
+		if err != nil {
+			return "", err
+		}
+		for _, item := range page.Items {
+			if id, text := describe(item); strings.HasPrefix(id, strings.ToLower(name)) {
+				found, lines = append(found, id), append(lines, "\n  "+id+"  "+term.Line(text, 2*maxTitle))
+			}
+		}
+		scanned += len(page.Items)
+		if more = page.NextCursor != nil; more {
+			cursor = *page.NextCursor
 		}
 	}
-	switch len(found) {
-	case 0:
-		return "", core.Errorf(core.ErrNotFound, "no %s id begins with %s; %s %s shows the ids", what, name, programName(), list)
-	case 1:
+	switch n := len(found) - maxCandidates; {
+	case len(found) == 0:
+		return "", core.Errorf(core.ErrNotFound, "no %s id begins with %s; %s %s shows the ids", what, name, programName(), command)
+	case len(found) == 1:
 		return found[0], nil
+	case n > 0:
+		lines = append(lines[:maxCandidates], fmt.Sprintf("\n  and %d more", n))
 	}
-	slices.Sort(found)
-	slices.Reverse(found) // the newest first
-	var lines strings.Builder
-	for i, id := range found {
-		if i == maxCandidates {
-			fmt.Fprintf(&lines, "\n  and %d more", len(found)-i)
-			break
-		}
-		fmt.Fprintf(&lines, "\n  %s  %s", id, term.Line(texts[id], 2*maxTitle))
-	}
-	return "", core.Errorf(core.ErrInvalid, "%d %s ids begin with %s; write more of the id:%s", len(found), what, name, &lines)
+	return "", core.Errorf(core.ErrInvalid, "%d %s ids begin with %s; write more of the id:%s", len(found), what, name, strings.Join(lines, ""))
 }
 
 // maxTitle is the maximum width of titles in lists.

@@ -125,7 +125,8 @@ func (p *program) completeRuns(cmd *cobra.Command, args []string, begun string) 
 	return p.completeIDs(cmd, begun, func(ctx context.Context, c *client.Client) (offers []string, err error) {
 		page, err := client.Call(ctx, c, operations.ListAllRuns, recentRuns(50))
 		for _, r := range page.Items {
-			offers = append(offers, fmt.Sprintf("%s\t%s", r.ID, describeRun(r)))
+			id, text := describeRun(r)
+			offers = append(offers, id+"\t"+text)
 		}
 		return offers, err
 	})

@@ -55,6 +55,9 @@ func Main(ctx context.Context, args []string, streams Streams) int {
 	}
 	streams.Out, streams.Err = term.NewOutput(streams.Out), term.NewOutput(streams.Err)
 	p := &program{Streams: streams, flags: map[string]*string{}}
+	if err := hideEnvironment(); err != nil { // commands without a server start tools, too
+		fmt.Fprintf(p.Err, "warning: programs of this user can read the environment of this process: %v\n", err)
+	}
 	root := p.rootCommand() //nolint:contextcheck // commands get theirs from ExecuteContext
 	root.SetArgs(p.withoutHelpAll(args))
 	root.SetOut(streams.Out)

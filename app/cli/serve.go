@@ -34,9 +34,6 @@ func (p *program) serveCommand() *cobra.Command {
 				return err
 			}
 			logger := p.newLogger(cfg, origins, false)
-			if err := hideEnvironment(); err != nil {
-				logger.WarnContext(ctx, "programs of this user can read the environment of this process", "err", err)
-			}
 			a, err := app.New(ctx, cfg, readBuild(), logger)
 			if err != nil {
 				return err

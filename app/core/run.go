@@ -239,6 +239,7 @@ type RunWrite struct {
 	Usage      Usage           // added to the run's
 	State      json.RawMessage // replaces Run.State; nil = leave
 	Context    json.RawMessage // replaces Run.Context; nil = leave
+	Filtered   []MessageID     // user messages that get FinishContentFilter: later prompts leave their turns out
 	Setup      *PromptSetup    // to which thoughts of Messages are bound; stored with the session, unless it is there already; nil = leave
 	Next       MessageID       // that the attempt writes next, where Run.DraftID does not tell; replaces Run.Partial
 	Wait       *RunWait        // lets the run wait with this write, not together with End
@@ -257,7 +258,7 @@ type RunWait struct {
 // RunEnd is how a run ends.
 type RunEnd struct {
 	Status   RunStatus // an ended one
-	Error    *RunError // with RunFailed; of CodeFiltered, it gives the user message FinishContentFilter, too
+	Error    *RunError // with RunFailed; of CodeFiltered, the user message counts as RunWrite.Filtered
 	AnswerID MessageID
 }
 
@@ -318,12 +319,11 @@ type SessionAgent struct{ Agent, Model string }
 
 // Claimed is a run that a worker may execute now.
 type Claimed struct {
-	Run      Run
-	Session  Session
-	Message  Message // the user's message, in the log
-	Events   []Event // written with it, to be published
-	Repeated bool    // the worker has claimed the run before; the other fields but Run are empty
-	Known    any     // for RunWrite.Known
+	Run     Run
+	Session Session
+	Message Message // the user's message, in the log
+	Events  []Event // written with it, to be published
+	Known   any     // for RunWrite.Known
 }
 
 // TakeOver says which runs that nobody works on a worker takes over.

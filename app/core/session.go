@@ -107,7 +107,7 @@ type SessionPatch struct {
 	Tags         []string        `json:"tags" schema:"Tags" doc:"Replaces all tags; an empty list removes them."`
 	Webhook      *Webhook        `json:"-"` // without an address: none any more
 	Force        bool            `json:"force" default:"false" doc:"Change the model even if the conversation cannot fit its window, instead of 422 'context_floor'."`
-	Keep         bool            `json:"-"` // it is not temporary any more
+	Keep         bool            `json:"keep" default:"false" doc:"A temporary session becomes an ordinary one."`
 	Archived     *bool           `json:"archived" doc:"'false' brings an archived session back; 'true' archives it, as DELETE does."`
 }
 

@@ -252,10 +252,7 @@ func (v *evaluator) makeAgent() (core.Agent, error) {
 	var agent core.Agent
 	var err error
 	if v.Agent != "" {
-		agent, err = agents.LoadAgentFile(v.Agent, agents.KnownParts{Tools: v.tools.Names(), ToolsDir: wire.ToolsDir(v.cfg), Kinds: core.ToolKinds(), Validate: func(a core.Agent) error {
-			_, err := contextwindow.Resolve(wire.GlobalContext(v.cfg), a.Context)
-			return err
-		}})
+		agent, err = agents.LoadAgentFile(v.Agent, agents.KnownParts{Tools: v.tools.Names(), ToolsDir: wire.ToolsDir(v.cfg), Kinds: core.ToolKinds(), Global: wire.GlobalContext(v.cfg)})
 		if err != nil {
 			return agent, core.Errorf(core.ErrInvalid, "--agent: %v", err)
 		}

@@ -2,11 +2,9 @@ package purge
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"bobbin/app/core"
-	"bobbin/app/db/repositories"
 )
 
 // Intervals and batch sizes of a sweep.
@@ -17,30 +15,15 @@ const (
 	sessionBatch = 20  // sessions of one step, each in a transaction of its own
 )
 
-// RetentionOptions configure a RetentionWorker. All but the times are required.
-type RetentionOptions struct {
-	Store *repositories.Purges
-	Audit *repositories.Audit
-	// PurgeExpired removes sessions with everything that belongs to them (Service.Expired). It
-	// returns how many it removed; sessions in use are skipped, with force not those with an
-	// unfinished run.
-	PurgeExpired func(ctx context.Context, ids []core.SessionID, force bool) (int, error)
-	Observer     core.Observer
-	Logger       *slog.Logger
-	Events       time.Duration // how long events are kept; 0 = forever
-	Archived     time.Duration // how long archived sessions are kept; 0 = forever
-}
-
-// RetentionWorker removes data whose retention has ended.
+// RetentionWorker removes data whose retention has ended. All but the times are required.
 type RetentionWorker struct {
-	RetentionOptions
+	*Service // removes the sessions
+
+	Observer core.Observer
+	Events   time.Duration // how long events are kept; 0 = forever
+	Archived time.Duration // how long archived sessions are kept; 0 = forever
 
 	place core.EventPlace // where the last sweep of events ended; used by Run only
-}
-
-// NewRetentionWorker returns a worker.
-func NewRetentionWorker(o RetentionOptions) *RetentionWorker {
-	return &RetentionWorker{RetentionOptions: o}
 }
 
 // Run sweeps immediately and then every hour, until ctx ends. A failed sweep is logged.
@@ -98,7 +81,7 @@ func (w *RetentionWorker) sweepSessions(ctx context.Context, keep time.Duration,
 		if err != nil || len(ids) == 0 {
 			return removed, err
 		}
-		n, err := w.PurgeExpired(ctx, ids, force)
+		n, err := w.Expired(ctx, ids, force)
 		removed += n
 		// n == 0: they are in use, or another process is removing them.
 		if err != nil || n == 0 || len(ids) < sessionBatch {

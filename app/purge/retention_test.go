@@ -3,7 +3,6 @@ package purge_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"testing"
 	"time"
@@ -41,9 +40,7 @@ func (f *sweeps) Count(counter core.Counter, n int, labels ...string) {
 func (w *world) runWorker(events, archived, lasting time.Duration) []report {
 	w.t.Helper()
 	f := &sweeps{}
-	worker := purge.NewRetentionWorker(purge.RetentionOptions{
-		Store: w.Store, Audit: w.Audit, PurgeExpired: w.Expired, Observer: f, Logger: slog.New(slog.DiscardHandler), Events: events, Archived: archived,
-	})
+	worker := &purge.RetentionWorker{Service: w.Service, Observer: f, Events: events, Archived: archived}
 	ctx, cancel := context.WithTimeout(w.t.Context(), lasting)
 	defer cancel()
 	compare.Error(w.t, "from Run: want no error at the end of the context", nil, worker.Run(ctx))

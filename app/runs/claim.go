@@ -2,17 +2,14 @@ package runs
 
 import (
 	"context"
-	"errors"
-	"time"
 
 	"bobbin/app/core"
 )
 
 // Begin accepts a run and executes it. If a slot is free, accept gets the name of this process
 // and leases the run to it if the run is to start. With an empty name it leaves the run queued,
-// and the first process with a free slot claims it. If accept repeats an earlier request
-// (core.Accepted.Repeated) whose run this process has claimed but does not execute, the run
-// begins too: the response to its claim was lost.
+// and the first process with a free slot claims it. A run whose acceptance or claim was committed
+// but whose response got lost begins when its lease has lapsed.
 func (s *Runner) Begin(ctx context.Context, accept func(worker string) (core.Accepted, error)) (core.Accepted, error) {
 	worker, reserved := "", false
 	select {
@@ -35,11 +32,8 @@ func (s *Runner) Begin(ctx context.Context, accept func(worker string) (core.Acc
 	if err != nil {
 		return core.Accepted{}, err
 	}
-	ours := a.Run.Status == core.RunRunning && a.Run.LeaseOwner == s.Worker
 	switch {
-	case ours && a.Repeated:
-		used = s.recoverRun(ctx, a.Run, reserved)
-	case ours:
+	case a.Run.Status == core.RunRunning && !a.Repeated:
 		used = true
 		s.launchRun(core.Claimed{Run: a.Run, Session: a.Session, Message: a.Message, Known: a.Known}, false) //nolint:contextcheck // a run does not depend on the request
 	case a.Run.Status == core.RunQueued && !reserved:
@@ -86,67 +80,19 @@ func (s *Runner) claimNext(ctx context.Context, session core.SessionID) {
 // claimSession claims the session's oldest queued run in a reserved slot, and reports whether
 // one began.
 func (s *Runner) claimSession(ctx context.Context, session core.SessionID) bool {
-	var c core.Claimed
-	var err error
-	for try := range claimTries { // if a claim was committed but its response was lost, the next try finds it
-		call, cancel := context.WithTimeout(ctx, callTime)
-		c, err = s.Store.Claim(call, session, s.Worker)
-		cancel()
-		if err == nil || isPermanent(err) || core.Sleep(ctx, firstBackoff<<try) != nil {
-			break
-		}
-	}
-	begun := false
-	switch {
-	case errors.Is(err, core.ErrNotFound), errors.Is(err, core.ErrConflict):
-	case err != nil:
-		s.Logger.WarnContext(ctx, "next run not claimed", "session_id", session, "err", errorText(err))
-	case c.Repeated:
-		begun = s.recoverRun(ctx, c.Run, true)
-	default:
-		begun = true
-		s.Journal.feed.Publish(ctx, c.Events)
-		s.launchRun(c, false) //nolint:contextcheck // a run does not depend on the request
-	}
-	s.mu.Lock()
-	delete(s.unknownClaims, session)
-	if err != nil && !isPermanent(err) { // it may or may not have been committed
-		s.unknownClaims[session] = time.Now()
-	}
-	s.mu.Unlock()
-	if !begun {
-		s.freeSlots(0, 1)
-	}
-	return begun
-}
-
-// claimTries is how often a claim with an unknown outcome is tried.
-const claimTries = 3
-
-// recoverRun starts a run that this process has claimed but does not execute, and reports
-// whether it used the reserved slot.
-func (s *Runner) recoverRun(ctx context.Context, run core.Run, reserved bool) bool {
-	s.mu.Lock()
-	x := s.active[run.ID]
-	s.mu.Unlock()
-	if x != nil && x.run.Attempt >= run.Attempt {
-		return false
-	}
 	call, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	lost, err := s.Store.Renew(call, s.Worker, []core.RunID{run.ID})
-	switch {
-	case err != nil:
-		s.Logger.WarnContext(ctx, "claimed run not recovered", "run_id", run.ID, "err", errorText(err))
-	case len(lost) > 0: // it has ended since it was read
-	case !reserved || run.Deaths >= suspectDeaths:
-		s.releaseRun(run) //nolint:contextcheck // a run does not depend on the request
-	default:
-		s.Logger.InfoContext(ctx, "claimed run recovered", "run_id", run.ID, "session_id", run.SessionID)
-		s.launchRun(core.Claimed{Run: run}, false) //nolint:contextcheck // likewise
-		return true
+	c, err := s.Store.Claim(call, session, s.Worker)
+	if err != nil {
+		s.freeSlots(0, 1)
+		if !isPermanent(err) {
+			s.Logger.WarnContext(ctx, "next run not claimed", "session_id", session, "err", errorText(err))
+		}
+		return false
 	}
-	return false
+	s.Journal.feed.Publish(ctx, c.Events)
+	s.launchRun(c, false) //nolint:contextcheck // a run does not depend on the request
+	return true
 }
 
 // launchRun executes a run that this process has claimed, in a reserved slot or alone. It

@@ -71,17 +71,16 @@ type Runner struct {
 	wait           sync.WaitGroup
 	waiting        []core.SessionID // sessions for which the sweep had no slot; used by the sweep only
 
-	mu            sync.Mutex
-	stopping      bool                         // guarded by mu
-	used          int                          // slots that are reserved or taken; guarded by mu
-	suspects      int                          // slots among them for runs with suspectDeaths; guarded by mu
-	loneRun       *activeRun                   // executes alone or waits to; guarded by mu; nil = none
-	backlog       bool                         // work may wait for a slot; guarded by mu
-	accepts       list.List                    // since when runs wait to be accepted, the longest first; guarded by mu
-	unknownClaims map[core.SessionID]time.Time // claims with an unknown outcome; guarded by mu
-	contact       databaseContact              // guarded by mu
-	active        map[core.RunID]*activeRun    // guarded by mu
-	earlyCancels  map[core.RunID]time.Time     // guarded by mu; cancels of runs that are not active here (yet)
+	mu           sync.Mutex
+	stopping     bool                      // guarded by mu
+	used         int                       // slots that are reserved or taken; guarded by mu
+	suspects     int                       // slots among them for runs with suspectDeaths; guarded by mu
+	loneRun      *activeRun                // executes alone or waits to; guarded by mu; nil = none
+	backlog      bool                      // work may wait for a slot; guarded by mu
+	accepts      list.List                 // since when runs wait to be accepted, the longest first; guarded by mu
+	contact      databaseContact           // guarded by mu
+	active       map[core.RunID]*activeRun // guarded by mu
+	earlyCancels map[core.RunID]time.Time  // guarded by mu; cancels of runs that are not active here (yet)
 }
 
 // activeRun is one attempt of a run in this process.
@@ -106,7 +105,7 @@ func New(o Options) *Runner {
 	o.Limits, o.Observer = o.Limits.withDefaults(), core.ObserverOrNone(o.Observer)
 	return &Runner{
 		Options: o,
-		ready:   make(chan struct{}), sweepRequested: make(chan struct{}, 1), unknownClaims: map[core.SessionID]time.Time{},
+		ready:   make(chan struct{}), sweepRequested: make(chan struct{}, 1),
 		active: map[core.RunID]*activeRun{}, earlyCancels: map[core.RunID]time.Time{},
 	}
 }

@@ -96,11 +96,7 @@ func (s *Runner) sweepAndReport(ctx context.Context) {
 	known := s.backlog
 	s.mu.Unlock()
 	s.Observer.Count(core.CountFound, s.expireApprovals(ctx), foundExpired)
-	s.mu.Lock()
-	// A run that was claimed longer ago than a lease lasts is taken over anyway.
-	maps.DeleteFunc(s.unknownClaims, func(_ core.SessionID, at time.Time) bool { return time.Since(at) > core.RunLease })
-	s.waiting = slices.Collect(maps.Keys(s.unknownClaims)) // waiting sessions are read again
-	s.mu.Unlock()
+	s.waiting = nil // waiting sessions are read again
 	lapsed, queued := s.sweepOnce(ctx)
 	if !known {
 		s.Observer.Count(core.CountFound, lapsed, foundLapsed)

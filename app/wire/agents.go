@@ -44,11 +44,7 @@ func NewAgents(cfg config.Config, set *tools.Set, m Models) Agents {
 	a := Agents{Catalog: agents.CatalogOf(), Tools: set, Global: GlobalContext(cfg)}
 	a.Known = agents.KnownParts{
 		Tools: set.Names(), Off: map[string]string{},
-		ToolsDir: ToolsDir(cfg),
-		Validate: func(agent core.Agent) error {
-			_, err := contextwindow.Resolve(a.Global, agent.Context)
-			return err
-		},
+		ToolsDir: ToolsDir(cfg), Global: a.Global,
 	}
 	for _, kind := range cfg.Tools.Allow {
 		a.Known.Kinds = append(a.Known.Kinds, core.ToolKind(kind))

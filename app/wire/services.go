@@ -94,10 +94,7 @@ func NewDeletions(d Deps, purges *purge.Service) *purge.Deletions {
 // NewRetention builds what removes things that were kept long enough.
 func NewRetention(d Deps, purges *purge.Service) *purge.RetentionWorker {
 	r := d.Config.Retention
-	return purge.NewRetentionWorker(purge.RetentionOptions{
-		Store: repositories.NewPurges(d.Database.Gorm), Audit: d.Stores.Audit, PurgeExpired: purges.Expired, Observer: d.Telemetry, Logger: d.Logger,
-		Events: r.Events, Archived: r.ArchivedSessions,
-	})
+	return &purge.RetentionWorker{Service: purges, Observer: d.Telemetry, Events: r.Events, Archived: r.ArchivedSessions}
 }
 
 // NewTransfer builds what brings histories in and sessions out.

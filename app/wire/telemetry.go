@@ -81,7 +81,15 @@ func (l *Labels) Set(cfg config.Config, m Models, a Agents) {
 	l.current.Store(c)
 }
 
-func (l *Labels) modelLabel(name string) string { return labelIn(l.current.Load().models, name) }
+// modelLabel returns a model's own name if the settings name it. Messages may name any, which share the label of
+// their row in the built-in table, with a star: gpt-4o*.
+func (l *Labels) modelLabel(name string) string {
+	if row, known := tokens.Lookup(name); known && !l.current.Load().models[name] {
+		return row.Name + "*"
+	}
+	return labelIn(l.current.Load().models, name)
+}
+
 func (l *Labels) agentLabel(name string) string { return labelIn(l.current.Load().agents, name) }
 
 // toolLabel returns the definition of a tool that has one: a server may give its tools any names.

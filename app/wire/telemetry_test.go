@@ -9,13 +9,14 @@ import (
 )
 
 // A message may name any model that its provider may have: what the configuration does
-// not name shares a label.
+// not name shares a few labels.
 func TestModelLabels(t *testing.T) {
 	t.Parallel()
 	labels := NewLabels()
 	labels.current.Store(&configured{models: map[string]bool{"fast": true, "gpt-4o-mini": true}})
 	for name, want := range map[string]string{
-		"fast": "fast", "gpt-4o-mini": "gpt-4o-mini", "gpt-4o": "other", "openai/gpt-4o-mini": "other", "gpt-4o-alice@example.com": "other", "": "other",
+		"fast": "fast", "gpt-4o-mini": "gpt-4o-mini", "gpt-4o": "gpt-4o*", "openai/gpt-4o-mini": "gpt-4o*", "gpt-4o-alice@example.com": "gpt-4o*",
+		"ft:gpt-4o:acme:secret": "gpt-4o*", "bob's phone number is 123": "other", "": "other",
 	} {
 		if got := labels.modelLabel(name); got != want {
 			t.Errorf("%q: got label %q, want %q", name, got, want)

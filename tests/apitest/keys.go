@@ -27,6 +27,16 @@ func (k *Keys) Begin(_ context.Context, in core.KeyedRequest) (*core.KeyedAnswer
 	return nil, nil
 }
 
+// Check returns core.KeyReused if a request with another target has the key.
+func (k *Keys) Check(_ context.Context, in core.KeyedRequest) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if a, ok := k.known[[2]string{in.Owner, in.Key}]; ok && a.Target != in.Target {
+		return core.KeyReused(a.Target)
+	}
+	return nil
+}
+
 // Finish stores the answer.
 func (k *Keys) Finish(_ context.Context, in core.KeyedRequest, a core.KeyedAnswer) error {
 	k.mu.Lock()

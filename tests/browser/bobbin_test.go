@@ -136,15 +136,17 @@ func callTool(r provider.Received) []provider.Call {
 
 // fail refuses what asks for it.
 func fail(w http.ResponseWriter, a provider.Asked) bool {
-	status := http.StatusBadRequest
+	status, code := http.StatusBadRequest, ""
 	switch {
 	case strings.HasSuffix(a.Question, "the provider fails here"):
 	case strings.HasSuffix(a.Question, "the provider rejects the key"):
 		status = http.StatusUnauthorized
+	case strings.HasSuffix(a.Question, "the provider filters this"):
+		code = "content_filter"
 	default:
 		return false
 	}
-	http.Error(w, `{"error":{"message":"the model is out of order","type":"invalid_request_error"}}`, status)
+	http.Error(w, fmt.Sprintf(`{"error":{"message":"the model is out of order","type":"invalid_request_error","code":%q}}`, code), status)
 	return true
 }
 

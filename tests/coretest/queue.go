@@ -35,7 +35,7 @@ func (r Runs) Claim(ctx context.Context, session core.SessionID, worker string) 
 			}
 		}
 		change, err := conversation.Claim(state, worker)
-		if out = (core.Claimed{Run: change.Run, Repeated: true}); err != nil || len(change.Events) == 0 {
+		if err != nil {
 			return err
 		}
 		c := r.s.conversations[session]

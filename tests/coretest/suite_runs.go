@@ -80,7 +80,7 @@ func testClaim(s *suite) {
 	s.fails("while another run is active", err, core.ErrNotFound)
 	s.finish(one)
 	got := s.claim(other)
-	if got.Run.ID != two.ID || got.Run.Status != core.RunRunning || got.Run.Attempt != 1 || got.Run.LeaseOwner != other || got.Repeated || got.Run.Resumed {
+	if got.Run.ID != two.ID || got.Run.Status != core.RunRunning || got.Run.Attempt != 1 || got.Run.LeaseOwner != other || got.Run.Resumed {
 		s.Errorf("got %+v, want the second run for the first time", got)
 	}
 	s.equal("message", []any{got.Message.Content, got.Message.Seq, got.Message.ParentID}, []any{"two", 3, s.log()[1].ID})
@@ -88,10 +88,8 @@ func testClaim(s *suite) {
 	_, err = s.Runs.Claim(s.Context(), core.NewID[core.SessionID](), worker)
 	s.fails("in an unknown session", err, core.ErrNotFound)
 	s.equal("events", Types(got.Events), []core.EventType{core.EventRunStarted, core.EventMessageCreated})
-	again := s.claim(other)
-	s.equal("claimed again", []any{again.Run.ID, again.Run.Attempt, again.Repeated, len(again.Events)}, []any{two.ID, 1, true, 0})
-	_, err = s.Runs.Claim(s.Context(), s.session.ID, worker)
-	s.fails("by another worker", err, core.ErrNotFound)
+	_, err = s.Runs.Claim(s.Context(), s.session.ID, other)
+	s.fails("claimed again", err, core.ErrNotFound)
 	s.equal("active", must[core.Run](s, "active")(s.Runs.Active(s.Context(), tenant(), s.session.ID)).ID, two.ID)
 }
 
@@ -202,8 +200,15 @@ func testFencing(s *suite) {
 	before := len(s.events(0))
 	stale := func(what string) {
 		s.Helper()
+		for name, w := range map[string]core.RunWrite{
+			"message": answerTo(run, "late"), "wait": waitFor(run, 0, "late"), "end": {End: &core.RunEnd{Status: core.RunFailed}},
+			"event": {Events: []core.Event{core.NewEvent(run.SessionID, run.ID, core.EventNodeStarted, nil)}},
+			"calls": {ModelCalls: []core.ModelCall{{Purpose: core.PurposeAnswer, Model: "m"}}, Usage: core.Usage{InputTokens: 7}, State: []byte(`{}`)},
+		} {
+			w.RunID, w.SessionID, w.Attempt = run.ID, run.SessionID, run.Attempt
+			s.fails(what+": Write of "+name, failed(s.Runs.Write(s.Context(), w)), core.ErrStale)
+		}
 		for name, call := range map[string]func() error{
-			"Write":       func() error { return failed(s.Runs.Write(s.Context(), answerTo(run, "late"))) },
 			"SavePartial": func() error { return s.Runs.SavePartial(s.Context(), run.ID, run.Attempt, "late") },
 			"StartTools": func() error {
 				return s.Runs.StartTools(s.Context(), run.ID, run.Attempt, []core.ToolExecution{{CallID: "1"}})
@@ -221,7 +226,7 @@ func testFencing(s *suite) {
 	s.fails("the last write again", failed(s.Runs.Write(s.Context(), last)), core.ErrStale)
 	stale("taken over")
 	got := s.run(run.ID)
-	s.equal("run", []any{got.Attempt, got.LeaseOwner, got.Partial, got.Deaths}, []any{2, other, "", 0})
+	s.equal("run", []any{got.Attempt, got.LeaseOwner, got.Partial, got.Deaths, got.Usage.InputTokens}, []any{2, other, "", 0, 0})
 	s.equal("log and events", []int{len(s.log()), len(s.events(0))}, []int{2, before})
 	run = got
 	s.finish(run)

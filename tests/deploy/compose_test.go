@@ -76,6 +76,11 @@ func TestCompose(t *testing.T) {
 		if !slices.Equal(s.Volumes[1:], []string{"${BOBBIN_AGENTS:-./agents}:" + cfg.AgentsDir + ":ro", "${BOBBIN_TOOLS:-./tools}:/tools:ro"}) {
 			t.Errorf("%s: got the volumes %v, want agents and tools of the host", name, s.Volumes)
 		}
+		for _, variable := range []string{"BOBBIN_TOOLS_ALLOW", "BOBBIN_SLACK_BOT_TOKEN", "BOBBIN_SLACK_SIGNING_SECRET", "BOBBIN_SLACK_APP_TOKEN"} {
+			if _, ok := s.Environment[variable]; !ok {
+				t.Errorf("%s: it does not get %s of the host", name, variable)
+			}
+		}
 		if !s.ReadOnly || s.Image != "bobbin" || (s.Build.Context == "..") != (name == "bobbin-1") {
 			t.Errorf("%s: image %s, build %+v, read only %v; want one that is built once", name, s.Image, s.Build, s.ReadOnly)
 		}

@@ -1,11 +1,14 @@
 package deploy_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"bobbin/tests/compare"
 )
 
 // object is what of Kubernetes' objects is looked at.
@@ -152,6 +155,22 @@ func TestKubernetesIsClosedAsItStands(t *testing.T) {
 		if _, err := load(t, without, nil); err == nil {
 			t.Errorf("it starts without %s", name)
 		}
+	}
+}
+
+// TestKubernetesKnowsToolsAndSlack: agents and tools are mounted where they are read, and what the comment
+// adds allows tools and connects Slack.
+func TestKubernetesKnowsToolsAndSlack(t *testing.T) {
+	t.Parallel()
+	objects := decode[object](t, "kubernetes.yaml", strings.ReplaceAll(read(t, "kubernetes.yaml"), "# - {name: BOBBIN_", "- {name: BOBBIN_"))
+	c, secret := one(t, objects, "StatefulSet", "bobbin").Spec.Template.Spec.Containers[0], one(t, objects, "Secret", "bobbin")
+	secret.StringData["slack-bot-token"], secret.StringData["slack-signing-secret"] = "xoxb-1", strongText
+	cfg := loaded(t, "with tools and Slack", environment(t, c, "bobbin-0", secret), nil)
+	if len(cfg.Tools.Allow) == 0 || cfg.Slack.BotToken.Reveal() == "" || cfg.Slack.SigningSecret.Reveal() == "" {
+		t.Errorf("got the tools %v and Slack's %+v", cfg.Tools.Allow, cfg.Slack)
+	}
+	for _, folder := range []string{cfg.AgentsDir, "/tools"} {
+		compare.Contains(t, "mounts", " "+folder+"}", fmt.Sprint(c.Mounts))
 	}
 }
 

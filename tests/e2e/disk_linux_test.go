@@ -21,6 +21,7 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
+	"bobbin/app/core/quota"
 	"bobbin/app/ops"
 	"bobbin/tests/apptest"
 	"bobbin/tests/compare"
@@ -105,6 +106,24 @@ func TestFullDisk(t *testing.T) {
 	for _, id := range runs {
 		wantSucceeded(t, h, id)
 	}
+}
+
+// While a twentieth of the disk, here a tenth, is not free, what brings much at once is refused, and messages are not.
+func TestDiskThatIsNearlyFull(t *testing.T) {
+	t.Parallel()
+	disk := smallDisk(t, 64<<20)
+	h := apptest.New(t, "sqlite://"+filepath.Join(disk, "bobbin.db"))
+	id := apptest.NewSession(t, h.Client, operations.NewSession{})
+	fillDisk(t, disk, 4<<20)
+	_, forked := client.Call(t.Context(), h, operations.ForkSession, core.ForkSession{SessionID: id})
+	_, imported := h.ImportMessages(t.Context(), core.ImportMessages{SessionID: id, Format: core.ImportLines, Body: strings.NewReader(`{"role":"user","content":"x"}`)})
+	for name, err := range map[string]error{"fork": forked, "import": imported} {
+		var problem *client.ProblemError
+		if !errors.As(err, &problem) || problem.Status != http.StatusServiceUnavailable || problem.Code != quota.CodeStorageFull {
+			t.Errorf("%s: got %v, want that it waits for room", name, err)
+		}
+	}
+	apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "hello"})
 }
 
 // awaitLog waits until the log has all of the words.

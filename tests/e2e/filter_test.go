@@ -25,7 +25,8 @@ import (
 	"bobbin/tests/provider"
 )
 
-// filtered is a server whose provider refuses every request with the word FLAGGED while the filter is on.
+// filtered is a server whose provider refuses every request with the word FLAGGED while the filter is on, and else
+// cuts its answer to CUT off.
 type filtered struct {
 	*apptest.Bobbin
 	on atomic.Bool
@@ -44,6 +45,11 @@ func newFiltered(t *testing.T) *filtered {
 			http.Error(rw, `{"error":{"message":"The prompt was filtered.","code":"content_filter"}}`, http.StatusBadRequest)
 			return
 		}
+		if err == nil && !w.on.Load() && bytes.Contains(body, []byte("CUT")) {
+			rw.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(rw, `data: {"choices":[{"index":0,"delta":{"content":"half"},"finish_reason":"content_filter"}]}`+"\n\ndata: [DONE]\n\n")
+			return
+		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		proxy.ServeHTTP(rw, r)
 	}))
@@ -55,7 +61,7 @@ func newFiltered(t *testing.T) *filtered {
 
 // Whatever a filter objects to, and whether it was answered, summarized or neither, the conversation goes on: each
 // later message is answered, and once a summary covers the text nothing is refused any more, unless the summary has it.
-// What was never answered is sent no more at all.
+// What was never answered is sent no more at all, nor is half an answer with its question once they were refused.
 func TestFilterStopsNoConversation(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -65,6 +71,7 @@ func TestFilterStopsNoConversation(t *testing.T) {
 		warned  string // which of the second message and the last one is warned of
 	}{
 		"never answered": {"Tell me about FLAGGED.", true, core.RunFailed, ""},
+		"half answered":  {"Tell me about FLAGGED. CUT", false, core.RunSucceeded, ""},
 		"answered":       {"Tell me about FLAGGED.", false, core.RunSucceeded, "second"},
 		"in the summary": {"Tell me about INFECTED.", true, core.RunSucceeded, "last"},
 	} {
@@ -87,6 +94,9 @@ func TestFilterStopsNoConversation(t *testing.T) {
 				must.Do(t, json.Unmarshal(turn.Run.Context, &last))
 			}
 			versions := must.Get(client.Call(t.Context(), w.Client, ops.ListSummaries, ops.SessionPage{InSession: ops.InSession{SessionID: id}}))(t).Items // the newest first
+			if name == "answered" && !slices.ContainsFunc(versions, func(v core.Summary) bool { return strings.Contains(v.Content, "message 3") }) {
+				t.Errorf("no summary has the texts that the filter took: %+v", versions)
+			}
 			if n := len(versions); n == 0 || strings.Contains(versions[n-1].Content, "FLAGGED") != (last.Coverage.Summarized == 0) || strings.Join(warned, " ") != c.warned {
 				t.Errorf("got warnings of %q, the coverage %+v, with the summaries %+v", warned, last.Coverage, versions)
 			}

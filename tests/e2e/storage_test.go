@@ -112,14 +112,18 @@ func wantSucceeded(t *testing.T, h *apptest.Bobbin, id core.RunID) {
 	compare.Equal(t, "run.Status: want the run answered", core.RunSucceeded, must.Get(client.Call(t.Context(), h, ops.GetRun, ops.InRun{RunID: id}))(t).Status)
 }
 
-// A database that is gone makes the server unready, and one that is back ready again;
-// meanwhile the process lives.
+// A database that is gone, or of an older schema, makes the server unready, and one that is back
+// ready again; meanwhile the process lives.
 func TestReadyWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	dbtest.EachURL(t, func(t *testing.T, url string) {
 		h := apptest.New(t, url)
 		id := apptest.NewSession(t, h.Client, ops.NewSession{})
-		awaitReadiness(t, h, http.StatusOK, `"database":"ok"`)
+		const older = "UPDATE goose_db_version SET version_id = -version_id"
+		must.Do(t, dbtest.Open(t, url).Gorm.Exec(older).Error)
+		awaitReadiness(t, h, http.StatusServiceUnavailable, `"field":"migrations"`)
+		must.Do(t, dbtest.Open(t, url).Gorm.Exec(older).Error)
+		awaitReadiness(t, h, http.StatusOK, `"migrations":"ok"`)
 		back := takeAway(t, url)
 		awaitReadiness(t, h, http.StatusServiceUnavailable, `"field":"database"`)
 		if status, _ := probe(t, h, "/healthz"); status != http.StatusOK {

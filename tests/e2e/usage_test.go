@@ -121,6 +121,14 @@ func TestSpendLimits(t *testing.T) {
 		}
 		compare.Equal(t, "requests to the provider", 1, p.Requests())
 		apptest.SendMessage(t, bob, core.SendMessage{SessionID: apptest.NewSession(t, bob, ops.NewSession{}), Content: "hello"})
+		const unpriced = `a model without a price is refused to keys with usd_per_day`
+		if strings.Contains(h.Log.String(), unpriced) {
+			t.Error("a start warns of models that have prices")
+		}
+		h.Config.Models[0].InputPrice, h.Config.Models[0].OutputPrice = 0, 0
+		if h.Restart(); !strings.Contains(h.Log.String(), unpriced) || !strings.Contains(h.Log.String(), "model=house keys=[bob]") {
+			t.Errorf("got the log %s, want the model without a price, and whom it is refused to", h.Log)
+		}
 	})
 }
 

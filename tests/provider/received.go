@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -181,11 +182,12 @@ func counterOf(encoding tokenizer.Encoding) (func(string) int, error) {
 	}, nil
 }
 
-// How many different words a summary has at most of its transcript, and of the summary
-// before.
+// How many words a summary has at most of its transcript, and of the summary before, and a line of
+// it at least: a list of single words is no summary.
 const (
 	summaryWords = 120
 	keptWords    = 40
+	lineWords    = 4
 )
 
 // Summary is the summary that a request asks for: different each time, and one that can be
@@ -198,29 +200,27 @@ func Summary(request string) string {
 	fmt.Fprintf(&b, "## Goal\nTest the long conversation.\n\n## Facts\n- The notes were made from %d characters.\n- Turns were answered in order.\n", len(request))
 	list(&b, between(request, "summary"), keptWords, taken)
 	messages := strings.Split(text, "\n[")
-	share := max(min(summaryWords, len(text)/40)/len(messages), 1)
-	for i := 0; i < len(messages); i += max(len(messages)/summaryWords, 1) {
+	most := min(summaryWords, len(text)/40)
+	share := max(most/len(messages), lineWords)
+	for i := 0; i < len(messages); i += max(len(messages)*share/max(most, 1), 1) {
 		list(&b, messages[i], share, taken)
 	}
 	return strings.TrimSpace(b.String())
 }
 
-// list writes a line of up to n words of the text that were not taken before, those
-// first that say most: numbers and long words.
+// list writes a line of n words of the text as they follow each other, beginning with the first that
+// was not taken before and says most: a number, or a long word.
 func list(b *strings.Builder, text string, n int, taken map[string]bool) {
 	words := strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
-	var line []string
-	for _, least := range []int{5, 2} {
-		for _, w := range words {
-			if len(line) < n && !taken[w] && (len(w) >= least || unicode.IsDigit(rune(w[0])) && len(w) > 1) {
-				taken[w] = true
-				line = append(line, w)
-			}
-		}
+	first := slices.IndexFunc(words, func(w string) bool { return !taken[w] && (len(w) >= 5 || unicode.IsDigit(rune(w[0])) && len(w) > 1) })
+	if first < 0 {
+		return
 	}
-	if len(line) > 0 {
-		b.WriteString("- " + strings.Join(line, " ") + "\n")
+	line := words[first:min(first+n, len(words))]
+	for _, w := range line {
+		taken[w] = true
 	}
+	b.WriteString("- " + strings.Join(line, " ") + "\n")
 }
 
 // between returns what stands between the tags in the text.

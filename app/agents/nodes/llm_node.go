@@ -339,6 +339,9 @@ func (n *LLM) storeAnswer(ctx context.Context, s AgentState, c call) (_ AgentSta
 	if c.warning != nil {
 		w.Events = []core.Event{core.NewEvent(s.Run.SessionID, s.Run.ID, core.EventContextWarning, *c.warning)}
 		s.Measures = s.Measures.withMeasure("", c.warning.Reason)
+		if slices.Contains(s.leavesOut, leftOutEarlier) { // what it has cut off before is its likeliest objection
+			w.Filtered = compaction.HalfAnswered(c.turn.History)
+		}
 	}
 	if slices.ContainsFunc(m.Parts, func(p core.Part) bool { return p.Setup != "" }) {
 		w.Setup = n.Compactor.NewSetup(c.turn)
@@ -360,7 +363,7 @@ func (n *LLM) storeAnswer(ctx context.Context, s AgentState, c call) (_ AgentSta
 	}
 	s = s.WithRunMessages(written.Messages)
 	s.Usage = s.Usage.Add(w.Usage)
-	if w.End != nil && written.Known != nil { // nobody else has written since the run began
+	if w.End != nil && written.Known != nil && !slices.Contains(s.leavesOut, leftOutEarlier) { // nobody else has written since the run began
 		n.Tails.storeTail(s, written.Events[len(written.Events)-1].Seq)
 	}
 	n.Journal.Publish(ctx, written.Events) // who reads the end may send the next message, which needs the tail

@@ -249,7 +249,7 @@ func TestArgumentsAreGivenAsWritten(t *testing.T) {
 	if got.ID != "2" || got.Arguments != raw || got.Session.ID != w.Session.ID {
 		t.Errorf("got %+v, want the call as the model wrote it", got)
 	}
-	if want := "1 failed error: the arguments are not valid JSON: the end is missing"; !strings.HasPrefix(w.results()[0], want) {
+	if want := "1 failed error: the arguments are not one JSON object; expected a JSON object such as {"; !strings.HasPrefix(w.results()[0], want) {
 		t.Errorf("got %q, want %q …", w.results()[0], want)
 	}
 	w.model.Add("I give up")

@@ -225,7 +225,6 @@ func (c *calculation) arguments(open calcToken) ([]number, error) {
 // NewCalculator returns the tool calculator; see EvaluateExpression for the syntax. Results are such as "80" or
 // "≈ 0.333333333333333".
 func NewCalculator() *Custom {
-	const example = `{"expression": "2+2"}`
 	type arguments struct {
 		Expression string `json:"expression"`
 	}
@@ -237,10 +236,7 @@ func NewCalculator() *Custom {
 		Parameters: json.RawMessage(`{"type":"object","properties":{"expression":{"type":"string",` +
 			`"description":"for example (2+3)*4^2 or round(199.99*0.19, 2); no thousands separators, no units"}},` +
 			`"required":["expression"],"additionalProperties":false}`),
-	}, example, func(_ context.Context, _ Call, args arguments) (string, error) {
-		if strings.TrimSpace(args.Expression) == "" {
-			return "", errors.New("the expression is missing; expected a JSON object such as " + example)
-		}
+	}, `{"expression": "2+2"}`, func(_ context.Context, _ Call, args arguments) (string, error) {
 		return EvaluateExpression(args.Expression)
 	})
 }

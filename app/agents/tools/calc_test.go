@@ -99,20 +99,3 @@ func FuzzEvaluate(f *testing.F) {
 		}
 	})
 }
-
-func TestCalculator(t *testing.T) {
-	t.Parallel()
-	const expected = `; expected a JSON object such as {"expression": "2+2"}`
-	for arguments, want := range map[string]string{ // a value, or an error
-		`{"expression": "0.1+0.2"}`: "0.3", `{"expression": "1/0"}`: "division by zero",
-		``: "the expression is missing" + expected, `{"expression": " "}`: "the expression is missing" + expected,
-		`2+2`: "the arguments are not an object" + expected, `{"expression": 4}`: `"expression" must be a string, not a number` + expected,
-		`{"expr": "2+2"}`: `there is no argument "expr"` + expected,
-	} {
-		got, err := tools.NewCalculator().Call(t.Context(), tools.Call{Arguments: arguments})
-		if err != nil {
-			got = err.Error()
-		}
-		compare.Equal(t, arguments, want, got)
-	}
-}

@@ -26,7 +26,6 @@ import (
 // NewFetchURL returns the tool fetch_url. It answers with the page's address, its title, and its text in a fence: a
 // page may contain anything, and must not look like a message of the user.
 func NewFetchURL(pages *Fetcher) *Custom {
-	const example = `{"url": "https://example.com/page"}`
 	type arguments struct {
 		URL string `json:"url"`
 	}
@@ -37,10 +36,7 @@ func NewFetchURL(pages *Fetcher) *Custom {
 		Parameters: json.RawMessage(`{"type":"object","properties":{"url":{"type":"string",` +
 			`"description":"address of the page, such as https://example.com/page; http and https only"}},` +
 			`"required":["url"],"additionalProperties":false}`),
-	}, example, func(ctx context.Context, call Call, args arguments) (string, error) {
-		if strings.TrimSpace(args.URL) == "" {
-			return "", errors.New("the url is missing; expected a JSON object such as " + example)
-		}
+	}, `{"url": "https://example.com/page"}`, func(ctx context.Context, call Call, args arguments) (string, error) {
 		if holdsSecret(args.URL) {
 			return "", errors.New("the url contains what looks like a secret, which is never sent; read the page without it")
 		}

@@ -146,22 +146,3 @@ func TestCharsets(t *testing.T) {
 		})
 	}
 }
-
-func TestFetchURLArguments(t *testing.T) {
-	t.Parallel()
-	tool := tools.NewFetchURL(tools.NewFetcher(tools.FetcherOptions{}))
-	const expected = `; expected a JSON object such as {"url": "https://example.com/page"}`
-	for arguments, want := range map[string]string{
-		"":                           "the url is missing" + expected,
-		`{"url": " "}`:               "the url is missing" + expected,
-		`{"uri": "x"}`:               `there is no argument "uri"` + expected,
-		`{"url": 1}`:                 `"url" must be a string, not a number` + expected,
-		`{"url": "http://10.0.0.1"}`: "the host 10.0.0.1 does not exist or is not public; only public web pages can be read",
-	} {
-		got, err := tool.Call(t.Context(), tools.Call{Arguments: arguments})
-		checkAnswer(t, got, err, "", want)
-	}
-	if !tool.Repeatable || tool.Definition.Name != "fetch_url" {
-		t.Errorf("got %+v, idempotent %v", tool.Definition, tool.Repeatable)
-	}
-}

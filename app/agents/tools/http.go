@@ -16,10 +16,10 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/go-openapi/jsonpointer"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"bobbin/app/core"
@@ -210,29 +210,20 @@ func (a webAnswer) text(pointer string) (string, error) {
 	if pointer == "" {
 		return content, nil
 	}
-	value := json.RawMessage(a.body)
-	if !json.Valid(value) {
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(a.body)) // with numbers as they are written
+	if err != nil {
 		return "", fmt.Errorf("the answer is not JSON, and the tool reads %s of it", pointer)
 	}
-	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
-		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
-		var members map[string]json.RawMessage
-		var items []json.RawMessage
-		var found bool
-		if json.Unmarshal(value, &members) == nil {
-			value, found = members[token]
-		} else if i, err := strconv.Atoi(token); err == nil && json.Unmarshal(value, &items) == nil && i >= 0 && i < len(items) {
-			value, found = items[i], true
-		}
-		if !found {
-			return "", fmt.Errorf("the answer has nothing at %s; it is: %s", pointer, core.Clip(string(a.body), maxErrorText))
-		}
+	place, err := jsonpointer.New(pointer)
+	value, _, err2 := place.Get(document)
+	if err != nil || err2 != nil {
+		return "", fmt.Errorf("the answer has nothing at %s; it is: %s", pointer, core.Clip(string(a.body), maxErrorText))
 	}
-	var text string
-	if string(value) != "null" && json.Unmarshal(value, &text) == nil {
+	if text, ok := value.(string); ok {
 		return text, nil
 	}
-	return string(bytes.TrimSpace(value)), nil
+	part, err := core.EncodeJSON(value)
+	return string(part), err
 }
 
 // Web sends the requests of the tools of definitions. Safe for concurrent use.

@@ -91,7 +91,7 @@ func (x *inliner) object(v map[string]any, isSchema bool) (any, error) {
 	unneeded := []string{"example", "examples", "xml", "externalDocs", "discriminator", "nullable", "deprecated", "readOnly", "writeOnly"} // by all providers
 	for _, key := range slices.Sorted(maps.Keys(v)) {
 		item := v[key]
-		if isSchema && (slices.Contains(unneeded, key) || strings.HasPrefix(key, "x-") || isBooleanBound(key, item)) {
+		if isSchema && (slices.Contains(unneeded, key) || strings.HasPrefix(key, "x-")) {
 			continue
 		}
 		if !isSchema && isReadOnly(item) {
@@ -132,12 +132,6 @@ func (x *inliner) object(v map[string]any, isSchema bool) (any, error) {
 func isReadOnly(property any) bool {
 	schema, _ := property.(map[string]any)
 	return schema["readOnly"] == true
-}
-
-// isBooleanBound reports whether a keyword is one of OpenAPI 3.0 that JSON Schema has with another type.
-func isBooleanBound(key string, value any) bool {
-	_, truth := value.(bool)
-	return truth && (key == "exclusiveMinimum" || key == "exclusiveMaximum")
 }
 
 // reference returns what a reference stands for. One that contains itself is cut.

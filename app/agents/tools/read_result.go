@@ -11,11 +11,8 @@ import (
 	"bobbin/app/core/llm"
 )
 
-// How much of a result one call reads, in bytes.
-const (
-	defaultRead = 8_000
-	maxRead     = 32_000
-)
+// defaultRead is how much of a result one call reads, in bytes, if it does not say.
+const defaultRead = 8_000
 
 // NewReadResult returns the tool read_result, which reads parts of earlier tool results: prompts show only an excerpt
 // of large ones. It answers with the requested bytes, in whole characters, and their place in the result, and reads
@@ -36,12 +33,6 @@ func NewReadResult(messages core.MessageStore) *Custom {
 			`"length":{"type":"integer","minimum":1,"maximum":32000,"description":"how many bytes; 8000 if left out"}},` +
 			`"required":["message_id"],"additionalProperties":false}`),
 	}, example, func(ctx context.Context, call Call, args arguments) (string, error) {
-		switch {
-		case args.Offset < 0:
-			return "", errors.New("the offset must be 0 or more")
-		case args.Length < 0 || args.Length > maxRead:
-			return "", fmt.Errorf("the length must be 1 to %d", maxRead)
-		}
 		m, err := messages.Get(ctx, core.Tenant{Owner: call.Session.Owner}, call.Session.ID, core.MessageID(args.MessageID))
 		if errors.Is(err, core.ErrNotFound) || err == nil && (m.Role != core.RoleTool || m.DeletedAt != nil) {
 			return "", fmt.Errorf("this conversation has no tool result with the id %q", core.Clip(args.MessageID, 100))

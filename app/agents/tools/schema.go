@@ -246,12 +246,9 @@ func ParseChecked(raw string, schema *jsonschema.Schema) (map[string]any, error)
 		text = "{}"
 	}
 	value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
-	if err != nil {
-		return nil, errors.New("the arguments are not valid JSON; expected one JSON object")
-	}
 	arguments, ok := value.(map[string]any)
-	if !ok {
-		return nil, errors.New("the arguments are not an object; expected one JSON object")
+	if err != nil || !ok {
+		return nil, errors.New("the arguments are not one JSON object")
 	}
 	if schema == nil {
 		return arguments, nil

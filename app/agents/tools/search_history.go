@@ -70,14 +70,6 @@ type historyArguments struct {
 
 // searchQuery returns the query of the arguments. Days are those of the zone.
 func (a historyArguments) searchQuery(zone *time.Location) (core.SearchQuery, error) {
-	switch a.Role {
-	case "", core.RoleUser, core.RoleAssistant, core.RoleTool:
-	default:
-		return core.SearchQuery{}, errors.New("the role must be user, assistant or tool")
-	}
-	if a.Skip < 0 {
-		return core.SearchQuery{}, errors.New("skip must not be negative")
-	}
 	after, err := parseDay("after", a.After, zone)
 	if err != nil {
 		return core.SearchQuery{}, err

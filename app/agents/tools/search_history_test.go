@@ -77,6 +77,24 @@ func TestSearchHistoryIsBounded(t *testing.T) {
 	})
 }
 
+// A search of an agent waits for a place among those of its caller, and gives it back.
+func TestSearchHistoryTakesAPlace(t *testing.T) {
+	t.Parallel()
+	shared, taken := core.NewAgentSearch(searchFunc(func(context.Context) error { return nil })), 0
+	full := errors.New("no place is free")
+	shared.Place = func(_ context.Context, tenant core.Tenant) (func(), error) {
+		if taken++; tenant.User == "eve" {
+			return nil, full
+		}
+		return func() { taken-- }, nil
+	}
+	for user, want := range map[string]error{"ann": nil, "eve": full} {
+		_, err := shared.Messages(t.Context(), core.Tenant{User: user}, core.SearchQuery{})
+		compare.Error(t, user, want, err)
+	}
+	compare.Equal(t, "places that were not given back", 1, taken)
+}
+
 // searchFunc is a search that finds nothing.
 type searchFunc func(ctx context.Context) error
 
@@ -225,8 +243,6 @@ func TestSearchMemories(t *testing.T) {
 		"a user":      {"ann", `{"query":"food"}`, "The nearest memory; it may have nothing to do with the query.\n\n[memory m1, 1 March 2026]\nis allergic to nuts"},
 		"no user":     {"", `{"query":"food"}`, "The nearest memory; it may have nothing to do with the query.\n\n[memory m3, 1 March 2026]\nthe office is in Linz"},
 		"a stranger":  {"eve", `{"query":"food"}`, "There are no memories of this user."},
-		"no query":    {"ann", `{}`, `error: the query is missing; expected a JSON object such as {"query": "dietary restrictions"}`},
-		"unknown":     {"ann", `{"q":"x"}`, `error: there is no argument "q"; expected a JSON object such as {"query": "dietary restrictions"}`},
 		"no database": {"ann", `{"query":"broken"}`, "error: the memories cannot be searched at the moment"},
 	} {
 		got, err := tool.Call(t.Context(), tools.Call{Arguments: c.arguments, Session: core.Session{Owner: "acme", UserID: c.user}})
@@ -267,7 +283,6 @@ func TestReadResult(t *testing.T) {
 	}}
 	tool := tools.NewReadResult(log)
 	ann := core.Session{ID: "s1", Owner: "ann"}
-	const expected = `; expected a JSON object such as {"message_id": "01890a5d-ac96-774b-bcce-b302099a8057", "offset": 8000}`
 	unknown := func(id string) string { return `this conversation has no tool result with the id "` + id + `"` }
 	tests := []struct {
 		name, arguments string
@@ -281,16 +296,14 @@ func TestReadResult(t *testing.T) {
 		{"the usual length", `{"message_id": "m2"}`, ann, "[bytes 0 to 8000 of 20000; continue at offset 8000]\n" + strings.Repeat("ü", 4000), ""},
 		{"behind the end", `{"message_id": "m1", "offset": 10}`, ann, "", "the result has only 10 bytes; offset 10 is behind its end"},
 		{"of nothing", `{"message_id": "empty"}`, ann, "", "the result has only 0 bytes; offset 0 is behind its end"},
-		{"before the beginning", `{"message_id": "m1", "offset": -1}`, ann, "", "the offset must be 0 or more"},
-		{"too much", `{"message_id": "m1", "length": 32001}`, ann, "", "the length must be 1 to 32000"},
+		{"too much", `{"message_id": "m1", "length": 32001}`, ann, "", "the arguments do not match the schema: at '/length': maximum: got 32,001, want 32,000" +
+			`; expected a JSON object such as {"message_id": "01890a5d-ac96-774b-bcce-b302099a8057", "offset": 8000}`},
 		{"no result", `{"message_id": "said"}`, ann, "", unknown("said")},
 		{"deleted", `{"message_id": "gone"}`, ann, "", unknown("gone")},
 		{"not there", `{"message_id": "m9"}`, ann, "", unknown("m9")},
 		{"of another owner", `{"message_id": "m1"}`, core.Session{ID: "s1", Owner: "eve"}, "", unknown("m1")},
 		{"of another session", `{"message_id": "m1"}`, core.Session{ID: "s2", Owner: "ann"}, "", unknown("m1")},
-		{"nothing", ``, ann, "", unknown("")},
 		{"a store that fails", `{"message_id": "broken"}`, ann, "", "the result cannot be read at the moment"},
-		{"wrong type", `{"message_id": 1}`, ann, "", `"message_id" must be a string, not a number` + expected},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -311,10 +324,7 @@ func TestSearchHistoryErrors(t *testing.T) {
 		err             error
 		says            string
 	}{
-		{"no JSON", "pump", nil, "expected a JSON object such as"},
-		{"role", `{"query":"a","role":"system"}`, nil, "role must be user, assistant or tool"},
 		{"a day", `{"query":"a","after":"yesterday"}`, nil, "after must be a day or a time such as"},
-		{"skip", `{"query":"a","skip":-1}`, nil, "skip must not be negative"},
 		{"no words", `{"query":"?"}`, core.Errorf(core.ErrInvalid, "there is no word to look for"), "there is no word to look for; expected"},
 		{"storage", `{"query":"a"}`, errors.New("secret"), "cannot be searched at the moment"},
 	}

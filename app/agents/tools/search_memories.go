@@ -33,9 +33,6 @@ func NewSearchMemories(search func(context.Context, core.Tenant, core.MemorySear
 		Parameters: json.RawMessage(`{"type":"object","properties":{"query":{"type":"string",` +
 			`"description":"what to look for, such as \"dietary restrictions\""}},"required":["query"],"additionalProperties":false}`),
 	}, example, func(ctx context.Context, call Call, args arguments) (string, error) {
-		if strings.TrimSpace(args.Query) == "" {
-			return "", errors.New("the query is missing; expected a JSON object such as " + example)
-		}
 		user := call.Session.UserID
 		in := core.MemorySearch{Query: args.Query, Limit: shownMemories}
 		if user == "" {

@@ -6,9 +6,7 @@ package tools
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -26,47 +24,6 @@ type Call struct {
 	Settings  core.ToolSetting
 }
 
-// parseArguments decodes a call's raw arguments into a T, strictly: one JSON object with
-// known fields of the right types. Empty text is an empty object, as some models send
-// nothing for tools without arguments. Errors tell the model what is wrong, with an
-// example.
-func parseArguments[T any](raw, example string) (T, error) {
-	var args T
-	trimmed := strings.TrimSpace(raw)
-	if trimmed == "" {
-		return args, nil
-	}
-	if err := decodeStrictly(trimmed, &args); err != nil {
-		var none T
-		return none, fmt.Errorf("%w; expected a JSON object such as %s", err, example)
-	}
-	return args, nil
-}
-
-func decodeStrictly(raw string, target any) error {
-	if raw[0] != '{' {
-		return errors.New("the arguments are not an object")
-	}
-	decoder := json.NewDecoder(strings.NewReader(raw))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(target); err != nil {
-		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			return fmt.Errorf("%q must be a %s, not a %s", wrong.Field, wrong.Type, wrong.Value)
-		}
-		if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-			return fmt.Errorf("there is no argument %s", field)
-		}
-		if errors.Is(err, io.ErrUnexpectedEOF) {
-			return errors.New("the arguments are not valid JSON: the end is missing")
-		}
-		return fmt.Errorf("the arguments are not valid JSON: %w", err)
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("there is text after the arguments")
-	}
-	return nil
-}
-
 // Custom is a function that a model may call, of the program or as a file describes it.
 type Custom struct {
 	Definition llm.ToolSpec
@@ -78,12 +35,21 @@ type Custom struct {
 	Call func(ctx context.Context, call Call) (string, error)
 }
 
-// builtIn returns a tool that changes nothing: a call may be repeated. Example is of its arguments.
+// builtIn returns a tool that changes nothing: a call may be repeated. Its arguments are checked against its schema, and
+// errors show the model the example of them.
 func builtIn[T any](spec llm.ToolSpec, example string, execute func(ctx context.Context, call Call, args T) (string, error)) *Custom {
+	schema, err := CompileSchema(spec.Parameters)
+	if err != nil {
+		panic("tools: " + spec.Name + ": " + err.Error())
+	}
 	return &Custom{Definition: spec, Repeatable: true, Call: func(ctx context.Context, call Call) (string, error) {
-		args, err := parseArguments[T](call.Arguments, example)
+		var args T
+		_, err := ParseChecked(call.Arguments, schema)
+		if err == nil && strings.TrimSpace(call.Arguments) != "" {
+			err = json.Unmarshal([]byte(call.Arguments), &args)
+		}
 		if err != nil {
-			return "", err
+			return "", fmt.Errorf("%w; expected a JSON object such as %s", err, example)
 		}
 		return execute(ctx, call, args)
 	}}

@@ -38,7 +38,7 @@ func (h Native) importMessages(c *gin.Context) error {
 	}
 	history, values, err := h.Space.spoolJSON(c, nil)
 	if errors.Is(err, core.ErrTooLarge) {
-		return core.Errorf(core.ErrTooLarge, "%s: import the history in parts, split before a user message", err)
+		return HistoryTooLarge(err)
 	}
 	if err != nil {
 		return err
@@ -51,6 +51,11 @@ func (h Native) importMessages(c *gin.Context) error {
 		return err
 	}
 	return writeJSON(c, http.StatusOK, done)
+}
+
+// HistoryTooLarge returns the error of a history that is too large, with what to do.
+func HistoryTooLarge(err error) error {
+	return core.Errorf(core.ErrTooLarge, "%s: import the history in parts, split before a user message, or raise limits.import_bytes", err)
 }
 
 // exportSession sends the session as a file. An error in the middle breaks the connection, so

@@ -45,6 +45,8 @@ func readMessage(raw []byte) (importedMessage, error) {
 		out = r.langchainDict()
 	case f.has("role"):
 		out = r.readMessage()
+	case f.has("mapping"):
+		return importedMessage{}, core.Errorf(core.ErrInvalid, "is a conversation of ChatGPT: the command bobbin import brings a session for each")
 	default:
 		return importedMessage{}, core.Errorf(core.ErrInvalid,
 			`has no role: a message is {"role", "content", …} as Bobbin and OpenAI write it, or {"type", "data"} as LangChain does`)

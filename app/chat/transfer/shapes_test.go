@@ -95,6 +95,7 @@ func TestFaults(t *testing.T) {
 		{"null", `null`, "is not a JSON object"},
 		{"not UTF-8", "{\"role\":\"user\",\"content\":\"\xff\"}", "is not UTF-8"},
 		{"no role", `{"content":"x"}`, "has no role"},
+		{"an export of ChatGPT", `{"title":"x","mapping":{}}`, "bobbin import"},
 		{"a role that there is not", `{"role":"robot","content":"x"}`, `role "robot" must be user, assistant, tool or system`},
 		{"content of a wrong type", `{"role":"user","content":7}`, "content must be a text"},
 		{"a piece of a wrong type", `{"role":"user","content":[7]}`, "content[0] is neither"},

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,7 +24,10 @@ type fake struct {
 	cancel  func(ctx context.Context) error
 	report  core.ContextReport
 	summary func(ctx context.Context, focus string) (core.Summary, error)
-	version int // of the summary in use
+	session core.Session // with the summary in use
+
+	summaries []core.Summary // newest first
+	elsewhere []int          // versions of other branches
 
 	mu    sync.Mutex
 	calls []string // guarded by mu
@@ -93,13 +97,13 @@ func (f *fake) answer(ctx context.Context, op ops.Operation, in any) (any, error
 			return f.report, nil
 		}
 		f.note("session " + string(in.SessionID))
-		return core.SessionDetail{Session: core.Session{ID: in.SessionID, SummaryVersion: f.version}}, nil
+		return core.SessionDetail{Session: f.session}, nil
 	case ops.Summarize:
 		f.note("summarize " + string(in.SessionID) + " " + in.Focus)
 		return f.summary(ctx, in.Focus)
 	case ops.SessionPage:
-		if in.Cursor != "" {
-			return core.Page[core.Summary]{}, nil
+		if f.summaries != nil {
+			return core.Page[core.Summary]{Items: slices.Clone(f.summaries)}, nil
 		}
 		return core.Page[core.Summary]{NextCursor: new("more"), Items: []core.Summary{
 			{Version: 2, State: core.SummaryActive, MessagesCovered: 8, TokenCount: 90},
@@ -116,6 +120,9 @@ func (f *fake) answer(ctx context.Context, op ops.Operation, in any) (any, error
 			{Op: core.DiffEqual, Pieces: []string{"## Facts\n"}}, {Op: core.DiffRemoved, Pieces: []string{"- Rex barks.\n"}}, {Op: core.DiffAdded, Pieces: []string{"- Rex sleeps.\n"}},
 		}}, nil
 	case ops.SummaryRestore:
+		if slices.Contains(f.elsewhere, in.Version) {
+			return nil, core.Errorf(core.ErrUnprocessable, "on another branch")
+		}
 		f.note(fmt.Sprint("restore ", in.Version))
 		return core.Session{ID: in.SessionID, SummaryVersion: min(in.Version, 1) * 3, SummarizedCount: 4 * in.Version, MessageCount: 12}, nil
 	case ops.InMessage:

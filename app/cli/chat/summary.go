@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -120,32 +121,20 @@ func (c *Conversation) undoSummary(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	versions := []int{}
-	query := ops.SessionPage{InSession: c.inSession(), PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}
-	for more := true; more; {
-		page, err := client.Call(ctx, c.Service, ops.ListSummaries, query)
-		if err != nil {
-			return err
-		}
-		for _, s := range page.Items {
-			if isEarlierVersion(s, before.Session) {
-				versions = append(versions, s.Version)
-			}
-		}
-		if more = page.NextCursor != nil; more {
-			query.Cursor = *page.NextCursor
-		}
+	page, err := client.Call(ctx, c.Service, ops.ListSummaries, ops.SessionPage{InSession: c.inSession(), PageQuery: core.PageQuery{Limit: core.MaxPageLimit}})
+	if err != nil {
+		return err
 	}
-	var after core.Session
-	for _, version := range append(versions, 0) {
-		after, err = client.Call(ctx, c.Service, ops.RestoreSummary, ops.SummaryRestore{InSession: c.inSession(), Version: version})
-		if errors.Is(err, core.ErrUnprocessable) && version != 0 { // of another branch
+	earlier := slices.DeleteFunc(page.Items, func(s core.Summary) bool { return !isEarlierVersion(s, before.Session) })
+	for _, s := range append(earlier, core.Summary{}) {
+		after, err := client.Call(ctx, c.Service, ops.RestoreSummary, ops.SummaryRestore{InSession: c.inSession(), Version: s.Version})
+		if errors.Is(err, core.ErrUnprocessable) && s.Version != 0 { // of another branch
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		c.printNotice("· ", term.RestoredText(version, after)+fmt.Sprintf("; to undo: /summary restore %d", before.SummaryVersion))
+		c.printNotice("· ", term.RestoredText(s.Version, after)+fmt.Sprintf("; to undo: /summary restore %d", before.SummaryVersion))
 		break
 	}
 	return c.warnOfTrigger(ctx)

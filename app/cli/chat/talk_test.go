@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -194,6 +195,7 @@ func TestControlCommands(t *testing.T) {
 		{"/summary nonsense", 2, false, "! use /summary, /summary 2, /summary list, /summary diff, or /summary restore 2\n", ""},
 		{"/undo", 2, true, "· restored version 1 as version 3: it covers 4 of 12 messages; to undo: /summary restore 2\n  summarization will trigger on the next message\n", "context s"},
 		{"/undo", 1, false, "· no active summary: 12 messages in history; to undo: /summary restore 1\n", "context s"},
+		{"/undo", 0, false, "! there is no summary to undo\n", "session s"},
 		{"/why dog", 0, false, "#12 user: summarized, pinned\n    my [dog] is\n    It is covered.\n    Not for long.\n    1,000 tokens stored (1,100 for m), 0 in the prompt\nthere are more; these are the 1 newest\n", "where m12"},
 		{"/why #12", 0, false, "#12 user: summarized, pinned\n    my dog\n", "where m12"},
 		{"/why 7", 0, false, "#12 user", "where m7"},
@@ -202,7 +204,7 @@ func TestControlCommands(t *testing.T) {
 		{"/why cat", 0, false, "! no message of this conversation contains all these words;", "search s cat"},
 		{"/why", 0, false, "! which message? use /why with words from it, or with its number: /why #12\n", ""},
 	} {
-		f := &fake{version: tt.version, report: core.ContextReport{WillTrigger: tt.will}}
+		f := &fake{session: core.Session{SummaryVersion: tt.version}, report: core.ContextReport{WillTrigger: tt.will}}
 		c, out := conversation(f, nil, tt.typed)
 		c.Session.ID = "s"
 		if err := c.Run(t.Context()); err != nil || !strings.HasPrefix(out.String(), tt.want) {
@@ -211,6 +213,29 @@ func TestControlCommands(t *testing.T) {
 		if tt.call != "" && (len(f.calls) == 0 || f.calls[len(f.calls)-1] != tt.call) {
 			t.Errorf("%s: calls %q, want %q last", tt.typed, f.calls, tt.call)
 		}
+	}
+}
+
+// /undo goes back to the newest version that was in use before on this path: not
+// one that was taken back, made ahead, of a run or of another branch, nor what the one
+// in use repeats; without any it is none at all.
+func TestUndoSummary(t *testing.T) {
+	t.Parallel()
+	now, through := core.Now(), core.MessageID("m5")
+	version := func(n int, state core.SummaryState, content string) core.Summary {
+		return core.Summary{Version: n, Kind: core.SummaryRolling, State: state, Content: content, ThroughID: through, ActivatedAt: &now}
+	}
+	ahead, run := version(6, core.SummaryDropped, "made ahead"), version(5, core.SummaryDropped, "of a run")
+	ahead.ActivatedAt, run.Kind = nil, core.SummaryRun
+	for to, elsewhere := range map[int][]int{2: {3}, 0: {3, 2, 1}} {
+		f := &fake{session: core.Session{SummaryVersion: 8, ConversationSummary: new("in use"), SummaryThroughID: &through}, elsewhere: elsewhere, summaries: []core.Summary{
+			version(9, core.SummaryPrepared, "next"), version(8, core.SummaryActive, "in use"), version(7, core.SummaryUndone, "undone"), ahead, run,
+			version(4, core.SummaryDropped, "in use"), version(3, core.SummaryDropped, "another branch"), version(2, core.SummaryDropped, "before"), version(1, core.SummaryDropped, "first"),
+		}}
+		c, _ := conversation(f, nil, "/undo")
+		c.Session.ID = "s"
+		must.Do(t, c.Run(t.Context()))
+		compare.Equal(t, "calls", []string{"session s", fmt.Sprint("restore ", to), "context s"}, f.calls)
 	}
 }
 

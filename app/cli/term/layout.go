@@ -3,7 +3,9 @@ package term
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
+	"github.com/clipperhouse/uax29/v2/graphemes"
 	"github.com/mattn/go-runewidth"
 )
 
@@ -151,47 +153,24 @@ func (p *page) putCell(c cell) {
 // cell is what a terminal displays as one character.
 type cell struct {
 	text  string
-	last  rune
 	width int
 	style style
 }
 
-// cellsOf splits spans into cells; a combining character belongs to the cell before it.
+// cellsOf splits spans into cells; a combining character belongs to the cell before it, if they have the same style.
 func cellsOf(spans []span) []cell {
 	var cells []cell
 	for _, s := range spans {
-		for _, r := range s.text {
-			if unicode.IsSpace(r) && r != '\u00a0' {
-				r = ' '
+		for parts := graphemes.FromString(s.text); parts.Next(); {
+			c := cell{text: parts.Value(), style: s.style}
+			if r, size := utf8.DecodeRuneInString(c.text); size == len(c.text) && unicode.IsSpace(r) && r != '\u00a0' {
+				c.text = " "
 			}
-			if n := len(cells); n > 0 && joinsPrevious(cells[n-1], r) {
-				cells[n-1].text += string(r)
-				cells[n-1].last = r
-				continue
-			}
-			cells = append(cells, cell{text: string(r), last: r, style: s.style})
+			c.width = runewidth.StringWidth(c.text)
+			cells = append(cells, c)
 		}
 	}
-	for i := range cells {
-		cells[i].width = runewidth.StringWidth(cells[i].text)
-	}
 	return cells
-}
-
-// joinsPrevious reports whether r belongs to the cell before it: accents, variation
-// selectors, joined emoji, skin tones, the second letter of a flag.
-func joinsPrevious(before cell, r rune) bool {
-	const zeroWidthJoiner = '\u200d'
-	switch {
-	case before.text == " ":
-		return false
-	case r == zeroWidthJoiner, before.last == zeroWidthJoiner, unicode.In(r, unicode.Mn, unicode.Me):
-		return true
-	case r >= 0x1f3fb && r <= 0x1f3ff:
-		return true
-	default:
-		return unicode.Is(unicode.Regional_Indicator, r) && before.text == string(before.last) && unicode.Is(unicode.Regional_Indicator, before.last)
-	}
 }
 
 // word is a sequence of cells that is kept on one row, or the spaces between two words.

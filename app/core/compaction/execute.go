@@ -62,7 +62,7 @@ type progress struct {
 	failed        bool      // an optional summary failed: no further ones
 	noGain        bool      // no summary would be smaller than what it replaces
 	noLoop        bool      // the same for notes on the tool loop, or they failed
-	refusals      int       // orders that the provider refused as too long
+	refusals      int       // orders that the provider refused as too long, or its filter
 	orderLimit    int       // max message tokens of an order after a refusal; 0 = as many as the model takes
 	calls         []core.ModelCall
 	conflicts     int          // lost compare-and-sets
@@ -235,7 +235,7 @@ func (k *Compactor) applyChange(ctx context.Context, t *Turn, change core.Contex
 }
 
 // makeNext makes the summary that the turn's plan orders, if it still does, commits it, and plans again.
-// Where the provider refuses the order as too long, it makes that of a smaller one. Without a prompt that waits,
+// Where the provider or its filter refuses the order, it makes that of a smaller one. Without a prompt that waits,
 // it makes summaries ahead, too.
 func (k *Compactor) makeNext(ctx context.Context, t Turn, e *progress) (Turn, error) {
 	for {
@@ -243,14 +243,14 @@ func (k *Compactor) makeNext(ctx context.Context, t Turn, e *progress) (Turn, er
 		if err != nil || p.nextOrder() == nil || p.d.Summarize == nil && !e.background {
 			return t, err
 		}
-		if t, _, err = k.summarizeOnce(ctx, t, p, e); !errors.Is(err, errTooLong) {
+		if t, _, err = k.summarizeOnce(ctx, t, p, e); !errors.Is(err, errRefused) {
 			return t, err
 		}
 	}
 }
 
 // summarizeOnce makes the ordered summary in one call, commits it, and plans again. One that is ordered
-// ahead is only stored: it changes no prompt. ErrTooLong: a smaller order is due.
+// ahead is only stored: it changes no prompt. ErrRefused: a smaller order is due.
 func (k *Compactor) summarizeOnce(ctx context.Context, t Turn, p plan, e *progress) (Turn, plan, error) {
 	m := draft{order: *p.nextOrder(), writer: e.writer, ahead: p.d.Summarize == nil, calls: e.calls}
 	if o := e.manual; o != nil { // parts are made by a model only: without one, a single summary covers everything
@@ -261,24 +261,30 @@ func (k *Compactor) summarizeOnce(ctx context.Context, t Turn, p plan, e *progre
 	}
 	e.calls = nil
 	m, err := k.makeSummary(ctx, t, p, m)
-	if llm.IsKind(err, llm.KindContextLength) && e.refusals < maxRefused {
+	filtered := llm.IsKind(err, llm.KindContentFilter) // perhaps one message of many
+	if (filtered || llm.IsKind(err, llm.KindContextLength)) && e.refusals < maxRefused {
 		if limit := llm.AsError(err).Limit; limit > 0 {
 			k.Calibrator.Told(e.writer.model.Info().Name, "", limit)
 		}
 		e.refusals++
 		e.orderLimit, e.calls = max(m.order.Tokens/2, 1), m.calls
-		return t, p, errTooLong
+		return t, p, errRefused
 	}
-	if errors.Is(err, summarize.ErrFailed) && !m.order.Strict {
+	filtered = filtered && e.manual == nil
+	if errors.Is(err, summarize.ErrFailed) && (filtered || !m.order.Strict) {
 		// The prompt would not fit otherwise: the summary is made without the model. It is not bound by the size
-		// of a model call and covers everything that must go.
+		// of a model call and covers everything that must go, but not what a filter may take in a later order: that
+		// one has other texts, and a refusal of these is no failure of the model.
 		in := p.in
 		in.OrderLimit = 0
-		if all := newPlan(in); all.d.Summarize != nil && all.d.Summarize.Kind == core.SummaryRolling {
+		if all := newPlan(in); !filtered && all.d.Summarize != nil && all.d.Summarize.Kind == core.SummaryRolling {
 			p = all
 		}
-		m.order, m.writer, m.ahead = *p.d.Summarize, writer{note: fallback + m.failure}, false
-		m, err = k.makeSummary(ctx, t, p, m)
+		m.order, m.writer = *p.nextOrder(), writer{note: fallback + m.failure}
+		m.order.Strict, m.ahead = false, p.d.Summarize == nil
+		if m, err = k.makeSummary(ctx, t, p, m); filtered {
+			m.failure = ""
+		}
 	}
 	switch {
 	case errors.Is(err, summarize.ErrNoGain), errors.Is(err, summarize.ErrFailed):
@@ -290,10 +296,10 @@ func (k *Compactor) summarizeOnce(ctx context.Context, t Turn, p plan, e *progre
 	return k.commitDraft(ctx, t, p, m, e)
 }
 
-// errTooLong says that the provider refused the order and a smaller one is due.
-var errTooLong = errors.New("the order is too long for one call")
+// errRefused says that the provider refused the order and a smaller one is due.
+var errRefused = errors.New("the provider refused the order")
 
-// maxRefused bounds how many consecutive orders the provider may refuse as too long. Each
+// maxRefused bounds how many consecutive orders the provider may refuse. Each
 // has half as many tokens as the one before.
 const maxRefused = 2
 

@@ -130,7 +130,7 @@ func (k *Compactor) summaryMaterial(ctx context.Context, t Turn, p plan, m draft
 		}
 		return req, summarize.NewLoop(k.newStrategy(t, w), k.Counter), err
 	}
-	filtered := w.note != "" && strings.Contains(w.note+t.Work.Breaker.Reason, string(llm.KindContentFilter))
+	filtered := strings.Contains(w.note, string(llm.KindContentFilter))
 	req.Messages, req.TimeLimit = t.nameSpeakers(withoutFiltered(messagesThrough(t.History, o.ThroughSeq), filtered)), k.BackgroundTime
 	if w.note != "" || w.kind.New == nil {
 		return req, summarize.New(summarize.NewExtractive(k.Counter), k.Counter), nil

@@ -124,20 +124,33 @@ func (k *Compactor) planItems(t Turn, messages []core.Message, model llm.Info) [
 }
 
 // withoutFiltered returns the messages with the turns as system rows, which nobody is sent, that a filter of the
-// provider left unanswered (core.RunEnd); all, if it has refused them to the summary model.
+// provider left unanswered, or half answered (core.RunWrite.Filtered); all, if it has refused them to the summary model.
 func withoutFiltered(messages []core.Message, all bool) []core.Message {
 	out, begin := messages, 0 // of a turn
 	for i, m := range messages {
 		if i+1 < len(messages) && messages[i+1].Role != core.RoleUser {
 			continue
 		}
-		if isAnswered := m.Role == core.RoleAssistant && len(m.ToolCalls) == 0; all || messages[begin].FinishReason == core.FinishContentFilter && !isAnswered {
+		if isAnswered := m.Role == core.RoleAssistant && len(m.ToolCalls) == 0 && m.FinishReason != core.FinishContentFilter; all || messages[begin].FinishReason == core.FinishContentFilter && !isAnswered {
 			out = slices.Clone(out)
 			for ; begin <= i; begin++ {
 				out[begin].Role = core.RoleSystem
 			}
 		}
 		begin = i + 1
+	}
+	return out
+}
+
+// HalfAnswered returns the user messages whose answers a filter cut off.
+func HalfAnswered(messages []core.Message) (out []core.MessageID) {
+	for i, question := 0, core.MessageID(""); i < len(messages); i++ {
+		m := messages[i]
+		if m.Role == core.RoleUser {
+			question = m.ID
+		} else if m.FinishReason == core.FinishContentFilter && question != "" {
+			out = append(out, question)
+		}
 	}
 	return out
 }

@@ -89,17 +89,14 @@ func Accept(s State, in core.AcceptRun) (Change, error) {
 	return c, nil
 }
 
-// Claim starts the run of s, which is the session's active one or the oldest of its queue. One
-// that the worker has claimed already stays as it is. ErrNotFound means that there is nothing to
-// start.
+// Claim starts the run of s, which is the session's active one or the oldest of its queue.
+// ErrNotFound means that there is nothing to start.
 func Claim(s State, worker string) (Change, error) {
 	c := changeOf(s)
-	switch {
-	case s.Run.Status == core.RunQueued:
-		c.Run = c.start(s.Run, worker, s.Now)
-	case s.Run.Status != core.RunRunning || s.Run.LeaseOwner != worker:
+	if s.Run.Status != core.RunQueued {
 		return c, NothingToStart(s.Session.ID)
 	}
+	c.Run = c.start(s.Run, worker, s.Now)
 	return c, nil
 }
 

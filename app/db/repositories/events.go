@@ -48,14 +48,6 @@ func (r *Events) Page(ctx context.Context, session core.SessionID, afterSeq int6
 	return page, len(page) == n, err
 }
 
-// Oldest returns the number of the oldest stored event, 0 if there is none.
-func (r *Events) Oldest(ctx context.Context, session core.SessionID) (int64, error) {
-	var seq int64
-	err := byID(ctx, r.db, "session", session).Model(&models.Event{}).Select("COALESCE(MIN(event_seq), 0)").
-		Where("session_id = ?", session).Scan(&seq).Error
-	return seq, wrapError(err, "events of session", session)
-}
-
 // LastOf returns the numbers of the newest events of the sessions of any owner, without
 // sessions that do not exist. The caller must have checked access.
 func (r *Events) LastOf(ctx context.Context, sessions []core.SessionID) (map[core.SessionID]int64, error) {

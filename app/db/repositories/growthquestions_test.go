@@ -135,7 +135,6 @@ func (h *bigHistory) details() map[string]question {
 		"what is to be embedded": asks(func(ctx context.Context) (core.Unembedded, error) {
 			return repositories.NewMessageVectors(h.Gorm).Unembedded(ctx, core.VectorSpace{Model: "embed", Dimension: 1}, nil, 64)
 		}),
-		"oldest event": asks(func(ctx context.Context) (int64, error) { return h.events.Oldest(ctx, h.long()) }),
 		"newest event": asks(func(ctx context.Context) (int64, error) { return h.events.Last(ctx, ann(), h.long()) }),
 		"pin": func(ctx context.Context) error {
 			_, _, err := repositories.NewBranches(h.Gorm).Pin(ctx, ann(), h.long(), answered, true)

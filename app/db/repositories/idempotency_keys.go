@@ -103,6 +103,16 @@ func checkMessages(db *gorm.DB, in core.KeyedRequest) error {
 	return nil
 }
 
+// Check returns core.KeyReused if a request with another target has the key.
+func (r *IdempotencyKeys) Check(ctx context.Context, in core.KeyedRequest) error {
+	var targets []string
+	err := r.db.WithContext(ctx).Model(&models.IdempotencyKey{}).Where("owner = ? AND key = ? AND target <> ? AND expires_at > "+clockSQL(r.db, 0), in.Owner, in.Key, in.Target).Pluck("target", &targets).Error
+	if err == nil && len(targets) > 0 {
+		return core.KeyReused(targets[0])
+	}
+	return wrapError(err, "idempotency key", in.Key)
+}
+
 // Finish stores the answer of the request that holds the key, without its body if that
 // contains something that was removed meanwhile. It changes nothing if the key was taken
 // over, or if an answer that is not kept has a committed result: a repetition answers by that.

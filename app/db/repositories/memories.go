@@ -23,12 +23,6 @@ const withoutVector = "id, owner, user_id, content, metadata, embedding_model, d
 // Create stores a new memory and returns it. The owner is required; a missing id and
 // missing times are assigned.
 func (r *Memories) Create(ctx context.Context, m core.Memory) (core.Memory, error) {
-	if m.Owner == "" {
-		return core.Memory{}, core.Errorf(core.ErrInvalid, "a memory needs an owner")
-	}
-	if err := checkMetadata(m.Metadata); err != nil {
-		return core.Memory{}, err
-	}
 	if m.ID == "" {
 		m.ID = core.NewID[core.MemoryID]()
 	}
@@ -81,9 +75,6 @@ func (r *Memories) List(ctx context.Context, tenant core.Tenant, q core.PageQuer
 // If m has no vector, the stored one stays with the same content and is removed with a
 // different one.
 func (r *Memories) Update(ctx context.Context, tenant core.Tenant, m core.Memory) (core.Memory, error) {
-	if err := checkMetadata(m.Metadata); err != nil {
-		return core.Memory{}, err
-	}
 	var row core.Memory
 	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
 		var err error

@@ -20,9 +20,7 @@ func (r *Runs) Claim(ctx context.Context, session core.SessionID, worker string)
 	// Without a lock: each turn ends with this check, and usually nothing is queued. It misses nothing: Accept starts a
 	// run in its own transaction if none is active, or wakes a process with a free slot afterwards.
 	var found bool
-	err := r.db.WithContext(ctx).Raw(`SELECT EXISTS (SELECT 1 FROM runs WHERE session_id = ? AND status = 'queued') OR
-		EXISTS (SELECT 1 FROM runs WHERE session_id = ? AND status IN ('running', 'waiting') AND status = 'running' AND lease_owner = ?)`,
-		session, session, worker).Scan(&found).Error
+	err := r.db.WithContext(ctx).Raw("SELECT EXISTS (SELECT 1 FROM runs WHERE session_id = ? AND status = 'queued')", session).Scan(&found).Error
 	if err == nil && !found {
 		err = conversation.NothingToStart(session)
 	}
@@ -44,10 +42,6 @@ func (r *Runs) Claim(ctx context.Context, session core.SessionID, worker string)
 			return err
 		}
 		run = c.Run
-		if len(c.Events) == 0 {
-			out = core.Claimed{Run: run, Repeated: true}
-			return nil
-		}
 		run.Resumed = run.Attempt > 1
 		stx.emitEvents(c.Events...)
 		// The message is in the log if the run started before and waited for a decision.

@@ -93,8 +93,11 @@ func (stx *sessionTx) storeWrite(w core.RunWrite) (core.Written, error) {
 	if err == nil && w.End != nil {
 		err = stx.reportEvent(conversation.EndEvent(run))
 	}
-	if err == nil && w.End != nil && w.End.Error != nil && w.End.Error.Code == core.CodeFiltered {
-		err = stx.tx.Model(&core.Message{}).Where("id = ?", run.UserMessageID).UpdateColumn("finish_reason", core.FinishContentFilter).Error
+	if w.End != nil && w.End.Error != nil && w.End.Error.Code == core.CodeFiltered {
+		w.Filtered = []core.MessageID{run.UserMessageID}
+	}
+	if err == nil && len(w.Filtered) > 0 {
+		err = stx.tx.Model(&core.Message{}).Where("session_id = ? AND id IN ?", run.SessionID, w.Filtered).UpdateColumn("finish_reason", core.FinishContentFilter).Error
 	}
 	if w.Wait != nil || w.End != nil {
 		stx.setUpdatedAt()

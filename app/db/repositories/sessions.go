@@ -1,9 +1,7 @@
 package repositories
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"reflect"
 
 	"gorm.io/gorm"
@@ -48,9 +46,6 @@ func withSessionDefaults(s core.Session) (core.Session, error) {
 	if !core.ValidID(s.ID) {
 		return core.Session{}, core.Errorf(core.ErrInvalid, "the session id %q is not a UUID", s.ID)
 	}
-	if err := checkMetadata(s.Metadata); err != nil {
-		return core.Session{}, err
-	}
 	if s.CreatedAt.IsZero() {
 		s.CreatedAt = core.Now()
 	}
@@ -84,16 +79,6 @@ func insertSession(tx *gorm.DB, row models.Session) error {
 	})
 }
 
-// checkMetadata returns ErrInvalid for metadata that is not a JSON object.
-func checkMetadata(raw json.RawMessage) error {
-	trimmed := bytes.TrimSpace(raw)
-	if len(trimmed) == 0 || json.Valid(trimmed) && trimmed[0] == '{' {
-		return nil
-	}
-	return &core.Error{Kind: core.ErrInvalid, Message: "metadata must be a JSON object",
-		Fields: []core.FieldError{{Field: "metadata", Detail: "must be a JSON object"}}}
-}
-
 // Get returns the session, archived or not.
 func (r *Sessions) Get(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.Session, error) {
 	var row sessionRow
@@ -110,9 +95,6 @@ func longSessionColumns() longColumns {
 // Update changes the session and emits session.updated. A patch that changes nothing emits
 // nothing.
 func (r *Sessions) Update(ctx context.Context, tenant core.Tenant, id core.SessionID, p core.SessionPatch) (core.Session, []core.Event, error) {
-	if err := checkMetadata(p.Metadata); err != nil {
-		return core.Session{}, nil, err
-	}
 	var session core.Session
 	events, err := changeOnce(ctx, r.db, id, func(stx *sessionTx) (err error) {
 		if applyPatch(stx, p) {

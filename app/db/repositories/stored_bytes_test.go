@@ -82,7 +82,7 @@ func TestStoredBytesOfQueuedMessages(t *testing.T) {
 		compare.Equal(t, "one canceled", before+2*size, bytes())
 		// What earlier versions did not count a migration adds.
 		s.exec(t, fmt.Sprintf("UPDATE sessions SET stored_bytes = %d", before-size))
-		s.exec(t, "DELETE FROM goose_db_version WHERE version_id = 121")
+		s.exec(t, "DELETE FROM goose_db_version WHERE version_id >= 121")
 		must.Do(t, s.DB.Migrate(t.Context()))
 		if got := bytes(); got < before+size || got > before+size+50 {
 			t.Errorf("migrated: got %d bytes, want %d", got, before+size)

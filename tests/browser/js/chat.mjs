@@ -249,6 +249,10 @@ export const cases = {
     await v.answer.getByText('answer to:').waitFor()
     await v.idle()
     await alert.getByText('The answer broke off').waitFor()
+    await v.send('the provider filters this')
+    await v.log.getByText("the provider's content filter").waitFor()
+    await v.answer.getByRole('button', { name: '#4 · left out' }).click()
+    await v.page.getByRole('dialog').getByText('A content filter of the model').waitFor()
   },
 
   async approve(open) {

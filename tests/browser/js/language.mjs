@@ -148,6 +148,10 @@ export const cases = {
     await v.page.goto(`${v.args.url}#/operation/usage`)
     await v.page.waitForTimeout(700) // it has asked
     await look('operation-usage')
+    await v.page.goto(`${v.args.url}#/s/${id}`)
+    await v.page.route(/context$/, async route => route.fulfill({ json: { ...await (await route.fetch()).json(), breaker: 'open', breaker_reason: 'the model failed (rate_limit)' } }))
+    await v.page.reload()
+    await log.getByText('schlug fehl: Der Anbieter des Modells nimmt zurzeit nicht mehr Anfragen an').waitFor()
     await v.page.goto(`${v.args.url}#/s/${id}/runs`)
     for (const role of ['alert', 'row']) await v.page.getByRole(role).getByText('nimmt den Schlüssel des Servers nicht an').filter({ visible: true }).waitFor()
     await v.page.unrouteAll()

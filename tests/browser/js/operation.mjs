@@ -68,6 +68,14 @@ export const cases = {
     await v.page.keyboard.press('Enter')
     await v.button('Delete for good').click()
     await until('the memory is gone', async () => (await v.api('memories')).items.every(m => !m.content.includes('inspection')))
+    await until('the next memory has the focus', () => v.page.evaluate(() => document.activeElement.ariaLabel?.startsWith('Delete: ')))
+    // A file that is dropped here is not opened.
+    const kept = type => v.page.evaluate(type => {
+      const dataTransfer = new DataTransfer()
+      dataTransfer.items.add(new File([''], 'dropped.txt'))
+      return !document.body.dispatchEvent(new DragEvent(type, { dataTransfer, bubbles: true, cancelable: true }))
+    }, type)
+    equal([await kept('dragover'), await kept('drop')], [true, true], 'whether the page stays when a file is dropped')
     for (const tab of ['Runs', 'Deliveries', 'Usage']) {
       await v.page.getByRole('navigation', { name: 'Parts of the operation' }).getByRole('link', { name: tab }).click()
       await v.page.getByRole('region', { name: tab, exact: true }).first().waitFor()
@@ -90,7 +98,7 @@ export const cases = {
     await filter('Status').selectOption('failed')
     const failed = card(v, /^Runs/).getByRole('link', { name: 'fails here' }).first()
     await failed.waitFor()
-    await filter('Reason').selectOption({ index: 1 })
+    await filter('Reason').selectOption('model_invalid')
     await filter('Agent').selectOption('assistant')
     await failed.waitFor()
     await filter('Agent').selectOption('brief')

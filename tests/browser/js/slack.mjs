@@ -1,5 +1,5 @@
 // The thread of Slack beside a conversation: attached, repaired and detached.
-import { check, until } from './visit.mjs'
+import { check, equal, until } from './visit.mjs'
 
 export const cases = {
   async slack(open, { link }) {
@@ -33,13 +33,14 @@ export const cases = {
     await v.button('Details').first().click()
     await panel.getByText('“first”').waitFor()
     await panel.getByText('“second”').waitFor()
+    equal(await panel.locator('.quote').allTextContents(), ['“first”', '“second”'], 'what is not in Slack, in the order in which it was said')
     await v.state('slack')
 
     // It is looked for, found missing, and sent; the refused one is sent again by its line in the thread.
     await v.control('slack-clear')
     await v.button('Look in Slack', panel).click()
     await panel.getByText(/^Refused.*the thread does not have it/).waitFor()
-    await v.button('Try again', panel).first().click()
+    await v.button('Try again', panel).last().click()
     await panel.getByText('“second”').waitFor({ state: 'detached' })
     await v.button('Close', panel).click()
     await v.log.getByRole('button', { name: 'Try again' }).click()

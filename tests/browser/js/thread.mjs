@@ -37,6 +37,18 @@ export const cases = {
     await keyboard.press('Enter')
     for (let i = 0; i < 12 && (await at()).startsWith('in 9'); i++) await keyboard.press('Tab')
     equal(await at(), 'message', 'Tab behind the last thing in a message')
+    // A new answer has the focus of the one that it replaces.
+    await keyboard.press('Shift+Tab')
+    await keyboard.press('ArrowDown')
+    await keyboard.press('ArrowDown')
+    await keyboard.press('r')
+    await v.settled('answer to: question 10')
+    equal(await at(), 'message 11', 'a new answer')
+    await keyboard.press('w')
+    const where = v.page.getByRole('dialog', { name: 'Where is this message?' })
+    await where.waitFor()
+    await v.page.goBack()
+    await where.waitFor({ state: 'detached' })
   },
 
   /** F2 changes a title where it stands, also that of an archived conversation; one that is refused is taken back. */

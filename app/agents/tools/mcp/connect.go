@@ -81,32 +81,28 @@ func (s *Server) connect(ctx context.Context) (*link, error) {
 			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, TLSHandshakeTimeout: probeTime,
 			IdleConnTimeout: idleTime, MaxIdleConnsPerHost: maxIdleConns,
 		}}
+		transport := &sdk.StreamableClientTransport{
+			Endpoint: d.URL, MaxEventSize: maxMessage, HTTPClient: &http.Client{Transport: web, CheckRedirect: tools.CheckRedirect},
+		}
 		if d.OAuth.TokenURL != "" {
 			parameters := url.Values{"resource": {d.URL}}
 			for name, value := range d.OAuth.Parameters {
 				parameters.Set(name, value)
 			}
-			web.tokens = &tokens{
+			issued := &tokens{
 				config: clientcredentials.Config{
 					ClientID: d.OAuth.ClientID, ClientSecret: secret, TokenURL: d.OAuth.TokenURL, Scopes: d.OAuth.Scopes, EndpointParams: parameters,
 				},
 				client: &http.Client{Transport: web.base, CheckRedirect: tools.CheckRedirect},
-				lock:   make(chan struct{}, 1),
 			}
-		}
-		s.tokens.Store(web.tokens)
-		transport := &sdk.StreamableClientTransport{
-			Endpoint: s.definition.URL, MaxEventSize: maxMessage,
-			HTTPClient: &http.Client{Transport: web, CheckRedirect: tools.CheckRedirect},
+			transport.OAuthHandler = issued
+			s.tokens.Store(issued)
 		}
 		session, err := client.Connect(first, transport, nil)
 		if err != nil {
 			web.base.CloseIdleConnections()
-			switch unsupported := web.unsupported.Load(); {
-			case first.Err() != nil:
+			if first.Err() != nil {
 				err = fmt.Errorf("it does not answer within %s", connectTime)
-			case unsupported != nil: // the SDK may say only that the connection was closed after it
-				err = *unsupported
 			}
 			return nil, explainLoss(err, nil)
 		}

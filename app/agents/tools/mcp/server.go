@@ -165,8 +165,8 @@ func (s *Server) markStale() {
 // hide returns a text of the server without the secrets that it was given.
 func (s *Server) hide(text string) string {
 	secrets := s.secrets
-	if t := s.tokens.Load(); t != nil {
-		secrets = append(slices.Clip(secrets), t.latest())
+	if t := s.tokens.Load(); t != nil && t.token.Load() != nil {
+		secrets = append(slices.Clip(secrets), t.token.Load().AccessToken)
 	}
 	return tools.HideSecrets(text, secrets)
 }

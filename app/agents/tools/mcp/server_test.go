@@ -135,8 +135,8 @@ func TestTools(t *testing.T) {
 			for _, c := range []struct{ tool, arguments, want string }{
 				{"test__echo", `{"text":"hello"}`, "hello"},
 				{"test__echo", "", "<nil>"}, // an empty object arrives, and not null
-				{"test__echo", "null", "error: the arguments are not an object; expected one JSON object"},
-				{"test__echo", `{"a":1} x`, "error: the arguments are not valid JSON; expected one JSON object"},
+				{"test__echo", "null", "error: the arguments are not one JSON object"},
+				{"test__echo", `{"a":1} x`, "error: the arguments are not one JSON object"},
 				{"test__set_value", "{}", `{"value":1}`},
 				{"test__fail", "{}", "error: no such city"},
 				{"test__picture", "{}", "here\n[image image/png, 5 bytes]"},

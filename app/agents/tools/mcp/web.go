@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -40,65 +41,31 @@ const (
 type web struct {
 	base    *http.Transport
 	headers map[string]string
-	tokens  *tokens // nil = the server needs none that a token server issues
-
-	unsupported atomic.Pointer[error] // the latest answer that is not one of MCP; nil = there was none
 }
 
-// RoundTrip sends a request, and once more with a new token if the server refuses the one that it
-// had.
+// RoundTrip sends a request. An answer that no MCP server gives is an error.
 func (w *web) RoundTrip(req *http.Request) (*http.Response, error) {
-	if w.tokens == nil {
-		return w.send(req, "")
-	}
-	token, err := w.tokens.get(req.Context(), "")
-	if err != nil {
-		return nil, err
-	}
-	response, err := w.send(req, token)
-	if err != nil || response.StatusCode != http.StatusUnauthorized || req.Body != nil && req.GetBody == nil {
-		return response, err
-	}
-	_ = response.Body.Close() // nothing was executed
-	if token, err = w.tokens.get(req.Context(), token); err != nil {
-		return nil, err
-	}
-	again := req.Clone(req.Context())
-	if req.Body != nil {
-		if again.Body, err = req.GetBody(); err != nil {
-			return nil, err
-		}
-	}
-	return w.send(again, token)
-}
-
-// send sends a request with the token, if there is one.
-func (w *web) send(req *http.Request, token string) (*http.Response, error) {
 	req = req.Clone(req.Context())
 	req.Header.Set("User-Agent", "Bobbin")
 	for name, value := range w.headers {
 		req.Header.Set(name, value)
 	}
-	if token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
-	}
 	response, err := w.base.RoundTrip(req)
 	if err != nil {
 		return nil, explainAddress(err)
 	}
-	if err := checkType(response); err != nil {
-		w.unsupported.Store(&err)
+	header := response.Header.Get("Content-Type")
+	kind, _, _ := mime.ParseMediaType(header)
+	if isEvents := kind == "text/event-stream"; isEvents || kind == "application/json" || response.StatusCode != http.StatusOK {
+		perSecond, burst := rate.Limit(answerRate), answerBurst
+		if req.Method == http.MethodGet {
+			perSecond, burst = streamRate, streamBurst
+		}
+		response.Body = newFittedBody(&slowBody{ReadCloser: response.Body, ctx: req.Context(), limit: rate.NewLimiter(perSecond, burst)}, isEvents)
+		return response, nil
 	}
-	perSecond, burst, left := rate.Limit(answerRate), answerBurst, int64(maxMessage)
-	if strings.HasPrefix(strings.ToLower(response.Header.Get("Content-Type")), "text/event-stream") {
-		left = -1 // its messages are bounded
-	}
-	if req.Method == http.MethodGet {
-		perSecond, burst = streamRate, streamBurst
-	}
-	body := &slowBody{ReadCloser: response.Body, ctx: req.Context(), limit: rate.NewLimiter(perSecond, burst), left: left}
-	response.Body = newFittedBody(body, left < 0)
-	return response, nil
+	_ = response.Body.Close()
+	return nil, fmt.Errorf("unsupported content type %q: check that url is that of an MCP server", header)
 }
 
 // newFittedBody returns a body whose messages fit: the lines of a stream of events that have one, or
@@ -106,7 +73,10 @@ func (w *web) send(req *http.Request, token string) (*http.Response, error) {
 func newFittedBody(body io.ReadCloser, events bool) *fittedBody {
 	if !events {
 		return &fittedBody{ReadCloser: body, next: func() ([]byte, error) {
-			text, err := io.ReadAll(body)
+			text, err := io.ReadAll(io.LimitReader(body, maxMessage+1))
+			if len(text) > maxMessage {
+				return nil, errTooLong
+			}
 			return fitMessage(text), cmp.Or(err, io.EOF)
 		}}
 	}
@@ -119,19 +89,6 @@ func newFittedBody(body io.ReadCloser, events bool) *fittedBody {
 		}
 		return slices.Concat([]byte("data:"), fitMessage(bytes.TrimSpace(message)), []byte("\n")), nil
 	}}
-}
-
-// checkType returns an error for a successful answer whose content no MCP server sends.
-func checkType(response *http.Response) error {
-	if response.StatusCode != http.StatusOK {
-		return nil
-	}
-	header := response.Header.Get("Content-Type")
-	switch kind, _, _ := mime.ParseMediaType(header); kind {
-	case "application/json", "text/event-stream":
-		return nil
-	}
-	return fmt.Errorf("unsupported content type %q: check that url is that of an MCP server", header)
 }
 
 // explainAddress translates the errors of an address that may not be reached.
@@ -151,23 +108,12 @@ type slowBody struct {
 
 	ctx   context.Context // of the request
 	limit *rate.Limiter
-	left  int64 // bytes that may still come; -1 = any number
 }
 
 // Read reads at the rate of the limit.
 func (b *slowBody) Read(p []byte) (int, error) {
 	const most = 64 << 10
-	p = p[:min(len(p), most)]
-	if b.left >= 0 {
-		if b.left == 0 {
-			return 0, errTooLong
-		}
-		p = p[:min(int64(len(p)), b.left)]
-	}
-	n, err := b.ReadCloser.Read(p)
-	if b.left >= 0 {
-		b.left -= int64(n)
-	}
+	n, err := b.ReadCloser.Read(p[:min(len(p), most)])
 	if n > 0 && b.limit.WaitN(b.ctx, n) != nil {
 		return n, b.ctx.Err()
 	}
@@ -179,35 +125,48 @@ const (
 	refusalPause = 10 * time.Second // between two replacements of tokens that are refused
 )
 
-// tokens are the access tokens of a server. One is kept until it expires or is refused. Safe for
-// concurrent use.
+// tokens are the access tokens of a server, for the SDK (auth.OAuthHandler). One is kept until it expires or is
+// refused. Safe for concurrent use.
 type tokens struct {
-	config   clientcredentials.Config
-	client   *http.Client
-	lock     chan struct{} // holds a value while somebody uses the fields below
-	token    *oauth2.Token
-	current  atomic.Pointer[string] // the access token, readable without the lock; nil = there was none
-	replaced time.Time              // when a token was last replaced because it was refused
+	config clientcredentials.Config
+	client *http.Client
+	token  atomic.Pointer[oauth2.Token] // the latest; nil = there was none
+
+	mu       sync.Mutex // held while a token is requested
+	replaced time.Time  // guarded by mu; when a token was last replaced because it was refused
 }
 
 // errRefused means that a server refuses tokens that were just issued: new ones would not help.
 var errRefused = errors.New("the server refuses the tokens that the token server issues")
 
+// TokenSource returns a token that is valid.
+func (k *tokens) TokenSource(ctx context.Context) (oauth2.TokenSource, error) {
+	token, err := k.get(ctx, "")
+	return oauth2.StaticTokenSource(token), err
+}
+
+// Authorize replaces the token of a request that the server refused, which is sent again then.
+func (k *tokens) Authorize(ctx context.Context, r *http.Request, refusal *http.Response) error {
+	_ = refusal.Body.Close() // nothing was executed
+	if refusal.StatusCode != http.StatusUnauthorized {
+		return errors.New(http.StatusText(refusal.StatusCode))
+	}
+	_, err := k.get(ctx, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
+	return err
+}
+
 // get returns a token that is valid and not the refused one; empty = none was refused. errRefused
 // if one was replaced just now.
-func (k *tokens) get(ctx context.Context, refused string) (string, error) {
-	select {
-	case k.lock <- struct{}{}:
-		defer func() { <-k.lock }()
-	case <-ctx.Done():
-		return "", context.Cause(ctx)
+func (k *tokens) get(ctx context.Context, refused string) (*oauth2.Token, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	token := k.token.Load()
+	if token.Valid() && token.AccessToken != refused {
+		return token, nil
 	}
-	if k.token.Valid() && k.token.AccessToken != refused {
-		return k.token.AccessToken, nil
-	}
-	if refused != "" && k.token.Valid() {
+	if refused != "" && token.Valid() {
 		if time.Since(k.replaced) < refusalPause {
-			return "", errRefused
+			return nil, errRefused
 		}
 		k.replaced = time.Now()
 	}
@@ -215,19 +174,10 @@ func (k *tokens) get(ctx context.Context, refused string) (string, error) {
 	defer cancel()
 	token, err := k.config.Token(limited)
 	if err != nil {
-		return "", fmt.Errorf("no access token: the token server %w", explainToken(limited, err))
+		return nil, fmt.Errorf("no access token: the token server %w", explainToken(limited, err))
 	}
-	k.token = token
-	k.current.Store(&token.AccessToken)
-	return token.AccessToken, nil
-}
-
-// latest returns the access token that was issued last; empty = there was none.
-func (k *tokens) latest() string {
-	if token := k.current.Load(); token != nil {
-		return *token
-	}
-	return ""
+	k.token.Store(token)
+	return token, nil
 }
 
 // explainToken returns why there is no token. It has nothing of an answer but its error code.

@@ -6,6 +6,8 @@ const controls = ":is(a[href], button, input, textarea, select, summary, [tabind
 
 export class ThreadKeys {
   private last: Element | undefined;
+  /** The stop above it. */
+  private above: HTMLElement | undefined;
   /** Tab was pressed last: the focus that comes is not the pointer's. */
   private tab = false;
 
@@ -18,9 +20,17 @@ export class ThreadKeys {
   /** Whoever comes by Tab is at one message, not at what is in it. */
   onfocusin(e: FocusEvent): void {
     const from = e.relatedTarget as Element | null;
-    const at = this.stops().find((s) => s.contains(e.target as Element));
-    if (this.tab && !this.thread.contains(from)) this.focus(this.stops().find((s) => s === this.last) ?? this.stops().at(-1));
-    else if (at) this.last = at;
+    const all = this.stops();
+    const at = all.findIndex((s) => s.contains(e.target as Element));
+    if (this.tab && !this.thread.contains(from)) this.focus(all.find((s) => s === this.last) ?? all.at(-1));
+    else if (at >= 0) [this.last, this.above] = [all[at], all[at - 1]];
+  }
+
+  /** What had the focus has left the thread: what comes in its place gets it. */
+  refocus(): void {
+    if (document.activeElement !== document.body || !this.last || this.last.isConnected) return;
+    const all = this.stops();
+    this.focus(all[all.indexOf(this.above!) + 1]);
   }
 
   onkeydown(e: KeyboardEvent): void {

@@ -27,8 +27,7 @@ class Places {
   }
 
   /** What the message's head says about its place; empty = word for word. */
-  label(seq: number): string {
-    const place = this.of(seq);
+  label(seq: number, place = this.of(seq)): string {
     if (place === "verbatim") return "";
     return place === "summary" ? words.label.summary(this.range(seq)?.summary_version ?? 0) : words.label[place];
   }

@@ -1,14 +1,18 @@
 // The texts of what a conversation shows of its context before something is opened: the meter, the line beside the messages,
 // the notice at their end and the card of the summary. The rest of them comes with the panel.
 import { textOf } from "../language";
-import { thread as own } from "../words";
+import { thread as own, words as page } from "../words";
 
 const fallback = /^fallback: /; // the server's mark of summaries that were made without their model
 
 export const words = {
   ...own,
   /** The server's reason in the page's words, where it has some. */
-  reason: (text: string) => textOf(own.reasons, text.replace(fallback, ""), text.replace(fallback, "")),
+  reason: (text: string): string => {
+    const said = text.replace(fallback, "");
+    const kind = /^the model failed \((\w+)\)$/.exec(said)?.[1];
+    return textOf(page.problems, `model_${kind}`, textOf(own.reasons, said)).replace(/\.$/, "");
+  },
   /** What a context.warning says. */
   warning: ({ trigger, reason }: { trigger: string; reason: string }) => textOf(own.warnings, trigger, reason),
   /** What a summary's note says. */

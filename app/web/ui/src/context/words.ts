@@ -343,7 +343,9 @@ const own = pick({
         masked: "Sie ist ein altes Werkzeugergebnis: eine Marke ersetzt sie.",
         shortened: "Ihr Anfang und ihr Ende werden gesendet, mit einer Marke für das, was fehlt, oder von ihren PDFs nur der Text.",
         left_out: at.pinned ? "Sie passt nicht an ihren Platz. Sie ist angeheftet: der Prompt zitiert sie." : "Sie passt nicht; eine Marke im Prompt nennt solche Nachrichten.",
-        excluded: at.role === "system" ? "Systemzeilen werden nie gesendet: an ihrer Stelle steht der System-Prompt des Agenten." : "Sie ist gelöscht oder steht in einem anderen Zweig.",
+        excluded: at.reason.startsWith("A content filter")
+          ? "Ein Inhaltsfilter des Anbieters hat ihre Runde abgelehnt. Bearbeitet oder beantwortet wird sie wieder gesendet."
+          : at.role === "system" ? "Systemzeilen werden nie gesendet: an ihrer Stelle steht der System-Prompt des Agenten." : "Sie ist gelöscht oder steht in einem anderen Zweig.",
       })[at.placement],
     tokensInstead: (now: number, whole: number) => `Der nächste Prompt hat ${count(now)} von ${count(whole)} Token.`,
     tokensThere: (n: number) => `Der nächste Prompt hat sie ganz: ${count(n)} Token.`,

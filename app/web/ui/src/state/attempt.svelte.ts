@@ -1,4 +1,5 @@
 import { asError, type ApiError } from "../api/http";
+import { giveBack } from "../parts/giveBack";
 import { router } from "./route.svelte";
 import { ui } from "./ui.svelte";
 
@@ -7,8 +8,9 @@ export class Attempt {
   busy = $state(false);
   failure = $state.raw<ApiError>();
 
-  /** True if it was done. */
+  /** True if it was done. Its button may be off meanwhile, or go: the focus stays. */
   async run(what: () => Promise<unknown>): Promise<boolean> {
+    const refocus = giveBack();
     this.busy = true;
     this.failure = undefined;
     try {
@@ -17,6 +19,7 @@ export class Attempt {
       this.failure = asError(e);
     }
     this.busy = false;
+    void refocus();
     return !this.failure;
   }
 }
