@@ -8,9 +8,9 @@
 // questions, requests for one answer, reported speech, quoted text, block quotes, code,
 // logs and pasted documents are none. What tools or pages say is not for Find.
 //
-// The rules are sequences of words, by language (rules.txt): a sentence is tried with those of the
-// language that most of its words are of. English, German, French and Spanish have many, seventeen
-// others a few.
+// The rules are sequences of words, by language (rules.txt): those of a sentence are tried that have
+// their rarest word in it, of the language that most of its words are of. English, German, French and
+// Spanish have many, seventeen others a few.
 //
 // Apply decides what an instruction does to those of the same speaker that stand before it: the
 // newest wins.
