@@ -143,7 +143,7 @@ func openDeps(ctx context.Context, r *resources, d wire.Deps, build Build, space
 		return d, err
 	}
 	d.Database, d.Stores = r.storage.DB, wire.NewStores(r.storage.DB)
-	d.Messages, d.Budget = d.Stores.Messages, wire.NewBudget(cfg, d.Stores)
+	d.Budget = wire.NewBudget(cfg, d.Stores)
 	if r.bus, err = wire.OpenBus(ctx, cfg.NATS, log); err != nil {
 		return d, err
 	}

@@ -174,6 +174,16 @@ func TestVersion(t *testing.T) {
 	}
 }
 
+// The faults of one file name it where it is.
+func TestLoadFile(t *testing.T) {
+	t.Parallel()
+	bad := filepath.Join(t.TempDir(), "bad.yaml")
+	must.Do(t, os.WriteFile(bad, []byte("name: bad\ntools: [hammer]\n"), 0o600))
+	if _, err := agents.LoadAgentFile(bad, known()); err == nil || !strings.Contains(err.Error(), bad+":2:") {
+		t.Errorf("got %v, want a fault in line 2 of %s", err, bad)
+	}
+}
+
 // folder is a folder of agents.
 type folder struct {
 	t   *testing.T

@@ -112,6 +112,11 @@ func TestStablePrefix(t *testing.T) {
 	if len(first.Tools) != 2 || first.Tools[0].Name != "calculator" || first.ToolUsage == "" {
 		t.Errorf("got tools %v with instructions %q", first.Tools, first.ToolUsage)
 	}
+	for _, spec := range first.Tools {
+		if spec.Description == "" || !strings.HasPrefix(string(spec.Parameters), `{"type":"object","properties":{"`) {
+			t.Errorf("got the tool %+v with the schema %s, want an object's", spec, spec.Parameters)
+		}
+	}
 	session.MessageCount, session.Title = 100, "other"
 	again, err := p.Profile(t.Context(), session, "")
 	if err != nil || again.SystemPrompt != first.SystemPrompt || again.ToolUsage != first.ToolUsage || cmp.Diff(first.Tools, again.Tools) != "" {

@@ -6,6 +6,7 @@
 package blobs
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -125,16 +126,14 @@ func (s *Service) MaxBytes() (each int64, files int) { return s.Limits.Bytes, s.
 
 // userOf returns the user of a file: the caller's user, else the named one, else the session's.
 func (s *Service) userOf(ctx context.Context, tenant core.Tenant, u core.Upload) (string, error) {
-	user := u.User
-	const most = 200
-	switch {
-	case tenant.User != "" && user != "" && user != tenant.User:
-		return "", core.Errorf(core.ErrForbidden, "you act for the user %q and not for %q", tenant.User, core.Clip(user, most))
-	case len(user) > most || core.CleanText(user) != user:
-		return "", core.Errorf(core.ErrInvalid, "user_id must be valid UTF-8 without U+0000 and have at most %d bytes", most)
-	case user == "":
-		user = tenant.User
+	if err := tenant.CheckUser(u.User); err != nil {
+		return "", err
 	}
+	const most = 200
+	if len(u.User) > most || core.CleanText(u.User) != u.User {
+		return "", core.Errorf(core.ErrInvalid, "user_id must be valid UTF-8 without U+0000 and have at most %d bytes", most)
+	}
+	user := cmp.Or(u.User, tenant.User)
 	if u.SessionID == "" {
 		return user, nil
 	}

@@ -119,7 +119,7 @@ func (s *Service) Pin(ctx context.Context, tenant core.Tenant, session core.Sess
 			return core.Message{}, err
 		}
 		if !m.Pinned && m.Role != core.RoleSystem && m.DeletedAt == nil { // storage refuses the others
-			if err := s.ContextPlanner.CheckPin(ctx, tenant, session, m); err != nil {
+			if err := s.Inspector.CheckPin(ctx, tenant, session, m); err != nil {
 				return core.Message{}, err
 			}
 		}

@@ -1,63 +1,15 @@
 package chat_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
 
 	"bobbin/app/core"
 	"bobbin/tests/compare"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
-
-// branches is branches in storage that say what they were asked.
-type branches struct {
-	core.BranchStore
-
-	message core.Message // what Get of messages answers
-	forked  core.ForkSession
-	pinned  bool
-}
-
-func (b *branches) Revise(_ context.Context, _ core.Tenant, in core.ReviseMessage) (core.Message, []core.Event, error) {
-	return core.Message{Content: in.Content, TokenCount: in.TokenCount}, nil, nil
-}
-
-func (b *branches) Select(context.Context, core.Tenant, core.SessionID, core.MessageID) (core.Session, []core.Event, error) {
-	return core.Session{Title: "selected"}, nil, nil
-}
-
-func (b *branches) UpdateMessage(_ context.Context, _ core.Tenant, _ core.SessionID, id core.MessageID, p core.MessagePatch) (core.Message, []core.Event, error) {
-	return core.Message{ID: id, Metadata: p.Metadata, Feedback: p.Feedback}, nil, nil
-}
-
-func (b *branches) Pin(_ context.Context, _ core.Tenant, _ core.SessionID, id core.MessageID, pinned bool) (core.Message, []core.Event, error) {
-	b.pinned = pinned
-	return core.Message{ID: id, Pinned: pinned}, nil, nil
-}
-
-func (b *branches) Delete(_ context.Context, _ core.Tenant, _ core.SessionID, id core.MessageID) ([]core.Event, error) {
-	if id == "busy" {
-		return nil, core.Errorf(core.ErrConflict, "busy")
-	}
-	return nil, nil
-}
-
-func (b *branches) Fork(_ context.Context, _ core.Tenant, in core.ForkSession) (core.Session, error) {
-	b.forked = in
-	return core.Session{Title: in.Title}, nil
-}
-
-// log is the message log with the message of branches.
-type log struct {
-	core.MessageStore
-	*branches
-}
-
-func (l log) Get(context.Context, core.Tenant, core.SessionID, core.MessageID) (core.Message, error) {
-	return l.message, nil
-}
 
 // A branch cannot wait behind other messages: reject is the default, and enqueue
 // is refused.
@@ -65,7 +17,7 @@ func TestBranchMultitask(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		h := newHouse(t, 0, talkUntilCanceled)
 		edit := func(how core.Multitask) (core.Accepted, error) {
-			return h.Send(t.Context(), ann, core.SendMessage{SessionID: h.session.ID, Content: "new", Edits: "m", Multitask: how})
+			return h.Send(t.Context(), ann, core.SendMessage{SessionID: h.session.ID, Content: "new", Parts: []core.Part{}, Edits: "m", Multitask: how})
 		}
 		regenerate := func(how core.Multitask) (core.Accepted, error) {
 			return h.Regenerate(t.Context(), ann, core.Regenerate{SessionID: h.session.ID, MessageID: "m", Multitask: how})
@@ -107,46 +59,38 @@ func TestRegenerateChecks(t *testing.T) {
 	})
 }
 
-// A pin must leave room, a fork's title stays within its limit.
-func TestPinAndFork(t *testing.T) {
-	simulate(t, func(t *testing.T) {
-		h := newHouse(t, 0, answer)
-		id := h.session.ID
-		h.branches.message = core.Message{Content: strings.Repeat("x", 101)}
-		_, err := h.Pin(t.Context(), ann, id, "m", true)
-		wantKind(t, err, core.ErrContextFloor)
-		for _, fits := range []core.Message{{Content: "x"}, {Content: strings.Repeat("x", 101), Pinned: true}} {
-			h.branches.message = fits
-			if m, err := h.Pin(t.Context(), ann, id, "m", true); err != nil || !m.Pinned || !h.branches.pinned {
-				t.Errorf("pin %+v: got %+v and %v, want it pinned", fits, m, err)
-			}
+// A pin must leave room, a fork's title stays within its limit, and an edit in place has the rules of
+// sending; coretest.TestRevisions has what storage refuses.
+func TestPinForkAndRevise(t *testing.T) {
+	t.Parallel()
+	d := dbtest.SQLite(t)
+	h, id := openService(t, d)
+	appended := must.Get(h.Messages.Append(t.Context(), ann, core.AppendMessages{SessionID: id, Messages: []core.Message{
+		{Role: core.RoleUser, Content: "small", TokenCount: 5}, {Role: core.RoleUser, Content: "large", TokenCount: 6000},
+	}}))(t)
+	small, large := appended.Messages[0].ID, appended.Messages[1].ID
+	compare.Error(t, "a large one", core.ErrContextFloor, compare.ErrorOf(h.Pin(t.Context(), ann, id, large, true)))
+	must.Get2(h.Branches.Pin(t.Context(), ann, id, large, true))(t)
+	for _, c := range []struct {
+		message core.MessageID
+		pinned  bool
+	}{{large, true}, {large, false}, {small, true}} { // one that is pinned already is not checked
+		if m, err := h.Pin(t.Context(), ann, id, c.message, c.pinned); err != nil || m.Pinned != c.pinned {
+			t.Errorf("pin %+v: got %+v and %v", c, m, err)
 		}
-		if m, err := h.Pin(t.Context(), ann, id, "m", false); err != nil || m.Pinned {
-			t.Errorf("unpin: got %+v and %v", m, err)
-		}
-		wantKind(t, h.DeleteMessage(t.Context(), ann, id, "busy"), core.ErrConflict)
-		compare.Error(t, "delete", nil, h.DeleteMessage(t.Context(), ann, id, "m"))
-		compare.Equal(t, "select: s.Title", "selected", must.Get(h.Select(t.Context(), ann, id, "m"))(t).Title)
-		for title, want := range map[string]string{"": "", "a talk": "a talk (fork)", strings.Repeat("ä", 250): strings.Repeat("ä", 246) + " (fork)"} {
-			must.Get(h.UpdateSession(t.Context(), ann, id, core.SessionPatch{Title: &title}))(t)
-			compare.Equal(t, fmt.Sprintf("fork of %.20q: s.Title", title), want, must.Get(h.Fork(t.Context(), ann, core.ForkSession{SessionID: id}))(t).Title)
-		}
-		_, err = h.Fork(t.Context(), ann, core.ForkSession{SessionID: core.NewID[core.SessionID]()})
-		wantKind(t, err, core.ErrNotFound)
-	})
-}
+	}
+	compare.Error(t, "delete", nil, h.DeleteMessage(t.Context(), ann, id, large))
+	compare.Equal(t, "select: s.ID", id, must.Get(h.Select(t.Context(), ann, id, small))(t).ID)
+	for title, want := range map[string]string{"": "", "a talk": "a talk (fork)", strings.Repeat("ä", 250): strings.Repeat("ä", 246) + " (fork)"} {
+		must.Get(h.UpdateSession(t.Context(), ann, id, core.SessionPatch{Title: &title}))(t)
+		compare.Equal(t, fmt.Sprintf("fork of %.20q: s.Title", title), want, must.Get(h.Fork(t.Context(), ann, core.ForkSession{SessionID: id}))(t).Title)
+	}
+	compare.Error(t, "fork of nothing", core.ErrNotFound, compare.ErrorOf(h.Fork(t.Context(), ann, core.ForkSession{SessionID: core.NewID[core.SessionID]()})))
 
-// An edit in place has the rules of sending; coretest.TestRevisions has what storage refuses.
-func TestRevise(t *testing.T) {
-	simulate(t, func(t *testing.T) {
-		h := newHouse(t, 0, answer)
-		m, err := h.Revise(t.Context(), ann, h.session.ID, "m", "hello\x00 there")
-		if err != nil || m.Content != "hello\uFFFD there" || m.TokenCount != len(m.Content) {
-			t.Errorf("got %+v and %v, want the text as it is sent", m, err)
-		}
-		_, err = h.Revise(t.Context(), ann, h.session.ID, "m", strings.Repeat("x", 1<<20+1))
-		wantKind(t, err, core.ErrTooLarge)
-		_, err = h.Revise(t.Context(), ann, h.session.ID, "m", " \n")
-		wantKind(t, err, core.ErrInvalid)
-	})
+	m, err := h.Revise(t.Context(), ann, id, small, "hello\x00 there")
+	if err != nil || m.Content != "hello\uFFFD there" || m.TokenCount != len(m.Content) {
+		t.Errorf("got %+v and %v, want the text as it is sent", m, err)
+	}
+	compare.Error(t, "revise: too large", core.ErrTooLarge, compare.ErrorOf(h.Revise(t.Context(), ann, id, small, strings.Repeat("x", 101))))
+	compare.Error(t, "revise: blank", core.ErrInvalid, compare.ErrorOf(h.Revise(t.Context(), ann, id, small, " \n")))
 }

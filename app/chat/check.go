@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -106,11 +107,5 @@ func (s *Service) ofUser(tenant core.Tenant) int {
 // userOf returns the user that something belongs to: a caller who acts for one
 // user cannot act for another one.
 func userOf(tenant core.Tenant, named string) (string, error) {
-	if tenant.User == "" {
-		return named, nil
-	}
-	if named != "" && named != tenant.User {
-		return "", core.Errorf(core.ErrForbidden, "you act for the user %q and not for %q", tenant.User, core.Clip(named, 100))
-	}
-	return tenant.User, nil
+	return cmp.Or(tenant.User, named), tenant.CheckUser(named)
 }

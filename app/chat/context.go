@@ -13,12 +13,28 @@ import (
 // Context says what the session's next prompt will be made of, and how near a
 // summarization is. It changes nothing.
 func (s *Service) Context(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.ContextReport, error) {
-	return s.ContextPlanner.Report(ctx, tenant, id)
+	return s.Inspector.Report(ctx, tenant, id)
 }
 
 // Prompt returns the exact prompt that would be sent now. It changes nothing.
 func (s *Service) Prompt(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.PromptView, error) {
-	return s.ContextPlanner.Prompt(ctx, tenant, id, core.PlanPreview{})
+	return s.Inspector.Prompt(ctx, tenant, id, core.PlanPreview{})
+}
+
+// Where says where a message of the session is in its next prompt, and why.
+func (s *Service) Where(ctx context.Context, tenant core.Tenant, id core.SessionID, message core.MessageID) (core.MessageLocation, error) {
+	return s.Inspector.Where(ctx, tenant, id, message)
+}
+
+// Turns says where the session's messages are in its next prompt, and how large the prompts of its
+// newest turns were.
+func (s *Service) Turns(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.ContextTurns, error) {
+	return s.Inspector.Turns(ctx, tenant, id)
+}
+
+// Diff compares a version of the summary with another; with the previous one if against is negative.
+func (s *Service) Diff(ctx context.Context, tenant core.Tenant, id core.SessionID, version, against int) (core.SummaryDiff, error) {
+	return s.Inspector.Diff(ctx, tenant, id, version, against)
 }
 
 // Summarize makes a summary now and returns the new version. Focus is what it is
@@ -34,7 +50,7 @@ func (s *Service) Summarize(ctx context.Context, tenant core.Tenant, id core.Ses
 	if err := s.Stored.Admit(ctx, tenant, core.StoredRow); err != nil {
 		return core.Summary{}, err
 	}
-	return s.ContextPlanner.Summarize(ctx, tenant, id, focus)
+	return s.Inspector.Summarize(ctx, tenant, id, focus)
 }
 
 // DryRun plans the session's next prompt under other conditions. It changes nothing.
@@ -66,7 +82,7 @@ func (s *Service) DryRun(ctx context.Context, tenant core.Tenant, id core.Sessio
 		}
 	}
 	ask.Content, ask.Tokens = content, s.Counter.Message(core.Message{Role: core.RoleUser, Content: content, Parts: ask.Parts})
-	return s.ContextPlanner.DryRun(ctx, tenant, id, ask)
+	return s.Inspector.DryRun(ctx, tenant, id, ask)
 }
 
 // Restore makes an earlier version of the summary the one in use, as a new version; 0 is none.
@@ -81,7 +97,7 @@ func (s *Service) Restore(ctx context.Context, tenant core.Tenant, id core.Sessi
 			return core.Session{}, err
 		}
 	}
-	return s.ContextPlanner.Restore(ctx, tenant, id, version)
+	return s.Inspector.Restore(ctx, tenant, id, version)
 }
 
 // EditSummary replaces the words of the session's summary and returns the new
@@ -96,5 +112,5 @@ func (s *Service) EditSummary(ctx context.Context, tenant core.Tenant, id core.S
 		return core.Summary{}, err
 	}
 	edit.Content = content
-	return s.ContextPlanner.Edit(ctx, tenant, id, edit)
+	return s.Inspector.Edit(ctx, tenant, id, edit)
 }

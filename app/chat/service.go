@@ -6,6 +6,7 @@ import (
 
 	"bobbin/app/blobs"
 	"bobbin/app/core"
+	"bobbin/app/core/compaction"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/quota"
 	"bobbin/app/db/repositories"
@@ -20,36 +21,6 @@ type worker interface {
 	// Next lets the session's oldest queued run begin, if there is one.
 	Next(ctx context.Context, session core.SessionID)
 	Cancel(run core.RunID) bool
-}
-
-// ContextPlanner knows what a session's prompts are made of, and changes its summary as people wish.
-type ContextPlanner interface {
-	Report(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.ContextReport, error)
-	// Prompt returns the exact prompt that would be sent. It changes nothing.
-	Prompt(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (core.PromptView, error)
-	Summarize(ctx context.Context, tenant core.Tenant, id core.SessionID, focus string) (core.Summary, error)
-	// CheckPin returns ErrContextFloor if prompts had no room left with the message pinned.
-	CheckPin(ctx context.Context, tenant core.Tenant, id core.SessionID, m core.Message) error
-	// StandingInstructions returns those of the session with their states, the oldest first.
-	StandingInstructions(ctx context.Context, tenant core.Tenant, id core.SessionID) ([]core.StandingInstruction, error)
-	// Where says where a message of the session is in its next prompt, and why.
-	Where(ctx context.Context, tenant core.Tenant, id core.SessionID, message core.MessageID) (core.MessageLocation, error)
-	// Turns says where the session's messages are in its next prompt, and how large the prompts of its
-	// newest turns were.
-	Turns(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.ContextTurns, error)
-	DryRun(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (core.ContextPlan, error)
-	Edit(ctx context.Context, tenant core.Tenant, id core.SessionID, edit core.SummaryEdit) (core.Summary, error)
-	// Restore makes an earlier version of the summary the one in use; 0 is none.
-	Restore(ctx context.Context, tenant core.Tenant, id core.SessionID, version int) (core.Session, error)
-	// Diff compares with the previous version if against is negative.
-	Diff(ctx context.Context, tenant core.Tenant, id core.SessionID, version, against int) (core.SummaryDiff, error)
-}
-
-// instructionStore stores standing instructions that people add and change by hand.
-type instructionStore interface {
-	Add(ctx context.Context, tenant core.Tenant, in core.NewInstruction) (core.StandingInstruction, error)
-	Edit(ctx context.Context, tenant core.Tenant, id core.InstructionID, in core.NewInstruction) (core.StandingInstruction, error)
-	Remove(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.InstructionID) error
 }
 
 // slackApp is Bobbin's app in Slack.
@@ -85,13 +56,12 @@ const (
 
 // Options are what a Service is made of. All but Budget and Observer are required.
 type Options struct {
-	ContextPlanner
-
 	Sessions     core.SessionStore
 	Messages     core.MessageStore
-	Branches     core.BranchStore
+	Branches     *repositories.Branches
 	Summaries    core.SummaryStore
-	Instructions instructionStore
+	Instructions *repositories.StandingInstructions
+	Inspector    *compaction.Inspector // of contexts, and of their summaries as people wish them
 	Aliases      *repositories.Aliases
 	Slack        core.SlackThreadStore
 	SlackPosts   core.SlackPostStore
@@ -115,7 +85,7 @@ type Options struct {
 	Logger          *slog.Logger
 }
 
-// Service is the use cases, besides those of the ContextPlanner that it passes on. Safe for concurrent use.
+// Service is the use cases. Safe for concurrent use.
 type Service struct {
 	Options
 

@@ -100,7 +100,7 @@ func (s *Service) checkFit(ctx context.Context, tenant core.Tenant, session core
 		}
 		name = model.Info().Name
 	}
-	plan, err := s.ContextPlanner.DryRun(ctx, tenant, session.ID, core.PlanPreview{Model: name})
+	plan, err := s.Inspector.DryRun(ctx, tenant, session.ID, core.PlanPreview{Model: name})
 	if err != nil || plan.Floor == nil {
 		return err
 	}

@@ -9,9 +9,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
-	"bobbin/app/chat"
 	"bobbin/app/core"
 	"bobbin/app/core/quota"
 	"bobbin/app/db"
@@ -63,28 +61,15 @@ func TestCreateSessionErrors(t *testing.T) {
 	}
 }
 
-func TestSummarizeChecksItsFocus(t *testing.T) {
-	simulate(t, func(t *testing.T) {
-		h := newHouse(t, 0, answer)
-		compare.Equal(t, "s.Focus", "the\uFFFD plan", must.Get(h.Summarize(t.Context(), ann, "s", "the\x00 plan"))(t).Focus)
-		_, err := h.Summarize(t.Context(), ann, "s", strings.Repeat("x", 2001))
-		wantKind(t, err, core.ErrInvalid)
-		<-time.After(time.Second)
-	})
-}
-
 // The alias of an archived session moves to one fork of it, however many open it concurrently.
 func TestOpenArchivedSession(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		sessions, messages := repositories.NewSessions(d.Gorm), repositories.NewMessages(d.Gorm)
-		h := chat.New(chat.Options{
-			Sessions: sessions, Messages: messages, Branches: repositories.NewBranches(d.Gorm), Aliases: repositories.NewAliases(d.Gorm),
-			Agents: catalog{}, FindModel: registry{}.Get, Counter: counter{}, DefaultAgent: "assistant",
-		})
-		tenant, thread := core.Tenant{Owner: "ann"}, core.Alias{Surface: core.SourceSlack, Name: "T1/C1/1.2"}
+		h, _ := openService(t, d)
+		sessions := repositories.NewSessions(d.Gorm)
+		tenant, thread := core.Tenant{Owner: "bea"}, core.Alias{Surface: core.SourceSlack, Name: "T1/C1/1.2"}
 		first := must.Get(h.OpenSession(t.Context(), tenant, thread, core.Session{Title: "The pump", UserID: "slack:T1/U1"}))(t)
-		must.Get(messages.Append(t.Context(), tenant, core.AppendMessages{SessionID: first.ID, Messages: []core.Message{{Role: core.RoleUser, Content: "The pump is red."}}}))(t)
+		must.Get(h.Messages.Append(t.Context(), tenant, core.AppendMessages{SessionID: first.ID, Messages: []core.Message{{Role: core.RoleUser, Content: "The pump is red."}}}))(t)
 		must.Get2(sessions.Update(t.Context(), tenant, first.ID, core.SessionPatch{Archived: new(true)}))(t)
 		for _, limits := range []quota.StoredLimits{
 			{Owner: 3000, Sum: sessions.StoredBytes}, // there is room for a message, not for another session
@@ -111,7 +96,7 @@ func TestOpenArchivedSession(t *testing.T) {
 				t.Fatalf("got the session %+v, want one fork of %s", s, first.ID)
 			}
 		}
-		if _, err := h.OpenSession(t.Context(), core.Tenant{Owner: "ann", User: "bob"}, thread, core.Session{}); !errors.Is(err, core.ErrNotFound) {
+		if _, err := h.OpenSession(t.Context(), core.Tenant{Owner: "bea", User: "bob"}, thread, core.Session{}); !errors.Is(err, core.ErrNotFound) {
 			t.Errorf("another user: got error %v, want ErrNotFound", err)
 		}
 	})
@@ -121,50 +106,47 @@ func TestOpenArchivedSession(t *testing.T) {
 func TestNothingIsStoredWithoutRoom(t *testing.T) {
 	t.Parallel()
 	full := quota.NewStored(quota.StoredLimits{Owner: 1, Sum: func(context.Context, core.Tenant) (int64, error) { return 2, nil }})
-	session := core.Session{ID: "s"}
-	h := chat.New(chat.Options{
-		Sessions: found{session: session}, Summaries: versions{}, Counter: counter{}, Agents: catalog{}, FindModel: registry{}.Get, DefaultAgent: "assistant",
-		Limits: chat.Limits{Message: 100, Result: 100}, Stored: full,
-	})
+	h, id := openService(t, dbtest.SQLite(t))
+	h.Summaries, h.Limits.Result, h.Stored = versions{}, 100, full
 	for name, store := range map[string]func() error{
 		"a session": func() error { _, err := h.CreateSession(t.Context(), ann, core.Session{}); return err },
 		"a message": func() error {
-			_, err := h.Send(t.Context(), ann, core.SendMessage{SessionID: "s", Content: "x"})
+			_, err := h.Send(t.Context(), ann, core.SendMessage{SessionID: id, Content: "x"})
 			return err
 		},
-		"an answer": func() error { _, err := h.Regenerate(t.Context(), ann, core.Regenerate{SessionID: "s"}); return err },
-		"a fork":    func() error { _, err := h.Fork(t.Context(), ann, core.ForkSession{SessionID: "s"}); return err },
+		"an answer": func() error { _, err := h.Regenerate(t.Context(), ann, core.Regenerate{SessionID: id}); return err },
+		"a fork":    func() error { _, err := h.Fork(t.Context(), ann, core.ForkSession{SessionID: id}); return err },
 		"metadata": func() error {
-			_, err := h.UpdateMessage(t.Context(), ann, "s", "m", core.MessagePatch{Metadata: json.RawMessage(`{"a":1}`)})
+			_, err := h.UpdateMessage(t.Context(), ann, id, "m", core.MessagePatch{Metadata: json.RawMessage(`{"a":1}`)})
 			return err
 		},
 		"feedback": func() error {
-			_, err := h.UpdateMessage(t.Context(), ann, "s", "m", core.MessagePatch{Feedback: &core.Feedback{Rating: core.RatingUp, Comment: "x"}})
+			_, err := h.UpdateMessage(t.Context(), ann, id, "m", core.MessagePatch{Feedback: &core.Feedback{Rating: core.RatingUp, Comment: "x"}})
 			return err
 		},
 		"metadata of a session": func() error {
-			_, err := h.UpdateSession(t.Context(), ann, "s", core.SessionPatch{Metadata: json.RawMessage(`{"a":1}`)})
+			_, err := h.UpdateSession(t.Context(), ann, id, core.SessionPatch{Metadata: json.RawMessage(`{"a":1}`)})
 			return err
 		},
 		"instructions": func() error {
-			_, err := h.UpdateSession(t.Context(), ann, "s", core.SessionPatch{Instructions: new("x")})
+			_, err := h.UpdateSession(t.Context(), ann, id, core.SessionPatch{Instructions: new("x")})
 			return err
 		},
-		"a standing instruction": func() error { _, err := h.AddInstruction(t.Context(), ann, "s", "x"); return err },
+		"a standing instruction": func() error { _, err := h.AddInstruction(t.Context(), ann, id, "x"); return err },
 		"another standing instruction": func() error {
-			_, err := h.EditInstruction(t.Context(), ann, "s", "i", "x")
+			_, err := h.EditInstruction(t.Context(), ann, id, "i", "x")
 			return err
 		},
 		"results": func() error {
-			_, err := h.AnswerCalls(t.Context(), ann, "s", []core.CallResult{{ToolCallID: "c", Result: "x"}})
+			_, err := h.AnswerCalls(t.Context(), ann, id, []core.CallResult{{ToolCallID: "c", Result: "x"}})
 			return err
 		},
 		"a summary": func() error {
-			_, err := h.EditSummary(t.Context(), ann, "s", core.SummaryEdit{Content: "x"})
+			_, err := h.EditSummary(t.Context(), ann, id, core.SummaryEdit{Content: "x"})
 			return err
 		},
-		"a summary made now": func() error { _, err := h.Summarize(t.Context(), ann, "s", ""); return err },
-		"an earlier summary": func() error { _, err := h.Restore(t.Context(), ann, "s", 1); return err },
+		"a summary made now": func() error { _, err := h.Summarize(t.Context(), ann, id, ""); return err },
+		"an earlier summary": func() error { _, err := h.Restore(t.Context(), ann, id, 1); return err },
 		"a decision": func() error {
 			_, err := h.Decide(t.Context(), ann, "r", "a", core.ApprovalDecision{Result: new("x")})
 			return err
@@ -175,16 +157,6 @@ func TestNothingIsStoredWithoutRoom(t *testing.T) {
 			t.Errorf("%s: got error %v, want %s", name, err, quota.CodeStorageFull)
 		}
 	}
-}
-
-// found is a store that has one session.
-type found struct {
-	core.SessionStore
-	session core.Session
-}
-
-func (f found) Get(context.Context, core.Tenant, core.SessionID) (core.Session, error) {
-	return f.session, nil
 }
 
 // versions is a store whose versions of summaries are empty.
@@ -223,11 +195,12 @@ func TestWebhooksAreChecked(t *testing.T) {
 // What people ask of a context is checked, cleaned and counted before it is planned.
 func TestContextControl(t *testing.T) {
 	t.Parallel()
-	h := chat.New(chat.Options{Agents: catalog{}, FindModel: registry{}.Get, Counter: counter{}, ContextPlanner: keeper{}, Limits: chat.Limits{Message: 100}})
+	h, id := openService(t, dbtest.SQLite(t))
 	ctx := t.Context()
-	plan, err := h.DryRun(ctx, ann, "s", core.PlanPreview{Model: "demo", Policy: "ratio", Content: "the\x00 plan"})
-	if err != nil || plan.Tokens != len("the\uFFFD plan") || plan.Context.Model != "demo" || plan.Context.Policy != "ratio" || plan.Context.Reasons[0] != "the\uFFFD plan" {
-		t.Errorf("got %+v and %v, want the text cleaned and counted", plan, err)
+	plan := must.Get(h.DryRun(ctx, ann, id, core.PlanPreview{Model: "demo", Policy: "ratio"}))(t)
+	with := must.Get(h.DryRun(ctx, ann, id, core.PlanPreview{Content: strings.Repeat("x", 97) + "\x00"}))(t)
+	if plan.Context.Model != "demo" || plan.Context.Policy != "ratio" || with.Tokens-plan.Tokens < 100 {
+		t.Errorf("got %+v and %+v, want the text cleaned and counted", plan, with)
 	}
 	for name, tt := range map[string]struct {
 		ask  core.PlanPreview
@@ -240,14 +213,14 @@ func TestContextControl(t *testing.T) {
 		"nobody": {core.PlanPreview{Policy: "nothing like it"}, core.ErrInvalid, "does not exist; the policies are window"},
 		"text":   {core.PlanPreview{Content: strings.Repeat("x", 101)}, core.ErrTooLarge, "at most 100"},
 	} {
-		if _, err := h.DryRun(ctx, ann, "s", tt.ask); !errors.Is(err, tt.kind) || !strings.Contains(err.Error(), tt.says) {
+		if _, err := h.DryRun(ctx, ann, id, tt.ask); !errors.Is(err, tt.kind) || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s: got %v, want %q", name, err, tt.says)
 		}
 	}
-	if s, err := h.EditSummary(ctx, ann, "s", core.SummaryEdit{Content: "a\x00", Version: 3}); err != nil || s.Content != "a\uFFFD" || s.Version != 3 {
-		t.Errorf("edit: got %+v and %v", s, err)
-	}
-	if _, err := h.EditSummary(ctx, ann, "s", core.SummaryEdit{Content: strings.Repeat("x", 101)}); !errors.Is(err, core.ErrTooLarge) || !strings.Contains(err.Error(), "the summary has 101 bytes") {
+	made := must.Get(h.Summarize(ctx, ann, id, "the\x00 plan"))(t)
+	compare.Error(t, "a long focus", core.ErrInvalid, compare.ErrorOf(h.Summarize(ctx, ann, id, strings.Repeat("x", 2001))))
+	compare.Equal(t, "edited", "a\uFFFD", must.Get(h.EditSummary(ctx, ann, id, core.SummaryEdit{Content: "a\x00", Version: made.Version}))(t).Content)
+	if _, err := h.EditSummary(ctx, ann, id, core.SummaryEdit{Content: strings.Repeat("x", 101)}); !errors.Is(err, core.ErrTooLarge) || !strings.Contains(err.Error(), "the summary has 101 bytes") {
 		t.Errorf("edit: got %v, want ErrTooLarge", err)
 	}
 }

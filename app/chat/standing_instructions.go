@@ -15,7 +15,7 @@ import (
 // whether it stands, the newest first. Errors: ErrInvalid for a cursor of another list,
 // ErrNotFound.
 func (s *Service) StandingInstructions(ctx context.Context, tenant core.Tenant, id core.SessionID, q core.PageQuery) (core.Page[core.StandingInstruction], error) {
-	all, err := s.ContextPlanner.StandingInstructions(ctx, tenant, id)
+	all, err := s.Inspector.StandingInstructions(ctx, tenant, id)
 	if err != nil {
 		return core.Page[core.StandingInstruction]{}, err
 	}
@@ -56,7 +56,7 @@ func (s *Service) EditInstruction(ctx context.Context, tenant core.Tenant, sessi
 	if err != nil {
 		return core.StandingInstruction{}, err
 	}
-	all, err := s.ContextPlanner.StandingInstructions(ctx, tenant, session)
+	all, err := s.Inspector.StandingInstructions(ctx, tenant, session)
 	if err != nil {
 		return core.StandingInstruction{}, err
 	}

@@ -1,91 +1,66 @@
 package chat_test
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
-	"bobbin/app/chat"
 	"bobbin/app/core"
 	"bobbin/tests/compare"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
 
-// instructionsOf returns five instructions, the second of which was replaced.
-func instructionsOf(_ string, session core.SessionID) []core.StandingInstruction {
-	var all []core.StandingInstruction
-	for n := range 5 {
-		all = append(all, core.StandingInstruction{ID: core.InstructionID(fmt.Sprint(n + 1)), SessionID: session, State: core.InstructionStands})
+// Instructions are one line within a limit; one that another has replaced is not edited.
+func TestStandingInstructions(t *testing.T) {
+	t.Parallel()
+	h, id := openService(t, dbtest.SQLite(t))
+	replaced := must.Get(h.AddInstruction(t.Context(), ann, id, "My budget is 400 €."))(t)
+	for _, tt := range []struct {
+		name, text, want string
+		kind             error
+	}{
+		{"one line", "My budget\n is 500 €.\r\n", "My budget is 500 €.", nil},
+		{"as long as allowed", strings.Repeat("é", 500), strings.Repeat("é", 500), nil},
+		{"too long", strings.Repeat("é", 501), "", core.ErrInvalid},
+		{"empty", " \n", "", core.ErrInvalid},
+	} {
+		added, err := h.AddInstruction(t.Context(), ann, id, tt.text)
+		other := must.Get(h.AddInstruction(t.Context(), ann, id, "Never mention Berlin."))(t)
+		edited, failed := h.EditInstruction(t.Context(), ann, id, other.ID, tt.text)
+		for what, got := range map[string]core.StandingInstruction{"add": added, "edit": edited} {
+			if got.Text != tt.want || !errors.Is(err, tt.kind) || !errors.Is(failed, tt.kind) || err == nil && got.State != core.InstructionStands {
+				t.Errorf("%s, %s: got %+v, %v, %v, want %q, %v", what, tt.name, got, err, failed, tt.want, tt.kind)
+			}
+		}
 	}
-	all[1].State = core.InstructionReplaced
-	return all
+	if _, err := h.EditInstruction(t.Context(), ann, id, replaced.ID, "Be brief."); !errors.Is(err, core.ErrUnprocessable) || !strings.Contains(err.Error(), "replaced") {
+		t.Errorf("edit one that was replaced: got %v", err)
+	}
+	compare.Error(t, "remove", core.ErrNotFound, h.RemoveInstruction(t.Context(), ann, id, core.NewID[core.InstructionID]()))
 }
 
-// byHand is an instructionStore that says what it was asked.
-type byHand struct{}
-
-func (byHand) Add(_ context.Context, _ core.Tenant, in core.NewInstruction) (core.StandingInstruction, error) {
-	return core.StandingInstruction{ID: "6", SessionID: in.SessionID, Text: in.Text, Topic: in.Topic}, nil
-}
-
-func (byHand) Edit(_ context.Context, _ core.Tenant, id core.InstructionID, in core.NewInstruction) (core.StandingInstruction, error) {
-	return core.StandingInstruction{ID: id, SessionID: in.SessionID, Text: in.Text}, nil
-}
-
-func (byHand) Remove(_ context.Context, _ core.Tenant, _ core.SessionID, id core.InstructionID) error {
-	return core.Errorf(core.ErrNotFound, "standing instruction %s does not exist", id)
-}
-
+// A list is read in pages, the newest first.
 func TestStandingInstructionsArePaged(t *testing.T) {
 	t.Parallel()
-	h := chat.New(chat.Options{ContextPlanner: keeper{}, Instructions: byHand{}})
+	h, id := openService(t, dbtest.SQLite(t))
+	want := []string{"Never mention Rome.", "Never mention Paris.", "Never mention Berlin."}
+	for i := range want {
+		must.Get(h.AddInstruction(t.Context(), ann, id, want[len(want)-1-i]))(t)
+	}
 	var got []string
 	q := core.PageQuery{Limit: 2}
 	for {
-		page := must.Get(h.StandingInstructions(t.Context(), ann, "s", q))(t)
+		page := must.Get(h.StandingInstructions(t.Context(), ann, id, q))(t)
 		for _, i := range page.Items {
-			got = append(got, string(i.ID))
+			got = append(got, i.Text)
 		}
 		if page.NextCursor == nil {
 			break
 		}
 		q.Cursor = *page.NextCursor
 	}
-	compare.Equal(t, "got: want the newest first", []string{"5", "4", "3", "2", "1"}, got)
+	compare.Equal(t, "got: want the newest first", want, got)
 	q.Cursor = "x"
-	compare.Error(t, "a cursor of another list", core.ErrInvalid, compare.ErrorOf(h.StandingInstructions(t.Context(), ann, "s", q)))
-}
-
-func TestInstructionTexts(t *testing.T) {
-	t.Parallel()
-	h := chat.New(chat.Options{ContextPlanner: keeper{}, Instructions: byHand{}})
-	for _, tt := range []struct {
-		name, text, want string
-		kind             error
-	}{
-		{"one line", "Be\n brief.\r\n", "Be brief.", nil},
-		{"as long as allowed", strings.Repeat("é", 500), strings.Repeat("é", 500), nil},
-		{"too long", strings.Repeat("é", 501), "", core.ErrInvalid},
-		{"empty", " \n", "", core.ErrInvalid},
-	} {
-		for what, do := range map[string]func() (core.StandingInstruction, error){
-			"add": func() (core.StandingInstruction, error) {
-				return h.AddInstruction(t.Context(), ann, "s", tt.text)
-			},
-			"edit": func() (core.StandingInstruction, error) {
-				return h.EditInstruction(t.Context(), ann, "s", "1", tt.text)
-			},
-		} {
-			got, err := do()
-			if got.Text != tt.want || !errors.Is(err, tt.kind) || err == nil && got.State != core.InstructionStands {
-				t.Errorf("%s, %s: got %+v, %v, want %q, %v", what, tt.name, got, err, tt.want, tt.kind)
-			}
-		}
-	}
-	if _, err := h.EditInstruction(t.Context(), ann, "s", "2", "Be brief."); !errors.Is(err, core.ErrUnprocessable) || !strings.Contains(err.Error(), "replaced") {
-		t.Errorf("edit one that was replaced: got %v", err)
-	}
-	compare.Error(t, "remove", core.ErrNotFound, h.RemoveInstruction(t.Context(), ann, "s", "9"))
+	compare.Error(t, "a cursor of another list", core.ErrInvalid, compare.ErrorOf(h.StandingInstructions(t.Context(), ann, id, q)))
 }

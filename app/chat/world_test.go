@@ -2,15 +2,23 @@ package chat_test
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"bobbin/app/chat"
 	"bobbin/app/core"
+	"bobbin/app/core/compaction"
+	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
+	"bobbin/app/core/tokens"
+	"bobbin/app/db"
+	"bobbin/app/db/repositories"
 	"bobbin/app/events"
 	"bobbin/app/runs"
 	"bobbin/tests/compare"
@@ -52,30 +60,44 @@ type counter struct{ llm.TokenCounter }
 
 func (counter) Message(m core.Message) int { return len(m.Content) }
 
-// keeper is a ContextPlanner that says what it was asked.
-type keeper struct{ chat.ContextPlanner }
-
-func (keeper) Summarize(_ context.Context, _ core.Tenant, _ core.SessionID, focus string) (core.Summary, error) {
-	return core.Summary{Focus: focus}, nil
-}
-
-func (keeper) CheckPin(_ context.Context, _ core.Tenant, _ core.SessionID, m core.Message) error {
-	if len(m.Content) > 100 {
-		return core.Errorf(core.ErrContextFloor, "no room")
+// openService returns a Service over the database, with a real Inspector, and a session of ann's with
+// eight turns.
+func openService(t *testing.T, d *db.DB) (*chat.Service, core.SessionID) {
+	t.Helper()
+	const notes = "## Goal\nTest the tester.\n\n## Facts\n- turn 1 happened, and two or three more of them that said the same few words again; nothing else was asked for."
+	logger, count, events := slog.New(slog.DiscardHandler), tokens.NewCounter(), events.New(events.NewLocal(0), repositories.NewEvents(d.Gorm), slog.New(slog.DiscardHandler))
+	stores := compaction.Stores{
+		Sessions: repositories.NewSessions(d.Gorm), Messages: repositories.NewMessages(d.Gorm), Summaries: repositories.NewSummaries(d.Gorm), Runs: repositories.NewRuns(d.Gorm),
+		Standing: repositories.NewStandingInstructions(d.Gorm),
 	}
-	return nil
-}
-
-func (keeper) StandingInstructions(_ context.Context, s core.Tenant, id core.SessionID) ([]core.StandingInstruction, error) {
-	return instructionsOf(s.Owner, id), nil
-}
-
-func (keeper) DryRun(_ context.Context, _ core.Tenant, _ core.SessionID, ask core.PlanPreview) (core.ContextPlan, error) {
-	return core.ContextPlan{Tokens: ask.Tokens, Context: core.ContextReport{Model: ask.Model, Policy: ask.Policy, Reasons: []string{ask.Content}}}, nil
-}
-
-func (keeper) Edit(_ context.Context, _ core.Tenant, _ core.SessionID, edit core.SummaryEdit) (core.Summary, error) {
-	return core.Summary{Content: edit.Content, Version: edit.Version}, nil
+	models := titleModels{newTitleWorld(llmtest.Step{Text: []string{notes}, Repeat: true})}
+	model := models.WithInfo(llm.Info{Name: "demo", Provider: "scripted", Window: 8192, MaxOutput: 1000})
+	preset := func(name string) (contextwindow.Policy, error) {
+		return contextwindow.Resolve(contextwindow.Global{}, core.ContextSettings{Policy: name})
+	}
+	profile := func(context.Context, core.Session, string) (compaction.Profile, error) {
+		policy, err := preset("")
+		return compaction.Profile{Agent: core.Agent{Name: "assistant"}, Policy: policy, Model: model, SystemPrompt: "You are a tester."}, err
+	}
+	s := chat.New(chat.Options{
+		Sessions: stores.Sessions, Messages: stores.Messages, Branches: repositories.NewBranches(d.Gorm), Summaries: stores.Summaries, Instructions: repositories.NewStandingInstructions(d.Gorm),
+		Aliases: repositories.NewAliases(d.Gorm), Feed: events, Agents: catalog{}, FindModel: registry{}.Get, Counter: counter{}, DefaultAgent: "assistant", Limits: chat.Limits{Message: 100}, Logger: logger,
+		Inspector: &compaction.Inspector{Preset: preset, Compactor: compaction.New(compaction.Options{
+			Stores: stores, Models: models, LoadProfile: profile, Counter: count, Calibrator: tokens.NewCalibrator(func(string) float64 { return 1 }),
+			Publisher: events, Logger: logger, SummaryTime: time.Minute, BackgroundTime: time.Minute, Worker: "w",
+		})},
+	})
+	id := must.Get(s.CreateSession(t.Context(), ann, core.Session{}))(t).ID
+	var said []core.Message
+	for i := range 8 {
+		for _, role := range []core.Role{core.RoleUser, core.RoleAssistant} {
+			m := core.Message{Role: role, Content: fmt.Sprintf("turn %d of the %s: %s", i+1, role, strings.Repeat("word ", 100))}
+			m.TokenCount = count.Message(m)
+			said = append(said, m)
+		}
+	}
+	must.Get(stores.Messages.Append(t.Context(), ann, core.AppendMessages{SessionID: id, Messages: said}))(t)
+	return s, id
 }
 
 // execute is what the engine of a test does with a run.
@@ -98,8 +120,6 @@ type house struct {
 	feed    *events.Feed
 	work    *runs.Runner
 	session core.Session
-
-	branches *branches
 }
 
 // newHouse returns a house whose bus has the buffer (0 = normal). It runs until
@@ -108,7 +128,7 @@ func newHouse(t *testing.T, buffer int, do execute) *house {
 	t.Helper()
 	logger := slog.New(slog.DiscardHandler)
 	db := coretest.New()
-	h := &house{db: db, bus: events.NewLocal(buffer), branches: &branches{}}
+	h := &house{db: db, bus: events.NewLocal(buffer)}
 	h.feed = events.New(h.bus, db.Events, logger)
 	journal := runs.NewRecorder(db.Runs, h.feed, logger)
 	h.work = runs.New(runs.Options{
@@ -116,8 +136,8 @@ func newHouse(t *testing.T, buffer int, do execute) *house {
 		Counter: counter{}, Worker: "w", Logger: logger,
 	})
 	h.Service = chat.New(chat.Options{
-		Sessions: db.Sessions, Messages: log{branches: h.branches}, Branches: h.branches, Instructions: byHand{}, Runs: db.Runs, Events: db.Events, Feed: h.feed, Work: h.work,
-		Agents: catalog{}, FindModel: registry{}.Get, Counter: counter{}, ContextPlanner: keeper{},
+		Sessions: db.Sessions, Messages: db.Messages, Runs: db.Runs, Events: db.Events, Feed: h.feed, Work: h.work,
+		Agents: catalog{}, FindModel: registry{}.Get, Counter: counter{},
 		DefaultAgent: "assistant", Limits: chat.Limits{Message: 1 << 20, Result: 4 << 20, Queued: 20, Owned: 1000, OfUser: 20}, Logger: logger,
 	})
 	h.session = db.AddSession()

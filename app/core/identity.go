@@ -16,6 +16,14 @@ type Tenant struct {
 	User  string // a user within the owner; empty = all of the owner's users
 }
 
+// CheckUser returns ErrForbidden if the tenant is one user, and another one is named.
+func (t Tenant) CheckUser(named string) error {
+	if t.User != "" && named != "" && named != t.User {
+		return Errorf(ErrForbidden, "you act for the user %q and not for %q", t.User, Clip(named, 100))
+	}
+	return nil
+}
+
 // Identity is who makes a request.
 type Identity struct {
 	Owner string

@@ -63,23 +63,6 @@ type MessageStore interface {
 	CountOnPath(ctx context.Context, tenant Tenant, id SessionID) (int, error)
 }
 
-// BranchStore changes stored messages and the paths through them. Select, Delete and Revise
-// MUST return ErrConflict while the session has a run.
-type BranchStore interface {
-	// Select makes the branch through the message the current path.
-	Select(ctx context.Context, tenant Tenant, session SessionID, id MessageID) (Session, []Event, error)
-	Pin(ctx context.Context, tenant Tenant, session SessionID, id MessageID, pinned bool) (Message, []Event, error)
-	UpdateMessage(ctx context.Context, tenant Tenant, session SessionID, id MessageID, p MessagePatch) (Message, []Event, error)
-	// Delete removes the message's content and all that was derived from it.
-	Delete(ctx context.Context, tenant Tenant, session SessionID, id MessageID) ([]Event, error)
-	// Revise replaces the text of a user's message, keeps the old one as a revision, and removes
-	// what was derived from it. It MUST change and emit nothing if the text is the same, and
-	// return ErrConflict for a message that is still queued.
-	Revise(ctx context.Context, tenant Tenant, in ReviseMessage) (Message, []Event, error)
-	// Fork MUST make the copy visible only when it is complete.
-	Fork(ctx context.Context, tenant Tenant, in ForkSession) (Session, error)
-}
-
 // SummaryStore reads summaries; a SessionStore writes them.
 type SummaryStore interface {
 	// List returns the versions of a session's summary, the newest first.

@@ -79,7 +79,7 @@ func (st *stage) buildParts(ctx context.Context, s stageSettings) error {
 		return err
 	}
 	st.Deps = wire.Deps{
-		Config: s.cfg, Logger: s.logger, Database: storage.DB, Stores: stores, Messages: stores.Messages, Search: stores.Search, AgentSearch: core.NewAgentSearch(stores.Search),
+		Config: s.cfg, Logger: s.logger, Database: storage.DB, Stores: stores, Search: stores.Search, AgentSearch: core.NewAgentSearch(stores.Search),
 		Feed: feed, Bus: bus, Counter: s.counter, Models: models, Budget: wire.NewBudget(s.cfg, stores),
 		Telemetry: telemetry.New(telemetry.Options{}), Worker: "eval",
 	}

@@ -24,7 +24,6 @@ type Deps struct {
 	Logger      *slog.Logger
 	Database    *db.DB
 	Stores      Stores
-	Messages    core.MessageStore // Stores.Messages, or a cache over it
 	Search      core.SearchStore  // Stores.Search, or meaning beside it
 	AgentSearch *core.AgentSearch // Search, as agents use it
 	Searches    *quota.Quota      // places for searches at once

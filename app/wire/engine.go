@@ -28,7 +28,7 @@ func NewEngine(d Deps, a Agents) (Engine, error) {
 	profiles := agents.NewProfiles(a.Catalog, d.Models.Registry, a.Tools, a.Global)
 	l := d.Config.Limits
 	options := compaction.Options{
-		Stores: compaction.Stores{Sessions: d.Stores.Sessions, Messages: d.Messages, Summaries: d.Stores.Summaries, Runs: d.Stores.Runs, Blobs: d.Stores.Blobs, Recall: compaction.Finder{Search: d.AgentSearch}, Standing: d.Stores.Standing, Setups: d.Stores.Setups},
+		Stores: compaction.Stores{Sessions: d.Stores.Sessions, Messages: d.Stores.Messages, Summaries: d.Stores.Summaries, Runs: d.Stores.Runs, Blobs: d.Stores.Blobs, Recall: compaction.Finder{Search: d.AgentSearch}, Standing: d.Stores.Standing, Setups: d.Stores.Setups},
 		Models: d.Models, LoadProfile: profiles.Profile, Counter: d.Counter, Calibrator: d.Models.Calibrator, Publisher: d.Feed,
 		Logger: d.Logger, SummaryTime: l.SummaryTime, BackgroundTime: l.BackgroundSummaryTime, Grace: l.ShutdownGrace,
 		Worker: d.Worker, Budget: d.Budget.Check, Observer: d.Telemetry,
@@ -44,7 +44,7 @@ func NewEngine(d Deps, a Agents) (Engine, error) {
 	}
 	var err error
 	e.Engine, err = agents.NewEngine(nodes.Deps{
-		LoadProfile: profiles.RunProfile, Titler: e.Titler, Compactor: keeper, Sessions: d.Stores.Sessions, Messages: d.Messages, Tails: nodes.NewTailCache(),
+		LoadProfile: profiles.RunProfile, Titler: e.Titler, Compactor: keeper, Sessions: d.Stores.Sessions, Messages: d.Stores.Messages, Tails: nodes.NewTailCache(),
 		Runs: d.Stores.Runs, Journal: e.Recorder, Tools: a.Tools, Counter: d.Counter,
 		Calibrator: d.Models.Calibrator, Logger: d.Logger,
 		ToolLimits:   nodes.ToolLimits{Time: l.ToolTime, Output: int(l.ToolOutputBytes), Shown: int(l.ToolShownBytes)},
@@ -82,7 +82,7 @@ func NewChat(d Deps, a Agents, e Engine, work *runs.Runner, files *blobs.Service
 		Sessions: d.Stores.Sessions, Messages: d.Stores.Messages, Branches: d.Stores.Branches, Summaries: d.Stores.Summaries, Instructions: d.Stores.Standing, Aliases: d.Stores.Aliases, Slack: d.Stores.SlackThreads, SlackPosts: d.Stores.SlackPosts, Webhooks: d.Stores.Webhooks,
 		Runs: d.Stores.Runs, Events: d.Stores.Events, Feed: d.Feed, Work: work,
 		Agents: NewDirectory(a, e), FindModel: NewOffer(d, a).Get, Counter: d.Counter,
-		Files: files, ContextPlanner: e.Inspector, DefaultAgent: d.Config.DefaultAgent, Logger: d.Logger,
+		Files: files, Inspector: e.Inspector, DefaultAgent: d.Config.DefaultAgent, Logger: d.Logger,
 		Budget: d.Budget.Check, Stored: d.Stored, Observer: d.Telemetry, PrivateWebhooks: d.Config.Webhooks.AllowPrivate,
 		Limits: chat.Limits{Message: int(l.MessageBytes), Result: int(l.ToolOutputBytes), Queued: l.QueuedRuns, Owned: l.RunsPerOwner, OfUser: l.RunsPerUser},
 	}

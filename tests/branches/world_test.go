@@ -118,7 +118,7 @@ func (w *world) join(keeper *compaction.Compactor) {
 	must.Do(w.t, err)
 	w.chat = chat.New(chat.Options{
 		Sessions: w.sessions, Messages: w.messages, Branches: w.branches, Runs: w.runs, Events: repositories.NewEvents(w.db.Gorm),
-		Feed: events.New(events.NewLocal(0), repositories.NewEvents(w.db.Gorm), w.options.Logger), Work: w, Agents: w, FindModel: registry{w}.Get, Counter: w.counter, ContextPlanner: &compaction.Inspector{Compactor: keeper},
+		Feed: events.New(events.NewLocal(0), repositories.NewEvents(w.db.Gorm), w.options.Logger), Work: w, Agents: w, FindModel: registry{w}.Get, Counter: w.counter, Inspector: &compaction.Inspector{Compactor: keeper},
 		DefaultAgent: "window", Limits: chat.Limits{Message: 1 << 20, Result: 4 << 20, Queued: 100, Owned: 1000, OfUser: 20}, Logger: w.options.Logger,
 	})
 }

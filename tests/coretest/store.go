@@ -9,13 +9,14 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/conversation"
+	"bobbin/app/db/repositories"
 )
 
 // Stores are the stores of one database.
 type Stores struct {
 	Sessions  core.SessionStore
 	Messages  core.MessageStore
-	Branches  core.BranchStore
+	Branches  *repositories.Branches
 	Summaries core.SummaryStore
 	Runs      core.RunStore
 	Events    core.EventStore

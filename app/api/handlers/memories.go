@@ -73,7 +73,7 @@ func SearchInPlace[T any](ctx context.Context, places *quota.Quota, search func(
 }
 
 func (h Native) search(ctx context.Context, tenant core.Tenant, in core.SearchQuery) (core.SearchPage, error) {
-	if err := checkUser(tenant, in.UserID); err != nil {
+	if err := tenant.CheckUser(in.UserID); err != nil {
 		return core.SearchPage{}, err
 	}
 	return SearchInPlace(ctx, h.Searches, func(ctx context.Context) (core.SearchPage, error) { return h.Search.Messages(ctx, tenant, in) })

@@ -110,7 +110,7 @@ func checkNamedUser(tenant core.Tenant, user string) error {
 	if len(user) > maxUserID || core.CleanText(user) != user {
 		return invalidError([]core.FieldError{{Field: "user_id", Detail: fmt.Sprintf("must be at most %d bytes of text", maxUserID)}})
 	}
-	return checkUser(tenant, user)
+	return tenant.CheckUser(user)
 }
 
 // sendExport sends all data of a user as a file. An error in the middle breaks the connection,

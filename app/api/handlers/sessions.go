@@ -72,7 +72,7 @@ func (h Native) registerSessions(r Router) {
 }
 
 func (h Native) listSessions(ctx context.Context, tenant core.Tenant, in core.SessionQuery) (core.Page[core.Session], error) {
-	if err := checkUser(tenant, in.UserID); err != nil {
+	if err := tenant.CheckUser(in.UserID); err != nil {
 		return core.Page[core.Session]{}, err
 	}
 	list := func(ctx context.Context) (core.Page[core.Session], error) { return h.Sessions.List(ctx, tenant, in) }

@@ -49,14 +49,6 @@ func checkWebhook(tenant core.Tenant, w *ops.NewWebhook) error {
 	return nil
 }
 
-// checkUser refuses an end user who names another user.
-func checkUser(tenant core.Tenant, user string) error {
-	if tenant.User != "" && user != "" && user != tenant.User {
-		return core.Errorf(core.ErrForbidden, "you act for the user %q and not for %q", shortenInput(tenant.User), shortenInput(user))
-	}
-	return nil
-}
-
 // pager is a pointer to a core.Page of any items.
 type pager interface {
 	Replace(view func(item any) (any, error)) error

@@ -44,6 +44,7 @@ func TestPastes(t *testing.T) {
 		{"tabs and controls", pasteBegin + "a\tb\x03\x1bc" + pasteEnd, "a    bc", "a    bc"},
 		{"lines", "say: " + pasteBegin + "a\r\nb\rc\n" + pasteEnd + "!", "say: [pasted 1: 3 lines]!", "say: a\nb\nc!"},
 		{"two", pasteBegin + "a\nb" + pasteEnd + " " + pasteBegin + "c\nd\ne" + pasteEnd, "[pasted 1: 2 lines] [pasted 2: 3 lines]", "a\nb c\nd\ne"},
+		{"edited", pasteBegin + "a\nb" + pasteEnd + "[pasted 1: 3 lines]", "[pasted 1: 2 lines][pasted 1: 3 lines]", "a\nb[pasted 1: 3 lines]"},
 		{"long", pasteBegin + long + pasteEnd, "[pasted 1: 400 characters]", long},
 		{"begin within", pasteBegin + "a" + pasteBegin + "b" + pasteEnd, "a[200~b", "a[200~b"},
 		{"not ended", "a" + pasteBegin + "b", "a", "a"},
