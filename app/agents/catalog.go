@@ -232,11 +232,11 @@ type fileText struct {
 
 // readFolder reads the agents of every *.yaml of a folder on disk; fs.ErrNotExist if there is none.
 func readFolder(dir string, known KnownParts) ([]CheckedFile, error) {
-	texts, err := readTexts(dir)
-	if err != nil {
-		return nil, err
+	if dir == "" {
+		return nil, fs.ErrNotExist
 	}
-	return parseAgents(texts, known), nil
+	texts, err := readAll(os.DirFS(dir), dir)
+	return parseAgents(texts, known), err
 }
 
 // parseAgents reads an agent from each text.
@@ -250,18 +250,6 @@ func parseAgents(texts []fileText, known KnownParts) []CheckedFile {
 		files = append(files, f)
 	}
 	return files
-}
-
-// readTexts reads every *.yaml of a folder on disk; fs.ErrNotExist if there is none.
-func readTexts(dir string) ([]fileText, error) {
-	info, err := os.Stat(dir)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("agents: %w", err)
-	case !info.IsDir():
-		return nil, fmt.Errorf("agents: %s is not a folder", dir)
-	}
-	return readAll(os.DirFS(dir), dir)
 }
 
 // readAll reads every *.yaml of fsys. Folder is what fsys is called in faults.

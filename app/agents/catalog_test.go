@@ -82,65 +82,7 @@ func TestLoadSamples(t *testing.T) {
 	}
 }
 
-const full = `name: full
-description: Has everything.
-model: gpt-4o
-fallback_models: [gpt-4o-mini, demo]
-system_prompt: |
-  You are
-  complete.
-tools: [current_time, calculator]
-max_iterations: 7
-context:
-  policy: budget
-  auto_summarize: false
-  usage_threshold: 0.75
-  land_at: 0.5
-  max_messages_before_summary: 40
-  max_tokens_before_summary: 100_000
-  max_unsummarized_messages: 60
-  window_messages: 20
-  min_recent_messages: 4
-  max_context_tokens: 90000
-  target_context_tokens: 60000
-  response_reserve: 2048
-  summary_model: gpt-4o-mini
-  strategy: hybrid
-  max_summary_tokens: 1500
-  max_summary_share: 0.25
-  timing: inline
-compaction:
-  enabled: false
-  threshold_iterations: 8
-  keep_recent_iterations: 3
-  min_tokens: 4000
-  max_context_tokens: 80000
-  summary_model: demo
-`
-
 func ptr[T any](v T) *T { return &v }
-
-func TestLoadEverything(t *testing.T) {
-	t.Parallel()
-	c := must.Get(load(t, map[string]string{"full.yaml": full}))(t)
-	got := must.Get(c.Get("full"))(t)
-	want := core.Agent{
-		Name: "full", Description: "Has everything.", Model: "gpt-4o", FallbackModels: []string{"gpt-4o-mini", "demo"},
-		SystemPrompt: "You are\ncomplete.\n", Tools: []string{"current_time", "calculator"}, MaxIterations: 7,
-		Context: core.ContextSettings{
-			Policy: "budget", AutoSummarize: ptr(false), UsageThreshold: ptr(0.75), LandAt: ptr(0.5),
-			MaxMessagesBeforeSummary: ptr(40), MaxTokensBeforeSummary: ptr(100_000), MaxUnsummarizedMessages: ptr(60),
-			WindowMessages: ptr(20), MinRecentMessages: ptr(4), MaxContextTokens: ptr(90_000), TargetContextTokens: ptr(60_000),
-			ResponseReserve: ptr(2048), SummaryModel: ptr("gpt-4o-mini"), Strategy: ptr("hybrid"),
-			MaxSummaryTokens: ptr(1500), MaxSummaryShare: ptr(0.25), Timing: ptr("inline"),
-		},
-		Compaction: core.CompactionSettings{
-			Enabled: ptr(false), ThresholdIterations: ptr(8), KeepRecentIterations: ptr(3), MinTokens: ptr(4_000), MaxContextTokens: ptr(80_000), SummaryModel: ptr("demo"),
-		},
-		Version: got.Version,
-	}
-	compare.Equal(t, "agent", want, got)
-}
 
 // A file replaces the built-in agent of its name; what is no *.yaml is no agent.
 func TestLoadOverrides(t *testing.T) {
@@ -171,6 +113,16 @@ func TestVersion(t *testing.T) {
 			t.Errorf("version of %q: got %s, want 12 digits that no other agent has", other, got)
 		}
 		seen[got] = true
+	}
+}
+
+// The faults of one file name it where it is.
+func TestLoadFile(t *testing.T) {
+	t.Parallel()
+	bad := filepath.Join(t.TempDir(), "bad.yaml")
+	must.Do(t, os.WriteFile(bad, []byte("name: bad\ntools: [hammer]\n"), 0o600))
+	if _, err := agents.LoadAgentFile(bad, known()); err == nil || !strings.Contains(err.Error(), bad+":2:") {
+		t.Errorf("got %v, want a fault in line 2 of %s", err, bad)
 	}
 }
 
@@ -303,7 +255,7 @@ func TestLoadNotAFolder(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "agents")
 	must.Do(t, os.WriteFile(path, nil, 0o600))
-	if _, err := agents.LoadCatalog(path, known()); err == nil || !strings.Contains(err.Error(), "is not a folder") {
+	if _, err := agents.LoadCatalog(path, known()); err == nil || !strings.Contains(err.Error(), "not a directory") {
 		t.Errorf("LoadCatalog of a file: got %v, want that it is not a folder", err)
 	}
 }

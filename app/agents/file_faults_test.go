@@ -42,7 +42,7 @@ agents/e.yaml:1:1: expected fields and values, such as name: helper`
 
 // FuzzParse: whatever the file, it is a valid agent or a fault; nothing panics.
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{full, "name: a", "name: &a a\nmodel: *a\n", "a: &a [*a]", "context: &c {policy: budget}\ncompaction: *c\n", "name: !!binary aGk=\n", "? [x]\n: y\n", "tools: &t [a, *t]\n", "---\n...\n", "name: a\nmax_iterations: 0x10\n"} {
+	for _, text := range []string{weatherTool, "name: a", "name: &a a\nmodel: *a\n", "a: &a [*a]", "context: &c {policy: budget}\ncompaction: *c\n", "name: !!binary aGk=\n", "? [x]\n: y\n", "tools: &t [a, *t]\n", "---\n...\n", "name: a\nmax_iterations: 0x10\n"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

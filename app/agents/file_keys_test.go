@@ -145,7 +145,7 @@ func TestParameters(t *testing.T) {
 	text := `name: a
 temperature: 0
 seed: 0
-max_output_tokens: 500
+max_output_tokens: 1_500
 stop: [END]
 reasoning_effort: low
 response_format:
@@ -159,7 +159,7 @@ response_format:
 `
 	got := must.Get(agents.ParseFile("a.yaml", text, known()))(t)
 	want := core.ModelParameters{
-		Temperature: ptr(0.0), Seed: ptr(0), MaxOutputTokens: 500, Stop: []string{"END"}, ReasoningEffort: "low",
+		Temperature: ptr(0.0), Seed: ptr(0), MaxOutputTokens: 1500, Stop: []string{"END"}, ReasoningEffort: "low",
 		ResponseFormat: &core.ResponseFormat{Type: core.FormatJSONSchema, Name: "bill", Strict: ptr(true), Schema: json.RawMessage(
 			`{"type":"object","required":["total"],"properties":{"zeta":{"type":"string"},"alpha":{"type":["integer","null"],"maximum":10,"default":"2026-01-01"}}}`)},
 	}
@@ -342,7 +342,7 @@ func TestFallbackModelsAreChecked(t *testing.T) {
 // is used anyway and without those that are gone.
 func TestProfileHasFallbacks(t *testing.T) {
 	t.Parallel()
-	p := newProfiles(t, catalog{"a": {Name: "a", Model: "one", FallbackModels: []string{"two", "gone", "three"}}}, contextwindow.Global{})
+	p := newProfiles(t, contextwindow.Global{}, core.Agent{Name: "a", Model: "one", FallbackModels: []string{"two", "gone", "three"}})
 	for asked, want := range map[string][]string{
 		"": {"two", "three"}, "two": {"three"}, "four": {"two", "three"},
 	} {

@@ -124,8 +124,8 @@ func (d *document) checkOAuth(def core.ToolDefinition, prefix string) {
 
 // checkRequest checks the addresses and what stands for arguments in them.
 func (d *document) checkRequest(def core.ToolDefinition, prefix string) {
-	for key, address := range map[string]string{"url": def.URL, "server": def.Server} {
-		if address == "" {
+	for key, address := range map[string]string{"url": def.URL, "server": def.Server, "document": def.Document} {
+		if address == "" || key == "document" && !strings.Contains(address, "://") { // a file
 			continue
 		}
 		if err := tools.CheckAddress(address); err != nil {
@@ -137,12 +137,6 @@ func (d *document) checkRequest(def core.ToolDefinition, prefix string) {
 	if def.Kind == core.ToolHTTP {
 		for _, fault := range tools.CheckRequest(def) {
 			d.faultAt(prefix+fault.Key, "%s%s %s", prefix, fault.Key, fault.Problem)
-		}
-	}
-	if at := prefix + "document"; strings.Contains(def.Document, "://") {
-		u, err := url.Parse(def.Document)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
-			d.faultAt(at, "%s is not the address of a document; write a file, or an address with http or https", at)
 		}
 	}
 }

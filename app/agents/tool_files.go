@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -18,7 +19,7 @@ func readToolFolder(known KnownParts) ([]CheckedFile, error) {
 	if known.ToolsDir == "" {
 		return nil, nil
 	}
-	texts, err := readTexts(known.ToolsDir)
+	texts, err := readAll(os.DirFS(known.ToolsDir), known.ToolsDir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && len(known.Kinds) > 0 {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/tests/apitest"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -59,5 +60,27 @@ func TestUsage(t *testing.T) {
 	must.Do(t, json.Unmarshal(do(api.New(opts), request("GET", "/api/v1/usage", "")).Body.Bytes(), &q))
 	if q.To.Sub(q.From) != 30*24*time.Hour || q.To.Before(time.Now()) || !q.To.Equal(q.To.Truncate(24*time.Hour)) {
 		t.Errorf("got %+v without parameters, want the last 30 days", q)
+	}
+}
+
+// What a request asks for decides its answer.
+func TestArguments(t *testing.T) {
+	t.Parallel()
+	opts, _ := options(apitest.New(t))
+	server := api.New(opts)
+	for ask, want := range map[string]string{
+		"GET usage?group_by=user&from=2026-01-01&to=2026-02-01T12:00:00%2B01:00&limit=1": `{"group_by":"user","from":"2026-01-01T00:00:00Z","to":"2026-02-01T11:00:00Z"`,
+		`POST memories/search {"query":"inspection on Friday","limit":1}`:                `The inspection is on Friday.`,
+		`POST memories/search {"query":"inspection on Friday","min_score":1}`:            `"items":[]`,
+		`POST memories/search {"query":"inspection on Friday","user_id":"u-1"}`:          `"items":[]`,
+		`POST memories/reindex {"all_owners":true,"limit":64}`:                           `{"`,
+		"GET sessions/" + apitest.SessionID + "/summaries/1/diff?against=7":              `version 7`,
+		"GET runs/" + apitest.RunID + "/calls":                                           `"run_id":"` + apitest.RunID + `"`,
+		"GET agents/quick/graph":                                                         `{"nodes":[{"id":"__start__"}`,
+		"GET agents/nobody/graph":                                                        `nobody`,
+	} {
+		method, path, _ := strings.Cut(ask, " ")
+		path, body, _ := strings.Cut(path, " ")
+		compare.Contains(t, ask, want, do(server, request(method, "/api/v1/"+path, body)).Body.String())
 	}
 }

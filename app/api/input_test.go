@@ -47,6 +47,8 @@ func TestBodies(t *testing.T) {
 			"content must be a string, not number; metadata must be an object; multitask must be a string, not object", nil},
 		{"wrong types of a session, all of them", "", `{"title":1,"pinned":"yes","tags":{},"archived":1.5,"metadata":"x"}`, "application/json", 422, "invalid",
 			"archived must be true or false, not number; metadata must be an object; pinned must be true or false, not string; tags must be a list, not object; title must be a string, not number", nil},
+		{"no whole number", messages, `{"content":"x","options":{"max_output_tokens":1.5}}`, "application/json", 422, "invalid", "options max_output_tokens must be a whole number, not number 1.5", nil},
+		{"no number", messages, `{"content":"x","options":{"temperature":"hot"}}`, "application/json", 422, "invalid", "options temperature must be a number, not string", nil},
 		{"no webhook", messages, `{"content":"x","webhook":{"url":"https://a.example","secrets":"whsec_hush"}}`, "application/json", 422, "invalid", `webhook has the unknown field "secrets"`, nil},
 		{"as Slack", messages, `{"content":"x","source":"slack"}`, "application/json", 422, "invalid", "source must be api, web or cli", nil},
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"bobbin/app/chat"
 	"bobbin/app/core"
@@ -229,6 +230,20 @@ func TestTitlerStops(t *testing.T) {
 		w.titler.Begin(w.session, titleRun("again"))
 		synctest.Wait()
 		compare.Equal(t, "a model was called after the stop", 1, len(w.Requests()))
+	})
+}
+
+// A model that does not answer gets thirty seconds.
+func TestTitleTimeLimit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newTitleWorld(llmtest.Step{Text: []string{"never"}, Gate: llmtest.NewGate()})
+		w.titler.Begin(w.session, titleRun("How do bees talk?"))
+		<-time.After(29 * time.Second)
+		before := w.session.Title
+		<-time.After(2 * time.Second)
+		compare.Equal(t, "titles after 29 s and 31 s", []string{"", "How do bees talk?"}, []string{before, w.session.Title})
+		w.stop(t)
 	})
 }
 

@@ -38,7 +38,7 @@ func TestAgentsList(t *testing.T) {
 func TestAgentsShow(t *testing.T) {
 	t.Parallel()
 	flags := append(folder(t), "--tools-fetch-url-enabled", "true", "--context-usage-threshold", "0.7")
-	dir := agentsOf(t, flags, map[string]string{"mine.yaml": "name: mine\ntools: [fetch_url]\ntemperature: 0\nsystem_prompt: " + strings.Repeat("long ", 100) +
+	dir := agentsOf(t, flags, map[string]string{"mine.yaml": "name: mine\ntools: [fetch_url, calculator]\ntemperature: 0\nsystem_prompt: " + strings.Repeat("long ", 100) +
 		"\ncontext: {policy: sliding, window_messages: 20}\n"})
 	out := succeed(t, flags, "", "agents show mine --json")
 	shown := map[string][2]any{}
@@ -51,10 +51,14 @@ func TestAgentsShow(t *testing.T) {
 			t.Errorf("%s is not shown", path)
 		}
 	}
+	if shown["tool_settings.calculator.allow_hosts"] != [2]any{} {
+		t.Error("calculator is shown with a setting that it does not know")
+	}
 	file := filepath.Join(dir, "mine.yaml")
 	for path, want := range map[string][2]any{
 		"temperature":                      {"0", file},
 		"model":                            {"demo", "default_llm"},
+		"max_iterations":                   {"10", "default"},
 		"context.policy":                   {"sliding", file},
 		"context.window_messages":          {"20", file},
 		"context.min_recent_messages":      {"10", "preset sliding"},

@@ -104,11 +104,7 @@ func findOperation(id string) (openapi.Operation, error) {
 			known = append(known, op.ID)
 		}
 	}
-	hint := programName() + " api lists all"
-	if near := core.Nearest(id, known); near != "" {
-		hint = "did you mean " + near + "?"
-	}
-	return openapi.Operation{}, core.Errorf(core.ErrInvalid, "the API has no operation %s; %s", core.Literal(id), hint)
+	return openapi.Operation{}, core.Errorf(core.ErrInvalid, "the API has no operation %s; %s", core.Literal(id), suggestWord(id, known, "", programName()+" api lists all"))
 }
 
 // describeOperation prints what an operation does, and its parameters.
@@ -139,26 +135,20 @@ func (p *program) describeOperation(op openapi.Operation) {
 func (p *program) buildCall(op openapi.Operation, args []string, file string) (client.Request, error) {
 	call := client.Request{Method: op.Method, Path: op.Path, Query: url.Values{}, Header: map[string]string{}}
 	body, given := map[string]any{}, map[string]bool{}
+	var known []string
+	for _, f := range op.Inputs {
+		known = append(known, f.Name)
+	}
 	for _, arg := range args {
-		name, value, _ := strings.Cut(arg, "=")
-		i := slices.IndexFunc(op.Inputs, func(f openapi.Field) bool { return f.Name == name })
-		if i < 0 || !strings.Contains(arg, "=") {
-			name, _, isValue := strings.Cut(arg, "=")
-			var known []string
-			for _, f := range op.Inputs {
-				known = append(known, f.Name)
-			}
-			near := core.Nearest(name, known)
-			switch {
-			case slices.Contains(known, name) && !isValue:
-				return call, core.Errorf(core.ErrInvalid, "%s has no value: write %[1]s=…", name)
-			case near != "":
-				return call, core.Errorf(core.ErrInvalid, "%s has no parameter %s; did you mean %s?", op.ID, core.Literal(name), near)
-			case len(known) == 0:
-				return call, core.Errorf(core.ErrInvalid, "%s has no parameters, not %s", op.ID, core.Literal(arg))
-			default:
-				return call, core.Errorf(core.ErrInvalid, "%s has no parameter %s; it has %s", op.ID, core.Literal(name), strings.Join(known, ", "))
-			}
+		name, value, isValue := strings.Cut(arg, "=")
+		i := slices.Index(known, name)
+		switch {
+		case len(known) == 0:
+			return call, core.Errorf(core.ErrInvalid, "%s has no parameters, not %s", op.ID, core.Literal(arg))
+		case i < 0:
+			return call, core.Errorf(core.ErrInvalid, "%s has no parameter %s; %s", op.ID, core.Literal(name), suggestWord(name, known, "", "it has "+strings.Join(known, ", ")))
+		case !isValue:
+			return call, core.Errorf(core.ErrInvalid, "%s has no value: write %[1]s=…", name)
 		}
 		given[name] = true
 		switch f := op.Inputs[i]; {

@@ -32,30 +32,6 @@ func TestAPI(t *testing.T) {
 	compare.Equal(t, "archiveSession", "", do("", "archiveSession id="+id))
 }
 
-// What somebody mistyped is told before anything is sent.
-func TestAPIMistakes(t *testing.T) {
-	t.Parallel()
-	for args, says := range map[string]string{
-		"creatMemory":                            "the API has no operation creatMemory; did you mean createMemory?",
-		"xyzzy":                                  "the API has no operation xyzzy; ",
-		"createMemory contnet=x":                 "createMemory has no parameter contnet; did you mean content?",
-		"createMemory xyzzy=x":                   "createMemory has no parameter xyzzy; it has Idempotency-Key, ",
-		"createMemory content":                   "content has no value: write content=…",
-		"createMemory":                           "createMemory needs content=…; ",
-		"getSession":                             "getSession needs id=…; ",
-		"version x=1":                            "version has no parameters, not x=1",
-		"createMemory --body nosuch":             "open nosuch: no such file",
-		"createMemory --body nosuch user_id=ann": "give either --body or members of the body, not both",
-		"getSession id=x --body nosuch":          "getSession has no body",
-		"uploadFile":                             "uploadFile takes a form",
-	} {
-		code, out, errs := run(t, "", append([]string{"api"}, strings.Fields(args)...)...)
-		if code != 1 || out != "" || !strings.HasPrefix(errs, "bobbin: "+says) || strings.Count(errs, "\n") != 1 {
-			t.Errorf("%s: got %d, %q, %q; want one line that says %q", args, code, out, errs, says)
-		}
-	}
-}
-
 // Every operation of the document describes itself, and is offered to shells.
 func TestAPIOperations(t *testing.T) {
 	t.Parallel()

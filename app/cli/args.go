@@ -54,11 +54,16 @@ func rejectUnknownCommand(cmd *cobra.Command, args []string) error {
 	for _, c := range cmd.Commands() {
 		known = append(known, c.Name())
 	}
-	text := fmt.Sprintf("unknown command: %s %s", cmd.CommandPath(), args[0])
-	if near := core.Nearest(args[0], known); near != "" {
-		return core.Errorf(core.ErrInvalid, "%s; did you mean %s %s?", text, cmd.CommandPath(), near)
+	path := cmd.CommandPath()
+	return core.Errorf(core.ErrInvalid, "unknown command: %s %s; %s", path, args[0], suggestWord(args[0], known, path+" ", "see "+path+" --help"))
+}
+
+// suggestWord says which of the known words was meant, with what stands before it, or else the hint.
+func suggestWord(word string, known []string, prefix, hint string) string {
+	if near := core.Nearest(word, known); near != "" {
+		return "did you mean " + prefix + near + "?"
 	}
-	return core.Errorf(core.ErrInvalid, "%s; see %s --help", text, cmd.CommandPath())
+	return hint
 }
 
 // groupOf returns the command that has the others as its subcommands.
@@ -82,10 +87,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		for _, set := range []*pflag.FlagSet{cmd.Flags(), cmd.InheritedFlags()} {
 			set.VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
 		}
-		if near := core.Nearest(name, known); near != "" {
-			return core.Errorf(core.ErrInvalid, "unknown flag: --%s; did you mean --%s?", name, near)
-		}
-		return core.Errorf(core.ErrInvalid, "unknown flag: --%s; see %s --help", name, cmd.CommandPath())
+		return core.Errorf(core.ErrInvalid, "unknown flag: --%s; %s", name, suggestWord(name, known, "--", "see "+cmd.CommandPath()+" --help"))
 	case errors.As(err, &bad) && bad.GetFlag().Value.Type() == "int":
 		return core.Errorf(core.ErrInvalid, "--%s: %q is not a whole number", bad.GetFlag().Name, bad.GetValue())
 	default:

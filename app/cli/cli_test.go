@@ -88,6 +88,18 @@ func TestMistakes(t *testing.T) {
 		{"runs list", "which session?"},
 		{"runs show", "which run?"},
 		{"runs approve a b c", "which run?"},
+		{"api creatMemory", "the API has no operation creatMemory; did you mean createMemory?"},
+		{"api xyzzy", "the API has no operation xyzzy; "},
+		{"api createMemory contnet=x", "createMemory has no parameter contnet; did you mean content?"},
+		{"api createMemory xyzzy=x", "createMemory has no parameter xyzzy; it has Idempotency-Key, "},
+		{"api createMemory content", "content has no value: write content=…"},
+		{"api createMemory", "createMemory needs content=…; "},
+		{"api getSession", "getSession needs id=…; "},
+		{"api version x=1", "version has no parameters, not x=1"},
+		{"api createMemory --body nosuch", "open nosuch: no such file"},
+		{"api createMemory --body nosuch user_id=ann", "give either --body or members of the body, not both"},
+		{"api getSession id=x --body nosuch", "getSession has no body"},
+		{"api uploadFile", "uploadFile takes a form"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.args, func(t *testing.T) {

@@ -127,26 +127,25 @@ func (p *program) decideRunCommand(verb, short string) *cobra.Command {
 		ValidArgsFunction: p.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withRun(cmd, args[0], func(ctx context.Context, s connection, in ops.InRun) error {
-				named := args[1:]
+				named := strings.Join(args[1:], "") // the beginning of an approval's id
 				run, err := client.Call(ctx, s.client, ops.GetRun, in)
 				if err != nil {
 					return err
 				}
 				var ids []core.ApprovalID
 				for _, a := range run.Approvals {
-					if len(named) == 1 && !strings.HasPrefix(string(a.ID), named[0]) || len(named) == 0 && a.Kind == core.KindClientTool {
+					if !strings.HasPrefix(string(a.ID), named) || named == "" && a.Kind == core.KindClientTool {
 						continue
 					}
 					ids = append(ids, a.ID)
 					fmt.Fprintf(p.noticeWriter(), "%s: %s %s\n", a.ID, core.Literal(a.Tool), core.Literal(a.Arguments))
 				}
-				if len(named) == 1 && len(ids) == 0 { // the server explains why not
-					ids = []core.ApprovalID{core.ApprovalID(named[0])}
-				}
-				if len(named) == 1 && len(ids) > 1 {
-					return core.Errorf(core.ErrInvalid, "%d approvals begin with %s; write more of the id", len(ids), named[0])
-				}
-				if len(ids) == 0 {
+				switch {
+				case named != "" && len(ids) == 0: // the server explains why not
+					ids = []core.ApprovalID{core.ApprovalID(named)}
+				case named != "" && len(ids) > 1:
+					return core.Errorf(core.ErrInvalid, "%d approvals begin with %s; write more of the id", len(ids), named)
+				case len(ids) == 0:
 					return core.Errorf(core.ErrConflict, "the run is not waiting for an approval: its status is %s", run.Status)
 				}
 				decided := make([]core.Approval, 0, len(ids))

@@ -158,16 +158,26 @@ func TestDeliveriesBetweenProcesses(t *testing.T) {
 // it, reported and counted, however much it is; not when the receiver is reached, or was tried less.
 func TestGivenUpTogether(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		rows, s := newShelf(1), failing(&core.DeliveryError{Reason: "the host does not exist", Unreached: true})
-		const many = 250
-		rows.gone = slices.Repeat([]core.Event{rows.all()[0].Updated()}, many)
-		_, stop := start(t, rows, s)
-		<-time.After(20 * time.Hour)
-		compare.Equal(t, "reported before a day has passed", 0, len(s.events))
-		<-time.After(5 * time.Hour)
-		stop()
-		failed := slices.DeleteFunc(s.states, func(state core.DeliveryState) bool { return state != core.DeliveryFailed })
-		compare.Equal(t, "reported and counted", []int{many + 1, many + 1}, []int{len(s.events), len(failed)})
-	})
+	const many = 250
+	for _, tt := range []struct {
+		unreached bool
+		since     time.Duration // when it began, before the first try that this process makes
+		not, by   time.Duration // it is given up after not, and by then
+		want      int
+	}{{true, 0, 20 * time.Hour, 25 * time.Hour, many + 1}, {false, 0, 20 * time.Hour, 25 * time.Hour, 1}, {true, 30 * time.Hour, 10 * time.Second, 4 * time.Hour, many + 1}} {
+		synctest.Test(t, func(t *testing.T) {
+			rows, s := newShelf(1), failing(&core.DeliveryError{Reason: "the host does not exist", Unreached: tt.unreached})
+			for _, d := range rows.rows {
+				d.Since = d.Since.Add(-tt.since)
+			}
+			rows.gone = slices.Repeat([]core.Event{rows.all()[0].Updated()}, many)
+			_, stop := start(t, rows, s)
+			<-time.After(tt.not)
+			compare.Equal(t, "reported before it was tried for long", 0, len(s.events))
+			<-time.After(tt.by - tt.not)
+			stop()
+			failed := slices.DeleteFunc(s.states, func(state core.DeliveryState) bool { return state != core.DeliveryFailed })
+			compare.Equal(t, "reported and counted", []int{tt.want, tt.want}, []int{len(s.events), len(failed)})
+		})
+	}
 }

@@ -74,6 +74,17 @@ func TestCleanName(t *testing.T) {
 	}
 }
 
+func TestParseCommand(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"/context": "context", "/summarize the pump": "summarize the pump", " /stop ": "stop", "context": "", "/other": "", "what is /context": "", "": "",
+	} {
+		if name, argument, ok := parseCommand(text); ok != (want != "") || ok && strings.TrimSpace(name+" "+argument) != want {
+			t.Errorf("%q: got %q, %q, %v, want %q", text, name, argument, ok, want)
+		}
+	}
+}
+
 func TestTrustedURL(t *testing.T) {
 	t.Parallel()
 	for host, want := range map[string]bool{

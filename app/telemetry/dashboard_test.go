@@ -165,8 +165,8 @@ func series(t *testing.T, happened bool) map[string][]string {
 	return out
 }
 
-// TestEverythingIsCounted: every metric of the table gets a series, with its labels, when its
-// event happens once; none is there that nothing counts.
+// TestEverythingIsCounted: every metric of the table has a sentence of help, base units and labels that are
+// bounded, and gets a series, with its labels, when its event happens once; none is there that nothing counts.
 func TestEverythingIsCounted(t *testing.T) {
 	t.Parallel()
 	exposed := series(t, true)
@@ -178,6 +178,12 @@ func TestEverythingIsCounted(t *testing.T) {
 		got, ok := exposed[name]
 		if slices.Sort(got); !ok || !slices.Equal(got, slices.Sorted(slices.Values(r.Labels))) {
 			t.Errorf("%s: exposed %t with the labels %q, want %q", name, ok, got, r.Labels)
+		}
+		unbounded := func(label string) bool {
+			return strings.HasSuffix(label, "_id") || slices.Contains([]string{"session", "run", "user", "owner", "key", "path", "message"}, label)
+		}
+		if strings.Contains(name, "milli") || strings.Contains(name, "_ms") || !strings.HasSuffix(r.Help, ".") || slices.ContainsFunc(r.Labels, unbounded) {
+			t.Errorf("%s: got the labels %q and the help %q", name, r.Labels, r.Help)
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/app/ops"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/jwttest"
 	"bobbin/tests/must"
@@ -87,9 +88,10 @@ func (p *purging) fillMore(messages int) {
 	t.Helper()
 	long := must.Get(client.Call(t.Context(), p.north, operations.CreateSession, operations.NewSession{UserID: p.user, Title: "long", Webhook: &operations.NewWebhook{URL: "https://hooks.example/T0"}}))(t)
 	must.Get(p.north.ImportMessages(t.Context(), core.ImportMessages{SessionID: long.ID, Body: saidLines(messages, p.Marks.Of("imported message")), Format: core.ImportLines}))(t)
+	must.Get(client.Call(t.Context(), p.north, operations.UpdateSession, operations.SessionPatch{InSession: operations.InSession{SessionID: long.ID}, SessionPatch: core.SessionPatch{Archived: new(true)}}))(t)
 	for i := range 20 {
 		must.Get(client.Call(t.Context(), p.north, operations.CreateMemory, operations.NewMemory{UserID: p.user, Content: fmt.Sprintf("fact %d %s", i, p.Marks.Of("many memories"))}))(t)
-		must.Get(p.north.UploadBlob(t.Context(), core.Upload{User: p.user, Name: fmt.Sprintf("note-%d.txt", i), Data: []byte(fmt.Sprintf("note %d %s", i, p.Marks.Of("many files")))}))(t)
+		must.Get(p.north.UploadBlob(t.Context(), core.Upload{User: p.user, Name: "note.txt", Data: []byte(fmt.Sprintf("note %d %s", i, p.Marks.Of("many files")))}))(t)
 	}
 }
 
@@ -111,9 +113,14 @@ func TestRights(t *testing.T) {
 
 		a := exportOf(t, rights, p.user)
 		counts := decoded[core.UserExportCounts](a, "counts.json")
-		if counts.Sessions != 2 || counts.Messages < 1000 || counts.Memories != 21 || counts.Files < 21 || counts.MessagesElsewhere != 3 || counts.Keys != 1 {
+		if counts.Sessions != 2 || counts.Messages < 1000 || counts.Memories != 21 || counts.Files < 21 || counts.MessagesElsewhere != 3 || counts.Keys != 1 || counts.Runs == 0 {
 			t.Errorf("exported: %+v", counts)
 		}
+		var size int64
+		for _, name := range a.in("files") {
+			size += int64(len(a.files[name]))
+		}
+		compare.Equal(t, "files of one name, bytes of all", []int64{int64(counts.Files), counts.FileBytes}, []int64{int64(len(a.in("files"))), size})
 		if all := fmt.Sprintf("%s", a.files); strings.Contains(all, bobsWord) {
 			t.Error("the export has something of another user's own sessions")
 		}

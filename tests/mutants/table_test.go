@@ -92,10 +92,10 @@ func invariants() []mutant {
 func rungs() []mutant {
 	return []mutant{
 		{"rung 0: passages of earlier messages cost nothing", "TestQuotesGiveWay", "quotes.go", "s.Size += p.scale.toModel(quotes.Tokens)", "s.Size += 0"},
-		{"rung 0: they stay without their thoughts", "TestQuotesNeedThoughts", "quotes.go", "if hasThoughts && s.Place == core.PlaceVerbatim {", "if s.Place == core.PlaceVerbatim {"},
+		{"rung 0: they stay without their thoughts", "TestQuotesGiveWay", "quotes.go", "if hasThoughts && s.Place == core.PlaceVerbatim {", "if s.Place == core.PlaceVerbatim {"},
 		{"rung 1: masked for any gain", "TestRung1MasksOldToolResults", "ladder.go", "const minMaskGain = 0.2", "const minMaskGain = 0.1"},
-		{"rung 1: the newest result is masked", "TestRung1IsEnough", "ladder.go", "p.maskThrough(s.Seq - 1)", "p.maskThrough(p.history[len(p.history)-1].Seq)"},
-		{"rung 2: a turn is split", "TestSlidingNeverSplitsATurn", "ladder.go", "if i > 0 && it.Role == core.RoleUser {", "if i > 0 && it.Role != core.RoleTool {"},
+		{"rung 1: the newest result is masked", "TestRung1MasksOldToolResults", "ladder.go", "p.maskThrough(s.Seq - 1)", "p.maskThrough(p.history[len(p.history)-1].Seq)"},
+		{"rung 2: a turn is split", "TestForce", "ladder.go", "if i > 0 && it.Role == core.RoleUser {", "if i > 0 && it.Role != core.RoleTool {"},
 		{"rung 2: a turn fewer is kept", "TestSlidingKeepsTen", "ladder.go", "deeper(p.cutKeeping(p.in.Policy.MinRecent), 2)", "deeper(p.cutKeeping(p.in.Policy.MinRecent-2), 2)"},
 		{"rung 2: the summary's own size is forgotten", "TestRung2Summarizes", "ladder.go", "p.total-p.summarySize()+p.budget.SummaryLimit+p.scale.toModel(summaryWrap), p", "p.total-p.summarySize(), p"},
 		{"rung 3: does not say that it is one", "TestRung3BelowKeepAtLeast", "ladder.go", "	if rung == 3 {", "	if rung > 3 {"},

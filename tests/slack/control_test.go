@@ -21,7 +21,7 @@ import (
 // awaitPrivate waits until the user was shown so many messages, and returns the last one's text.
 func (w *workspace) awaitPrivate(t *testing.T, user *fakeslack.User, n int) string {
 	t.Helper()
-	must.Do(t, w.Wait(t.Context(), func() bool { return len(w.ws.Ephemerals(user.ID)) == n }))
+	must.Do(t, w.Wait(t.Context(), func() bool { return len(w.ws.Ephemerals(user.ID)) >= n }))
 	return w.ws.Ephemerals(user.ID)[n-1].Text
 }
 
@@ -29,7 +29,7 @@ func (w *workspace) awaitPrivate(t *testing.T, user *fakeslack.User, n int) stri
 func TestSlackStops(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
-		g := &barriers{held: map[string]barrier{}}
+		g := &barriers{ended: t.Context().Done(), held: map[string]barrier{}}
 		model := apptest.NewProvider(t, provider.Options{Hold: g.hold})
 		w := newWorkspace(t, apptest.New, url, apptest.WithModel("slow", 8192, 1024, model))
 		stop := map[string]func(root string){
@@ -46,7 +46,7 @@ func TestSlackStops(t *testing.T) {
 			if root == "" {
 				root = ts
 			}
-			<-held.asked
+			held.await(t)
 			stop[how](root)
 			session, all := w.conversation(t, 2*i+2)
 			close(held.open)

@@ -72,8 +72,9 @@ func (w *workspace) faults(t *testing.T, session core.SessionID) []core.SlackFau
 
 // barriers hold answers to questions with certain words.
 type barriers struct {
-	mu   sync.Mutex
-	held map[string]barrier // guarded by mu
+	ended <-chan struct{} // the test is over: nothing is held any more
+	mu    sync.Mutex
+	held  map[string]barrier // guarded by mu
 }
 
 // barrier is closed until the test opens it.
@@ -92,7 +93,10 @@ func (g *barriers) hold(question string) {
 	g.mu.Unlock()
 	if found.asked != nil {
 		close(found.asked)
-		<-found.open
+		select {
+		case <-found.open:
+		case <-g.ended:
+		}
 	}
 }
 
@@ -102,4 +106,14 @@ func (g *barriers) add(mark string) barrier {
 	one := barrier{make(chan struct{}), make(chan struct{})}
 	g.held[mark] = one
 	return one
+}
+
+// await waits until a question is held.
+func (b barrier) await(t *testing.T) {
+	t.Helper()
+	select {
+	case <-b.asked:
+	case <-time.After(apptest.Patience):
+		t.Fatal("no question came to the barrier")
+	}
 }

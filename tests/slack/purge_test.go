@@ -61,7 +61,7 @@ func TestSlackPurge(t *testing.T) {
 func TestSlackPurgeOfWaitingChanges(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		g := &barriers{held: map[string]barrier{}}
+		g := &barriers{ended: t.Context().Done(), held: map[string]barrier{}}
 		model := apptest.NewProvider(t, provider.Options{Hold: g.hold})
 		w := newWorkspace(t, apptest.New, url, apptest.WithModel("slow", 8192, 1024, model),
 			func(c *config.Config) { c.Slack.LinkByEmail = true })
@@ -75,7 +75,7 @@ func TestSlackPurgeOfWaitingChanges(t *testing.T) {
 		session, _ := w.conversation(t, 6)
 		held := g.add("wait")
 		w.post(t, w.alice, root, "wait")
-		<-held.asked
+		held.await(t)
 		defer close(held.open)
 		must.Do(t, w.bob.Edit(w.channel, bobs, "the pump is blue"))
 		must.Do(t, carol.Delete(w.channel, carols))

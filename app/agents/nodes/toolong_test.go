@@ -189,54 +189,38 @@ func TestUnclearRefusalThatIsNotLength(t *testing.T) {
 }
 
 // A prompt that is no longer than what the model has accepted, and small for its window,
-// is not tried again; nor is one that is short in any case.
-func TestUnclearRefusalOfAShortPrompt(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		turns, fitted int
-		want          int // requests
-	}{
-		"short":                              {1, 0, 1},
-		"accepted before":                    {20, 9_000, 1},
-		"longer than what was accepted":      {20, 2_000, 2},
-		"nothing was accepted yet":           {20, 0, 2},
-		"a quarter of the window":            {150, 20_000, 2},
-		"more was accepted: nothing learned": {150, 60_000, 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, 64_000, llmtest.Fail(unclear("Bad Request")), "fits now").turns(c.turns, 120)
-			w.learned.Fitted("scripted", c.fitted)
-			_, err := w.call(t.Context(), w.begin("go"))
-			if got := len(w.model.Requests()); got != c.want || (err == nil) != (c.want > 1) {
-				t.Errorf("got %d requests, error %v, want %d", got, err, c.want)
-			}
-			learned := w.learned.Window("scripted")
-			if wanted := c.want > 1 && c.fitted < 60_000; (learned > 0) != wanted || wanted && learned < c.fitted {
-				t.Errorf("got the window %d, want one learned: %v, at least %d", learned, wanted, c.fitted)
-			}
-		})
-	}
-}
-
-// A server that says of long prompts that it is overloaded gets one shorter try, and the next message too.
-// Nothing is learned of the window, since it may have recovered. No other prompt is tried shorter.
-func TestOverloadedByALongPrompt(t *testing.T) {
+// is not tried again; nor is one that is short in any case. A server that says of long prompts that it is overloaded
+// gets one shorter try, and the next message too: nothing is learned of the window, since it may have recovered.
+func TestRefusalOfAShortPrompt(t *testing.T) {
 	t.Parallel()
 	busy := &llm.Error{Kind: llm.KindOverloaded, Provider: "scripted", Status: 503, Message: "Chat completion aborted"}
-	for name, c := range map[string]struct{ turns, accepted, want int }{
-		"longer than what was accepted": {60, 3_000, 2},
-		"accepted before":               {60, 20_000, 1},
-		"nothing was accepted yet":      {60, 0, 1},
-		"short":                         {1, 10, 1},
+	for name, c := range map[string]struct {
+		refusal              *llm.Error
+		window, turns        int
+		accepted             int
+		requests, leastLearn int // 0 = nothing is learned
+	}{
+		"short":                               {unclear("Bad Request"), 64_000, 1, 0, 1, 0},
+		"accepted before":                     {unclear("Bad Request"), 64_000, 20, 9_000, 1, 0},
+		"longer than what was accepted":       {unclear("Bad Request"), 64_000, 20, 2_000, 2, 2_000},
+		"nothing was accepted yet":            {unclear("Bad Request"), 64_000, 20, 0, 2, 1},
+		"a quarter of the window":             {unclear("Bad Request"), 64_000, 150, 20_000, 2, 20_000},
+		"more was accepted: nothing learned":  {unclear("Bad Request"), 64_000, 150, 60_000, 2, 0},
+		"busy, longer than what was accepted": {busy, 32_000, 60, 3_000, 2, 0},
+		"busy, accepted before":               {busy, 32_000, 60, 20_000, 1, 0},
+		"busy, nothing was accepted yet":      {busy, 32_000, 60, 0, 1, 0},
+		"busy, short":                         {busy, 32_000, 1, 10, 1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, 32_000, busy, "fits now").turns(c.turns, 120)
+			w := newWorld(t, c.window, c.refusal, "fits now").turns(c.turns, 120)
 			w.learned.Fitted("scripted", c.accepted)
 			_, err := w.call(t.Context(), w.begin("go"))
-			if got := len(w.model.Requests()); got != c.want || (err == nil) != (c.want == 2) || w.learned.Window("scripted") != 0 {
-				t.Errorf("got %d requests, %v, the window %d; want %d, and nothing learned", got, err, w.learned.Window("scripted"), c.want)
+			if got := len(w.model.Requests()); got != c.requests || (err == nil) != (c.requests == 2) {
+				t.Errorf("got %d requests, error %v, want %d", got, err, c.requests)
+			}
+			if learned := w.learned.Window("scripted"); (learned > 0) != (c.leastLearn > 0) || learned < c.leastLearn {
+				t.Errorf("got the window %d, want one learned: %v, at least %d", learned, c.leastLearn > 0, c.leastLearn)
 			}
 		})
 	}

@@ -45,12 +45,18 @@ func newSite(t *testing.T, handler http.HandlerFunc) *site {
 // at returns an address of the site under another name.
 func (s *site) at(host, path string) string { return fmt.Sprintf("http://%s:%d%s", host, s.port, path) }
 
-// options let the fetcher reach the site by any name.
+// options let the fetcher reach the site by any name, at the second of its addresses.
 func (s *site) options() tools.FetcherOptions {
+	refused := netip.MustParseAddr("127.0.0.2")
 	return tools.FetcherOptions{
-		Ports: []int{s.port}, ReadHTML: readHTML, Allow: func(netip.Addr) error { return nil },
+		Ports: []int{s.port}, ReadHTML: readHTML, Allow: func(a netip.Addr) error {
+			if a == refused {
+				return netguard.ErrNotPublic
+			}
+			return nil
+		},
 		Lookup: func(context.Context, string) ([]netip.Addr, error) {
-			return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
+			return []netip.Addr{refused, netip.MustParseAddr("127.0.0.1")}, nil
 		},
 	}
 }

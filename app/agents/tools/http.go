@@ -2,6 +2,7 @@ package tools
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -18,7 +19,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
+	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/go-openapi/jsonpointer"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -35,18 +38,14 @@ func HTTPMethods() []string {
 // isReading reports whether requests of the method change nothing.
 func isReading(method string) bool { return method == http.MethodGet || method == http.MethodHead }
 
-// endpoint is where a tool sends its requests, and how it builds them.
-type endpoint struct {
-	method     string
-	newRequest func(arguments map[string]any) (webRequest, error)
-}
-
-// requestTemplate is what the requests of an HTTP tool are made of.
+// requestTemplate is what the requests of a tool are made of.
 type requestTemplate struct {
-	method  string
-	address string            // with {argument} in its path and its query
-	query   map[string]string // with {argument}
-	hasBody bool              // the other arguments are the body, and not part of the query
+	method      string
+	address     string // with {parameter} in its path, and {argument} in its query
+	parameters  []parameter
+	query       map[string]string // more of the query, with {argument}
+	takesRest   bool              // arguments without a place are the body, or parameters of the query where there is none
+	contentType string            // of the body; empty = there is none
 }
 
 // NewHTTP returns the tool of a definition of the kind http.
@@ -58,19 +57,23 @@ func NewHTTP(d core.ToolDefinition, web Web) (*Custom, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: parameters: %w", d.Name, err)
 	}
-	r := requestTemplate{method: d.Method, address: d.URL, query: d.Query}
-	if r.method == "" {
-		r.method = http.MethodGet
+	r := requestTemplate{method: cmp.Or(d.Method, http.MethodGet), address: d.URL, query: d.Query, takesRest: true}
+	path, _, _ := strings.Cut(d.URL, "?")
+	names, _ := placeholders(path)
+	for _, name := range names {
+		r.parameters = append(r.parameters, parameter{argument: name, name: name, in: openapi3.ParameterInPath})
 	}
-	r.hasBody = r.method == http.MethodPost || r.method == http.MethodPut || r.method == http.MethodPatch
+	if r.method == http.MethodPost || r.method == http.MethodPut || r.method == http.MethodPatch {
+		r.contentType = jsonType
+	}
 	spec := llm.ToolSpec{Name: d.Name, Description: d.Description, Parameters: fitParameters(d.Parameters)}
-	return newRequestTool(d, spec, endpoint{r.method, r.newRequest}, schema, web), nil
+	return newRequestTool(d, spec, r, schema, web), nil
 }
 
-// newRequestTool returns the tool of an endpoint.
-func newRequestTool(d core.ToolDefinition, spec llm.ToolSpec, e endpoint, schema *jsonschema.Schema, web Web) *Custom {
-	tool := &Custom{Definition: spec, Approval: core.ApprovalAlways, Repeatable: isReading(e.method)}
-	if isReading(e.method) {
+// newRequestTool returns the tool that sends the requests.
+func newRequestTool(d core.ToolDefinition, spec llm.ToolSpec, r requestTemplate, schema *jsonschema.Schema, web Web) *Custom {
+	tool := &Custom{Definition: spec, Approval: core.ApprovalAlways, Repeatable: isReading(r.method)}
+	if isReading(r.method) {
 		tool.Approval = core.ApprovalNever
 	}
 	if d.Idempotent != nil {
@@ -85,11 +88,11 @@ func newRequestTool(d core.ToolDefinition, spec llm.ToolSpec, e endpoint, schema
 		if err != nil {
 			return "", err
 		}
-		request, err := e.newRequest(arguments)
+		request, err := r.newRequest(arguments)
 		if err != nil {
 			return "", err
 		}
-		if !isReading(e.method) {
+		if !isReading(r.method) {
 			sum := sha256.Sum256([]byte(string(call.Session.ID) + "/" + call.ID))
 			request.headers[keyHeader] = hex.EncodeToString(sum[:16])
 		}
@@ -112,38 +115,10 @@ func newRequestTool(d core.ToolDefinition, spec llm.ToolSpec, e endpoint, schema
 // keyHeader is the header with the key of a call.
 const keyHeader = "Idempotency-Key"
 
-// newRequest returns the request with the arguments.
+// newRequest returns the request with the arguments. Errors are for the model.
 func (t requestTemplate) newRequest(arguments map[string]any) (webRequest, error) {
-	rest := maps.Clone(arguments)
-	for _, text := range append(slices.Collect(maps.Values(t.query)), t.address) {
-		names, _ := placeholders(text)
-		for _, name := range names {
-			delete(rest, name)
-		}
-	}
-	r := webRequest{method: t.method, headers: map[string]string{}}
-	var err error
-	if t.hasBody {
-		if r.body, err = core.EncodeJSON(rest); err != nil {
-			return r, fmt.Errorf("the arguments are not JSON: %w", err)
-		}
-		rest = nil
-	}
-	r.url, err = t.expand(arguments, rest)
-	return r, err
-}
-
-// expand returns the address with the arguments; rest are those that are parameters of the query by
-// their own names.
-func (t requestTemplate) expand(arguments, rest map[string]any) (string, error) {
+	request := webRequest{method: t.method, headers: map[string]string{}}
 	address, fixed, _ := strings.Cut(t.address, "?")
-	address, err := expandPath(address, func(name string) (string, bool) {
-		text, ok := textOf(arguments[name])
-		return url.PathEscape(text), ok
-	})
-	if err != nil {
-		return "", err
-	}
 	var pairs, set []string
 	for pair := range strings.SplitSeq(fixed, "&") { // it is encoded already
 		name, _, _ := strings.Cut(pair, "=")
@@ -153,43 +128,75 @@ func (t requestTemplate) expand(arguments, rest map[string]any) (string, error) 
 			pairs = append(pairs, expanded)
 		}
 	}
-	query := url.Values{}
-	for name, value := range t.query {
-		if text, ok := expandText(value, arguments, func(text string) string { return text }); ok {
-			query.Set(name, text)
+	for _, name := range slices.Sorted(maps.Keys(t.query)) {
+		set = append(set, name)
+		if text, ok := expandText(t.query[name], arguments, func(text string) string { return text }); ok {
+			pairs = append(pairs, url.QueryEscape(name)+"="+url.QueryEscape(text))
 		}
 	}
-	set = slices.AppendSeq(set, maps.Keys(t.query))
-	for name, value := range rest {
-		if containsFold(set, name) {
-			return "", fmt.Errorf("the tool sets %q itself; leave the argument out", core.Clip(name, 100))
+	parameters, inPath := slices.Clip(t.parameters), map[string]string{}
+	body, hasBody := arguments[bodyArgument]
+	if t.takesRest {
+		rest := t.rest(arguments)
+		if body, hasBody = rest, true; t.contentType != "" {
+			rest = nil
 		}
-		list, several := value.([]any)
-		if !several {
-			list = []any{value}
-		}
-		for _, item := range list {
-			if text, ok := textOf(item); ok {
-				query.Add(name, text)
+		for _, name := range slices.Sorted(maps.Keys(rest)) {
+			if containsFold(set, name) {
+				return request, fmt.Errorf("the tool sets %q itself; leave the argument out", core.Clip(name, 100))
 			}
+			parameters = append(parameters, parameter{argument: name, name: name, in: openapi3.ParameterInQuery, isList: true})
 		}
 	}
-	if encoded := query.Encode(); encoded != "" {
-		pairs = append(pairs, encoded)
+	for _, p := range parameters {
+		value := arguments[p.argument]
+		text, ok := p.text(value)
+		switch {
+		case p.in == openapi3.ParameterInPath && text == "":
+			return request, fmt.Errorf("the argument %q is missing or empty: it is part of the address", p.argument)
+		case p.in == openapi3.ParameterInPath:
+			inPath[p.name] = url.PathEscape(text)
+		case !ok:
+		case p.in == openapi3.ParameterInHeader && strings.ContainsFunc(text, unicode.IsControl):
+			return request, fmt.Errorf("the argument %q must be one line: it is a header", p.argument)
+		case p.in == openapi3.ParameterInHeader:
+			request.headers[p.name] = text
+		default:
+			pairs = append(pairs, p.pairs(value, text)...)
+		}
 	}
-	return withQuery(address, pairs)
+	if hasBody && t.contentType != "" {
+		encoded, err := core.EncodeJSON(body)
+		if err != nil {
+			return request, fmt.Errorf("the arguments are not JSON: %w", err)
+		}
+		request.body, request.headers["Content-Type"] = encoded, t.contentType
+	}
+	err := request.setAddress(address, inPath, pairs)
+	return request, err
 }
 
-// withQuery returns the address with the pairs of a query, or an error for the model if it is too
-// long.
-func withQuery(address string, pairs []string) (string, error) {
-	if len(pairs) > 0 {
-		address += "?" + strings.Join(pairs, "&")
+// rest returns the arguments that the address and the query do not name.
+func (t requestTemplate) rest(arguments map[string]any) map[string]any {
+	rest := maps.Clone(arguments)
+	for _, text := range append(slices.Collect(maps.Values(t.query)), t.address) {
+		names, _ := placeholders(text)
+		for _, name := range names {
+			delete(rest, name)
+		}
 	}
-	if len(address) > maxURL {
-		return "", fmt.Errorf("the address would have more than %d characters; use shorter arguments", maxURL)
+	return rest
+}
+
+// setAddress makes the address of a path and the pairs of its query.
+func (r *webRequest) setAddress(path string, inPath map[string]string, pairs []string) (err error) {
+	if r.url, err = expandPath(path, inPath); len(pairs) > 0 {
+		r.url += "?" + strings.Join(pairs, "&")
 	}
-	return address, nil
+	if err == nil && len(r.url) > maxURL {
+		err = fmt.Errorf("the address would have more than %d characters; use shorter arguments", maxURL)
+	}
+	return err
 }
 
 // maxErrorText bounds what the model reads of an answer that is an error, in bytes.
@@ -258,8 +265,6 @@ func (w Web) send(ctx context.Context, d core.ToolDefinition, r webRequest) (web
 	}
 	if r.body == nil {
 		req.Body = http.NoBody
-	} else {
-		req.Header.Set("Content-Type", "application/json")
 	}
 	req.GetBody = nil // or a redirect could send it again
 	req.Header.Set("Accept", "application/json, text/*;q=0.9, */*;q=0.1")

@@ -81,7 +81,7 @@ func TestHTTPArguments(t *testing.T) {
 		"a bearer":  {core.ToolDefinition{URL: "/a", Bearer: "TOKEN"}, "{}", "GET /a Bearer *** "},
 		"truths":    {core.ToolDefinition{URL: "/a?x={x}"}, `{"x":true}`, "GET /a?x=true "},
 		"null":      {core.ToolDefinition{URL: "/a?x={x}"}, `{"x":null}`, "GET /a "},
-		"no such a": {core.ToolDefinition{URL: "/a/{id}"}, `{}`, `error: the argument "id" is missing: it is part of the address`},
+		"no such a": {core.ToolDefinition{URL: "/a/{id}"}, `{}`, `error: the argument "id" is missing or empty: it is part of the address`},
 		"dots":      {core.ToolDefinition{URL: "/a/{id}"}, `{"id":".."}`, "error: an argument must not name the current or the parent folder"},
 		"no JSON":   {core.ToolDefinition{URL: "/a"}, `{"id":`, "error: the arguments are not one JSON object"},
 		"no object": {core.ToolDefinition{URL: "/a"}, `[1]`, "error: the arguments are not one JSON object"},

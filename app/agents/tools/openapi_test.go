@@ -250,6 +250,9 @@ func TestFitSchema(t *testing.T) {
 	must.Do(t, json.Unmarshal([]byte(`{"type": "object", "required": "a", "title": null, "properties": {"a": {"type": "string", "enum": null, "required": true},
 		"b": {"type": "array", "items": [{"type": "string"}], "minItems": "1"}, "c": {"type": "any", "description": "d", "minimum": 1.5, "exclusiveMinimum": true, "enum": "x", "anyOf": [], "allOf": [3]},
 		"default": {"type": "array"}, "enum": {"type": "object", "default": {"type": "array"}}, "examples": null, "const": "text"}}`), &invalid))
+	dialect := func(properties string) any {
+		return map[string]any{"type": "OBJECT", "properties": json.RawMessage(properties)}
+	}
 	references := map[string]any{
 		"$defs": map[string]any{"x": map[string]any{"type": "string"}, "y": map[string]any{"$ref": "#/$defs/z"}, "z": map[string]any{"$ref": "#/$defs/y"}},
 		"properties": map[string]any{
@@ -266,10 +269,13 @@ func TestFitSchema(t *testing.T) {
 		"no type":  {map[string]any{"properties": map[string]any{"a": map[string]any{}}}, `{"properties":{"a":{}},"type":"object"}`},
 		"null":     {map[string]any{"properties": nil}, `{"properties":{},"type":"object"}`},
 		"nulls":    {map[string]any{"required": nil, "properties": map[string]any{"a": map[string]any{"enum": []any{nil}, "items": nil, "default": nil}}}, `{"properties":{"a":{"default":null,"enum":[null]}},"type":"object"}`},
-		"invalid":  {invalid, `{"properties":{"a":{"type":"string"},"b":{"items":{},"type":"array"},"c":{"description":"d","minimum":1.5},"default":{"items":{},"type":"array"},"enum":{"default":{"type":"array"},"type":"object"}},"type":"object"}`},
+		"invalid":  {invalid, `{"properties":{"a":{"type":"string"},"b":{"items":{"type":"string"},"type":"array"},"c":{"description":"d","minimum":1.5},"default":{"items":{},"type":"array"},"enum":{"default":{"type":"array"},"type":"object"}},"type":"object"}`},
 		"required": {map[string]any{"required": []any{"b", nil, "a", "b", 3}}, `{"properties":{},"required":["a","b"],"type":"object"}`},
 		"one of a list": {map[string]any{"properties": map[string]any{"a": map[string]any{"anyOf": []any{map[string]any{"type": "string"}, map[string]any{"type": "nope", "title": "b"}}}}},
 			`{"properties":{"a":{"anyOf":[{"type":"string"},{"title":"b"}]}},"type":"object"}`},
+		"capitals":   {dialect(`{"a":{"type":"STRING"},"b":{"type":["INTEGER","NULL"]}}`), `{"properties":{"a":{"type":"string"},"b":{"type":["integer","null"]}},"type":"object"}`},
+		"tuples":     {dialect(`{"a":{"type":"array","items":[{"type":"string"},{"type":"NUMBER"}]},"b":{"type":"array","prefixItems":[{"type":"array"}],"items":false}}`), `{"properties":{"a":{"items":{"anyOf":[{"type":"string"},{"type":"number"}]},"type":"array"},"b":{"items":{"items":{},"type":"array"},"type":"array"}},"type":"object"}`},
+		"old bounds": {dialect(`{"a":{"anyOf":[{"type":"integer","minimum":0,"exclusiveMinimum":true},{"type":"null"}]}}`), `{"properties":{"a":{"anyOf":[{"minimum":0,"type":"integer"},{"type":"null"}]}},"type":"object"}`},
 		"no values":  {map[string]any{"properties": map[string]any{"a": map[string]any{"enum": []any{}}}}, `{"properties":{"a":{}},"type":"object"}`},
 		"references": {references, `{"$defs":{"x":{"type":"string"},"y":{},"z":{}},"properties":{"a":{"$ref":"#/$defs/x"},"b":{"title":"b"},"c":{"items":{"$ref":"#"},"type":"array"},"d":{},"e":{"anyOf":[{},true]}},"type":"object"}`},
 		"only a reference": {map[string]any{"$ref": "#/definitions/a~1b", "definitions": map[string]any{"a/b": map[string]any{"type": "object", "properties": map[string]any{"c": map[string]any{}}}}},

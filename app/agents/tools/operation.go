@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/getkin/kin-openapi/openapi3"
 
@@ -46,7 +45,7 @@ func (o operation) tool(d core.ToolDefinition, document *openapi3.T, base, name 
 		return nil, errors.New("its path does not begin with /")
 	}
 	path, _, _ := strings.Cut(o.path, "#") // documents have fragments to tell operations apart
-	r := operationRequest{method: o.method, address: base + path}
+	r := requestTemplate{method: o.method, address: base + path}
 	a := argumentSchemas{inliner{document: document}, map[string]any{}, []string{}}
 	if err := o.addParameters(d, &r, &a); err != nil {
 		return nil, err
@@ -73,7 +72,7 @@ func (o operation) tool(d core.ToolDefinition, document *openapi3.T, base, name 
 		schema = nil // a schema of another draft: the server checks the arguments
 	}
 	spec := llm.ToolSpec{Name: name, Description: FitDescription(o.text()), Parameters: parameters}
-	return newRequestTool(d, spec, endpoint{r.method, r.newRequest}, schema, web), nil
+	return newRequestTool(d, spec, r, schema, web), nil
 }
 
 // argumentSchemas is the schemas of the arguments of an operation.
@@ -92,7 +91,7 @@ func (a *argumentSchemas) add(name string, schema any, required bool) {
 }
 
 // addParameters makes the parameters arguments, by names that providers take.
-func (o operation) addParameters(d core.ToolDefinition, r *operationRequest, a *argumentSchemas) error {
+func (o operation) addParameters(d core.ToolDefinition, r *requestTemplate, a *argumentSchemas) error {
 	var list []*openapi3.Parameter
 	for _, ref := range append(slices.Clone(o.item.Parameters), o.Parameters...) {
 		if ref.Value == nil {
@@ -197,7 +196,7 @@ func containsFold(list []string, name string) bool {
 const jsonType = "application/json"
 
 // addBody makes the body of the request, which is JSON, an argument.
-func (o operation) addBody(r *operationRequest, a *argumentSchemas) error {
+func (o operation) addBody(r *requestTemplate, a *argumentSchemas) error {
 	switch {
 	case o.RequestBody == nil:
 		return nil
@@ -236,14 +235,7 @@ func (o operation) text() string {
 	return strings.TrimSpace(o.Summary + "\n" + o.Description)
 }
 
-// operationRequest is what the requests of an operation are made of.
-type operationRequest struct {
-	method, address string // with {parameter}
-	parameters      []parameter
-	contentType     string // of the body; empty = there is no body
-}
-
-// parameter is a parameter of an operation.
+// parameter is a parameter of a request.
 type parameter struct {
 	argument string // its name for the model
 	name, in string
@@ -263,49 +255,16 @@ func (p parameter) text(value any) (string, bool) {
 	return textOf(value)
 }
 
-// newRequest returns the request with the arguments. Errors are for the model.
-func (r operationRequest) newRequest(arguments map[string]any) (webRequest, error) {
-	request := webRequest{method: r.method, headers: map[string]string{}}
-	address, fixed, _ := strings.Cut(r.address, "?")
-	inPath, pairs := map[string]string{}, []string{}
-	if fixed != "" {
-		pairs = append(pairs, fixed)
+// pairs returns the pairs of the query for a value, whose text is known.
+func (p parameter) pairs(value any, text string) (pairs []string) {
+	list, several := value.([]any)
+	if !several || !p.isList || p.isJSON {
+		list = []any{text}
 	}
-	for _, p := range r.parameters {
-		value := arguments[p.argument]
-		text, ok := p.text(value)
-		switch {
-		case p.in == openapi3.ParameterInPath && text == "":
-			return request, fmt.Errorf("the argument %q is missing or empty: it is part of the address", p.argument)
-		case p.in == openapi3.ParameterInPath:
-			inPath[p.name] = url.PathEscape(text)
-		case !ok:
-		case p.in == openapi3.ParameterInHeader && strings.ContainsFunc(text, unicode.IsControl):
-			return request, fmt.Errorf("the argument %q must be one line: it is a header", p.argument)
-		case p.in == openapi3.ParameterInHeader:
-			request.headers[p.name] = text
-		default:
-			list, several := value.([]any)
-			if !several || !p.isList || p.isJSON {
-				list = []any{text}
-			}
-			for _, item := range list {
-				if text, ok := textOf(item); ok {
-					pairs = append(pairs, url.QueryEscape(p.name)+"="+url.QueryEscape(text))
-				}
-			}
+	for _, item := range list {
+		if text, ok := textOf(item); ok {
+			pairs = append(pairs, url.QueryEscape(p.name)+"="+url.QueryEscape(text))
 		}
 	}
-	if value, ok := arguments[bodyArgument]; ok && r.contentType != "" {
-		body, err := core.EncodeJSON(value)
-		if err != nil {
-			return request, fmt.Errorf("the arguments are not JSON: %w", err)
-		}
-		request.body, request.headers["Content-Type"] = body, r.contentType
-	}
-	address, err := expandPath(address, func(name string) (string, bool) { return inPath[name], inPath[name] != "" })
-	if err == nil {
-		request.url, err = withQuery(address, pairs)
-	}
-	return request, err
+	return pairs
 }

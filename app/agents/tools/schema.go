@@ -51,6 +51,7 @@ func FitSchema(schema any) (json.RawMessage, error) {
 	}
 	delete(fitted, "$schema")
 	delete(fitted, "$id")
+	eachSchema(fitted, false, repair)
 	var fault *jsonschema.ValidationError
 	if errors.As(metaSchema().Validate(fitted), &fault) {
 		dropFaults(fitted, fault)

@@ -61,10 +61,32 @@ func eachSchema(value any, named bool, do func(map[string]any)) {
 	}
 }
 
-// repair changes what JSON Schema allows and providers do not take: lists without items, properties that are true,
-// and values of which there are none.
+// repair changes what providers do not take: what other drafts and dialects write in their own way (types in capitals,
+// items by their places, truths as bounds), lists without items, properties that are true, and values of which there
+// are none.
 func repair(schema map[string]any) {
 	kinds, _ := schema["type"].([]any)
+	for i, kind := range kinds {
+		if name, ok := kind.(string); ok {
+			kinds[i] = strings.ToLower(name)
+		}
+	}
+	if name, ok := schema["type"].(string); ok {
+		schema["type"] = strings.ToLower(name)
+	}
+	for _, key := range []string{"items", "prefixItems"} {
+		if parts, ok := schema[key].([]any); ok && len(parts) == 1 {
+			schema["items"] = parts[0]
+		} else if ok {
+			schema["items"] = map[string]any{"anyOf": parts}
+		}
+	}
+	delete(schema, "prefixItems")
+	for _, key := range []string{"exclusiveMinimum", "exclusiveMaximum", keyRequired} {
+		if _, ok := schema[key].(bool); ok {
+			delete(schema, key)
+		}
+	}
 	if schema["items"] == nil && (schema["type"] == "array" || slices.Contains(kinds, any("array"))) {
 		schema["items"] = map[string]any{}
 	}

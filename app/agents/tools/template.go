@@ -50,18 +50,13 @@ func textOf(value any) (string, bool) {
 	}
 }
 
-// expandPath puts texts, which are escaped, into a path, each within its segment. Lookup returns that
-// of a name; false if there is none.
-func expandPath(path string, lookup func(name string) (string, bool)) (string, error) {
+// expandPath puts texts, which are escaped, into a path, each within its segment.
+func expandPath(path string, texts map[string]string) (string, error) {
 	segments := strings.Split(path, "/")
 	for i, segment := range segments {
 		names, _ := placeholders(segment)
 		for _, name := range names {
-			text, ok := lookup(name)
-			if !ok || text == "" {
-				return "", fmt.Errorf("the argument %q is missing: it is part of the address", name)
-			}
-			segment = strings.ReplaceAll(segment, "{"+name+"}", text)
+			segment = strings.ReplaceAll(segment, "{"+name+"}", texts[name])
 		}
 		if len(names) > 0 && (segment == "." || segment == "..") {
 			return "", errors.New("an argument must not name the current or the parent folder")

@@ -51,6 +51,7 @@ func TestDecodeMemory(t *testing.T) { // not parallel: it measures what the proc
 		"deep":                          {`{"raw":` + strings.Repeat("[", size/2) + strings.Repeat("]", size/2) + "}", true, 1 << 20},
 		"as many objects as may be":     {fill(`{"calls":[`, `{}`, `]}`, 4_900), false, 3 << 20},
 		"as many names as may be":       {`{"text":""` + names.String() + `}`, true, 3 << 20},
+		"a long name":                   {`{"` + strings.Repeat("x", size/2) + `":1}`, true, uint64(size) + 1<<20},
 		"one text":                      {`{"text":"` + strings.Repeat("a", size-12) + `"}`, false, uint64(size) + 1<<20},
 		"one text of escaped bytes":     {`{"text":"` + strings.Repeat(`\u0001`, size/6-2) + `"}`, false, uint64(size) + 2<<20},
 		"one text where none is wanted": {`{"number":"` + strings.Repeat("a", size-14) + `"}`, true, uint64(size) + 1<<20},

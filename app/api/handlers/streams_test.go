@@ -2,6 +2,8 @@ package handlers
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 	"net/http/httptest"
 	"testing"
@@ -9,6 +11,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -18,6 +21,25 @@ func asking(t *testing.T, who core.Identity) *gin.Context {
 	c, _ := gin.CreateTestContext(httptest.NewRecorder())
 	c.Request = httptest.NewRequestWithContext(core.WithIdentity(t.Context(), who), "GET", "/", nil)
 	return c
+}
+
+// Held requests are counted by owner, and by user where the caller is one.
+func TestHold(t *testing.T) {
+	t.Parallel()
+	s := NewStreamLimiter(Limits{Streams: 9, StreamsPerOwner: 4, StreamsPerUser: 2})
+	var held []*slot
+	for i, ask := range []struct {
+		owner, user string
+		refused     bool
+	}{{"shop", "eve", false}, {"shop", "eve", false}, {"shop", "eve", true}, {"other", "eve", false}, {"shop", "bob", false}, {"shop", "", false}, {"shop", "", true}} {
+		p, err := s.acquireSlot(asking(t, core.Identity{Owner: ask.owner, User: ask.user}).Request.Context())
+		compare.Equal(t, fmt.Sprintf("request %d: got %v, refused", i, err), ask.refused, errors.Is(err, core.ErrRateLimited))
+		held = append(held, p)
+	}
+	for _, p := range held {
+		s.releaseSlot(p)
+	}
+	compare.Equal(t, "held and counted when all are released", []int{0, 0}, []int{len(s.held), len(s.callers)})
 }
 
 // The slot of a run's stream is free when its reader sees the end of the run; that of a stream without

@@ -186,7 +186,7 @@ func events(list ...core.Event) func(context.Context, func(core.Event, error) bo
 func conversation(f *fake, interrupts <-chan os.Signal, lines ...string) (*chat.Conversation, *strings.Builder) {
 	out := &strings.Builder{}
 	return chat.New(chat.Options{
-		Service: f, Session: core.Session{Agent: "a"}, Lines: &typed{lines: lines}, Out: out, Interrupts: interrupts,
+		Service: f, Session: core.Session{Agent: "a"}, Lines: &typed{lines: lines}, Out: out, Notes: out, Interrupts: interrupts,
 		Size: func() (int, int) { return 0, 0 }, Attended: true,
 	}), out
 }

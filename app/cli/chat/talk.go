@@ -33,7 +33,7 @@ type Options struct {
 	Model   string       // which model answers; empty = the session's
 	Lines   term.Reader
 	Out     io.Writer
-	Notes   io.Writer // everything that is not part of an answer; nil = Out
+	Notes   io.Writer // everything that is not part of an answer
 	// Interrupts reports Ctrl-C while a command or an answer is in progress.
 	Interrupts <-chan os.Signal
 	// Size returns the terminal's width and height, zeros if there is none.
@@ -51,12 +51,7 @@ type Conversation struct {
 }
 
 // New returns a conversation.
-func New(o Options) *Conversation {
-	if o.Notes == nil {
-		o.Notes = o.Out
-	}
-	return &Conversation{Options: o}
-}
+func New(o Options) *Conversation { return &Conversation{Options: o} }
 
 // Run reads and answers until the user quits or ctx ends. It returns an error of reading, or,
 // if unattended, the first error of a message or command.

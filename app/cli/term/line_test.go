@@ -57,14 +57,17 @@ func edited(t *testing.T) (*term.Edited, io.Writer, *logtext.Log) {
 	return e, w, out
 }
 
+// What is typed and pasted arrives in pieces of any size, but for a key. A paste of several lines is one message.
 func TestEdited(t *testing.T) { // not parallel: the editor has globals
 	e, keys, out := edited(t)
+	long := strings.Repeat("é", 400)
 	go func() {
-		for _, typed := range []string{"Helo\x1b[Dl\r", "\x1b[200~a\nb\x1b[201~ c\r", "abc\x03", "日本\x7f\r"} {
+		typed := []string{"Helo", "\x1b[D", "l\r", "\x1b[200~a\nb\x1b[201~ c\r", "\x1b[2", "00~a\r\nb\rc\n\x1b[20", "1~ \x1b[200~d\ne\x1b[201~\r", "\x1b[200~a\tb\x03\x1bc\x1b[201~\r", "\x1b[200~a\nb\x1b[201~[pasted 1: 3 lines]\r"}
+		for _, typed := range append(typed, "\x1b[200~"+long+"\x1b[201~\r", "abc\x03", "日本\x7f\r") {
 			_, _ = io.WriteString(keys, typed) // the reader sees what is missing
 		}
 	}()
-	for _, want := range []string{"Hello", "a\nb c"} {
+	for _, want := range []string{"Hello", "a\nb c", "a\nb\nc d\ne", "a    bc", "a\nb[pasted 1: 3 lines]", long} {
 		compare.Equal(t, "got", want, must.Get(e.Line(t.Context()))(t))
 	}
 	compare.Error(t, "Ctrl-C", term.ErrInterrupted, compare.ErrorOf(e.Line(t.Context())))

@@ -148,6 +148,18 @@ func TestOutputIsCleaned(t *testing.T) {
 	}
 }
 
+// An answer is cleaned without a terminal, too.
+func TestMarkdownIsCleaned(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	m := term.NewMarkdown(&b, 0, 0)
+	m.Write(hostile)
+	m.Close()
+	if hasControls(b.String()) || !strings.Contains(b.String(), "gnp.exe") {
+		t.Errorf("got %q", b.String())
+	}
+}
+
 // A JSON document says the same without the characters themselves.
 func TestCleanJSONSaysTheSame(t *testing.T) {
 	t.Parallel()

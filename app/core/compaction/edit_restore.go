@@ -18,11 +18,7 @@ import (
 // longer than a summary may be, ErrConflict when the edited version is not the active one,
 // ErrNotFound.
 func (c *Inspector) Edit(ctx context.Context, tenant core.Tenant, id core.SessionID, edit core.SummaryEdit) (core.Summary, error) {
-	release, err := c.acquireView(ctx)
-	if err != nil {
-		return core.Summary{}, err
-	}
-	defer release()
+	defer c.acquireView(ctx)()
 	v, err := c.loadStoredSnapshot(ctx, tenant, id)
 	if err != nil {
 		return core.Summary{}, err
@@ -104,11 +100,7 @@ func (c *Inspector) Restore(ctx context.Context, tenant core.Tenant, id core.Ses
 	} else if committed { // by an earlier execution of the request
 		return c.Stores.Sessions.Get(ctx, tenant, id)
 	}
-	release, err := c.acquireView(ctx)
-	if err != nil {
-		return core.Session{}, err
-	}
-	defer release()
+	defer c.acquireView(ctx)()
 	v, err := c.loadStoredSnapshot(ctx, tenant, id)
 	if err != nil || v.turn.Session.SummaryVersion == version {
 		return v.turn.Session, err

@@ -40,25 +40,20 @@ func (f Finder) Recall(ctx context.Context, session core.Session, question strin
 		return nil, nil
 	}
 	var out []core.Message
+	add := func(n core.Neighbor, text string) {
+		out = append(out, core.Message{ID: n.MessageID, Seq: n.Seq, Role: n.Role, Author: n.Author, Named: n.Author != "", Content: text, CreatedAt: n.CreatedAt})
+	}
 	known := map[int64]bool{}
 	for _, h := range page.Items {
 		known[h.Seq] = true
 	}
 	for i, h := range page.Items {
-		out = append(out, core.Message{
-			ID: h.MessageID, Seq: h.Seq, Role: h.Role, Author: h.Author, Named: h.Author != "", Content: singleLine(h.Excerpt), CreatedAt: h.CreatedAt,
-		})
-		if i >= withBeside {
-			continue
-		}
+		add(core.Neighbor{MessageID: h.MessageID, Seq: h.Seq, Role: h.Role, Author: h.Author, CreatedAt: h.CreatedAt}, singleLine(h.Excerpt))
 		for _, n := range slices.Concat(h.Before, h.After) {
-			if known[n.Seq] || shown[n.Seq] {
-				continue
+			if i < withBeside && !known[n.Seq] && !shown[n.Seq] {
+				known[n.Seq] = true
+				add(n, core.Clip(singleLine(n.Excerpt), besideSize))
 			}
-			known[n.Seq] = true
-			out = append(out, core.Message{
-				ID: n.MessageID, Seq: n.Seq, Role: n.Role, Author: n.Author, Named: n.Author != "", Content: core.Clip(singleLine(n.Excerpt), besideSize), CreatedAt: n.CreatedAt,
-			})
 		}
 	}
 	return slices.DeleteFunc(out, func(m core.Message) bool { return m.Content == "" }), err

@@ -99,11 +99,7 @@ func (c *Inspector) snapshotTurn(ctx context.Context, t Turn) (snapshot, error) 
 // message pinned: what cannot be shrunk (system prompt, tools, pinned messages) must stay at
 // or under the landing point of a compaction. It changes nothing.
 func (c *Inspector) CheckPin(ctx context.Context, tenant core.Tenant, id core.SessionID, m core.Message) error {
-	release, err := c.acquireView(ctx)
-	if err != nil {
-		return err
-	}
-	defer release()
+	defer c.acquireView(ctx)()
 	t, err := c.loadTurn(ctx, tenant, id, core.PlanPreview{})
 	if err != nil {
 		return err

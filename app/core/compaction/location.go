@@ -13,11 +13,7 @@ import (
 // message, on any branch. ErrNotFound for others; ErrConflict if the path kept changing
 // meanwhile.
 func (c *Inspector) Where(ctx context.Context, tenant core.Tenant, id core.SessionID, message core.MessageID) (core.MessageLocation, error) {
-	release, err := c.acquireView(ctx)
-	if err != nil {
-		return core.MessageLocation{}, err
-	}
-	defer release()
+	defer c.acquireView(ctx)()
 	for range maxSnapshots {
 		v, err := c.loadSnapshot(ctx, tenant, id, core.PlanPreview{})
 		if err != nil {

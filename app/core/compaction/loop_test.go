@@ -53,6 +53,14 @@ func (w *world) use(sizes ...int) {
 	}
 }
 
+// readFiles begins a run and has it read as many files as have notes made.
+func (w *world) readFiles() {
+	w.ask("Read all files.")
+	for range 8 {
+		w.use(200)
+	}
+}
+
 // loopNotes is an answer that may be stored as notes.
 const loopNotes = "## Current state\nThe files were read.\n\n## Files\nsrc/file3.go, src/file5.go, src/file7.go, src/file9.go, src/file11.go (#10, #12; [11], [12], [13]): " +
 	"the same text over and over, forty pieces of it apiece; neither fault nor warning came to light. Unread: whatever comes after #13."
@@ -165,10 +173,7 @@ func TestLoopModel(t *testing.T) {
 				w.options.Budget = poor
 				w.keeper = compaction.New(w.options)
 			}
-			w.ask("Read all files.")
-			for range 8 {
-				w.use(200)
-			}
+			w.readFiles()
 			w.fit()
 			got := w.Summaries[0]
 			if got.Model != tt.want || got.Strategy != tt.strategy || got.Note != tt.note {
@@ -200,10 +205,7 @@ func TestLoopFailureDoesNotFailTheRun(t *testing.T) {
 	t.Parallel()
 	w := looping(t, core.CompactionSettings{}, 128_000)
 	w.failNotes()
-	w.ask("Read all files.")
-	for range 8 {
-		w.use(200)
-	}
+	w.readFiles()
 	_, d := w.fit()
 	compare.Equal(t, "messages and summaries: want the loop as it is", []int{17, 0}, []int{d.Messages(), len(w.Summaries)})
 	told := coretest.Data[core.ContextData](w.Events[0])
@@ -219,10 +221,7 @@ func TestLoopTimeLimit(t *testing.T) {
 		w := looping(t, core.CompactionSettings{}, 128_000)
 		gate := llmtest.NewGate()
 		w.models["writer"] = llmtest.Scripted(llmtest.Step{Text: []string{loopNotes}, Gate: gate}).WithInfo(w.writer.Info())
-		w.ask("Read all files.")
-		for range 8 {
-			w.use(200)
-		}
+		w.readFiles()
 		start := time.Now()
 		w.fit()
 		if got := w.Summaries[0]; got.Strategy != "steps" || !strings.Contains(got.Note, "time limit") || time.Since(start) != 10*time.Second {

@@ -34,11 +34,7 @@ func (c *Inspector) Report(ctx context.Context, tenant core.Tenant, id core.Sess
 // reportNext returns the next prompt under the conditions of the preview, and its report. It begins again if
 // messages arrive meanwhile.
 func (c *Inspector) reportNext(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (v snapshot, r core.ContextReport, err error) {
-	release, err := c.acquireView(ctx)
-	if err != nil {
-		return v, r, err
-	}
-	defer release()
+	defer c.acquireView(ctx)()
 	for range maxSnapshots {
 		if v, err = c.loadSnapshot(ctx, tenant, id, ask); err != nil {
 			return v, core.ContextReport{}, err
@@ -242,11 +238,7 @@ func (t Turn) wholeLog() int {
 // Prompt returns the exact prompt that would be sent now, under the conditions of the preview if it
 // has any; its note says so if the next message first causes a summary.
 func (c *Inspector) Prompt(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (core.PromptView, error) {
-	release, err := c.acquireView(ctx)
-	if err != nil {
-		return core.PromptView{}, err
-	}
-	defer release()
+	defer c.acquireView(ctx)()
 	v, err := c.loadSnapshot(ctx, tenant, id, ask)
 	if err != nil {
 		return core.PromptView{}, err

@@ -224,7 +224,7 @@ func (k *Compactor) chooseWriter(ctx context.Context, t Turn) writer {
 func (k *Compactor) chooseNotesWriter(ctx context.Context, t Turn) (w writer) {
 	name := t.Profile.Loop.SummaryModel
 	if kind, ok := summarize.KindOf(t.Profile.Policy.Strategy); !ok || kind.Model || name != "" {
-		w.kind, _ = summarize.KindOf(contextwindow.StrategyLLM)
+		w.kind, _ = summarize.KindOf(summarize.StrategyLLM)
 		w.model, w.note = k.summaryModel(ctx, t, cmp.Or(name, t.Profile.Policy.SummaryModel))
 	}
 	return w

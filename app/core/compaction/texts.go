@@ -31,13 +31,13 @@ type textLimits struct {
 	views     *semaphore.Weighted
 }
 
-// acquireView waits until a turn may be loaded for a person's request. It counts until
-// release is called.
-func (k *Compactor) acquireView(ctx context.Context) (release func(), err error) {
+// acquireView waits until a turn may be loaded for a person's request, which counts until release is
+// called. It does not wait longer than ctx, with which nothing can be loaded then.
+func (k *Compactor) acquireView(ctx context.Context) (release func()) {
 	if k.limits.views.Acquire(ctx, 1) != nil {
-		return nil, context.Cause(ctx)
+		return func() {}
 	}
-	return func() { k.limits.views.Release(1) }, nil
+	return func() { k.limits.views.Release(1) }
 }
 
 // messagesByID are messages by their ids.

@@ -118,3 +118,28 @@ func TestSlicesOfAllSessionsAreBounded(t *testing.T) {
 		}
 	})
 }
+
+// However many people view contexts concurrently: the turns loaded for them are bounded.
+func TestViewsAreBounded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, core.ContextSettings{}, 8192)
+	var loading atomic.Int32
+	begin := make(chan struct{})
+	w.db.Before(func(call string) error {
+		if call == "Sessions.Get" && loading.Add(1) <= 16 {
+			<-begin
+		}
+		return nil
+	})
+	w.bubble(func() {
+		begin = make(chan struct{})
+		for range 20 {
+			go func() { w.report() }()
+		}
+		synctest.Wait()
+		compare.Equal(t, "reports that load", int32(16), loading.Load())
+		close(begin)
+		synctest.Wait()
+		compare.Equal(t, "after the first ended", int32(20), loading.Load())
+	})
+}

@@ -12,11 +12,7 @@ import (
 // Turns says where the messages of the session are in its next prompt, by one plan, and how large
 // the prompts of its newest turns were, by the reports of their runs. ErrNotFound.
 func (c *Inspector) Turns(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.ContextTurns, error) {
-	release, err := c.acquireView(ctx)
-	if err != nil {
-		return core.ContextTurns{}, err
-	}
-	defer release()
+	defer c.acquireView(ctx)()
 	v, err := c.loadSnapshot(ctx, tenant, id, core.PlanPreview{})
 	if err != nil {
 		return core.ContextTurns{}, err

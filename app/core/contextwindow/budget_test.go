@@ -65,21 +65,15 @@ func TestBudgetArithmetic(t *testing.T) {
 	}
 }
 
-// target_context_tokens binds where it is below 0.625 · trigger (C2).
-func TestBudgetTarget(t *testing.T) {
+// C2: target_context_tokens binds where it is below 0.625 · trigger. B3: with both, the smaller of
+// max_summary_tokens and max_summary_share counts.
+func TestBudgetBounds(t *testing.T) {
 	t.Parallel()
 	p := preset(t, "ratio", func(p *cw.Policy) { p.TargetContextTokens = 50_000 })
 	compare.Equal(t, "landing: want 50000", 50_000, p.Budget(cw.Limits{Window: 1_000_000}, 0).Landing)
-}
-
-// B3: with both, the smaller of max_summary_tokens and max_summary_share counts.
-func TestBudgetSummaryTokensAndShare(t *testing.T) {
-	t.Parallel()
 	for tokens, want := range map[int]int{5_000: 5_000, 20_000: 12_390} {
 		p := preset(t, "budget", func(p *cw.Policy) { p.MaxSummaryTokens, p.MaxSummaryShare = tokens, 0.1 })
-		if got := p.Budget(cw.Limits{Window: 128_000}, 0).SummaryLimit; got != want {
-			t.Errorf("summary limit with %d tokens and 10 %%: got %d, want %d", tokens, got, want)
-		}
+		compare.Equal(t, "summary limit with 10 %", want, p.Budget(cw.Limits{Window: 128_000}, 0).SummaryLimit)
 	}
 }
 

@@ -283,12 +283,10 @@ type FloorError struct {
 
 // RungName says what a rung of the ladder does.
 func RungName(n int) string {
-	names := map[int]string{
-		0: "quote fewer recalled passages",
-		1: "mask old tool results", 2: "summarize", 3: "summarize, keeping fewer recent messages", 4: "cut the summary",
+	return [...]string{
+		0: "quote fewer recalled passages", 1: "mask old tool results", 2: "summarize", 3: "summarize, keeping fewer recent messages", 4: "cut the summary",
 		5: "summarize without a model", 6: "shorten messages", 7: "leave out the oldest", 8: "refuse",
-	}
-	return names[n]
+	}[n]
 }
 
 // Error says what to do about it.

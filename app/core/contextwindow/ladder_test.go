@@ -49,22 +49,6 @@ func TestRung1MasksOldToolResults(t *testing.T) {
 	}
 }
 
-// Rung 1 alone is enough where it lands: no summary, and the newest result stays.
-func TestRung1IsEnough(t *testing.T) {
-	t.Parallel()
-	c := new(talk).user(50).round(3_000).answer(50).user(50).round(3_000).answer(50).user(100)
-	in := c.during(preset(t, "window"), 8_192, 9)
-	d, _ := cw.Plan(in)
-	p := fits(t, c, in, d, d.Budget.Landing)
-	if diff := cmp.Diff([]int{1}, d.Rungs); diff != "" || !d.Compacted {
-		t.Errorf("rungs (-want +got):\n%s", diff)
-	}
-	if got := p.Messages[2].Content; !strings.Contains(got, string(c.log[2].ID)) || !strings.Contains(got, "3000 tokens") {
-		t.Errorf("masked: got %q, want the message's id and size", got)
-	}
-	compare.Equal(t, "the newest result: want it whole", c.log[6].Content, p.Messages[6].Content)
-}
-
 // Rung 2: the oldest turns go into the summary, as few as bring the prompt to the
 // landing point even with a summary of the largest size. W6: the order names the
 // range and what it replaces, the old summary included.

@@ -72,44 +72,36 @@ const (
 	budgetAskTokens        = 700 // budget: under 500 words
 )
 
-// The strategies of the presets. Package summarize has the list of all strategies.
-const (
-	StrategyLLM        = "llm"
-	StrategyHybrid     = "hybrid"
-	StrategyExtractive = "extractive"
-	strategyNative     = "native"
-)
-
 // presetTable returns the presets (docs/POLICIES.md), a row each.
 func presetTable() []Policy {
 	return []Policy{
 		{
 			Name: "window", AutoSummarize: true,
 			UsageThreshold: defaultUsageThreshold, LandAt: defaultLandAt, MinRecent: 3,
-			ResponseReserve: defaultResponseReserve, Strategy: StrategyHybrid, Timing: TimingBackground, PreferredModel: llm.PreferDefault,
+			ResponseReserve: defaultResponseReserve, Strategy: "hybrid", Timing: TimingBackground, PreferredModel: llm.PreferDefault,
 		},
 		{
 			Name: "budget", AutoSummarize: true,
 			UsageThreshold: defaultUsageThreshold, LandAt: defaultLandAt, MinRecent: 6,
 			MaxMessages: 30, MaxTokens: 128_000, NeverBelow: 6 + neverBelowMargin, MaxSummaryShare: 0.3,
 			SummaryAskTokens: budgetAskTokens,
-			ResponseReserve:  defaultResponseReserve, Strategy: StrategyLLM, Timing: TimingAfterRun,
+			ResponseReserve:  defaultResponseReserve, Strategy: "llm", Timing: TimingAfterRun,
 		},
 		{
 			Name: "sliding", AutoSummarize: true,
 			UsageThreshold: defaultUsageThreshold, LandAt: defaultLandAt, MinRecent: 10,
 			WindowMessages: 15, MaxUnsummarized: 50, MaxSummaryTokens: 500, SummaryAskTokens: 300,
-			ResponseReserve: defaultResponseReserve, Strategy: StrategyLLM, Timing: TimingAfterRun, PreferredModel: llm.PreferSmall,
+			ResponseReserve: defaultResponseReserve, Strategy: "llm", Timing: TimingAfterRun, PreferredModel: llm.PreferSmall,
 		},
 		{
 			Name: "ratio", AutoSummarize: true,
 			UsageThreshold: defaultUsageThreshold, LandAt: defaultLandAt, MinRecent: 10,
 			MaxContextTokens: 180_000, TargetContextTokens: 150_000, MaxSummaryTokens: 2_000,
-			ResponseReserve: defaultResponseReserve, Strategy: StrategyHybrid, Timing: TimingInline, PreferredModel: llm.PreferSmall,
+			ResponseReserve: defaultResponseReserve, Strategy: "hybrid", Timing: TimingInline, PreferredModel: llm.PreferSmall,
 		},
 		{
 			Name: presetOff, LandAt: defaultLandAt, ResponseReserve: defaultResponseReserve,
-			Strategy: StrategyExtractive, Timing: TimingInline,
+			Strategy: "extractive", Timing: TimingInline,
 		},
 	}
 }
@@ -203,7 +195,7 @@ func (p Policy) Validate() error {
 		"max_summary_tokens (%d) must be below the landing point of max_context_tokens (%d)", p.MaxSummaryTokens, p.MaxContextTokens)
 	faults.add(p.TargetContextTokens > 0 && p.MaxSummaryTokens >= p.TargetContextTokens,
 		"max_summary_tokens (%d) must be below target_context_tokens (%d), where a compaction lands", p.MaxSummaryTokens, p.TargetContextTokens)
-	faults.add(!slices.Contains([]string{StrategyLLM, StrategyHybrid, strategyNative, StrategyExtractive}, p.Strategy), "strategy %q does not exist; use llm, hybrid, native or extractive", p.Strategy)
+	faults.add(!slices.Contains([]string{"llm", "hybrid", "native", "extractive"}, p.Strategy), "strategy %q does not exist; use llm, hybrid, native or extractive", p.Strategy)
 	faults.add(!slices.Contains([]core.Role{"", core.RoleSystem, core.RoleUser}, p.SummaryRole), "summary_role %q does not exist; use system or user", p.SummaryRole)
 	faults.add(!slices.Contains([]Recall{"", RecallAuto, RecallTool, RecallOff}, p.Recall), "recall %q does not exist; use auto, tool or off", p.Recall)
 	faults.add(isOutside(p.RecallShare, 0, 0.5), "recall_share is %g: use 0 to 0.5", p.RecallShare)

@@ -108,12 +108,6 @@ func TestResolveRefusesContradictions(t *testing.T) {
 		{"summary share", core.ContextSettings{MaxSummaryShare: new(0.6)}, "max_summary_share is 0.6: use 0 to 0.5"},
 		{"summary role", core.ContextSettings{SummaryRole: new("tool")}, `summary_role "tool" does not exist; use system or user`},
 		{"negative N", core.ContextSettings{MaxMessagesBeforeSummary: new(-1)}, "max_messages_before_summary is -1: it cannot be negative (0 switches it off)"},
-		{"negative window", core.ContextSettings{WindowMessages: new(-1)}, "window_messages is -1: it cannot be negative"},
-		{"negative K", core.ContextSettings{MaxTokensBeforeSummary: new(-1)}, "max_tokens_before_summary is -1: it cannot be negative"},
-		{"negative unsummarized", core.ContextSettings{MaxUnsummarizedMessages: new(-1)}, "max_unsummarized_messages is -1: it cannot be negative"},
-		{"negative recent", core.ContextSettings{MinRecentMessages: new(-1)}, "min_recent_messages is -1: it cannot be negative"},
-		{"negative context", core.ContextSettings{MaxContextTokens: new(-1)}, "max_context_tokens is -1: it cannot be negative"},
-		{"negative target", core.ContextSettings{TargetContextTokens: new(-1)}, "target_context_tokens is -1: it cannot be negative"},
 		{"negative summary", core.ContextSettings{MaxSummaryTokens: new(-1)}, "max_summary_tokens is -1: it cannot be negative"},
 		{"no reserve", core.ContextSettings{ResponseReserve: new(0)}, "response_reserve is 0: use 1 or more"},
 		{

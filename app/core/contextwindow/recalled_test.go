@@ -85,16 +85,3 @@ func TestQuotesGiveWay(t *testing.T) {
 		t.Errorf("got the thoughts of %s dropped, want of all", got)
 	}
 }
-
-// The passages go with the thought: a message whose answers are sent without has none.
-func TestQuotesNeedThoughts(t *testing.T) {
-	t.Parallel()
-	c := new(talk).turns(3, 50).user(50)
-	in := quoted(c, c.during(preset(t, "off"), 8192, 7), 100)
-	in.History[3].Recalled = nil
-	in.History[5].Thoughts = 0
-	in.State.ThoughtsDropped = []cw.SeqRange{{From: 1, Through: 2}}
-	if d, _ := cw.Plan(in); countQuotes(d) != 0 {
-		t.Errorf("got %d messages with passages, want none", countQuotes(d))
-	}
-}

@@ -124,20 +124,6 @@ func TestSlidingKeepsTen(t *testing.T) {
 	}
 }
 
-// R1: the window counts what is since the cursor, and a turn is never split.
-func TestSlidingNeverSplitsATurn(t *testing.T) {
-	t.Parallel()
-	c := new(talk).turns(2, 50).user(50).round(50, 50, 50).round(50, 50, 50).answer(50).turns(2, 50)
-	in := c.between(preset(t, "sliding"), 128_000)
-	if len(in.History) != 18 {
-		t.Fatalf("got %d messages, want 18", len(in.History))
-	}
-	d, _ := cw.Plan(in)
-	if d.Summarize == nil || d.Summarize.ThroughSeq != 4 {
-		t.Errorf("got %+v, want a cut before the long turn: 14 are kept", d.Summarize)
-	}
-}
-
 // C6, B5: /summarize keeps the recent messages if that leaves anything, else the
 // last turn; there is nothing to do for one turn, an empty log, or a second time.
 func TestForce(t *testing.T) {

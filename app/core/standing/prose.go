@@ -78,8 +78,11 @@ func announces(line string) bool {
 	return hasWordOf(line[strings.LastIndexAny(line[:len(line)-1], ".!?")+1:], announcements())
 }
 
-// maxHead is how much of a line tells what it is, in bytes.
-const maxHead = 200
+// How much of a line tells what it is, and of its end whether a sentence ends, in bytes.
+const (
+	maxHead = 200
+	maxWord = 16
+)
 
 // mailHeader begins a forwarded or quoted mail.
 //
@@ -135,6 +138,9 @@ var quotes = sync.OnceValue(func() *regexp.Regexp {
 
 // maskQuotes returns the text with q in the place of each byte of what stands in quotes.
 func maskQuotes(text string) string {
+	if !strings.ContainsAny(text, "\"“„«»`‘‚") && !strings.Contains(strings.ReplaceAll("\n"+text, "\n", " "), " '") {
+		return text
+	}
 	return quotes().ReplaceAllStringFunc(text, func(quote string) string {
 		_, first := utf8.DecodeRuneInString(quote)
 		_, last := utf8.DecodeLastRuneInString(quote)
@@ -161,7 +167,7 @@ func splitSentences(line, masked string) []sentence {
 	}
 	at := 0
 	for _, s := range prompttext.Sentences(masked) {
-		if at += len(s); !noEnd().MatchString(prompttext.Tail(s, maxHead)) {
+		if at += len(s); !strings.HasSuffix(strings.TrimRight(s, " \t"), ".") || !noEnd().MatchString(prompttext.Tail(s, maxWord)) {
 			add(at)
 		}
 	}

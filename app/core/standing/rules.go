@@ -2,6 +2,7 @@ package standing
 
 import (
 	_ "embed"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -31,8 +32,10 @@ const maxGap = 7
 
 // language has the rules of a language.
 type language struct {
-	name     string
-	named    map[string][]rule
+	name  string
+	named map[string][]rule
+	// signals has the rules of a kind by words of which they need one; "" has those that need none.
+	signals  map[string]map[string][]rule
 	common   map[string]bool // all words of the rules
 	isJoined bool            // it has no blanks between words, or words with many endings
 }
@@ -61,7 +64,7 @@ func parseRules(text string) []*language {
 			continue
 		}
 		if strings.HasPrefix(line, "== ") {
-			l = &language{name: line[3:], named: map[string][]rule{}, common: map[string]bool{}}
+			l = &language{name: line[3:], named: map[string][]rule{}, common: map[string]bool{}, signals: map[string]map[string][]rule{}}
 			out = append(out, l)
 			continue
 		}
@@ -70,6 +73,20 @@ func parseRules(text string) []*language {
 		}
 		for part := range strings.SplitSeq(line, " | ") {
 			l.named[kind] = append(l.named[kind], l.parseRule(part))
+		}
+	}
+	for _, l := range out {
+		for _, kind := range []string{kindSet, kindWithdraw, kindAmend, kindAsk, kindNever, kindRequest, kindLead} {
+			l.signals[kind] = map[string][]rule{}
+			for _, r := range l.named[kind] {
+				signals := l.signalsOf(r)
+				if signals == nil { // it is tried with every sentence
+					signals = map[string]bool{"": true}
+				}
+				for w := range signals {
+					l.signals[kind][w] = append(l.signals[kind][w], r)
+				}
+			}
 		}
 	}
 	return out
@@ -119,29 +136,84 @@ func (l *language) parseWords(e *element, word string) {
 	}
 }
 
+// signalsOf returns words of which every sentence that the rule matches has one, those of the part of it that
+// fewest sentences have; nil = there are none.
+func (l *language) signalsOf(r rule) map[string]bool {
+	var best map[string]bool
+	common := l.named["noverb"]
+	cost := func(words map[string]bool) int {
+		n := len(words)
+		for w := range words {
+			if len(common) > 0 && common[0][0].words[w] {
+				n += 100
+			}
+		}
+		return n
+	}
+	for _, e := range r {
+		if signals := l.signalsOfElement(e); signals != nil && (best == nil || cost(signals) < cost(best)) {
+			best = signals
+		}
+	}
+	return best
+}
+
+func (l *language) signalsOfElement(e element) map[string]bool {
+	if e.isOptional || e.isGap || e.isAny || e.isAtTheEnd || len(e.beginnings)+len(e.parts)+len(e.ends) > 0 {
+		return nil
+	}
+	words := maps.Clone(e.words)
+	for _, a := range e.alternatives {
+		signals := l.signalsOf(a)
+		if signals == nil {
+			return nil
+		}
+		maps.Copy(words, signals)
+	}
+	return words
+}
+
 // matches reports whether a rule of the kind holds for the words. A rule that begins with a gap may
 // hold anywhere, the others where a part of the sentence begins.
 func (l *language) matches(kind string, words []string, starts []int) bool {
-	anywhere := make([]int, len(words))
-	for i := range words {
-		anywhere[i] = i
-	}
-	return slices.ContainsFunc(l.named[kind], func(r rule) bool {
-		at := starts
+	found := false
+	l.tryRules(kind, words, func(r rule) bool {
 		if r[0].isGap {
-			r, at = r[1:], anywhere
+			for i := range words {
+				found = found || r[1:].match(words, i, func(int) bool { return true })
+			}
+			return found
 		}
-		return slices.ContainsFunc(at, func(i int) bool { return r.match(words, i, func(int) bool { return true }) })
+		for _, i := range starts {
+			found = found || r.match(words, i, func(int) bool { return true })
+		}
+		return found
 	})
+	return found
 }
 
 // longest returns where the longest match of a rule of the kind from i on ends; i = none matches.
 func (l *language) longest(kind string, words []string, i int) int {
 	end := i
-	for _, r := range l.named[kind] {
+	l.tryRules(kind, words, func(r rule) bool {
 		r.match(words, i, func(j int) bool { end = max(end, j); return false })
-	}
+		return false
+	})
 	return end
+}
+
+// tryRules calls try with the rules of the kind of which the words have a signal, until it returns
+// true.
+func (l *language) tryRules(kind string, words []string, try func(rule) bool) {
+	at := l.signals[kind]
+	if slices.ContainsFunc(at[""], try) {
+		return
+	}
+	for i, w := range words {
+		if !slices.Contains(words[:i], w) && slices.ContainsFunc(at[w], try) {
+			return
+		}
+	}
 }
 
 // startsOf returns where the parts of the sentence begin, and where they go on after words of lead.

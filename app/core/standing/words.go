@@ -31,9 +31,8 @@ func fold(text string) string {
 	var b strings.Builder
 	before := ' '
 	for i, r := range text {
-		next, _ := utf8.DecodeRuneInString(text[i+utf8.RuneLen(r):])
-		switch {
-		case isWordRune(r), strings.ContainsRune("'€$£%", r), r == '-' && isWordRune(before), strings.ContainsRune(".,:", r) && unicode.IsDigit(before) && unicode.IsDigit(next):
+		switch next, _ := utf8.DecodeRuneInString(text[i+utf8.RuneLen(r):]); {
+		case r >= 'a' && r <= 'z', isWordRune(r), strings.ContainsRune("'€$£%", r), r == '-' && isWordRune(before), strings.ContainsRune(".,:", r) && unicode.IsDigit(before) && unicode.IsDigit(next):
 			b.WriteRune(r)
 		case strings.ContainsRune(",;:(—–", r):
 			b.WriteString(" , ")

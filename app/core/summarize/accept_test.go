@@ -40,45 +40,27 @@ func refused(t *testing.T, answer any, reason string) {
 	}
 }
 
-// An error is never stored as a summary.
-func TestRow3ErrorIsNoSummary(t *testing.T) {
+// An error, nothing, thoughts alone, what was cut off, and calls of tools are never stored as a summary.
+func TestRow3To6WhatIsNoSummary(t *testing.T) {
 	t.Parallel()
-	refused(t, &llm.Error{Kind: llm.KindOverloaded, Provider: "p", Message: "the engine is over its capacity"}, "the model failed (overloaded)")
-	refused(t, errors.New("boom"), "the model failed (unknown)")
-}
-
-// Nothing is no summary, and thoughts are nothing.
-func TestRow4EmptySummaryIsRefused(t *testing.T) {
-	t.Parallel()
-	refused(t, "", "the answer was empty")
-	refused(t, " \n\t ", "the answer was empty")
-	refused(t, llmtest.Step{Reasoning: "The user wants …"}, "the answer was reasoning only")
-	refused(t, "<think>The user wants …</think>", "the answer was reasoning only")
-	refused(t, "<think>The user wants …", "the answer was reasoning only")
-}
-
-// A cut-off summary is no summary.
-func TestRow5CutOffSummaryIsRefused(t *testing.T) {
-	t.Parallel()
-	refused(t, llmtest.Step{Text: []string{good}, Finish: core.FinishLength}, "the answer was cut off at the output limit")
-	refused(t, llmtest.Step{Text: []string{good}, Finish: "MAX_TOKENS"}, "the answer was cut off at the output limit")
-	refused(t, llmtest.Step{Text: []string{good}, Finish: core.FinishContentFilter}, "the answer did not end normally")
-}
-
-// The summarizer does not work.
-func TestRow6ToolCallIsRefused(t *testing.T) {
-	t.Parallel()
+	const thoughts, cut, called, markup = "the answer was reasoning only", "the answer was cut off at the output limit", "the answer called a tool", "the answer contained markup or data that is in no message"
 	call := core.ToolCall{ID: "c1", Name: "search", Arguments: "{}"}
-	for _, answer := range []any{
-		llmtest.Step{Text: []string{good}, ToolCalls: []core.ToolCall{call}}, llmtest.Step{Text: []string{good}, Finish: core.FinishToolCalls},
+	for _, tt := range []struct {
+		answer any
+		reason string
+	}{
+		{&llm.Error{Kind: llm.KindOverloaded, Provider: "p", Message: "the engine is over its capacity"}, "the model failed (overloaded)"},
+		{errors.New("boom"), "the model failed (unknown)"},
+		{"", "the answer was empty"}, {" \n\t ", "the answer was empty"},
+		{llmtest.Step{Reasoning: "The user wants …"}, thoughts}, {"<think>The user wants …</think>", thoughts}, {"<think>The user wants …", thoughts},
+		{llmtest.Step{Text: []string{good}, Finish: core.FinishLength}, cut}, {llmtest.Step{Text: []string{good}, Finish: "MAX_TOKENS"}, cut},
+		{llmtest.Step{Text: []string{good}, Finish: core.FinishContentFilter}, "the answer did not end normally"},
+		{llmtest.Step{Text: []string{good}, ToolCalls: []core.ToolCall{call}}, called}, {llmtest.Step{Text: []string{good}, Finish: core.FinishToolCalls}, called},
+		{`<tool_call>{"name": "search", "arguments": {}}</tool_call>`, markup}, {`{"name": "search", "arguments": {"q": "x"}}`, markup},
+		{"```json\n{\"name\": \"search\", \"arguments\": {\"q\": \"x\"}}\n```", markup}, {`<function=search>{"q": "x"}</function>`, markup},
+		{`[TOOL_CALLS] [{"name": "search", "arguments": {}}]`, markup}, {`<|python_tag|>search.call(q="x")`, markup},
 	} {
-		refused(t, answer, "the answer called a tool")
-	}
-	for _, answer := range []string{
-		`<tool_call>{"name": "search", "arguments": {}}</tool_call>`, `{"name": "search", "arguments": {"q": "x"}}`,
-		"```json\n{\"name\": \"search\", \"arguments\": {\"q\": \"x\"}}\n```", `<function=search>{"q": "x"}</function>`, `[TOOL_CALLS] [{"name": "search", "arguments": {}}]`, `<|python_tag|>search.call(q="x")`,
-	} {
-		refused(t, answer, "the answer contained markup or data that is in no message")
+		refused(t, tt.answer, tt.reason)
 	}
 }
 

@@ -90,8 +90,8 @@ func message(t *rapid.T, seq int64) core.Message {
 	return m
 }
 
-// Extractive always succeeds: within any limit, never empty, smaller than what it
-// replaces, valid UTF-8.
+// Extractive and, L5, notes always succeed: within any limit, never empty, smaller than what they
+// replace, valid UTF-8.
 func TestExtractiveLaws(t *testing.T) {
 	t.Parallel()
 	seed.Check(t, func(t *rapid.T) {
@@ -105,7 +105,8 @@ func TestExtractiveLaws(t *testing.T) {
 		if rapid.Bool().Draw(t, "replaces") {
 			req.Replaces = rapid.IntRange(summarize.MinLimit+1, 500).Draw(t, "tokens")
 		}
-		res := extract(t, req)
+		strategy := rapid.SampledFrom([]*summarize.Extract{summarize.NewExtractive(counter{}), summarize.NewSteps(counter{})}).Draw(t, "strategy")
+		res, _ := strategy.Summarize(t.Context(), req)
 		if got := (counter{}).Text(res.Content); got > req.Limit || got != res.Tokens {
 			t.Fatalf("got %d tokens, said to be %d, want at most %d", got, res.Tokens, req.Limit)
 		}
@@ -115,7 +116,7 @@ func TestExtractiveLaws(t *testing.T) {
 		if strings.TrimSpace(res.Content) == "" || !utf8.ValidString(res.Content) {
 			t.Fatalf("got %q, want text", res.Content)
 		}
-		if again := extract(t, req); again.Content != res.Content {
+		if again, _ := strategy.Summarize(t.Context(), req); again.Content != res.Content {
 			t.Fatalf("got %q and then %q for the same request", res.Content, again.Content)
 		}
 	})

@@ -86,12 +86,11 @@ func fitPieces(count core.TextCounter, pieces []piece, room int) (text string, s
 // summarizeText extends the previous summary by the text of the messages. It retries a
 // refused answer or a failed call once, with the reason.
 func (j *job) summarizeText(ctx context.Context, text string) (string, error) {
-	s := attempt{job: j, maxTokens: j.req.Replaces}
-	if s.maxTokens <= 0 {
-		s.maxTokens = j.count.Text(j.summary) + j.count.Text(text)
+	if j.req.Replaces <= 0 {
+		j.req.Replaces = j.count.Text(j.summary) + j.count.Text(text)
 	}
 	data := requestData{Previous: makeHarmless(j.summary), Transcript: text, Focus: j.req.Focus, Speakers: j.req.Speakers, Language: j.language, Tokens: j.ask}
-	summary, err := s.requestSummary(ctx, data)
+	summary, err := j.requestSummary(ctx, data)
 	e := llm.AsError(err)
 	if err == nil || ctx.Err() != nil || e != nil && !e.Retryable() && e.Kind != llm.KindUnknown { // else a second request may succeed
 		return summary, err
@@ -103,19 +102,12 @@ func (j *job) summarizeText(ctx context.Context, text string) (string, error) {
 	if errors.Is(err, errCutOff) {
 		data.Tokens = max(data.Tokens/2, 1)
 	}
-	return s.requestSummary(ctx, data)
-}
-
-// attempt is one summary that is requested from the model.
-type attempt struct {
-	*job
-	maxTokens    int  // the summary must be smaller than this
-	askedShorter bool // the request for a shorter answer was sent
+	return j.requestSummary(ctx, data)
 }
 
 // requestSummary requests the summary once, and a shorter one once.
-func (s *attempt) requestSummary(ctx context.Context, data requestData) (string, error) {
-	res, err := s.callModel(ctx, renderRequest(data))
+func (j *job) requestSummary(ctx context.Context, data requestData) (string, error) {
+	res, err := j.callModel(ctx, renderRequest(data))
 	if err != nil {
 		return "", err
 	}
@@ -123,17 +115,17 @@ func (s *attempt) requestSummary(ctx context.Context, data requestData) (string,
 	if err != nil {
 		return "", err
 	}
-	n := s.count.Text(text)
-	held := evidence{transcript: data.Transcript, previous: s.summary, languages: s.languages, prompt: s.system + "\n" + s.frame, minTokens: minSummaryTokens(s.maxTokens, data.Tokens)}
+	n := j.count.Text(text)
+	held := evidence{transcript: data.Transcript, previous: j.summary, languages: j.languages, prompt: j.system + "\n" + j.frame, minTokens: minSummaryTokens(j.req.Replaces, data.Tokens)}
 	if err := held.checkText(text, n); err != nil {
 		return "", err
 	}
-	if n > s.limit {
-		if text, err = s.shortenSummary(ctx, text, held); err != nil {
+	if n > j.limit {
+		if text, err = j.shortenSummary(ctx, text, held); err != nil {
 			return "", err
 		}
 	}
-	if s.count.Text(text) >= s.maxTokens {
+	if j.count.Text(text) >= j.req.Replaces {
 		return "", errNotSmaller
 	}
 	return text, nil
@@ -142,23 +134,23 @@ func (s *attempt) requestSummary(ctx context.Context, data requestData) (string,
 // shortenSummary brings a summary within its limit: first by a request for a shorter one,
 // then by cutting the oldest content. Notes on a tool loop, for which a run waits, are
 // cut immediately. Only a done ctx is an error.
-func (s *attempt) shortenSummary(ctx context.Context, text string, held evidence) (string, error) {
-	have := s.count.Text(text)
-	if !s.askedShorter && s.req.Preset != PresetCompaction && have+s.fixed <= s.promptLimit() {
-		s.askedShorter = true
-		data := requestData{Previous: makeHarmless(text), Have: have, Tokens: s.ask, Language: s.language}
+func (j *job) shortenSummary(ctx context.Context, text string, held evidence) (string, error) {
+	have := j.count.Text(text)
+	if !j.askedShorter && j.req.Preset != PresetCompaction && have+j.fixed <= j.promptLimit() {
+		j.askedShorter = true
+		data := requestData{Previous: makeHarmless(text), Have: have, Tokens: j.ask, Language: j.language}
 		data.Length = lengthOf(data.Tokens, data.Language)
 		request := renderFile("shorten.md", data)
-		res, err := s.callModel(ctx, request)
+		res, err := j.callModel(ctx, request)
 		if ctx.Err() != nil {
 			return "", context.Cause(ctx)
 		}
 		if err == nil {
 			shorter, refused := acceptAnswer(res)
-			if refused == nil && len(shorter) < len(text) && held.checkText(shorter, s.count.Text(shorter)) == nil {
+			if refused == nil && len(shorter) < len(text) && held.checkText(shorter, j.count.Text(shorter)) == nil {
 				text = shorter
 			}
 		}
 	}
-	return prompttext.Oldest(s.count, text, s.limit), nil
+	return prompttext.Oldest(j.count, text, j.limit), nil
 }

@@ -88,6 +88,8 @@ type job struct {
 	shortened int    // messages that were cut to fit the call
 	summary   string // the previous one, then the new one
 	calls     []core.ModelCall
+
+	askedShorter bool // the request for a shorter answer was sent
 }
 
 // Room returns how many cl100k_base tokens of messages one call can summarize besides

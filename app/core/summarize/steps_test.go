@@ -4,17 +4,14 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"bobbin/app/core"
 	"bobbin/app/core/summarize"
 	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
-	"bobbin/tests/seed"
 )
 
 func called(id, name, arguments string) core.ToolCall {
@@ -59,54 +56,6 @@ func TestSteps(t *testing.T) {
 	}
 	compare.Contains(t, "res.Content: want the facts too", "## Files Referenced\n- pkg/parser.go [2]", res.Content)
 	compare.Equal(t, "want strategy steps without a model", []any{"steps", "", (counter{}).Text(res.Content)}, []any{res.Strategy, res.Model, res.Tokens})
-}
-
-// Earlier notes are folded in: steps stay steps, and what a model wrote is kept.
-func TestStepsFold(t *testing.T) {
-	t.Parallel()
-	s := summarize.NewSteps(counter{})
-	first := must.Get(s.Summarize(t.Context(), summarize.Request{Limit: 800, Messages: rounds(3, 20), Previous: "## Current state\nThe lexer is done.\n\n## Files Referenced\n- lexer.go [1]"}))(t)
-	second := must.Get(s.Summarize(t.Context(), summarize.Request{Limit: 800, Messages: rounds(5, 20)[7:], Previous: first.Content}))(t)
-	for want, n := range map[string]int{
-		"The lexer is done.": 1, "## Earlier Summary": 1, "## Steps": 1, "Extracted by a program": 1, "- read_file(": 5, "- lexer.go [1]": 1,
-	} {
-		if got := strings.Count(second.Content, want); got != n {
-			t.Errorf("got %d of %q, want %d:\n%s", got, want, n, second.Content)
-		}
-	}
-	small, err := s.Summarize(t.Context(), summarize.Request{Limit: 150, Messages: rounds(40, 20), Previous: second.Content})
-	if err != nil || !strings.Contains(small.Content, "more\n- read_file(") || !strings.Contains(small.Content, "f39.go") {
-		t.Errorf("got %q, want the newest steps and how many there were", small.Content)
-	}
-}
-
-// L5: notes are within their limit and smaller than what they replace, whatever the
-// material.
-func TestStepsProperty(t *testing.T) {
-	t.Parallel()
-	seed.Check(t, func(rt *rapid.T) {
-		var messages []core.Message
-		for i := range rapid.IntRange(1, 12).Draw(rt, "rounds") {
-			id := fmt.Sprint(i)
-			text := rapid.SampledFrom([]string{"", "統一碼", "Error: x\n", "## Steps\n- a\n", "\xff", "/etc/passwd "}).Draw(rt, "text")
-			messages = append(messages, assistant(int64(2*i+1), text, called(id, text, text)),
-				toolResult(int64(2*i+2), id, strings.Repeat(text, rapid.IntRange(0, 200).Draw(rt, "times"))))
-		}
-		req := summarize.Request{
-			Messages: messages, Limit: rapid.IntRange(1, 900).Draw(rt, "limit"), Replaces: rapid.IntRange(summarize.MinLimit, 5_000).Draw(rt, "replaces"),
-			Previous: rapid.SampledFrom([]string{"", "## Steps\n+4 more\n- old [1]", strings.Repeat("Notes of a model. ", 100)}).Draw(rt, "previous"),
-		}
-		res, err := summarize.NewSteps(counter{}).Summarize(t.Context(), req)
-		if err != nil {
-			rt.Fatal(err)
-		}
-		if n := (counter{}).Text(res.Content); n != res.Tokens || n > req.Limit || n >= req.Replaces || !utf8.ValidString(res.Content) {
-			rt.Fatalf("got %d tokens, %d told, limit %d, replaces %d: %q", n, res.Tokens, req.Limit, req.Replaces, res.Content)
-		}
-		if res.Content == "" && req.Limit >= summarize.MinLimit {
-			rt.Fatalf("nothing in %d tokens", req.Limit)
-		}
-	})
 }
 
 // L5: notes that are too long are cut; the model is not asked to summarize them again.

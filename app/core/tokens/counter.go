@@ -7,10 +7,7 @@ import (
 	"bobbin/app/core"
 )
 
-const (
-	maxCached  = 10_000 // characters; the counts of longer strings are not cached
-	maxEntries = 65_536 // of a cache: about 3 MB
-)
+const maxEntries = 65_536 // of a cache: about 3 MB
 
 // Counter counts cl100k_base tokens. All Counters of a process share the vocabulary, which
 // the first count loads (about 0.01 s). Safe for concurrent use.
@@ -29,13 +26,10 @@ func NewCounter() *Counter {
 // Text returns the exact number of tokens of s. The names of special tokens
 // ("<|endoftext|>") are plain text, and a byte that is not UTF-8 counts as U+FFFD, with
 // which messages store it. The time is linear in the length of s for every text; counts
-// of short strings are cached.
+// are cached.
 func (c *Counter) Text(s string) int {
 	if s == "" {
 		return 0
-	}
-	if len(s) >= maxCached && utf8.RuneCountInString(s) >= maxCached {
-		return countTokens(s)
 	}
 	key := [2]uint64{maphash.String(c.seeds[0], s), maphash.String(c.seeds[1], s)}
 	n, ok := c.cache.Get(key)

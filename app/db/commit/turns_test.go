@@ -10,11 +10,33 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db/commit"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
 
 const here core.SessionID = "01920000-0000-7000-8000-000000000001"
+
+// Writers of a session come in one at a time, in the order of arrival.
+func TestSessionTurns(t *testing.T) {
+	t.Parallel()
+	turns := commit.Of(dbtest.SQLite(t).Gorm).Turns
+	synctest.Test(t, func(t *testing.T) {
+		release := must.Get(turns.Take(t.Context(), here))(t)
+		var order []int // guarded by the turn
+		for i := range 5 {
+			go func() {
+				release := must.Get(turns.Take(t.Context(), here))(t)
+				order = append(order, i)
+				release()
+			}()
+			synctest.Wait() // it stands in the queue
+		}
+		release()
+		synctest.Wait()
+		compare.Equal(t, "order", []int{0, 1, 2, 3, 4}, order)
+	})
+}
 
 // Waiting is bounded in time and in the number of writers.
 func TestSessionTurnsAreBounded(t *testing.T) {

@@ -69,9 +69,16 @@ func TestRestoreRefused(t *testing.T) {
 		s.edit(t, id, log[6].ID, "elsewhere") // 3 repeats 1
 		compare.Equal(t, "covered on another path only: got: want none", 0, must.Get(s.summaries.FirstCovering(t.Context(), ann(), id, 3))(t))
 		s.summarize(t, id, s.log(t, id)[7]) // 4
+		run := must.Get(s.summaries.Get(t.Context(), ann(), id, 4))(t)
+		run.Kind, run.ID, run.State = core.SummaryRun, "", "" // 5
+		must.Get2(s.sessions.ApplyContext(t.Context(), ann(), core.ContextChange{SessionID: id, Expect: s.get(t, id).PromptRevision, Summary: &run}))(t)
+		restore := func(version int, tenant core.Tenant, behind int) error {
+			_, _, err := s.sessions.RestoreSummary(t.Context(), tenant, core.SummaryRestore{SessionID: id, Expect: s.get(t, id).PromptRevision - behind, Version: version, PromptState: []byte(`{}`)})
+			return err
+		}
 		wantRefused := func(version int, says string) {
 			t.Helper()
-			_, _, err := s.sessions.RestoreSummary(t.Context(), ann(), core.SummaryRestore{SessionID: id, Expect: s.get(t, id).PromptRevision, Version: version, PromptState: []byte(`{}`)})
+			err := restore(version, ann(), 0)
 			_, asked := s.summaries.Restorable(t.Context(), ann(), id, version)
 			for _, err := range []error{err, asked} {
 				wantError(t, says, err, core.ErrUnprocessable)
@@ -82,6 +89,9 @@ func TestRestoreRefused(t *testing.T) {
 		}
 		before := s.get(t, id)
 		wantRefused(2, "on another branch")
+		wantRefused(5, "one run's tool calls")
+		wantError(t, "stale", restore(1, ann(), 1), core.ErrStale)
+		wantError(t, "another owner", restore(1, bob(), 0), core.ErrNotFound)
 		compare.Equal(t, "the session has changed", before, s.get(t, id), sameJSON())
 		compare.Equal(t, "a version was taken back by a restore that was refused", 0, s.count(t, "SELECT COUNT(*) FROM session_summaries WHERE state = 'undone'"))
 		must.Get(branches.Delete(t.Context(), ann(), id, log[0].ID))(t)

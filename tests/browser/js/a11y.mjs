@@ -64,12 +64,9 @@ export const cases = {
       await look(`operation${tab}`)
     }
     await v.open(id)
-    await v.page.getByRole('button', { name: 'More', exact: true }).last().click()
-    await v.page.getByRole('menuitem', { name: /Slack/ }).click()
+    await v.menu(/Slack/)
     await v.page.getByRole('complementary', { name: 'Slack' }).getByRole('textbox').first().waitFor()
     await look('slack')
-    await v.page.keyboard.press('Escape')
-    await v.button('More', v.page.getByRole('main')).click()
     await v.page.keyboard.press('Escape')
     await v.page.getByRole('button', { name: /^Model: / }).click()
     await v.page.getByRole('menuitemradio', { name: /smaller/ }).click()

@@ -6,8 +6,7 @@ export const cases = {
     const v = await open()
     const id = await v.imported([], { title: 'shown in Slack' })
     await v.open(id)
-    await v.button('More', v.page.getByRole('main')).click()
-    await v.page.getByRole('menuitem', { name: 'Attach to Slack…' }).click()
+    await v.menu('Attach to Slack…')
     const panel = v.page.getByRole('complementary', { name: 'Slack' })
     const field = panel.getByRole('textbox', { name: 'Link to a message in Slack' })
     await field.fill('https://example.org/nothing')
@@ -45,8 +44,7 @@ export const cases = {
     await v.button('Close', panel).click()
     await v.log.getByRole('button', { name: 'Try again' }).click()
     await v.log.getByText('Not in Slack').waitFor({ state: 'detached' })
-    await v.button('More', v.page.getByRole('main')).click()
-    await v.page.getByRole('menuitem', { name: 'Slack' }).click()
+    await v.menu('Slack')
     await panel.getByText('Everything is in Slack.').waitFor()
 
     // While Slack wants a pause, the panel and the message say that it waits.

@@ -169,7 +169,7 @@ export class Visit {
 
   /** Presses what is in the conversation's menu. */
   async menu(name) {
-    await this.button('More', this.page.getByRole('main')).click()
+    await this.page.getByRole('main').getByRole('button', { name: /^(More|Mehr)$/ }).click()
     await this.page.getByRole('menuitem', { name }).click()
   }
 

@@ -137,10 +137,7 @@ export const cases = {
         for (const limit = given + all.length, most = v.args.long ? 40 : 1, from = { rounds: 0 }; given < limit && from.rounds < most; from.rounds++) {
           await one.page.goto('about:blank')
           await one.page.goto(`${v.args.url}#/${address}`)
-          if (address === `s/${id}`) {
-            await one.button(locale === 'en-US' ? 'More' : 'Mehr', one.page.getByRole('main')).click()
-            await one.page.getByRole('menuitem', { name: /Slack/ }).click()
-          }
+          if (address === `s/${id}`) await one.menu(/Slack/)
           await until(`${address} has asked`, async () => await one.page.locator('main .spin').count() === 0 && await one.page.locator('main').innerText() !== '')
           await one.page.evaluate(() => document.querySelectorAll('main [aria-expanded=false]:not([aria-haspopup])').forEach(e => e.click()))
           await read(one, `${address} in ${locale}`)

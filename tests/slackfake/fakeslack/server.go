@@ -163,9 +163,11 @@ func (s *Server) Close() error {
 	return err
 }
 
-// Wait returns when the condition holds, and the context's error if it ends before. The
-// condition is checked after every change and may call the server's methods.
+// Wait returns when the condition holds, and an error after three minutes and if the context ends before.
+// The condition is checked after every change and may call the server's methods.
 func (s *Server) Wait(ctx context.Context, condition func() bool) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, 3*time.Minute, errors.New("not within three minutes"))
+	defer cancel()
 	for {
 		s.mu.Lock()
 		changed := s.changed

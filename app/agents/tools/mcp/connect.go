@@ -152,7 +152,7 @@ func (s *Server) connectProgram(first context.Context, client *sdk.Client) (*lin
 		_ = cmd.Wait()           // why it ended is in what it said
 		_ = tools.KillGroup(cmd) // what it has left behind
 	}
-	session, err := client.Connect(first, &sdk.IOTransport{Reader: newMessages(out, said), Writer: in, MaxLineLength: maxMessage}, nil)
+	session, err := client.Connect(first, &sdk.IOTransport{Reader: newMessages(&slowBody{ReadCloser: out, ctx: ctx, limit: said.pace}, said), Writer: in, MaxLineLength: maxMessage}, nil)
 	if err != nil {
 		if first.Err() != nil {
 			err = fmt.Errorf("it does not answer within %s", connectTime)

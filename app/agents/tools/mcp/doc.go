@@ -16,7 +16,7 @@
 // flight when the connection was lost is an error that says so.
 //
 // Servers are not trusted with memory, time or the log: messages, lists, descriptions and schemas are
-// bounded, what a program prints beside the protocol is dropped, and a flood over HTTP is read
-// slowly. They are trusted with what they say about their tools (readOnlyHint chooses whether a
-// person is asked), which the definition can override.
+// bounded, what a program prints beside the protocol is dropped, and a flood is read slowly. They are
+// trusted with what they say about their tools (readOnlyHint chooses whether a person is asked), which
+// the definition can override.
 package mcp

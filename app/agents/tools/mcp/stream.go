@@ -24,6 +24,9 @@ const (
 	maxLine        = 1 << 10 // bytes of a line
 )
 
+// programRate is how many bytes a second a program may say for long, after the first 2*maxMessage: then it waits.
+const programRate = 4 << 20
+
 // output is what a program says beside the protocol: its lines are in the log, in bounds. Safe for
 // concurrent use.
 type output struct {
@@ -31,6 +34,7 @@ type output struct {
 	log   *slog.Logger
 	hide  func(text string) string // removes secrets
 	lines *rate.Limiter
+	pace  *rate.Limiter // of all that the program says, messages too
 
 	mu     sync.Mutex
 	line   []byte // guarded by mu; the beginning of the line that is being written: 2*maxLine, so that secrets are found whole
@@ -38,11 +42,12 @@ type output struct {
 }
 
 func newOutput(ctx context.Context, log *slog.Logger, hide func(string) string) *output {
-	return &output{ctx: ctx, log: log, hide: hide, lines: rate.NewLimiter(linesPerSecond, linesAtOnce)}
+	return &output{ctx: ctx, log: log, hide: hide, lines: rate.NewLimiter(linesPerSecond, linesAtOnce), pace: rate.NewLimiter(programRate, 2*maxMessage)}
 }
 
-// Write takes the standard error. It never fails.
+// Write takes the standard error, of which a flood has to wait. It never fails.
 func (o *output) Write(p []byte) (int, error) {
+	_ = o.pace.WaitN(o.ctx, len(p)) // the program ends with ctx
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for part := range bytes.Lines(p) {

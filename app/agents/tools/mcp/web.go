@@ -102,11 +102,11 @@ func explainAddress(err error) error {
 	return err
 }
 
-// slowBody is the body of an answer, of which a flood is read slowly.
+// slowBody is the body of an answer, or what a program says, of which a flood is read slowly.
 type slowBody struct {
 	io.ReadCloser
 
-	ctx   context.Context // of the request
+	ctx   context.Context // of the request or program
 	limit *rate.Limiter
 }
 

@@ -111,6 +111,10 @@ func TestVertexCredentials(t *testing.T) {
 	if got := c.header.Get("Authorization"); got != "Bearer the-token" || c.asked != 1 {
 		t.Errorf("got %q and %d requests for tokens, want one", got, c.asked)
 	}
+	m = c.open(t, anthropic.VertexOptions{Options: anthropic.Options{APIKey: "the-key"}}) // such as a proxy's
+	if _, err := callVertex(t, m); err != nil || c.header.Get("Authorization") != "Bearer the-key" || c.asked != 1 {
+		t.Errorf("got %q, %v, want the key of the settings", c.header.Get("Authorization"), err)
+	}
 	compare.Equal(t, "the path", "/v1/projects/p/locations/eu/publishers/anthropic/models/claude-opus-5-5@20260901:streamRawPredict", c.path)
 }
 

@@ -40,7 +40,8 @@
 //     prompts silently: Info.Window must be the context length of the server.
 //   - Gemini leaves out the index of tool calls or numbers all of them 0, and requires the
 //     signature of a call in later prompts (core.ToolCall.Signature). Signatures of plain
-//     text are not kept; Gemini does not require those.
+//     text are not kept; Gemini does not require those. Its schemas have one type: one that may
+//     be null is sent with nullable.
 //   - Tool call ids that a provider does not take (Mistral: nine letters or digits; all:
 //     over 40 bytes) are replaced by a hash, in the call and in its result.
 //   - A server that answers with plain JSON, although asked to stream, works.

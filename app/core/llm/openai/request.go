@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -228,13 +229,20 @@ func needsSignature(model string) bool {
 	return !strings.HasPrefix(model, "gemini-1") && !strings.HasPrefix(model, "gemini-2")
 }
 
+// orNull is a type that may be null as JSON Schema has it: Gemini's schemas have one type.
+var orNull = regexp.MustCompile(`"type":\["(?:null","(\w+)|(\w+)","null)"\]`)
+
 func (m *Model) toolList(req llm.Request) []tool {
 	if m.sendsToolsAsText(req) {
 		return nil
 	}
 	tools := make([]tool, 0, len(req.Tools))
 	for _, t := range req.Tools {
-		tools = append(tools, tool{Type: "function", Function: toolSpec{Name: t.Name, Description: t.Description, Parameters: t.Schema(), Strict: t.Strict}})
+		parameters := t.Schema()
+		if m.options.Provider == ProviderGemini && bytes.Contains(parameters, []byte(`"null"`)) {
+			parameters = orNull.ReplaceAll(parameters, []byte(`"type":"$1$2","nullable":true`))
+		}
+		tools = append(tools, tool{Type: "function", Function: toolSpec{Name: t.Name, Description: t.Description, Parameters: parameters, Strict: t.Strict}})
 	}
 	return tools
 }

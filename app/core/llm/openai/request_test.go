@@ -68,6 +68,21 @@ func TestMaxTokensFieldByProvider(t *testing.T) {
 	}
 }
 
+// Gemini's schemas have one type: [x, null] is sent in its way.
+func TestNullableTypes(t *testing.T) {
+	t.Parallel()
+	req := conversation()
+	req.Tools[0].Parameters = json.RawMessage(`{"properties":{"a":{"items":{"type":["string","null"]},"type":["null","array"]}},"type":"object"}`)
+	for provider, want := range map[string]string{
+		"gemini": `{"properties":{"a":{"items":{"nullable":true,"type":"string"},"nullable":true,"type":"array"}},"type":"object"}`,
+		"openai": string(req.Tools[0].Parameters),
+	} {
+		tools, _ := sent(t, openai.Options{Provider: provider}, req)["tools"].([]any)
+		got := must.Get(json.Marshal(tools[0].(map[string]any)["function"].(map[string]any)["parameters"]))(t)
+		compare.Equal(t, provider, want, string(got))
+	}
+}
+
 // W13: where a provider lacks the tool choice "none", tool turns become text.
 func TestToolTurnsBecomeText(t *testing.T) {
 	t.Parallel()

@@ -83,6 +83,7 @@ func TestOptionsThatCannotWork(t *testing.T) {
 		"no model":   {openai.Options{Provider: "openai"}, "no model name"},
 		"no address": {openai.Options{Provider: "vllm", Model: "m"}, "needs a base_url"},
 		"no scheme":  {openai.Options{Model: "m", BaseURL: "localhost:8000/v1"}, "not an http or https address"},
+		"no web":     {openai.Options{Model: "m", BaseURL: "ftp://provider.test/v1"}, "not an http or https address"},
 		"no host":    {openai.Options{Model: "m", BaseURL: "http:///v1"}, "not an http or https address"},
 		"broken":     {openai.Options{Model: "m", BaseURL: "http://%zz"}, "not an http or https address"},
 	} {

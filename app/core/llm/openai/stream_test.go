@@ -222,6 +222,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 	}{
 		"error with status 200": {`{"error":{"message":"no","type":"invalid_request_error"}}`, llm.KindInvalid, "no"},
 		"web page":              {"<!doctype html><p>Welcome", llm.KindUnknown, "base_url"},
+		"a list":                {`[{"error":{"message":"no"}}]`, llm.KindUnknown, "no"},
 		"empty":                 {"", llm.KindTruncated, "finish reason"},
 		"half of an object":     {`{"choices":[{"mess`, llm.KindTruncated, "in the middle"},
 		"O2: only [DONE]":       {"data: [DONE]\n\n", llm.KindTruncated, "finish reason"},

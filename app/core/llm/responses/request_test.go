@@ -90,6 +90,15 @@ func TestLongCallIDs(t *testing.T) {
 	}
 }
 
+func TestUnknownRole(t *testing.T) {
+	t.Parallel()
+	s := serve(t, fine)
+	_, err := collect(t, open(t, s, responses.Options{}), llm.Request{Messages: []llm.Message{{Role: "robot"}}})
+	if !llm.IsKind(err, llm.KindInvalid) || len(s.Received()) != 0 {
+		t.Errorf("got %v after %d requests", err, len(s.Received()))
+	}
+}
+
 func TestInfo(t *testing.T) {
 	t.Parallel()
 	options := responses.Options{Provider: "openai", Model: "m", APIKey: key, BaseURL: "http://u:" + key + "@provider.test/v1/"}

@@ -50,12 +50,11 @@ export class Feed {
   private async readOnce(): Promise<ApiError | undefined> {
     const attempt = new AbortController();
     const stop = () => attempt.abort();
-    this.stopped.signal.addEventListener("abort", stop);
     let watchdog = setTimeout(stop, silence);
     try {
       const headers: Record<string, string> = { Accept: "text/event-stream" };
       if (this.lastId) headers["Last-Event-ID"] = this.lastId;
-      const response = await send(this.options.path, { headers, signal: attempt.signal });
+      const response = await send(this.options.path, { headers, signal: AbortSignal.any([attempt.signal, this.stopped.signal]) });
       this.again.stop();
       this.options.onState("open");
       const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
@@ -75,7 +74,6 @@ export class Feed {
       return asError(e);
     } finally {
       clearTimeout(watchdog);
-      this.stopped.signal.removeEventListener("abort", stop);
       attempt.abort();
     }
   }

@@ -28,7 +28,6 @@ export const words = { ...page, ...pick({
     unpriced: (n: number) => `${plural(n, "call")} without a price`,
     allPriced: "every call has a price",
 
-    runs: "Runs",
     runsOf: "Runs by status",
     filters: {
       "": "All", active: "Active", queued: "Queued", running: "Running", waiting: "Waiting", succeeded: "Done", failed: "Failed", canceled: "Stopped",
@@ -56,8 +55,6 @@ export const words = { ...page, ...pick({
     failures: "Failures, 24 h",
     noFailures: "No failures in 24 hours.",
 
-    deliveries: "Deliveries",
-    state: "State",
     to: "To",
     action: "Action",
     deliveryStates: { pending: "waits", delivered: "delivered", failed: "failed" } satisfies Record<Delivery["state"], string>,
@@ -87,7 +84,6 @@ export const words = { ...page, ...pick({
     byConversation: "by conversation",
     noneToday: "No tokens today.",
 
-    memories: "Memories",
     searchMemories: "Search in memories",
     clear: "Show all",
     foundBy: { words: "found by their words", meaning: "found by their meaning" } satisfies Record<Schema["MemoryMatches"]["matches"], string>,
@@ -124,7 +120,6 @@ export const words = { ...page, ...pick({
     unpriced: (n: number) => `${plural(n, "Aufruf", "Aufrufe")} ohne Preis`,
     allPriced: "jeder Aufruf hat einen Preis",
 
-    runs: "Läufe",
     runsOf: "Läufe nach Zustand",
     filters: {
       "": "Alle", active: "Aktiv", queued: "Eingereiht", running: "Laufend", waiting: "Wartend", succeeded: "Fertig", failed: "Fehlgeschlagen", canceled: "Angehalten",
@@ -152,8 +147,6 @@ export const words = { ...page, ...pick({
     failures: "Fehler, 24 h",
     noFailures: "Keine Fehler in 24 Stunden.",
 
-    deliveries: "Zustellungen",
-    state: "Zustand",
     to: "An",
     action: "Aktion",
     deliveryStates: { pending: "wartet", delivered: "zugestellt", failed: "gescheitert" },
@@ -191,7 +184,6 @@ export const words = { ...page, ...pick({
     byConversation: "nach Unterhaltung",
     noneToday: "Heute keine Token.",
 
-    memories: "Erinnerungen",
     searchMemories: "In Erinnerungen suchen",
     clear: "Alle zeigen",
     foundBy: { words: "gefunden nach Wörtern", meaning: "gefunden nach Bedeutung" },

@@ -1,15 +1,16 @@
 import { tick } from "svelte";
 
-/** Gives the focus, if it is lost by then, back to what has it now: where that has gone, to its row's neighbour or the page. */
+/** Gives the focus, if it is lost by then, back to what has it now: where that has gone, to its row's neighbour or what is around it. */
 export function giveBack(): () => Promise<void> {
   const had = document.activeElement as HTMLElement;
   const row = had.closest("tr, .fault");
   const rows = [...(row?.parentElement?.children ?? [])];
   const near = [...rows.slice(rows.indexOf(row!) + 1), ...rows.reverse()];
+  const around = had.parentElement?.closest<HTMLElement>("[tabindex]");
   return async () => {
     await tick();
     if (document.activeElement !== document.body) return;
-    const [next] = near.flatMap((e) => (e.isConnected ? [...e.querySelectorAll("button")] : []));
-    (had.isConnected ? had : (next ?? document.querySelector("main")))?.focus();
+    const all = [had, ...near.flatMap((e) => [...e.querySelectorAll("button")]), around, document.querySelector("main")];
+    all.find((e) => e?.isConnected)?.focus();
   };
 }

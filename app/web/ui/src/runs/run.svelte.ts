@@ -1,11 +1,10 @@
 // A run as it happened and happens: its stored events, then those of its conversation's feed, and its model calls.
 import { asError, ask, type ApiError, type Schema } from "../api/http";
 import { Feed, type ServerEvent } from "../api/sse";
-import type { Conversation } from "../state/conversation.svelte";
+import { hasEnded, type Conversation, type Run } from "../state/conversation.svelte";
 import { ui } from "../state/ui.svelte";
 import { dateOf, daysAgo, timeOf } from "../text/format";
 
-export type Run = Schema["Run"];
 export type Call = Schema["ModelCall"];
 type Told<Kind extends keyof Schema["Events"]> = NonNullable<Schema["Events"][Kind]>;
 type Data = Partial<
@@ -134,8 +133,4 @@ export class RunWatch {
 /** When it was asked for: the time, and the day unless it is today. */
 export function whenOf({ created_at: at }: Run): string {
   return `${daysAgo(at, ui.now) > 0 ? `${dateOf(at)}, ` : ""}${timeOf(at)}`;
-}
-
-export function hasEnded(run: Run | undefined): boolean {
-  return run !== undefined && ["succeeded", "failed", "canceled"].includes(run.status);
 }

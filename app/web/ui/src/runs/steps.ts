@@ -2,7 +2,8 @@
 import type { Schema } from "../api/http";
 import { textOf } from "../language";
 import { words as thread } from "../context/threadWords";
-import { hasEnded, type Call, type Happened, type Run, type Working } from "./run.svelte";
+import { hasEnded, type Run } from "../state/conversation.svelte";
+import type { Call, Happened, Working } from "./run.svelte";
 import { words } from "./words";
 
 export interface Step {

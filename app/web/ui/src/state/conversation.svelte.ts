@@ -261,12 +261,12 @@ export class Conversation {
     if (session.active_run_id && session.status !== "queued") {
       await this.loadRun(session.active_run_id);
       const run = this.runs.get(session.active_run_id)!;
-      if (!ended(run)) this.activeRun = run;
+      if (!hasEnded(run)) this.activeRun = run;
     }
     // A run that ended before the feed began has no end in it.
-    if (this.activeRun && ended(this.runs.get(this.activeRun.id))) this.activeRun = undefined;
+    if (this.activeRun && hasEnded(this.runs.get(this.activeRun.id))) this.activeRun = undefined;
     if (!this.activeRun) this.summarizing = undefined;
-    this.entries = this.entries.filter((e) => e.message || !ended(this.runs.get(e.runId)));
+    this.entries = this.entries.filter((e) => e.message || !hasEnded(this.runs.get(e.runId)));
     this.contextVersion++;
   }
 
@@ -304,7 +304,7 @@ export class Conversation {
   /** An answer that was on its way while the run ended does not wake it again. */
   private keepRun(run: Run): void {
     const known = this.runs.get(run.id);
-    if (ended(known) && !ended(run)) return;
+    if (hasEnded(known) && !hasEnded(run)) return;
     this.runs.set(run.id, { ...known, ...run });
     for (const a of run.approvals ?? []) {
       if (a.status !== "open" || (this.approvals.get(a.id)?.status ?? "open") === "open") this.approvals.set(a.id, a);
@@ -519,7 +519,7 @@ export class Conversation {
   }
 }
 
-function ended(run: Run | undefined): boolean {
+export function hasEnded(run: Run | undefined): boolean {
   return run !== undefined && ["succeeded", "failed", "canceled"].includes(run.status);
 }
 
