@@ -27,6 +27,7 @@ var (
 	InstructionID string
 )
 
+// An id that nothing has, and the file of the sample.
 const (
 	MissingID = "01920000-0000-7000-8000-00000000dead"
 	Content   = "a,b\r\n1,2\r\n" // of the file

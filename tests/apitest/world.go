@@ -3,6 +3,7 @@ package apitest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -51,7 +52,7 @@ func Main(m *testing.M) {
 	err := fill()
 	code := 1
 	if err != nil {
-		slog.Error("no sample", "err", err)
+		fmt.Fprintln(os.Stderr, "no sample:", err)
 	} else {
 		code = m.Run()
 	}
