@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"strings"
 
@@ -32,16 +33,14 @@ func (p *program) reloadAgentsCommand() *cobra.Command {
 			if !ok {
 				return core.Errorf(core.ErrNotFound, "no server is running on %s; servers read the agent files when they start", cfg.DataDir)
 			}
-			s, err := p.connectLocal(cfg.DataDir, running)
-			if err != nil {
-				return err
-			}
-			page, err := client.Call(cmd.Context(), s.client, operations.ReloadAgents, struct{}{})
-			if err != nil {
-				return err
-			}
-			return printFiles(p, page, "CHANGE|NAME|VERSION", "; what they describe stays as it was", func(f core.AgentFile) ([]any, []string) {
-				return []any{f.File, f.Change, cmp.Or(f.Agent, f.Tool), f.Version}, f.Problems
+			return p.withRunning(cmd.Context(), cfg.DataDir, running, func(ctx context.Context, s connection) error {
+				page, err := client.Call(ctx, s.client, operations.ReloadAgents, struct{}{})
+				if err != nil {
+					return err
+				}
+				return printFiles(p, page, "CHANGE|NAME|VERSION", "; what they describe stays as it was", func(f core.AgentFile) ([]any, []string) {
+					return []any{f.File, f.Change, cmp.Or(f.Agent, f.Tool), f.Version}, f.Problems
+				})
 			})
 		},
 	})

@@ -52,10 +52,10 @@ func (p *program) evalContextCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			show, hide := p.replayProgress()
-			e.Progress = show
+			tell := p.progressPrinter()
+			e.Progress = func(done, turns int) { tell(fmt.Sprintf("replaying … %d %%", done*100/turns)) }
 			report, err := eval.Evaluate(cmd.Context(), cfg, logger, e)
-			hide()
+			tell("")
 			if err != nil {
 				return err
 			}
@@ -80,18 +80,6 @@ func (p *program) evalContextCommand() *cobra.Command {
 	flags.StringVar(&f.Agent, "agent", "", "replay with the agent in this `file`")
 	flags.StringVar(&f.facts, "facts", "", "look for the facts in this `file`: one per line, or a JSON list of {text, ask}")
 	return p.withJSON(cmd)
-}
-
-// replayProgress returns what shows how far a replay is, and what takes that away again.
-func (p *program) replayProgress() (show func(done, turns int), hide func()) {
-	tell := p.progressPrinter()
-	shown := -1
-	return func(done, turns int) {
-		if percent := done * 100 / max(turns, 1); percent > shown {
-			shown = percent
-			tell(fmt.Sprintf("replaying … %d %%", percent))
-		}
-	}, func() { tell("") }
 }
 
 // buildEvaluation returns what to replay, and how.

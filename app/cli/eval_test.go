@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -85,6 +86,10 @@ func TestEvalContextFaults(t *testing.T) {
 	agent := filepath.Join(dir, "bad.yaml")
 	must.Do(t, os.WriteFile(agent, []byte("name: bad\ntools: [hammer]\n"), 0o600))
 	talk := `{"role":"user","content":"hello"}` + "\n"
+	many := "0"
+	for n := range 500 {
+		many += fmt.Sprint(" ", n+1)
+	}
 	tests := []struct {
 		name, input, want string
 		args              []string
@@ -106,6 +111,10 @@ func TestEvalContextFaults(t *testing.T) {
 		{"facts", talk, "--facts: open", []string{"-", "--facts", filepath.Join(dir, "none")}},
 		{"fact that nobody says", talk, "no message of the conversation says the fact", []string{"-", "--facts", agent}},
 		{"question that says the fact", `{"role":"user","content":"hello","metadata":{"facts":[{"text":"hello","ask":"Who said hello?"}]}}`, "has a question that says the fact itself", []string{"-"}},
+		{"planted number", `{"role":"user","content":"hello","metadata":{"facts":7}}`, "message 1: metadata.facts: json", []string{"-"}},
+		{"planted nothing", `{"role":"user","content":"hello","metadata":{"facts":[""]}}`, "message 1: metadata.facts[0] is empty", []string{"-"}},
+		{"planted in the prompt", `{"role":"system","content":"secret","metadata":{"facts":["secret"]}}` + "\n" + talk, "message 1 does not say its metadata.facts[0]", []string{"-"}},
+		{"too many facts", `{"role":"user","content":"` + many + `","metadata":{"facts":["` + strings.ReplaceAll(many, " ", `","`) + `"]}}`, "at most 500 can be looked for", []string{"-"}},
 		{"planted", `{"role":"user","content":"hello","metadata":{"facts":["bye"]}}`, `message 1 does not say its metadata.facts[0]: "bye"`, []string{"-"}},
 	}
 	for _, tt := range tests {

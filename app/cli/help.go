@@ -143,13 +143,10 @@ func (p *program) completeIDs(cmd *cobra.Command, begun string, list func(contex
 	if !ok {
 		return nil, nothing
 	}
-	s, err := p.connectLocal(cfg.DataDir, running)
-	if err != nil {
-		return nil, nothing
-	}
 	ctx, cancel := context.WithTimeout(cmp.Or(cmd.Context(), context.Background()), completionTimeout) // completion may have none
 	defer cancel()
-	offers, err := list(ctx, s.client)
+	var offers []string
+	err = p.withRunning(ctx, cfg.DataDir, running, func(ctx context.Context, s connection) (err error) { offers, err = list(ctx, s.client); return err })
 	if err != nil {
 		return nil, nothing
 	}

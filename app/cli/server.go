@@ -76,11 +76,7 @@ func (p *program) withFolderServer(cmd *cobra.Command, do func(context.Context, 
 		return err
 	}
 	if running, ok := datadir.Running(cfg.DataDir); ok {
-		s, err := p.connectLocal(cfg.DataDir, running)
-		if err != nil {
-			return err
-		}
-		return do(cmd.Context(), s)
+		return p.withRunning(cmd.Context(), cfg.DataDir, running, do)
 	}
 	if cmd.Flags().Changed("addr") {
 		return core.Errorf(core.ErrInvalid, "%s, and --addr is the address of serve; for a server elsewhere use --url http://%s", noServerOn(cfg.DataDir), cfg.Addr)
@@ -107,11 +103,7 @@ func (p *program) withFolderServer(cmd *cobra.Command, do func(context.Context, 
 	if !ok {
 		return err
 	}
-	s, err := p.connectLocal(cfg.DataDir, running)
-	if err != nil {
-		return err
-	}
-	return do(cmd.Context(), s)
+	return p.withRunning(cmd.Context(), cfg.DataDir, running, do)
 }
 
 func noServerOn(folder string) string { return "no server is running on the folder " + folder }
@@ -142,13 +134,16 @@ func awaitServer(ctx context.Context, dir string) (datadir.Server, bool) {
 	}
 }
 
-// connectLocal returns a connection to the server that runs on the folder.
-func (p *program) connectLocal(dir string, running datadir.Server) (connection, error) {
+// withRunning calls do with a connection to the server that runs on the folder.
+func (p *program) withRunning(ctx context.Context, dir string, running datadir.Server, do func(context.Context, connection) error) error {
 	c, err := client.New(client.Options{
 		URL: running.URL, UserAgent: "bobbin-cli",
 		HTTP: &http.Client{Transport: &folderTransport{dir: dir, next: localTransport(), server: running}}, OnConnectionLost: p.reportLostConnection,
 	})
-	return connection{client: c, description: "the server at " + running.URL}, err
+	if err != nil {
+		return err
+	}
+	return do(ctx, connection{client: c, description: "the server at " + running.URL})
 }
 
 // reportLostConnection tells the user that an answer is interrupted because its server is

@@ -24,6 +24,7 @@ import (
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
+	"bobbin/app/telemetry"
 	"bobbin/app/wire"
 )
 
@@ -64,7 +65,7 @@ func Evaluate(ctx context.Context, cfg config.Config, logger *slog.Logger, e Eva
 	e.Policies = slices.Clone(e.Policies)
 	v := &evaluator{Evaluation: e, cfg: cfg, log: logger}
 	exact := tokens.NewCounter()
-	v.count, v.done = Steady(exact), map[int]int{}
+	v.count, v.done = Steady(exact), map[string]int{}
 	v.Summarizer = cmp.Or(v.Summarizer, SummarizerScripted)
 	messages, err := v.readConversation(ctx)
 	if err != nil {
@@ -121,46 +122,45 @@ type evaluator struct {
 	report Report
 
 	mu   sync.Mutex
-	done map[int]int // guarded by mu; turns by policy
+	done map[string]int // guarded by mu; turns by policy
 }
 
 // replayPolicy replays under one policy.
 func (v *evaluator) replayPolicy(ctx context.Context, i int) (result Result, err error) {
-	player := NewPlayer(v.info, v.count)
-	spent := func() Expense { return Expense{} }
-	settings := stageSettings{cfg: v.cfg, logger: v.log, counter: v.count, agent: v.agents[i], tools: v.tools, player: player}
-	if v.sums != nil {
-		metered := Meter(v.sums, v.count)
-		settings.summarizer, spent = metered, metered.Spent
-	}
 	dir, err := os.MkdirTemp("", "bobbin-eval-*")
 	if err != nil {
 		return result, fmt.Errorf("temporary folder: %w", err)
 	}
-	url := "sqlite://" + filepath.Join(dir, "replay.db")
-	settings.cfg.Database.URL, settings.cfg.Titles, settings.cfg.DefaultAgent = config.NewSecret(url), false, settings.agent.Name
-	settings.cfg.Database.Durability, settings.cfg.Auth = config.DurabilityNormal, config.Auth{} // nothing of it is kept
-	st := &stage{agent: settings.agent, close: func() error { return os.RemoveAll(dir) }}
-	if err := st.buildParts(ctx, settings); err != nil {
-		return result, errors.Join(err, st.close())
+	cfg := v.cfg
+	cfg.Database.URL, cfg.Titles, cfg.DefaultAgent = config.NewSecret("sqlite://"+filepath.Join(dir, "replay.db")), false, v.agents[i].Name
+	cfg.Database.Durability, cfg.Auth = config.DurabilityNormal, config.Auth{} // nothing of it is kept
+	st := &stage{
+		evaluator: v, agent: v.agents[i], player: NewPlayer(v.info, v.count), close: func() error { return os.RemoveAll(dir) },
+		Deps: wire.Deps{Config: cfg, Logger: v.log, Counter: v.count, Telemetry: telemetry.New(telemetry.Options{}), Worker: "eval"},
+	}
+	if v.sums != nil {
+		st.sums = &Metered{Model: v.sums, count: v.count}
 	}
 	defer func() { err = errors.Join(err, st.close()) }()
-	return Replay(ctx, Replayed{
-		Policy: v.Policies[i], Conversation: v.talk, Facts: v.facts, Bobbin: st, Player: player,
-		Summarizer: v.Summarizer, Spent: spent, Progress: func(turns int) {
-			if v.Progress == nil {
-				return
-			}
-			v.mu.Lock()
-			defer v.mu.Unlock()
-			v.done[i] = turns
-			sum := 0
-			for _, n := range v.done {
-				sum += n
-			}
-			v.Progress(sum, len(v.agents)*len(v.talk.Turns))
-		},
-	})
+	if err := st.buildParts(ctx); err != nil {
+		return result, err
+	}
+	return st.replay(ctx, v.Policies[i])
+}
+
+// tellProgress notes that so many turns were replayed under a policy.
+func (v *evaluator) tellProgress(policy string, turns int) {
+	if v.Progress == nil {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.done[policy] = turns
+	sum := 0
+	for _, n := range v.done {
+		sum += n
+	}
+	v.Progress(sum, len(v.agents)*len(v.talk.Turns))
 }
 
 // readConversation reads the conversation.

@@ -113,18 +113,12 @@ type Expense struct {
 	OutputTokens int `json:"output_tokens"`
 }
 
-// Metered is a model whose use is counted. Safe for concurrent use.
+// Metered is a model whose use is counted: as its provider says, else with count. Safe for concurrent use.
 type Metered struct {
 	llm.Model
 	count llm.TokenCounter
 	mu    sync.Mutex
 	spent Expense // guarded by mu
-}
-
-// Meter returns the model with its use counted: as its provider says, else with
-// count.
-func Meter(model llm.Model, count llm.TokenCounter) *Metered {
-	return &Metered{Model: model, count: count}
 }
 
 // Spent returns what the model was used for so far.

@@ -6,12 +6,15 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
+	"bobbin/app/agents/tools"
 	"bobbin/app/core"
+	"bobbin/app/core/prompttext"
 	"bobbin/app/core/summarize"
 )
 
@@ -88,12 +91,12 @@ func PlantedFacts(messages []core.Message) ([]Fact, error) {
 		if err := json.Unmarshal(m.Metadata, &meta); err != nil {
 			return nil, core.Errorf(core.ErrInvalid, "message %d: metadata.facts: %v", i+1, err)
 		}
-		said := newText(messageTexts(m.Content, m.ToolCalls))
+		said := textOf(m)
 		for n, f := range meta.Facts {
 			if err := f.checkFact(); err != nil {
 				return nil, core.Errorf(core.ErrInvalid, "message %d: metadata.facts[%d] %v", i+1, n, err)
 			}
-			if !said.hasFact(f) || m.Role == core.RoleSystem {
+			if !hasFact(said, f) {
 				return nil, core.Errorf(core.ErrInvalid, "message %d does not say its metadata.facts[%d]: %q", i+1, n, f.Text)
 			}
 		}
@@ -161,15 +164,10 @@ func (f Fact) checkFact() error {
 // LedgerFacts returns what the ledger's own code finds in the messages; of very many
 // an even choice.
 func LedgerFacts(messages []core.Message) []Fact {
-	all := newText("")
-	for _, m := range messages {
-		if m.Role != core.RoleSystem {
-			all.addPiece(messageTexts(m.Content, m.ToolCalls))
-		}
-	}
+	all := textOf(messages...)
 	var facts []Fact
 	for _, found := range summarize.Facts(messages) {
-		if f := (Fact{Kind: found.Kind, Text: found.Text}); f.checkFact() == nil && all.hasFact(f) {
+		if f := (Fact{Kind: found.Kind, Text: found.Text}); f.checkFact() == nil && hasFact(all, f) {
 			facts = append(facts, f)
 		}
 	}
@@ -190,14 +188,9 @@ func CheckFacts(facts []Fact, messages []core.Message) error {
 	if len(facts) > maxFacts {
 		return core.Errorf(core.ErrInvalid, "there are %d facts; at most %d can be looked for", len(facts), maxFacts)
 	}
-	all := newText("")
-	for _, m := range messages {
-		if m.Role != core.RoleSystem {
-			all.addPiece(messageTexts(m.Content, m.ToolCalls))
-		}
-	}
+	all := textOf(messages...)
 	for _, f := range facts {
-		if !all.hasFact(f) {
+		if !hasFact(all, f) {
 			return core.Errorf(core.ErrInvalid, "no message of the conversation says the fact %q (%s)", f.Text, f.Kind)
 		}
 	}
@@ -234,41 +227,35 @@ func isSummary(block string) bool {
 	return strings.Contains(block, "<conversation_summary>") || strings.Contains(block, "<work_notes>")
 }
 
-// rankInSearch returns the place among the quotations that the search for the fact's question
-// gives of the first one that tells the fact; 0 = none does, or the fact has no question.
-func (r Replayed) rankInSearch(ctx context.Context, f Fact) (int, error) {
-	if f.Ask == "" {
+// rankInSearch returns the place among the quotations that search_history gives for the fact's question
+// of the first one that tells the fact; 0 = none does, the fact has no question, or the agent no such tool.
+func (st *stage) rankInSearch(ctx context.Context, f Fact) (int, error) {
+	if f.Ask == "" || !slices.Contains(st.agent.Tools, core.ToolSearchHistory) {
 		return 0, nil
 	}
-	quotes, able, err := r.Bobbin.Search(ctx, f.Ask, allHits)
-	if err != nil || !able {
-		return 0, err
+	page, err := tools.FindHistory(ctx, st.AgentSearch, st.session, core.SearchQuery{PageQuery: core.PageQuery{Limit: allHits}, Text: f.Ask})
+	if errors.Is(err, core.ErrInvalid) {
+		err = nil // the model would read why and ask in other words
 	}
-	return 1 + slices.IndexFunc(quotes, func(q string) bool {
-		return newText(messageTexts(q, nil)).hasFact(f)
-	}), nil
+	return 1 + slices.IndexFunc(page.Items, func(h core.SearchHit) bool {
+		return hasFact(textOf(core.Message{Content: prompttext.Harmless(h.Excerpt)}), f)
+	}), err
 }
 
-// text is what was said somewhere, to look for facts in.
-type text struct{ b strings.Builder }
-
-// newText returns the text of a first piece.
-func newText(s string) *text {
-	t := &text{}
-	t.addPiece(s)
-	return t
+// textOf returns what the messages say, but those of the system, to look for facts in: each on a line, as no fact is
+// found across two.
+func textOf(messages ...core.Message) string {
+	var b strings.Builder
+	for _, m := range messages {
+		if m.Role != core.RoleSystem {
+			b.WriteString(plainText(messageTexts(m.Content, m.ToolCalls)) + "\n")
+		}
+	}
+	return b.String()
 }
 
-// addPiece adds a piece; no fact is found across two pieces.
-func (t *text) addPiece(s string) {
-	t.b.WriteString(plainText(s))
-	t.b.WriteByte('\n')
-}
-
-// hasFact reports whether the fact is said word for word.
-func (t *text) hasFact(f Fact) bool {
-	return strings.Contains(t.b.String(), plainText(f.Text))
-}
+// hasFact reports whether a text has the fact word for word.
+func hasFact(text string, f Fact) bool { return strings.Contains(text, plainText(f.Text)) }
 
 // plainText returns the text in lower case, its blanks and line breaks as single blanks.
 func plainText(s string) string { return strings.ToLower(strings.Join(strings.Fields(s), " ")) }

@@ -2,7 +2,6 @@ package eval_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,8 +10,6 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/eval"
-	"bobbin/tests/compare"
-	"bobbin/tests/must"
 )
 
 // planting returns the message with facts in its metadata.
@@ -74,33 +71,6 @@ func TestPlantedFacts(t *testing.T) {
 	}
 }
 
-// What is wrong with planted facts is said with the message that plants them.
-func TestPlantedFaults(t *testing.T) {
-	t.Parallel()
-	for facts, want := range map[string]string{
-		`["something else"]`: `message 2 does not say its metadata.facts[0]: "something else"`,
-		`7`:                  "message 2: metadata.facts: json",
-		`[""]`:               "message 2: metadata.facts[0] is empty",
-	} {
-		_, err := eval.PlantedFacts([]core.Message{user("1"), planting(says("one"), facts)})
-		if !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want %q", facts, err, want)
-		}
-	}
-}
-
-func TestCheckFacts(t *testing.T) {
-	t.Parallel()
-	said := []core.Message{system("secret"), user("I like\tred  apples")}
-	compare.Error(t, "err: want that blanks and case do not count", nil, eval.CheckFacts([]eval.Fact{{Kind: "fact", Text: "like Red apples"}}, said))
-	for _, text := range []string{"pears", "secret"} {
-		if err := eval.CheckFacts([]eval.Fact{{Kind: "fact", Text: text}}, said); !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), text) {
-			t.Errorf("got %v of %s, want that no message says it", err, text)
-		}
-	}
-	compare.Error(t, "of 501 facts: want too many", core.ErrInvalid, eval.CheckFacts(make([]eval.Fact, 501), said))
-}
-
 // The ledger's facts stand in the conversation, and are at most 500, from all of it.
 func TestLedgerFacts(t *testing.T) {
 	t.Parallel()
@@ -114,69 +84,5 @@ func TestLedgerFacts(t *testing.T) {
 	}
 	if last := got[499].Text; !strings.HasPrefix(last, "pkg199") {
 		t.Errorf("got %s as the last, want one of the end", last)
-	}
-}
-
-// found returns n quotations, of which the last one is the text.
-func found(n int, text string) []string {
-	quotes := make([]string, n)
-	for i := range quotes {
-		quotes[i] = fmt.Sprint("something else ", i)
-	}
-	quotes[n-1] = text
-	return quotes
-}
-
-// Search is asked a fact's question, never its words, and each fact counts in the first
-// place that has it.
-func TestSearchIsAskedTheQuestion(t *testing.T) {
-	t.Parallel()
-	s := &stub{quotes: map[string][]string{
-		"the key is 4711": {"the key is 4711"}, // what the fact says finds the fact: no news
-		"which house?":    {"we took the blue house"},
-		"how to clean?":   found(5, `run rm -rf  "X" now`),
-		"who came?":       found(6, "Ann came"),
-		"who left?":       found(21, "Ben left"),
-		"who stayed?":     found(3, "nobody"),
-	}}
-	facts := []eval.Fact{
-		{Kind: "fact", Text: "hello there"},
-		{Kind: "fact", Text: "the Blue house", Ask: "which house?"},
-		{Kind: "command", Text: `rm -rf "x"`, Ask: "how to clean?"},
-		{Kind: "name", Text: "Ann", Ask: "who came?"},
-		{Kind: "name", Text: "Ben", Ask: "who left?"},
-		{Kind: "name", Text: "Cid", Ask: "who stayed?"},
-		{Kind: "fact", Text: "the key is 4711"},
-	}
-	got := must.Get(replay(t, s, facts, says("hello there"), user("1"), says("one")))(t)
-	want := eval.Found{
-		Planted: 7, Asked: 5, Reachable: 4, Prompt: 1, Summary: 1, First5: 1, First20: 1,
-		Unreachable: facts[4:], SearchAlone: eval.Ranked{First5: 2, First20: 3},
-	}
-	compare.Equal(t, "facts", want, got.Facts)
-	compare.Equal(t, "queries", []string{"which house?", "how to clean?", "who came?", "who left?", "who stayed?"}, s.queries)
-}
-
-// An agent without search_history does not reach what it does not see.
-func TestReplayWithoutSearch(t *testing.T) {
-	t.Parallel()
-	got, err := replay(t, &stub{unable: true, quotes: map[string][]string{"where?": {"elsewhere"}}}, []eval.Fact{{Kind: "fact", Text: "elsewhere", Ask: "where?"}}, user("1"), says("one"))
-	if err != nil || got.Facts.Reachable != 0 || len(got.Facts.Unreachable) != 1 {
-		t.Errorf("got %+v, %v, want it out of reach", got.Facts, err)
-	}
-}
-
-// What stands in a summary, or in notes on a tool loop, is in the summary, whatever the
-// role in which a prompt has it.
-func TestSummaryOfEachRole(t *testing.T) {
-	t.Parallel()
-	for name, text := range map[string]string{
-		"summary": "<conversation_summary>\nthe gray house\n</conversation_summary>",
-		"notes":   "<work_notes>\nthe gray house\n</work_notes>",
-	} {
-		got, err := replay(t, &stub{}, []eval.Fact{{Kind: "fact", Text: "the gray house"}}, user(text), says("one"))
-		if err != nil || got.Facts.Summary != 1 {
-			t.Errorf("%s: got %+v, %v, want the fact in the summary", name, got.Facts, err)
-		}
 	}
 }

@@ -25,7 +25,6 @@ type meter struct {
 	count  llm.TokenCounter
 	factor float64 // the model's tokens for one of cl100k_base
 	before []block
-	known  map[string]int // tokens of blocks
 }
 
 // block is a piece of a prompt, in the order in which providers cache: the tools,
@@ -35,14 +34,11 @@ type block struct {
 	tokens int // cl100k_base
 }
 
-// maxKnown bounds the counts that a meter remembers.
-const maxKnown = 20_000
-
 func newMeter(count llm.TokenCounter, factor float64) *meter {
 	if !(factor > 0) {
 		factor = 1
 	}
-	return &meter{count: count, factor: factor, known: map[string]int{}}
+	return &meter{count: count, factor: factor}
 }
 
 // modelTokens returns the model's tokens, rounded up.
@@ -95,7 +91,7 @@ func (m *meter) promptBlocks(req llm.Request) (blocks []block, fixed int) {
 		blocks = append(blocks, block{string(raw), m.count.Tools(req.Tools)})
 	}
 	for _, text := range req.System {
-		blocks = append(blocks, m.countBlock("system\n"+text, func() int { return m.count.Text(text) + tokens.MessageOverhead }))
+		blocks = append(blocks, block{"system\n" + text, m.count.Text(text) + tokens.MessageOverhead})
 	}
 	fixed = tokens.ListOverhead
 	for _, b := range blocks {
@@ -111,24 +107,9 @@ func (m *meter) promptBlocks(req llm.Request) (blocks []block, fixed int) {
 		for _, c := range msg.ToolCalls {
 			b.WriteString("\n" + c.ID + " " + c.Name + " " + c.Arguments)
 		}
-		blocks = append(blocks, m.countBlock(b.String(), func() int {
-			return m.count.Message(core.Message{Content: msg.Content, Parts: msg.Parts, ToolCalls: msg.ToolCalls})
-		}))
+		blocks = append(blocks, block{b.String(), m.count.Message(core.Message{Content: msg.Content, Parts: msg.Parts, ToolCalls: msg.ToolCalls})})
 	}
 	return blocks, fixed
-}
-
-// countBlock returns a piece, counted once.
-func (m *meter) countBlock(text string, count func() int) block {
-	n, ok := m.known[text]
-	if !ok {
-		if len(m.known) >= maxKnown {
-			clear(m.known)
-		}
-		n = count()
-		m.known[text] = n
-	}
-	return block{text, n}
 }
 
 // Steady returns a counter to which all ids are alike: they are made at random, so

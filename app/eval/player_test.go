@@ -1,7 +1,6 @@
 package eval
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -138,25 +137,10 @@ func TestPlayer(t *testing.T) {
 	}
 }
 
-func TestPlayerStops(t *testing.T) {
-	t.Parallel()
-	p := NewPlayer(llm.Info{Provider: "replay"}, words{})
-	p.loadAnswers([]Step{{Answer: core.Message{Content: "done"}}, {Answer: core.Message{Content: "left"}}})
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := llm.Collect(p.Stream(ctx, llm.Request{}), nil); llm.AsError(err) == nil || llm.AsError(err).Kind != llm.KindCanceled {
-		t.Errorf("got %v, want canceled", err)
-	}
-	for _, err := range p.Stream(t.Context(), llm.Request{}) {
-		compare.Error(t, "err: want the second answer", nil, err)
-		break // who leaves is not called again
-	}
-}
-
 func TestMetered(t *testing.T) {
 	t.Parallel()
 	usage := llmtest.Step{Text: []string{"one", " two"}, Usage: &core.Usage{InputTokens: 50, OutputTokens: 5}}
-	m := Meter(llmtest.Scripted(usage, "a b c"), words{})
+	m := &Metered{Model: llmtest.Scripted(usage, "a b c"), count: words{}}
 	for range 2 {
 		must.Get(llm.Collect(m.Stream(t.Context(), llm.Request{System: []string{"be", "kind"}, Messages: talk("one two")}), nil))(t)
 	}

@@ -3,6 +3,7 @@ package eval
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,76 +11,42 @@ import (
 	"bobbin/app/core"
 )
 
-// Bobbin is the program that a conversation is replayed in, with one session. What
-// it returns is committed, and nothing of it is at work any more.
-type Bobbin interface {
-	// Send says the user's message and returns the run that answered it when it has
-	// ended, in whatever way.
-	Send(ctx context.Context, message core.Message) (core.Run, error)
-	// SetRecorded gives the newest messages, those of a run, the authors and times of the
-	// recorded ones.
-	SetRecorded(ctx context.Context, messages []core.Message) error
-	// Append stores messages that nobody answers.
-	Append(ctx context.Context, messages []core.Message) error
-	// Settle does what is to be done between two messages, such as summaries that
-	// nobody waits for, and returns when it is done.
-	Settle(ctx context.Context) error
-	// Events returns what happened in the session since the last call.
-	Events(ctx context.Context) ([]core.Event, error)
-	// Report says what the next prompt would be made of.
-	Report(ctx context.Context) (core.ContextReport, error)
-	// Summaries counts the summaries that came into use.
-	Summaries(ctx context.Context) (int, error)
-	// Search returns the first quotations, at most limit, that the tool search_history
-	// finds for the text; false = the agent does not have that tool.
-	Search(ctx context.Context, text string, limit int) (quotes []string, able bool, err error)
-}
-
-// Replayed is one conversation to be replayed in one Bobbin.
-type Replayed struct {
-	Policy       string
-	Conversation Conversation
-	Facts        []Fact
-	Bobbin       Bobbin
-	Player       *Player
-	Summarizer   string
-	Spent        func() Expense // what the summaries cost so far
-	Progress     func(turns int)
-}
-
-// Replay says the whole conversation and measures. A run that failed ends it, and is
-// in the result. An error is one of the Bobbin, or the end of ctx.
-func Replay(ctx context.Context, r Replayed) (Result, error) {
-	out, err := r.playTurns(ctx)
+// replay says the whole conversation and measures. A run that failed ends it, and is
+// in the result. An error is one of the stage, or the end of ctx.
+func (st *stage) replay(ctx context.Context, policy string) (Result, error) {
+	out, err := st.playTurns(ctx, policy)
 	if err != nil {
 		return out, err
 	}
-	report, err := r.Bobbin.Report(ctx)
+	report, err := st.engine.Inspector.Report(ctx, st.tenant(), st.session.ID)
 	if err != nil {
 		return out, err
 	}
 	out.Budget = Budget{Window: report.Window, Reserve: report.Reserve, Usable: report.Usable, Trigger: report.Trigger, Landing: report.Landing}
 	out.Coverage = report.Coverage
-	if out.Summaries, err = r.Bobbin.Summaries(ctx); err != nil {
+	session, err := st.Stores.Sessions.Get(ctx, st.tenant(), st.session.ID)
+	if err != nil {
 		return out, err
 	}
-	out.Summarizer.Expense = r.Spent()
+	out.Summaries = session.SummaryCount
+	if st.sums != nil {
+		out.Summarizer.Expense = st.sums.Spent()
+	}
 	out.addTurns()
 	f := &out.Facts
-	last := r.Player.lastRequest()
-	prompt := newText("")
-	blocks := slices.Clone(last.System)
+	last := st.player.lastRequest()
+	prompt, summaries := []core.Message{}, slices.DeleteFunc(slices.Clone(last.System), func(b string) bool { return !isSummary(b) })
 	for _, m := range last.Messages {
-		blocks = append(blocks, m.Content)
-		if !isSummary(m.Content) {
-			prompt.addPiece(messageTexts(m.Content, m.ToolCalls))
+		if isSummary(m.Content) {
+			summaries = append(summaries, m.Content)
+		} else {
+			prompt = append(prompt, core.Message{Content: m.Content, ToolCalls: m.ToolCalls})
 		}
 	}
-	summary := strings.Join(slices.DeleteFunc(blocks, func(b string) bool { return !isSummary(b) }), "\n") + "\n"
-	whole := newText(summary)
+	said, summary := textOf(prompt...), plainText(strings.Join(summaries, "\n"))
 	f.Unreachable = []Fact{}
-	for _, fact := range r.Facts {
-		rank, err := r.rankInSearch(ctx, fact)
+	for _, fact := range st.facts {
+		rank, err := st.rankInSearch(ctx, fact)
 		if err != nil {
 			return out, err
 		}
@@ -93,9 +60,9 @@ func Replay(ctx context.Context, r Replayed) (Result, error) {
 			}
 		}
 		switch {
-		case prompt.hasFact(fact):
+		case hasFact(said, fact):
 			f.Prompt++
-		case whole.hasFact(fact):
+		case hasFact(summary, fact):
 			f.Summary++
 		case rank > 0 && rank <= firstHits:
 			f.First5++
@@ -110,14 +77,14 @@ func Replay(ctx context.Context, r Replayed) (Result, error) {
 }
 
 // playTurns says the whole conversation; the sums of the result are still to be made.
-func (r Replayed) playTurns(ctx context.Context) (Result, error) {
-	out := Result{Policy: r.Policy, Summarizer: Summarizer{Name: r.Summarizer}, Turns: []Turned{}}
-	out.Facts.Planted = len(r.Facts)
-	if err := r.appendMessages(ctx, r.Conversation.Opening); err != nil {
+func (st *stage) playTurns(ctx context.Context, policy string) (Result, error) {
+	out := Result{Policy: policy, Summarizer: Summarizer{Name: st.Summarizer}, Turns: []Turned{}}
+	out.Facts.Planted = len(st.facts)
+	if err := st.appendMessages(ctx, st.talk.Opening); err != nil {
 		return out, err
 	}
-	for i, t := range r.Conversation.Turns {
-		turned, failed, err := r.playTurn(ctx, t)
+	for i, t := range st.talk.Turns {
+		turned, failed, err := st.playTurn(ctx, t)
 		if err != nil {
 			return out, fmt.Errorf("turn %d: %w", i+1, err)
 		}
@@ -127,36 +94,41 @@ func (r Replayed) playTurns(ctx context.Context) (Result, error) {
 			out.Failed = &Failure{Turn: i + 1, RunError: *failed}
 			break
 		}
-		r.Progress(i + 1)
+		st.tellProgress(policy, i+1)
 	}
 	return out, nil
 }
 
-// appendMessages stores messages without a run.
-func (r Replayed) appendMessages(ctx context.Context, messages []core.Message) error {
+// appendMessages stores messages that nobody answers.
+func (st *stage) appendMessages(ctx context.Context, messages []core.Message) error {
 	if len(messages) == 0 {
 		return nil
 	}
-	r.Player.countHeard(messages...)
-	return r.Bobbin.Append(ctx, messages)
+	st.player.countHeard(messages...)
+	messages = slices.Clone(messages) // other replays have them, too
+	for i := range messages {
+		messages[i].TokenCount = st.Counter.Message(messages[i])
+	}
+	_, err := st.Stores.Messages.Append(ctx, st.tenant(), core.AppendMessages{SessionID: st.session.ID, Messages: messages, Import: true})
+	return err
 }
 
 // playTurn says one question; failed is why its run did not end well.
-func (r Replayed) playTurn(ctx context.Context, t Turn) (turned Turned, failed *core.RunError, err error) {
+func (st *stage) playTurn(ctx context.Context, t Turn) (turned Turned, failed *core.RunError, err error) {
 	turned = Turned{Prompts: []Prompt{}, Compactions: []Compaction{}}
 	if len(t.Steps) == 0 {
-		if err = r.appendMessages(ctx, append([]core.Message{t.Question}, t.Rest...)); err != nil {
+		if err = st.appendMessages(ctx, append([]core.Message{t.Question}, t.Rest...)); err != nil {
 			return turned, nil, err
 		}
-		return turned, nil, r.settleTurn(ctx, &turned)
+		return turned, nil, st.settleTurn(ctx, &turned)
 	}
-	r.Player.countHeard(t.Question)
-	r.Player.loadAnswers(t.Steps)
-	run, err := r.Bobbin.Send(ctx, t.Question)
+	st.player.countHeard(t.Question)
+	st.player.loadAnswers(t.Steps)
+	run, err := st.send(ctx, t.Question)
 	if err != nil {
 		return turned, nil, err
 	}
-	prompts, left := r.Player.takePrompts()
+	prompts, left := st.player.takePrompts()
 	turned.Prompts = append(turned.Prompts, prompts...)
 	if run.Status == core.RunSucceeded && left > 0 {
 		return turned, nil, fmt.Errorf("%d recorded answers were not asked for", left)
@@ -165,45 +137,50 @@ func (r Replayed) playTurn(ctx context.Context, t Turn) (turned Turned, failed *
 		if failed = run.Error; failed == nil {
 			failed = &core.RunError{Code: string(run.Status), Message: "The run ended without an answer."}
 		}
-		return turned, failed, r.recordEvents(ctx, &turned, false)
+		return turned, failed, st.recordEvents(ctx, &turned, false)
 	}
 	var report core.ContextReport
 	if err := json.Unmarshal(run.Context, &report); err != nil {
 		return turned, nil, fmt.Errorf("context report of the run: %w", err)
 	}
 	turned.Rungs = report.Rungs
-	if err := r.Bobbin.SetRecorded(ctx, t.answers()); err != nil {
+	if err := st.setRecorded(ctx, t.answers()); err != nil {
 		return turned, nil, fmt.Errorf("authors and times: %w", err)
 	}
-	if err := r.appendMessages(ctx, t.Rest); err != nil {
+	if err := st.appendMessages(ctx, t.Rest); err != nil {
 		return turned, nil, err
 	}
-	return turned, nil, r.settleTurn(ctx, &turned)
+	return turned, nil, st.settleTurn(ctx, &turned)
 }
 
-// settleTurn ends a turn: what was not done in it is done before the next one.
-func (r Replayed) settleTurn(ctx context.Context, turned *Turned) error {
-	if err := r.recordEvents(ctx, turned, false); err != nil {
+// settleTurn ends a turn. It makes the summaries that a server makes in the background: nobody else does here, so
+// that they are the same in each replay.
+func (st *stage) settleTurn(ctx context.Context, turned *Turned) error {
+	if err := st.recordEvents(ctx, turned, false); err != nil {
 		return err
 	}
-	if err := r.Bobbin.Settle(ctx); err != nil {
+	err := st.engine.Compactor.SummarizeDue(ctx, st.tenant(), st.session.ID)
+	if err != nil && !errors.Is(err, core.ErrContextFloor) { // the next run says so, too
 		return fmt.Errorf("between two turns: %w", err)
 	}
-	return r.recordEvents(ctx, turned, true)
+	return st.recordEvents(ctx, turned, true)
 }
 
-// recordEvents notes what context management told of the turn, or after it.
-func (r Replayed) recordEvents(ctx context.Context, turned *Turned, after bool) error {
-	events, err := r.Bobbin.Events(ctx)
-	for _, e := range events {
-		if !strings.HasPrefix(string(e.Type), "context.") {
-			continue
+// eventPage is how many events are read at once.
+const eventPage = 500
+
+// recordEvents notes what context management told since the last call: of the turn, or after it.
+func (st *stage) recordEvents(ctx context.Context, turned *Turned, after bool) error {
+	for {
+		page, err := st.Stores.Events.After(ctx, st.session.ID, st.lastSeq, eventPage)
+		if err != nil || len(page) == 0 {
+			return err
 		}
-		data, ok := e.Data.(core.ContextData)
-		if !ok {
-			return fmt.Errorf("event %s has data of type %T", e.Type, e.Data)
+		for _, e := range page {
+			st.lastSeq = e.Seq
+			if data, ok := e.Data.(core.ContextData); ok {
+				turned.Compactions = append(turned.Compactions, Compaction{Event: string(e.Type), After: after, ContextData: data})
+			}
 		}
-		turned.Compactions = append(turned.Compactions, Compaction{Event: string(e.Type), After: after, ContextData: data})
 	}
-	return err
 }

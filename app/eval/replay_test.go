@@ -2,187 +2,53 @@ package eval_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 
 	"bobbin/app/core"
-	"bobbin/app/core/llm"
+	"bobbin/app/core/config"
 	"bobbin/app/core/searchtext"
 	"bobbin/app/eval"
 	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
-// stub is a Bobbin that sends everything and remembers everything.
-type stub struct {
-	player     *eval.Player
-	log        []core.Message
-	events     []core.Event
-	fail       map[string]*core.RunError // by what is said
-	broken     error                     // of Append and Events
-	unsettled  error                     // of Settle
-	recorded   [][]core.Message          // of SetRecorded
-	unrecorded error                     // of SetRecorded
-	report     string                    // of a run; empty = an empty one
-	unable     bool                      // there is no search
-	lazy       bool                      // it asks the model once only
-	quotes     map[string][]string       // what search finds
-	queries    []string
-}
-
-func (s *stub) Send(ctx context.Context, m core.Message) (core.Run, error) {
-	s.log = append(s.log, m)
-	if e, ok := s.fail[m.Content]; ok {
-		return core.Run{Status: core.RunFailed, Error: e}, nil
-	}
-	for {
-		req := llm.Request{System: []string{"<conversation_summary> the blue house"}}
-		for _, m := range s.log {
-			req.Messages = append(req.Messages, llm.Message{Role: m.Role, Content: m.Content})
-		}
-		res, err := llm.Collect(s.player.Stream(ctx, req), nil)
-		if err != nil {
-			return core.Run{}, err
-		}
-		s.log = append(s.log, core.Message{Role: core.RoleAssistant, Content: res.Text})
-		for _, c := range res.ToolCalls {
-			s.log = append(s.log, core.Message{Role: core.RoleTool, Content: "result of " + c.ID})
-		}
-		if len(res.ToolCalls) == 0 || s.lazy {
-			break
-		}
-	}
-	if strings.Contains(m.Content, "long") {
-		data := core.ContextData{Trigger: "share", TokensBefore: 9, TokensAfter: 4}
-		s.events = append(s.events, core.Event{Type: core.EventContextCompleted, Data: data}, core.Event{Type: core.EventRunSucceeded})
-	}
-	report := s.report
-	if report == "" {
-		report = `{"rungs":["summarize"]}`
-	}
-	return core.Run{Status: core.RunSucceeded, Context: json.RawMessage(report)}, nil
-}
-
-func (s *stub) SetRecorded(_ context.Context, messages []core.Message) error {
-	s.recorded = append(s.recorded, messages)
-	return s.unrecorded
-}
-
-func (s *stub) Append(_ context.Context, messages []core.Message) error {
-	s.log = append(s.log, messages...)
-	return s.broken
-}
-
-func (s *stub) Settle(context.Context) error {
-	if n := len(s.log); n > 0 && strings.Contains(s.log[n-1].Content, "later") {
-		data := core.ContextData{Trigger: "messages", TokensBefore: 8, TokensAfter: 5}
-		s.events = append(s.events, core.Event{Type: core.EventContextCompleted, Data: data})
-	}
-	return s.unsettled
-}
-
-func (s *stub) Events(context.Context) ([]core.Event, error) {
-	events := s.events
-	s.events = nil
-	return events, s.broken
-}
-
-func (s *stub) Report(context.Context) (core.ContextReport, error) {
-	return core.ContextReport{Window: 100, Reserve: 20, Usable: 80, Trigger: 70, Landing: 40, Coverage: core.Coverage{Messages: len(s.log)}}, s.broken
-}
-
-func (s *stub) Summaries(context.Context) (int, error) { return 3, nil }
-
-func (s *stub) Search(_ context.Context, text string, limit int) ([]string, bool, error) {
-	s.queries = append(s.queries, text)
-	quotes := s.quotes[text]
-	return quotes[:min(limit, len(quotes))], !s.unable, nil
-}
-
-// sizes counts letters.
-type sizes struct{}
-
-func (sizes) Text(s string) int          { return len(s) }
-func (sizes) Message(m core.Message) int { return 4 + len(m.Content) }
-func (sizes) Tools([]llm.ToolSpec) int   { return 0 }
-
-// replay replays the messages in the stub.
-func replay(t *testing.T, s *stub, facts []eval.Fact, messages ...core.Message) (eval.Result, error) {
+// replay replays the messages, each a JSON object, in a window of 8,192 tokens under the policy window.
+func replay(t *testing.T, facts string, messages ...string) (eval.Report, eval.Result) {
 	t.Helper()
-	s.player = eval.NewPlayer(llm.Info{Name: "m", PriorFactor: 1}, sizes{})
-	return eval.Replay(t.Context(), eval.Replayed{
-		Policy: "window", Conversation: eval.Split(messages), Facts: facts, Bobbin: s, Player: s.player,
-		Summarizer: "scripted", Spent: func() eval.Expense { return eval.Expense{Calls: 2, InputTokens: 7} }, Progress: func(int) {},
-	})
+	r := must.Get(eval.Evaluate(t.Context(), config.Default(), slog.New(slog.DiscardHandler), eval.Evaluation{
+		Data: []byte(strings.Join(messages, "\n")), Format: core.ImportLines, Facts: []byte(facts), Window: 8192, Policies: []string{"window"},
+	}))(t)
+	return r, r.Policies[0]
 }
 
+// A conversation is said as it was recorded, whoever answered in it, and measured.
 func TestReplay(t *testing.T) {
 	t.Parallel()
-	s := &stub{}
-	got := must.Get(replay(t, s, nil, says("hello there"), user("1"), says("", call("a", "f")), result("a", "A"), says("one"), says("later"), user("nobody"), user("long"), says("two")))(t)
+	r, got := replay(t, "one", `{"role":"assistant","content":"hello there"}`, `{"role":"user","content":"1"}`,
+		`{"role":"assistant","tool_calls":[{"id":"a","name":"f","arguments":"{}"}]}`, `{"role":"tool","tool_call_id":"a","content":"A"}`,
+		`{"role":"assistant","content":"one"}`, `{"role":"assistant","content":"later"}`, `{"role":"user","content":"nobody"}`,
+		`{"role":"user","content":"long"}`, `{"role":"assistant","content":"two"}`)
 	if got.Prompts != 3 || len(got.Turns) != 3 || got.Largest != got.Turns[2].Prompts[0].Tokens || got.LargestTurn != 3 || got.Last != got.Largest {
 		t.Errorf("got %+v, want three prompts, the last the largest", got)
 	}
 	compare.Equal(t, "tokens sent: want the sum of the prompts", got.Turns[0].Prompts[0].Tokens+got.Turns[0].Prompts[1].Tokens+got.Turns[2].Prompts[0].Tokens, got.Tokens)
+	compare.Equal(t, "messages, covered, verbatim", []int{9, 9, 9}, []int{r.Messages, got.Coverage.Messages, got.Coverage.Verbatim})
+}
+
+// Search is asked a fact's question, never its words, and each fact counts in the first place that has it. What was
+// said when, and by whom, is searched as it was recorded.
+func TestFactsAreLookedFor(t *testing.T) {
+	t.Parallel()
+	_, got := replay(t, `["hello there", {"text":"blue house","ask":"Which color did we take?"}, {"text":"rm -rf \"x\"","ask":"Who sweeps?"}, {"text":"gray","ask":"What did Zoe say?"}]`,
+		`{"role":"user","content":"hello there"}`, `{"role":"assistant","content":"<work_notes> gray </work_notes>","author":"Zoe"}`,
+		`{"role":"user","content":"run rm -rf  \"X\" now"}`, `{"role":"assistant","content":"the color that we take is that of the blue house"}`)
+	compare.Equal(t, "facts", eval.Found{Planted: 4, Asked: 3, Reachable: 4, Prompt: 2, Summary: 1, First5: 1, Unreachable: []eval.Fact{}, SearchAlone: eval.Ranked{First5: 2, First20: 2}}, got.Facts)
 	if first := got.Turns[0].Prompts[0]; first.Everything != first.Tokens {
 		t.Errorf("got %+v, want that the first prompt is everything", first)
-	}
-	if len(s.recorded) != 2 || len(s.recorded[0]) != 4 || s.recorded[0][3].Content != "one" || len(s.recorded[1]) != 2 {
-		t.Errorf("got %+v, want the authors and times of what each run said", s.recorded)
-	}
-	compactions := []eval.Compaction{{Event: "context.completed", ContextData: core.ContextData{Trigger: "share", TokensBefore: 9, TokensAfter: 4}}}
-	compare.Equal(t, "compactions", compactions, got.Turns[2].Compactions)
-	compactions = []eval.Compaction{{Event: "context.completed", After: true, ContextData: core.ContextData{Trigger: "messages", TokensBefore: 8, TokensAfter: 5}}}
-	compare.Equal(t, "compactions after a turn", compactions, got.Turns[0].Compactions)
-	if got.Summaries != 3 || got.Summarizer != (eval.Summarizer{Name: "scripted", Expense: eval.Expense{Calls: 2, InputTokens: 7}}) || got.Budget != (eval.Budget{Window: 100, Reserve: 20, Usable: 80, Trigger: 70, Landing: 40}) {
-		t.Errorf("got %+v, want what the Bobbin says", got)
-	}
-	if n := len(s.log); n != 9 || got.Coverage.Messages != n {
-		t.Errorf("got %d messages in the log, %d covered, want 9", n, got.Coverage.Messages)
-	}
-}
-
-// A run that fails ends the conversation; what was measured stays.
-func TestReplayFails(t *testing.T) {
-	t.Parallel()
-	for name, e := range map[string]*core.RunError{"told": {Code: "context_floor", Message: "too large"}, "canceled": nil} {
-		s := &stub{fail: map[string]*core.RunError{"2": e}}
-		got, err := replay(t, s, nil, user("1"), says("one"), user("2"), says("two"), user("3"), says("three"))
-		if err != nil || got.Failed == nil || got.Failed.Turn != 2 || got.Failed.Code == "" || got.Failed.Message == "" || got.Prompts != 1 || len(got.Turns) != 2 {
-			t.Errorf("%s: got %+v, %v, want a failure in turn 2", name, got, err)
-		}
-	}
-}
-
-func TestReplayErrors(t *testing.T) {
-	t.Parallel()
-	broken := errors.New("disk full")
-	tests := []struct {
-		name     string
-		stub     *stub
-		messages []core.Message
-		want     string
-	}{
-		{"opening", &stub{broken: broken}, []core.Message{says("hello"), user("1")}, "disk full"},
-		{"unanswered", &stub{broken: broken}, []core.Message{user("1")}, "turn 1: disk full"},
-		{"events", &stub{broken: broken}, []core.Message{user("1"), says("one")}, "turn 1: disk full"},
-		{"between turns", &stub{unsettled: broken}, []core.Message{user("1"), says("one")}, "turn 1: between two turns: disk full"},
-		{"between questions", &stub{unsettled: broken}, []core.Message{user("1"), user("2")}, "turn 1: between two turns: disk full"},
-		{"rest", &stub{broken: broken}, []core.Message{user("1"), says("one"), says("rest")}, "turn 1: disk full"},
-		{"report of the run", &stub{report: "{"}, []core.Message{user("1"), says("one")}, "turn 1: context report of the run"},
-		{"authors and times", &stub{unrecorded: broken}, []core.Message{user("1"), says("one")}, "turn 1: authors and times: disk full"},
-		{"answers left", &stub{lazy: true}, []core.Message{user("1"), says("", call("a", "f")), says("one")}, "turn 1: 1 recorded answers were not asked for"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			if _, err := replay(t, tt.stub, nil, tt.messages...); err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("got %v, want %q", err, tt.want)
-			}
-		})
 	}
 }
 

@@ -256,24 +256,20 @@ var (
 
 // runInterruptible calls do and cancels its context at the next Ctrl-C.
 func (c *Conversation) runInterruptible(ctx context.Context, do func(context.Context) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	done, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		select {
-		case <-c.Interrupts:
-			cancel(errStopped)
-		case <-done:
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- do(ctx) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-c.Interrupts:
+		cancel()
+		if <-ended == nil {
+			return nil
 		}
-	}()
-	err := do(ctx)
-	close(done)
-	<-ended
-	if err != nil && errors.Is(context.Cause(ctx), errStopped) {
-		err = errStopped
+		return errStopped
 	}
-	cancel(nil)
-	return err
 }
 
 // cancelOnInterrupt cancels the run at the first Ctrl-C after its id is known. At the second

@@ -65,24 +65,26 @@ func versionOf(text string) (int, bool) {
 	return n, err == nil && n >= 0
 }
 
-// activeVersion returns the active version.
-func (c *Conversation) activeVersion(ctx context.Context) (int, error) {
-	session, err := client.Call(ctx, c.Service, ops.GetSession, c.inSession())
-	if err == nil && session.SummaryVersion == 0 {
+// inVersion are the fields of operations on a version; 0 = the active one.
+func (c *Conversation) inVersion(ctx context.Context, version int) (ops.InSummary, error) {
+	in := ops.InSummary{InSession: c.inSession(), Version: version}
+	if version > 0 {
+		return in, nil
+	}
+	session, err := client.Call(ctx, c.Service, ops.GetSession, in.InSession)
+	if in.Version = session.SummaryVersion; err == nil && in.Version == 0 {
 		err = errNoSummary
 	}
-	return session.SummaryVersion, err
+	return in, err
 }
 
 // showSummary shows a version; 0 = the active one.
 func (c *Conversation) showSummary(ctx context.Context, version int) error {
-	if version == 0 {
-		var err error
-		if version, err = c.activeVersion(ctx); err != nil {
-			return err
-		}
+	in, err := c.inVersion(ctx, version)
+	if err != nil {
+		return err
 	}
-	s, err := client.Call(ctx, c.Service, ops.GetSummary, ops.InSummary{InSession: c.inSession(), Version: version})
+	s, err := client.Call(ctx, c.Service, ops.GetSummary, in)
 	if err != nil {
 		return err
 	}
@@ -93,13 +95,11 @@ func (c *Conversation) showSummary(ctx context.Context, version int) error {
 
 // showDiff shows what a version changed; 0 = the active one.
 func (c *Conversation) showDiff(ctx context.Context, version int) error {
-	if version == 0 {
-		var err error
-		if version, err = c.activeVersion(ctx); err != nil {
-			return err
-		}
+	in, err := c.inVersion(ctx, version)
+	if err != nil {
+		return err
 	}
-	d, err := client.Call(ctx, c.Service, ops.DiffSummary, ops.SummaryDiff{InSummary: ops.InSummary{InSession: c.inSession(), Version: version}})
+	d, err := client.Call(ctx, c.Service, ops.DiffSummary, ops.SummaryDiff{InSummary: in})
 	if err != nil {
 		return err
 	}
