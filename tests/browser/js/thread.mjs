@@ -158,7 +158,7 @@ export const cases = {
   /** An image of another host is a link that says where it leads; a summary that was made without its model says why in words. */
   async words(open) {
     const v = await open()
-    const said = Array.from({ length: 38 }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', content: `turn ${i} ${'of many words '.repeat(20)}` }))
+    const said = Array.from({ length: 38 }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', content: `turn ${i} ${'beyond words '.repeat(20)}` }))
     const id = await v.imported([...said, { role: 'user', content: 'show me' }, { role: 'assistant', content: '![a heron](https://images.example/heron.png) [![a crane](https://images.example/crane.png)](https://birds.example/)' }], { title: 'words' })
     await v.api(`sessions/${id}/summarize`, { method: 'POST', json: {} })
     await v.open(id)

@@ -86,6 +86,8 @@ export const own = {
     "the answer repeated itself": "Die Antwort wiederholte sich",
     "the answer was too short for what it replaces": "Die Antwort war zu kurz für das, was sie ersetzt",
     "the answer was not in the language of the conversation": "Die Antwort war nicht in der Sprache der Unterhaltung",
+    "the summary took longer than its time limit": "Die Zusammenfassung dauerte zu lange",
+    "the summary model has no price, and a limit in US dollars holds": "Das Modell für Zusammenfassungen hat keinen Preis, und ein Limit in US-Dollar gilt",
     "it repeats secrets, or has characters that cannot be stored": "Die Antwort wiederholte Geheimnisse oder hatte Zeichen, die nicht gespeichert werden können",
   },
 };
