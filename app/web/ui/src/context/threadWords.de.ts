@@ -79,7 +79,7 @@ export const own = {
     "the answer was reasoning only": "Die Antwort bestand nur aus Gedanken",
     "the answer did not end normally": "Die Antwort endete nicht richtig",
     "the answer called a tool": "Die Antwort rief ein Werkzeug auf",
-    "the answer contained markup or data that is in no message": "Die Antwort enthielt Auszeichnungen oder Daten, die in keiner Nachricht stehen",
+    "the answer contained markup or data that is in no message": "Die Antwort enthielt Daten, die in keiner Nachricht stehen",
     "the answer continued the conversation": "Die Antwort setzte die Unterhaltung fort",
     "the answer repeated the transcript": "Die Antwort wiederholte die Nachrichten",
     "the answer repeated the instructions": "Die Antwort wiederholte die Anweisungen",
@@ -88,6 +88,6 @@ export const own = {
     "the answer was not in the language of the conversation": "Die Antwort war nicht in der Sprache der Unterhaltung",
     "the summary took longer than its time limit": "Die Zusammenfassung dauerte zu lange",
     "the summary model has no price, and a limit in US dollars holds": "Das Modell für Zusammenfassungen hat keinen Preis, und ein Limit in US-Dollar gilt",
-    "it repeats secrets, or has characters that cannot be stored": "Die Antwort wiederholte Geheimnisse oder hatte Zeichen, die nicht gespeichert werden können",
+    "it repeats secrets, or has characters that cannot be stored": "Die Antwort wiederholte Geheimnisse oder hatte unzulässige Zeichen",
   },
 };

@@ -1,1 +1,0 @@
-export{t as default}from"./SummaryBody-Dwd9vI3U.js";
