@@ -24,7 +24,7 @@ const shop = `openapi: 3.0.3
 info: {title: Shop, version: "1"}
 servers: [{url: "%s/{base}", variables: {base: {default: v1}}}]
 paths:
-  /items/{id}:
+  /Items/{id}:
     parameters:
       - {name: id, in: path, required: true, schema: {type: string}, description: The item.}
     get:
@@ -33,7 +33,7 @@ paths:
       description: Reads an item. With its parts.
       parameters:
         - {name: expand, in: query, schema: {type: array, items: {type: string, enum: [parts, price]}}}
-        - {name: X-Trace, in: header, schema: {type: string}}
+        - {name: X-Trace, in: header, required: true, schema: {type: string}}
         - {name: crumbs, in: cookie, schema: {type: string}}
       responses: {"200": {description: ok}}
     put:
@@ -87,7 +87,7 @@ func TestOpenAPI(t *testing.T) {
 		t.Errorf("got %+v, %+v", get, put)
 	}
 	for tool, want := range map[*tools.Custom]string{
-		get: `{"properties":{"X-Trace":{"type":"string"},"expand":{"items":{"enum":["parts","price"],"type":"string"},"type":"array"},"id":{"description":"The item.","type":"string"}},"required":["id"],"type":"object"}`,
+		get: `{"properties":{"X-Trace":{"type":"string"},"expand":{"items":{"enum":["parts","price"],"type":"string"},"type":"array"},"id":{"description":"The item.","type":"string"}},"required":["X-Trace","id"],"type":"object"}`,
 		put: `{"properties":{"body":{"properties":{"name":{"type":["string","null"]},"parts":{"items":{"description":"as above: Item"},"type":"array"},"price":{"minimum":0,"type":"number"}},"required":["name"],"type":"object"},"id":{"description":"The item.","type":"string"}},"required":["body","id"],"type":"object"}`,
 	} {
 		if string(tool.Definition.Parameters) != want {
@@ -95,8 +95,8 @@ func TestOpenAPI(t *testing.T) {
 		}
 	}
 	for arguments, want := range map[string]string{
-		`{"id":"a/b","expand":["parts","price"],"X-Trace":"t"}`: "GET /v1/items/a%2Fb?expand=parts&expand=price trace=t auth=Bearer *** ",
-		`{"id":"1","expand":["x"]}`:                             "error: the arguments do not match the schema: at '/expand/0': value must be one of 'parts', 'price'",
+		`{"id":"a/b","expand":["parts","price"],"X-Trace":"t"}`: "GET /v1/Items/a%2Fb?expand=parts&expand=price trace=t auth=Bearer *** ",
+		`{"id":"1","expand":["x"],"X-Trace":"t"}`:               "error: the arguments do not match the schema: at '/expand/0': value must be one of 'parts', 'price'",
 	} {
 		text, err := callTool(t, get, arguments)
 		if err != nil {
@@ -106,7 +106,7 @@ func TestOpenAPI(t *testing.T) {
 			t.Errorf("got  %s\nwant %s", text, want)
 		}
 	}
-	compare.Equal(t, "text", `PUT /v1/items/1 trace= auth=Bearer *** {"name":"Bolt"}`, must.Get(callTool(t, put, `{"id":"1","body":{"name":"Bolt"}}`))(t))
+	compare.Equal(t, "text", `PUT /v1/Items/1 trace= auth=Bearer *** {"name":"Bolt"}`, must.Get(callTool(t, put, `{"id":"1","body":{"name":"Bolt"}}`))(t))
 }
 
 // What is wrong with a document is a fault of the key that it belongs to.
