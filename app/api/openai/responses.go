@@ -264,7 +264,7 @@ func isStored(run core.Run) bool {
 
 // readResponse returns the response as it is now. It does not wait for anything.
 func (a *API) readResponse(ctx context.Context, tenant core.Tenant, b activeRun, shape *responseShape, session core.Session) (responseShape, error) {
-	enc := newResponseEncoder(shape, b.run.ID, -1)
+	enc := newResponseEncoder(shape, b.run, -1)
 	from := max(b.from.After, b.run.FirstEvent-1)
 	if from >= session.LastEventSeq { // nothing has happened yet
 		return shape.unfinished(b.run), nil
@@ -338,7 +338,7 @@ func (a *API) CancelResponse(c *gin.Context) error {
 func (a *API) writeResponse(c *gin.Context, tenant core.Tenant, b activeRun, shape *responseShape) error {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), a.Streams.Wait)
 	defer cancel()
-	enc := newResponseEncoder(shape, b.run.ID, -1)
+	enc := newResponseEncoder(shape, b.run, -1)
 	for e, err := range a.Chat.WatchRun(ctx, tenant, b.run, b.from) {
 		if err != nil {
 			if ctx.Err() != nil && c.Request.Context().Err() == nil {
@@ -362,7 +362,7 @@ func (a *API) writeResponse(c *gin.Context, tenant core.Tenant, b activeRun, sha
 
 // streamResponse answers with the events of the response.
 func (a *API) streamResponse(stream handlers.RunStream, tenant core.Tenant, b activeRun, shape *responseShape, after int64) error {
-	enc := newResponseEncoder(shape, b.run.ID, after)
+	enc := newResponseEncoder(shape, b.run, after)
 	return stream(func(ctx context.Context) iter.Seq2[core.Event, error] {
 		return untilAnswered(a.Chat.WatchRun(ctx, tenant, b.run, b.from), func() bool { return enc.ended })
 	}, enc.encode)

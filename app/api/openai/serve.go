@@ -34,7 +34,7 @@ func (a *API) serveAnswer(c *gin.Context, r request, b activeRun, stream handler
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), a.Streams.Wait)
 	defer cancel()
-	ans, reasoning, err := collectAnswer(ctx, a.Chat.WatchRun(ctx, r.tenant, b.run, b.from), func(e core.Event) { b.tellRefused(c, e, "messages") })
+	ans, reasoning, err := collectAnswer(ctx, b.run, a.Chat.WatchRun(ctx, r.tenant, b.run, b.from), func(e core.Event) { b.tellRefused(c, e, "messages") })
 	if done = ans.ended; err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (a *API) serveAnswer(c *gin.Context, r request, b activeRun, stream handler
 	}
 	return writeJSON(c, completion{
 		ID: completionID(b.run.ID), Object: "chat.completion", Created: created, Model: r.body.Model,
-		Choices: []choice{{Message: m, FinishReason: ans.finishReason()}}, Usage: usageOf(ans.usage),
+		Choices: []choice{{Message: m, FinishReason: ans.finishReason()}}, Usage: usageOf(ans.run.Usage),
 	}, nil)
 }
 
