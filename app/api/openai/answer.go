@@ -1,10 +1,14 @@
 package openai
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"strings"
+
+	"github.com/gin-gonic/gin"
 
 	"bobbin/app/core"
 )
@@ -241,21 +245,30 @@ func untilAnswered(events iter.Seq2[core.Event, error], ended func() bool) iter.
 	}
 }
 
-// collectAnswer returns the whole answer, and the model's thoughts; see gets each event.
-func collectAnswer(ctx context.Context, run core.Run, events iter.Seq2[core.Event, error], see func(core.Event)) (*answer, string, error) {
-	a := &answer{run: run}
-	var reasoning strings.Builder
-	for e, err := range events {
-		if err != nil {
-			return a, "", err
+// errStillRuns says that a request has waited for an answer as long as it may.
+var errStillRuns = errors.New("the run has not ended")
+
+// awaitAnswer calls see with the events of the run until it says that the answer has ended. A failed run is an
+// error: clients that wait for the text look at nothing else.
+func (a *API) awaitAnswer(c *gin.Context, tenant core.Tenant, b activeRun, field string, see func(core.Event) (ended bool)) error {
+	ctx, cancel := context.WithTimeoutCause(c.Request.Context(), a.Streams.Wait, errStillRuns)
+	defer cancel()
+	for e, err := range a.Chat.WatchRun(ctx, tenant, b.run, b.from) {
+		if errors.Is(context.Cause(ctx), errStillRuns) {
+			return errStillRuns
 		}
-		see(e)
-		reasoning.WriteString(reasoningOf(e))
-		if a.follow(e); a.ended {
-			return a, reasoning.String(), failureOf(a.run)
+		if err != nil {
+			return err
+		}
+		if data, ok := e.Data.(core.ContextData); ok && data.Trigger == "refused" { // by the provider: a part of the field
+			c.Header(headerIgnored, strings.Join(append(slices.Clip(b.ignored), field), ", "))
+		}
+		if see(e) {
+			data, _ := e.Data.(core.RunData)
+			return failureOf(data.Run)
 		}
 	}
-	return a, reasoning.String(), context.Cause(ctx)
+	return cmp.Or(context.Cause(ctx), errStillRuns)
 }
 
 // reasoningOf returns the model's thoughts that the event adds.
