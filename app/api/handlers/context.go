@@ -82,7 +82,7 @@ func (h Native) summarize(ctx context.Context, _ core.Tenant, in ops.Summarize) 
 	if err != nil {
 		return core.Summary{}, err
 	}
-	defer h.Streams.releaseSlot(held)
+	defer held.Release()
 	return SummarizeWithin(ctx, h.Streams.Wait, h.Chat, in.SessionID, in.Focus)
 }
 
