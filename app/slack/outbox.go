@@ -11,6 +11,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"bobbin/app/core"
+	"bobbin/app/db/repositories"
 	"bobbin/app/events"
 )
 
@@ -27,8 +28,8 @@ const (
 
 // OutboxOptions configure a Outbox. All are required but Pause and Settle.
 type OutboxOptions struct {
-	Threads  core.SlackThreadStore
-	Posts    core.SlackPostStore
+	Threads  *repositories.SlackThreads
+	Posts    *repositories.SlackPosts
 	Sessions core.SessionStore
 	Messages core.MessageStore
 	Feed     *events.Feed

@@ -58,7 +58,7 @@ func NewOnCloud(o Options, cloud Cloud) (*Model, error) {
 	o.Info.Compacts = claude.compacts() && isOwn
 	o.Info.Account = providerhttp.Account(o.BaseURL, o.APIKey)
 	m := &Model{options: o, cloud: cloud, claude: claude, peer: o.NewPeer()}
-	m.peer.Client.Transport = cloud.transport(m.peer.Client.Transport)
+	m.peer.Authorize = cloud.Authorize
 	return m, nil
 }
 
