@@ -74,10 +74,10 @@ func TestDeathBetweenPostAndTimestamp(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.turn(t, 0)
 		w.slack.disturb(fakeslack.Fault{Method: "chat.postMessage", Times: 1, LoseAnswer: true})
-		stop := w.start(t, "a/1", func(o *slack.OutboxOptions) { o.Settle = time.Hour })
+		stop := w.start(t, "a/1", func(o *slack.OutboxOptions) { o.Settle = 2 * time.Second })
 		w.slack.awaitTexts(t, "question 0")
-		stop() // while it waits to look for the post
-		w.start(t, "a/2")
+		w.start(t, "a/2") // which has the thread before the first one looks for its post
+		stop()
 		w.slack.awaitTexts(t, turnTexts(1)...)
 		w.turn(t, 1)
 		w.slack.awaitTexts(t, turnTexts(2)...)

@@ -16,11 +16,3 @@ type Cloud struct {
 	// Authorize is that of the Peer.
 	Authorize func(*http.Request) error
 }
-
-// path returns where requests go.
-func (c Cloud) path() string {
-	if c.Path != "" {
-		return c.Path
-	}
-	return "v1/messages"
-}

@@ -115,7 +115,7 @@ func (m *Model) callProvider(ctx context.Context, req llm.Request, emit func(llm
 			header.Set("X-Api-Key", m.options.APIKey)
 		}
 	}
-	failure := m.peer.Post(ctx, "/"+m.cloud.path(), body, prepare, func(body io.Reader, refusal func([]byte) *llm.Error) error {
+	failure := m.peer.Post(ctx, "/"+cmp.Or(m.cloud.Path, "v1/messages"), body, prepare, func(body io.Reader, refusal func([]byte) *llm.Error) error {
 		shared := providerhttp.Answer{Emit: emit, Refusal: refusal}
 		return (&answer{Answer: shared, origin: m.options.Info.ThoughtOrigin, provider: m.options.Provider, compacts: req.Compact}).read(body)
 	})

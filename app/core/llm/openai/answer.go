@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"errors"
 	"io"
 
@@ -60,7 +61,7 @@ func (a *answer) handleEvent(data []byte) error {
 		}
 		return nil
 	}
-	if data[0] == '[' { // Gemini reports errors in a list
+	if bytes.HasPrefix(data, []byte("[")) { // Gemini reports errors in a list
 		return a.Refusal(data)
 	}
 	if text := a.template.text(data); text != "" {

@@ -1,6 +1,7 @@
 package providerhttp
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -31,13 +32,7 @@ type Timeouts struct {
 
 // WithDefaults returns the limits with the defaults where none are set.
 func (t Timeouts) WithDefaults() Timeouts {
-	if t.Headers == 0 {
-		t.Headers = DefaultHeadersTimeout
-	}
-	if t.Idle == 0 {
-		t.Idle = DefaultIdleTimeout
-	}
-	return t
+	return Timeouts{cmp.Or(t.Headers, DefaultHeadersTimeout), cmp.Or(t.Idle, DefaultIdleTimeout)}
 }
 
 // First returns the limit until the first byte behind the headers, which some servers send before
