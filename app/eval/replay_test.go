@@ -39,16 +39,27 @@ func TestReplay(t *testing.T) {
 	compare.Equal(t, "messages, covered, verbatim", []int{9, 9, 9}, []int{r.Messages, got.Coverage.Messages, got.Coverage.Verbatim})
 }
 
-// Search is asked a fact's question, never its words, and each fact counts in the first place that has it. What was
-// said when, and by whom, is searched as it was recorded.
+// Search is asked a fact's question, never its words, and each fact counts in the first place that has it.
 func TestFactsAreLookedFor(t *testing.T) {
 	t.Parallel()
-	_, got := replay(t, `["hello there", {"text":"blue house","ask":"Which color did we take?"}, {"text":"rm -rf \"x\"","ask":"Who sweeps?"}, {"text":"gray","ask":"What did Zoe say?"}]`,
-		`{"role":"user","content":"hello there"}`, `{"role":"assistant","content":"<work_notes> gray </work_notes>","author":"Zoe"}`,
+	_, got := replay(t, `["hello there", {"text":"blue house","ask":"Which color did we take?"}, {"text":"rm -rf \"x\"","ask":"Who sweeps?"}, {"text":"gray","ask":"Who sings?"}]`,
+		`{"role":"user","content":"hello there"}`, `{"role":"assistant","content":"<work_notes> gray </work_notes>"}`,
 		`{"role":"user","content":"run rm -rf  \"X\" now"}`, `{"role":"assistant","content":"the color that we take is that of the blue house"}`)
-	compare.Equal(t, "facts", eval.Found{Planted: 4, Asked: 3, Reachable: 4, Prompt: 2, Summary: 1, First5: 1, Unreachable: []eval.Fact{}, SearchAlone: eval.Ranked{First5: 2, First20: 2}}, got.Facts)
+	compare.Equal(t, "facts", eval.Found{Planted: 4, Asked: 3, Reachable: 4, Prompt: 2, Summary: 1, First5: 1, Unreachable: []eval.Fact{}, SearchAlone: eval.Ranked{First5: 1, First20: 1}}, got.Facts)
 	if first := got.Turns[0].Prompts[0]; first.Everything != first.Tokens {
 		t.Errorf("got %+v, want that the first prompt is everything", first)
+	}
+}
+
+// Who said what is searched as it was recorded: of answers with the same words the one that a question means is first.
+func TestRecordedAuthors(t *testing.T) {
+	t.Parallel()
+	list := []string{`{"role":"user","content":"1"}`, `{"role":"assistant","content":"the pump stands on ground four","author":"Zoe"}`}
+	for range 8 {
+		list = append(list, `{"role":"user","content":"and?"}`, `{"role":"assistant","content":"the pump stands on firm ground"}`)
+	}
+	if _, got := replay(t, `[{"text":"ground four","ask":"Where does Zoe say that the pump stands?"}]`, list...); got.Facts.SearchAlone.First5 != 1 {
+		t.Errorf("got %+v, want it among the first", got.Facts)
 	}
 }
 
