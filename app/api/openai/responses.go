@@ -200,8 +200,8 @@ func (a *API) sendNew(ctx context.Context, r request, id core.SessionID, after c
 	if err != nil {
 		return activeRun{}, err
 	}
-	if run, err := a.findFirstRun(ctx, r, session.ID); !errors.Is(err, core.ErrNotFound) {
-		return activeRun{run: run}, err
+	if first, err := a.findFirstRun(ctx, r, session); !errors.Is(err, core.ErrNotFound) {
+		return first, err
 	}
 	at := placement{kind: placeAppend}
 	if at.missing, err = a.recordResults(ctx, r, session); err != nil {
