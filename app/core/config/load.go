@@ -123,11 +123,11 @@ func Load(opts Options) (Config, Origins, error) {
 			found = append(found, &Fault{Where: "--" + Key{Name: key}.Flag(), Key: key, Problem: unknownKey(key, settingNames())})
 		}
 	}
-	for _, s := range settings() {
-		if l.from[s.name] == "" {
+	for _, s := range keys() {
+		if l.from[s.Name] == "" {
 			continue
 		}
-		for _, f := range decodeValue(l.values, s.name, s.field(&config)) {
+		for _, f := range decodeValue(l.values, s.Name, s.field(&config)) {
 			f.Where = l.keyLocation(f.Key)
 			found = append(found, f)
 		}
@@ -191,8 +191,8 @@ func isPartOf(key, name string) bool {
 // keyOrigins returns the origins of all keys.
 func (l *layers) keyOrigins(config *Config) Origins {
 	var list Origins
-	for _, s := range settings() {
-		list = append(list, Origin{Key: s.name, Value: displayValue(s.field(config)), From: cmp.Or(l.from[s.name], fromDefault)})
+	for _, s := range keys() {
+		list = append(list, Origin{Key: s.Name, Value: displayValue(s.field(config)), From: cmp.Or(l.from[s.Name], fromDefault)})
 	}
 	return list
 }
