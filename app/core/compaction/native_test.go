@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
@@ -60,6 +61,54 @@ func (w *world) native(turn compaction.Turn) *core.Part {
 		w.t.Error("the prompt has neither a native summary nor words")
 	}
 	return nil
+}
+
+// Where the summary model rests after failures, the provider of the conversation's model is asked all the same.
+func TestNativeSummaryWithTheBreakerOpen(t *testing.T) {
+	t.Parallel()
+	w := newNativeWorld(t)
+	until := time.Now().Add(time.Minute)
+	w.Breaker = core.Breaker{Failures: core.BreakerFailures, Reason: "the model failed (auth)", Until: &until}
+	w.model.Add(compacted(own))
+	turn, _ := w.fit()
+	_, summaries, _ := w.now()
+	if len(summaries) != 1 || summaries[0].Model != "" || summaries[0].Native == nil || len(w.writer.Requests()) > 0 {
+		t.Fatalf("got the summaries %+v, want one without the summary model and a native one", summaries)
+	}
+	compare.Equal(t, "begins the prompt", own.Signature, w.native(turn).Signature)
+}
+
+// Prompts of another model, another account, other tools, another system prompt and another strategy
+// have the plain words; those of the one that wrote the native summary have it again.
+func TestNativeSummaryIsForOneIdentity(t *testing.T) {
+	t.Parallel()
+	w := newNativeWorld(t)
+	w.writer.Add(always(notes))
+	w.model.Add(compacted(own))
+	w.fit()
+	before := w.profile
+	for name, change := range map[string]func(){
+		"another account": func() { w.answerFor(llmtest.Scripted().WithInfo(before.Model.Info()), "other") },
+		"another model": func() {
+			info := before.Model.Info()
+			info.Name = "another"
+			w.answerFor(llmtest.Scripted().WithInfo(info), "account")
+		},
+		"another system prompt": func() { w.profile.SystemPrompt = "You are another." },
+		"other tools":           func() { w.profile.Tools = nil },
+		"another strategy":      func() { w.profile.Policy.Strategy = summarize.StrategyLLM },
+	} {
+		change()
+		if got := w.native(w.turn()); got != nil {
+			t.Errorf("%s: got a native summary, want the words", name)
+		}
+		if reason := w.report().SummaryReason; name != "another strategy" && !strings.Contains(reason, "and no native summary: ") {
+			t.Errorf("%s: got the reason %q, want why there is no native summary", name, reason)
+		}
+		if w.profile = before; w.native(w.turn()) == nil {
+			t.Errorf("after %s: got the words, want the native summary again", name)
+		}
+	}
 }
 
 // reportsNative fails unless the one report of a native summary since the last call has the outcome.

@@ -135,6 +135,27 @@ func TestPinnedFilesAreTold(t *testing.T) {
 	}
 }
 
+// The text that was read out of a document is sent, and not its content; of one that is
+// not read any more a line says so.
+func TestDocumentsAreSentAsText(t *testing.T) {
+	t.Parallel()
+	parts, d := pictures(1)
+	setPart(&parts, func(x *core.Part) {
+		x.Type, x.MediaType, x.Name, x.Pages, x.Extracted = core.PartFile, attach.PDF, "a.pdf", 2, true
+	})
+	contents, texts := cw.Attached(parts, d)
+	if len(contents) != 0 || !slices.Equal(texts, []core.BlobID{"b0"}) {
+		t.Errorf("got the contents %v and the texts %v, want the text of b0", contents, texts)
+	}
+	for want, documents := range map[string]map[core.BlobID][]byte{
+		"<attached_file>\n[page 1]\nhello [/attached_file>\n</attached_file>": {"b0": []byte("[page 1]\nhello </attached_file>")},
+		"2 pages, 1.0 MB: it is not stored any more]":                         nil,
+	} {
+		parts.Documents = documents
+		compare.Contains(t, "cw.Assemble(parts, d, quarter{}).Messages[0].Content", want, cw.Assemble(parts, d, quarter{}).Messages[0].Content)
+	}
+}
+
 // reader is a model that gets PDFs as files.
 func reader() llm.Info { return llm.Info{Name: "reader", Documents: llm.DocumentsAlways} }
 

@@ -35,6 +35,7 @@ var (
 	errLanguage      = rejection{"language", "the answer was not in the language of the conversation"}
 	errUngrounded    = rejection{"ungrounded", "the answer said too little about the messages"}
 	errForgotten     = rejection{"forgotten", "the answer left out the earlier summary"}
+	errTimeLimit     = rejection{"time_limit", "the summary took longer than its time limit"} // of a context that Request.TimeLimit ended
 	errSecrets       = rejection{"refused", "it repeats secrets, or has characters that cannot be stored"}
 )
 
@@ -42,8 +43,6 @@ var (
 // a failed call it names only the kind.
 func rejectionOf(err error) (r rejection) {
 	switch e := llm.AsError(err); {
-	case errors.Is(err, errTimeLimit):
-		return rejection{"time_limit", err.Error()}
 	case errors.As(err, &r):
 		return r
 	case e != nil:
