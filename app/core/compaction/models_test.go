@@ -2,6 +2,7 @@ package compaction_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,9 +21,21 @@ func script(name, provider string) *llmtest.Script {
 		WithInfo(llm.Info{Name: name, Provider: provider, Window: 128_000, MaxOutput: 8_000})
 }
 
+// pricing refuses the models without a price, as a limit in US dollars does.
+type pricing []string
+
+func (p pricing) check(_ context.Context, _ string, m llm.Info) error {
+	if slices.Contains(p, m.Name) {
+		return nil
+	}
+	return core.ErrModelUnpriced(m.Name)
+}
+
 // W8: who writes the summary: the model that the agent's file names, then the
 // global one, then what the preset prefers of the agent's provider (its small model or
-// default_llm), then the model that answers. The conversation goes to no other provider.
+// default_llm), then the model that answers. The conversation goes to no other provider. A limit in US dollars
+// leaves out a small model without a price. Where no model has one, or the named one is missing, the summary is
+// made without any, and says why (B7).
 func TestSummaryModelPrecedence(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -31,25 +44,33 @@ func TestSummaryModelPrecedence(t *testing.T) {
 		agent  *string
 		global string
 		beside llm.Preference // what there is of the agent's provider
-		want   string
+		priced pricing        // nil = no limit
+		want   string         // a model, or the note of a summary without one
 	}{
-		{"agent over all", "sliding", new("own"), "global", llm.PreferSmall, "own"},
-		{"global", "sliding", nil, "global", llm.PreferSmall, "global"},
-		{"default_llm", "window", nil, "", llm.PreferDefault, "default"},
-		{"small", "sliding", nil, "", llm.PreferSmall, "small"},
-		{"small", "ratio", nil, "", llm.PreferSmall, "small"},
-		{"agent's empty name over the global one", "window", new(""), "global", llm.PreferDefault, "default"},
-		{"its own", "window", nil, "", llm.PreferSmall, "answerer"},
-		{"its own", "budget", nil, "", llm.PreferDefault, "answerer"},
-		{"its own", "sliding", nil, "", llm.PreferDefault, "answerer"},
-		{"its own", "ratio", nil, "", llm.PreferOwn, "answerer"},
+		{"agent over all", "sliding", new("own"), "global", llm.PreferSmall, nil, "own"},
+		{"global", "sliding", nil, "global", llm.PreferSmall, nil, "global"},
+		{"default_llm", "window", nil, "", llm.PreferDefault, nil, "default"},
+		{"small", "sliding", nil, "", llm.PreferSmall, nil, "small"},
+		{"small", "ratio", nil, "", llm.PreferSmall, nil, "small"},
+		{"agent's empty name over the global one", "window", new(""), "global", llm.PreferDefault, nil, "default"},
+		{"its own", "window", nil, "", llm.PreferSmall, nil, "answerer"},
+		{"its own", "budget", nil, "", llm.PreferDefault, nil, "answerer"},
+		{"its own", "sliding", nil, "", llm.PreferDefault, nil, "answerer"},
+		{"its own", "ratio", nil, "", llm.PreferOwn, nil, "answerer"},
+		{"all have prices", "sliding", nil, "", llm.PreferSmall, pricing{"small", "answerer"}, "small"},
+		{"its own has a price", "sliding", nil, "", llm.PreferSmall, pricing{"answerer"}, "answerer"},
+		{"none has a price", "sliding", nil, "", llm.PreferSmall, pricing{}, "fallback: the summary model has no price, and a limit in US dollars holds"},
+		{"missing", "sliding", new("nobody"), "", llm.PreferSmall, nil, "fallback: the summary model cannot be used"},
 	} {
 		t.Run(tt.policy+" "+tt.name, func(t *testing.T) {
 			t.Parallel()
 			settings := core.ContextSettings{Policy: tt.policy, SummaryModel: tt.agent}
 			w := newWorld(t, settings, 8192)
-			policy := must.Get(contextwindow.Resolve(contextwindow.Global{SummaryModel: tt.global}, settings))(t)
-			w.profile.Policy = policy
+			w.profile.Policy = must.Get(contextwindow.Resolve(contextwindow.Global{SummaryModel: tt.global}, settings))(t)
+			if tt.priced != nil {
+				w.options.Budget = tt.priced.check
+				w.keeper = compaction.New(w.options)
+			}
 			w.model.Add(always(notes + "\nwritten by answerer"))
 			w.model.WithInfo(llm.Info{Name: "answerer", Provider: "scripted", Window: 8192, MaxOutput: 1024})
 			for _, name := range []string{"own", "global", ""} { // "" = default_llm, of whatever provider
@@ -61,53 +82,11 @@ func TestSummaryModelPrecedence(t *testing.T) {
 			w.turns(30, 110)
 			w.ask("next")
 			w.fit()
-			if v := w.Summaries[0]; v.Model != tt.want || !strings.Contains(v.Content, "written by "+tt.want) || v.Note != "" {
+			if v := w.Summaries[0]; v.Model+v.Note != tt.want || v.Model != "" && !strings.Contains(v.Content, "written by "+tt.want) {
 				t.Errorf("got model %q, note %q, content %q, want %q", v.Model, v.Note, v.Content, tt.want)
 			}
 			if n := len(w.model.Requests()); n > 0 != (tt.want == "answerer") {
 				t.Errorf("the answering model was asked %d times", n)
-			}
-		})
-	}
-}
-
-// pricing refuses the models without a price, as a limit in US dollars does.
-type pricing map[string]bool
-
-func (p pricing) Check(_ context.Context, _ string, m llm.Info) error {
-	if p[m.Name] {
-		return nil
-	}
-	return core.ErrModelUnpriced(m.Name)
-}
-
-// A limit in US dollars leaves out a small model without a price. Where no model has one, or the
-// named one is missing, the summary is made without any, and says why (B7).
-func TestSummaryModelsHavePrices(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		named       string
-		priced      pricing
-		model, note string
-	}{
-		"all":     {"", pricing{"small": true, "answerer": true}, "small", ""},
-		"its own": {"", pricing{"answerer": true}, "answerer", ""},
-		"none":    {"", pricing{}, "", "fallback: the summary model has no price, and a limit in US dollars holds"},
-		"missing": {"nobody", pricing{"small": true, "answerer": true}, "", "fallback: the summary model cannot be used"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, core.ContextSettings{Policy: "sliding", SummaryModel: &tt.named}, 8192)
-			w.options.Budget = tt.priced.Check
-			w.keeper = compaction.New(w.options)
-			w.model.Add(always(notes + "\nwritten by answerer"))
-			w.model.WithInfo(llm.Info{Name: "answerer", Provider: "scripted", Window: 8192, MaxOutput: 1024})
-			w.models[preferred(llm.PreferSmall, "answerer")] = script("small", "scripted")
-			w.turns(30, 110)
-			w.ask("next")
-			w.fit()
-			if v := w.Summaries[0]; v.Model != tt.model || v.Note != tt.note {
-				t.Errorf("got model %q, note %q; want %q, %q", v.Model, v.Note, tt.model, tt.note)
 			}
 		})
 	}

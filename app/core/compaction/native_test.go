@@ -63,33 +63,6 @@ func (w *world) native(turn compaction.Turn) *core.Part {
 	return nil
 }
 
-// The provider's own summary is stored beside the plain one, in the same commit, and stands in prompts
-// in place of its words.
-func TestNativeSummaryStandsInPrompts(t *testing.T) {
-	t.Parallel()
-	w := newNativeWorld(t)
-	w.writer.Add(always(notes))
-	w.model.Add(compacted(own))
-	turn, _ := w.fit()
-	_, summaries, _ := w.now()
-	if len(summaries) != 1 || summaries[0].Native == nil || !strings.Contains(summaries[0].Content, "Test the tester.") {
-		t.Fatalf("got the summaries %+v, want one with plain words and a native summary", summaries)
-	}
-	if got := w.native(turn); got == nil || got.Signature != own.Signature || got.Text != own.Text {
-		t.Errorf("got %+v at the beginning of the prompt, want the native summary", got)
-	}
-	asked := w.model.Requests()[0]
-	if last := asked.Messages[len(asked.Messages)-1]; !asked.Compact || last.Role != core.RoleAssistant || len(asked.Messages) != summaries[0].MessagesCovered {
-		t.Errorf("got a request of %d messages, want a compaction of the %d that are covered", len(asked.Messages), summaries[0].MessagesCovered)
-	}
-	report := w.report()
-	if !strings.Contains(report.SummaryReason, "Prompts have the provider's own summary") || report.Summaries[0].Native == nil {
-		t.Errorf("got the reason %q, want that prompts have the native summary", report.SummaryReason)
-	}
-	compare.Equal(t, "in the prompt's view: want the native summary", own.Text, w.view().Messages[0].Content)
-	w.checkBookedNative()
-}
-
 // Where the summary model rests after failures, the provider of the conversation's model is asked all the same.
 func TestNativeSummaryWithTheBreakerOpen(t *testing.T) {
 	t.Parallel()
@@ -103,18 +76,6 @@ func TestNativeSummaryWithTheBreakerOpen(t *testing.T) {
 		t.Fatalf("got the summaries %+v, want one without the summary model and a native one", summaries)
 	}
 	compare.Equal(t, "begins the prompt", own.Signature, w.native(turn).Signature)
-}
-
-// checkBookedNative checks that both calls are in the books.
-func (w *world) checkBookedNative() {
-	w.t.Helper()
-	var calls []core.ModelCall
-	w.db.Edit(func() { calls = slices.Clone(w.Calls) })
-	models := map[string]int{}
-	for _, c := range calls {
-		models[c.Model]++
-	}
-	compare.Equal(w.t, "calls by model: want one of each", []int{1, 1}, []int{models["answerer"], models["writer"]})
 }
 
 // Prompts of another model, another account, other tools, another system prompt and another strategy
@@ -158,7 +119,9 @@ func (w *watcher) reportsNative(t *testing.T, outcome string) {
 	}
 }
 
-// What the provider does not take back is not sent again: the words take its place.
+// The provider's own summary is stored beside the plain one, in the same commit, and stands in prompts in place of
+// its words; both calls are in the books. What the provider does not take back is not sent again: the words take
+// its place.
 func TestNativeSummaryIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newNativeWorld(t)
@@ -167,13 +130,20 @@ func TestNativeSummaryIsRefused(t *testing.T) {
 	watch := w.watched()
 	turn, _ := w.fit()
 	watch.reportsNative(t, compaction.NativeMade)
+	if s := w.Summaries; len(s) != 1 || s[0].Native == nil || !strings.Contains(s[0].Content, "Test the tester.") || len(w.Calls) != 2 || w.Calls[0].Model == w.Calls[1].Model {
+		t.Fatalf("got the summaries %+v and %d calls, want one with plain words and a native summary, and a call for each", s, len(w.Calls))
+	}
+	if asked := w.model.Requests()[0]; !asked.Compact || len(asked.Messages) != w.Summaries[0].MessagesCovered {
+		t.Errorf("got a request of %d messages, want a compaction of the %d that are covered", len(asked.Messages), w.Summaries[0].MessagesCovered)
+	}
+	compare.Equal(t, "in the prompt's view: want the native summary", own.Text, w.view().Messages[0].Content)
 	refused := must.Get(w.keeper.RefuseNative(t.Context(), turn))(t)
 	watch.reportsNative(t, compaction.NativeRefused)
 	if w.native(refused) != nil || w.native(w.turn()) != nil {
 		t.Error("got the native summary again, want the words")
 	}
-	if _, summaries, _ := w.now(); summaries[0].Native == nil || summaries[0].Native.Refused == "" || summaries[0].State != core.SummaryActive {
-		t.Errorf("got %+v, want the version in use, with its native summary refused", summaries[0])
+	if s := w.Summaries[0]; s.Native == nil || s.Native.Refused == "" || s.State != core.SummaryActive {
+		t.Errorf("got %+v, want the version in use, with its native summary refused", s)
 	}
 	if again, err := w.keeper.RefuseNative(t.Context(), turn); err != nil || w.native(again) != nil {
 		t.Errorf("refused by a turn that is older: got %v, want the words", err)

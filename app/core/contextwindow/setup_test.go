@@ -1,6 +1,7 @@
 package contextwindow_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -56,14 +57,13 @@ type agentTalk struct {
 	setups  cw.Setups
 	unknown map[string]bool // setups that are not stored
 	state   cw.PromptState
-	window  int
-	native  string // agent of the native summary at the beginning; empty = there is none
+	runs    map[int]string // instructions of a run alone, by its number from 0 on
 }
 
 func newAgentTalk(t *testing.T) *agentTalk {
 	t.Helper()
 	return &agentTalk{
-		t: t, setups: cw.Setups{}, unknown: map[string]bool{}, window: 8192,
+		t: t, setups: cw.Setups{}, unknown: map[string]bool{},
 		model: llm.Info{Name: "m", Provider: "anthropic", Prefix: llm.PrefixRefuses, ThoughtOrigin: "anthropic/m", SystemMessages: true},
 	}
 }
@@ -91,26 +91,39 @@ func (a *agentTalk) setup(agent string) string {
 // ask adds a question, and returns the prompt that the agent answers.
 func (a *agentTalk) ask(agent string) (cw.Decision, cw.Prompt) {
 	a.t.Helper()
+	a.add(core.RoleUser, "why?")
+	return a.prompt(agent)
+}
+
+// add adds a message to the run of its turn.
+func (a *agentTalk) add(role core.Role, content string, parts ...core.Part) {
+	n := len(a.log) + 1
+	a.log = append(a.log, core.Message{
+		ID: core.MessageID(fmt.Sprint(n)), Seq: int64(n), RunID: core.RunID(fmt.Sprint((n + 1) / 2)), Role: role, Content: content, TokenCount: 5, Parts: parts,
+	})
+}
+
+// prompt returns the prompt that the agent answers.
+func (a *agentTalk) prompt(agent string) (cw.Decision, cw.Prompt) {
+	a.t.Helper()
 	hash := a.setup(agent)
 	setup := a.setups[hash]
-	if a.native != "" {
-		a.setup(a.native)
-	}
 	known := cw.Setups{}
 	for h, s := range a.setups {
 		if !a.unknown[h] || h == hash {
 			known[h] = s
 		}
 	}
-	a.log = append(a.log, core.Message{ID: core.MessageID(fmt.Sprint(len(a.log) + 1)), Seq: int64(len(a.log) + 1), Role: core.RoleUser, Content: "why?", TokenCount: 5})
-	parts := cw.Parts{SystemPrompt: setup.SystemPrompt, ToolSpecs: setup.Specs, Tools: setup.ToolTokens, Model: a.model, Messages: map[core.MessageID]*core.Message{}, Setups: known}
-	in := cw.Input{
-		Policy: preset(a.t, "off"), Model: cw.Limits{Window: a.window}, Binds: a.model.Prefix.Binds(), State: a.state,
-		System: cw.SystemTokens(parts, quarter{}), Tools: setup.ToolTokens, Setup: hash, Setups: known, ToolChanges: a.model.ToolChanges,
+	parts := cw.Parts{
+		SystemPrompt: setup.SystemPrompt, ToolSpecs: setup.Specs, Tools: setup.ToolTokens, Model: a.model, Messages: map[core.MessageID]*core.Message{}, Setups: known,
+		Instructions: a.runs[len(a.log)/2], Repeated: map[core.RunID]string{},
 	}
-	if a.native != "" {
-		in.Summary = core.SummaryVersion{Version: 1, Tokens: 60, KeepsThoughts: true, Frozen: a.setup(a.native)}
-		parts.Summary, parts.Native = "words", &core.NativeSummary{Part: core.Part{Type: core.PartCompaction, Text: "own"}, Tokens: 60}
+	for i, text := range a.runs {
+		parts.Repeated[core.RunID(fmt.Sprint(i+1))] = text
+	}
+	in := cw.Input{
+		Policy: preset(a.t, "off"), Model: cw.Limits{Window: 8192}, Binds: a.model.Prefix.Binds(), State: a.state,
+		System: cw.SystemTokens(parts, quarter{}), Tools: setup.ToolTokens, Setup: hash, Setups: known, ToolChanges: a.model.ToolChanges,
 	}
 	for i, m := range a.log {
 		parts.Messages[m.ID] = &m
@@ -134,9 +147,9 @@ func (a *agentTalk) talk(agents ...string) (d cw.Decision, p cw.Prompt) {
 	a.t.Helper()
 	for i, agent := range agents {
 		if d, p = a.ask(agent); i < len(agents)-1 {
-			a.log = append(a.log, core.Message{ID: core.MessageID(fmt.Sprint(len(a.log) + 1)), Seq: int64(len(a.log) + 1), Role: core.RoleAssistant, Content: "so", TokenCount: 5, Parts: []core.Part{{
-				Type: core.PartReasoning, Signature: "s", Tokens: 10, Origin: a.model.ThoughtOrigin, Prefix: p.Prefix, Setup: d.Setup, Frozen: d.Frozen,
-			}}})
+			a.add(core.RoleAssistant, "so", core.Part{
+				Type: core.PartReasoning, Signature: "s", Tokens: 10, Origin: a.model.ThoughtOrigin, Prefix: p.Prefix, Setup: d.Setup, Frozen: d.Frozen, Instructions: p.Sent.Instructions,
+			})
 		}
 	}
 	return d, p
@@ -166,6 +179,7 @@ func outline(p cw.Prompt) string {
 				continue
 			}
 			text := strings.ReplaceAll(m.Content, "[The system prompt from here on, in place of the one at the beginning:]\n", "")
+			text = strings.ReplaceAll(text, "[Instructions from here on, in place of earlier ones that were added in this way:]\n", "run: ")
 			text = strings.ReplaceAll(text, "[From here on these tools no longer exist, do not call them: ", "[-")
 			out += " (" + strings.ReplaceAll(text, "\n\n", " ") + ")"
 		}
@@ -173,82 +187,56 @@ func outline(p cw.Prompt) string {
 	return out
 }
 
-// A changed system prompt is appended where the first answer has it, and stays there; a removed tool
-// stays in the list. An added tool, or a model that takes no system messages, drops the thoughts.
+// A changed system prompt is appended where the first answer has it, and stays there. Where messages can, they
+// add tools, remove them and put others in their place: no thought is lost. Where they can only add tools, or
+// change none, the removed ones stay in the list, and what messages cannot say drops the thoughts, as on a
+// model that takes no system messages.
 func TestSetupsAreFrozen(t *testing.T) {
 	t.Parallel()
+	const again = "([From here on all tools exist again.])"
 	for name, c := range map[string]struct {
-		agents  []string
-		change  func(*agentTalk)
-		want    string
-		kept    int
-		changed int
+		agents             []string
+		change             func(*agentTalk)
+		fixed, adds, whole string // the prompt, for models whose tools stay, that add some, and that also remove some; empty = the one before
+		lost               [2]int // thoughts where tools stay, and where they are only added
 	}{
-		"the same":           {agents: []string{"A a", "A a", "A a"}, want: "A a: ? ! ? ! ?", kept: 2},
-		"another prompt":     {agents: []string{"A a", "B a"}, want: "A a: ? ! ? (B)", kept: 1},
-		"as it was":          {agents: []string{"A a", "B a", "B a", "B a"}, want: "A a: ? ! ? (B) ! ? ! ?", kept: 3},
-		"two changes":        {agents: []string{"A a", "B a", "C a", "C a"}, want: "A a: ? ! ? (B) ! ? (C) ! ?", kept: 3},
-		"there and back":     {agents: []string{"A a", "B a", "A a", "A a"}, want: "A a: ? ! ? (B) ! ? (A) ! ?", kept: 3},
-		"no prompt":          {agents: []string{"A a", " a"}, want: "A a: ? ! ? ([The system prompt at the beginning no longer applies.])", kept: 1},
-		"a tool less":        {agents: []string{"A a,b", "A a", "A a"}, want: "A a,b: ? ! ? ([-b]) ! ?", kept: 2},
-		"the tool again":     {agents: []string{"A a,b", "A a", "A a,b"}, want: "A a,b: ? ! ? ([-b]) ! ? ([From here on all tools exist again.])", kept: 2},
-		"both":               {agents: []string{"A a,b", "B b"}, want: "A a,b: ? ! ? (B [-a])", kept: 1},
-		"no tool left":       {agents: []string{"A a", "A"}, want: "A : ? ! ?", changed: 1},
-		"a tool more":        {agents: []string{"A a", "A a,b"}, want: "A a,b: ? ! ?", changed: 1},
-		"and one less":       {agents: []string{"A a", "B a,b", "B a"}, want: "B a,b: ? ! ? ! ? ([-b])", kept: 1, changed: 1},
-		"another order":      {agents: []string{"A a,b", "A b,a"}, want: "A a,b: ? ! ?", kept: 1},
-		"not stored":         {agents: []string{"A a", "B a"}, change: func(a *agentTalk) { a.unknown[a.setup("A a")] = true }, want: "B a: ? ! ?", changed: 1},
-		"no system messages": {agents: []string{"A a", "B a"}, change: func(a *agentTalk) { a.model.SystemMessages = false }, want: "B a: ? ! ?", changed: 1},
+		"the same":             {agents: []string{"A a", "A a", "A a"}, fixed: "A a: ? ! ? ! ?"},
+		"another prompt":       {agents: []string{"A a", "B a"}, fixed: "A a: ? ! ? (B)"},
+		"as it was":            {agents: []string{"A a", "B a", "B a", "B a"}, fixed: "A a: ? ! ? (B) ! ? ! ?"},
+		"two changes":          {agents: []string{"A a", "B a", "C a", "C a"}, fixed: "A a: ? ! ? (B) ! ? (C) ! ?"},
+		"there and back":       {agents: []string{"A a", "B a", "A a", "A a"}, fixed: "A a: ? ! ? (B) ! ? (A) ! ?"},
+		"no prompt":            {agents: []string{"A a", " a"}, fixed: "A a: ? ! ? ([The system prompt at the beginning no longer applies.])"},
+		"another order":        {agents: []string{"A a,b", "A b,a"}, fixed: "A a,b: ? ! ?"},
+		"not stored":           {agents: []string{"A a", "B a"}, change: func(a *agentTalk) { a.unknown[a.setup("A a")] = true }, fixed: "B a: ? ! ?", lost: [2]int{1, 1}},
+		"no system messages":   {agents: []string{"A a", "B a"}, change: func(a *agentTalk) { a.model.SystemMessages = false }, fixed: "B a: ? ! ?", lost: [2]int{1, 1}},
+		"a tool less":          {agents: []string{"A a,b", "A a", "A a"}, fixed: "A a,b: ? ! ? ([-b]) ! ?", whole: "A a,b: ? ! ? -b ! ?"},
+		"the tool again":       {agents: []string{"A a,b", "A a", "A a,b"}, fixed: "A a,b: ? ! ? ([-b]) ! ? " + again, whole: "A a,b: ? ! ? -b ! ? +b"},
+		"both":                 {agents: []string{"A a,b", "B b"}, fixed: "A a,b: ? ! ? (B [-a])", whole: "A a,b: ? ! ? -a (B)"},
+		"a tool more":          {agents: []string{"A a", "A a,b", "A a,b"}, fixed: "A a,b: ? ! ? ! ?", adds: "A a: ? ! ? +b ! ?", lost: [2]int{1, 0}},
+		"with another prompt":  {agents: []string{"A a", "B a,b"}, fixed: "B a,b: ? ! ?", adds: "A a: ? ! ? +b (B)", lost: [2]int{1, 0}},
+		"in another run":       {agents: []string{"A a", "A a,b", "A a,b,c"}, fixed: "A a,b,c: ? ! ? ! ?", adds: "A a: ? ! ? +b ! ? +c", lost: [2]int{2, 0}},
+		"and one less":         {agents: []string{"A a", "B a,b", "B a"}, fixed: "B a,b: ? ! ? ! ? ([-b])", adds: "A a: ? ! ? +b (B) ! ? ([-b])", whole: "A a: ? ! ? +b (B) ! ? -b", lost: [2]int{1, 0}},
+		"another instead":      {agents: []string{"A a,b", "A a,c"}, fixed: "A a,c: ? ! ?", adds: "A a,b: ? ! ? +c ([-b])", whole: "A a,b: ? ! ? +c -b", lost: [2]int{1, 0}},
+		"a changed tool":       {agents: []string{"A a,b", "A a'new,b"}, fixed: "A a,b: ? ! ?", whole: "A a,b: ? ! ? +anew", lost: [2]int{1, 1}},
+		"one changed and back": {agents: []string{"A a", "A a'new", "A a"}, fixed: "A a: ? ! ? ! ?", whole: "A a: ? ! ? +anew ! ? +a", lost: [2]int{1, 1}},
+		"the first tool":       {agents: []string{"A ", "A a"}, fixed: "A a: ? ! ?", lost: [2]int{1, 1}},
+		"the last tool":        {agents: []string{"A a", "A "}, fixed: "A : ? ! ?", lost: [2]int{1, 1}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			a := newAgentTalk(t)
-			if c.change != nil {
-				c.change(a)
-			}
-			_, p := a.talk(c.agents...)
-			if got := outline(p); got != c.want || p.Sent.Thoughts != (cw.ThoughtCount{Kept: c.kept, Changed: c.changed}) {
-				t.Errorf("got %q with %+v, want %q with %d thoughts", got, p.Sent.Thoughts, c.want, c.kept)
-			}
-		})
-	}
-}
-
-// Where messages can, they add tools, remove them and put others in their place: no thought is lost. Where they
-// can only add tools, the removed ones stay in the list, and a changed one drops the thoughts.
-func TestToolsChangeInMessages(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		agents      []string
-		adds, whole string // the prompt, for models that add tools, and for those that also remove them; empty = the same
-		changed     int    // thoughts that are lost where tools are only added
-	}{
-		"a tool more":          {agents: []string{"A a", "A a,b", "A a,b"}, adds: "A a: ? ! ? +b ! ?"},
-		"with another prompt":  {agents: []string{"A a", "B a,b"}, adds: "A a: ? ! ? +b (B)"},
-		"in another run":       {agents: []string{"A a", "A a,b", "A a,b,c"}, adds: "A a: ? ! ? +b ! ? +c"},
-		"and none again":       {agents: []string{"A a", "A a,b", "A a"}, adds: "A a: ? ! ? +b ! ? ([-b])", whole: "A a: ? ! ? +b ! ? -b"},
-		"and it again":         {agents: []string{"A a", "A a,b", "A a", "A a,b"}, adds: "A a: ? ! ? +b ! ? ([-b]) ! ? ([From here on all tools exist again.])", whole: "A a: ? ! ? +b ! ? -b ! ? +b"},
-		"another instead":      {agents: []string{"A a,b", "A a,c"}, adds: "A a,b: ? ! ? +c ([-b])", whole: "A a,b: ? ! ? +c -b"},
-		"a tool less":          {agents: []string{"A a,b", "A a", "A a"}, adds: "A a,b: ? ! ? ([-b]) ! ?", whole: "A a,b: ? ! ? -b ! ?"},
-		"still one less":       {agents: []string{"A a,b", "A a", "A a,c"}, adds: "A a,b: ? ! ? ([-b]) ! ? +c", whole: "A a,b: ? ! ? -b ! ? +c"},
-		"a changed tool":       {agents: []string{"A a,b", "A a'new,b"}, adds: "A a,b: ? ! ?", whole: "A a,b: ? ! ? +anew", changed: 1},
-		"one changed and back": {agents: []string{"A a", "A a'new", "A a"}, adds: "A a: ? ! ? ! ?", whole: "A a: ? ! ? +anew ! ? +a", changed: 1},
-		"a changed added tool": {agents: []string{"A a", "A a,b", "A a,b'new"}, adds: "A a: ? ! ? ! ? +bnew", whole: "A a: ? ! ? +b ! ? +bnew", changed: 1},
-		"the first tool":       {agents: []string{"A ", "A a"}, adds: "A a: ? ! ?", changed: 1},
-		"the last tool":        {agents: []string{"A a", "A "}, adds: "A : ? ! ?", changed: 1},
-	} {
-		for _, changes := range []llm.ToolChanges{llm.ToolsAdded, llm.ToolsChangeable} {
+		wants := []string{c.fixed, cmp.Or(c.adds, c.fixed), cmp.Or(c.whole, c.adds, c.fixed)}
+		for i, changes := range []llm.ToolChanges{llm.ToolsFixed, llm.ToolsAdded, llm.ToolsChangeable} {
 			t.Run(fmt.Sprint(name, "/", changes), func(t *testing.T) {
 				t.Parallel()
 				a := newAgentTalk(t)
-				a.model.ToolChanges = changes
-				want, lost := c.adds, c.changed
-				if changes == llm.ToolsChangeable && c.whole != "" {
-					want, lost = c.whole, 0
+				if a.model.ToolChanges = changes; c.change != nil {
+					c.change(a)
+				}
+				lost := c.lost[min(i, 1)]
+				if i == 2 && c.whole != "" {
+					lost = 0
 				}
 				_, p := a.talk(c.agents...)
-				if got := outline(p); got != want || p.Sent.Thoughts.Changed != lost {
-					t.Errorf("got %q with %+v, want %q with %d thoughts lost", got, p.Sent.Thoughts, want, lost)
+				if got := outline(p); got != wants[i] || p.Sent.Thoughts != (cw.ThoughtCount{Kept: len(c.agents) - 1 - lost, Changed: lost}) {
+					t.Errorf("got %q with %+v, want %q with %d thoughts lost", got, p.Sent.Thoughts, wants[i], lost)
 				}
 			})
 		}

@@ -67,74 +67,31 @@ func TestInvariant7ThoughtsBehindTheirPrompt(t *testing.T) {
 // A plain conversation keeps all thoughts, tool calls or not, and a compaction drops those behind
 // its first change only.
 func TestThoughtsUntilACompaction(t *testing.T) {
-	model := llm.Info{Name: "m", Provider: "anthropic", Prefix: llm.PrefixRefuses, ThoughtOrigin: "anthropic/m"}
-	thought := func(prefix string) []core.Part {
-		return []core.Part{{Type: core.PartReasoning, Signature: "s", Tokens: 10, Origin: "anthropic/m", Prefix: prefix}}
-	}
-	log := []core.Message{
-		{ID: "1", Seq: 1, Role: core.RoleUser, Content: "one", TokenCount: 5},
-		{ID: "2", Seq: 2, Role: core.RoleAssistant, Content: "two", TokenCount: 5},
-		{ID: "3", Seq: 3, Role: core.RoleUser, Content: "three", TokenCount: 5},
-		{ID: "4", Seq: 4, Role: core.RoleAssistant, Content: "four", TokenCount: 5},
-		{ID: "5", Seq: 5, Role: core.RoleUser, Content: "five", TokenCount: 5},
-	}
-	assemble := func(state cw.PromptState, model llm.Info) cw.Prompt {
-		in := cw.Input{Policy: preset(t, "window"), Model: cw.Limits{Window: 8192}, Binds: model.Prefix.Binds(), State: state, System: 10}
-		parts := cw.Parts{SystemPrompt: "Help.", Messages: map[core.MessageID]*core.Message{}, Model: model}
-		for _, m := range log {
-			parts.Messages[m.ID] = &m
-			in.History = append(in.History, cw.ItemOf(m, model, quarter{}))
-		}
-		n := len(in.History) - 1
-		in.History, in.Run = in.History[:n], in.History[n:]
-		d, _ := cw.Plan(in)
-		return cw.Assemble(parts, d, quarter{})
-	}
-	whole := log
-	for i := range whole { // each answer has a thought, bound to the prompt before it
-		if whole[i].Role == core.RoleAssistant {
-			log = whole[:i]
-			whole[i].Parts = thought(assemble(cw.PromptState{}, model).Prefix)
-		}
-	}
-	log = whole
+	t.Parallel()
 	for name, tt := range map[string]struct {
-		state cw.PromptState
-		model func(*llm.Info)
-		edit  func([]core.Message)
-		want  cw.ThoughtCount
+		change func(*agentTalk)
+		want   cw.ThoughtCount
 	}{
-		"unchanged":        {want: cw.ThoughtCount{Kept: 2}},
-		"left out":         {state: cw.PromptState{ThoughtsDropped: []cw.SeqRange{{From: 3, Through: 4}}}, want: cw.ThoughtCount{Kept: 1, Compacted: 1}},
-		"an edit":          {edit: func(l []core.Message) { l[2].Content = "3" }, want: cw.ThoughtCount{Kept: 1, Changed: 1}},
-		"an early edit":    {edit: func(l []core.Message) { l[0].Content = "1" }, want: cw.ThoughtCount{Changed: 2}},
-		"another model":    {model: func(i *llm.Info) { i.ThoughtOrigin = "anthropic/n" }, want: cw.ThoughtCount{OtherModel: 2}},
-		"another account":  {model: func(i *llm.Info) { i.Account = "other" }, want: cw.ThoughtCount{Changed: 2}},
-		"imported":         {edit: func(l []core.Message) { l[1].Parts[0].Prefix = "" }, want: cw.ThoughtCount{Unbound: 1, Changed: 1}},
-		"a free model":     {model: func(i *llm.Info) { i.Prefix = llm.PrefixFree }, want: cw.ThoughtCount{}},
-		"an unknown model": {model: func(i *llm.Info) { i.Prefix = "" }, want: cw.ThoughtCount{}},
+		"unchanged": {func(*agentTalk) {}, cw.ThoughtCount{Kept: 2}},
+		"left out": {func(a *agentTalk) {
+			a.state.ThoughtsDropped = []cw.SeqRange{{From: 3, Through: 4}}
+		}, cw.ThoughtCount{Kept: 1, Compacted: 1}},
+		"an edit":          {func(a *agentTalk) { a.log[2].Content = "3" }, cw.ThoughtCount{Kept: 1, Changed: 1}},
+		"an early edit":    {func(a *agentTalk) { a.log[0].Content = "1" }, cw.ThoughtCount{Changed: 2}},
+		"another model":    {func(a *agentTalk) { a.model.ThoughtOrigin = "anthropic/n" }, cw.ThoughtCount{OtherModel: 2}},
+		"another account":  {func(a *agentTalk) { a.model.Account = "other" }, cw.ThoughtCount{Changed: 2}},
+		"imported":         {func(a *agentTalk) { a.log[1].Parts[0].Prefix = "" }, cw.ThoughtCount{Unbound: 1, Changed: 1}},
+		"a free model":     {func(a *agentTalk) { a.model.Prefix = llm.PrefixFree }, cw.ThoughtCount{}},
+		"an unknown model": {func(a *agentTalk) { a.model.Prefix = "" }, cw.ThoughtCount{}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			log = slices.Clone(whole)
-			for i := range log {
-				log[i].Parts = slices.Clone(log[i].Parts)
-			}
-			info := model
-			if tt.model != nil {
-				tt.model(&info)
-			}
-			if tt.edit != nil {
-				tt.edit(log)
-			}
-			got := assemble(tt.state, info)
-			if got.Sent.Thoughts != tt.want {
-				t.Errorf("got %+v, want %+v", got.Sent.Thoughts, tt.want)
-			}
-			sent := 0
-			for _, m := range got.Messages {
-				sent += len(thoughtsOf(m))
-			}
-			compare.Equal(t, "thoughts are sent", tt.want.Kept, sent)
-		})
+		a := newAgentTalk(t)
+		a.talk("A a", "A a", "A a")
+		tt.change(a)
+		_, p := a.prompt("A a")
+		sent := 0
+		for _, m := range p.Messages {
+			sent += len(thoughtsOf(m))
+		}
+		compare.Equal(t, name+": thoughts, sent", []any{tt.want, tt.want.Kept}, []any{p.Sent.Thoughts, sent})
 	}
 }

@@ -22,7 +22,7 @@ type growth struct {
 // arrangeSummary decides what happens to the summary that the triggers ask for. It reports
 // false when a summary gains nothing.
 func (p *planner) arrangeSummary(f firedTriggers) bool {
-	if v, _ := p.readyVersion(); v.Version > 0 && !p.in.Force {
+	if v := p.readyVersion(); v.Version > 0 && !p.in.Force {
 		p.activate(v, f)
 		return true
 	}
@@ -116,7 +116,7 @@ func (p *planner) prepareAhead() (ready bool) {
 			return false // masking old tool results will be enough
 		}
 	}
-	if v, _ := q.readyVersion(); v.Version > 0 {
+	if v := q.readyVersion(); v.Version > 0 {
 		return true
 	}
 	if order := q.summaryOrder(near); order != nil {

@@ -81,10 +81,9 @@ func (p *planner) activate(v core.SummaryVersion, f firedTriggers) {
 	p.decision.Activate = &Activation{SummaryVersion: v, Trigger: f.triggerName(false)}
 }
 
-// readyVersion returns the version to activate now that triggers are crossed, and whether
-// none is with it: the oldest with which none is; else the one that comes nearest, which the next summary
-// then extends; the zero version = none.
-func (p *planner) readyVersion() (best core.SummaryVersion, fits bool) {
+// readyVersion returns the version to activate now that triggers are crossed: the oldest with which none
+// is; else the one that comes nearest, which the next summary then extends; the zero version = none.
+func (p *planner) readyVersion() (best core.SummaryVersion) {
 	cuts, next := p.cutPoints(), 0
 	size, tokens := p.total-p.summarySize(), p.sinceCursor()
 	for _, v := range p.in.Versions {
@@ -101,9 +100,9 @@ func (p *planner) readyVersion() (best core.SummaryVersion, fits bool) {
 		case with >= p.total:
 			continue
 		case p.staysQuiet(with, left, tokens):
-			return v, true
+			return v
 		}
 		best = v
 	}
-	return best, false
+	return best
 }

@@ -39,30 +39,16 @@ var (
 	errSecrets       = rejection{"refused", "it repeats secrets, or has characters that cannot be stored"}
 )
 
-// causeOf returns the value of Result.Cause for the error of a strategy.
-func causeOf(err error) string {
-	var r rejection
+// rejectionOf returns why a strategy was abandoned. The text of a provider's error is not public: of
+// a failed call it names only the kind.
+func rejectionOf(err error) (r rejection) {
 	switch e := llm.AsError(err); {
 	case errors.As(err, &r):
-		return r.cause
+		return r
 	case e != nil:
-		return "model_" + string(e.Kind)
+		return rejection{"model_" + string(e.Kind), fmt.Sprintf("the model failed (%s)", e.Kind)}
 	default:
-		return "strategy"
-	}
-}
-
-// publicReason returns why a strategy was abandoned. The text of a provider's error is
-// not public: of a failed call it names only the kind.
-func publicReason(err error) string {
-	var r rejection
-	switch e := llm.AsError(err); {
-	case errors.As(err, &r):
-		return r.reason
-	case e != nil:
-		return fmt.Sprintf("the model failed (%s)", e.Kind)
-	default:
-		return "the strategy failed"
+		return rejection{"strategy", "the strategy failed"}
 	}
 }
 

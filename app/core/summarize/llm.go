@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -38,6 +39,9 @@ func NewLLM(model llm.Model, count core.TextCounter, factor func() float64) *LLM
 	return &LLM{model: model, count: count, factor: factor}
 }
 
+// ledgerHeading is the heading of a section of the ledger: those come from code alone.
+var ledgerHeading = regexp.MustCompile(`(?mi)^## [#*: ]*(?:` + strings.Join([]string{userHeading, filesHeading, commandsHeading, errorsHeading, urlsHeading}, "|") + `)[#*: \t\r]*$`)
+
 // Name returns StrategyLLM.
 func (l *LLM) Name() string { return StrategyLLM }
 
@@ -45,16 +49,7 @@ func (l *LLM) Name() string { return StrategyLLM }
 // cut (see Room). Errors come from the model, or say why its answers were refused.
 func (l *LLM) Summarize(ctx context.Context, req Request) (Result, error) {
 	res, err := l.writeSummary(ctx, req, false)
-	// Sections of the ledger come from code alone.
-	o := newLedger()
-	var b strings.Builder
-	for line := range strings.Lines(res.Content) {
-		if strings.HasPrefix(line, "## ") && o.section(strings.TrimSpace(line)) != nil {
-			line = "#" + line
-		}
-		b.WriteString(line)
-	}
-	res.Content = b.String()
+	res.Content = ledgerHeading.ReplaceAllString(res.Content, "#$0")
 	res.Tokens = l.count.Text(res.Content)
 	return res, err
 }

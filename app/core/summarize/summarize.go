@@ -154,10 +154,11 @@ func (s *Summarizer) Summarize(ctx context.Context, req Request) (Result, error)
 		return res, nil
 	}
 	if req.Strict {
-		return Result{Calls: res.Calls, Note: publicReason(err), Cause: causeOf(err)}, fmt.Errorf("%w: %w", ErrFailed, err)
+		why := rejectionOf(err)
+		return Result{Calls: res.Calls, Note: why.reason, Cause: why.cause}, fmt.Errorf("%w: %w", ErrFailed, err)
 	}
 	// Rung 5: without a model.
-	failure, calls := err, res.Calls
+	why, calls := rejectionOf(err), res.Calls
 	req.Limit = max(min(req.Limit, req.Replaces-1), 1)
 	if res, err = s.fallback.Summarize(ctx, req); err != nil {
 		return Result{Calls: calls}, err
@@ -165,7 +166,7 @@ func (s *Summarizer) Summarize(ctx context.Context, req Request) (Result, error)
 	if res, err = s.checkResult(res, req); err != nil {
 		return Result{Calls: calls}, fmt.Errorf("summarize: %w", ErrNoGain)
 	}
-	res.Calls, res.Note, res.Cause = calls, "fallback: "+publicReason(failure), causeOf(failure)
+	res.Calls, res.Note, res.Cause = calls, "fallback: "+why.reason, why.cause
 	return res, nil
 }
 
