@@ -135,7 +135,7 @@ func TestOpenAPIFaults(t *testing.T) {
 		"a query":               {strings.Replace(good, "shop.example/", "shop.example/?", 1), "document", "operation putItem: its server https://shop.example/?v1 is not an address; set server"},
 		"a body cycle":          {strings.Replace(good, "      requestBody:", "      requestBody: {$ref: \"#/components/requestBodies/A\"}\n      x-body:", 1) + "  requestBodies: {A: {$ref: \"#/components/requestBodies/B\"}, B: {$ref: \"#/components/requestBodies/A\"}}\n", "operations[0]", "operation putItem: its body cannot be resolved"},
 		"same ids":              {strings.Replace(good, "operationId: getItem", "operationId: putItem", 1), "operations[0]", `the document has 2 operations with the operationId "putItem"`},
-		"relative path":         {strings.Replace(good, "/items/{id}:", "'@evil.example/items/{id}':", 1), "operations[0]", "operation putItem: its path does not begin with /"},
+		"relative path":         {strings.Replace(good, "/Items/{id}:", "'@evil.example/items/{id}':", 1), "operations[0]", "operation putItem: its path does not begin with /"},
 		"no servers":            {strings.Replace(good, "servers: [", "servers: [null] #", 1), "document", "it is not an OpenAPI document that can be read"},
 		"no parameters":         {strings.Replace(good, "    parameters:\n      - {name: id,", "    parameters:\n      - null\n      - {name: id,", 1), "document", "it is not an OpenAPI document that can be read"},
 		"no media type":         {strings.Replace(good, "application/json: {schema: {$ref: \"#/components/schemas/Item\"}}", "application/json: null", 1), "document", "it is not an OpenAPI document that can be read"},
