@@ -40,3 +40,22 @@ func (p *Page[T]) Replace(view func(item any) (any, error)) error {
 	}
 	return nil
 }
+
+// EachPage calls do with every item of a list, page by page.
+func EachPage[T any](list func(cursor string) (Page[T], error), do func(T) error) error {
+	for cursor := ""; ; {
+		page, err := list(cursor)
+		if err != nil {
+			return err
+		}
+		for _, item := range page.Items {
+			if err := do(item); err != nil {
+				return err
+			}
+		}
+		if page.NextCursor == nil {
+			return nil
+		}
+		cursor = *page.NextCursor
+	}
+}

@@ -166,24 +166,19 @@ func (f *follower) postMissing(ctx context.Context) error {
 		return err
 	}
 	q := core.MessageQuery{After: max(f.FirstSeq, posted)}
-	for {
-		page, err := f.Messages.List(ctx, f.tenant, f.SessionID, q)
-		if err != nil {
-			return err
+	err = core.EachPage(func(cursor string) (core.Page[core.Message], error) {
+		q.Cursor = cursor
+		return f.Messages.List(ctx, f.tenant, f.SessionID, q)
+	}, func(m core.Message) error {
+		if !isShown(m) {
+			return nil
 		}
-		for _, m := range page.Items {
-			if isShown(m) {
-				err = f.showMessage(ctx, m)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		if page.NextCursor == nil {
-			return f.markPath(ctx)
-		}
-		q.Cursor = *page.NextCursor
+		return f.showMessage(ctx, m)
+	})
+	if err != nil {
+		return err
 	}
+	return f.markPath(ctx)
 }
 
 // showMessage makes the posts of a message what it says: those that are there are changed,

@@ -110,50 +110,28 @@ func (m *model) wait(d time.Duration) {
 	}
 }
 
-// due returns a fault that has not come yet, soon, so that a short run has each.
-func (m *model) due(list *[]modelFault) modelFault {
+// odds is a fault that comes by chance below a share of the draws.
+type odds struct {
+	fault modelFault
+	below float64
+}
+
+// next returns one of the faults that have not come yet, soon, so that a short run has each; else one by chance.
+func (m *model) next(list *[]modelFault, chances ...odds) modelFault {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(*list) == 0 || shared.IntN(8) > 0 {
-		return modelFine
-	}
-	f := (*list)[0]
-	*list = (*list)[1:]
-	return f
-}
-
-// before returns how a request fails that is not answered yet.
-func (m *model) before() modelFault {
-	if f := m.due(&m.first); f != modelFine {
+	if len(*list) > 0 && shared.IntN(8) == 0 {
+		f := (*list)[0]
+		*list = (*list)[1:]
 		return f
 	}
-	switch x := shared.Float64(); {
-	case x < 0.03:
-		return modelRateLimit
-	case x < 0.06:
-		return modelError
-	case x < 0.07:
-		return modelHangs
-	default:
-		return modelFine
+	x := shared.Float64()
+	for _, o := range chances {
+		if x < o.below {
+			return o.fault
+		}
 	}
-}
-
-// within returns how an answer fails that has begun.
-func (m *model) within() modelFault {
-	if f := m.due(&m.midway); f != modelFine {
-		return f
-	}
-	switch x := shared.Float64(); {
-	case x < 0.01:
-		return modelBreaksOff
-	case x < 0.015:
-		return modelHangsOn
-	case x < 0.06:
-		return modelSlow
-	default:
-		return modelFine
-	}
+	return modelFine
 }
 
 // fault answers some requests by an error, or not at all.
@@ -161,7 +139,7 @@ func (m *model) fault(w http.ResponseWriter, _ provider.Asked) bool {
 	if m.isCalm() {
 		return false
 	}
-	f := m.before()
+	f := m.next(&m.first, odds{modelRateLimit, 0.03}, odds{modelError, 0.06}, odds{modelHangs, 0.07})
 	status := http.StatusInternalServerError
 	switch f {
 	case modelFine:
@@ -186,7 +164,7 @@ func (m *model) hold(string) {
 	if m.isCalm() {
 		return
 	}
-	f := m.within()
+	f := m.next(&m.midway, odds{modelBreaksOff, 0.01}, odds{modelHangsOn, 0.015}, odds{modelSlow, 0.06})
 	if f != modelFine {
 		m.count(f)
 	}

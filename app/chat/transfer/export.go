@@ -49,7 +49,7 @@ func (s *Service) Export(ctx context.Context, tenant core.Tenant, session core.S
 func (s *Service) eachMessage(ctx context.Context, tenant core.Tenant, session core.Session, all bool, do func(core.Message) error) error {
 	// Its reader may be slow: no more is in memory than of other answers.
 	q := core.MessageQuery{PageQuery: core.PageQuery{Limit: core.MaxPageLimit, Bytes: core.MaxPageBytes}, AllBranches: all, Revisions: all}
-	return eachPage(func(cursor string) (core.Page[core.Message], error) {
+	return core.EachPage(func(cursor string) (core.Page[core.Message], error) {
 		q.Cursor = cursor
 		page, err := s.Messages.List(ctx, tenant, session.ID, q)
 		if n := len(page.Items); n > 0 && page.Items[n-1].Seq > session.LastSeq { // it came meanwhile
@@ -84,7 +84,7 @@ func (s *Service) exportJSON(ctx context.Context, tenant core.Tenant, session co
 		return n, err
 	}
 	before = "\n],\"summaries\":[\n"
-	err = eachPage(func(cursor string) (core.Page[core.Summary], error) {
+	err = core.EachPage(func(cursor string) (core.Page[core.Summary], error) {
 		return s.Summaries.List(ctx, tenant, session.ID, core.PageQuery{Cursor: cursor, Limit: core.MaxPageLimit})
 	}, func(summary core.Summary) error { n.Summaries++; return writeItem(summary) })
 	if err != nil {

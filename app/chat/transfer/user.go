@@ -5,7 +5,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"time"
 
@@ -94,14 +93,14 @@ func (e *userExport) writeValue(name string, v any) error {
 // writeLines writes a file with the items of a list, each on its line as show returns it.
 func writeLines[T any](e *userExport, name string, list func(cursor string) (core.Page[T], error), show func(T) any) error {
 	return e.beginFile(name, zip.Deflate, func(out *bufio.Writer) error {
-		return eachPage(list, func(item T) error { return writeJSON(out, "", show(item), "\n") })
+		return core.EachPage(list, func(item T) error { return writeJSON(out, "", show(item), "\n") })
 	})
 }
 
 // writeSessions writes a file for each session, as Export does, and one for its runs.
 func (e *userExport) writeSessions(ctx context.Context) error {
 	q := core.SessionQuery{Order: core.OrderByCreation, Archived: true}
-	return eachPage(func(cursor string) (core.Page[core.Session], error) {
+	return core.EachPage(func(cursor string) (core.Page[core.Session], error) {
 		q.PageQuery = exportPage(cursor)
 		return e.service.Users.Sessions.List(ctx, e.scope, q)
 	}, func(session core.Session) error { return e.writeSession(ctx, session) })
@@ -160,7 +159,7 @@ func (e *userExport) writeFiles(ctx context.Context) error {
 	files := pagesAfter(func(after core.BlobID) ([]core.Blob, error) {
 		return e.service.Users.More.Files(ctx, e.in.Owner, e.in.User, after, exportRows)
 	}, func(b core.Blob) core.BlobID { return b.ID })
-	err := eachPage(files, func(b core.Blob) error {
+	err := core.EachPage(files, func(b core.Blob) error {
 		_, data, err := e.service.Users.Blobs.Open(ctx, core.Tenant{Owner: e.in.Owner}, b.ID)
 		if errors.Is(err, core.ErrNotFound) { // deleted meanwhile
 			return nil
@@ -224,24 +223,4 @@ func (e *userExport) writeKeys(ctx context.Context) error {
 	}
 	return writeLines(e, "keys.jsonl", func(string) (core.Page[core.APIKey], error) { return core.Page[core.APIKey]{Items: keys}, nil },
 		func(k core.APIKey) any { return k })
-}
-
-// eachPage calls do with every item of a list.
-func eachPage[T any](list func(cursor string) (core.Page[T], error), do func(T) error) error {
-	cursor := ""
-	for {
-		page, err := list(cursor)
-		if err != nil {
-			return fmt.Errorf("export: %w", err)
-		}
-		for _, item := range page.Items {
-			if err := do(item); err != nil {
-				return err
-			}
-		}
-		if page.NextCursor == nil {
-			return nil
-		}
-		cursor = *page.NextCursor
-	}
 }

@@ -41,15 +41,10 @@ func TestAPIKeys(t *testing.T) {
 			t.Errorf("got keys %+v, %v, want the one, revoked, last used %v", list, err, later)
 		}
 		var told []string
-		for cursor := ""; ; {
-			page := must.Get(service.Audit.List(t.Context(), core.PageQuery{Limit: 1, Cursor: cursor}))(t)
-			for _, e := range page.Items {
-				told = append(told, e.Actor+" "+e.Action+" "+e.Owner+" "+e.Target)
-			}
-			if page.NextCursor == nil {
-				break
-			}
-			cursor = *page.NextCursor
+		for _, e := range all(t, func(cursor string) (core.Page[core.AuditEntry], error) {
+			return service.Audit.List(t.Context(), core.PageQuery{Limit: 1, Cursor: cursor})
+		}) {
+			told = append(told, e.Actor+" "+e.Action+" "+e.Owner+" "+e.Target)
 		}
 		want := []string{"cli:bob key.revoked shop key " + string(made.ID), "cli:ann key.created shop key " + string(made.ID)}
 		compare.Equal(t, "audit log", want, told)

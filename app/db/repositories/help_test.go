@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"testing"
-	"time"
 
 	"bobbin/app/core"
 	"bobbin/app/db"
@@ -116,16 +115,10 @@ func (s *store) turns(t *testing.T, session core.SessionID, n int) {
 // keep keeps an answer for a request that may come again.
 func (s *store) keep(t *testing.T, key, target, body string) {
 	t.Helper()
-	keys := repositories.NewIdempotencyKeys(s.Gorm)
-	in := core.KeyedRequest{Owner: "ann", Key: key, Target: target, Token: core.NewID[string](), Keep: time.Hour, Work: time.Minute}
-	known, err := keys.Begin(t.Context(), in)
-	if err == nil && known != nil {
-		t.Fatalf("the key %s is taken", key)
-	}
-	if err == nil {
-		err = keys.Finish(t.Context(), in, core.KeyedAnswer{RequestHash: "h", Status: 200, Body: []byte(body), Kept: true})
-	}
-	must.Do(t, err)
+	in := keyed("ann", key)
+	in.Target = target
+	s.take(t, in)
+	must.Do(t, repositories.NewIdempotencyKeys(s.Gorm).Finish(t.Context(), in, core.KeyedAnswer{RequestHash: "h", Status: 200, Body: []byte(body), Kept: true}))
 }
 
 func (s *store) log(t *testing.T, session core.SessionID) []core.Message {
@@ -172,6 +165,13 @@ func (s *store) takeOver(ctx context.Context, worker string, lapsed bool, limit 
 		}
 	}
 	return all, err
+}
+
+// all returns the items of a list, read page by page.
+func all[T any](t testing.TB, list func(cursor string) (core.Page[T], error)) (items []T) {
+	t.Helper()
+	must.Do(t, core.EachPage(list, func(item T) error { items = append(items, item); return nil }))
+	return items
 }
 
 func types(events []core.Event) []core.EventType {

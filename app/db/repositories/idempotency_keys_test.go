@@ -20,38 +20,42 @@ func keyed(owner, key string) core.KeyedRequest {
 	}
 }
 
+// begin begins a keyed request, and returns what is known of it.
+func (s *store) begin(t *testing.T, in core.KeyedRequest) *core.KeyedAnswer {
+	t.Helper()
+	return must.Get(repositories.NewIdempotencyKeys(s.Gorm).Begin(t.Context(), in))(t)
+}
+
+// take takes the key, which is free, for a request.
+func (s *store) take(t *testing.T, in core.KeyedRequest) {
+	t.Helper()
+	if known := s.begin(t, in); known != nil {
+		t.Fatalf("got %+v, want the key %s", known, in.Key)
+	}
+}
+
 // A request with the same key is executed once, and answered the same way while the key is
 // stored.
 func TestIdempotencyKey(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
 		keys := repositories.NewIdempotencyKeys(s.Gorm)
-		begin := func(in core.KeyedRequest) *core.KeyedAnswer {
-			t.Helper()
-			return must.Get(keys.Begin(t.Context(), in))(t)
-		}
 		first := keyed("ann", "k")
-		if known := begin(first); known != nil {
-			t.Fatalf("got %+v for a free key, want nil", known)
-		}
-		if known := begin(keyed("ann", "k")); known == nil || known.Status != 0 {
+		s.take(t, first)
+		if known := s.begin(t, keyed("ann", "k")); known == nil || known.Status != 0 {
 			t.Fatalf("got %+v while the first is at work, want that said", known)
 		}
-		if known := begin(keyed("bob", "k")); known != nil {
-			t.Errorf("got %+v for another owner's key, want nil", known)
-		}
+		s.take(t, keyed("bob", "k")) // of another owner
 		answer := core.KeyedAnswer{RequestHash: "h", Status: 201, ContentType: "application/json", Location: "/x", Body: []byte("{}\x00"), Kept: true}
 		must.Do(t, keys.Finish(t.Context(), first, answer))
 		answer.Target = first.Target
-		compare.Equal(t, "kept answer", &answer, begin(keyed("ann", "k")))
+		compare.Equal(t, "kept answer", &answer, s.begin(t, keyed("ann", "k")))
 		// What the first one does later changes nothing.
 		must.Do(t, keys.Release(t.Context(), first))
-		if known := begin(keyed("ann", "k")); known == nil {
+		if known := s.begin(t, keyed("ann", "k")); known == nil {
 			t.Error("got a free key after a late release, want it kept")
 		}
 		s.exec(t, "UPDATE idempotency_keys SET expires_at = '2000-01-01 00:00:00+00:00' WHERE owner = 'ann'")
-		if known := begin(keyed("ann", "k")); known != nil {
-			t.Errorf("got %+v for an expired key, want nil", known)
-		}
+		s.take(t, keyed("ann", "k"))
 	})
 }
 
@@ -65,7 +69,7 @@ func TestIdempotencyKeyOfAMessage(t *testing.T) {
 			return in
 		}
 		own := "PATCH /api/v1/sessions/" + string(id)
-		must.Get(keys.Begin(t.Context(), request("first", own)))(t)
+		s.take(t, request("first", own))
 		for _, key := range []string{"first", "run"} {
 			asked := ask(id, "x")
 			asked.ClientMessageID = key
@@ -78,13 +82,10 @@ func TestIdempotencyKeyOfAMessage(t *testing.T) {
 				wantError(t, path, err, core.ErrInvalid)
 			}
 		}
-		for _, in := range []core.KeyedRequest{request("run", "POST /api/v1/sessions"), request("log", own)} {
-			if known, err := keys.Begin(t.Context(), in); known != nil || err != nil {
-				t.Errorf("%s: got %+v, %v, want the key", in.Target, known, err)
-			}
-		}
-		if known, err := keys.Begin(t.Context(), request("first", own)); known == nil || err != nil {
-			t.Errorf("got %+v, %v for a key that the request had before the message, want that said", known, err)
+		s.take(t, request("run", "POST /api/v1/sessions"))
+		s.take(t, request("log", own))
+		if s.begin(t, request("first", own)) == nil {
+			t.Error("a key that the request had before the message is free")
 		}
 	})
 }
@@ -94,10 +95,7 @@ func TestIdempotencyKeyRelease(t *testing.T) {
 		keys := repositories.NewIdempotencyKeys(s.Gorm)
 		dead, next := keyed("ann", "k"), keyed("ann", "k")
 		for _, in := range []core.KeyedRequest{dead, next} {
-			known, err := keys.Begin(t.Context(), in)
-			if err != nil || known != nil {
-				t.Fatalf("got %+v, %v, want the key", known, err)
-			}
+			s.take(t, in)
 			if in == dead { // its process was killed long ago
 				s.exec(t, "UPDATE idempotency_keys SET created_at = '2000-01-01 00:00:00+00:00'")
 			}
@@ -110,9 +108,7 @@ func TestIdempotencyKeyRelease(t *testing.T) {
 		}
 		other := keyed("ann", "other")
 		for range 2 { // free again after each release
-			if known, err := keys.Begin(t.Context(), other); err != nil || known != nil {
-				t.Fatalf("got %+v, %v, want the key", known, err)
-			}
+			s.take(t, other)
 			must.Do(t, keys.Release(t.Context(), other))
 		}
 		_, err = keys.Begin(t.Context(), keyed("ann", "\x00"))
@@ -147,7 +143,7 @@ func TestIdempotencyKeySweep(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
 		keys := repositories.NewIdempotencyKeys(s.Gorm)
 		for i := range 5 {
-			must.Get(keys.Begin(t.Context(), keyed("ann", fmt.Sprint("k", i))))(t)
+			s.take(t, keyed("ann", fmt.Sprint("k", i)))
 		}
 		s.exec(t, "UPDATE idempotency_keys SET expires_at = '2000-01-01 00:00:00+00:00' WHERE key <> 'k0'")
 		for _, want := range []int{3, 1, 0} {
@@ -168,18 +164,14 @@ func keyedContext(t *testing.T, in core.KeyedRequest, hash string, result *core.
 func TestIdempotencyKeyKeepsWhatIsCommitted(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
 		keys := repositories.NewIdempotencyKeys(s.Gorm)
-		begin := func(in core.KeyedRequest) *core.KeyedAnswer {
-			t.Helper()
-			return must.Get(keys.Begin(t.Context(), in))(t)
-		}
 		dead, next := keyed("ann", "k"), keyed("ann", "k")
-		begin(dead)
+		s.begin(t, dead)
 		made := must.Get(s.sessions.Create(keyedContext(t, dead, "h", nil), core.Session{Owner: "ann", Title: "once"}))(t)
 		must.Do(t, keys.Release(t.Context(), dead))
-		begin(next)
+		s.begin(t, next)
 		must.Do(t, keys.Finish(t.Context(), next, core.KeyedAnswer{Status: 201})) // an answer that is too long
 		next = keyed("ann", "k")
-		known := begin(next)
+		known := s.begin(t, next)
 		if known == nil || known.Status != 0 || known.Result == nil || known.Result.Name != string(made.ID) {
 			t.Fatalf("got %+v after a release, want the session %s", known, made.ID)
 		}
@@ -192,14 +184,14 @@ func TestIdempotencyKeyKeepsWhatIsCommitted(t *testing.T) {
 		compare.Equal(t, "sessions", 1, s.count(t, "SELECT COUNT(*) FROM sessions"))
 		must.Do(t, keys.Finish(t.Context(), next, core.KeyedAnswer{Status: 201, Body: []byte("{}"), Kept: true}))
 		for _, kept := range []bool{true, false} {
-			if known := begin(keyed("ann", "k")); known == nil || known.Kept != kept || (known.Result == nil) != kept {
+			if known := s.begin(t, keyed("ann", "k")); known == nil || known.Kept != kept || (known.Result == nil) != kept {
 				t.Errorf("got %+v, want the answer until something in it is deleted, then what was committed", known)
 			}
 			s.exec(t, "UPDATE idempotency_keys SET body = NULL")
 		}
 		other := keyed("ann", "k")
 		other.Target = "POST /api/v1/memories"
-		if known := begin(other); known == nil || known.Target != dead.Target {
+		if known := s.begin(t, other); known == nil || known.Target != dead.Target {
 			t.Errorf("got %+v for another target, want the first request", known)
 		}
 	})
@@ -208,12 +200,9 @@ func TestIdempotencyKeyKeepsWhatIsCommitted(t *testing.T) {
 // A request whose key was taken over commits nothing.
 func TestIdempotencyKeyFencesItsRequest(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
-		keys := repositories.NewIdempotencyKeys(s.Gorm)
 		slow, next := keyed("ann", "k"), keyed("ann", "k")
 		for _, in := range []core.KeyedRequest{slow, next} {
-			if known, err := keys.Begin(t.Context(), in); err != nil || known != nil {
-				t.Fatalf("got %+v, %v, want the key", known, err)
-			}
+			s.take(t, in)
 			s.exec(t, "UPDATE idempotency_keys SET created_at = '2000-01-01 00:00:00+00:00'")
 		}
 		_, err := s.sessions.Create(keyedContext(t, slow, "h", nil), core.Session{Owner: "ann"})
@@ -228,9 +217,7 @@ func (s *store) begun(t *testing.T, target string) (*repositories.IdempotencyKey
 	t.Helper()
 	keys, in := repositories.NewIdempotencyKeys(s.Gorm), keyed("ann", core.NewID[string]())
 	in.Target = target
-	if known, err := keys.Begin(t.Context(), in); err != nil || known != nil {
-		t.Fatalf("begin: %+v, %v", known, err)
-	}
+	s.take(t, in)
 	return keys, in
 }
 
@@ -268,9 +255,8 @@ func TestAnswersThatComeTooLateAreNotKept(t *testing.T) {
 			a := core.KeyedAnswer{RequestHash: "h", Status: 201, Location: tt.location, Body: []byte(tt.body), Kept: true}
 			must.Do(t, keys.Finish(t.Context(), in, a))
 			in.Token = core.NewID[string]()
-			known, err := keys.Begin(t.Context(), in)
-			if err != nil || known == nil || known.Kept != tt.kept || known.Status != 201 {
-				t.Errorf("%s: got %+v, %v, want it known, and kept: %v", name, known, err, tt.kept)
+			if known := s.begin(t, in); known == nil || known.Kept != tt.kept || known.Status != 201 {
+				t.Errorf("%s: got %+v, want it known, and kept: %v", name, known, tt.kept)
 			}
 		}
 	})

@@ -30,16 +30,9 @@ func TestSetVectors(t *testing.T) {
 		for _, owner := range []string{"ann", "bob", "ann", "ann", "bob"} {
 			must.Get(r.Create(t.Context(), core.Memory{Owner: owner, Content: "x"}))(t)
 		}
-		var all []core.Memory
-		q := core.PageQuery{Limit: 2}
-		for {
-			page := must.Get(r.Stale(t.Context(), core.Tenant{}, space(), q))(t)
-			all = append(all, page.Items...)
-			if page.NextCursor == nil {
-				break
-			}
-			q.Cursor = *page.NextCursor
-		}
+		all := all(t, func(cursor string) (core.Page[core.Memory], error) {
+			return r.Stale(t.Context(), core.Tenant{}, space(), core.PageQuery{Limit: 2, Cursor: cursor})
+		})
 		if len(all) != 5 {
 			t.Fatalf("got %d stale memories, want 5", len(all))
 		}

@@ -141,24 +141,15 @@ func TestEventOfANewerVersion(t *testing.T) {
 // item, and each has as many as fit.
 func walk[T any](t *testing.T, most int, list func(cursor string) (core.Page[T], error)) (items []T, pages int) {
 	t.Helper()
-	for cursor := ""; ; pages++ {
-		page, err := list(cursor)
-		if err != nil {
-			t.Fatalf("page %d: %v", pages, err)
-		}
-		raw, err := json.Marshal(page.Items)
-		if err != nil {
-			t.Fatalf("page %d: %v", pages, err)
-		}
-		if len(raw) > most+most/10 && len(page.Items) > 1 || len(page.Items) == 0 {
+	items = all(t, func(cursor string) (core.Page[T], error) {
+		page := must.Get(list(cursor))(t)
+		if raw := must.Get(json.Marshal(page.Items))(t); len(raw) > most+most/10 && len(page.Items) > 1 || len(page.Items) == 0 {
 			t.Errorf("page %d has %d items of %d bytes, want at least one and at most %d bytes", pages, len(page.Items), len(raw), most)
 		}
-		items = append(items, page.Items...)
-		if page.NextCursor == nil {
-			return items, pages + 1
-		}
-		cursor = *page.NextCursor
-	}
+		pages++
+		return page, nil
+	})
+	return items, pages
 }
 
 // large returns messages of all kinds, some of them large.

@@ -21,17 +21,13 @@ func TestListAllDeliveries(t *testing.T) {
 		must.Get2(s.sessions.Update(t.Context(), ann(), session.ID, core.SessionPatch{Title: new("reported")}))(t)
 		var got []core.DeliveryID
 		q := core.DeliveryQuery{State: core.DeliveryPending, PageQuery: core.PageQuery{Limit: 2}}
-		for {
-			page := must.Get(deliveries.ListAll(t.Context(), ann(), q))(t)
-			for _, d := range page.Items {
-				if got = append(got, d.ID); d.Title != "reported" {
-					t.Errorf("got title %q, want the session's", d.Title)
-				}
+		for _, d := range all(t, func(cursor string) (core.Page[core.Delivery], error) {
+			q.Cursor = cursor
+			return deliveries.ListAll(t.Context(), ann(), q)
+		}) {
+			if got = append(got, d.ID); d.Title != "reported" {
+				t.Errorf("got title %q, want the session's", d.Title)
 			}
-			if page.NextCursor == nil {
-				break
-			}
-			q.Cursor = *page.NextCursor
 		}
 		if len(got) != 3 || !slices.IsSortedFunc(got, func(a, b core.DeliveryID) int { return strings.Compare(string(b), string(a)) }) {
 			t.Errorf("got %q, want three, the newest first", got)

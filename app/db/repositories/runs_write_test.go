@@ -151,31 +151,3 @@ func TestKnownWriteFindsChanges(t *testing.T) {
 		})
 	}
 }
-
-// Of the messages that a filter refused before there was a mark a migration marks those that it surely meant.
-func TestEarlierFilteredMessagesGetTheMark(t *testing.T) {
-	each(t, func(t *testing.T, s *store) {
-		id := s.session(t).ID
-		for i, code := range []string{core.CodeFiltered, core.CodeFiltered, "", core.CodeFiltered, "model_error", core.CodeFiltered} {
-			run := s.accept(t, ask(id, fmt.Sprint(i))).Run
-			if code == "" {
-				s.finish(t, run, "yes")
-				continue
-			}
-			s.write(t, core.RunWrite{RunID: run.ID, SessionID: id, Attempt: 1, End: &core.RunEnd{Status: core.RunFailed, Error: &core.RunError{Code: code}}})
-		}
-		marked := func() (out string) {
-			for _, m := range s.log(t, id) {
-				if m.FinishReason == core.FinishContentFilter {
-					out += m.Content
-				}
-			}
-			return out
-		}
-		now := marked()
-		s.exec(t, "UPDATE messages SET finish_reason = ''")
-		s.exec(t, "DELETE FROM goose_db_version WHERE version_id >= 122")
-		must.Do(t, s.DB.Migrate(t.Context()))
-		compare.Equal(t, "marked by their runs, and by the migration", []string{"0135", "035"}, []string{now, marked()})
-	})
-}

@@ -119,17 +119,14 @@ func TestSearchPages(t *testing.T) {
 		must.Do(t, repositories.Fillup(t.Context(), s.Gorm, id, messages))
 		var got []string
 		q := core.SearchQuery{Text: "pump", PageQuery: core.PageQuery{Limit: 7}}
-		for n := 0; ; n++ {
-			page := s.search(t, ann(), q)
-			for _, h := range page.Items {
-				got = append(got, h.Excerpt)
+		for _, h := range all(t, func(cursor string) (core.Page[core.SearchHit], error) {
+			if q.Cursor = cursor; cursor != "" {
+				newer := core.Message{Role: core.RoleUser, Content: "pump later", CreatedAt: at(10_000)}
+				must.Do(t, repositories.Fillup(t.Context(), s.Gorm, id, []core.Message{newer}))
 			}
-			if page.NextCursor == nil {
-				break
-			}
-			q.Cursor = *page.NextCursor
-			newer := core.Message{Role: core.RoleUser, Content: "pump later", CreatedAt: at(10_000 + n)}
-			must.Do(t, repositories.Fillup(t.Context(), s.Gorm, id, []core.Message{newer}))
+			return s.search(t, ann(), q).Page, nil
+		}) {
+			got = append(got, h.Excerpt)
 		}
 		want := make([]string, 300)
 		for i := range want {

@@ -128,20 +128,12 @@ func expectedSessions(t *testing.T, texts map[string]string, query string) []str
 func (s *store) sessionPages(t *testing.T, text string) []string {
 	t.Helper()
 	titles := []string{}
-	q := core.SessionQuery{Text: text, PageQuery: core.PageQuery{Limit: 3}}
-	for {
-		page, err := s.sessions.List(t.Context(), ann(), q)
-		if err != nil {
-			t.Fatalf("sessions with %q: %v", text, err)
-		}
-		for _, it := range page.Items {
-			titles = append(titles, it.Title)
-		}
-		if page.NextCursor == nil {
-			return titles
-		}
-		q.Cursor = *page.NextCursor
+	for _, it := range all(t, func(cursor string) (core.Page[core.Session], error) {
+		return s.sessions.List(t.Context(), ann(), core.SessionQuery{Text: text, PageQuery: core.PageQuery{Limit: 3, Cursor: cursor}})
+	}) {
+		titles = append(titles, it.Title)
 	}
+	return titles
 }
 
 // marked returns the excerpt with its highlights in brackets.

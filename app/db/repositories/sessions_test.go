@@ -70,19 +70,16 @@ func TestListByStatus(t *testing.T) {
 // pages reads all pages of a list, and calls between after the first.
 func (s *store) pages(t *testing.T, q core.SessionQuery, between func()) (ids []core.SessionID) {
 	t.Helper()
-	for {
-		page := must.Get(s.sessions.List(t.Context(), ann(), q))(t)
-		for _, one := range page.Items {
-			ids = append(ids, one.ID)
-		}
-		if page.NextCursor == nil {
-			return ids
-		}
-		if q.Cursor == "" && between != nil {
+	for _, one := range all(t, func(cursor string) (core.Page[core.Session], error) {
+		if q.Cursor == "" && cursor != "" && between != nil {
 			between()
 		}
-		q.Cursor = *page.NextCursor
+		q.Cursor = cursor
+		return s.sessions.List(t.Context(), ann(), q)
+	}) {
+		ids = append(ids, one.ID)
 	}
+	return ids
 }
 
 // Reading all sessions page by page in the order of creation misses none, though sessions
@@ -138,17 +135,16 @@ func TestRankedSessions(t *testing.T) {
 		const question = "Which pump was leaking in hall seven?"
 		list := func(q core.SessionQuery) (titles []string) {
 			t.Helper()
-			for q.Order = core.OrderByRelevance; ; {
-				page := must.Get(s.sessions.List(t.Context(), ann(), q))(t)
-				for _, it := range page.Items {
-					titles = append(titles, it.Title)
+			q.Order = core.OrderByRelevance
+			for _, it := range all(t, func(cursor string) (core.Page[core.Session], error) {
+				if q.Cursor = cursor; cursor != "" {
+					create("new", "ann", "The pump of hall seven leaks.") // while pages are read
 				}
-				if page.NextCursor == nil {
-					return titles
-				}
-				q.Cursor = *page.NextCursor
-				create(fmt.Sprint("new ", len(titles)), "ann", "The pump of hall seven leaks.") // while pages are read
+				return s.sessions.List(t.Context(), ann(), q)
+			}) {
+				titles = append(titles, it.Title)
 			}
+			return titles
 		}
 		one := core.PageQuery{Limit: 1}
 		for _, tt := range []struct {

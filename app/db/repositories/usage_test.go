@@ -201,14 +201,12 @@ func (s *store) usageKeys(t *testing.T, by core.UsageGroup) (keys []string) {
 	t.Helper()
 	q := january()
 	q.GroupBy, q.Limit = by, 2
-	for {
-		page := must.Get(s.modelCalls.Usage(t.Context(), ann(), q))(t)
-		for _, row := range page.Items {
-			keys = append(keys, fmt.Sprint(row.Key, " ", row.Calls))
-		}
-		if page.NextCursor == nil {
-			return keys
-		}
-		q.Cursor = *page.NextCursor
+	for _, row := range all(t, func(cursor string) (core.Page[core.UsageRow], error) {
+		q.Cursor = cursor
+		report, err := s.modelCalls.Usage(t.Context(), ann(), q)
+		return core.Page[core.UsageRow]{Items: report.Items, NextCursor: report.NextCursor}, err
+	}) {
+		keys = append(keys, fmt.Sprint(row.Key, " ", row.Calls))
 	}
+	return keys
 }
