@@ -163,8 +163,8 @@ func (h Native) runAndAnswer(c *gin.Context, start func() (core.Accepted, error)
 		if held, err = h.Streams.acquireSlot(c.Request.Context()); err != nil {
 			return err
 		}
+		defer held.Release()
 	}
-	defer h.Streams.releaseSlot(held)
 	accepted, err := start()
 	if err != nil {
 		return err
@@ -176,7 +176,7 @@ func (h Native) runAndAnswer(c *gin.Context, start func() (core.Accepted, error)
 // events, after its end, or immediately. The header Location names the run in any case.
 func (h Native) answerRun(c *gin.Context, held *slot, run core.Run) error {
 	tenant := scopeOf(c)
-	c.Header("Location", ops.CancelRun.Location(run))
+	c.Header("Location", ops.CancelRun.Location+string(run.ID))
 	switch {
 	case held == nil:
 		c.Header("Preference-Applied", "respond-async")
@@ -199,7 +199,7 @@ func (h Native) waitForRun(c *gin.Context, held *slot, run core.Run) error {
 		limit = min(limit, wait)
 	}
 	out, err := AwaitRun(c.Request.Context(), h.Chat, h.Runs, run, limit)
-	h.Streams.releaseSlot(held)
+	held.Release()
 	if err != nil {
 		return err
 	}

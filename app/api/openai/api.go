@@ -192,13 +192,6 @@ func beginAnswer(c *gin.Context, run activeRun) {
 	}
 }
 
-// tellRefused adds the field to that header if the event says that the provider refused a part of it.
-func (b activeRun) tellRefused(c *gin.Context, e core.Event, field string) {
-	if data, ok := e.Data.(core.ContextData); ok && data.Trigger == "refused" {
-		c.Header(headerIgnored, strings.Join(append(slices.Clip(b.ignored), field), ", "))
-	}
-}
-
 // startRun has the new message of the request answered.
 func (a *API) startRun(c *gin.Context, r request) (activeRun, error) {
 	ctx := c.Request.Context()
