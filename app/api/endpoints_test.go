@@ -73,11 +73,13 @@ func TestArguments(t *testing.T) {
 		`POST memories/search {"query":"inspection on Friday","limit":1}`:                `The inspection is on Friday.`,
 		`POST memories/search {"query":"inspection on Friday","min_score":1}`:            `"items":[]`,
 		`POST memories/search {"query":"inspection on Friday","user_id":"u-1"}`:          `"items":[]`,
+		`POST memories/search {"query":"inspection on Friday","min_score":"high"}`:       `min_score must be a number, not string`,
 		`POST memories/reindex {"all_owners":true,"limit":64}`:                           `{"`,
 		"GET sessions/" + apitest.SessionID + "/summaries/1/diff?against=7":              `version 7`,
 		"GET runs/" + apitest.RunID + "/calls":                                           `"run_id":"` + apitest.RunID + `"`,
 		"GET agents/quick/graph":                                                         `{"nodes":[{"id":"__start__"}`,
 		"GET agents/nobody/graph":                                                        `nobody`,
+		"POST blobs/" + apitest.BlobID + `/link {"expires_in":"soon"}`:                   `expires_in must be a whole number, not string`,
 	} {
 		method, path, _ := strings.Cut(ask, " ")
 		path, body, _ := strings.Cut(path, " ")

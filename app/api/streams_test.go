@@ -91,12 +91,26 @@ func TestErrorInAStream(t *testing.T) {
 			backend := apitest.New(t)
 			backend.Hooks["Events.Last"] = failing(tt.err)
 			opts, log := options(backend)
-			w := do(api.New(opts), request("GET", runPath()+"/events", ""))
-			_, last, _ := strings.Cut(w.Body.String(), "event: error\ndata: ")
-			if w.Code != 200 || !strings.Contains(last, tt.code) || !strings.HasSuffix(last, "}\n\n") || strings.Contains(last, "secret") {
-				t.Errorf("got %d %q, want an error event with %s", w.Code, w.Body, tt.code)
+			server := api.New(opts)
+			want := func(w *httptest.ResponseRecorder, logged int) {
+				t.Helper()
+				_, last, _ := strings.Cut(w.Body.String(), "event: error\ndata: ")
+				if w.Code != 200 || !strings.Contains(last, tt.code) || !strings.HasSuffix(last, "}\n\n") || strings.Contains(last, "secret") {
+					t.Errorf("got %d %q, want an error event with %s", w.Code, w.Body, tt.code)
+				}
+				compare.Equal(t, "log lines", logged, len(log.lines(t, "request failed")))
 			}
-			compare.Equal(t, "log lines", tt.logged, len(log.lines(t, "request failed")))
+			want(do(server, request("GET", runPath()+"/events", "")), tt.logged)
+			looked := false
+			backend.Hooks["Runs.Get"] = func(context.Context) error { // the second time it is read because of the event
+				if looked = !looked; looked {
+					return nil
+				}
+				return tt.err
+			}
+			w := do(server, request("GET", "/api/v1/runs/"+apitest.WaitingRunID+"/events", "", "Last-Event-ID: 999"))
+			want(w, 2*tt.logged)
+			compare.Contains(t, "before the error", "\nevent: resync\n", w.Body.String())
 		})
 	}
 }
@@ -124,6 +138,55 @@ func TestWaitHasALimit(t *testing.T) {
 	opts, _ := options(backend)
 	if w := do(api.New(opts), request("POST", sessionPath()+"/messages", `{"content":"x"}`)); w.Code != 200 {
 		t.Errorf("got %d %s after the others, want an answer", w.Code, w.Body)
+	}
+}
+
+// A run that ends before a request begins to wait for it is an answer, also for one that waits while it is canceled.
+func TestRunEndsBeforeTheWait(t *testing.T) {
+	t.Parallel()
+	backend := apitest.New(t)
+	question, open := apitest.Gate(t)
+	asked := make(chan *httptest.ResponseRecorder, 1)
+	var first *httptest.ResponseRecorder
+	backend.Hooks["Runs.CancelRequested"] = func(context.Context) error { // it has ended when this returns
+		open()
+		first = <-asked
+		return nil
+	}
+	opts, _ := options(backend)
+	opts.Limits.Wait = time.Minute
+	server := api.New(opts)
+	feed := watch(t, server, sessionPath()+"/events")
+	go func() {
+		asked <- do(server, request("POST", sessionPath()+"/messages", `{"content":"`+question+`"}`))
+	}()
+	<-feed.flushed // the run has begun
+	_, run, _ := strings.Cut(feed.read(), `"run_id":"`)
+	run, _, _ = strings.Cut(run, `"`)
+	second := do(server, request("POST", "/api/v1/runs/"+run+"/cancel", `{"wait":true}`))
+	for name, w := range map[string]*httptest.ResponseRecorder{"message": first, "cancel": second} {
+		if w.Code != 200 || !strings.Contains(w.Body.String(), `"finished_at":`) {
+			t.Errorf("%s: got %d %s, want the run that has ended", name, w.Code, w.Body)
+		}
+	}
+}
+
+// A run that ends just when the time of a request is over is an answer.
+func TestRunEndsAtTheLimit(t *testing.T) {
+	t.Parallel()
+	backend := apitest.New(t)
+	question, open := apitest.Gate(t)
+	opts, _ := options(backend)
+	backend.Hooks["Runs.Get"] = func(context.Context) error { // the time is over
+		delete(backend.Hooks, "Runs.Get")
+		open()
+		do(api.New(backend.Options), request("POST", sessionPath()+"/messages", `{"content":"what is behind it"}`))
+		return nil
+	}
+	opts.Limits.Wait = time.Millisecond
+	w := do(api.New(opts), request("POST", sessionPath()+"/messages", `{"content":"`+question+`"}`))
+	if w.Code != 200 || !strings.Contains(w.Body.String(), `"message":{`) {
+		t.Errorf("got %d %s, want the answer that came at the last moment", w.Code, w.Body)
 	}
 }
 

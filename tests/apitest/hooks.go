@@ -68,8 +68,10 @@ type runs struct {
 }
 
 func (r runs) Get(ctx context.Context, tenant core.Tenant, id core.RunID) (core.Run, error) {
-	run, err := r.RunStore.Get(ctx, tenant, id)
-	return run, cmp.Or(r.w.call(ctx, "Runs.Get"), err)
+	if err := r.w.call(ctx, "Runs.Get"); err != nil {
+		return core.Run{}, err
+	}
+	return r.RunStore.Get(ctx, tenant, id)
 }
 
 func (r runs) Pending(ctx context.Context, tenant core.Tenant, session core.SessionID) ([]core.Run, error) {
@@ -88,7 +90,8 @@ func (r runs) RequestCancel(ctx context.Context, tenant core.Tenant, id core.Run
 	if err := r.w.call(ctx, "Runs.RequestCancel"); err != nil {
 		return core.Run{}, nil, err
 	}
-	return r.RunStore.RequestCancel(ctx, tenant, id)
+	run, events, err := r.RunStore.RequestCancel(ctx, tenant, id)
+	return run, events, cmp.Or(r.w.call(ctx, "Runs.CancelRequested"), err)
 }
 
 type search struct {

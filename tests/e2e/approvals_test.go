@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -112,5 +113,25 @@ func TestApprovals(t *testing.T) {
 		}
 		_, err = client.Call(t.Context(), h, ops.DecideApproval, ops.Decision{InRun: ops.InRun{RunID: run.ID}, ApprovalID: core.NewID[core.ApprovalID](), Decision: "approve"})
 		wantProblem(t, err, core.ErrNotFound, http.StatusNotFound, "does not exist")
+
+		run = asks(t, h, "use the calculator") // of decisions at once the first one counts
+		var all sync.WaitGroup
+		counted := make(chan string, 8)
+		for i := range cap(counted) {
+			all.Go(func() {
+				in := ops.Decision{InRun: ops.InRun{RunID: run.ID}, ApprovalID: run.Approvals[0].ID, Decision: []string{"approve", "deny"}[i%2]}
+				if _, err := client.Call(t.Context(), h, ops.DecideApproval, in); err == nil {
+					counted <- in.Decision
+				}
+			})
+		}
+		all.Wait()
+		close(counted)
+		first := <-counted
+		for also := range counted {
+			compare.Equal(t, "another one that counted", first, also)
+		}
+		_, results = ended(t, h, run.ID)
+		compare.Contains(t, "the result", map[string]string{"approve": "42", "deny": "not approved"}[first], results[0])
 	})
 }

@@ -117,7 +117,7 @@ func ExplainType(err error) string {
 	}
 	want := map[reflect.Kind]string{
 		reflect.String: "a string", reflect.Bool: "true or false", reflect.Slice: "a list",
-		reflect.Int: "a whole number", reflect.Int64: "a whole number", reflect.Float32: "a number", reflect.Float64: "a number",
+		reflect.Int: "a whole number", reflect.Int32: "a whole number", reflect.Int64: "a whole number", reflect.Float32: "a number", reflect.Float64: "a number",
 	}[wrong.Type.Kind()]
 	if want == "" {
 		want = "an object"
