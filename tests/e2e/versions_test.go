@@ -31,12 +31,13 @@ type switching struct {
 	*apptest.Bobbin
 	large, small *provider.Server
 	down         atomic.Bool // the large model is
+	counts       bool        // the policy has triggers of its own, whose summaries are made after answers
 	id           core.SessionID
 }
 
 func newSwitching(t *testing.T, policy string) *switching {
 	t.Helper()
-	w := &switching{small: apptest.NewProvider(t, provider.Options{Window: 8_192, Record: true})}
+	w := &switching{small: apptest.NewProvider(t, provider.Options{Window: 8_192, Record: true}), counts: policy == "budget" || policy == "sliding"}
 	w.large = apptest.NewProvider(t, provider.Options{Window: 128_000, Record: true, Fault: func(rw http.ResponseWriter, a provider.Asked) bool {
 		if !w.down.Load() || a.Summary {
 			return false
@@ -69,8 +70,11 @@ func (w *switching) say(t *testing.T, how, question string, facts []string) int 
 	if how == bySession || session(t, w.Client, w.id).Model != "" {
 		must.Get(client.Call(t.Context(), w, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: w.id}, SessionPatch: core.SessionPatch{Model: &model, Force: true}}))(t)
 	}
-	apptest.SendMessage(t, w.Client, m)
+	events := apptest.SendMessage(t, w.Client, m).Events
 	prompts := server.Prompts()
+	if w.counts {
+		w.awaitDue(t, events[len(events)-1].Seq)
+	}
 	text, n := strings.Join(prompts[len(prompts)-1], "\n"), 0
 	for _, fact := range facts {
 		if strings.Contains(text, fact) {
@@ -78,6 +82,24 @@ func (w *switching) say(t *testing.T, how, question string, facts []string) int 
 		}
 	}
 	return n
+}
+
+// awaitDue waits until no summary is due after the run whose last event is given: the next prompt would go without one
+// that is being made.
+func (w *switching) awaitDue(t *testing.T, last int64) {
+	t.Helper()
+	for {
+		plan := must.Get(client.Call(t.Context(), w, ops.PlanContext, ops.Plan{InSession: ops.InSession{SessionID: w.id}}))(t)
+		if plan.Summarize == nil || plan.Summarize.When == core.WhenAhead {
+			return
+		}
+		for e, err := range w.WatchSession(t.Context(), w.id, core.Cursor{After: last}) {
+			must.Do(t, err)
+			if last = max(last, e.Seq); e.Type == core.EventContextCompleted && e.Seq > 0 {
+				break
+			}
+		}
+	}
 }
 
 // 128K → 8K → 128K, by a fallback, by a message and by the session's own model, under
@@ -95,11 +117,11 @@ func TestShowFallback(t *testing.T) {
 			for _, k := range draw.Perm(3) {
 				order = append(order, []string{byFallback, byMessage, bySession}[k])
 			}
-			got, want := newSwitching(t, policy).talk(t, order), newSwitching(t, policy).talk(t, []string{"", "", ""})
+			w := newSwitching(t, policy)
+			got, want := w.talk(t, order), newSwitching(t, policy).talk(t, []string{"", "", ""})
 			fig.AddRow(policy, strings.Join(order, ", "), got.small, got.large, want.large, got.used, got.summaries, want.summaries)
-			counts := policy == "budget" || policy == "sliding" // the second switch crosses their own triggers
 			for i := range got.large {
-				if got.large[i] < want.large[i] && (i == 0 || !counts) {
+				if got.large[i] < want.large[i] && (i == 0 || !w.counts) { // else the second switch crosses its own triggers
 					t.Errorf("%s: after the switch by %s the prompt has %d facts word for word, %d without any switch", policy, order[i], got.large[i], want.large[i])
 				}
 			}

@@ -24,7 +24,7 @@ const shop = `openapi: 3.0.3
 info: {title: Shop, version: "1"}
 servers: [{url: "%s/{base}", variables: {base: {default: v1}}}]
 paths:
-  /items/{id}:
+  /Items/{id}:
     parameters:
       - {name: id, in: path, required: true, schema: {type: string}, description: The item.}
     get:
@@ -33,7 +33,7 @@ paths:
       description: Reads an item. With its parts.
       parameters:
         - {name: expand, in: query, schema: {type: array, items: {type: string, enum: [parts, price]}}}
-        - {name: X-Trace, in: header, schema: {type: string}}
+        - {name: X-Trace, in: header, required: true, schema: {type: string}}
         - {name: crumbs, in: cookie, schema: {type: string}}
       responses: {"200": {description: ok}}
     put:
@@ -87,7 +87,7 @@ func TestOpenAPI(t *testing.T) {
 		t.Errorf("got %+v, %+v", get, put)
 	}
 	for tool, want := range map[*tools.Custom]string{
-		get: `{"properties":{"X-Trace":{"type":"string"},"expand":{"items":{"enum":["parts","price"],"type":"string"},"type":"array"},"id":{"description":"The item.","type":"string"}},"required":["id"],"type":"object"}`,
+		get: `{"properties":{"X-Trace":{"type":"string"},"expand":{"items":{"enum":["parts","price"],"type":"string"},"type":"array"},"id":{"description":"The item.","type":"string"}},"required":["X-Trace","id"],"type":"object"}`,
 		put: `{"properties":{"body":{"properties":{"name":{"type":["string","null"]},"parts":{"items":{"description":"as above: Item"},"type":"array"},"price":{"minimum":0,"type":"number"}},"required":["name"],"type":"object"},"id":{"description":"The item.","type":"string"}},"required":["body","id"],"type":"object"}`,
 	} {
 		if string(tool.Definition.Parameters) != want {
@@ -95,8 +95,8 @@ func TestOpenAPI(t *testing.T) {
 		}
 	}
 	for arguments, want := range map[string]string{
-		`{"id":"a/b","expand":["parts","price"],"X-Trace":"t"}`: "GET /v1/items/a%2Fb?expand=parts&expand=price trace=t auth=Bearer *** ",
-		`{"id":"1","expand":["x"]}`:                             "error: the arguments do not match the schema: at '/expand/0': value must be one of 'parts', 'price'",
+		`{"id":"a/b","expand":["parts","price"],"X-Trace":"t"}`: "GET /v1/Items/a%2Fb?expand=parts&expand=price trace=t auth=Bearer *** ",
+		`{"id":"1","expand":["x"],"X-Trace":"t"}`:               "error: the arguments do not match the schema: at '/expand/0': value must be one of 'parts', 'price'",
 	} {
 		text, err := callTool(t, get, arguments)
 		if err != nil {
@@ -106,7 +106,7 @@ func TestOpenAPI(t *testing.T) {
 			t.Errorf("got  %s\nwant %s", text, want)
 		}
 	}
-	compare.Equal(t, "text", `PUT /v1/items/1 trace= auth=Bearer *** {"name":"Bolt"}`, must.Get(callTool(t, put, `{"id":"1","body":{"name":"Bolt"}}`))(t))
+	compare.Equal(t, "text", `PUT /v1/Items/1 trace= auth=Bearer *** {"name":"Bolt"}`, must.Get(callTool(t, put, `{"id":"1","body":{"name":"Bolt"}}`))(t))
 }
 
 // What is wrong with a document is a fault of the key that it belongs to.
@@ -135,7 +135,7 @@ func TestOpenAPIFaults(t *testing.T) {
 		"a query":               {strings.Replace(good, "shop.example/", "shop.example/?", 1), "document", "operation putItem: its server https://shop.example/?v1 is not an address; set server"},
 		"a body cycle":          {strings.Replace(good, "      requestBody:", "      requestBody: {$ref: \"#/components/requestBodies/A\"}\n      x-body:", 1) + "  requestBodies: {A: {$ref: \"#/components/requestBodies/B\"}, B: {$ref: \"#/components/requestBodies/A\"}}\n", "operations[0]", "operation putItem: its body cannot be resolved"},
 		"same ids":              {strings.Replace(good, "operationId: getItem", "operationId: putItem", 1), "operations[0]", `the document has 2 operations with the operationId "putItem"`},
-		"relative path":         {strings.Replace(good, "/items/{id}:", "'@evil.example/items/{id}':", 1), "operations[0]", "operation putItem: its path does not begin with /"},
+		"relative path":         {strings.Replace(good, "/Items/{id}:", "'@evil.example/items/{id}':", 1), "operations[0]", "operation putItem: its path does not begin with /"},
 		"no servers":            {strings.Replace(good, "servers: [", "servers: [null] #", 1), "document", "it is not an OpenAPI document that can be read"},
 		"no parameters":         {strings.Replace(good, "    parameters:\n      - {name: id,", "    parameters:\n      - null\n      - {name: id,", 1), "document", "it is not an OpenAPI document that can be read"},
 		"no media type":         {strings.Replace(good, "application/json: {schema: {$ref: \"#/components/schemas/Item\"}}", "application/json: null", 1), "document", "it is not an OpenAPI document that can be read"},

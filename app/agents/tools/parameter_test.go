@@ -106,6 +106,7 @@ func TestIdempotencyKeyParameter(t *testing.T) {
 		if fault != nil {
 			t.Fatalf("got %+v", fault)
 		}
+		compare.Equal(t, "it is an argument", false, strings.Contains(string(got.Tools[0].Definition.Parameters), "idempotency"))
 		compare.Equal(t, "text", want, must.Get(callTool(t, got.Tools[0], `{"idempotency-key":"i","x-key":"x"}`))(t))
 	}
 }

@@ -36,7 +36,7 @@ func (k *Compactor) awaitSummary(ctx context.Context, t Turn, e *progress) (Turn
 
 // asksModel reports whether a model makes the turn's next summary.
 func (e *progress) asksModel(t Turn) bool {
-	return e.writer.model != nil && t.Work.Breaker.Until == nil
+	return isNative(t) || e.writer.model != nil && t.Work.Breaker.Until == nil
 }
 
 // errWaitTooLong is the cause of a wait that exceeded its limit.

@@ -93,10 +93,11 @@ func (t Turn) withNative(n *core.NativeSummary) Turn {
 }
 
 // startNative starts the provider's compaction of what the order covers. The function that it
-// returns waits for it, unless the plain summary failed: then there is nothing to put it beside.
+// returns waits for it, unless the plain summary failed: then there is nothing to put it beside, also
+// not beside the one that is made in its place.
 func (k *Compactor) startNative(ctx context.Context, t Turn, m draft, req summarize.Request) func(failed error) (*core.NativeSummary, []core.ModelCall) {
 	o := m.order
-	if o.Kind == core.SummaryRun || !isNative(t) || t.RefusedNative || m.writer.note != "" || !t.Profile.Model.Info().Compacts || k.checkBudget(ctx, t, t.Profile.Model) != nil {
+	if o.Kind == core.SummaryRun || !isNative(t) || t.RefusedNative || m.failure != "" || !t.Profile.Model.Info().Compacts || k.checkBudget(ctx, t, t.Profile.Model) != nil {
 		return func(error) (*core.NativeSummary, []core.ModelCall) { return nil, nil }
 	}
 	ctx, cancel := context.WithTimeout(ctx, k.BackgroundTime)

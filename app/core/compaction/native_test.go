@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
@@ -87,6 +88,21 @@ func TestNativeSummaryStandsInPrompts(t *testing.T) {
 	}
 	compare.Equal(t, "in the prompt's view: want the native summary", own.Text, w.view().Messages[0].Content)
 	w.checkBookedNative()
+}
+
+// Where the summary model rests after failures, the provider of the conversation's model is asked all the same.
+func TestNativeSummaryWithTheBreakerOpen(t *testing.T) {
+	t.Parallel()
+	w := newNativeWorld(t)
+	until := time.Now().Add(time.Minute)
+	w.Breaker = core.Breaker{Failures: core.BreakerFailures, Reason: "the model failed (auth)", Until: &until}
+	w.model.Add(compacted(own))
+	turn, _ := w.fit()
+	_, summaries, _ := w.now()
+	if len(summaries) != 1 || summaries[0].Model != "" || summaries[0].Native == nil || len(w.writer.Requests()) > 0 {
+		t.Fatalf("got the summaries %+v, want one without the summary model and a native one", summaries)
+	}
+	compare.Equal(t, "begins the prompt", own.Signature, w.native(turn).Signature)
 }
 
 // checkBookedNative checks that both calls are in the books.

@@ -72,6 +72,7 @@ func TestRestoreRefused(t *testing.T) {
 		run := must.Get(s.summaries.Get(t.Context(), ann(), id, 4))(t)
 		run.Kind, run.ID, run.State = core.SummaryRun, "", "" // 5
 		must.Get2(s.sessions.ApplyContext(t.Context(), ann(), core.ContextChange{SessionID: id, Expect: s.get(t, id).PromptRevision, Summary: &run}))(t)
+		s.ahead(t, id, s.log(t, id)[7]) // 6
 		restore := func(version int, tenant core.Tenant, behind int) error {
 			_, _, err := s.sessions.RestoreSummary(t.Context(), tenant, core.SummaryRestore{SessionID: id, Expect: s.get(t, id).PromptRevision - behind, Version: version, PromptState: []byte(`{}`)})
 			return err
@@ -90,6 +91,7 @@ func TestRestoreRefused(t *testing.T) {
 		before := s.get(t, id)
 		wantRefused(2, "on another branch")
 		wantRefused(5, "one run's tool calls")
+		wantRefused(6, "never used")
 		wantError(t, "stale", restore(1, ann(), 1), core.ErrStale)
 		wantError(t, "another owner", restore(1, bob(), 0), core.ErrNotFound)
 		compare.Equal(t, "the session has changed", before, s.get(t, id), sameJSON())
@@ -166,6 +168,20 @@ func pathChange(session core.Session, content string, from, through core.Message
 		},
 		ModelCalls: []core.ModelCall{{Purpose: core.PurposeSummary, Model: "gpt-4o", Usage: core.Usage{InputTokens: 100, OutputTokens: 9}}},
 	}
+}
+
+// Of several concurrent holders one gets the lease, and keeps it for its time.
+func TestConcurrentLeasesOneWins(t *testing.T) {
+	each(t, func(t *testing.T, s *store) {
+		id := s.session(t).ID
+		var won atomic.Int32
+		race(racers, func(i int) {
+			if must.Get(s.sessions.LeaseSummary(t.Context(), ann(), id, fmt.Sprint(i), time.Minute))(t).OK() {
+				won.Add(1)
+			}
+		})
+		compare.Equal(t, "holders", 1, won.Load())
+	})
 }
 
 // Of several concurrent compactions exactly one succeeds.
