@@ -197,6 +197,7 @@ export const cases = {
     const v = await open()
     const many = Array.from({ length: 300 }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', content: i === 40 ? 'the zanzibar passage' : `line ${i}` }))
     const id = await v.imported(many, { title: 'a long log' })
+    await v.field.waitFor()
     await v.page.keyboard.press('Control+k')
     const box = v.page.getByRole('combobox', { name: 'Search in titles and messages' })
     await box.fill('zanzibar')

@@ -61,7 +61,7 @@ export const own = {
     overflow: "Dem Anbieter war der Prompt zu lang; ein kleinerer wird gesendet.",
     refused: "Der Anbieter hat ein Bild, eine Datei oder einen Text abgelehnt; es geht ohne weiter.",
     shortened: "Die Nachricht passt nicht ganz: das Modell sieht ihren Anfang und ihr Ende, oder von einem PDF nur den Text.",
-    near_limit: "Die Unterhaltung füllt das Fenster fast, und keine Zusammenfassung macht Platz: ein Modell mit größerem Fenster nehmen oder zusammenfassen.",
+    near_limit: "Das Fenster ist fast voll, und keine Zusammenfassung macht Platz: ein Modell mit größerem Fenster nehmen oder zusammenfassen.",
   },
   reasons: {
     "a summary would not be smaller than what it replaces": "Eine Zusammenfassung wäre nicht kleiner als die Nachrichten",
@@ -84,10 +84,10 @@ export const own = {
     "the answer repeated the transcript": "Die Antwort wiederholte die Nachrichten",
     "the answer repeated the instructions": "Die Antwort wiederholte die Anweisungen",
     "the answer repeated itself": "Die Antwort wiederholte sich",
-    "the answer was too short for what it replaces": "Die Antwort war zu kurz für das, was sie ersetzt",
-    "the answer was not in the language of the conversation": "Die Antwort war nicht in der Sprache der Unterhaltung",
+    "the answer was too short for what it replaces": "Die Antwort war zu kurz",
+    "the answer was not in the language of the conversation": "Die Antwort war in einer anderen Sprache",
     "the summary took longer than its time limit": "Die Zusammenfassung dauerte zu lange",
-    "the summary model has no price, and a limit in US dollars holds": "Das Modell für Zusammenfassungen hat keinen Preis, und ein Limit in US-Dollar gilt",
-    "it repeats secrets, or has characters that cannot be stored": "Die Antwort wiederholte Geheimnisse oder hatte unzulässige Zeichen",
+    "the summary model has no price, and a limit in US dollars holds": "Das Modell für Zusammenfassungen hat keinen Preis, aber ein Limit in Dollar gilt",
+    "it repeats secrets, or has characters that cannot be stored": "Die Antwort wiederholte Geheimnisse oder ist nicht speicherbar",
   },
 };

@@ -3,7 +3,7 @@ import { ApiError, ask, type Schema } from "../api/http";
 import { router, sessionHref } from "../state/route.svelte";
 import { sessions, type Session } from "../state/sessions.svelte";
 
-/** What is in whole, and not kept: the same file is not sent again. */
+/** What is in whole, and not kept: the same file is not sent again, unless that has gone. */
 let whole: { name: string; id: string } | undefined;
 
 /** A conversation of its own, with the title of the file. Until all is in it, it is one that goes by itself: most keys may
@@ -12,8 +12,12 @@ export async function importFile(file: File): Promise<void> {
   const name = [file.name, file.size, file.lastModified].join();
   const { id } = whole?.name === name ? whole : (whole = { name, id: await sendFile(file) });
   const json = { keep: true, title: file.name.replace(/\.\w+$/, "").slice(0, 200) };
-  sessions.update(await ask<Session>(`sessions/${id}`, { method: "PATCH", json }));
+  const session = await ask<Session>(`sessions/${id}`, { method: "PATCH", json }).catch((e: ApiError) => {
+    if (e.status === 404) whole = undefined;
+    throw e;
+  });
   whole = undefined;
+  sessions.update(session);
   router.go(sessionHref(id));
 }
 
