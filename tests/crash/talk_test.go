@@ -1,14 +1,11 @@
 package crash_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net/http"
 	"strconv"
 	"sync"
 	"time"
@@ -51,10 +48,11 @@ func (k *talk) open(ctx context.Context, n int) core.SessionID {
 	if n%4 == 3 {
 		agent = "careful"
 	}
-	key, body := fmt.Sprintf("session-%d", n), fmt.Sprintf(`{"title":"session %d","agent":%q}`, n, agent)
+	key := fmt.Sprintf("session-%d", n)
+	request := client.NewRequest(ops.CreateSession.Operation, ops.NewSession{Title: fmt.Sprintf("session %d", n), Agent: agent})
 	for session.ID == "" && ctx.Err() == nil {
 		k.attempt(ctx, "open "+key, func(ctx context.Context) error {
-			return post(ctx, c.http(), "/api/v1/sessions", key, body, &session)
+			return post(ctx, c.client(k.world.t), request, key, &session)
 		})
 	}
 	return session.ID
@@ -164,7 +162,7 @@ func (k *talk) refuse(what string, err error) {
 // send sends the message once by one of the surfaces and returns its run.
 func (k *talk) send(ctx context.Context, v traveler, m core.SendMessage, surface int) (core.RunID, error) {
 	if surface == 0 {
-		return async(ctx, v.http(), m)
+		return async(ctx, v.client(k.world.t), m)
 	}
 	return records.Send(ctx, v.client(k.world.t), m, surface, k.world.violate)
 }
@@ -173,7 +171,7 @@ func (k *talk) send(ctx context.Context, v traveler, m core.SendMessage, surface
 func (k *talk) repeat(ctx context.Context, v traveler, m core.SendMessage, run core.RunID) {
 	var again core.RunID
 	k.attempt(ctx, "repeated message "+m.ClientMessageID, func(ctx context.Context) (err error) {
-		again, err = async(ctx, v.http(), m)
+		again, err = async(ctx, v.client(k.world.t), m)
 		return err
 	})
 	k.mu.Lock()
@@ -222,44 +220,20 @@ func (k *talk) decide(ctx context.Context, a core.Approval) {
 }
 
 // async sends the message with its id as Idempotency-Key and returns its run at once.
-func async(ctx context.Context, c *http.Client, m core.SendMessage) (core.RunID, error) {
-	body, err := json.Marshal(map[string]any{"content": m.Content, "multitask": m.Multitask})
-	if err != nil {
-		return "", err
-	}
-	if m.Multitask == "" {
-		body, _ = json.Marshal(map[string]any{"content": m.Content}) // as above
-	}
-	var answer struct {
-		Run core.Run `json:"run"`
-	}
-	err = post(ctx, c, "/api/v1/sessions/"+string(m.SessionID)+"/messages", m.ClientMessageID, string(body), &answer)
+func async(ctx context.Context, c *client.Client, m core.SendMessage) (core.RunID, error) {
+	in := ops.NewMessage{InSession: ops.InSession{SessionID: m.SessionID}, Content: m.Content, Multitask: m.Multitask}
+	var answer ops.RunAnswer
+	err := post(ctx, c, client.NewRequest(ops.SendMessage.Operation, in), m.ClientMessageID, &answer)
 	return answer.Run.ID, err
 }
 
 // post sends a request with a key and reads the answer.
-func post(ctx context.Context, c *http.Client, path, key, body string, into any) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localhost"+path, bytes.NewReader([]byte(body)))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Idempotency-Key", key)
-	req.Header.Set("Prefer", "respond-async")
-	res, err := c.Do(req)
+func post(ctx context.Context, c *client.Client, r client.Request, key string, into any) error {
+	r.Header["Idempotency-Key"], r.Header["Prefer"] = key, "respond-async"
+	res, err := c.Do(ctx, r)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = res.Body.Close() }()
-	raw, err := io.ReadAll(res.Body)
-	if err != nil {
-		return err
-	}
-	if res.StatusCode > 299 {
-		problem := &client.ProblemError{}
-		_ = json.Unmarshal(raw, problem) // its status says enough
-		problem.Status = res.StatusCode
-		return problem
-	}
-	return json.Unmarshal(raw, into)
+	return json.NewDecoder(res.Body).Decode(into)
 }

@@ -57,7 +57,6 @@ type strictResponsesRequest struct {
 	Reasoning struct {
 		Effort json.RawMessage `json:"effort"`
 	} `json:"reasoning"`
-	Stream bool `json:"stream"`
 }
 
 // items are the items of an input; a text is one message.
@@ -258,10 +257,6 @@ func (h *ResponsesHandler) create(w http.ResponseWriter, r *http.Request) {
 		"tools": append([]json.RawMessage{}, req.Tools...), "error": nil, "incomplete_details": nil, "instructions": nil,
 		"metadata": map[string]any{}, "temperature": 1, "top_p": 1, "usage": responsesUsage(len(checked.Items)),
 		"input_transformations": append([]RemovedReasoning{}, checked.Removed...),
-	}
-	if !req.Stream {
-		writeJSON(w, http.StatusOK, response)
-		return
 	}
 	streamResponse(w, response)
 }

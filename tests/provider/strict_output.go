@@ -11,9 +11,8 @@ import (
 
 // responsesOutput is what a request of the Responses API says about its answer.
 type responsesOutput struct {
-	Stream bool              `json:"stream"`
-	Tools  []json.RawMessage `json:"tools"`
-	Text   struct {
+	Tools []json.RawMessage `json:"tools"`
+	Text  struct {
 		Format struct {
 			Type string `json:"type"`
 		} `json:"format"`
