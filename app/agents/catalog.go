@@ -111,8 +111,7 @@ func loadBuiltin(known KnownParts) (*agentSet, error) {
 		return nil, err
 	}
 	known.dropTools = true
-	texts, err := readAll(shipped, "builtin")
-	files := parseAgents(texts, known)
+	files, err := readAll(shipped, "builtin", known.parseFile)
 	set := &agentSet{agents: map[string]core.Agent{}, files: map[string]string{}}
 	for _, f := range files {
 		err = errors.Join(err, f.Err)
@@ -223,58 +222,45 @@ func (s *agentSet) addAgent(f CheckedFile) error {
 	return nil
 }
 
-// fileText is the text of a file, or why there is none.
-type fileText struct {
-	path string
-	data []byte
-	err  error
-}
-
 // readFolder reads the agents of every *.yaml of a folder on disk; fs.ErrNotExist if there is none.
 func readFolder(dir string, known KnownParts) ([]CheckedFile, error) {
 	if dir == "" {
 		return nil, fs.ErrNotExist
 	}
-	texts, err := readAll(os.DirFS(dir), dir)
-	return parseAgents(texts, known), err
+	return readAll(os.DirFS(dir), dir, known.parseFile)
 }
 
-// parseAgents reads an agent from each text.
-func parseAgents(texts []fileText, known KnownParts) []CheckedFile {
-	var files []CheckedFile
-	for _, text := range texts {
-		f := CheckedFile{Path: text.path, Err: text.err}
-		if f.Err == nil {
-			f.Agent, f.Err = parseAgent(text.path, text.data, known)
-		}
-		files = append(files, f)
-	}
-	return files
+// parseFile reads an agent from the text of the file.
+func (k KnownParts) parseFile(f *CheckedFile, data []byte) {
+	f.Agent, f.Err = parseAgent(f.Path, data, k)
 }
 
-// readAll reads every *.yaml of fsys. Folder is what fsys is called in faults.
-func readAll(fsys fs.FS, folder string) ([]fileText, error) {
+// readAll parses every *.yaml of fsys that can be read. Folder is what fsys is called in faults.
+func readAll(fsys fs.FS, folder string, parse func(f *CheckedFile, data []byte)) ([]CheckedFile, error) {
 	entries, err := fs.ReadDir(fsys, ".")
 	if err != nil {
 		return nil, fmt.Errorf("agents: read %s: %w", folder, err)
 	}
-	var texts []fileText
+	var files []CheckedFile
 	for _, entry := range entries {
 		name := entry.Name()
-		text := fileText{path: filepath.Join(folder, name)}
+		f := CheckedFile{Path: filepath.Join(folder, name)}
 		switch ext := filepath.Ext(name); {
 		case entry.IsDir() || strings.HasPrefix(name, "."):
 			continue
 		case ext == ".yml":
-			text.err = &FileFault{File: text.path, Problem: "only *.yaml is read; rename the file"}
+			f.Err = &FileFault{File: f.Path, Problem: "only *.yaml is read; rename the file"}
 		case ext != ".yaml":
 			continue
 		default:
-			text.data, text.err = readText(fsys, name, text.path)
+			var data []byte
+			if data, f.Err = readText(fsys, name, f.Path); f.Err == nil {
+				parse(&f, data)
+			}
 		}
-		texts = append(texts, text)
+		files = append(files, f)
 	}
-	return texts, nil
+	return files, nil
 }
 
 // readText reads one file; path is what it is called in faults.

@@ -19,23 +19,15 @@ func readToolFolder(known KnownParts) ([]CheckedFile, error) {
 	if known.ToolsDir == "" {
 		return nil, nil
 	}
-	texts, err := readAll(os.DirFS(known.ToolsDir), known.ToolsDir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && len(known.Kinds) > 0 {
+	files, err := readAll(os.DirFS(known.ToolsDir), known.ToolsDir, func(f *CheckedFile, data []byte) { f.parseTool(data, known) })
+	switch {
+	case len(known.Kinds) == 0:
+		files = slices.DeleteFunc(files, func(f CheckedFile) bool { return f.Tool.Name == "" || !slices.Contains(core.ToolKinds(), f.Tool.Kind) })
+		for i := range files {
+			files[i].Err, files[i].Off = nil, switchedOff(files[i].Tool)
+		}
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, err
-	}
-	var files []CheckedFile
-	for _, text := range texts {
-		f := CheckedFile{Path: text.path, Err: text.err}
-		if f.Err == nil {
-			f.parseTool(text.data, known)
-		}
-		if len(known.Kinds) == 0 {
-			if f.Tool.Name == "" || !slices.Contains(core.ToolKinds(), f.Tool.Kind) {
-				continue
-			}
-			f.Err, f.Off = nil, switchedOff(f.Tool)
-		}
-		files = append(files, f)
 	}
 	return files, nil
 }

@@ -10,33 +10,6 @@ import (
 	"bobbin/app/core/contextwindow"
 )
 
-// Context says what the session's next prompt will be made of, and how near a
-// summarization is. It changes nothing.
-func (s *Service) Context(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.ContextReport, error) {
-	return s.Inspector.Report(ctx, tenant, id)
-}
-
-// Prompt returns the exact prompt that would be sent now. It changes nothing.
-func (s *Service) Prompt(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.PromptView, error) {
-	return s.Inspector.Prompt(ctx, tenant, id, core.PlanPreview{})
-}
-
-// Where says where a message of the session is in its next prompt, and why.
-func (s *Service) Where(ctx context.Context, tenant core.Tenant, id core.SessionID, message core.MessageID) (core.MessageLocation, error) {
-	return s.Inspector.Where(ctx, tenant, id, message)
-}
-
-// Turns says where the session's messages are in its next prompt, and how large the prompts of its
-// newest turns were.
-func (s *Service) Turns(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.ContextTurns, error) {
-	return s.Inspector.Turns(ctx, tenant, id)
-}
-
-// Diff compares a version of the summary with another; with the previous one if against is negative.
-func (s *Service) Diff(ctx context.Context, tenant core.Tenant, id core.SessionID, version, against int) (core.SummaryDiff, error) {
-	return s.Inspector.Diff(ctx, tenant, id, version, against)
-}
-
 // Summarize makes a summary now and returns the new version. Focus is what it is
 // to keep above all; empty = nothing. Errors: ErrConflict while another one of the
 // session is being made, ErrUnprocessable when there is nothing to summarize,

@@ -152,17 +152,28 @@ func (s *Service) startRunOf(ctx context.Context, tenant core.Tenant, in core.Ac
 // refuseNew returns refusal, or the run of a message that repeats an earlier one: nothing new
 // begins then.
 func (s *Service) refuseNew(ctx context.Context, tenant core.Tenant, in core.AcceptRun, refusal error) (core.Accepted, error) {
+	known, err := s.FindRepeated(ctx, tenant, in)
+	if errors.Is(err, core.ErrNotFound) {
+		err = refusal
+	}
+	return known, err
+}
+
+// FindRepeated returns the run of a message that repeats an earlier one. ErrNotFound if it repeats
+// none, core.KeyReused if its key is that of another request.
+func (s *Service) FindRepeated(ctx context.Context, tenant core.Tenant, in core.AcceptRun) (core.Accepted, error) {
 	if in.ClientMessageID == "" {
-		return core.Accepted{}, refusal
+		return core.Accepted{}, core.ErrNotFound
 	}
 	run, err := s.Runs.Repeated(ctx, tenant, in.SessionID, in.ClientMessageID)
-	switch {
-	case errors.Is(err, core.ErrNotFound):
-		err = refusal
-	case err == nil:
-		err = run.CheckRepeated(in.RequestHash)
+	if err != nil {
+		return core.Accepted{}, err
 	}
-	return core.Accepted{Run: run, Repeated: true}, err
+	known := core.Accepted{Run: run, Repeated: true}
+	if agent, model, err := s.sessionAgent(*in.SessionAgent, in.Model); err == nil && in.Options != nil {
+		_, known.Ignored, _ = s.checkForRun(*in.Options, agent, model)
+	}
+	return known, run.CheckRepeated(in.RequestHash)
 }
 
 // acceptMessage commits the message and lets its run begin if it is its turn and this process has

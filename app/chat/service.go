@@ -63,8 +63,8 @@ type Options struct {
 	Instructions *repositories.StandingInstructions
 	Inspector    *compaction.Inspector // of contexts, and of their summaries as people wish them
 	Aliases      *repositories.Aliases
-	Slack        core.SlackThreadStore
-	SlackPosts   core.SlackPostStore
+	Slack        *repositories.SlackThreads
+	SlackPosts   *repositories.SlackPosts
 	SlackApp     slackApp // nil = Slack is off
 	Webhooks     *repositories.OwnerWebhooks
 	Runs         core.RunStore

@@ -119,7 +119,7 @@ func (s *Service) AttachSlack(ctx context.Context, tenant core.Tenant, t core.Sl
 	return thread, s.publish(ctx, events, err)
 }
 
-// BindSlack binds a thread of Slack to its session, as a core.SlackThreadStore does.
+// BindSlack binds a thread of Slack to its session, as SlackThreads.Bind does.
 func (s *Service) BindSlack(ctx context.Context, t core.SlackThread) error {
 	events, err := s.Slack.Bind(ctx, t)
 	return s.publish(ctx, events, err)

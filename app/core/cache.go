@@ -1,6 +1,9 @@
 package core
 
-import "sync"
+import (
+	"maps"
+	"sync"
+)
 
 // Cache is a map of bounded size: when it is full, it is cleared. Safe for concurrent use.
 type Cache[K comparable, V any] struct {
@@ -30,6 +33,13 @@ func (c *Cache[K, V]) Set(key K, v V) {
 		clear(c.entries)
 	}
 	c.entries[key] = v
+}
+
+// DeleteFunc removes the entries for which del returns true.
+func (c *Cache[K, V]) DeleteFunc(del func(K, V) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.entries, del)
 }
 
 // Delete removes the key.

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"context"
 	"encoding/json"
 	"strings"
 	"time"
@@ -185,72 +184,4 @@ type SlackPost struct {
 	Hash                  string
 	Error                 string    // of a failed or unknown post
 	CreatedAt             time.Time `gorm:"autoCreateTime:false"`
-}
-
-// SlackThreadStore stores which threads show which sessions, and how much of them.
-type SlackThreadStore interface {
-	// Bind binds the thread to its session, together with the alias, and returns the event. It may be repeated, and
-	// moves a thread whose alias was moved to another session. ErrConflict if the alias or the session belongs to another one.
-	Bind(ctx context.Context, t SlackThread) ([]Event, error)
-	// Find returns ErrNotFound if the thread is not bound.
-	Find(ctx context.Context, team, channel, thread string) (SlackThread, error)
-	// OfSession returns ErrNotFound if the session has no thread.
-	OfSession(ctx context.Context, tenant Tenant, session SessionID) (SlackThread, error)
-	// Status returns the session's thread with what is wrong there; ErrNotFound if it has none.
-	Status(ctx context.Context, tenant Tenant, session SessionID) (SlackThreadStatus, error)
-	// SetMode changes the mode. A thread that shows nothing until then begins with what happens
-	// afterwards. The same mode is no change, and no event.
-	SetMode(ctx context.Context, tenant Tenant, session SessionID, mode SlackMode) (SlackThread, []Event, error)
-	// Unbind separates the session from its thread. It may be repeated.
-	Unbind(ctx context.Context, tenant Tenant, session SessionID) ([]Event, error)
-
-	// Claim MUST give concurrent callers different threads.
-	Claim(ctx context.Context, c SlackClaim) ([]SlackBacklog, error)
-	// Advance stores that all events up to the number are posted, and extends the lease. It MUST
-	// return ErrStale when the worker no longer has it.
-	Advance(ctx context.Context, worker string, session SessionID, seq int64, lease time.Duration) error
-	// Release ends the worker's lease of a thread, which becomes due after the time, for the reason
-	// why it must wait; empty = it need not.
-	Release(ctx context.Context, worker string, session SessionID, after time.Duration, reason string) error
-	// ReleaseAll ends the leases of all earlier processes of the worker's replica.
-	ReleaseAll(ctx context.Context, worker string) error
-	// Stop ends posting to the session's thread, if it has one: its mode becomes "off".
-	Stop(ctx context.Context, session SessionID) error
-}
-
-// SlackPostStore stores what was posted to threads.
-type SlackPostStore interface {
-	// PostAt returns ErrNotFound if the message in Slack is not one of Bobbin's.
-	PostAt(ctx context.Context, team, channel, ts string) (SlackPost, error)
-	// Of returns the posts of the items, ordered by part.
-	Of(ctx context.Context, session SessionID, items ...string) ([]SlackPost, error)
-	// All returns all posts of the session, the oldest first.
-	All(ctx context.Context, session SessionID) ([]SlackPost, error)
-	// Fault returns a post that is listed as a SlackFault; ErrNotFound if there is none.
-	Fault(ctx context.Context, tenant Tenant, session SessionID, item string, part int) (SlackPost, error)
-	// Settle stores the state and the error of a post without a lease: of a purged session, whose leases
-	// Stop ended, or of a post that no process sends.
-	Settle(ctx context.Context, p SlackPost) error
-	// Resend lets a SlackFault be sent, or changed, again: it emits the event of its message or approval.
-	// ErrConflict if the thread is in a mode without posts.
-	Resend(ctx context.Context, tenant Tenant, p SlackPost) ([]Event, error)
-	// Unfinished returns the posts of the session in the state "sending" or that still stream.
-	Unfinished(ctx context.Context, session SessionID) ([]SlackPost, error)
-	// Begin stores a post that is about to be sent. If there is one already that is not pending,
-	// it returns that and false. It MUST return ErrStale when the worker no longer has the thread's lease.
-	Begin(ctx context.Context, worker string, p SlackPost) (SlackPost, bool, error)
-	// Confirm stores that the post is in Slack with its ts, unless its ts is known. No lease is
-	// needed: Slack said so.
-	Confirm(ctx context.Context, p SlackPost) error
-	// Update stores what became of a post. ErrStale likewise.
-	Update(ctx context.Context, worker string, p SlackPost) error
-	// Misplaced returns posts of messages that left the current path, or came back to it, since
-	// they were last marked.
-	Misplaced(ctx context.Context, session SessionID) ([]SlackPost, error)
-	// Outdated returns posts of messages that may show something else than the message, of which no
-	// event is needed to know: it was edited in place, was deleted, or was never stored.
-	Outdated(ctx context.Context, session SessionID) ([]SlackPost, error)
-	// LastPosted returns the newest ts of the session's posts in its thread, and the newest seq of
-	// a message that has one; empty and 0 if there is none.
-	LastPosted(ctx context.Context, t SlackThread) (ts string, seq int64, err error)
 }

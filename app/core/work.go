@@ -28,6 +28,15 @@ type QueueStats struct {
 	Oldest time.Duration // since the oldest of them was accepted
 }
 
+// NATSStats is the state of the connection between replicas, and what has happened to it.
+type NATSStats struct {
+	Connected  bool
+	Routes     int    // connections to other replicas, of their own cluster
+	Reconnects uint64 // to the server
+	Slow       uint64 // times that messages arrived faster than they were read, and some were lost
+	In, Out    uint64 // messages
+}
+
 // NewWorker returns who a process is in leases: the name of its replica, which is the
 // same after a restart, and what tells this start of it from all others.
 func NewWorker(replica, start string) string { return replica + "/" + start }

@@ -171,19 +171,10 @@ func (n *NATS) Check(context.Context) error {
 	return core.Errorf(core.ErrUnavailable, "not connected: events of other replicas arrive some seconds late")
 }
 
-// NATSStats are statistics of a NATS bus.
-type NATSStats struct {
-	Connected  bool
-	Routes     int    // connections to other replicas, of their own cluster
-	Reconnects uint64 // to the server
-	Slow       uint64 // times that messages arrived faster than they were read, and some were lost
-	In, Out    uint64 // messages
-}
-
 // Stats returns the current statistics.
-func (n *NATS) Stats() NATSStats {
+func (n *NATS) Stats() core.NATSStats {
 	s := n.conn.Stats()
-	out := NATSStats{Connected: n.conn.IsConnected(), Reconnects: s.Reconnects, Slow: n.slow.Load(), In: s.InMsgs, Out: s.OutMsgs}
+	out := core.NATSStats{Connected: n.conn.IsConnected(), Reconnects: s.Reconnects, Slow: n.slow.Load(), In: s.InMsgs, Out: s.OutMsgs}
 	if n.server != nil {
 		out.Routes = n.server.NumRoutes()
 	}

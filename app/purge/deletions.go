@@ -162,19 +162,7 @@ func (d *Deletions) attemptDeletion(ctx context.Context, job core.Deletion) erro
 			return err
 		}
 	}
-	if job.SlackPosts && job.Plan.SlackPosts == nil { // once the rows are removed, their outcome is not known any more
-		gone, err := runUnderLease(ctx, d, job, func(ctx context.Context, job core.Deletion) (core.Purged, error) {
-			return d.service.deletePosts(ctx, true, job.Plan.Sessions, nil)
-		})
-		if err != nil {
-			return err
-		}
-		job.Plan.SlackPosts = &gone.Posts
-		if err := d.store.SavePlan(ctx, job); err != nil {
-			return err
-		}
-	}
-	report, err := runUnderLease(ctx, d, job, d.service.executeDeletion)
+	report, err := runUnderLease(ctx, d, job, d.executeDeletion)
 	if err != nil {
 		return err
 	}
@@ -208,14 +196,7 @@ func runUnderLease[T any](ctx context.Context, d *Deletions, job core.Deletion, 
 
 // renewLease renews the lease until ctx ends. It returns an error if the lease was lost.
 func (d *Deletions) renewLease(ctx context.Context, job core.Deletion) error {
-	ticker := time.NewTicker(deletionBeat)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return nil
-		}
+	for core.Sleep(ctx, deletionBeat) == nil {
 		if err := d.store.Renew(ctx, job); errors.Is(err, core.ErrStale) {
 			return err
 		}
@@ -227,6 +208,7 @@ func (d *Deletions) renewLease(ctx context.Context, job core.Deletion) error {
 			cancel()
 		}
 	}
+	return nil
 }
 
 // scheduleRetry leaves a deletion to a later attempt, which may begin immediately if this
@@ -252,13 +234,7 @@ func (d *Deletions) scheduleRetry(ctx context.Context, job core.Deletion, cause 
 
 // planDeletion returns what exists and is to be deleted.
 func (s *Service) planDeletion(ctx context.Context, d core.Deletion) (*core.DeletionPlan, error) {
-	j := job{owner: d.Owner, user: d.User}
-	var err error
-	if d.Kind == core.DeleteSession {
-		j.traces, err = s.tracesOf(ctx, d.Owner, []core.SessionID{d.SessionID})
-	} else {
-		j.traces, err = s.findTraces(ctx, d.Owner, d.User)
-	}
+	j, err := s.jobOf(ctx, d)
 	if err != nil {
 		return nil, err
 	}
@@ -266,23 +242,39 @@ func (s *Service) planDeletion(ctx context.Context, d core.Deletion) (*core.Dele
 	return &core.DeletionPlan{Sessions: report.Sessions, Tables: report.Tables, Marks: j.marks.IDs}, err
 }
 
+// jobOf returns the deletion as a job, with what there is now.
+func (s *Service) jobOf(ctx context.Context, d core.Deletion) (j job, err error) {
+	j.PurgeOptions, j.owner, j.user = core.PurgeOptions{Force: true, Actor: d.Actor, SlackPosts: d.SlackPosts}, d.Owner, d.User
+	if d.Kind == core.DeleteSession {
+		j.ids = []core.SessionID{d.SessionID}
+	}
+	if d.Plan != nil {
+		j.before = *d.Plan
+	}
+	j.traces, err = s.findTraces(ctx, j.owner, j.user, j.ids)
+	return j, err
+}
+
 // executeDeletion removes the target of a deletion and returns its report. Unfinished runs are
 // canceled and waited for. It may be called again after an error.
-func (s *Service) executeDeletion(ctx context.Context, d core.Deletion) (core.PurgeReport, error) {
-	j := job{
-		PurgeOptions: core.PurgeOptions{Force: true, Actor: d.Actor, SlackPosts: d.SlackPosts}, owner: d.Owner, user: d.User, before: d.Plan,
-		traces: traces{ids: d.Plan.Sessions, marks: core.PurgeMarks{Owner: d.Owner}}, // execute adds those of the plan
-	}
-	if d.Kind == core.DeleteUser {
-		var err error
-		if j.traces, err = s.findTraces(ctx, d.Owner, d.User); err != nil {
-			return core.PurgeReport{}, err
+func (d *Deletions) executeDeletion(ctx context.Context, of core.Deletion) (core.PurgeReport, error) {
+	j, err := d.service.jobOf(ctx, of)
+	if err == nil && of.SlackPosts && of.Plan.SlackPosts == nil { // once the rows are removed, their outcome is not known any more
+		planned := j
+		planned.ids = of.Plan.Sessions
+		var gone core.Purged
+		if gone, err = d.service.deletePosts(ctx, planned); err == nil {
+			of.Plan.SlackPosts = &gone.Posts
+			j.before, err = *of.Plan, d.store.SavePlan(ctx, of)
 		}
 	}
-	report, err := s.execute(ctx, j)
-	if err == nil && d.Attempts > 1 {
+	if err != nil {
+		return core.PurgeReport{}, err
+	}
+	report, err := d.service.execute(ctx, j)
+	if err == nil && of.Attempts > 1 {
 		before := map[string]core.PurgedTable{}
-		for _, t := range d.Plan.Tables {
+		for _, t := range of.Plan.Tables {
 			before[t.Table] = t
 		}
 		for i, t := range report.Tables {

@@ -19,8 +19,8 @@ type job struct {
 	core.PurgeOptions
 	traces
 
-	owner, user string             // of sessions the user is empty
-	before      *core.DeletionPlan // what existed when a deletion began; nil = nothing is known
+	owner, user string            // of sessions the user is empty
+	before      core.DeletionPlan // what existed when a deletion began; empty = nothing is known
 }
 
 // traces is what is to be removed, and where a user's data is besides.
@@ -31,33 +31,34 @@ type traces struct {
 	marks  core.PurgeMarks
 }
 
-// tracesOf returns the traces that are sessions.
-func (s *Service) tracesOf(ctx context.Context, owner string, ids []core.SessionID) (traces, error) {
-	t := traces{ids: ids, marks: core.PurgeMarks{Owner: owner, IDs: marksOf(ids)}}
-	return t, s.markBlobs(ctx, &t.marks, ids, "", "")
+// findTraces returns where the user's data is, or without a user the traces that are the sessions.
+func (s *Service) findTraces(ctx context.Context, owner, user string, ids []core.SessionID) (t traces, err error) {
+	var memories []core.MemoryID
+	if user != "" {
+		if ids, err = s.Store.OfUser(ctx, owner, user); err == nil {
+			t.shared, err = s.Store.Shared(ctx, owner, user)
+		}
+		if err == nil {
+			memories, err = s.Store.Memories(ctx, owner, user)
+		}
+		if err != nil {
+			return t, err
+		}
+	}
+	// The response to an upload holds nothing but a file's id and name.
+	files, err := s.Store.Blobs(ctx, ids, owner, user)
+	t.ids, t.more = ids, len(memories)+len(files) > 0
+	t.marks = core.PurgeMarks{Owner: owner, User: user, IDs: slices.Concat(textsOf(ids), textsOf(memories), textsOf(files))}
+	return t, err
 }
 
-// findTraces returns where the user's data is.
-func (s *Service) findTraces(ctx context.Context, owner, user string) (traces, error) {
-	ids, err := s.Store.OfUser(ctx, owner, user)
-	if err != nil {
-		return traces{}, err
+// textsOf returns the ids as marks.
+func textsOf[T ~string](ids []T) []string {
+	texts := make([]string, 0, len(ids))
+	for _, id := range ids {
+		texts = append(texts, string(id))
 	}
-	shared, err := s.Store.Shared(ctx, owner, user)
-	if err != nil {
-		return traces{}, err
-	}
-	memories, err := s.Store.Memories(ctx, owner, user)
-	if err != nil {
-		return traces{}, err
-	}
-	t := traces{ids: ids, shared: shared, marks: core.PurgeMarks{Owner: owner, User: user, IDs: marksOf(ids)}}
-	for _, id := range memories {
-		t.marks.IDs = append(t.marks.IDs, string(id))
-	}
-	err = s.markBlobs(ctx, &t.marks, ids, owner, user)
-	t.more = len(t.marks.IDs) > len(ids)
-	return t, err
+	return texts
 }
 
 // preview reports what the job would remove.
@@ -93,17 +94,13 @@ func (s *Service) preview(ctx context.Context, j job) (core.PurgeReport, error) 
 // It may be called again after an error.
 func (s *Service) execute(ctx context.Context, j job) (core.PurgeReport, error) {
 	var gone core.Purged
-	ids, marks := slices.Clone(j.ids), j.marks
-	marks.IDs = slices.Clone(marks.IDs)
-	if j.before != nil {
-		ids = append(ids, j.before.Sessions...)
-		marks.IDs = slices.Concat(marks.IDs, marksOf(j.before.Sessions), j.before.Marks)
-	}
+	ids, marks := slices.Concat(j.ids, j.before.Sessions), j.marks
+	marks.IDs = slices.Concat(marks.IDs, j.before.Marks)
 	for round := 0; round == 0 || round < maxRounds && (len(j.ids)+len(j.shared) > 0 || j.more); round++ {
 		one, err := s.removeTraces(ctx, j)
 		gone.Add(one)
 		if j.traces = (traces{}); err == nil && j.user != "" {
-			j.traces, err = s.findTraces(ctx, j.owner, j.user)
+			j.traces, err = s.findTraces(ctx, j.owner, j.user, nil)
 		}
 		if err != nil {
 			s.recordAudit(ctx, j, len(ids), gone, err)
@@ -113,11 +110,9 @@ func (s *Service) execute(ctx context.Context, j job) (core.PurgeReport, error) 
 		marks.IDs = append(marks.IDs, j.marks.IDs...)
 	}
 	ids = uniqueIDs(ids)
-	if j.before != nil { // kept responses that mention what an earlier attempt removed
-		n, err := s.Store.Answers(ctx, marks, false)
-		if gone.Remove("idempotency_keys", n); err != nil {
-			return core.PurgeReport{}, partialPurgeError(err, gone)
-		}
+	n, err := s.Store.Answers(ctx, marks, false) // that mention what an earlier attempt removed
+	if gone.Remove("idempotency_keys", n); err != nil {
+		return core.PurgeReport{}, partialPurgeError(err, gone)
 	}
 	if j.user != "" && s.ForgetUser != nil {
 		s.ForgetUser(j.user)
@@ -156,7 +151,7 @@ func (s *Service) removeTraces(ctx context.Context, j job) (core.Purged, error) 
 	if err := s.stopRuns(ctx, slices.Concat(j.ids, j.shared), j.Force); err != nil {
 		return core.Purged{}, err
 	}
-	gone, err := s.deletePosts(ctx, j.SlackPosts, j.ids, j.before)
+	gone, err := s.deletePosts(ctx, j)
 	if err != nil {
 		return gone, err
 	}
@@ -229,6 +224,9 @@ func (s *Service) tableLines(done, left core.Purged) []core.PurgedTable {
 	return list
 }
 
+// cancelTime is how long a canceled run may take to end: longer than a lease and a heartbeat.
+const cancelTime = 45 * time.Second
+
 // stopRuns ensures that no run of the sessions is active. Without force an unfinished run is an
 // ErrConflict; with force it is canceled and waited for.
 func (s *Service) stopRuns(ctx context.Context, ids []core.SessionID, force bool) error {
@@ -246,11 +244,7 @@ func (s *Service) stopRuns(ctx context.Context, ids []core.SessionID, force bool
 			return err
 		}
 	}
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	limit := time.NewTimer(s.CancelTime)
-	defer limit.Stop()
-	for {
+	for until := time.Now().Add(cancelTime); ; {
 		runs, err := s.Store.Unfinished(ctx, ids)
 		if err != nil {
 			return err
@@ -261,15 +255,14 @@ func (s *Service) stopRuns(ctx context.Context, ids []core.SessionID, force bool
 				busy = run.ID
 			}
 		}
-		if busy == "" {
+		switch {
+		case busy == "":
 			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-limit.C:
+		case !time.Now().Before(until):
 			return core.Errorf(core.ErrConflict, "run %s was canceled but has not ended; nothing was removed, try again in a minute", busy)
-		case <-tick.C:
+		}
+		if err := core.Sleep(ctx, 100*time.Millisecond); err != nil {
+			return err
 		}
 	}
 }
@@ -286,13 +279,9 @@ func (s *Service) admitPosts(wanted bool) error {
 
 // deletePosts deletes the posts of the sessions from Slack, if they are to be. It may be repeated
 // while the sessions exist. The posts of the sessions that a deletion began with are gone already.
-func (s *Service) deletePosts(ctx context.Context, wanted bool, ids []core.SessionID, before *core.DeletionPlan) (core.Purged, error) {
-	var gone core.Purged
-	if !wanted || s.DeletePosts == nil {
-		return gone, nil
-	}
-	for _, id := range ids {
-		if before != nil && slices.Contains(before.Sessions, id) {
+func (s *Service) deletePosts(ctx context.Context, j job) (gone core.Purged, err error) {
+	for _, id := range j.ids {
+		if !j.SlackPosts || s.DeletePosts == nil || j.before.SlackPosts != nil && slices.Contains(j.before.Sessions, id) {
 			continue
 		}
 		posts, err := s.DeletePosts(ctx, id, false)
@@ -307,7 +296,7 @@ func (s *Service) deletePosts(ctx context.Context, wanted bool, ids []core.Sessi
 // reportPosts adds to a report what became of the posts in Slack.
 func (s *Service) reportPosts(report *core.PurgeReport, j job, gone core.Purged) {
 	p := gone.Posts
-	if j.before != nil && j.before.SlackPosts != nil {
+	if j.before.SlackPosts != nil {
 		p.Add(*j.before.SlackPosts)
 	}
 	switch wanted := j.SlackPosts; {

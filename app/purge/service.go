@@ -13,7 +13,7 @@ import (
 	"bobbin/app/db/repositories"
 )
 
-// Options configure a Service. All but DeletePosts, ForgetUser and CancelTime are required.
+// Options configure a Service. All but DeletePosts and ForgetUser are required.
 type Options struct {
 	Store *repositories.Purges
 	// CancelRun requests the cancel of a run and does not wait for it.
@@ -31,9 +31,6 @@ type Options struct {
 	Tables     []string // from which a purge removes
 	Logger     *slog.Logger
 	Worker     string // names this process (core.NewWorker); for Run alone
-	// CancelTime is how long a canceled run may take to end; 0 = 45 s, longer than a
-	// lease and a heartbeat.
-	CancelTime time.Duration
 }
 
 // Service removes sessions and users. Safe for concurrent use.
@@ -42,12 +39,7 @@ type Service struct {
 }
 
 // New returns a service.
-func New(o Options) *Service {
-	if o.CancelTime <= 0 {
-		o.CancelTime = 45 * time.Second
-	}
-	return &Service{Options: o}
-}
+func New(o Options) *Service { return &Service{o} }
 
 // Sessions removes sessions with everything that belongs to them. ErrNotFound for an id that
 // does not exist, before anything is removed; ErrConflict while a run of one of them has not
@@ -72,11 +64,7 @@ func (s *Service) Sessions(ctx context.Context, in core.PurgeSessions) (core.Pur
 		all = append(all[:len(all):len(all)], archived...)
 	}
 	ids := uniqueIDs(all)
-	found, err := s.tracesOf(ctx, in.Owner, ids)
-	if err != nil {
-		return core.PurgeReport{}, err
-	}
-	return s.purge(ctx, job{PurgeOptions: in.PurgeOptions, owner: in.Owner, traces: found})
+	return s.purge(ctx, job{PurgeOptions: in.PurgeOptions, owner: in.Owner, traces: traces{ids: ids}})
 }
 
 // User removes everything of a user. ErrInvalid without a name, ErrConflict while a run in one
@@ -89,15 +77,14 @@ func (s *Service) User(ctx context.Context, in core.PurgeUser) (core.PurgeReport
 	if in.Owner == "" || in.User == "" {
 		return core.PurgeReport{}, core.Errorf(core.ErrInvalid, "name the owner and the user")
 	}
-	found, err := s.findTraces(ctx, in.Owner, in.User)
-	if err != nil {
-		return core.PurgeReport{}, err
-	}
-	return s.purge(ctx, job{PurgeOptions: in.PurgeOptions, owner: in.Owner, user: in.User, traces: found})
+	return s.purge(ctx, job{PurgeOptions: in.PurgeOptions, owner: in.Owner, user: in.User})
 }
 
-// purge previews or executes the job.
-func (s *Service) purge(ctx context.Context, j job) (core.PurgeReport, error) {
+// purge previews or executes the job, of which it finds the traces.
+func (s *Service) purge(ctx context.Context, j job) (_ core.PurgeReport, err error) {
+	if j.traces, err = s.findTraces(ctx, j.owner, j.user, j.ids); err != nil {
+		return core.PurgeReport{}, err
+	}
 	if j.DryRun {
 		return s.preview(ctx, j)
 	}
@@ -133,24 +120,6 @@ func (s *Service) publishRemoval(ctx context.Context, id core.SessionID, gone co
 	s.Publisher.Publish(ctx, []core.Event{e})
 }
 
-// markBlobs adds the files of the sessions and of the user to the marks: the response to an
-// upload holds nothing but a file's id and name.
-func (s *Service) markBlobs(ctx context.Context, marks *core.PurgeMarks, ids []core.SessionID, owner, user string) error {
-	blobs, err := s.Store.Blobs(ctx, ids, owner, user)
-	for _, id := range blobs {
-		marks.IDs = append(marks.IDs, string(id))
-	}
-	return err
-}
-
-func marksOf(ids []core.SessionID) []string {
-	marks := make([]string, 0, len(ids))
-	for _, id := range ids {
-		marks = append(marks, string(id))
-	}
-	return marks
-}
-
 // Expired removes sessions whose retention has ended, and returns how many. Sessions that no
 // longer exist, or without force have an unfinished run, are skipped. The bytes stay in the database's files until
 // their space is reused.
@@ -170,8 +139,8 @@ func (s *Service) Expired(ctx context.Context, ids []core.SessionID, force bool)
 
 // removeOne removes a session, and then the responses kept for repeated requests that mention it.
 func (s *Service) removeOne(ctx context.Context, id core.SessionID, remove func() (core.Purged, error)) (core.Purged, error) {
-	marks := core.PurgeMarks{IDs: []string{string(id)}}
-	if err := s.markBlobs(ctx, &marks, []core.SessionID{id}, "", ""); err != nil {
+	found, err := s.findTraces(ctx, "", "", []core.SessionID{id})
+	if err != nil {
 		return core.Purged{}, err
 	}
 	gone, err := remove()
@@ -179,7 +148,7 @@ func (s *Service) removeOne(ctx context.Context, id core.SessionID, remove func(
 		return gone, err
 	}
 	s.publishRemoval(ctx, id, gone)
-	_, err = s.Store.Answers(ctx, marks, false)
+	_, err = s.Store.Answers(ctx, found.marks, false)
 	return gone, err
 }
 
@@ -220,24 +189,17 @@ func (s *Service) Run(ctx context.Context) error {
 	return core.Every(ctx, recoverEvery, s.recoverAll)
 }
 
-// recoverAll recovers the sessions that are currently abandoned.
+// recoverAll removes what was left behind in the sessions that are abandoned now, or the sessions.
 func (s *Service) recoverAll(ctx context.Context) {
 	ids, err := s.Store.Abandoned(ctx, s.Worker, recoverBatch)
 	for _, id := range ids {
-		if err = s.recoverSession(ctx, id); err != nil {
+		var gone core.Purged
+		if gone, err = s.removeOne(ctx, id, func() (core.Purged, error) { return s.Store.Recover(ctx, id, s.Worker) }); err != nil {
 			break
 		}
+		s.Logger.InfoContext(ctx, "abandoned session recovered", slog.String("session_id", string(id)), slog.Bool("removed", gone.Removed["sessions"] > 0))
 	}
 	if err != nil && ctx.Err() == nil {
 		s.Logger.WarnContext(ctx, "abandoned sessions not recovered", slog.Any("err", err))
 	}
-}
-
-// recoverSession removes what was left behind in a session, or the session.
-func (s *Service) recoverSession(ctx context.Context, id core.SessionID) error {
-	gone, err := s.removeOne(ctx, id, func() (core.Purged, error) { return s.Store.Recover(ctx, id, s.Worker) })
-	if err == nil {
-		s.Logger.InfoContext(ctx, "abandoned session recovered", slog.String("session_id", string(id)), slog.Bool("removed", gone.Removed["sessions"] > 0))
-	}
-	return err
 }

@@ -35,7 +35,7 @@ type Clients struct {
 	vault    vault
 	store    *repositories.SlackInstallations // nil with slack.bot_token
 	log      *slog.Logger
-	names    *nameCache
+	names    *core.Cache[string, knownName]
 
 	mu    sync.Mutex
 	known map[string]*clientEntry // by team; guarded by mu
@@ -44,7 +44,7 @@ type Clients struct {
 // NewClients returns the clients of the settings. The store has the installations; it is nil
 // with slack.bot_token.
 func NewClients(settings config.Slack, store *repositories.SlackInstallations, log *slog.Logger) (*Clients, error) {
-	c := &Clients{settings: settings, store: store, log: log, names: &nameCache{known: map[string]knownName{}}, known: map[string]*clientEntry{}}
+	c := &Clients{settings: settings, store: store, log: log, names: core.NewCache[string, knownName](maxNames), known: map[string]*clientEntry{}}
 	var err error
 	if settings.OAuth() {
 		c.vault, err = newVault(settings.Key())

@@ -42,7 +42,7 @@ func (s *workspace) runCommand(ctx context.Context, session core.SessionID, name
 		answer = fmt.Sprintf("Summarized: version %d covers %d messages.", summary.Version, summary.MessagesCovered)
 	default:
 		var report core.ContextReport
-		report, err = s.Chat.Context(ctx, s.tenant(), session)
+		report, err = s.Chat.Inspector.Report(ctx, s.tenant(), session)
 		share := 0
 		if report.Usable > 0 {
 			share = 100 * report.Used / report.Usable

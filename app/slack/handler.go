@@ -53,7 +53,7 @@ type Handler struct {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), storeTime)
 	defer cancel()
-	_, unsigned := slackapi.NewSecretsVerifier(r.Header, h.secret)
+	signed, unsigned := slackapi.NewSecretsVerifier(r.Header, h.secret)
 	limit := int64(MaxBody)
 	if unsigned != nil {
 		limit = maxUnsigned
@@ -87,12 +87,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		// The signature, and a time that is at most five minutes off this machine's clock, in either direction.
-		signed, err := slackapi.NewSecretsVerifier(r.Header, h.secret)
-		if err == nil {
-			_, _ = signed.Write(body) // a hash takes everything
-			err = signed.Ensure()
-		}
-		if err != nil {
+		_, _ = signed.Write(body) // a hash takes everything
+		if err := signed.Ensure(); err != nil {
 			h.refuse(w, r, http.StatusUnauthorized, err)
 			return
 		}

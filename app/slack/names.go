@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 
@@ -39,12 +38,7 @@ type profile struct {
 	Guest    bool
 }
 
-// nameCache remembers the names of users and channels. Safe for concurrent use.
-type nameCache struct {
-	mu    sync.Mutex
-	known map[string]knownName // by team and id; guarded by mu
-}
-
+// knownName is a profile that is remembered, by team and id.
 type knownName struct {
 	profile
 	until time.Time
@@ -52,7 +46,7 @@ type knownName struct {
 
 // findUser returns the profile of a user; the id as the name of one that Slack does not show.
 func (s *workspace) findUser(ctx context.Context, id string) (profile, error) {
-	return s.Clients.names.lookUp(s.team, id, func() (profile, error) {
+	return s.Clients.lookUpName(s.team, id, func() (profile, error) {
 		u, err := s.api.GetUserInfoContext(ctx, id)
 		if err != nil {
 			return profile{}, fmt.Errorf("users.info: %w", err)
@@ -78,7 +72,7 @@ func (s *workspace) findChannel(ctx context.Context, id string) (profile, error)
 }
 
 func (c *Clients) findChannel(ctx context.Context, api *client, team, id string) (profile, error) {
-	return c.names.lookUp(team, id, func() (profile, error) {
+	return c.lookUpName(team, id, func() (profile, error) {
 		c, err := api.GetConversationInfoContext(ctx, &slackapi.GetConversationInfoInput{ChannelID: id})
 		if err != nil {
 			return profile{}, fmt.Errorf("conversations.info: %w", err)
@@ -87,13 +81,10 @@ func (c *Clients) findChannel(ctx context.Context, api *client, team, id string)
 	})
 }
 
-// lookUp returns what is known of the id in the team, or asks. What Slack refuses to say is its id.
-func (n *nameCache) lookUp(team, id string, ask func() (profile, error)) (profile, error) {
+// lookUpName returns what is known of the id in the team, or asks. What Slack refuses to say is its id.
+func (c *Clients) lookUpName(team, id string, ask func() (profile, error)) (profile, error) {
 	key := team + "/" + id
-	n.mu.Lock()
-	found, ok := n.known[key]
-	n.mu.Unlock()
-	if ok && time.Now().Before(found.until) {
+	if found, ok := c.names.Get(key); ok && time.Now().Before(found.until) {
 		return found.profile, nil
 	}
 	p, err := ask()
@@ -101,29 +92,18 @@ func (n *nameCache) lookUp(team, id string, ask func() (profile, error)) (profil
 	if err != nil && !errors.As(err, &refused) {
 		return profile{}, err
 	}
-	if p.Name = cleanName(p.Name); p.Name == "" {
-		p.Name = id
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if len(n.known) >= maxNames {
-		clear(n.known)
-	}
-	n.known[key] = knownName{profile: p, until: time.Now().Add(nameLife)}
+	p.Name = cmp.Or(cleanName(p.Name), id)
+	c.names.Set(key, knownName{profile: p, until: time.Now().Add(nameLife)})
 	return p, nil
 }
 
 // ForgetUser removes what is remembered of a user: the names of the person in Slack, by the user's
 // id in Bobbin or the e-mail address that is the id.
 func (s *Service) ForgetUser(user string) {
-	s.Clients.names.mu.Lock()
-	defer s.Clients.names.mu.Unlock()
-	for key, known := range s.Clients.names.known {
+	s.Clients.names.DeleteFunc(func(key string, known knownName) bool {
 		_, id, _ := strings.Cut(key, "/")
-		if known.Email != "" && known.Email == user || strings.HasPrefix(user, "slack:") && strings.HasSuffix(user, "/"+id) {
-			delete(s.Clients.names.known, key)
-		}
-	}
+		return known.Email != "" && known.Email == user || strings.HasPrefix(user, "slack:") && strings.HasSuffix(user, "/"+id)
+	})
 }
 
 // resolved are the names of one text.

@@ -11,6 +11,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"bobbin/app/core"
+	"bobbin/app/db/repositories"
 	"bobbin/app/events"
 )
 
@@ -27,8 +28,8 @@ const (
 
 // OutboxOptions configure a Outbox. All are required but Pause and Settle.
 type OutboxOptions struct {
-	Threads  core.SlackThreadStore
-	Posts    core.SlackPostStore
+	Threads  *repositories.SlackThreads
+	Posts    *repositories.SlackPosts
 	Sessions core.SessionStore
 	Messages core.MessageStore
 	Feed     *events.Feed
@@ -59,7 +60,7 @@ func NewOutbox(o OutboxOptions) *Outbox {
 	}
 	return &Outbox{
 		OutboxOptions: o, pace: &pace{interval: o.Pause, next: map[string]time.Time{}},
-		done: make(chan core.SlackThread),
+		done: make(chan core.SlackThread, maxThreads),
 	}
 }
 
@@ -79,12 +80,7 @@ func (s *Outbox) Run(ctx context.Context) error {
 			s.startThreads(ctx, &threads, current)
 		}
 	}
-	go func() {
-		for range s.done { // those that end now are not counted
-		}
-	}()
 	threads.Wait()
-	close(s.done)
 	return nil
 }
 
@@ -235,10 +231,7 @@ func (s *Outbox) PurgePosts(ctx context.Context, session core.SessionID, dry boo
 			}
 			continue
 		}
-		f := newFollower(s, core.SlackBacklog{SlackThread: core.SlackThread{
-			SessionID: session, Owner: p.Owner, Team: p.Team, Channel: p.Channel, Thread: p.Thread,
-		}})
-		state, err := f.purgePost(ctx, p)
+		state, err := s.followPost(p).purgePost(ctx, p)
 		if err != nil {
 			return count, err
 		}
@@ -263,8 +256,7 @@ func (s *Outbox) PurgePosts(ctx context.Context, session core.SessionID, dry boo
 // LookUp finds out whether a post of which that is unknown is in Slack, and stores the answer: sent, or
 // failed if it is not in the thread. ErrUnavailable if Slack does not show the thread.
 func (s *Outbox) LookUp(ctx context.Context, p core.SlackPost) error {
-	f := newFollower(s, core.SlackBacklog{SlackThread: core.SlackThread{SessionID: p.SessionID, Owner: p.Owner, Team: p.Team, Channel: p.Channel, Thread: p.Thread}})
-	ts, err := f.findPost(ctx, p, "")
+	ts, err := s.followPost(p).findPost(ctx, p, "")
 	switch {
 	case err != nil:
 		return &core.Error{Kind: core.ErrUnavailable, Err: err, Message: "Slack does not show the thread (" + core.Clip(err.Error(), maxError) + "); look there yourself, or try again later"}
@@ -274,6 +266,11 @@ func (s *Outbox) LookUp(ctx context.Context, p core.SlackPost) error {
 	}
 	p.TS = ts
 	return s.Posts.Confirm(ctx, p)
+}
+
+// followPost returns a follower of the post's thread, without its lease.
+func (s *Outbox) followPost(p core.SlackPost) *follower {
+	return newFollower(s, core.SlackBacklog{SlackThread: core.SlackThread{SessionID: p.SessionID, Owner: p.Owner, Team: p.Team, Channel: p.Channel, Thread: p.Thread}})
 }
 
 // maybeInSlack reports whether a post in the state is in Slack, or may be.

@@ -1,7 +1,6 @@
 package slack
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -17,7 +16,9 @@ import (
 	"github.com/slack-go/slack"
 
 	"bobbin/app/core"
+	"bobbin/app/db/repositories"
 	"bobbin/tests/compare"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
 
@@ -87,49 +88,20 @@ func (s *shownStream) add(form url.Values) {
 	s.text.WriteString(form.Get("markdown_text"))
 }
 
-// memoryPosts keep posts in memory; what a stream does not need is missing.
-type memoryPosts struct {
-	core.SlackPostStore
-
-	all []core.SlackPost
-}
-
-func (m *memoryPosts) Begin(_ context.Context, _ string, p core.SlackPost) (core.SlackPost, bool, error) {
-	p.State = core.SlackPostSending
-	m.all = append(m.all, p)
-	return p, true, nil
-}
-
-func (m *memoryPosts) Of(context.Context, core.SessionID, ...string) ([]core.SlackPost, error) {
-	return slices.Clone(m.all), nil
-}
-
-func (m *memoryPosts) Update(_ context.Context, _ string, p core.SlackPost) error {
-	for i := range m.all {
-		if m.all[i].Part == p.Part {
-			m.all[i] = p
-		}
-	}
-	return nil
-}
-
 // newStreaming returns a follower of a session in which a person of Slack waits for an answer.
-func newStreaming(s *streamSlack) (*follower, *memoryPosts) {
-	posts := &memoryPosts{}
+func newStreaming(t *testing.T, s *streamSlack) *follower {
+	t.Helper()
+	db := dbtest.SQLite(t).Gorm
 	api := slack.New("xoxb-1", slack.OptionAPIURL("https://slack.test/api/"), slack.OptionHTTPClient(&http.Client{Transport: s}))
 	me := &client{Client: api, me: &slack.AuthTestResponse{TeamID: "T1"}}
 	clients := &Clients{known: map[string]*clientEntry{"": {client: me, until: time.Now().Add(24 * time.Hour)}}}
-	o := NewOutbox(OutboxOptions{Posts: posts, Worker: "a/1", Logger: slog.New(slog.DiscardHandler), Threads: advancing{}, Clients: clients})
-	f := newFollower(o, core.SlackBacklog{SlackThread: core.SlackThread{SessionID: "s1", Team: "T1", Channel: "C1", Thread: "1000.0"}})
+	o := NewOutbox(OutboxOptions{Posts: repositories.NewSlackPosts(db), Worker: "a/1", Logger: slog.New(slog.DiscardHandler), Threads: repositories.NewSlackThreads(db), Clients: clients})
+	session := must.Get(repositories.NewSessions(db).Create(t.Context(), core.Session{Owner: "ann", Agent: "a", UserID: "slack:T1/U1"}))(t)
+	must.Get(o.Threads.Bind(t.Context(), core.SlackThread{SessionID: session.ID, Owner: "ann", Team: "T1", Channel: "C1", Thread: "1000.0", Mode: core.SlackTwoWay}))(t)
+	must.Get(repositories.NewRuns(db).Accept(t.Context(), core.Tenant{Owner: "ann"}, core.AcceptRun{SessionID: session.ID, Agent: "a", Worker: "w", Input: core.RunInput{Content: "go"}}))(t)
+	f := newFollower(o, must.Get(o.Threads.Claim(t.Context(), core.SlackClaim{Worker: o.Worker, Lease: leaseTime, Limit: 1}))(t)[0])
 	f.active, f.asker = true, slackPerson{"T1", "U1"}
-	return f, posts
-}
-
-// advancing is a store of threads whose lease nobody takes.
-type advancing struct{ core.SlackThreadStore }
-
-func (advancing) Advance(context.Context, string, core.SessionID, int64, time.Duration) error {
-	return nil
+	return f
 }
 
 // writeAnswer lets the model write an answer of lines of code, one a second. After each it calls
@@ -159,9 +131,9 @@ func TestStreamRotation(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &streamSlack{}
-		f, posts := newStreaming(s)
+		f := newStreaming(t, s)
 		writeAnswer(t, f, 15*60, func(int) { time.Sleep(time.Second) })
-		checkStreams(t, s, posts, 15*60, 4)
+		checkStreams(t, s, f, 15*60, 4)
 	})
 }
 
@@ -171,7 +143,7 @@ func TestStreamExpires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &streamSlack{}
-		f, posts := newStreaming(s)
+		f := newStreaming(t, s)
 		writeAnswer(t, f, 60, func(line int) {
 			time.Sleep(time.Second)
 			if line == 30 {
@@ -179,13 +151,14 @@ func TestStreamExpires(t *testing.T) {
 				time.Sleep(maxStream)
 			}
 		})
-		checkStreams(t, s, posts, 60, 2)
+		checkStreams(t, s, f, 60, 2)
 	})
 }
 
 // checkStreams checks that the streams have all lines once, and that none became too old.
-func checkStreams(t *testing.T, s *streamSlack, posts *memoryPosts, lines, streams int) {
+func checkStreams(t *testing.T, s *streamSlack, f *follower, lines, streams int) {
 	t.Helper()
+	posts := must.Get(f.Posts.All(t.Context(), f.SessionID))(t)
 	next := 0
 	for i, part := range s.streams {
 		if life := part.ended.Sub(part.started); part.ended.IsZero() || life >= maxStream {
@@ -203,10 +176,10 @@ func checkStreams(t *testing.T, s *streamSlack, posts *memoryPosts, lines, strea
 			}
 		}
 	}
-	if next != lines || len(s.streams) != streams || len(posts.all) != streams {
-		t.Errorf("got %d lines in %d streams and %d posts, want %d in %d", next, len(s.streams), len(posts.all), lines, streams)
+	if next != lines || len(s.streams) != streams || len(posts) != streams {
+		t.Errorf("got %d lines in %d streams and %d posts, want %d in %d", next, len(s.streams), len(posts), lines, streams)
 	}
-	for _, p := range posts.all {
+	for _, p := range posts {
 		if p.Streaming || p.State != core.SlackPostSent {
 			t.Errorf("got the post %+v, want it complete", p)
 		}
@@ -218,7 +191,7 @@ func checkStreams(t *testing.T, s *streamSlack, posts *memoryPosts, lines, strea
 func TestFollowerEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f, _ := newStreaming(&streamSlack{})
+		f := newStreaming(t, &streamSlack{})
 		began := time.Now()
 		for time.Since(began) <= stuckTime {
 			if err := f.tick(t.Context()); err != nil {

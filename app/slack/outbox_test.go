@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"sync"
 	"testing"
 	"time"
 
@@ -69,29 +68,16 @@ func (w *world) fixUnknown(t *testing.T, p core.SlackPost) {
 	compare.Error(t, "sent again", core.ErrNotFound, err)
 }
 
-// dyingPosts is the storage of a process that dies after its first post, before it has
-// stored Slack's answer.
-type dyingPosts struct {
-	core.SlackPostStore
-	died chan struct{}
-	once sync.Once
-}
-
-func (d *dyingPosts) Update(context.Context, string, core.SlackPost) error {
-	d.once.Do(func() { close(d.died) })
-	return core.Errorf(core.ErrStale, "the process is dead")
-}
-
 // A process that dies between a post and its ts leaves one post, which the next process
 // finds in Slack.
 func TestDeathBetweenPostAndTimestamp(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.turn(t, 0)
-		dying := &dyingPosts{SlackPostStore: w.posts, died: make(chan struct{})}
-		stop := w.start(t, "a/1", func(o *slack.OutboxOptions) { o.Posts = dying })
-		<-dying.died
+		w.slack.disturb(fakeslack.Fault{Method: "chat.postMessage", Times: 1, LoseAnswer: true})
+		stop := w.start(t, "a/1", func(o *slack.OutboxOptions) { o.Settle = 2 * time.Second })
+		w.slack.awaitTexts(t, "question 0")
+		w.start(t, "a/2") // which has the thread before the first one looks for its post
 		stop()
-		w.start(t, "a/2")
 		w.slack.awaitTexts(t, turnTexts(1)...)
 		w.turn(t, 1)
 		w.slack.awaitTexts(t, turnTexts(2)...)

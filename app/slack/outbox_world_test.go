@@ -169,7 +169,7 @@ type world struct {
 	runs    *repositories.Runs
 	session core.Session
 	threads *repositories.SlackThreads
-	posts   core.SlackPostStore
+	posts   *repositories.SlackPosts
 
 	outboxes []*slack.Outbox // that were started
 }

@@ -35,8 +35,8 @@ type Options struct {
 	Transfer *transfer.Service
 	Files    *blobs.Service
 	Inbox    *repositories.SlackInbox
-	Threads  core.SlackThreadStore
-	Posts    core.SlackPostStore
+	Threads  *repositories.SlackThreads
+	Posts    *repositories.SlackPosts
 	Sessions core.SessionStore
 	Runs     core.RunStore
 	Worker   string // names this process in leases

@@ -53,7 +53,7 @@ type Options struct {
 	// Calibrations returns the token estimates by model name.
 	Calibrations func() map[string]tokens.Estimate
 	// NATS returns the state of the connection between replicas; nil = there is none.
-	NATS func() NATS
+	NATS func() core.NATSStats
 }
 
 // Telemetry counts what one Bobbin does, and records spans of it if Trace was called. Safe for
@@ -131,15 +131,6 @@ func (t *Telemetry) Expose() (mediaType string, body []byte, err error) {
 		}
 	}
 	return string(format), buf.Bytes(), nil
-}
-
-// NATS is the current state of the connection between replicas.
-type NATS struct {
-	Connected  bool
-	Routes     int    // connections to other replicas, of their own cluster
-	Reconnects uint64 // to the server
-	Slow       uint64 // times that messages arrived faster than they were read, and some were lost
-	In, Out    uint64 // messages
 }
 
 // query returns what reads values from the database, and exposes nothing if that fails.

@@ -46,8 +46,8 @@ func options() telemetry.Options {
 			return core.DeliveryStats{Waiting: 2, Oldest: time.Minute}, nil
 		},
 		SlackBehind: func(context.Context) (int64, error) { return 4, nil },
-		NATS: func() telemetry.NATS {
-			return telemetry.NATS{Connected: true, Routes: 2, Reconnects: 1, Slow: 3, In: 40, Out: 50}
+		NATS: func() core.NATSStats {
+			return core.NATSStats{Connected: true, Routes: 2, Reconnects: 1, Slow: 3, In: 40, Out: 50}
 		},
 		Calibrations: func() map[string]tokens.Estimate {
 			return map[string]tokens.Estimate{"m": {Factor: 1.25, Deviation: 0.02, Samples: 9}}

@@ -23,7 +23,7 @@ func NewTelemetry(ctx context.Context, d Deps, build telemetry.Build, estimates 
 		Queued: d.Stores.Runs.Queue, Undelivered: d.Stores.Deliveries.Stats, SlackBehind: d.Stores.SlackThreads.CountBehind, Calibrations: estimates,
 	}
 	if joined, ok := d.Bus.(*events.NATS); ok {
-		o.NATS = func() telemetry.NATS { return telemetry.NATS(joined.Stats()) }
+		o.NATS = joined.Stats
 	}
 	t := telemetry.New(o)
 	d.Feed.Observe(t)

@@ -197,6 +197,7 @@ func TestAnswers(t *testing.T) {
 		{"run_approval", "POST", approval, `{"decision":"deny","comment":"Too much."}`, nil},
 		{"run_approval_edited", "POST", approval, `{"decision":"approve","arguments":{"zone":"CET"}}`, nil},
 		{"run_approval_result", "POST", approval, `{"result":"14:05","is_error":true}`, nil},
+		{"run_approval_failed_denial", "POST", approval, `{"decision":"deny","is_error":true}`, nil},
 		{"run_approval_two_answers", "POST", approval, `{"decision":"deny","result":"14:05"}`, nil},
 		{"run_cancel_wait", "POST", run + "/cancel", `{"wait":true}`, nil},
 		{"context", "GET", session + "/context", "", nil},

@@ -99,11 +99,17 @@ func TestRecordedRequestsOfPrograms(t *testing.T) {
 			ignored[program][cloud] = ignored[program]["claude"]
 		}
 		for _, model := range []string{"house", "claude", "gpt-5", "o4", "llama", "gemini", "mistral", "openrouter", "bedrock", "vertex"} {
-			a := postForeign(t, h, "chat/completions", `{"model":"plain/`+model+`","messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"hello"}],`+fields+`}`)
-			if got := a.header.Get("X-Bobbin-Ignored"); a.status != http.StatusOK || got != ignored[program][model] {
-				t.Errorf("%s with %s: got %d, ignored %q, want %q: %s", program, model, a.status, got, ignored[program][model], a.text)
+			for range 2 { // a repeated request is told the same
+				a := postForeign(t, h, "chat/completions", `{"model":"plain/`+model+`","messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"hello"}],`+fields+`}`, "Idempotency-Key", program+model)
+				if got := a.header.Get("X-Bobbin-Ignored"); a.status != http.StatusOK || got != ignored[program][model] {
+					t.Errorf("%s with %s: got %d, ignored %q, want %q: %s", program, model, a.status, got, ignored[program][model], a.text)
+				}
 			}
 		}
+	}
+	for range 2 {
+		a := postForeign(t, h, "responses", `{"model":"plain/o4","input":"hello","top_p":0.5}`, "Idempotency-Key", "response")
+		compare.Equal(t, "what a response left out", "top_p", a.header.Get("X-Bobbin-Ignored"))
 	}
 	if a := postForeign(t, h, "chat/completions", `{"model":"plain/o4","messages":[{"role":"user","content":"hello"}],"stop":["x"]}`); a.status != http.StatusBadRequest {
 		t.Errorf("got %d for what an answer depends on, want 400", a.status)

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -57,17 +58,13 @@ const (
 
 // Run loads the document.
 func (o *OpenAPI) Run(ctx context.Context) {
-	first := true
+	end := sync.OnceFunc(func() { close(o.tried) })
 	for wait := documentRetry; ; wait = min(2*wait, maxRetry) {
 		err := o.load(ctx)
 		if err != nil {
 			o.listing.Store(&Listing{Problem: err.Error()})
 		}
-		if first {
-			close(o.tried)
-			first = false
-		}
-		if err == nil {
+		if end(); err == nil {
 			return
 		}
 		select {

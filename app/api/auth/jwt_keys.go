@@ -120,7 +120,7 @@ func (k *Keys) fetchOnce(ctx context.Context, isMissing func() bool) bool {
 // findKeys returns the keys that may verify a signature. An unknown id may be new: then the
 // keys are fetched, within the limit of tokenFetches. ErrUnauthorized means that there is no
 // such key, ErrUnavailable that no fetch has succeeded yet.
-func (k *Keys) findKeys(ctx context.Context, id string, alg jose.SignatureAlgorithm) ([]key, error) {
+func (k *Keys) findKeys(ctx context.Context, id string, alg jose.SignatureAlgorithm) ([]jose.JSONWebKey, error) {
 	isMissing := func() bool {
 		now := k.keys.Load()
 		return now == nil || id != "" && !now.hasKey(id)
@@ -134,9 +134,9 @@ func (k *Keys) findKeys(ctx context.Context, id string, alg jose.SignatureAlgori
 			Message: "the keys for tokens have not been fetched yet; try again in a moment"}
 	}
 	// A token without an id is tried with all keys.
-	var found []key
+	var found []jose.JSONWebKey
 	for _, k := range now.keys {
-		if (id == "" || k.id == id) && k.canVerify(alg) {
+		if (id == "" || k.KeyID == id) && canVerify(k, alg) {
 			found = append(found, k)
 		}
 	}
@@ -157,11 +157,11 @@ func (k *Keys) About() (usable, skipped []string) {
 	for _, one := range now.keys {
 		var words []string
 		for _, alg := range allowedAlgorithms() {
-			if one.canVerify(alg) {
+			if canVerify(one, alg) {
 				words = append(words, string(alg))
 			}
 		}
-		usable = append(usable, fmt.Sprintf("%q (%s)", core.Clip(one.id, 64), strings.Join(words, ", ")))
+		usable = append(usable, fmt.Sprintf("%q (%s)", core.Clip(one.KeyID, 64), strings.Join(words, ", ")))
 	}
 	return usable, slices.Clone(now.skipped)
 }

@@ -34,79 +34,59 @@ const (
 	maxRSABits = 8192
 )
 
-// key is a public key of the signer.
-type key struct {
-	id         string
-	public     any                       // *rsa.PublicKey, *ecdsa.PublicKey, ed25519.PublicKey
-	only       jose.SignatureAlgorithm   // its alg; empty = any of algorithms
-	algorithms []jose.SignatureAlgorithm // those that a key of its type can verify
-}
-
 // canVerify reports whether the key may verify signatures by the algorithm.
-func (k key) canVerify(alg jose.SignatureAlgorithm) bool {
-	return slices.Contains(k.algorithms, alg) && (k.only == "" || k.only == alg)
+func canVerify(k jose.JSONWebKey, alg jose.SignatureAlgorithm) bool {
+	return slices.Contains(algorithmsFor(k.Key), alg) && (k.Algorithm == "" || k.Algorithm == string(alg))
 }
 
 // set is the usable keys of a JWKS.
 type set struct {
-	keys    []key
+	keys    []jose.JSONWebKey
 	skipped []string // why others are not usable
 }
 
 // hasKey reports whether there is a key with the id, for any algorithm.
 func (s set) hasKey(id string) bool {
-	return slices.ContainsFunc(s.keys, func(k key) bool { return k.id == id })
+	return slices.ContainsFunc(s.keys, func(k jose.JSONWebKey) bool { return k.KeyID == id })
 }
 
 // readSet reads a JWKS. It skips unusable keys, as the RFC says.
-func readSet(data []byte) (set, error) {
+func readSet(data []byte) (s set, err error) {
 	var read struct {
 		Keys *[]json.RawMessage `json:"keys"`
 	}
 	switch err := json.Unmarshal(data, &read); {
 	case err != nil || read.Keys == nil:
-		return set{}, errors.New("it is not a JWKS, an object with the list keys")
+		return s, errors.New("it is not a JWKS, an object with the list keys")
 	case len(*read.Keys) > maxKeys:
-		return set{}, fmt.Errorf("it has %d keys, more than %d", len(*read.Keys), maxKeys)
+		return s, fmt.Errorf("it has %d keys, more than %d", len(*read.Keys), maxKeys)
 	}
-	var s set
 	for i, raw := range *read.Keys {
-		k, err := readKey(raw)
-		if err != nil {
-			s.skipped = append(s.skipped, fmt.Sprintf("key %d: %s", i+1, err))
-			continue
+		if k, why := readKey(raw); why == "" {
+			s.keys = append(s.keys, k)
+		} else {
+			s.skipped = append(s.skipped, fmt.Sprintf("key %d: %s", i+1, why))
 		}
-		s.keys = append(s.keys, k)
 	}
 	return s, nil
 }
 
-// readKey reads one key. Its errors repeat nothing of the key.
-func readKey(raw json.RawMessage) (key, error) {
+// readKey reads one key, or says why it is not usable, and repeats nothing of it.
+func readKey(raw json.RawMessage) (k jose.JSONWebKey, why string) {
 	var about struct {
-		Kty string   `json:"kty"`
-		Use string   `json:"use"`
 		Ops []string `json:"key_ops"`
 	}
-	if err := json.Unmarshal(raw, &about); err != nil {
-		return key{}, errors.New("it is not a key")
-	}
-	var read jose.JSONWebKey
 	switch {
-	case about.Kty == "oct":
-		return key{}, errors.New("it is a shared secret; only public keys are accepted")
-	case about.Use != "" && about.Use != "sig", len(about.Ops) > 0 && !slices.Contains(about.Ops, "verify"):
-		return key{}, errors.New("it is not for signatures")
-	case read.UnmarshalJSON(raw) != nil:
-		return key{}, errors.New("it cannot be read")
-	case !read.IsPublic():
-		return key{}, errors.New("it is a private key, which is now exposed")
+	case json.Unmarshal(raw, &about) != nil, k.UnmarshalJSON(raw) != nil:
+		return k, "it cannot be read"
+	case !k.IsPublic():
+		return k, "it is a shared secret or a private key, which is now exposed; only public keys are accepted"
+	case k.Use != "" && k.Use != "sig", len(about.Ops) > 0 && !slices.Contains(about.Ops, "verify"):
+		return k, "it is not for signatures"
+	case !slices.ContainsFunc(allowedAlgorithms(), func(alg jose.SignatureAlgorithm) bool { return canVerify(k, alg) }):
+		return k, "it is too short or too long, or for an algorithm that is not accepted"
 	}
-	k := key{id: read.KeyID, public: read.Key, only: jose.SignatureAlgorithm(read.Algorithm), algorithms: algorithmsFor(read.Key)}
-	if !slices.ContainsFunc(allowedAlgorithms(), k.canVerify) {
-		return key{}, errors.New("it is too short or too long, or for an algorithm that is not accepted")
-	}
-	return k, nil
+	return k, ""
 }
 
 // algorithmsFor returns the accepted algorithms that a key of this type can verify.

@@ -74,7 +74,7 @@ func (v *Verifier) Identify(ctx context.Context, token string) (core.Identity, e
 	if err != nil {
 		return core.Identity{}, err
 	}
-	if !slices.ContainsFunc(keys, func(k key) bool { return read.Claims(k.public) == nil }) {
+	if !slices.ContainsFunc(keys, func(k jose.JSONWebKey) bool { return read.Claims(k.Key) == nil }) {
 		return core.Identity{}, invalidToken("the signature of the token is invalid")
 	}
 	var c claims

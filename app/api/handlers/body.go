@@ -71,15 +71,21 @@ func ReleaseBody(c *gin.Context) { holdOf(c).Release() }
 // JSON without a CORS preflight.
 func rawBody(c *gin.Context) ([]byte, error) {
 	r := c.Request
-	// Content-Length is only a claim: allocate little before data arrives.
+	// Content-Length is only a claim: allocate little before data arrives, and reserve what may arrive.
 	const initialBytes, maxArriving = 32 << 10, 64 << 10
-	arriving := &chargedReader{r: io.LimitReader(r.Body, maxArriving), grow: holdOf(c).Grow}
-	data, err := readAll(arriving, min(max(r.ContentLength, 0), initialBytes))
+	arriving := min(r.ContentLength, maxArriving)
+	if arriving < 0 { // not known
+		arriving = maxArriving
+	}
+	if err := ReserveMore(c, arriving); err != nil {
+		return nil, err
+	}
+	data, err := readAll(io.LimitReader(r.Body, maxArriving), min(arriving, initialBytes))
 	if err != nil {
 		return nil, BodyError(err)
 	}
 	if len(data) == maxArriving {
-		data, err = chargeOf(c).space.readRest(c, data)
+		data, err = readRest(c, data)
 	} else {
 		values, _ := core.JSONSize(data)
 		err = reserveJSON(c, int64(len(data)), values)

@@ -12,16 +12,16 @@ import (
 
 func (h Native) registerContext(r Router) {
 	bind(r, ops.GetContext, func(ctx context.Context, tenant core.Tenant, in ops.InSession) (core.ContextReport, error) {
-		return h.Chat.Context(ctx, tenant, in.SessionID)
+		return h.Chat.Inspector.Report(ctx, tenant, in.SessionID)
 	})
 	bind(r, ops.GetContextTurns, func(ctx context.Context, tenant core.Tenant, in ops.InSession) (core.ContextTurns, error) {
-		return h.Chat.Turns(ctx, tenant, in.SessionID)
+		return h.Chat.Inspector.Turns(ctx, tenant, in.SessionID)
 	})
 	bind(r, ops.GetPrompt, func(ctx context.Context, tenant core.Tenant, in ops.InSession) (core.PromptView, error) {
-		return h.Chat.Prompt(ctx, tenant, in.SessionID)
+		return h.Chat.Inspector.Prompt(ctx, tenant, in.SessionID, core.PlanPreview{})
 	})
 	bind(r, ops.WhereIsMessage, func(ctx context.Context, tenant core.Tenant, in ops.InMessage) (core.MessageLocation, error) {
-		return h.Chat.Where(ctx, tenant, in.SessionID, in.MessageID)
+		return h.Chat.Inspector.Where(ctx, tenant, in.SessionID, in.MessageID)
 	})
 	bind(r, ops.PlanContext, func(ctx context.Context, tenant core.Tenant, in ops.Plan) (core.ContextPlan, error) {
 		in.PlanPreview.Parts = partsOf(in.Parts)
@@ -55,7 +55,7 @@ func (h Native) registerSummaries(r Router) {
 		if in.Against != nil {
 			against = *in.Against
 		}
-		return h.Chat.Diff(ctx, tenant, in.SessionID, in.Version, against)
+		return h.Chat.Inspector.Diff(ctx, tenant, in.SessionID, in.Version, against)
 	})
 	bind(r, ops.EditSummary, func(ctx context.Context, tenant core.Tenant, in ops.SummaryEdit) (core.Summary, error) {
 		return h.Chat.EditSummary(ctx, tenant, in.SessionID, in.SummaryEdit)
@@ -82,7 +82,7 @@ func (h Native) summarize(ctx context.Context, _ core.Tenant, in ops.Summarize) 
 	if err != nil {
 		return core.Summary{}, err
 	}
-	defer h.Streams.releaseSlot(held)
+	defer held.Release()
 	return SummarizeWithin(ctx, h.Streams.Wait, h.Chat, in.SessionID, in.Focus)
 }
 

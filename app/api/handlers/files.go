@@ -77,10 +77,11 @@ func (h Native) uploadFile(c *gin.Context) error {
 // receiveForm reads a whole form into a temporary file, then waits for the memory to
 // process it. The caller closes the file.
 func (h Native) receiveForm(c *gin.Context) (*spoolFile, error) {
-	form, err := h.Space.spoolBody(c)
+	form, err := spool(c, c.Request.Body)
 	if err != nil {
 		return nil, err
 	}
+	c.Request.Body = form
 	each, _ := h.Files.MaxBytes()
 	if err := holdOf(c).Resize(c.Request.Context(), min(form.size, each+h.Space.Body)); err != nil {
 		return nil, errors.Join(err, form.Close())
@@ -128,14 +129,8 @@ func (h Native) openContent(c *gin.Context, id core.BlobID) (*spoolFile, core.Bl
 	if err != nil {
 		return nil, blob, err
 	}
-	file, err := h.Space.createFile(c)
-	if err != nil {
-		return nil, blob, err
-	}
-	if err := file.fillFrom(bytes.NewReader(data)); err != nil {
-		return nil, blob, errors.Join(err, file.Close())
-	}
-	return file, blob, nil
+	file, err := spool(c, bytes.NewReader(data))
+	return file, blob, err
 }
 
 // readFormMessage reads a message sent as a form: the field message holds the JSON body,

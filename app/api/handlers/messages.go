@@ -163,8 +163,8 @@ func (h Native) runAndAnswer(c *gin.Context, start func() (core.Accepted, error)
 		if held, err = h.Streams.acquireSlot(c.Request.Context()); err != nil {
 			return err
 		}
+		defer held.Release()
 	}
-	defer h.Streams.releaseSlot(held)
 	accepted, err := start()
 	if err != nil {
 		return err
@@ -199,7 +199,7 @@ func (h Native) waitForRun(c *gin.Context, held *slot, run core.Run) error {
 		limit = min(limit, wait)
 	}
 	out, err := AwaitRun(c.Request.Context(), h.Chat, h.Runs, run, limit)
-	h.Streams.releaseSlot(held)
+	held.Release()
 	if err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ func (h Native) stream(c *gin.Context, id string, source EventSource) error {
 	if err != nil {
 		return err
 	}
-	defer h.Streams.releaseSlot(held)
+	defer held.Release()
 	held.endless = true
 	opts := h.Streams.Stream
 	if opts.ID = id; id != "" {
@@ -109,7 +109,7 @@ func (h Native) cancelRun(ctx context.Context, tenant core.Tenant, in ops.Cancel
 	if err != nil {
 		return core.Run{}, err
 	}
-	defer h.Streams.releaseSlot(held)
+	defer held.Release()
 	limited, stop := context.WithTimeout(ctx, h.Streams.Wait)
 	defer stop()
 	run, err := h.Chat.Cancel(limited, tenant, in.RunID, true)

@@ -19,7 +19,7 @@ type Space struct {
 	Memory *quota.Quota // nil = no limit
 	Disk   *quota.Quota // nil = no limit
 	Folder string       // of the files; empty = the system's
-	Body   int64        // max. bytes of a body in memory, and of the message of a form
+	Body   int64        // max. bytes of the message of a form
 }
 
 // AnswerBytes is the memory that a GET request reserves in advance.
@@ -66,54 +66,17 @@ func readAll(r io.Reader, room int64) ([]byte, error) {
 	return buf.Bytes(), err
 }
 
-// chargedReader charges what it reads.
-type chargedReader struct {
-	r    io.Reader
-	grow func(int64) error
-}
-
-// Read is part of io.Reader.
-func (r *chargedReader) Read(p []byte) (int, error) {
-	n, err := r.r.Read(p)
-	if refused := r.grow(int64(n)); refused != nil {
-		return 0, refused
-	}
-	return n, err
-}
-
-// spoolBody reads the rest of the request's body into a temporary file, which becomes the
-// request's body. A slow upload holds no memory. What is read is also written to the others. The
-// caller closes the file.
-func (s Space) spoolBody(c *gin.Context, others ...io.Writer) (*spoolFile, error) {
-	file, err := s.createFile(c)
-	if err != nil {
-		return nil, err
-	}
-	if err := file.fillFrom(c.Request.Body, others...); err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	c.Request.Body = file
-	return file, nil
-}
-
-// spoolJSON is spoolBody for JSON of which begin was read; it returns how many values there are.
-func (s Space) spoolJSON(c *gin.Context, begin []byte) (*spoolFile, int, error) {
-	var counter core.JSONCounter
-	c.Request.Body = io.NopCloser(io.MultiReader(bytes.NewReader(begin), c.Request.Body))
-	file, err := s.spoolBody(c, &counter)
-	return file, counter.Values(), err
-}
-
 // readRest returns the whole of a body of which begin was read. It is in a temporary file until it
 // is complete and there is memory to decode it, so that one that waits holds none.
-func (s Space) readRest(c *gin.Context, begin []byte) ([]byte, error) {
-	file, values, err := s.spoolJSON(c, begin)
+func readRest(c *gin.Context, begin []byte) ([]byte, error) {
+	var counter core.JSONCounter
+	file, err := spool(c, io.MultiReader(bytes.NewReader(begin), c.Request.Body), &counter)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
 	ReleaseBody(c)
-	if err := reserveJSON(c, file.size, values); err != nil {
+	if err := reserveJSON(c, file.size, counter.Values()); err != nil {
 		return nil, err
 	}
 	data := make([]byte, file.size)
@@ -129,27 +92,24 @@ type spoolFile struct {
 	hold  *quota.Hold
 }
 
-// createFile returns an empty file whose content is charged to the caller.
-func (s Space) createFile(c *gin.Context) (*spoolFile, error) {
-	file, err := os.CreateTemp(s.Folder, SpoolPrefix)
+// spool reads all of r into a temporary file, whose content is charged to the caller: a slow upload or
+// download holds no memory. What is read is also written to the others. The caller closes the file.
+func spool(c *gin.Context, r io.Reader, others ...io.Writer) (*spoolFile, error) {
+	space := chargeOf(c).space
+	file, err := os.CreateTemp(space.Folder, SpoolPrefix)
 	if err != nil {
 		return nil, diskError(err)
 	}
 	// Without a name the file disappears with the process, however that ends. Not every
 	// system can remove the name of an open file.
-	named := os.Remove(file.Name()) != nil
-	return &spoolFile{File: file, named: named, hold: s.Disk.Hold(scopeOf(c))}, nil
-}
-
-// fillFrom writes all of r to the file and to the others, and seeks to its start.
-func (f *spoolFile) fillFrom(r io.Reader, others ...io.Writer) error {
-	in := &chargedReader{r: r, grow: f.hold.Grow}
-	var err error
-	if f.size, err = io.Copy(spoolWriter{io.MultiWriter(append(others, f.File)...)}, in); err != nil {
-		return BodyError(err)
+	f := &spoolFile{File: file, named: os.Remove(file.Name()) != nil, hold: space.Disk.Hold(scopeOf(c))}
+	if f.size, err = io.Copy(spoolWriter{io.MultiWriter(append(others, file)...), f.hold}, r); err == nil {
+		_, err = f.Seek(0, io.SeekStart)
 	}
-	_, err = f.Seek(0, io.SeekStart)
-	return err
+	if err != nil {
+		return nil, errors.Join(BodyError(err), f.Close())
+	}
+	return f, nil
 }
 
 // Close removes the file.
@@ -166,11 +126,17 @@ func (f *spoolFile) Close() error {
 // at once would keep tokens and short requests from the processors.
 var spooling = make(chan struct{}, max(runtime.GOMAXPROCS(0)/2, 1)) //nolint:gochecknoglobals // the processors are of the process
 
-// spoolWriter writes pieces of bodies in turn and returns diskError.
-type spoolWriter struct{ w io.Writer }
+// spoolWriter charges pieces of bodies and writes them in turn. Errors are diskError, and those of the hold.
+type spoolWriter struct {
+	w    io.Writer
+	hold *quota.Hold
+}
 
 // Write is part of io.Writer.
 func (d spoolWriter) Write(p []byte) (int, error) {
+	if err := d.hold.Grow(int64(len(p))); err != nil {
+		return 0, err
+	}
 	spooling <- struct{}{}
 	defer func() { <-spooling }()
 	n, err := d.w.Write(p)

@@ -17,6 +17,7 @@ import (
 
 	"bobbin/app/api/ops"
 	"bobbin/app/core"
+	"bobbin/app/core/quota"
 )
 
 // errDrain is the cause of session streams that end because the server stops.
@@ -26,70 +27,35 @@ var errDrain = errors.New("the server is stopping")
 // serves events. Safe for concurrent use.
 type StreamLimiter struct {
 	Limits
+	places *quota.Quota // of open requests
 
 	mu       sync.Mutex
-	draining bool                // guarded by mu
-	held     map[*slot]struct{}  // guarded by mu
-	callers  map[core.Tenant]int // open requests by owner, and by owner and user; guarded by mu
+	draining bool                              // guarded by mu
+	streams  map[*slot]context.CancelCauseFunc // what ends them; guarded by mu
 }
 
 // slot belongs to one open request.
 type slot struct {
+	*quota.Hold
 	caller  core.Identity
-	endless bool                    // the stream never ends by itself
-	end     context.CancelCauseFunc // nil = not a stream; guarded by StreamLimiter.mu
+	endless bool // the stream never ends by itself
 }
 
 // NewStreamLimiter returns a limiter without open requests.
 func NewStreamLimiter(limits Limits) *StreamLimiter {
 	limits.Stream.Heartbeat = cmp.Or(limits.Stream.Heartbeat, defaultHeartbeat)
-	return &StreamLimiter{Limits: limits, held: map[*slot]struct{}{}, callers: map[core.Tenant]int{}}
+	return &StreamLimiter{Limits: limits, streams: map[*slot]context.CancelCauseFunc{}, places: quota.New(quota.Limits{
+		Total: int64(limits.Streams), Owner: int64(limits.StreamsPerOwner), User: int64(limits.StreamsPerUser), Equal: true,
+		What: "open requests", Code: "too_many_streams", Retry: 5 * time.Second,
+	})}
 }
 
-// acquireSlot acquires a slot, which the caller releases with releaseSlot. Handlers call it
-// before they change anything, so that no work is done for a request that cannot be answered.
+// acquireSlot acquires a slot, which the caller releases. Handlers call it before they change anything, so
+// that no work is done for a request that cannot be answered.
 func (s *StreamLimiter) acquireSlot(ctx context.Context) (*slot, error) {
 	p := &slot{caller: callerOf(ctx)}
-	owner, user := core.Tenant{Owner: p.caller.Owner}, p.caller.Tenant()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.held) >= s.Streams {
-		return nil, &core.Error{Kind: core.ErrUnavailable, Code: "too_many_streams", RetryAfter: 5 * time.Second,
-			Message: "too many open requests on this server; try again later"}
-	}
-	if s.callers[owner] >= s.StreamsPerOwner || s.isCrowded(owner) || user != owner && s.callers[user] >= s.StreamsPerUser {
-		return nil, &core.Error{Kind: core.ErrRateLimited, Code: "too_many_streams", RetryAfter: 5 * time.Second,
-			Message: "you have too many open requests; close some"}
-	}
-	s.held[p] = struct{}{}
-	s.callers[owner]++
-	if user != owner {
-		s.callers[user]++
-	}
-	return p, nil
-}
-
-// isCrowded reports whether the remaining slots are reserved for owners who hold less than a
-// quarter of all slots. Not where one owner may hold all: there is only one owner then. The
-// caller holds mu.
-func (s *StreamLimiter) isCrowded(owner core.Tenant) bool {
-	quarter := max(s.Streams/4, 1)
-	return s.StreamsPerOwner < s.Streams && s.callers[owner] >= quarter && len(s.held) >= s.Streams-quarter
-}
-
-// releaseSlot releases the slot, if it is not nil. It may be called more than once.
-func (s *StreamLimiter) releaseSlot(p *slot) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, ok := s.held[p]; !ok {
-		return
-	}
-	delete(s.held, p)
-	for _, bucket := range slices.Compact([]core.Tenant{{Owner: p.caller.Owner}, p.caller.Tenant()}) {
-		if s.callers[bucket]--; s.callers[bucket] <= 0 {
-			delete(s.callers, bucket)
-		}
-	}
+	p.Hold = s.places.Hold(p.caller.Tenant())
+	return p, p.Grow(1)
 }
 
 // Drain ends the streams of sessions, also those that start later, since they never end by
@@ -98,9 +64,9 @@ func (s *StreamLimiter) Drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.draining = true
-	for p := range s.held {
-		if p.endless && p.end != nil {
-			p.end(errDrain)
+	for p, end := range s.streams {
+		if p.endless {
+			end(errDrain)
 		}
 	}
 }
@@ -110,8 +76,8 @@ func (s *StreamLimiter) Keys() []core.KeyID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	keys := map[core.KeyID]struct{}{}
-	for p := range s.held {
-		if p.end != nil && p.caller.KeyID != "" {
+	for p := range s.streams {
+		if p.caller.KeyID != "" {
 			keys[p.caller.KeyID] = struct{}{}
 		}
 	}
@@ -122,9 +88,9 @@ func (s *StreamLimiter) Keys() []core.KeyID {
 func (s *StreamLimiter) End(keys map[core.KeyID]error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for p := range s.held {
-		if why := keys[p.caller.KeyID]; why != nil && p.end != nil {
-			p.end(why)
+	for p, end := range s.streams {
+		if why := keys[p.caller.KeyID]; why != nil {
+			end(why)
 		}
 	}
 }
@@ -139,7 +105,7 @@ func (s *StreamLimiter) WithSlot(c *gin.Context, f func(stream RunStream) error)
 	if err != nil {
 		return err
 	}
-	defer s.releaseSlot(held)
+	defer held.Release()
 	return f(func(source EventSource, encode Encoder) error {
 		opts := s.Stream
 		opts.Encode = encode
@@ -152,11 +118,16 @@ func (s *StreamLimiter) serveEvents(c *gin.Context, p *slot, opts StreamOptions,
 	ctx, cancel := context.WithCancelCause(c.Request.Context())
 	defer cancel(nil)
 	s.mu.Lock()
-	p.end = cancel // from here on Drain and End can end it
+	s.streams[p] = cancel // from here on Drain and End can end it
 	if s.draining && p.endless {
 		cancel(errDrain)
 	}
 	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.streams, p)
+	}()
 	if until := p.caller.Expires; !until.IsZero() {
 		limited, stop := context.WithDeadlineCause(ctx, until, &core.Error{Kind: core.ErrUnauthorized, Code: core.CodeTokenExpired,
 			Message: "the token has expired; reconnect with a new token and Last-Event-ID"})
@@ -182,7 +153,7 @@ func (s *StreamLimiter) shownEvents(p *slot, source EventSource) EventSource {
 					e, shown, err = userEvent(e)
 				}
 				if !p.endless && e.Type.EndsRun() {
-					s.releaseSlot(p)
+					p.Release()
 				}
 				if (shown || err != nil) && !yield(e, err) {
 					return

@@ -36,7 +36,8 @@ func (h Native) importMessages(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	history, values, err := h.Space.spoolJSON(c, nil)
+	var values core.JSONCounter
+	history, err := spool(c, c.Request.Body, &values)
 	if errors.Is(err, core.ErrTooLarge) {
 		return HistoryTooLarge(err)
 	}
@@ -45,7 +46,7 @@ func (h Native) importMessages(c *gin.Context) error {
 	}
 	defer history.Close()
 	done, err := h.Transfer.Import(c.Request.Context(), scopeOf(c), core.ImportMessages{
-		SessionID: session.ID, Body: history, Size: history.size, Values: values, Format: format, Source: cmp.Or(in.Source, core.SourceAPI),
+		SessionID: session.ID, Body: history, Size: history.size, Values: values.Values(), Format: format, Source: cmp.Or(in.Source, core.SourceAPI),
 	})
 	if err != nil {
 		return err

@@ -40,7 +40,7 @@ type contextView struct {
 }
 
 func (s *Server) getContext(ctx context.Context, c call, in sessionParam) (contextView, error) {
-	report, err := s.Chat.Context(ctx, c.tenant, in.SessionID)
+	report, err := s.Chat.Inspector.Report(ctx, c.tenant, in.SessionID)
 	if err != nil {
 		return contextView{}, err
 	}

@@ -77,9 +77,9 @@ func (s *Server) readAspect(ctx context.Context, tenant core.Tenant, id core.Ses
 	var err error
 	switch aspect {
 	case aspectContext:
-		view, err = s.Chat.Context(ctx, tenant, id)
+		view, err = s.Chat.Inspector.Report(ctx, tenant, id)
 	case aspectPrompt:
-		view, err = s.Chat.Prompt(ctx, tenant, id)
+		view, err = s.Chat.Inspector.Prompt(ctx, tenant, id, core.PlanPreview{})
 	default:
 		session, err := s.Sessions.Get(ctx, tenant, id)
 		if err != nil || session.ConversationSummary == nil {

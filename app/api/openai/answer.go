@@ -1,28 +1,30 @@
 package openai
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"strings"
 
+	"github.com/gin-gonic/gin"
+
 	"bobbin/app/core"
 )
 
-// answer follows the events of a run and keeps what the client gets of them: the texts of its
-// messages, one after the other, and the calls of the client's tools. Tools of the server are
-// invisible: a client would try to execute them.
+// answer follows the events of a run and keeps what the client has got of its messages, one after the
+// other: their texts, and the calls of the client's tools. Tools of the server are invisible: a client
+// would try to execute them.
 type answer struct {
-	message core.MessageID // whose text is on its way
-	sent    int            // bytes of it
-	created bool           // it is in the log: its text stays
-	calls   []sentCall     // of the client's tools: the client has got a part of them, or all
-	earlier int            // how many of them are of messages before it
-	any     bool           // there is text of earlier messages
-	gone    core.MessageID // the last message that was discarded: a watcher that joins late may get its text after that
+	run     core.Run
+	to      dialect        // nil = nobody is told of pieces
+	message core.MessageID // whose items are on their way
+	items   []*item        // these
+	gone    core.MessageID // the last message that ended: a watcher that joins late may get its text after that
+	lost    bool           // the client has got a part of a message that is no answer any more
 	open    []core.Approval
 	finish  core.FinishReason
-	usage   core.Usage
 	ended   bool
 	waits   []core.Approval // the calls of the client's tools with which the answer has ended
 
@@ -31,20 +33,28 @@ type answer struct {
 	leafSeq int64
 }
 
-// sentCall is how much of a call the client has got.
-type sentCall struct {
-	id   string
-	sent int // bytes of its arguments
+// item is the text of a message, or a call of the client's tool.
+type item struct {
+	outputItem
+	call string // the id of the call; empty = it is the text
+	sent int    // bytes of the text, or of the arguments
+	text string // all of it, once it is whole
 }
 
-// newPart returns the part of a text from offset on that is behind the bytes that the client has; empty = none,
-// or something before it is missing.
-func newPart(has, offset int, text string) string {
-	if offset > has || offset+len(text) <= has {
-		return ""
-	}
-	return text[has-offset:]
+// dialect is how a protocol writes the items of a message.
+type dialect interface {
+	// writePiece writes what is new of an item, which may have just begun.
+	writePiece(i int, begins bool, text string)
+	// endItems writes the end of the items, whose status is set.
+	endItems()
 }
+
+// Status of an item.
+const (
+	itemInProgress = "in_progress"
+	itemCompleted  = "completed"
+	itemIncomplete = "incomplete"
+)
 
 // text returns the text of the answer as turns have it.
 func (a *answer) text() string { return normalize(strings.Join(a.texts, " ")) }
@@ -55,131 +65,124 @@ func (a *answer) storedText() string {
 	return strings.Join(texts, textSeparator)
 }
 
-// answerDelta is what an event adds to the answer.
-type answerDelta struct {
-	text      string
-	reasoning string
-	calls     []callDelta // pieces of calls of the client's tools
-	discarded bool        // what the client has got is no answer any more
-	end       bool
-}
-
 // textSeparator stands between the texts of two messages of one answer.
 const textSeparator = "\n\n"
 
-// followEvent returns what the event adds. It returns an error for a failed run.
-func (a *answer) followEvent(e core.Event) (answerDelta, error) {
+// follow adds what the event says.
+func (a *answer) follow(e core.Event) {
 	switch data := e.Data.(type) {
 	case core.DeltaData:
-		return a.followDelta(e, data), nil
+		if e.Type != core.EventReasoningDelta && data.MessageID != a.gone {
+			var call core.DeltaCall
+			if data.DeltaCall != nil {
+				call = *data.DeltaCall
+			}
+			a.extend(data.MessageID, call, data.Offset, data.Text)
+		}
 	case core.MessageData:
-		m := data.Message
-		if e.Type != core.EventMessageCreated || m.Role != core.RoleAssistant {
-			return answerDelta{}, nil
+		if e.Type == core.EventMessageCreated && data.Message.Role == core.RoleAssistant {
+			a.finishMessage(data.Message)
 		}
-		a.finish, a.leaf, a.leafSeq = m.FinishReason, m.ID, m.Seq
-		a.texts = append(a.texts, m.Content)
-		p := a.extend(m.ID, 0, m.Content)
-		a.created = a.message == m.ID
-		return p, nil
-	case core.DiscardedData: // the text of a message that broke off; another one follows
-		a.gone = data.MessageID
-		if data.MessageID != a.message || !a.hasBegun() {
-			return answerDelta{}, nil
+	case core.DiscardedData: // another message follows; the items stay, without text
+		if a.message != data.MessageID || len(a.items) == 0 {
+			a.extend(data.MessageID, core.DeltaCall{}, 0, "")
 		}
-		a.sent, a.calls = 0, a.calls[:a.earlier]
-		return answerDelta{discarded: true}, nil
+		a.endItems(false)
 	case core.ApprovalData:
 		a.followApproval(e.Type, data.Approval)
 	case core.RunData:
 		switch e.Type {
 		case core.EventRunWaiting:
 			if a.waits = a.clientCalls(); len(a.waits) == 0 {
-				return answerDelta{}, nil // a person decides elsewhere
+				return // a person decides elsewhere
 			}
 			a.finish = core.FinishToolCalls
-			return a.end(data.Run), nil
-		case core.EventRunFailed:
-			a.ended = true
-			return answerDelta{}, failureOf(data.Run)
-		case core.EventRunSucceeded, core.EventRunCanceled:
-			return a.end(data.Run), nil
+		case core.EventRunSucceeded, core.EventRunCanceled, core.EventRunFailed:
 		default:
-			return answerDelta{}, nil
+			return
+		}
+		a.run, a.ended = data.Run, true
+		a.endItems(len(a.waits) > 0)
+	}
+}
+
+// extend adds the part of an item from offset on that the client does not have, and returns the item.
+func (a *answer) extend(id core.MessageID, call core.DeltaCall, offset int, text string) *item {
+	if id != a.message {
+		a.endItems(false) // their end is lost
+		a.message = id
+	}
+	i := slices.IndexFunc(a.items, func(it *item) bool { return it.call == call.ToolCallID })
+	begins := i < 0
+	if begins {
+		i = len(a.items)
+		a.items = append(a.items, &item{call: call.ToolCallID, outputItem: a.newItem(id, call)})
+	}
+	it := a.items[i]
+	if offset > it.sent || offset+len(text) <= it.sent { // something before it is missing, or it is not new
+		text = ""
+	} else {
+		text = text[it.sent-offset:]
+	}
+	it.sent += len(text)
+	if a.to != nil && (begins || text != "") {
+		a.to.writePiece(i, begins, text)
+	}
+	return it
+}
+
+// newItem returns an item of the message that begins.
+func (a *answer) newItem(id core.MessageID, call core.DeltaCall) outputItem {
+	if call.ToolCallID == "" {
+		return outputItem{ID: messagePrefix + string(id), Type: "message", Status: itemInProgress, Role: "assistant", Content: []outputPart{}}
+	}
+	begun := callItem(a.run.ID, id, core.ToolCall{ID: call.ToolCallID, Name: call.Name})
+	begun.Status = itemInProgress
+	return begun
+}
+
+// finishMessage ends a message that is in the log: one with calls of the client's tools when the run waits
+// for them. One that only calls tools of the server is no item.
+func (a *answer) finishMessage(m core.Message) {
+	a.finish, a.leaf, a.leafSeq = m.FinishReason, m.ID, m.Seq
+	a.texts = append(a.texts, m.Content)
+	if m.Content != "" || len(m.ToolCalls) == 0 {
+		it := a.extend(m.ID, core.DeltaCall{}, 0, m.Content)
+		it.text = m.Content // without a thought that was recognized by its end
+		if it.Status = itemCompleted; m.Status == core.MessagePartial {
+			it.Status = itemIncomplete
 		}
 	}
-	return answerDelta{}, nil
+	waits := false
+	for _, call := range m.ToolCalls {
+		if a.run.Options != nil && slices.ContainsFunc(a.run.Options.Tools, func(t core.ClientTool) bool { return t.Name == call.Name }) {
+			a.extend(m.ID, core.DeltaCall{ToolCallID: call.ID, Name: call.Name}, 0, call.Arguments).text = call.Arguments
+			waits = true
+		}
+	}
+	if !waits {
+		a.endItems(false)
+	}
 }
 
-// end ends the answer with what the client lacks of the calls. One that it has a part of, and whose
-// result is not wanted, cannot be taken back.
-func (a *answer) end(run core.Run) (p answerDelta) {
-	a.usage, a.ended, p.end = run.Usage, true, true
-	for _, call := range a.waits {
-		p.calls = append(p.calls, a.extendCall(run.ID, core.DeltaCall{ToolCallID: call.ToolCallID, Name: call.Tool}, 0, call.Arguments)...)
+// endItems ends the items of the message. Those that are not whole end incomplete and empty.
+func (a *answer) endItems(whole bool) {
+	if a.message != "" {
+		a.gone = a.message
 	}
-	p.discarded = len(a.calls) > len(a.waits)
-	return p
-}
-
-func (a *answer) followDelta(e core.Event, d core.DeltaData) (p answerDelta) {
-	switch {
-	case e.Type == core.EventReasoningDelta:
-		p.reasoning = d.Text
-	case d.DeltaCall == nil:
-		p = a.extend(d.MessageID, d.Offset, d.Text)
-	case d.MessageID != a.gone:
-		p.discarded = a.beginMessage(d.MessageID)
-		p.calls = a.extendCall(e.RunID, *d.DeltaCall, d.Offset, d.Text)
+	for _, it := range a.items {
+		if it.Status != itemInProgress {
+			continue
+		}
+		if it.Status = itemCompleted; !whole {
+			it.Status, it.text = itemIncomplete, ""
+			a.lost = a.lost || it.sent > 0 || it.call != ""
+		}
 	}
-	return p
-}
-
-// hasBegun reports whether the client has got something of the message.
-func (a *answer) hasBegun() bool { return a.sent > 0 || len(a.calls) > a.earlier }
-
-// beginMessage begins a message unless it has begun, and reports whether the one before it is lost
-// after the client has got a part of it.
-func (a *answer) beginMessage(id core.MessageID) (discarded bool) {
-	if id == a.message {
-		return false
+	if a.to != nil && len(a.items) > 0 {
+		a.to.endItems()
 	}
-	discarded = a.hasBegun() && !a.created
-	a.any = a.any || a.sent > 0 && a.created
-	a.message, a.sent, a.created, a.earlier = id, 0, false, len(a.calls)
-	return discarded
-}
-
-// extendCall returns the part of a call's arguments from offset on that the client does not have.
-func (a *answer) extendCall(run core.RunID, call core.DeltaCall, offset int, arguments string) []callDelta {
-	i := slices.IndexFunc(a.calls, func(c sentCall) bool { return c.id == call.ToolCallID })
-	var piece callDelta
-	if i < 0 {
-		i = len(a.calls)
-		a.calls = append(a.calls, sentCall{id: call.ToolCallID})
-		piece.toolCall = toolCall{ID: callID(run, call.ToolCallID), Type: "function", Function: functionCall{Name: call.Name}}
-	}
-	piece.Index = i
-	piece.Function.Arguments = newPart(a.calls[i].sent, offset, arguments)
-	if piece.ID+piece.Function.Arguments == "" {
-		return nil
-	}
-	a.calls[i].sent += len(piece.Function.Arguments)
-	return []callDelta{piece}
-}
-
-// extend returns the part of a message's text from offset on that the client does not have.
-func (a *answer) extend(id core.MessageID, offset int, text string) (p answerDelta) {
-	if id == a.gone {
-		return p
-	}
-	p.discarded = a.beginMessage(id)
-	text = newPart(a.sent, offset, text)
-	if p.text = text; text != "" && a.sent == 0 && a.any {
-		p.text = textSeparator + text
-	}
-	a.sent += len(text)
-	return p
+	a.message, a.items = "", nil
 }
 
 func (a *answer) followApproval(kind core.EventType, approval core.Approval) {
@@ -198,8 +201,11 @@ func (a *answer) clientCalls() []core.Approval {
 	return a.open
 }
 
-// failureOf returns the error of a failed run.
+// failureOf returns the error of a failed run, nil of another one.
 func failureOf(run core.Run) error {
+	if run.Status != core.RunFailed {
+		return nil
+	}
 	if run.Error == nil {
 		return core.Errorf(core.ErrModel, "the run failed")
 	}
@@ -239,23 +245,36 @@ func untilAnswered(events iter.Seq2[core.Event, error], ended func() bool) iter.
 	}
 }
 
-// collectAnswer returns the whole answer, and the model's thoughts; see gets each event.
-func collectAnswer(ctx context.Context, events iter.Seq2[core.Event, error], see func(core.Event)) (*answer, string, error) {
-	a := &answer{}
-	var reasoning strings.Builder
-	for e, err := range events {
-		if err != nil {
-			return a, "", err
+// errStillRuns says that a request has waited for an answer as long as it may.
+var errStillRuns = errors.New("the run has not ended")
+
+// awaitAnswer calls see with the events of the run until it says that the answer has ended. A failed run is an
+// error: clients that wait for the text look at nothing else.
+func (a *API) awaitAnswer(c *gin.Context, tenant core.Tenant, b activeRun, field string, see func(core.Event) (ended bool)) error {
+	ctx, cancel := context.WithTimeoutCause(c.Request.Context(), a.Streams.Wait, errStillRuns)
+	defer cancel()
+	for e, err := range a.Chat.WatchRun(ctx, tenant, b.run, b.from) {
+		if errors.Is(context.Cause(ctx), errStillRuns) {
+			return errStillRuns
 		}
-		see(e)
-		p, err := a.followEvent(e)
 		if err != nil {
-			return a, "", err
+			return err
 		}
-		reasoning.WriteString(p.reasoning)
-		if p.end {
-			return a, reasoning.String(), nil
+		if data, ok := e.Data.(core.ContextData); ok && data.Trigger == "refused" { // by the provider: a part of the field
+			c.Header(headerIgnored, strings.Join(append(slices.Clip(b.ignored), field), ", "))
+		}
+		if see(e) {
+			data, _ := e.Data.(core.RunData)
+			return failureOf(data.Run)
 		}
 	}
-	return a, reasoning.String(), context.Cause(ctx)
+	return cmp.Or(context.Cause(ctx), errStillRuns)
+}
+
+// reasoningOf returns the model's thoughts that the event adds.
+func reasoningOf(e core.Event) string {
+	if data, ok := e.Data.(core.DeltaData); ok && e.Type == core.EventReasoningDelta {
+		return data.Text
+	}
+	return ""
 }

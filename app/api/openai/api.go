@@ -192,13 +192,6 @@ func beginAnswer(c *gin.Context, run activeRun) {
 	}
 }
 
-// tellRefused adds the field to that header if the event says that the provider refused a part of it.
-func (b activeRun) tellRefused(c *gin.Context, e core.Event, field string) {
-	if data, ok := e.Data.(core.ContextData); ok && data.Trigger == "refused" {
-		c.Header(headerIgnored, strings.Join(append(slices.Clip(b.ignored), field), ", "))
-	}
-}
-
 // startRun has the new message of the request answered.
 func (a *API) startRun(c *gin.Context, r request) (activeRun, error) {
 	ctx := c.Request.Context()
@@ -215,8 +208,8 @@ func (a *API) startRun(c *gin.Context, r request) (activeRun, error) {
 	if err != nil {
 		return activeRun{}, err
 	}
-	if run, err := a.findFirstRun(ctx, r, session.ID); !errors.Is(err, core.ErrNotFound) {
-		return activeRun{run: run}, err
+	if first, err := a.findFirstRun(ctx, r, session); !errors.Is(err, core.ErrNotFound) {
+		return first, err
 	}
 	if err := a.awaitCanceled(ctx, r.caller, session); err != nil {
 		return activeRun{}, err
@@ -245,15 +238,10 @@ func (a *API) startSide(c *gin.Context, r request) (activeRun, error) {
 
 // findFirstRun returns the run that the request's Idempotency-Key began. ErrNotFound if there is
 // none, core.KeyReused if that was another request.
-func (a *API) findFirstRun(ctx context.Context, r request, session core.SessionID) (core.Run, error) {
-	if r.key == "" {
-		return core.Run{}, core.ErrNotFound
-	}
-	run, err := a.Runs.Repeated(ctx, r.tenant, session, r.key)
-	if err != nil {
-		return run, err
-	}
-	return run, run.CheckRepeated(r.hash)
+func (a *API) findFirstRun(ctx context.Context, r request, session core.Session) (activeRun, error) {
+	of := core.SessionAgent{Agent: r.agent.Name, Model: session.Model}
+	known, err := a.Chat.FindRepeated(ctx, r.tenant, core.AcceptRun{SessionID: session.ID, SessionAgent: &of, Model: r.model, ClientMessageID: r.key, RequestHash: r.hash, Options: r.options})
+	return activeRun{run: known.Run, ignored: known.Ignored}, err
 }
 
 // locateHistory compares the history of the request with the session's log.

@@ -15,6 +15,9 @@ type chunkEncoder struct {
 	json   *jsonAppender
 	usage  bool // the client asks for it
 	begun  bool // the first chunk is written
+	any    bool // there is text of earlier messages
+	calls  int  // of earlier messages
+	buf    []byte
 }
 
 // chunk is a piece of a chat completion.
@@ -53,6 +56,7 @@ func newChunkEncoder(run core.Run, body completionRequest, created int64) *chunk
 	if e.usage {
 		e.chunk.Usage = json.RawMessage("null")
 	}
+	e.answer = answer{run: run, to: e}
 	return e
 }
 
@@ -63,49 +67,79 @@ const queuedComment = ": queued\n\n"
 // encode is a handlers.Encoder. An answer that is discarded after the client has got a part of it
 // is an error: this protocol cannot take it back.
 func (e *chunkEncoder) encode(buf []byte, event core.Event) ([]byte, error) {
-	p, err := e.answer.followEvent(event)
-	if p.discarded {
-		err = core.Errorf(core.ErrModel, "the model's answer broke off after it had begun, and a new one begins; send the message again")
-	}
-	if err != nil {
-		return buf, err
-	}
 	if event.Type == core.EventRunQueued {
 		return append(buf, queuedComment...), nil
 	}
+	e.buf = buf
 	if !e.begun {
-		e.begun = true
-		buf = e.appendDelta(buf, messageDelta{Role: "assistant", Content: new(string)}, nil)
+		e.appendDelta(messageDelta{Role: "assistant", Content: new(string)}, nil)
 	}
-	if p.reasoning != "" {
-		buf = e.appendDelta(buf, messageDelta{Reasoning: p.reasoning}, nil)
+	if reasoning := reasoningOf(event); reasoning != "" {
+		e.appendDelta(messageDelta{Reasoning: reasoning}, nil)
 	}
-	if p.text != "" {
-		buf = e.appendDelta(buf, messageDelta{Content: &p.text}, nil)
+	e.answer.follow(event)
+	if e.answer.lost {
+		return buf, core.Errorf(core.ErrModel, "the model's answer broke off after it had begun, and a new one begins; send the message again")
 	}
-	if len(p.calls) > 0 {
-		buf = e.appendDelta(buf, messageDelta{ToolCalls: p.calls}, nil)
+	e.begun = true
+	if !e.answer.ended {
+		return e.buf, nil
 	}
-	if !p.end {
-		return buf, nil
+	if err := failureOf(e.answer.run); err != nil {
+		return buf, err
 	}
-	buf = e.appendDelta(buf, messageDelta{}, new(e.answer.finishReason()))
+	e.appendDelta(messageDelta{}, new(e.answer.finishReason()))
 	if e.usage {
-		e.chunk.Usage, e.chunk.Choices = e.json.append(nil, usageOf(e.answer.usage)), e.choice[:0]
-		buf = e.appendChunk(buf)
+		e.chunk.Usage, e.chunk.Choices = e.json.append(nil, usageOf(e.answer.run.Usage)), e.choice[:0]
+		e.appendChunk()
 	}
-	return append(buf, "data: [DONE]\n\n"...), nil
+	return append(e.buf, "data: [DONE]\n\n"...), nil
+}
+
+// writePiece is for dialect.
+func (e *chunkEncoder) writePiece(i int, begins bool, text string) {
+	it := e.answer.items[i]
+	if it.call == "" {
+		if text != "" && it.sent == len(text) && e.any {
+			text = textSeparator + text
+		}
+		if text != "" {
+			e.appendDelta(messageDelta{Content: &text}, nil)
+		}
+		return
+	}
+	piece := callDelta{Index: e.calls, toolCall: toolCall{Function: functionCall{Arguments: text}}}
+	for _, before := range e.answer.items[:i] {
+		if before.call != "" {
+			piece.Index++
+		}
+	}
+	if begins {
+		piece.ID, piece.Type, piece.Function.Name = it.CallID, "function", it.Name
+	}
+	e.appendDelta(messageDelta{ToolCalls: []callDelta{piece}}, nil)
+}
+
+// endItems is for dialect.
+func (e *chunkEncoder) endItems() {
+	for _, it := range e.answer.items {
+		if it.call != "" {
+			e.calls++
+		} else if it.sent > 0 {
+			e.any = true
+		}
+	}
 }
 
 // appendDelta appends a chunk with a piece of the message.
-func (e *chunkEncoder) appendDelta(buf []byte, delta messageDelta, finish *string) []byte {
+func (e *chunkEncoder) appendDelta(delta messageDelta, finish *string) {
 	e.choice[0] = chunkChoice{Delta: delta, FinishReason: finish}
 	e.chunk.Choices = e.choice[:]
-	return e.appendChunk(buf)
+	e.appendChunk()
 }
 
-func (e *chunkEncoder) appendChunk(buf []byte) []byte {
-	return append(e.json.append(append(buf, "data: "...), &e.chunk), "\n\n"...)
+func (e *chunkEncoder) appendChunk() {
+	e.buf = append(e.json.append(append(e.buf, "data: "...), &e.chunk), "\n\n"...)
 }
 
 // jsonAppender appends values as JSON, without a buffer for each: an answer has one for each word.

@@ -165,7 +165,7 @@ func (r *received) read(t *rapid.T, frames []byte, most int) {
 
 // frames returns what the encoder writes.
 func frames(t *rapid.T, events []core.Event, after int64) []byte {
-	enc := newResponseEncoder(newResponseShape(activeRun{run: weatherRun()}, nil), weatherRun().ID, after)
+	enc := newResponseEncoder(newResponseShape(activeRun{run: weatherRun()}, nil), weatherRun(), after)
 	var all []byte
 	for _, e := range events {
 		var err error
@@ -203,7 +203,7 @@ func TestResponseResumes(t *testing.T) {
 func TestResponseWithoutThoughts(t *testing.T) {
 	t.Parallel()
 	const id = core.MessageID("0192f0c4-0000-7000-8000-000000000002")
-	enc := newResponseEncoder(newResponseShape(activeRun{run: weatherRun()}, nil), weatherRun().ID, -1)
+	enc := newResponseEncoder(newResponseShape(activeRun{run: weatherRun()}, nil), weatherRun(), -1)
 	var out []byte
 	for _, e := range []core.Event{
 		{Type: core.EventMessageDelta, Data: core.DeltaData{MessageID: id, Text: "They greet me.</think>Hello!"}},
@@ -224,7 +224,7 @@ func TestChunksAreTheText(t *testing.T) {
 	t.Parallel()
 	seed.Check(t, func(t *rapid.T) {
 		s := drawScript(t)
-		enc := newChunkEncoder(core.Run{ID: "0192f0c4-0000-7000-8000-000000000001"}, completionRequest{Model: "assistant"}, 1)
+		enc := newChunkEncoder(weatherRun(), completionRequest{Model: "assistant"}, 1)
 		var out []byte
 		var failed error
 		for _, e := range s.live {
@@ -285,7 +285,7 @@ func TestBrokenCall(t *testing.T) {
 		"replaced":  {piece(lost, "c1", 0, `{"a`), said, done},
 	} {
 		chunks := newChunkEncoder(run, completionRequest{}, 1)
-		response := newResponseEncoder(newResponseShape(activeRun{run: run}, nil), run.ID, -1)
+		response := newResponseEncoder(newResponseShape(activeRun{run: run}, nil), run, -1)
 		var failed error
 		for _, e := range events {
 			if _, err := chunks.encode(nil, e); err != nil {
@@ -310,7 +310,7 @@ func encoders() map[string]func([]byte, core.Event) ([]byte, error) {
 	return map[string]func([]byte, core.Event) ([]byte, error){
 		"native":    handlers.AppendEvent,
 		"chunks":    newChunkEncoder(core.Run{ID: "r"}, completionRequest{Model: "assistant"}, 1).encode,
-		"responses": newResponseEncoder(newResponseShape(activeRun{}, nil), "r", -1).encode,
+		"responses": newResponseEncoder(newResponseShape(activeRun{}, nil), core.Run{ID: "r"}, -1).encode,
 	}
 }
 

@@ -22,9 +22,9 @@ func TestQueued(t *testing.T) {
 		queued, starts string
 	}{
 		"chunks": {newChunkEncoder(run, completionRequest{Model: "assistant"}, 1).encode, `: queued`, `"role":"assistant"`},
-		"responses": {newResponseEncoder(newShape(), run.ID, -1).encode,
+		"responses": {newResponseEncoder(newShape(), run, -1).encode,
 			`event: response.created "sequence_number":0 "status":"queued" event: response.queued "sequence_number":1 "status":"queued"`, `event: response.in_progress "sequence_number":2 "status":"in_progress"`},
-		"responses that come back": {newResponseEncoder(newShape(), run.ID, 0).encode, `event: response.queued "sequence_number":1 "status":"queued"`, `event: response.in_progress "sequence_number":2 "status":"in_progress"`},
+		"responses that come back": {newResponseEncoder(newShape(), run, 0).encode, `event: response.queued "sequence_number":1 "status":"queued"`, `event: response.in_progress "sequence_number":2 "status":"in_progress"`},
 	} {
 		queued := must.Get(tt.encode(nil, core.Event{Type: core.EventRunQueued, Data: core.MessageData{}}))(t)
 		starts := must.Get(tt.encode(nil, core.Event{Type: core.EventRunStarted, Data: core.RunData{Run: run}}))(t)

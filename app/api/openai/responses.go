@@ -200,8 +200,8 @@ func (a *API) sendNew(ctx context.Context, r request, id core.SessionID, after c
 	if err != nil {
 		return activeRun{}, err
 	}
-	if run, err := a.findFirstRun(ctx, r, session.ID); !errors.Is(err, core.ErrNotFound) {
-		return activeRun{run: run}, err
+	if first, err := a.findFirstRun(ctx, r, session); !errors.Is(err, core.ErrNotFound) {
+		return first, err
 	}
 	at := placement{kind: placeAppend}
 	if at.missing, err = a.recordResults(ctx, r, session); err != nil {
@@ -264,7 +264,7 @@ func isStored(run core.Run) bool {
 
 // readResponse returns the response as it is now. It does not wait for anything.
 func (a *API) readResponse(ctx context.Context, tenant core.Tenant, b activeRun, shape *responseShape, session core.Session) (responseShape, error) {
-	enc := newResponseEncoder(shape, b.run.ID, -1)
+	enc := newResponseEncoder(shape, b.run, -1)
 	from := max(b.from.After, b.run.FirstEvent-1)
 	if from >= session.LastEventSeq { // nothing has happened yet
 		return shape.unfinished(b.run), nil
@@ -333,36 +333,22 @@ func (a *API) CancelResponse(c *gin.Context) error {
 }
 
 // writeResponse answers with the response when it has ended, or as it is when a request has
-// waited long enough. A failed run is an error, as in chat completions: clients that wait for the text
-// look at nothing else.
+// waited long enough.
 func (a *API) writeResponse(c *gin.Context, tenant core.Tenant, b activeRun, shape *responseShape) error {
-	ctx, cancel := context.WithTimeout(c.Request.Context(), a.Streams.Wait)
-	defer cancel()
-	enc := newResponseEncoder(shape, b.run.ID, -1)
-	for e, err := range a.Chat.WatchRun(ctx, tenant, b.run, b.from) {
-		if err != nil {
-			if ctx.Err() != nil && c.Request.Context().Err() == nil {
-				return writeJSON(c, shape.unfinished(b.run), nil)
-			}
-			return err
-		}
-		if data, ok := e.Data.(core.RunData); ok && e.Type == core.EventRunFailed {
-			return failureOf(data.Run)
-		}
-		b.tellRefused(c, e, "input")
-		if _, err := enc.encode(nil, e); err != nil {
-			return err
-		}
-		if enc.ended {
-			break
-		}
+	enc := newResponseEncoder(shape, b.run, -1)
+	err := a.awaitAnswer(c, tenant, b, "input", func(e core.Event) bool {
+		_, _ = enc.encode(nil, e) // only the shape is wanted
+		return enc.ended
+	})
+	if errors.Is(err, errStillRuns) {
+		return writeJSON(c, shape.unfinished(b.run), nil)
 	}
-	return writeJSON(c, shape, nil)
+	return writeJSON(c, shape, err)
 }
 
 // streamResponse answers with the events of the response.
 func (a *API) streamResponse(stream handlers.RunStream, tenant core.Tenant, b activeRun, shape *responseShape, after int64) error {
-	enc := newResponseEncoder(shape, b.run.ID, after)
+	enc := newResponseEncoder(shape, b.run, after)
 	return stream(func(ctx context.Context) iter.Seq2[core.Event, error] {
 		return untilAnswered(a.Chat.WatchRun(ctx, tenant, b.run, b.from), func() bool { return enc.ended })
 	}, enc.encode)

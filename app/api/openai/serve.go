@@ -2,8 +2,10 @@ package openai
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -32,17 +34,20 @@ func (a *API) serveAnswer(c *gin.Context, r request, b activeRun, stream handler
 		a.storeLeaf(b, &enc.answer)
 		return err
 	}
-	ctx, cancel := context.WithTimeout(c.Request.Context(), a.Streams.Wait)
-	defer cancel()
-	ans, reasoning, err := collectAnswer(ctx, a.Chat.WatchRun(ctx, r.tenant, b.run, b.from), func(e core.Event) { b.tellRefused(c, e, "messages") })
-	if done = ans.ended; err != nil {
+	ans, reasoning := &answer{run: b.run}, strings.Builder{}
+	err = a.awaitAnswer(c, r.tenant, b, "messages", func(e core.Event) bool {
+		reasoning.WriteString(reasoningOf(e))
+		ans.follow(e)
+		return ans.ended
+	})
+	switch done = ans.ended; {
+	case errors.Is(err, errStillRuns):
+		return core.Errorf(core.ErrTimeout, "the run %s has not ended in %s; read it with GET /api/v1/runs/%s", b.run.ID, a.Streams.Wait, b.run.ID)
+	case err != nil:
 		return err
 	}
-	if !done {
-		return core.Errorf(core.ErrTimeout, "the run %s has not ended in %s; read it with GET /api/v1/runs/%s", b.run.ID, a.Streams.Wait, b.run.ID)
-	}
 	a.storeLeaf(b, ans)
-	m := answerMessage{Role: "assistant", Reasoning: reasoning}
+	m := answerMessage{Role: "assistant", Reasoning: reasoning.String()}
 	for _, call := range ans.waits {
 		m.ToolCalls = append(m.ToolCalls, toolCall{ID: callID(b.run.ID, call.ToolCallID), Type: "function", Function: functionCall{Name: call.Tool, Arguments: call.Arguments}})
 	}
@@ -51,7 +56,7 @@ func (a *API) serveAnswer(c *gin.Context, r request, b activeRun, stream handler
 	}
 	return writeJSON(c, completion{
 		ID: completionID(b.run.ID), Object: "chat.completion", Created: created, Model: r.body.Model,
-		Choices: []choice{{Message: m, FinishReason: ans.finishReason()}}, Usage: usageOf(ans.usage),
+		Choices: []choice{{Message: m, FinishReason: ans.finishReason()}}, Usage: usageOf(ans.run.Usage),
 	}, nil)
 }
 

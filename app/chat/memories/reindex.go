@@ -40,11 +40,7 @@ func (s *Service) Reindex(ctx context.Context, tenant core.Tenant, in core.Reind
 	if out.Embedded, err = s.Store.SetVectors(ctx, done); err != nil {
 		return core.Reindexed{}, err
 	}
-	if in.AllOwners {
-		out.Remaining, err = s.Store.CountAllStale(ctx, llm.SpaceOf(s.Embedder))
-	} else {
-		out.Remaining, err = s.Store.CountStale(ctx, tenant, llm.SpaceOf(s.Embedder))
-	}
+	out.Remaining, err = s.Store.CountStale(ctx, from, llm.SpaceOf(s.Embedder))
 	return out, err
 }
 

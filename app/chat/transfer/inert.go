@@ -89,10 +89,10 @@ var languages = regexp.MustCompile(`^[A-Za-z0-9_+#.-]+`)
 // of one, a fence, or an attribute, for some renderer.
 var active = regexp.MustCompile("<[^ \t=<0-9-]|\\][ \t]*([(\\[:]|$)|`{3,}|~{3,}|\\{[^}]*[:=]")
 
-// inert replaces what makes a line active. All are single bytes, for which a Replacer is ten times faster.
+// inert has what stands for the bytes that make a line active.
 //
 //nolint:gochecknoglobals // immutable
-var inert = strings.NewReplacer("\\", "&#92;", "<", "&#60;", "]", "&#93;", "{", "&#123;", "~", "&#126;", "`", "&#96;")
+var inert = [256]string{'\\': "&#92;", '<': "&#60;", ']': "&#93;", '{': "&#123;", '~': "&#126;", '`': "&#96;"}
 
 // writeInert writes a line of text in which nothing is active.
 func (w *markdown) writeInert(line string) {
@@ -100,5 +100,13 @@ func (w *markdown) writeInert(line string) {
 		_, _ = w.out.WriteString(line)
 		return
 	}
-	_, _ = w.out.WriteString(inert.Replace(line)) // faster than many short writes
+	w.line = w.line[:0] // one write is faster than many short ones, and a Replacer's garbage takes another core
+	for i := range len(line) {
+		if entity := inert[line[i]]; entity != "" {
+			w.line = append(w.line, entity...)
+		} else {
+			w.line = append(w.line, line[i])
+		}
+	}
+	_, _ = w.out.Write(w.line)
 }

@@ -17,6 +17,7 @@ import (
 type markdown struct {
 	out  *bufio.Writer
 	last string // speaker and day of the message before
+	line []byte // the room of the line that is being written
 }
 
 // writeMessage writes one message under the name of its speaker.

@@ -14,14 +14,5 @@ const (
 // CheapModel returns the name of a provider's small model for work on the side,
 // such as summaries; empty for a provider without one that every user may call.
 func CheapModel(provider string) string {
-	switch provider {
-	case providerOpenAI:
-		return DefaultOpenAIModel
-	case providerAnthropic:
-		return DefaultAnthropicModel
-	case providerGemini:
-		return DefaultGeminiModel
-	default:
-		return ""
-	}
+	return map[string]string{providerOpenAI: DefaultOpenAIModel, providerAnthropic: DefaultAnthropicModel, providerGemini: DefaultGeminiModel}[provider]
 }

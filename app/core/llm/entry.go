@@ -82,22 +82,10 @@ func (e Entry) Info() Info {
 // keyVariable returns the environment variable in which a provider's key is
 // usually kept; empty = it needs none.
 func keyVariable(provider string) string {
-	switch provider {
-	case providerOpenAI:
-		return "OPENAI_API_KEY"
-	case providerAnthropic:
-		return "ANTHROPIC_API_KEY"
-	case providerGemini:
-		return "GEMINI_API_KEY"
-	case providerMistral:
-		return "MISTRAL_API_KEY"
-	case providerOpenRouter:
-		return "OPENROUTER_API_KEY"
-	case providerBedrock:
-		return bedrockKey
-	default:
-		return ""
-	}
+	return map[string]string{
+		providerOpenAI: "OPENAI_API_KEY", providerAnthropic: "ANTHROPIC_API_KEY", providerGemini: "GEMINI_API_KEY",
+		providerMistral: "MISTRAL_API_KEY", providerOpenRouter: "OPENROUTER_API_KEY", providerBedrock: bedrockKey,
+	}[provider]
 }
 
 // inferEntry returns the entry of a name that is not configured: "demo", a provider

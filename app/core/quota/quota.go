@@ -8,6 +8,7 @@
 package quota
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -23,6 +24,9 @@ type Limits struct {
 	User  int64         // of one end user
 	Wait  time.Duration // how long a request waits; 0 = 10 s
 	What  string        // what is held, in errors: "memory"
+	Code  string        // of the errors; empty = CodeExceeded
+	Retry time.Duration // when to try again after an error; 0 = 1 s
+	Equal bool          // end users may hold all that is their owner's
 }
 
 // CodeExceeded is the code of requests that exceed the quota.
@@ -52,9 +56,7 @@ type waiter struct {
 
 // New returns an unused quota.
 func New(limits Limits) *Quota {
-	if limits.Wait <= 0 {
-		limits.Wait = 10 * time.Second
-	}
+	limits.Wait, limits.Code, limits.Retry = cmp.Or(limits.Wait, 10*time.Second), cmp.Or(limits.Code, CodeExceeded), cmp.Or(limits.Retry, time.Second)
 	return &Quota{limits: limits, used: map[core.Tenant]int64{}}
 }
 
@@ -156,19 +158,22 @@ func (h *Hold) Keep(n int64) {
 func (h *Hold) Release() { h.Keep(0) }
 
 // take takes more if there is room at each level. An amount larger than a level is accepted when
-// nothing else is held. The caller holds quota.mu.
+// nothing else is held. The last quarter of all is for owners who hold less than a quarter, unless one
+// owner may hold everything. The caller holds quota.mu.
 func (h *Hold) take(more int64) error {
 	q, l := h.quota, h.quota.limits
-	if h.tenant.User != "" && h.n+more > l.User/64 {
+	if h.tenant.User != "" && !l.Equal && h.n+more > l.User/64 {
 		l.Owner = max(l.Owner/4*3, l.User) // the rest is for the owner's keys, and for users who take next to nothing, such as a message
 	}
+	owner, quarter := core.Tenant{Owner: h.tenant.Owner}, max(l.Total/4, 1)
+	isCrowded := l.Owner < l.Total && q.used[owner] >= quarter && q.used[core.Tenant{}]+more > l.Total-quarter
 	isFull := func(of core.Tenant, limit int64) bool { return q.used[of] > 0 && q.used[of]+more > limit }
 	switch {
-	case h.tenant.User != "" && isFull(h.tenant, l.User), isFull(core.Tenant{Owner: h.tenant.Owner}, l.Owner):
-		return &core.Error{Kind: core.ErrRateLimited, Code: CodeExceeded, RetryAfter: time.Second,
+	case h.tenant.User != "" && isFull(h.tenant, l.User), isFull(owner, l.Owner), isCrowded && !isFull(core.Tenant{}, l.Total):
+		return &core.Error{Kind: core.ErrRateLimited, Code: l.Code, RetryAfter: l.Retry,
 			Message: "your requests use up the " + l.What + " quota of one caller; wait until some of them have ended, then try again"}
 	case isFull(core.Tenant{}, l.Total):
-		return &core.Error{Kind: core.ErrUnavailable, Code: CodeExceeded, RetryAfter: time.Second,
+		return &core.Error{Kind: core.ErrUnavailable, Code: l.Code, RetryAfter: l.Retry,
 			Message: "the requests of all callers use up the server's " + l.What + " quota; try again in a moment"}
 	}
 	h.add(more)

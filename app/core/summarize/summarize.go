@@ -114,9 +114,6 @@ func NewLoop(strategy Strategy, count core.TextCounter) *Summarizer {
 	return &Summarizer{strategy: strategy, fallback: NewSteps(count), count: count}
 }
 
-// errTimeLimit is the cause of a context that Request.TimeLimit ended.
-var errTimeLimit = errors.New("the summary took longer than its time limit")
-
 // Summarize returns a summary of at most req.Limit tokens that is strictly
 // smaller than what it replaces. If the strategy fails, is refused or takes too long, the
 // fallback without a model writes it, unless the request is strict; Note and Strategy say
@@ -181,7 +178,7 @@ func (s *Summarizer) runWithTimeLimit(ctx context.Context, req Request) (Result,
 	defer cancel()
 	res, err := s.strategy.Summarize(limited, req)
 	if err != nil && errors.Is(context.Cause(limited), errTimeLimit) {
-		return res, fmt.Errorf("%w (%s)", errTimeLimit, req.TimeLimit)
+		return res, errTimeLimit
 	}
 	return res, err
 }

@@ -124,32 +124,22 @@ func (r *Memories) Vectors(ctx context.Context, tenant core.Tenant, q core.Vecto
 	return list, wrapError(err, "memories of", tenant.Owner)
 }
 
-// CountStale returns how many memories of the scope have no vector in the space. It reads
+// CountStale returns how many memories of the scope, without an owner of all, have no vector in the space. It reads
 // no others, so it is fast when nothing is stale.
 func (r *Memories) CountStale(ctx context.Context, tenant core.Tenant, space core.VectorSpace) (int, error) {
 	wheres := []string{"embedding_model < @model", "embedding_model > @model"}
 	if space.Dimension > 0 {
 		wheres = append(wheres, "embedding_model = @model AND dimension < @dimension", "embedding_model = @model AND dimension > @dimension")
 	}
-	user := ""
-	if tenant.User != "" {
-		user = " AND user_id = @user"
-	}
+	scope := map[bool]string{true: " AND owner = @owner"}[tenant.Owner != ""] + map[bool]string{true: " AND user_id = @user"}[tenant.User != ""]
 	for i, where := range wheres {
-		wheres[i] = "(SELECT COUNT(*) FROM memories WHERE owner = @owner AND " + where + user + ")"
+		wheres[i] = "(SELECT COUNT(*) FROM memories WHERE " + where + scope + ")"
 	}
 	var n int
 	err := r.db.WithContext(ctx).Raw("SELECT "+strings.Join(wheres, " + "), map[string]any{
 		"owner": tenant.Owner, "user": tenant.User, "model": space.Model, "dimension": space.Dimension,
 	}).Scan(&n).Error
 	return n, wrapError(err, "memories of", tenant.Owner)
-}
-
-// CountAllStale is CountStale for all owners.
-func (r *Memories) CountAllStale(ctx context.Context, space core.VectorSpace) (int, error) {
-	var n int64
-	err := r.db.WithContext(ctx).Model(&core.Memory{}).Where(outsideVectorSpace(space)).Count(&n).Error
-	return int(n), wrapError(err, "memories of", "all owners")
 }
 
 // outsideVectorSpace is the condition for memories without a vector in the space.

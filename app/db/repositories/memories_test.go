@@ -54,7 +54,7 @@ func TestSetVectors(t *testing.T) {
 			all[i].Embedding, all[i].EmbeddingModel = []float32{0, 1}, "m-1"
 		}
 		compare.Equal(t, "n: want 3: one was changed and one deleted", 3, must.Get(r.SetVectors(t.Context(), all))(t))
-		compare.Equal(t, "stale afterwards: want the one that was changed", 1, number(t)(r.CountAllStale(t.Context(), space())))
+		compare.Equal(t, "stale afterwards: want the one that was changed", 1, number(t)(r.CountStale(t.Context(), core.Tenant{}, space())))
 		got, err := r.Get(t.Context(), ann(), changed.ID)
 		if err != nil || got.Content != "newer" || got.EmbeddingModel != "" {
 			t.Errorf("the changed one: got %+v, error %v", got, err)

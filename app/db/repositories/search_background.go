@@ -173,13 +173,13 @@ func findUnindexed(db *gorm.DB, p models.Session, most, bytes int) (rows []core.
 	return rows, err
 }
 
-// unindexedMessagesSQL ends with the message with which the messages exceed the bytes.
+// unindexedMessagesSQL ends with the message with which the messages exceed the bytes. See writeLimit for + 0.
 const unindexedMessagesSQL = `SELECT id, session_id, owner, seq, on_path, role, substr(content, 1, 262144) AS content, tool_calls, tool_name, author, author_id, created_at FROM messages
 WHERE session_id = $1 AND seq > $2 AND seq <= $3 AND deleted_at IS NULL AND seq <= COALESCE((SELECT seq FROM (
 	SELECT seq, SUM(size) OVER (ORDER BY seq) AS total FROM (
 		SELECT seq, CASE WHEN octet_length(content) < 262144 THEN octet_length(content) ELSE 262144 END AS size FROM messages
-		WHERE session_id = $1 AND seq > $2 AND seq <= $3 AND deleted_at IS NULL ORDER BY seq LIMIT $4) AS sizes) AS totals
-	WHERE total > $5 ORDER BY seq LIMIT 1), $3) ORDER BY seq LIMIT $4`
+		WHERE session_id = $1 AND seq > $2 AND seq <= $3 AND deleted_at IS NULL ORDER BY seq LIMIT $4 + 0) AS sizes) AS totals
+	WHERE total > $5 ORDER BY seq LIMIT 1), $3) ORDER BY seq LIMIT $4 + 0`
 
 // Reindex makes all messages be indexed again, in the background, and returns of how many
 // sessions. Searches find everything meanwhile.

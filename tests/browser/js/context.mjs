@@ -162,7 +162,7 @@ export const cases = {
   /** The summary in its place: open, edit, undo, and what is said then. */
   async summary(open) {
     const v = await open()
-    const id = await v.imported(Array.from({ length: 40 }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', content: `turn ${i} ${'of many words '.repeat(20)}` })), { title: 'with a summary' })
+    const id = await v.imported(Array.from({ length: 40 }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', content: `turn ${i} ${'beyond words '.repeat(20)}` })), { title: 'with a summary' })
     await v.open(id)
     await v.api(`sessions/${id}/summarize`, { method: 'POST' })
     const card = v.page.getByRole('region', { name: /^Summary v1/ })

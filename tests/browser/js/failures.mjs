@@ -353,13 +353,17 @@ export const cases = {
       return saved
     }
     const give = (name, text) => v.choose(() => v.menu('Import a file…'), name, text)
-    const path = await (await exported('Export as JSON')).path()
+    const path = `${process.env.HOME}/copied.json`
+    await (await exported('Export as JSON')).saveAs(path)
     await v.api(`sessions/${id}`, { method: 'PATCH', json: { title: '🦆' } })
     await v.page.getByRole('heading', { name: '🦆' }).waitFor()
     equal((await exported('Export as Markdown')).suggestedFilename(), `${id}.md`, 'the name of an export whose title has no letters')
     const sent = []
     v.page.on('request', r => { if (r.url().includes('/import?')) sent.push(r.url()) })
-    await give('copied.json', (await import('node:fs')).readFileSync(path))
+    await fail(v, /sessions\/[\w-]+$/, 503)
+    await give(path)
+    await refused(v, "the server's sentence for 503")
+    await give(path) // it is in whole
     await until('the import is open', () => v.session() && v.session() !== id)
     await v.settled('answer to: a conversation to copy')
     await v.list.getByRole('link', { name: /^copied/ }).first().waitFor()

@@ -130,12 +130,11 @@ export const cases = {
     await v.page.getByRole('complementary').getByText(/^\d+\.\d{3}$/).first().waitFor()
     await look('summaries')
     await v.page.keyboard.press('Escape')
-    await field.fill('the provider fails here')
-    await field.press('Enter')
-    await log.getByRole('alert').getByText('nahm die Anfrage nicht an. Der Anbieter sagt: "the model is out of order').waitFor()
-    await field.fill('the provider rejects the key')
-    await field.press('Enter')
-    await log.getByRole('alert').getByText('nimmt den Schlüssel des Servers nicht an').waitFor()
+    for (const [question, says] of [['fails here', 'nahm die Anfrage nicht an. Der Anbieter sagt: "the model is out of order'], ['filters this', 'Spätere Prompts lassen die Nachricht weg'], ['rejects the key', 'nimmt den Schlüssel des Servers nicht an']]) {
+      await field.fill(`the provider ${question}`)
+      await field.press('Enter')
+      await log.getByRole('alert').getByText(says).waitFor()
+    }
     for (const [code, says, lang] of [['disk_full', 'Die Platte der Datenbank ist voll', null], ...['storage_full', 'context_floor', 'of_tomorrow'].map(code => [code, "the server's sentence for 422", 'en'])]) {
       await fail(v, '**/pin', 422, { code })
       await v.button('Anheften', v.answer).click()
@@ -163,8 +162,12 @@ export const cases = {
     equal([...new Set(found)].slice(0, 12), [], 'what is left in English')
   },
 
-  /** The choice in the menu: the page loads anew, with the draft and at the same place. */
+  /** Each reason why the server has made a summary without its model is there in German. The choice in the menu: the page loads anew, with the draft and at the same place. */
   async choice(open) {
+    const read = name => readFileSync(new URL(name, source), 'utf8')
+    const reasons = ['summarize/accept.go', 'compaction/summary.go'].flatMap(name => [...read(`../../../core/${name}`).matchAll(/(?:rejection\{"\w+", |fallback \+ |return )"(\w+ [^"]+)"/g)].map(r => r[1]))
+    const german = read('context/threadWords.de.ts')
+    equal([reasons.length > 20, ...reasons.filter(r => !german.includes(`"${r}": "`))], [true], 'the reasons without German words')
     const v = await open()
     await v.ask('an English beginning')
     await v.field.fill('a draft that stays')

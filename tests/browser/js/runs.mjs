@@ -48,7 +48,6 @@ export const cases = {
     await v.api(`sessions/${v.session()}/messages`, { method: 'POST', json: { content: 'one more' } })
     await listed.first().getByText('one more').waitFor()
     await until('the rows stay', async () => await listed.count() >= 2)
-    await v.page.unroute('**/runs?*')
     await v.button('Older runs').click()
     await v.page.getByRole('link', { name: /an earlier one/ }).click()
     await until('the earlier run is shown', async () => (await rows(v)).length === 1)

@@ -155,16 +155,18 @@ export const cases = {
     }
   },
 
-  /** An image of another host is a link that says where it leads; a summary that was made without its model says why in words. */
+  /** An image of another host is a link that says where it leads; a summary that was made without its model says why in words; half an
+   *  answer that a filter let through says that it is one. */
   async words(open) {
     const v = await open()
-    const said = Array.from({ length: 38 }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', content: `turn ${i} ${'of many words '.repeat(20)}` }))
-    const id = await v.imported([...said, { role: 'user', content: 'show me' }, { role: 'assistant', content: '![a heron](https://images.example/heron.png) [![a crane](https://images.example/crane.png)](https://birds.example/)' }], { title: 'words' })
+    const said = Array.from({ length: 38 }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', content: `turn ${i} ${'beyond words '.repeat(20)}` }))
+    const id = await v.imported([...said, { role: 'user', content: 'show me' }, { role: 'assistant', content: '![a heron](https://images.example/heron.png) [![a crane](https://images.example/crane.png)](https://birds.example/)', finish_reason: 'content_filter' }], { title: 'words' })
     await v.api(`sessions/${id}/summarize`, { method: 'POST', json: {} })
     await v.open(id)
     await v.log.getByRole('link', { name: 'a heron, images.example' }).waitFor()
     await v.log.getByRole('link', { name: 'a crane', exact: true }).waitFor()
     equal(await v.log.locator('img').count(), 0, 'images')
+    await v.log.getByText('The answer broke off').waitFor()
     check((await v.api(`sessions/${id}/summaries`)).items[0].note.startsWith('fallback: '), 'the summary was made with its model')
     await v.button('Show the summary', v.log).click()
     await v.log.getByText(/^Made without a model: the /).waitFor()

@@ -173,10 +173,10 @@ export class Visit {
     await this.page.getByRole('menuitem', { name }).click()
   }
 
-  /** Gives a file to what asks for one after a press. */
+  /** Gives a file, of a path if it has no text, to what asks for one after a press. */
   async choose(press, name, text) {
     const [chooser] = await Promise.all([this.page.waitForEvent('filechooser'), press()])
-    await chooser.setFiles({ name, mimeType: name.endsWith('.json') ? 'application/json' : 'text/plain', buffer: Buffer.from(text) })
+    await chooser.setFiles(text === undefined ? name : { name, mimeType: name.endsWith('.json') ? 'application/json' : 'text/plain', buffer: Buffer.from(text) })
   }
 
   /** Holds the next answer that fits, which is the server's if none is given; asked: it is there, and waits for release. */

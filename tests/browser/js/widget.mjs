@@ -155,6 +155,7 @@ export const cases = {
     const refusal = v.frame.getByRole('alert').filter({ hasText: 'This key may not do this' })
     await refusal.getByRole('button', { name: 'Close' }).click()
     await refusal.waitFor({ state: 'detached' })
+    check(await v.write.evaluate(e => e === document.activeElement), 'the focus is lost with the button')
     await fail(v, '**/regenerate', 403, { code: 'missing_scope' })
     await v.frame.getByRole('button', { name: 'Answer again' }).click()
     await refusal.waitFor()

@@ -37,7 +37,27 @@ func NewOnBedrock(options BedrockOptions) (*Model, error) {
 	if credentials == nil {
 		credentials = defaultChain(options.Region)
 	}
-	authorize := (&signer{v4: v4.NewSigner(), region: options.Region, credentials: credentials}).sign
+	signer := v4.NewSigner()
+	authorize := func(r *http.Request) error {
+		ctx := r.Context()
+		found, err := credentials.Retrieve(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			return &llm.Error{Kind: llm.KindAuth, Provider: Bedrock, Message: fmt.Sprintf("no credentials of AWS: %v", err), Err: err}
+		}
+		body, err := r.GetBody()
+		if err != nil {
+			return err
+		}
+		raw, err := io.ReadAll(body)
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(raw)
+		return signer.SignHTTP(ctx, found, r, hex.EncodeToString(sum[:]), bedrockEndpoint, options.Region, time.Now())
+	}
 	if options.APIKey != "" {
 		authorize = func(r *http.Request) error {
 			r.Header.Set("Authorization", "Bearer "+options.APIKey)
@@ -49,44 +69,6 @@ func NewOnBedrock(options BedrockOptions) (*Model, error) {
 
 // bedrockEndpoint is the name of the endpoint in signatures.
 const bedrockEndpoint = "bedrock-mantle"
-
-// signer signs requests. Safe for concurrent use.
-type signer struct {
-	v4          *v4.Signer
-	region      string
-	credentials aws.CredentialsProvider
-}
-
-// sign adds a signature of the request with its body.
-func (s *signer) sign(r *http.Request) error {
-	ctx := r.Context()
-	credentials, err := s.credentials.Retrieve(ctx)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if err != nil {
-		return &llm.Error{Kind: llm.KindAuth, Provider: Bedrock, Message: fmt.Sprintf("no credentials of AWS: %v", err), Err: err}
-	}
-	sum, err := bodySum(r)
-	if err != nil {
-		return err
-	}
-	return s.v4.SignHTTP(ctx, credentials, r, sum, bedrockEndpoint, s.region, time.Now())
-}
-
-// bodySum returns the SHA-256 of the request's body.
-func bodySum(r *http.Request) (string, error) {
-	body, err := r.GetBody()
-	if err != nil {
-		return "", err
-	}
-	defer body.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, body); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
-}
 
 // defaultChain returns the credentials that AWS's tools find. They are looked for when the first request
 // is sent, and kept until they expire.

@@ -58,7 +58,7 @@ func NewOnCloud(o Options, cloud Cloud) (*Model, error) {
 	o.Info.Compacts = claude.compacts() && isOwn
 	o.Info.Account = providerhttp.Account(o.BaseURL, o.APIKey)
 	m := &Model{options: o, cloud: cloud, claude: claude, peer: o.NewPeer()}
-	m.peer.Client.Transport = cloud.transport(m.peer.Client.Transport)
+	m.peer.Authorize = cloud.Authorize
 	return m, nil
 }
 
@@ -115,7 +115,7 @@ func (m *Model) callProvider(ctx context.Context, req llm.Request, emit func(llm
 			header.Set("X-Api-Key", m.options.APIKey)
 		}
 	}
-	failure := m.peer.Post(ctx, "/"+m.cloud.path(), body, prepare, func(body io.Reader, refusal func([]byte) *llm.Error) error {
+	failure := m.peer.Post(ctx, "/"+cmp.Or(m.cloud.Path, "v1/messages"), body, prepare, func(body io.Reader, refusal func([]byte) *llm.Error) error {
 		shared := providerhttp.Answer{Emit: emit, Refusal: refusal}
 		return (&answer{Answer: shared, origin: m.options.Info.ThoughtOrigin, provider: m.options.Provider, compacts: req.Compact}).read(body)
 	})

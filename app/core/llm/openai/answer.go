@@ -21,6 +21,7 @@ type answer struct {
 	model      string // that answered, as reported
 	finish     string // the provider's word, as it came
 	hasContent bool   // there was text, reasoning or a tool call
+	done       bool   // [DONE] came
 
 	template template // of the last chunk
 	misses   int      // templates that no chunk has fitted, in a row
@@ -29,53 +30,39 @@ type answer struct {
 // maxMisses is after how many templates that did not fit no more are made: the server varies its chunks.
 const maxMisses = 8
 
-// readStream reads server-sent events. Once the finish reason is there, nothing
-// can be lost any more: a stream that breaks off then is a whole answer.
-func (a *answer) readStream(events *providerhttp.Events) error {
-	for {
-		e, err := events.Next()
-		if err != nil && a.finish != "" && !isSize(err) {
-			return nil
+// read reads the answer to its end, streamed or not. Once the finish reason is there, nothing can be lost any
+// more: a stream that breaks off then is a whole answer.
+func (a *answer) read(body io.Reader) error {
+	var tooLong *providerhttp.SizeError
+	err := a.Read(body, a.handleEvent, a.handleEvent, func() bool { return a.done })
+	if err != nil && (a.finish == "" || llm.AsError(err) != nil || errors.As(err, &tooLong)) {
+		return err
+	}
+	if a.finish == "" {
+		return providerhttp.ErrTruncated
+	}
+	for i, s := range a.calls.slots { // results must be able to name their calls
+		if s.id != "" {
+			continue
 		}
-		if errors.Is(err, io.EOF) {
-			return providerhttp.ErrTruncated
-		}
-		if err != nil {
-			return err
-		}
-		if providerhttp.IsDone(e.Data) {
-			// A server that sent content, but no finish reason, has finished.
-			if a.finish != "" {
-				return nil
-			}
-			if !a.hasContent {
-				return providerhttp.ErrTruncated
-			}
-			a.finish = "stop"
-			return nil
-		}
-		if e.Name == "error" {
-			return a.Refusal(e.Data)
-		}
-		if err := a.handleEvent(e.Data); err != nil {
+		s.id = llm.NewCallID()
+		if err := a.EmitDelta(llm.Delta{ToolCall: &llm.ToolCallDelta{Index: i, ID: s.id}}); err != nil {
 			return err
 		}
 	}
-}
-
-func isSize(err error) bool {
-	var e *providerhttp.SizeError
-	return errors.As(err, &e)
+	return a.EmitDelta(llm.Delta{Usage: a.usage, Finish: finishReason(a.finish, len(a.calls.slots) > 0), Model: a.model})
 }
 
 // handleEvent handles one event.
 func (a *answer) handleEvent(data []byte) error {
-	data = bytes.TrimSpace(data)
+	if providerhttp.IsDone(data) {
+		if a.done = true; a.finish == "" && a.hasContent { // a server that sent content, but no finish reason, has finished
+			a.finish = "stop"
+		}
+		return nil
+	}
 	if bytes.HasPrefix(data, []byte("[")) { // Gemini reports errors in a list
 		return a.Refusal(data)
-	}
-	if !bytes.HasPrefix(data, []byte("{")) { // not of the protocol: a keep-alive
-		return nil
 	}
 	if text := a.template.text(data); text != "" {
 		a.misses = 0

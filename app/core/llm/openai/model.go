@@ -48,25 +48,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 		}
 		return m.peer.Post(ctx, "/chat/completions", body, nil, func(body io.Reader, refusal func([]byte) *llm.Error) error {
 			a := &answer{Answer: providerhttp.Answer{Emit: emit, Refusal: refusal}, opensThought: m.options.Info.OpensThought}
-			err := providerhttp.Reader{Whole: a.handleEvent, Stream: a.readStream, Page: func() error {
-				return a.Refusal([]byte(providerhttp.WebPage))
-			}}.Read(body)
-			if err != nil {
-				return err
-			}
-			if a.finish == "" {
-				return providerhttp.ErrTruncated
-			}
-			for i, s := range a.calls.slots { // results must be able to name their calls
-				if s.id != "" {
-					continue
-				}
-				s.id = llm.NewCallID()
-				if err := a.EmitDelta(llm.Delta{ToolCall: &llm.ToolCallDelta{Index: i, ID: s.id}}); err != nil {
-					return err
-				}
-			}
-			return a.EmitDelta(llm.Delta{Usage: a.usage, Finish: finishReason(a.finish, len(a.calls.slots) > 0), Model: a.model})
+			return a.read(body)
 		})
 	})
 }

@@ -20,34 +20,6 @@ func Decoded(header http.Header, body io.Reader) io.Reader {
 	return body
 }
 
-// Reader is how an adapter reads an answer.
-type Reader struct {
-	Whole  func(text []byte) error    // the answer of a server that did not stream: a JSON value
-	Stream func(events *Events) error // server-sent events
-	Page   func() error               // a web page; returns the error
-}
-
-// Read reads an answer to its end in the form that it has.
-func (a Reader) Read(body io.Reader) error {
-	r := bufio.NewReaderSize(body, 4<<10)
-	first, err := firstByte(r)
-	if err != nil {
-		return err
-	}
-	switch first {
-	case '{', '[':
-		text, err := readWhole(r)
-		if err != nil {
-			return err
-		}
-		return a.Whole(text)
-	case '<':
-		return a.Page()
-	default:
-		return a.Stream(&Events{lines: r})
-	}
-}
-
 // WebPage is the error message for an answer that is a web page.
 const WebPage = "a web page came instead of an answer: is the base_url right?"
 

@@ -1,6 +1,7 @@
 package providerhttp
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -74,27 +75,39 @@ func (a *Answer) EmitDelta(d llm.Delta) error {
 // Read reads an answer to its end: whole reads one that is not streamed, and event the data of one
 // server-sent event. A stream that stops before hasEnded was cut off.
 func (a *Answer) Read(body io.Reader, whole, event func(data []byte) error, hasEnded func() bool) error {
-	page := func() error { return a.Refusal([]byte(WebPage)) }
-	return Reader{Whole: whole, Page: page, Stream: func(events *Events) error {
-		for !hasEnded() {
-			e, err := events.Next()
-			data := bytes.TrimSpace(e.Data)
-			switch {
-			case errors.Is(err, io.EOF):
-				return ErrTruncated
-			case err != nil:
-				return err
-			case e.Name == "error":
-				return a.Refusal(data)
-			case len(data) == 0 || data[0] != '{': // a keep-alive
-				continue
-			}
-			if err := event(data); err != nil {
-				return err
-			}
+	r := bufio.NewReaderSize(body, 4<<10)
+	first, err := firstByte(r)
+	switch {
+	case err != nil:
+		return err
+	case first == '<':
+		return a.Refusal([]byte(WebPage))
+	case first == '{' || first == '[':
+		text, err := readWhole(r)
+		if err != nil {
+			return err
 		}
-		return nil
-	}}.Read(body)
+		return whole(text)
+	}
+	events := &Events{lines: r}
+	for !hasEnded() {
+		e, err := events.Next()
+		data := bytes.TrimSpace(e.Data)
+		switch {
+		case errors.Is(err, io.EOF):
+			return ErrTruncated
+		case err != nil:
+			return err
+		case e.Name == "error":
+			return a.Refusal(data)
+		case len(data) == 0 || data[0] != '{' && data[0] != '[': // a keep-alive
+			continue
+		}
+		if err := event(data); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Decode reads an event. Members of another type than theirs stay empty.

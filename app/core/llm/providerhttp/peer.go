@@ -1,6 +1,7 @@
 package providerhttp
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -31,13 +32,7 @@ type Timeouts struct {
 
 // WithDefaults returns the limits with the defaults where none are set.
 func (t Timeouts) WithDefaults() Timeouts {
-	if t.Headers == 0 {
-		t.Headers = DefaultHeadersTimeout
-	}
-	if t.Idle == 0 {
-		t.Idle = DefaultIdleTimeout
-	}
-	return t
+	return Timeouts{cmp.Or(t.Headers, DefaultHeadersTimeout), cmp.Or(t.Idle, DefaultIdleTimeout)}
 }
 
 // First returns the limit until the first byte behind the headers, which some servers send before
@@ -64,6 +59,10 @@ type Peer struct {
 	Key      string // removed from every error; empty = none
 	Timeouts Timeouts
 	Client   *http.Client // see NewClient
+	// Authorize adds the authorization to a request, which nothing changes any more: a signature holds for the bytes
+	// that are sent. It may be called by several goroutines. An *llm.Error ends the call as it is; other errors count
+	// as a provider that was not reached. nil = the headers have it.
+	Authorize func(*http.Request) error
 }
 
 // NewClient returns a client that follows no redirects: one would take the key to
@@ -132,9 +131,16 @@ func (p *Peer) sendRequest(request *http.Request, watch *watchdog, read func(*ht
 // answer without a 2xx status is an error.
 func (p *Peer) answerTo(request *http.Request, watch *watchdog) (*http.Response, io.Reader, error) {
 	watch.arm(p.Timeouts.Headers, "no answer")
-	response, err := p.Client.Do(request)
+	var response *http.Response
+	var err error
+	if p.Authorize != nil {
+		err = p.Authorize(request)
+	}
+	if err == nil {
+		response, err = p.Client.Do(request)
+	}
 	watch.disarm()
-	if e := llm.AsError(err); e != nil { // of a transport that could not authorize the request
+	if e := llm.AsError(err); e != nil {
 		return nil, nil, e
 	}
 	if err != nil {

@@ -30,7 +30,7 @@ export const words = { ...page, ...pick({
     } satisfies Record<Mode, readonly [string, string]>,
 
     notYet: "Not yet in Slack",
-    allThere: "Everything is in Slack.",
+    allThere: "Nothing is left to post.",
     nothingPosted: "Nothing is posted in this mode.",
     posted: (n: number) => `${plural(n, "message")} posted`,
     quote: (text: string) => `“${text}”`,
@@ -100,7 +100,7 @@ export const words = { ...page, ...pick({
     } satisfies Record<Mode, readonly [string, string]>,
 
     notYet: "Noch nicht in Slack",
-    allThere: "Alles ist in Slack.",
+    allThere: "Es ist nichts mehr zu posten.",
     nothingPosted: "In dieser Einstellung wird nichts gepostet.",
     posted: (n: number) => `${plural(n, "Nachricht", "Nachrichten")} gepostet`,
     quote: (text: string) => `„${text}“`,
