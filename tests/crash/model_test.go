@@ -101,14 +101,7 @@ func (m *model) counts() string {
 }
 
 // wait takes some time, or until it is calm.
-func (m *model) wait(d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-m.calm:
-	}
-}
+func (m *model) wait(d time.Duration) { process.PauseUnless(context.Background(), d, m.calm) }
 
 // due returns a fault that has not come yet, soon, so that a short run has each.
 func (m *model) due(list *[]modelFault) modelFault {

@@ -78,7 +78,7 @@ func (k *talk) speak(ctx context.Context, session core.SessionID, who int, r *ra
 	if k.world.sessions < 30 {
 		think /= 2 // each has time for something
 	}
-	for n := 0; k.pause(ctx, time.Duration(r.ExpFloat64()*float64(think))); n++ {
+	for n := 0; process.PauseUnless(ctx, time.Duration(r.ExpFloat64()*float64(think)), k.closed); n++ {
 		id := fmt.Sprintf("m%d-%d", who, n)
 		s := &records.Sent{Session: session, ID: id, Content: records.Compose(id, r)}
 		m := core.SendMessage{SessionID: session, Content: s.Content, ClientMessageID: id}
@@ -90,19 +90,6 @@ func (k *talk) speak(ctx context.Context, session core.SessionID, who int, r *ra
 		k.mu.Unlock()
 		k.deliver(ctx, s, m, r)
 	}
-}
-
-// pause waits for d and reports false if there is nothing more to be said.
-func (k *talk) pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-k.closed:
-	case <-ctx.Done():
-	}
-	return false
 }
 
 // deliver sends the message until somebody says that it is accepted, always by the same
