@@ -188,7 +188,7 @@ func (a *App) buildServices(build Build, space handlers.Space) error {
 	}
 	a.files = wire.NewFiles(d, build.Program)
 	a.runs = wire.NewRuns(d, a.engine)
-	if d.Slack, err = wire.NewSlackClients(d.Config.Slack, d.Stores, d.Logger); err != nil {
+	if d.Slack, err = wire.NewSlackClients(d.Config.Slack, d.Stores); err != nil {
 		return err
 	}
 	a.posts = wire.NewSlackPosts(d)

@@ -40,11 +40,14 @@ func (d *document) checkAgent(agent core.Agent, known KnownParts) {
 	}
 	d.checkTools(agent.Tools, known)
 	d.checkToolSettings(agent, known)
-	d.checkSummaryModel("context.summary_model", agent.Context.SummaryModel, known.Model)
-	d.checkSummaryModel("compaction.summary_model", agent.Compaction.SummaryModel, known.Model)
+	for path, name := range map[string]*string{"context.summary_model": agent.Context.SummaryModel, "compaction.summary_model": agent.Compaction.SummaryModel} {
+		if name != nil {
+			d.checkModel(path, path+": ", *name, known.Model)
+		}
+	}
 	_, err := contextwindow.ResolveLoop(agent.Context.Policy, agent.Compaction)
-	for _, fault := range splitErrors(err) {
-		name, _, _ := strings.Cut(fault.Error(), " ")
+	for _, fault := range faultLines(err) {
+		name, _, _ := strings.Cut(fault, " ")
 		d.faultAt("compaction."+name, "compaction.%s", fault)
 	}
 	d.checkContext(agent, known.Global)
@@ -89,20 +92,12 @@ func (d *document) checkTools(tools []string, known KnownParts) {
 	}
 }
 
-// checkSummaryModel checks the model of a field that names one for summaries; nil = the field is
-// not in the file.
-func (d *document) checkSummaryModel(path string, name *string, check func(string) (llm.Info, error)) {
-	if name != nil {
-		d.checkModel(path, path+": ", *name, check)
-	}
-}
-
 // checkContext checks whether the context settings go together. A fault has the line of the field that it begins with,
 // else that of context.
 func (d *document) checkContext(agent core.Agent, global contextwindow.Global) {
 	_, err := contextwindow.Resolve(global, agent.Context)
-	for _, err := range splitErrors(err) {
-		text := strings.TrimPrefix(err.Error(), "context.")
+	for _, fault := range faultLines(err) {
+		text := strings.TrimPrefix(fault, "context.")
 		name, _, _ := strings.Cut(text, " ")
 		if path := "context." + name; d.hasField(path) {
 			d.faultAt(path, "context.%s", text)
@@ -112,23 +107,15 @@ func (d *document) checkContext(agent core.Agent, global contextwindow.Global) {
 	}
 }
 
-// splitErrors returns the errors that are joined in err, or in the cause of a
-// core.Error; none for nil.
-func splitErrors(err error) []error {
-	var shown *core.Error
-	if errors.As(err, &shown) {
-		if shown.Err == nil {
-			return []error{shown}
-		}
-		err = shown.Err
-	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		return joined.Unwrap()
-	}
+// faultLines returns what is wrong, as contextwindow says it; none for nil.
+func faultLines(err error) []string {
 	if err == nil {
 		return nil
 	}
-	return []error{err}
+	if shown, ok := errors.AsType[*core.Error](err); ok && shown.Err != nil {
+		err = shown.Err
+	}
+	return strings.Split(err.Error(), "\n")
 }
 
 // suggestWord says which of the words was meant, or which there are.

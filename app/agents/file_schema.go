@@ -191,14 +191,8 @@ func (s *fileSchema) explain(e *jsonschema.ValidationError, value any, path stri
 			value, path = v[i], path+"["+part+"]"
 		}
 	}
-	part := s.document
-	_, pointer, _ := strings.Cut(e.SchemaURL, "#/")
-	for name := range strings.SplitSeq(pointer, "/") {
-		if object, ok := part.(map[string]any); ok && name != "" {
-			part = object[name]
-		}
-	}
-	schema, _ := part.(map[string]any)
+	_, pointer, _ := strings.Cut(e.SchemaURL, "#")
+	schema, _ := valueAt(map[string]any{"": s.document}, strings.ReplaceAll(pointer, "/", ".")).(map[string]any)
 	properties, _ := schema["properties"].(map[string]any)
 	below := func(name string) string { return strings.TrimPrefix(path+"."+name, ".") }
 	switch k := e.ErrorKind.(type) {

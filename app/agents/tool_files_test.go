@@ -239,13 +239,7 @@ func toolTable() string {
 	for _, k := range agents.ToolKeys() {
 		kinds := "all"
 		if len(k.Kinds) > 0 {
-			kinds = ""
-			for i, kind := range k.Kinds {
-				if i > 0 {
-					kinds += ", "
-				}
-				kinds += string(kind)
-			}
+			kinds = strings.Trim(strings.ReplaceAll(fmt.Sprint(k.Kinds), " ", ", "), "[]")
 		}
 		value := k.Default
 		if value == "" && len(k.Required) > 0 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bobbin/app/api/handlers"
+	"bobbin/app/api/ops"
 	"bobbin/app/core"
 )
 
@@ -36,40 +37,14 @@ const (
 // codeContextFloor means that a message does not fit the model's window.
 const codeContextFloor = "context_floor"
 
-// status is the answer to a kind or a code of errors.
-type status struct {
-	number int
-	title  string
-	code   string
-}
-
 // byKind returns the answer for the kind of err; false for an error without a kind.
-func byKind(err error) (status, bool) {
-	kinds := []struct {
-		kind   error
-		status status
-	}{
-		{core.ErrContextFloor, status{http.StatusUnprocessableEntity, "Does not fit the context window", codeContextFloor}},
-		{core.ErrInvalid, status{http.StatusUnprocessableEntity, "Invalid request", "invalid"}},
-		{core.ErrUnauthorized, status{http.StatusUnauthorized, "Unauthorized", "unauthorized"}},
-		{core.ErrForbidden, status{http.StatusForbidden, "Forbidden", "forbidden"}},
-		{core.ErrNotFound, status{http.StatusNotFound, "Not found", "not_found"}},
-		{core.ErrConflict, status{http.StatusConflict, "Conflict", "conflict"}},
-		{core.ErrStale, status{http.StatusConflict, "Changed concurrently", "stale"}},
-		{core.ErrCanceled, status{http.StatusConflict, "Canceled", "canceled"}},
-		{core.ErrTooLarge, status{http.StatusRequestEntityTooLarge, "Too large", "too_large"}},
-		{core.ErrUnprocessable, status{http.StatusUnprocessableEntity, "Unprocessable request", "unprocessable"}},
-		{core.ErrRateLimited, status{http.StatusTooManyRequests, "Too many requests", "rate_limited"}},
-		{core.ErrUnavailable, status{http.StatusServiceUnavailable, "Unavailable", "unavailable"}},
-		{core.ErrModel, status{http.StatusBadGateway, "Language model error", "model"}},
-		{core.ErrTimeout, status{http.StatusGatewayTimeout, "Timeout", "timeout"}},
-	}
-	for _, k := range kinds {
-		if errors.Is(err, k.kind) {
-			return k.status, true
+func byKind(err error) (ops.ErrorKind, bool) {
+	for _, k := range ops.ErrorKinds() {
+		if errors.Is(err, k.Kind) {
+			return k, true
 		}
 	}
-	return status{}, false
+	return ops.ErrorKind{}, false
 }
 
 // problemOf returns what may be shown of err: the message of a core.Error, only the kind
@@ -80,17 +55,17 @@ func problemOf(err error) problem {
 		s, known := byKind(err)
 		detail := "no details; search the server's log for the request id"
 		if !known {
-			s, detail = status{http.StatusInternalServerError, "Internal error", "internal"}, "internal error"
+			s, detail = ops.ErrorKind{Status: http.StatusInternalServerError, Title: "Internal error", Code: "internal"}, "internal error"
 		}
-		return problem{Type: typeOf(s.code), Title: s.title, Status: s.number, Detail: detail, Code: s.code, internal: true}
+		return problem{Type: typeOf(s.Code), Title: s.Title, Status: s.Status, Detail: detail, Code: s.Code, internal: true}
 	}
-	s, known := map[string]status{
-		handlers.CodeMalformed:   {http.StatusBadRequest, "Malformed body", handlers.CodeMalformed},
-		handlers.CodeMediaType:   {http.StatusUnsupportedMediaType, "Unsupported media type", handlers.CodeMediaType},
-		handlers.CodeBodyTimeout: {http.StatusRequestTimeout, "Body too slow", handlers.CodeBodyTimeout},
-		core.CodeLinkExpired:     {http.StatusGone, "Link expired", core.CodeLinkExpired},
-		core.CodeFileDeleted:     {http.StatusGone, "File deleted", core.CodeFileDeleted},
-		codeMethod:               {http.StatusMethodNotAllowed, "Method not allowed", codeMethod},
+	s, known := map[string]ops.ErrorKind{
+		handlers.CodeMalformed:   {Status: http.StatusBadRequest, Title: "Malformed body"},
+		handlers.CodeMediaType:   {Status: http.StatusUnsupportedMediaType, Title: "Unsupported media type"},
+		handlers.CodeBodyTimeout: {Status: http.StatusRequestTimeout, Title: "Body too slow"},
+		core.CodeLinkExpired:     {Status: http.StatusGone, Title: "Link expired"},
+		core.CodeFileDeleted:     {Status: http.StatusGone, Title: "File deleted"},
+		codeMethod:               {Status: http.StatusMethodNotAllowed, Title: "Method not allowed"},
 	}[shown.Code]
 	if !known {
 		s, known = byKind(shown.Kind)
@@ -98,8 +73,8 @@ func problemOf(err error) problem {
 	if !known {
 		return problemOf(errors.Join(shown.Err)) // no kind: a programming error
 	}
-	code := cmp.Or(shown.Code, s.code)
-	return problem{Type: typeOf(code), Title: s.title, Status: s.number, Detail: shown.Message, Code: code, Errors: shown.Fields, retryAfter: shown.RetryAfter}
+	code := cmp.Or(shown.Code, s.Code)
+	return problem{Type: typeOf(code), Title: s.Title, Status: s.Status, Detail: shown.Message, Code: code, Errors: shown.Fields, retryAfter: shown.RetryAfter}
 }
 
 // Classify returns the status with which the API answers err, its title and its code.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/core"
 )
 
@@ -41,27 +42,19 @@ func (e *ProblemError) Error() string {
 }
 
 // Unwrap returns the error's kind, nil if it has none.
-func (e *ProblemError) Unwrap() error {
-	byCode := map[string]error{
-		"context_floor": core.ErrContextFloor, "unprocessable": core.ErrUnprocessable,
-		"stale": core.ErrStale, "canceled": core.ErrCanceled,
+func (e *ProblemError) Unwrap() (kind error) {
+	if e.Status == http.StatusBadRequest {
+		return core.ErrInvalid
 	}
-	if kind := byCode[e.Code]; kind != nil {
-		return kind
+	for _, k := range ops.ErrorKinds() {
+		switch {
+		case k.Code == e.Code:
+			return k.Kind
+		case k.Status == e.Status && kind == nil:
+			kind = k.Kind
+		}
 	}
-	return map[int]error{
-		http.StatusBadRequest:            core.ErrInvalid,
-		http.StatusUnauthorized:          core.ErrUnauthorized,
-		http.StatusForbidden:             core.ErrForbidden,
-		http.StatusNotFound:              core.ErrNotFound,
-		http.StatusConflict:              core.ErrConflict,
-		http.StatusRequestEntityTooLarge: core.ErrTooLarge,
-		http.StatusUnprocessableEntity:   core.ErrInvalid,
-		http.StatusTooManyRequests:       core.ErrRateLimited,
-		http.StatusServiceUnavailable:    core.ErrUnavailable,
-		http.StatusBadGateway:            core.ErrModel,
-		http.StatusGatewayTimeout:        core.ErrTimeout,
-	}[e.Status]
+	return kind
 }
 
 // isTemporary reports whether the same request may succeed soon.

@@ -1,7 +1,9 @@
 package core
 
 import (
+	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -100,39 +102,16 @@ func (c ToolChoice) Forced() bool { return c == ToolChoiceRequired || c.Tool() !
 
 // With returns the parameters with those of over that are set.
 func (p ModelParameters) With(over ModelParameters) ModelParameters {
-	if over.Temperature != nil {
-		p.Temperature = over.Temperature
-	}
-	if over.TopP != nil {
-		p.TopP = over.TopP
-	}
-	if over.MaxOutputTokens != 0 {
-		p.MaxOutputTokens = over.MaxOutputTokens
-	}
+	p.Temperature, p.TopP, p.Seed = cmp.Or(over.Temperature, p.Temperature), cmp.Or(over.TopP, p.TopP), cmp.Or(over.Seed, p.Seed)
+	p.MaxOutputTokens, p.ReasoningEffort = cmp.Or(over.MaxOutputTokens, p.MaxOutputTokens), cmp.Or(over.ReasoningEffort, p.ReasoningEffort)
+	p.ResponseFormat = cmp.Or(over.ResponseFormat, p.ResponseFormat)
 	if len(over.Stop) > 0 {
 		p.Stop = over.Stop
-	}
-	if over.Seed != nil {
-		p.Seed = over.Seed
-	}
-	if over.ReasoningEffort != "" {
-		p.ReasoningEffort = over.ReasoningEffort
-	}
-	if over.ResponseFormat != nil {
-		p.ResponseFormat = over.ResponseFormat
 	}
 	return p
 }
 
 // HasClientTool reports whether the run's client executes the tool of that name.
 func (r Run) HasClientTool(name string) bool {
-	if r.Options == nil {
-		return false
-	}
-	for _, t := range r.Options.Tools {
-		if t.Name == name {
-			return true
-		}
-	}
-	return false
+	return r.Options != nil && slices.ContainsFunc(r.Options.Tools, func(t ClientTool) bool { return t.Name == name })
 }

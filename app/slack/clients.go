@@ -6,7 +6,6 @@ import (
 	"crypto/cipher"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -34,7 +33,6 @@ type Clients struct {
 	settings config.Slack
 	vault    vault
 	store    *repositories.SlackInstallations // nil with slack.bot_token
-	log      *slog.Logger
 	names    *core.Cache[string, knownName]
 
 	mu    sync.Mutex
@@ -43,8 +41,8 @@ type Clients struct {
 
 // NewClients returns the clients of the settings. The store has the installations; it is nil
 // with slack.bot_token.
-func NewClients(settings config.Slack, store *repositories.SlackInstallations, log *slog.Logger) (*Clients, error) {
-	c := &Clients{settings: settings, store: store, log: log, names: core.NewCache[string, knownName](maxNames), known: map[string]*clientEntry{}}
+func NewClients(settings config.Slack, store *repositories.SlackInstallations) (*Clients, error) {
+	c := &Clients{settings: settings, store: store, names: core.NewCache[string, knownName](maxNames), known: map[string]*clientEntry{}}
 	var err error
 	if settings.OAuth() {
 		c.vault, err = newVault(settings.Key())

@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,12 +27,7 @@ const (
 // isSlackHost reports whether Slack serves files and its API there.
 func isSlackHost(host string) bool {
 	host = strings.ToLower(host)
-	for _, domain := range []string{"slack.com", "slack-gov.com", "slack-files.com"} {
-		if host == domain || strings.HasSuffix(host, "."+domain) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"slack.com", "slack-gov.com", "slack-files.com"}, func(domain string) bool { return host == domain || strings.HasSuffix(host, "."+domain) })
 }
 
 // trustedURL reports whether the address is Slack's, or that of the Web API of the settings.

@@ -175,7 +175,7 @@ func TestCheckToken(t *testing.T) {
 		var logged strings.Builder
 		log := slog.New(slog.NewTextHandler(&logged, nil))
 		settings := config.Slack{BotToken: config.NewSecret(token), APIURL: fake.APIURL()}
-		clients := must.Get(NewClients(settings, nil, log))(t)
+		clients := must.Get(NewClients(settings, nil))(t)
 		New(Options{Settings: settings, Clients: clients, Logger: log}).checkToken(t.Context())
 		if got := logged.String(); !strings.Contains(got, want) || want == "" && got != "" {
 			t.Errorf("%s: got %q, want %q", token, got, want)

@@ -81,7 +81,7 @@ func oauthSettings(s *fakeslack.Server, letter byte) config.Slack {
 
 func (w *installWorld) clients(t *testing.T, settings config.Slack) *Clients {
 	t.Helper()
-	return must.Get(NewClients(settings, w.store, slog.New(slog.DiscardHandler)))(t)
+	return must.Get(NewClients(settings, w.store))(t)
 }
 
 // begin opens the page of the installation and returns the address of Slack's, and the cookie.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/url"
+	"slices"
 	"strings"
 
 	"bobbin/app/core"
@@ -207,10 +208,7 @@ const maxID = 200
 
 // safeIDs reports whether the ids look like Slack's: they become parts of keys.
 func safeIDs(ids ...string) bool {
-	for _, id := range ids {
-		if len(id) > maxID || strings.ContainsFunc(id, func(r rune) bool { return r < '!' || r > '~' }) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(ids, func(id string) bool {
+		return len(id) > maxID || strings.ContainsFunc(id, func(r rune) bool { return r < '!' || r > '~' })
+	})
 }

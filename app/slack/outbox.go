@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,12 +53,7 @@ type Outbox struct {
 
 // NewOutbox returns a Outbox. It posts nothing before Run is called.
 func NewOutbox(o OutboxOptions) *Outbox {
-	if o.Pause == 0 {
-		o.Pause = defaultPause
-	}
-	if o.Settle == 0 {
-		o.Settle = 3 * time.Second
-	}
+	o.Pause, o.Settle = cmp.Or(o.Pause, defaultPause), cmp.Or(o.Settle, 3*time.Second)
 	return &Outbox{
 		OutboxOptions: o, pace: &pace{interval: o.Pause, next: map[string]time.Time{}},
 		done: make(chan core.SlackThread, maxThreads),

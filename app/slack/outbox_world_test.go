@@ -206,7 +206,7 @@ func (w *world) bind(t *testing.T, session core.SessionID, channel, ts string) {
 // newClients returns the clients of settings without installations.
 func newClients(t *testing.T, settings config.Slack) *slack.Clients {
 	t.Helper()
-	return must.Get(slack.NewClients(settings, nil, slog.New(slog.DiscardHandler)))(t)
+	return must.Get(slack.NewClients(settings, nil))(t)
 }
 
 // start lets a process of the name post; stop ends it.

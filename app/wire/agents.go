@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"os"
@@ -148,12 +149,8 @@ func WarnOpenFetch(ctx context.Context, list []core.Agent, log *slog.Logger) {
 
 // CheckAgent returns the model that answers for the agent, and why it cannot be used.
 func CheckAgent(m Models, agent core.Agent) (model string, err error) {
-	model = agent.Model
-	if model == "" {
-		model = m.Choice.Model
-	}
 	_, err = m.Get(agent.Model)
-	return model, err
+	return cmp.Or(agent.Model, m.Choice.Model), err
 }
 
 // AgentWarnings returns why the agent has to work without tools, or models beside its own, that its file

@@ -152,11 +152,11 @@ func NewTokenKeys(j config.JWT, log *slog.Logger) *auth.Keys {
 }
 
 // NewSlackClients builds the clients of workspaces of Slack; nil if Slack is off.
-func NewSlackClients(settings config.Slack, stores Stores, log *slog.Logger) (*slack.Clients, error) {
+func NewSlackClients(settings config.Slack, stores Stores) (*slack.Clients, error) {
 	if !settings.Enabled() {
 		return nil, nil
 	}
-	return slack.NewClients(settings, stores.SlackInstallations, log)
+	return slack.NewClients(settings, stores.SlackInstallations)
 }
 
 // slackApp is the chat.Options.SlackApp of a process.

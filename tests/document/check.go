@@ -8,10 +8,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
 )
 
 // Find returns the operation that a request is for, nil if there is none. A path without
@@ -85,13 +81,12 @@ func (p Param) check(given string) error {
 		}
 		value = json.Number(strconv.FormatInt(n, 10))
 	case "boolean":
-		switch given {
-		case "true", "false":
+		if given == "true" || given == "false" {
 			value = given == "true"
 		}
 	}
 	if err := p.Schema.Check(value); err != nil {
-		return fmt.Errorf("parameter %s: %s", p.Name, explain(err))
+		return fmt.Errorf("parameter %s: %w", p.Name, err)
 	}
 	return nil
 }
@@ -130,7 +125,7 @@ func (op *Operation) checkBody(header string, body []byte) error {
 		}
 	}
 	if err := schema.Check(value); err != nil {
-		return fmt.Errorf("body: %s", explain(err))
+		return fmt.Errorf("body: %w", err)
 	}
 	return nil
 }
@@ -146,7 +141,7 @@ func (op *Operation) CheckAnswer(status int, header http.Header, body []byte) er
 	for name, schema := range answer.Headers {
 		if given := header.Get(name); given != "" {
 			if err := schema.Check(given); err != nil {
-				faults = append(faults, fmt.Errorf("header %s: %s", name, explain(err)))
+				faults = append(faults, fmt.Errorf("header %s: %w", name, err))
 			}
 		}
 	}
@@ -187,7 +182,7 @@ func (s Schema) checkJSON(body []byte) error {
 		return fmt.Errorf("body: %w: %.200s", err, body)
 	}
 	if err := s.Check(value); err != nil {
-		return fmt.Errorf("body: %s\n%.400s", explain(err), body)
+		return fmt.Errorf("body: %w\n%.400s", err, body)
 	}
 	return nil
 }
@@ -202,25 +197,4 @@ func (a Answer) CheckEvent(name string, data []byte) error {
 		return fmt.Errorf("event %s: %w", name, err)
 	}
 	return nil
-}
-
-// explain says in a few lines what a value breaks.
-func explain(err error) string {
-	var invalid *jsonschema.ValidationError
-	if !errors.As(err, &invalid) {
-		return err.Error()
-	}
-	var lines []string
-	leaves(invalid, &lines)
-	return strings.Join(lines, "; ")
-}
-
-func leaves(e *jsonschema.ValidationError, into *[]string) {
-	if len(e.Causes) == 0 && len(*into) < 6 {
-		words := e.ErrorKind.LocalizedString(message.NewPrinter(language.English))
-		*into = append(*into, "/"+strings.Join(e.InstanceLocation, "/")+" "+words)
-	}
-	for _, cause := range e.Causes {
-		leaves(cause, into)
-	}
 }

@@ -180,8 +180,8 @@ func (l *loader) answers(op *Operation, at string, raw map[string]any) error {
 			return err
 		}
 		out := Answer{Body: body, Headers: map[string]Schema{}}
-		if stream, ok := body["text/event-stream"]; ok {
-			if out.Events, err = l.events(stream, answer); err != nil {
+		if _, ok := body["text/event-stream"]; ok {
+			if out.Events, err = l.events(answer); err != nil {
 				return err
 			}
 		}
@@ -198,7 +198,7 @@ func (l *loader) answers(op *Operation, at string, raw map[string]any) error {
 }
 
 // events returns the data of every event of a stream, by its name.
-func (l *loader) events(_ Schema, answer map[string]any) (map[string]Schema, error) {
+func (l *loader) events(answer map[string]any) (map[string]Schema, error) {
 	media := answer["content"].(map[string]any)["text/event-stream"].(map[string]any)
 	events, where := l.resolve(media["x-events"], "")
 	out := map[string]Schema{}

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,9 +41,7 @@ func NewReadResult(messages core.MessageStore) *Custom {
 		if err != nil {
 			return "", errors.New("the result cannot be read at the moment")
 		}
-		if args.Length == 0 {
-			args.Length = defaultRead
-		}
+		args.Length = cmp.Or(args.Length, defaultRead)
 		text := m.Content
 		offset := args.Offset
 		if offset >= len(text) {

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -242,11 +243,7 @@ func compileDocument(document any) (*jsonschema.Schema, error) {
 // ParseChecked decodes a call's arguments and checks them against the schema; nil = any object.
 // Errors are for the model.
 func ParseChecked(raw string, schema *jsonschema.Schema) (map[string]any, error) {
-	text := strings.TrimSpace(raw)
-	if text == "" {
-		text = "{}"
-	}
-	value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+	value, err := jsonschema.UnmarshalJSON(strings.NewReader(cmp.Or(strings.TrimSpace(raw), "{}")))
 	arguments, ok := value.(map[string]any)
 	if err != nil || !ok {
 		return nil, errors.New("the arguments are not one JSON object")

@@ -42,8 +42,8 @@ func bind[In, Out any](r Router, op ops.Op[In, Out], answer func(ctx context.Con
 		case op.IsDone != nil && !op.IsDone(out):
 			status = http.StatusAccepted
 		}
-		if op.Location != nil {
-			c.Header("Location", op.Location(out))
+		if op.Location != "" {
+			c.Header("Location", op.Location+reflect.ValueOf(out).FieldByName("ID").String())
 		}
 		if page, ok := any(&out).(pager); ok {
 			return writeJSON(c, status, page)

@@ -176,7 +176,7 @@ func (h Native) runAndAnswer(c *gin.Context, start func() (core.Accepted, error)
 // events, after its end, or immediately. The header Location names the run in any case.
 func (h Native) answerRun(c *gin.Context, held *slot, run core.Run) error {
 	tenant := scopeOf(c)
-	c.Header("Location", ops.CancelRun.Location(run))
+	c.Header("Location", ops.CancelRun.Location+string(run.ID))
 	switch {
 	case held == nil:
 		c.Header("Preference-Applied", "respond-async")

@@ -176,7 +176,7 @@ func (a *answer) endItems(whole bool) {
 		}
 		if it.Status = itemCompleted; !whole {
 			it.Status, it.text = itemIncomplete, ""
-			a.lost = a.lost || it.sent > 0 || it.call != ""
+			a.lost = a.lost || it.call != "" || it.sent > 0 && !a.ended
 		}
 	}
 	if a.to != nil && len(a.items) > 0 {

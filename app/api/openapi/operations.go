@@ -136,7 +136,7 @@ func (s *schemas) answers(op ops.Operation, keyed bool) object {
 		return object{{"204", object{{"description", op.Returns}}}}
 	}
 	var out, headers object
-	if op.HasLocation {
+	if op.Location != "" {
 		headers = append(headers, member{"Location", refTo("headers", "Location")})
 	}
 	if keyed {

@@ -23,6 +23,7 @@
 package ops
 
 import (
+	"net/http"
 	"reflect"
 	"strings"
 	"sync"
@@ -44,7 +45,7 @@ type Operation struct {
 	Example     string      // of a body, JSON
 	CallsModel  bool        // its failure is a 502
 	Created     bool        // the answer has status 201
-	HasLocation bool        // its answers have a header Location; set by located
+	Location    string      // of its answers, before the ID; empty = they have no such header
 	In, Out     reflect.Type
 }
 
@@ -63,8 +64,7 @@ func (o Operation) Path() string {
 // Op is an operation that takes an In and answers with an Out.
 type Op[In, Out any] struct {
 	Operation
-	Location func(Out) string // the header Location of the answer; nil = none
-	IsDone   func(Out) bool   // false = status 202; nil = it always is
+	IsDone func(Out) bool // false = status 202; nil = it always is
 }
 
 // Nothing is the Out of operations that answer with status 204.
@@ -83,13 +83,6 @@ func describe[In, Out any](o Operation) Op[In, Out] {
 	o.In, o.Out = reflect.TypeFor[In](), reflect.TypeFor[Out]()
 	table = append(table, o)
 	return Op[In, Out]{Operation: o}
-}
-
-// located returns the operation, which was described last, with a header Location in its answers.
-func located[In, Out any](op Op[In, Out], location func(Out) string) Op[In, Out] {
-	table[len(table)-1].HasLocation = true
-	op.Location = location
-	return op
 }
 
 // until returns the operation with a status 202 of answers that are not done.
@@ -158,4 +151,32 @@ func fieldsOf(in reflect.Type) []Field {
 		out = append(out, f)
 	}
 	return out
+}
+
+// ErrorKind is how errors of a kind are answered.
+type ErrorKind struct {
+	Kind   error
+	Status int
+	Title  string
+	Code   string // of those without a code of their own
+}
+
+// ErrorKinds returns how errors are answered. Of kinds with one status the first has the other codes.
+func ErrorKinds() []ErrorKind {
+	return []ErrorKind{
+		{core.ErrInvalid, http.StatusUnprocessableEntity, "Invalid request", "invalid"},
+		{core.ErrContextFloor, http.StatusUnprocessableEntity, "Does not fit the context window", "context_floor"},
+		{core.ErrUnauthorized, http.StatusUnauthorized, "Unauthorized", "unauthorized"},
+		{core.ErrForbidden, http.StatusForbidden, "Forbidden", "forbidden"},
+		{core.ErrNotFound, http.StatusNotFound, "Not found", "not_found"},
+		{core.ErrConflict, http.StatusConflict, "Conflict", "conflict"},
+		{core.ErrStale, http.StatusConflict, "Changed concurrently", "stale"},
+		{core.ErrCanceled, http.StatusConflict, "Canceled", "canceled"},
+		{core.ErrTooLarge, http.StatusRequestEntityTooLarge, "Too large", "too_large"},
+		{core.ErrUnprocessable, http.StatusUnprocessableEntity, "Unprocessable request", "unprocessable"},
+		{core.ErrRateLimited, http.StatusTooManyRequests, "Too many requests", "rate_limited"},
+		{core.ErrUnavailable, http.StatusServiceUnavailable, "Unavailable", "unavailable"},
+		{core.ErrModel, http.StatusBadGateway, "Language model error", "model"},
+		{core.ErrTimeout, http.StatusGatewayTimeout, "Timeout", "timeout"},
+	}
 }

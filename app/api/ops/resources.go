@@ -150,14 +150,14 @@ var (
 	})
 	ExportSession = describe[SessionExport, Nothing](Operation{ID: "exportSession", Route: "GET /api/v1/sessions/{id}/export", Scope: core.CanRead})
 
-	CreateDeletion = until(located(describe[NewDeletion, core.Deletion](Operation{
-		ID: "createDeletion", Route: "POST /api/v1/deletions", Tag: "Data rights", Scope: core.CanDelete, Returns: "The deletion is complete", Accepted: "The deletion is accepted",
+	CreateDeletion = until(describe[NewDeletion, core.Deletion](Operation{
+		ID: "createDeletion", Route: "POST /api/v1/deletions", Tag: "Data rights", Scope: core.CanDelete, Returns: "The deletion is complete", Accepted: "The deletion is accepted", Location: "/api/v1/deletions/",
 		Summary: "Permanently delete a session or a user", Example: `{"session_id": "01a1fd1b-c2ab-74fe-af4a-73c58ae3b243"}`,
 		Description: "Accepts the deletion of a session with all its data, or of all data of a user: sessions, memories, files, and the user's messages in sessions of others. It cannot be undone. " +
 			"Give exactly one of `session_id` and `user_id`. Runs that have not ended are canceled first. The deletion runs in the background, survives restarts and is retried until it succeeds; " +
 			"`Location` shows its progress.\n\nIt takes no `Idempotency-Key` (422) and may be repeated: the answer is the unfinished deletion of the same target, and for a session also the finished one (200). " +
 			"End users can delete their own sessions and themselves.",
-	}), func(d core.Deletion) string { return "/api/v1/deletions/" + string(d.ID) }), func(d core.Deletion) bool { return d.Status == core.DeletionSucceeded })
+	}), func(d core.Deletion) bool { return d.Status == core.DeletionSucceeded })
 	GetDeletion = describe[InDeletion, core.Deletion](Operation{
 		ID: "getDeletion", Route: "GET /api/v1/deletions/{id}", Tag: "Data rights", Scope: core.CanDelete, Returns: "The deletion",
 		Summary: "Get the progress or the report of a deletion", Description: "A completed deletion is kept for 30 days, without the name of the user.",
@@ -191,10 +191,10 @@ var (
 			"With `sort=newest` the messages have all words as they are written, at most 500 bytes and 64 words.",
 	})
 
-	CreateMemory = located(describe[NewMemory, core.SavedMemory](Operation{
-		ID: "createMemory", Route: "POST /api/v1/memories", Tag: "Memories", Scope: core.CanWrite, Created: true, Returns: "The memory",
+	CreateMemory = describe[NewMemory, core.SavedMemory](Operation{
+		ID: "createMemory", Route: "POST /api/v1/memories", Tag: "Memories", Scope: core.CanWrite, Created: true, Location: "/api/v1/memories/", Returns: "The memory",
 		Summary: "Create a memory", Example: `{"content": "The inspection is on Friday.", "user_id": "carol"}`,
-	}), func(m core.SavedMemory) string { return "/api/v1/memories/" + string(m.ID) })
+	})
 	ListMemories = describe[MemoryList, core.Page[core.Memory]](Operation{
 		ID: "listMemories", Route: "GET /api/v1/memories", Tag: "Memories", Scope: core.CanRead, Returns: "A page of memories",
 		Summary: "List memories, newest first",

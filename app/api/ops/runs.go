@@ -85,10 +85,10 @@ var (
 		ID: "listModelCalls", Route: "GET /api/v1/runs/{id}/calls", Tag: "Runs", Scope: core.CanRead, OwnersOnly: true, Returns: "All model calls",
 		Summary: "List the model calls of a run", Description: "In the order in which they ended: its answers, and the summaries that it waited for.",
 	})
-	CancelRun = until(located(describe[Cancel, core.Run](Operation{
-		ID: "cancelRun", Route: "POST /api/v1/runs/{id}/cancel", Tag: "Runs", Scope: core.CanWrite, Returns: "The ended run", Accepted: "The run, which has not ended yet",
+	CancelRun = until(describe[Cancel, core.Run](Operation{
+		ID: "cancelRun", Route: "POST /api/v1/runs/{id}/cancel", Tag: "Runs", Scope: core.CanWrite, Location: "/api/v1/runs/", Returns: "The ended run", Accepted: "The run, which has not ended yet",
 		Summary: "Cancel a run", Description: "The partial answer is kept. May be repeated.", Example: `{"wait": true}`,
-	}), func(r core.Run) string { return "/api/v1/runs/" + string(r.ID) }), func(r core.Run) bool { return r.Status.Ended() })
+	}), func(r core.Run) bool { return r.Status.Ended() })
 	DecideApproval = describe[Decision, core.Approval](Operation{
 		ID: "decideApproval", Route: "POST /api/v1/runs/{id}/approvals/{approval}", Tag: "Runs", Scope: core.CanWrite, Returns: "The approval",
 		Summary: "Decide about a tool call, or answer it", Example: `{"decision": "deny", "comment": "Ask me again tomorrow."}`,

@@ -48,17 +48,15 @@ func (w *NewWebhook) ToCore() *core.Webhook {
 	return &core.Webhook{URL: core.Target(w.URL), Secret: w.Secret}
 }
 
-func sessionPath(s core.Session) string { return "/api/v1/sessions/" + string(s.ID) }
-
 // The operations on sessions.
 //
 //nolint:gochecknoglobals // a constant table
 var (
-	CreateSession = located(describe[NewSession, core.Session](Operation{
-		ID: "createSession", Route: "POST /api/v1/sessions", Tag: "Sessions", Scope: core.CanWrite, Created: true,
+	CreateSession = describe[NewSession, core.Session](Operation{
+		ID: "createSession", Route: "POST /api/v1/sessions", Tag: "Sessions", Scope: core.CanWrite, Created: true, Location: "/api/v1/sessions/",
 		Summary: "Create a session", Description: "All fields are optional.", Returns: "The session",
 		Example: `{"agent": "assistant", "title": "Pumps", "timezone": "Europe/Vienna"}`,
-	}), sessionPath)
+	})
 	ListSessions = describe[core.SessionQuery, core.Page[core.Session]](Operation{
 		ID: "listSessions", Route: "GET /api/v1/sessions", Tag: "Sessions", Scope: core.CanRead,
 		Summary: "List sessions", Returns: "A page of sessions",
@@ -77,9 +75,9 @@ var (
 		Summary:     "Archive a session",
 		Description: "An archived session is hidden from lists and accepts no more messages; nothing is deleted. May be repeated. `POST /api/v1/deletions` deletes it permanently.",
 	})
-	ForkSession = located(describe[core.ForkSession, core.Session](Operation{
-		ID: "forkSession", Route: "POST /api/v1/sessions/{id}/fork", Tag: "Branches", Scope: core.CanWrite, Created: true, Returns: "The copy",
+	ForkSession = describe[core.ForkSession, core.Session](Operation{
+		ID: "forkSession", Route: "POST /api/v1/sessions/{id}/fork", Tag: "Branches", Scope: core.CanWrite, Created: true, Location: "/api/v1/sessions/", Returns: "The copy",
 		Summary:     "Copy a session up to a message",
 		Description: "A tool call is copied with its results. The summary that is valid at the message is copied, runs and events are not.",
-	}), sessionPath)
+	})
 )

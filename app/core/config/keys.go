@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ type Key struct {
 	Open    bool   // a bobbin.yaml that nobody named may set it, within bounds
 	Words   string // that it may be, separated by commas; empty = any
 
+	index    []int // of the field in Config
 	flagless bool
 }
 
@@ -35,31 +37,24 @@ func (k Key) Flag() string {
 	return strings.NewReplacer(".", "-", "_", "-").Replace(k.Name)
 }
 
-// Keys returns everything that can be set, in the order of the documentation.
-func Keys() []Key {
-	defaults := Default()
-	var keys []Key
-	for _, s := range settings() {
-		k := Key{Name: s.name, Default: s.shown, Meaning: meanings()[s.name], Open: isOpen(s.name), Words: s.words, flagless: s.flagless}
-		if k.Default == "" {
-			k.Default = displayValue(s.field(&defaults))
-		}
-		keys = append(keys, k)
-	}
-	return keys
-}
+// Keys returns everything that can be set, in the order of the documentation: the fields of Config and its
+// sections with the tag key. Their other tags are flag ("-" = it has none), shown, which is documented in the place of the
+// default, and those of checkTags.
+func Keys() []Key { return keys() }
 
-// meanings returns the last column of the tables of docs/CONFIGURATION.md by the first.
-//
 //nolint:gochecknoglobals // immutable
-var meanings = sync.OnceValue(func() map[string]string {
-	found := map[string]string{}
+var keys = sync.OnceValue(func() []Key {
+	meanings := map[string]string{} // the last column of the tables of docs/CONFIGURATION.md by the first
 	for line := range strings.Lines(docs.Configuration) {
 		if cells := strings.Split(strings.TrimSpace(line), " | "); strings.HasPrefix(line, "| `") {
-			found[strings.Trim(cells[0], "| `")] = strings.TrimSuffix(cells[len(cells)-1], " |")
+			meanings[strings.Trim(cells[0], "| `")] = strings.TrimSuffix(cells[len(cells)-1], " |")
 		}
 	}
-	return found
+	defaults, list := Default(), appendKeys(nil, reflect.TypeFor[Config](), "", nil)
+	for i, k := range list {
+		list[i].Default, list[i].Meaning, list[i].Open = cmp.Or(k.Default, displayValue(k.field(&defaults))), meanings[k.Name], isOpen(k.Name)
+	}
+	return list
 })
 
 // Changed returns the settings that are not as by default, as people read them, secrets
@@ -67,50 +62,35 @@ var meanings = sync.OnceValue(func() map[string]string {
 func (c Config) Changed() map[string]string {
 	defaults := Default()
 	changed := map[string]string{}
-	for _, s := range settings() {
+	for _, s := range keys() {
 		if value := displayValue(s.field(&c)); value != displayValue(s.field(&defaults)) {
-			changed[s.name] = value
+			changed[s.Name] = value
 		}
 	}
 	return changed
 }
 
-// setting is a field of Config and its sections with the tag key. Its other tags are flag ("-" =
-// it has none), shown, which is documented in the place of the default, and those of checkTags.
-type setting struct {
-	name     string
-	index    []int // of the field in Config
-	shown    string
-	words    string
-	flagless bool
-}
-
-// settings returns the keys: what is not among them cannot be set.
-//
-//nolint:gochecknoglobals // immutable
-var settings = sync.OnceValue(func() []setting { return appendSettings(nil, reflect.TypeFor[Config](), "", nil) })
-
-func appendSettings(list []setting, section reflect.Type, prefix string, index []int) []setting {
+func appendKeys(list []Key, section reflect.Type, prefix string, index []int) []Key {
 	for f := range section.Fields() {
 		name, at := prefix+f.Tag.Get("key"), append(slices.Clone(index), f.Index...)
 		if f.Type.Kind() == reflect.Struct && f.Type != reflect.TypeFor[Secret]() {
-			list = appendSettings(list, f.Type, name+".", at)
+			list = appendKeys(list, f.Type, name+".", at)
 			continue
 		}
-		list = append(list, setting{name, at, f.Tag.Get("shown"), f.Tag.Get("words"), f.Tag.Get("flag") == "-"})
+		list = append(list, Key{Name: name, Default: f.Tag.Get("shown"), Words: f.Tag.Get("words"), index: at, flagless: f.Tag.Get("flag") == "-"})
 	}
 	return list
 }
 
 // field returns a pointer to the value.
-func (s setting) field(c *Config) any {
-	return reflect.ValueOf(c).Elem().FieldByIndex(s.index).Addr().Interface()
+func (k Key) field(c *Config) any {
+	return reflect.ValueOf(c).Elem().FieldByIndex(k.index).Addr().Interface()
 }
 
 func settingNames() []string {
 	var names []string
-	for _, s := range settings() {
-		names = append(names, s.name)
+	for _, s := range keys() {
+		names = append(names, s.Name)
 	}
 	return names
 }

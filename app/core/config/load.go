@@ -104,8 +104,9 @@ func Load(opts Options) (Config, Origins, error) {
 	}
 	read.named = named
 	l := layers{opts: opts, file: read, values: viper.New(), from: map[string]string{}}
-	// A later value takes the place of an earlier one.
-	for _, key := range Keys() {
+	config := Default()
+	var found []error
+	for _, key := range keys() { // a later value takes the place of an earlier one
 		if raw, ok := l.file.values[key.Name]; ok {
 			l.setKey(key.Name, raw, l.file.keyLocation(key.Name))
 		}
@@ -115,21 +116,17 @@ func Load(opts Options) (Config, Origins, error) {
 		if raw, ok := l.opts.Flags[key.Name]; ok && key.Flag() != "" {
 			l.setKey(key.Name, raw, "--"+key.Flag())
 		}
+		if l.from[key.Name] == "" {
+			continue
+		}
+		for _, f := range decodeValue(l.values, key.Name, key.field(&config)) {
+			f.Where = l.keyLocation(f.Key)
+			found = append(found, f)
+		}
 	}
-	config := Default()
-	var found []error
 	for key := range l.opts.Flags {
 		if !isSetting(key) {
 			found = append(found, &Fault{Where: "--" + Key{Name: key}.Flag(), Key: key, Problem: unknownKey(key, settingNames())})
-		}
-	}
-	for _, s := range settings() {
-		if l.from[s.name] == "" {
-			continue
-		}
-		for _, f := range decodeValue(l.values, s.name, s.field(&config)) {
-			f.Where = l.keyLocation(f.Key)
-			found = append(found, f)
 		}
 	}
 	found = append(read.faults, found...)
@@ -171,7 +168,7 @@ func (l *layers) setKey(key string, raw any, from string) {
 // nowhere.
 func (l *layers) keyLocation(key string) string {
 	for name, from := range l.from {
-		if key != name && !isPartOf(key, name) {
+		if key != name && !strings.HasPrefix(key, name+"[") {
 			continue
 		}
 		if _, ok := l.file.values[name]; ok && from == l.file.keyLocation(name) {
@@ -182,17 +179,11 @@ func (l *layers) keyLocation(key string) string {
 	return ""
 }
 
-// isPartOf reports whether key is within the list of name: models[1].provider in
-// models.
-func isPartOf(key, name string) bool {
-	return len(key) > len(name) && key[:len(name)] == name && key[len(name)] == '['
-}
-
 // keyOrigins returns the origins of all keys.
 func (l *layers) keyOrigins(config *Config) Origins {
 	var list Origins
-	for _, s := range settings() {
-		list = append(list, Origin{Key: s.name, Value: displayValue(s.field(config)), From: cmp.Or(l.from[s.name], fromDefault)})
+	for _, s := range keys() {
+		list = append(list, Origin{Key: s.Name, Value: displayValue(s.field(config)), From: cmp.Or(l.from[s.Name], fromDefault)})
 	}
 	return list
 }

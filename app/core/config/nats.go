@@ -3,6 +3,7 @@ package config
 import (
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -97,11 +98,4 @@ func isHostPort(s string, least int) bool {
 }
 
 // isNATS reports whether URLs of the scheme lead to NATS.
-func isNATS(scheme string) bool {
-	switch scheme {
-	case "nats", "tls", "ws", "wss":
-		return true
-	default:
-		return false
-	}
-}
+func isNATS(scheme string) bool { return slices.Contains([]string{"nats", "tls", "ws", "wss"}, scheme) }

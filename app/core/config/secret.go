@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -53,40 +54,30 @@ func maskURL(s string) string {
 	if user != nil && !secret && isNATS(u.Scheme) { // the name alone is a token
 		return u.Scheme + "://" + hidden + "@" + u.Host
 	}
-	query := u.Query()
+	if secret {
+		u.User = url.UserPassword(user.Username(), hidden)
+	}
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return hidden
+	}
 	for key := range query {
 		if !plainParameter(key) {
-			query.Set(key, "x")
+			query.Set(key, hidden)
 			secret = true
 		}
 	}
 	if !secret {
 		return s
 	}
-	masked := u.Scheme + "://"
-	if user != nil {
-		masked += url.User(user.Username()).String() + ":" + hidden + "@"
-	}
-	masked += u.Host + u.EscapedPath()
-	for i, key := range sortedKeys(query) {
-		value := hidden
-		if plainParameter(key) {
-			value = url.QueryEscape(query.Get(key))
-		}
-		masked += map[bool]string{true: "?", false: "&"}[i == 0] + url.QueryEscape(key) + "=" + value
-	}
-	return masked
+	u.RawQuery, u.Fragment = query.Encode(), ""
+	return strings.ReplaceAll(u.String(), url.QueryEscape(hidden), hidden)
 }
 
 // plainParameter reports whether the parameter of a database URL is known to be no
 // secret.
 func plainParameter(key string) bool {
-	switch key {
-	case "sslmode", "sslrootcert", "application_name", "connect_timeout", "search_path", "target_session_attrs", "timezone", "dbname", "host", "port", "user":
-		return true
-	default:
-		return false
-	}
+	return slices.Contains([]string{"sslmode", "sslrootcert", "application_name", "connect_timeout", "search_path", "target_session_attrs", "timezone", "dbname", "host", "port", "user"}, key)
 }
 
 // minSecret is the shortest secret that is not a guess, in characters.

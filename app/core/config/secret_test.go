@@ -73,6 +73,7 @@ func TestSecret(t *testing.T) {
 		"nats://n:4222":                                        "nats://n:4222",
 		"postgres://bob:hu%sh@db/x":                            "***",
 		"postgres:hush":                                        "***",
+		"postgres://db/x?password=hu%sh":                       "***",
 	} {
 		compare.Equal(t, url+": shown as", want, config.NewSecretURL(url).String())
 		if got := config.NewSecretURL(url).Reveal(); got != url {

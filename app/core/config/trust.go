@@ -36,21 +36,21 @@ func (l *layers) checkUnnamed(c *Config) []error {
 		return nil
 	}
 	var found faults
-	for _, s := range settings() {
-		if _, ok := l.file.values[s.name]; !ok || l.from[s.name] != l.file.keyLocation(s.name) {
+	for _, s := range keys() {
+		if _, ok := l.file.values[s.Name]; !ok || l.from[s.Name] != l.file.keyLocation(s.Name) {
 			continue
 		}
-		if !isOpen(s.name) {
-			found.addFault(s.name, "must not be set here")
+		if !isOpen(s.Name) {
+			found.addFault(s.Name, "must not be set here")
 			continue
 		}
-		switch s.name {
+		switch s.Name {
 		case "addr":
-			found.checkKey(c.Loopback(), s.name, "must not open other addresses than 127.0.0.1 here")
+			found.checkKey(c.Loopback(), s.Name, "must not open other addresses than 127.0.0.1 here")
 		case "data_dir":
-			found.checkKey(isInside(l.opts.Dir, c.DataDir), s.name, "must not leave the folder of this file")
+			found.checkKey(isInside(l.opts.Dir, c.DataDir), s.Name, "must not leave the folder of this file")
 		case "agents_dir":
-			found.checkKey(isInside(l.opts.Dir, c.AgentsDir), s.name, "must not leave the folder of this file")
+			found.checkKey(isInside(l.opts.Dir, c.AgentsDir), s.Name, "must not leave the folder of this file")
 		case "models":
 			for i, m := range c.Models {
 				found.checkKey(m.BaseURL == "", fmt.Sprintf("models[%d].base_url", i), "must not be set here: conversations and keys would go there")

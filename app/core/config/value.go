@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -20,15 +19,14 @@ import (
 // 10MB.
 type Bytes int64
 
-// sizeUnits are the units of sizes, the longer names first.
-func sizeUnits() []struct {
+type sizeUnit struct {
 	name string
 	size Bytes
-} {
-	return []struct {
-		name string
-		size Bytes
-	}{
+}
+
+// sizeUnits are the units of sizes, the longer names first.
+func sizeUnits() []sizeUnit {
+	return []sizeUnit{
 		{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10},
 		{"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}, {"B", 1},
 	}
@@ -195,8 +193,6 @@ func splitList(s string) []string {
 // displayValue returns the value that field points to as people read it, secrets masked.
 func displayValue(field any) string {
 	switch p := field.(type) {
-	case *float64:
-		return strconv.FormatFloat(*p, 'g', -1, 64)
 	case *time.Duration:
 		return showDuration(*p)
 	case *[]string:
@@ -226,18 +222,8 @@ func displayValue(field any) string {
 			list = append(list, text+" a day")
 		}
 		return strings.Join(list, ", ")
-	case *string:
-		return *p
-	case *bool:
-		return strconv.FormatBool(*p)
-	case *int:
-		return strconv.Itoa(*p)
-	case *Bytes:
-		return p.String()
-	case *Secret:
-		return p.String()
 	default:
-		panic(fmt.Sprintf("config: no setting has the type %T", field))
+		return fmt.Sprint(reflect.ValueOf(field).Elem())
 	}
 }
 
@@ -251,5 +237,3 @@ func showDuration(d time.Duration) string {
 	}
 	return s
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -149,21 +149,13 @@ func (e Entry) mayBeSlow() bool {
 
 // isOSeries reports whether the name is o1, o3-mini, o4-mini and so on.
 func isOSeries(model string) bool {
-	if len(model) < 2 || model[0] != 'o' || model[1] < '1' || model[1] > '9' {
-		return false
-	}
-	return len(model) == 2 || model[2] == '-'
+	return len(model) > 1 && model[0] == 'o' && model[1] >= '1' && model[1] <= '9' && (len(model) == 2 || model[2] == '-')
 }
 
 // withEnvironment fills in the provider's address from the environment, and checks that
 // the key is set. It does not use the key.
 func (e Entry) withEnvironment(env func(string) string) (Entry, error) {
-	if e.Model == "" {
-		e.Model = e.Name
-	}
-	if e.Provider == "" {
-		e.Provider = providerOpenAI
-	}
+	e.Model, e.Provider = cmp.Or(e.Model, e.Name), cmp.Or(e.Provider, providerOpenAI)
 	isNamed := e.APIKeyEnv != "" // then the key must be set, wherever the model is
 	if !isNamed {
 		e.APIKeyEnv = keyVariable(e.Provider)
@@ -185,9 +177,7 @@ func (e Entry) withEnvironment(env func(string) string) (Entry, error) {
 		if !regionName.MatchString(e.Region) {
 			return e, core.Errorf(core.ErrInvalid, "model %s needs a region of AWS: set region in its entry of models, or AWS_REGION", e.Name)
 		}
-		if e.BaseURL == "" {
-			e.BaseURL = "https://bedrock-mantle." + e.Region + ".api.aws/anthropic"
-		}
+		e.BaseURL = cmp.Or(e.BaseURL, "https://bedrock-mantle."+e.Region+".api.aws/anthropic")
 		return e, nil
 	case providerVertex:
 		e.Region = cmp.Or(e.Region, env("CLOUD_ML_REGION"), env("GOOGLE_CLOUD_LOCATION"), "global")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -88,12 +89,7 @@ const maxWords = 400
 
 // Retryable reports whether the same request may succeed later.
 func (e *Error) Retryable() bool {
-	switch e.Kind {
-	case KindRateLimit, KindOverloaded, KindNetwork, KindTruncated, KindTimeout:
-		return true
-	default:
-		return false
-	}
+	return slices.Contains([]ErrorKind{KindRateLimit, KindOverloaded, KindNetwork, KindTruncated, KindTimeout}, e.Kind)
 }
 
 // CanceledError returns the error of a call that ended because ctx is done. It

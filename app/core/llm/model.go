@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"iter"
@@ -286,15 +287,7 @@ func addToolCall(calls map[int]*core.ToolCall, order []int, d *ToolCallDelta) []
 		calls[d.Index] = call
 		order = append(order, d.Index)
 	}
-	if d.ID != "" {
-		call.ID = d.ID
-	}
-	if d.Name != "" {
-		call.Name = d.Name
-	}
-	if d.Signature != "" {
-		call.Signature = d.Signature
-	}
+	call.ID, call.Name, call.Signature = cmp.Or(d.ID, call.ID), cmp.Or(d.Name, call.Name), cmp.Or(d.Signature, call.Signature)
 	call.Arguments += d.Arguments
 	return order
 }

@@ -74,9 +74,7 @@ func NewRegistry(entries []Entry, open func(Entry) (Model, error), defaults Defa
 // whose key is missing core.ErrInvalid; both messages say what the operator has to do. Names and
 // errors are for settings: callers of the API choose from an Offer.
 func (r *Registry) Get(name string) (Model, error) {
-	if name == "" {
-		name = r.defaults.Model
-	}
+	name = cmp.Or(name, r.defaults.Model)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if m, ok := r.models[name]; ok {
@@ -104,10 +102,7 @@ func (r *Registry) Describe(name string) (Info, error) {
 	if err == nil {
 		return m.Info(), nil
 	}
-	if name == "" {
-		name = r.defaults.Model
-	}
-	entry, _ := r.Locate(name) // its error is that of Get
+	entry, _ := r.Locate(cmp.Or(name, r.defaults.Model)) // its error is that of Get
 	if entry.Provider == "" {
 		return Info{}, err
 	}
@@ -156,10 +151,7 @@ func (r *Registry) Locate(name string) (Entry, error) {
 // an entry or as the default, of the same provider, at the same address and with the same
 // key: a conversation is sent only to providers that were named for it.
 func (r *Registry) Preferred(name string, p Preference) (Model, bool) {
-	if name == "" {
-		name = r.defaults.Model
-	}
-	own, err := r.Resolve(name)
+	own, err := r.Resolve(cmp.Or(name, r.defaults.Model))
 	if err != nil || p == PreferOwn {
 		return nil, false
 	}
@@ -197,14 +189,9 @@ func (r *Registry) withSizes(e Entry) Entry {
 	default:
 		e.Window, e.WindowFrom = window, WindowAssumed
 	}
-	if e.MaxOutput == 0 {
-		e.MaxOutput = maxOutput
-	}
+	e.MaxOutput, e.PriorFactor = cmp.Or(e.MaxOutput, maxOutput), cmp.Or(e.PriorFactor, factor)
 	if e.mayBeSlow() { // what calls it has a limit
 		e.FirstByteTime, e.IdleTime = cmp.Or(e.FirstByteTime, -1), cmp.Or(e.IdleTime, -1)
-	}
-	if e.PriorFactor == 0 {
-		e.PriorFactor = factor
 	}
 	if e.Prefix == "" {
 		e.Prefix = PrefixContractOf(e.Model)

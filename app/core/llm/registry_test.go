@@ -197,66 +197,53 @@ func TestRegistryOpensOnce(t *testing.T) {
 	}
 }
 
-// Where requests to the clouds go, and whether they have a key.
+// Where requests to the clouds go, whether they have a key, and what is missing.
 func TestRegistryPlacesClouds(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		entry         llm.Entry
 		env           []string
 		base, keyFrom string
+		fault         string // empty = none
 	}{
 		"bedrock, region of the entry": {llm.Entry{Provider: "bedrock", Region: "eu-central-1"}, []string{"AWS_REGION=us-east-1"},
-			"https://bedrock-mantle.eu-central-1.api.aws/anthropic", ""},
+			"https://bedrock-mantle.eu-central-1.api.aws/anthropic", "", ""},
 		"bedrock, region of the environment": {llm.Entry{Provider: "bedrock"}, []string{"AWS_REGION=us-east-1", "AWS_DEFAULT_REGION=us-east-2"},
-			"https://bedrock-mantle.us-east-1.api.aws/anthropic", ""},
+			"https://bedrock-mantle.us-east-1.api.aws/anthropic", "", ""},
 		"bedrock, default region and key": {llm.Entry{Provider: "bedrock"}, []string{"AWS_DEFAULT_REGION=us-east-2", "AWS_BEARER_TOKEN_BEDROCK=k"},
-			"https://bedrock-mantle.us-east-2.api.aws/anthropic", "AWS_BEARER_TOKEN_BEDROCK"},
-		"bedrock behind a proxy":         {llm.Entry{Provider: "bedrock", BaseURL: "http://proxy", APIKeyEnv: "MINE"}, []string{"MINE=k"}, "http://proxy", "MINE"},
-		"bedrock behind a proxy, signed": {llm.Entry{Provider: "bedrock", BaseURL: "http://proxy", Region: "us-east-1"}, nil, "http://proxy", ""},
+			"https://bedrock-mantle.us-east-2.api.aws/anthropic", "AWS_BEARER_TOKEN_BEDROCK", ""},
+		"bedrock behind a proxy":         {llm.Entry{Provider: "bedrock", BaseURL: "http://proxy", APIKeyEnv: "MINE"}, []string{"MINE=k"}, "http://proxy", "MINE", ""},
+		"bedrock behind a proxy, signed": {llm.Entry{Provider: "bedrock", BaseURL: "http://proxy", Region: "us-east-1"}, nil, "http://proxy", "", ""},
 		"vertex, everywhere": {llm.Entry{Provider: "vertex"}, []string{"GOOGLE_CLOUD_PROJECT=p"},
-			"https://aiplatform.googleapis.com/v1/projects/p/locations/global", ""},
+			"https://aiplatform.googleapis.com/v1/projects/p/locations/global", "", ""},
 		"vertex, several regions": {llm.Entry{Provider: "vertex", Region: "eu", Project: "p"}, []string{"CLOUD_ML_REGION=us", "GOOGLE_CLOUD_PROJECT=other"},
-			"https://aiplatform.eu.rep.googleapis.com/v1/projects/p/locations/eu", ""},
+			"https://aiplatform.eu.rep.googleapis.com/v1/projects/p/locations/eu", "", ""},
 		"vertex, one region": {llm.Entry{Provider: "vertex"},
 			[]string{"CLOUD_ML_REGION=us-east5", "GOOGLE_CLOUD_LOCATION=us", "ANTHROPIC_VERTEX_PROJECT_ID=p", "GOOGLE_CLOUD_PROJECT=other"},
-			"https://us-east5-aiplatform.googleapis.com/v1/projects/p/locations/us-east5", ""},
+			"https://us-east5-aiplatform.googleapis.com/v1/projects/p/locations/us-east5", "", ""},
 		"vertex, location of Google's tools": {llm.Entry{Provider: "vertex", Project: "a.test:p/q"}, []string{"GOOGLE_CLOUD_LOCATION=us"},
-			"https://aiplatform.us.rep.googleapis.com/v1/projects/a.test:p%2Fq/locations/us", ""},
+			"https://aiplatform.us.rep.googleapis.com/v1/projects/a.test:p%2Fq/locations/us", "", ""},
 		"vertex behind a proxy": {llm.Entry{Provider: "vertex", BaseURL: "http://proxy/v1/", APIKeyEnv: "MINE", Project: "p"}, []string{"MINE=k"},
-			"http://proxy/v1/projects/p/locations/global", "MINE"},
+			"http://proxy/v1/projects/p/locations/global", "MINE", ""},
+		"no region":                 {llm.Entry{Provider: "bedrock"}, nil, "", "", "AWS_REGION"},
+		"no region for a signature": {llm.Entry{Provider: "bedrock", BaseURL: "http://proxy"}, nil, "", "", "AWS_REGION"},
+		"a region that is none":     {llm.Entry{Provider: "bedrock", Region: "us.evil.test/"}, nil, "", "", "AWS_REGION"},
+		"a named key":               {llm.Entry{Provider: "bedrock", Region: "us-east-1", APIKeyEnv: "MINE"}, nil, "", "", "MINE"},
+		"no project":                {llm.Entry{Provider: "vertex"}, nil, "", "", "GOOGLE_CLOUD_PROJECT"},
+		"a location that is none":   {llm.Entry{Provider: "vertex", Region: "evil.test/", Project: "p"}, nil, "", "", "location"},
+		"a named token":             {llm.Entry{Provider: "vertex", Project: "p", APIKeyEnv: "MINE"}, nil, "", "", "MINE"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tt.entry.Name = "m"
 			got, err := newRegistry(t, []llm.Entry{tt.entry}, llm.Defaults{Env: variables(tt.env...)}).Resolve("m")
-			if err != nil || got.BaseURL != tt.base || got.APIKeyEnv != tt.keyFrom {
+			switch {
+			case tt.fault != "":
+				if !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), tt.fault) {
+					t.Errorf("got %v, want a fault that names %s", err, tt.fault)
+				}
+			case err != nil || got.BaseURL != tt.base || got.APIKeyEnv != tt.keyFrom:
 				t.Errorf("got %q with the key in %q, %v, want %q, %q", got.BaseURL, got.APIKeyEnv, err, tt.base, tt.keyFrom)
-			}
-		})
-	}
-}
-
-func TestRegistrySaysWhatACloudNeeds(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		entry llm.Entry
-		env   []string
-		want  string
-	}{
-		"no region":                 {llm.Entry{Provider: "bedrock"}, nil, "AWS_REGION"},
-		"no region for a signature": {llm.Entry{Provider: "bedrock", BaseURL: "http://proxy"}, nil, "AWS_REGION"},
-		"a region that is none":     {llm.Entry{Provider: "bedrock", Region: "us.evil.test/"}, nil, "AWS_REGION"},
-		"a named key":               {llm.Entry{Provider: "bedrock", Region: "us-east-1", APIKeyEnv: "MINE"}, nil, "MINE"},
-		"no project":                {llm.Entry{Provider: "vertex"}, nil, "GOOGLE_CLOUD_PROJECT"},
-		"a location that is none":   {llm.Entry{Provider: "vertex", Region: "evil.test/", Project: "p"}, nil, "location"},
-		"a named token":             {llm.Entry{Provider: "vertex", Project: "p", APIKeyEnv: "MINE"}, nil, "MINE"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			tt.entry.Name = "m"
-			_, err := newRegistry(t, []llm.Entry{tt.entry}, llm.Defaults{Env: variables(tt.env...)}).Resolve("m")
-			if !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("got %v, want a fault that names %s", err, tt.want)
 			}
 		})
 	}

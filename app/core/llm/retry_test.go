@@ -51,93 +51,55 @@ func TestRetryRepeatsWhatMayPass(t *testing.T) {
 	}
 }
 
-func TestRetryGivesUpAfterThree(t *testing.T) {
+// A call is repeated three times, after waits that grow and are random by half, or as long as the provider wants;
+// not once a delta came, and not where the wait is too long.
+func TestRetryWaits(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		script := llmtest.Scripted(llmtest.Step{Err: failure(llm.KindOverloaded), Repeat: true})
-		start := time.Now()
-		_, err := llm.Collect(llm.WithRetry(script, silent).Stream(t.Context(), ask("x")), nil)
-		if !llm.IsKind(err, llm.KindOverloaded) {
-			t.Errorf("got %v, want the last error", err)
-		}
-		compare.Equal(t, "requests", 4, len(script.Requests()))
-		// Waits of 0.5, 1 and 2 s, the half of each random.
-		if took := time.Since(start); took < 1750*time.Millisecond || took > 3500*time.Millisecond {
-			t.Errorf("took %v, want between 1.75 and 3.5 s", took)
-		}
-	})
-}
-
-func TestRetryNotAfterTheFirstDelta(t *testing.T) {
-	t.Parallel()
-	script := llmtest.Scripted(llmtest.Step{Text: []string{"par"}, Err: failure(llm.KindTruncated)}, "hello")
-	got, err := llm.Collect(llm.WithRetry(script, silent).Stream(t.Context(), ask("x")), nil)
-	if !llm.IsKind(err, llm.KindTruncated) || got.Text != "par" {
-		t.Errorf("got %q, %v, want the partial answer and its error", got.Text, err)
+	told := func(after time.Duration) *llm.Error {
+		return &llm.Error{Kind: llm.KindRateLimit, Message: "no", Provider: "test", RetryAfter: after}
 	}
-	compare.Equal(t, "requests", 1, len(script.Requests()))
-}
-
-func TestRetryHonorsRetryAfter(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		told := failure(llm.KindRateLimit)
-		told.RetryAfter = 20 * time.Second
-		start := time.Now()
-		got, err := llm.Collect(llm.WithRetry(llmtest.Scripted(told, "hello"), silent).Stream(t.Context(), ask("x")), nil)
-		if err != nil || got.Text != "hello" {
-			t.Errorf("got %q, %v, want hello", got.Text, err)
-		}
-		if took := time.Since(start); took < 20*time.Second || took > 22*time.Second {
-			t.Errorf("took %v, want 20 to 22 s", took)
-		}
-	})
-}
-
-func TestRetryAfterOverTheLimitIsReturnedAtOnce(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		told := failure(llm.KindRateLimit)
-		told.RetryAfter = 61 * time.Second
-		start := time.Now()
-		_, err := llm.Collect(llm.WithRetry(llmtest.Scripted(told, "hello"), silent).Stream(t.Context(), ask("x")), nil)
-		if llm.AsError(err) != told || time.Since(start) != 0 {
-			t.Errorf("got %v after %v, want the error at once", err, time.Since(start))
-		}
-	})
-}
-
-func TestRetryCanceledWhileWaiting(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		cause := errors.New("stop pressed")
-		ctx, cancel := context.WithCancelCause(t.Context())
-		time.AfterFunc(100*time.Millisecond, func() { cancel(cause) })
-		script := llmtest.Scripted(failure(llm.KindOverloaded), "hello")
-		start := time.Now()
-		_, err := llm.Collect(llm.WithRetry(script, silent).Stream(ctx, ask("x")), nil)
-		if !llm.IsKind(err, llm.KindCanceled) || !errors.Is(err, cause) || !errors.Is(err, context.Canceled) {
-			t.Errorf("got %v, want KindCanceled with its cause", err)
-		}
-		if took := time.Since(start); took != 100*time.Millisecond || len(script.Requests()) != 1 {
-			t.Errorf("took %v and %d requests, want 100 ms and 1", took, len(script.Requests()))
-		}
-	})
-}
-
-func TestRetryDoesNotWaitPastTheDeadline(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		told := failure(llm.KindRateLimit)
-		told.RetryAfter = 30 * time.Second
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		start := time.Now()
-		_, err := llm.Collect(llm.WithRetry(llmtest.Scripted(told, "hello"), silent).Stream(ctx, ask("x")), nil)
-		if llm.AsError(err) != told || time.Since(start) != 0 {
-			t.Errorf("got %v after %v, want the provider's error at once", err, time.Since(start))
-		}
-	})
+	cause := errors.New("stop pressed")
+	for name, c := range map[string]struct {
+		steps       []any
+		deadline    time.Duration // of the call; 0 = none
+		cancel      time.Duration // after which it is canceled; 0 = not
+		least, most time.Duration // that it takes
+		requests    int
+		text        string
+		kind        llm.ErrorKind
+	}{
+		"given up after three":       {steps: []any{llmtest.Step{Err: failure(llm.KindOverloaded), Repeat: true}}, least: 1750 * time.Millisecond, most: 3500 * time.Millisecond, requests: 4, kind: llm.KindOverloaded},
+		"after the first delta":      {steps: []any{llmtest.Step{Text: []string{"par"}, Err: failure(llm.KindTruncated)}, "hello"}, requests: 1, text: "par", kind: llm.KindTruncated},
+		"a Retry-After":              {steps: []any{told(20 * time.Second), "hello"}, least: 20 * time.Second, most: 22 * time.Second, requests: 2, text: "hello"},
+		"a Retry-After over a limit": {steps: []any{told(61 * time.Second), "hello"}, requests: 1, kind: llm.KindRateLimit},
+		"past the deadline":          {steps: []any{told(30 * time.Second), "hello"}, deadline: 10 * time.Second, requests: 1, kind: llm.KindRateLimit},
+		"canceled while it waits":    {steps: []any{failure(llm.KindOverloaded), "hello"}, cancel: 100 * time.Millisecond, least: 100 * time.Millisecond, most: 100 * time.Millisecond, requests: 1, kind: llm.KindCanceled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer cancel(nil)
+				if c.deadline > 0 {
+					limited, stop := context.WithTimeout(ctx, c.deadline)
+					defer stop()
+					ctx = limited
+				}
+				if c.cancel > 0 {
+					time.AfterFunc(c.cancel, func() { cancel(cause) })
+				}
+				script := llmtest.Scripted(c.steps...)
+				start := time.Now()
+				got, err := llm.Collect(llm.WithRetry(script, silent).Stream(ctx, ask("x")), nil)
+				if took := time.Since(start); took < c.least || took > c.most || len(script.Requests()) != c.requests {
+					t.Errorf("took %v and %d requests, want %v to %v and %d", took, len(script.Requests()), c.least, c.most, c.requests)
+				}
+				if got.Text != c.text || (err != nil || c.kind != "") && !llm.IsKind(err, c.kind) || errors.Is(err, cause) != (c.cancel > 0) {
+					t.Errorf("got %q, %v, want %q and %q", got.Text, err, c.text, c.kind)
+				}
+			})
+		})
+	}
 }
 
 // timed is a model whose answer takes a second, and how many it wrote at once.

@@ -68,15 +68,9 @@ func (m Mentions) Boost(author string, at time.Time) float64 {
 
 // hasAuthor reports whether the question has a word of the name.
 func (m Mentions) hasAuthor(name string) bool {
-	if name == "" {
-		return false
-	}
-	for _, word := range searchtext.Text(name).Words {
-		if slices.ContainsFunc(m.groups, func(g searchtext.Group) bool { return slices.Contains(g.Words, word) }) {
-			return true
-		}
-	}
-	return false
+	return name != "" && slices.ContainsFunc(searchtext.Text(name).Words, func(word string) bool {
+		return slices.ContainsFunc(m.groups, func(g searchtext.Group) bool { return slices.Contains(g.Words, word) })
+	})
 }
 
 // The forms of a day and of a month: 2026-01-31, 31 January 2026 or 31. Januar 2026, and

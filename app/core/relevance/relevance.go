@@ -94,10 +94,7 @@ func sortDocuments(documents []Document) []*Document {
 		order[i] = &documents[i]
 	}
 	slices.SortFunc(order, func(a, b *Document) int {
-		if c := strings.Compare(a.Session, b.Session); c != 0 {
-			return c
-		}
-		return cmp.Compare(a.Seq, b.Seq)
+		return cmp.Or(strings.Compare(a.Session, b.Session), cmp.Compare(a.Seq, b.Seq))
 	})
 	return order
 }

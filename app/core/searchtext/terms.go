@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"hash/fnv"
+	"maps"
 	"slices"
 	"sort"
 )
@@ -63,10 +64,7 @@ func (d *Document) addTerms(parts []string) {
 			d.Stems = append(d.Stems, StemPrefix+stem)
 		}
 	}
-	hashes := make([]uint32, 0, len(counts))
-	for h := range counts {
-		hashes = append(hashes, h)
-	}
+	hashes := slices.AppendSeq(make([]uint32, 0, len(counts)), maps.Keys(counts))
 	slices.Sort(hashes)
 	t := make(Terms, 0, len(hashes)*termSize)
 	for _, h := range hashes {

@@ -182,10 +182,7 @@ func (c *Calibrator) Estimate(model string, session core.SessionID) Estimate {
 
 // estimateLocked is Estimate; the caller holds c.mu.
 func (c *Calibrator) estimateLocked(model string, session core.SessionID) Estimate {
-	m := c.models[model]
-	if m == nil {
-		m = &calibration{}
-	}
+	m := cmp.Or(c.models[model], &calibration{})
 	if m.Samples < MeasuredAfter {
 		return Estimate{Factor: max(c.priorOf(model), m.Factor), Deviation: priorDeviation, Samples: m.Samples}
 	}

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 
@@ -78,9 +79,7 @@ func (a *answer) handleEvent(data []byte) error {
 	if u := c.Usage.toCore(); u != nil {
 		a.usage = u
 	}
-	if c.Model != "" {
-		a.model = c.Model
-	}
+	a.model = cmp.Or(c.Model, a.model)
 	a.template = template{} // what the last chunk reported holds for those that fit its template
 	if len(c.Choices) == 1 && c.Choices[0].Delta != nil && c.Choices[0].Delta.Content.text != "" && a.misses < maxMisses {
 		a.template, a.misses = newTemplate(data), a.misses+1
@@ -100,19 +99,12 @@ func (a *answer) handleChoice(one choice) error {
 	if u := one.Usage.toCore(); u != nil {
 		a.usage = u
 	}
-	p := one.Delta
-	if p == nil {
-		p = one.Message
-	}
-	if p != nil {
+	if p := cmp.Or(one.Delta, one.Message); p != nil {
 		if err := a.emitPiece(p, one.Delta == nil); err != nil {
 			return err
 		}
 	}
-	// null and "" must not replace an earlier reason.
-	if one.FinishReason != "" {
-		a.finish = one.FinishReason
-	}
+	a.finish = cmp.Or(one.FinishReason, a.finish) // null and "" must not replace an earlier reason
 	switch one.FinishReason {
 	case "error", "insufficient_system_resource": // OpenRouter, Mistral; DeepSeek
 		return a.Refusal([]byte(`{"error":{"message":"the provider stopped with an error","type":"server_error"}}`))

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"bobbin/app/core/llm"
@@ -81,10 +82,5 @@ func (c *calls) sameIndex(i int, w callWire) int {
 }
 
 func (c *calls) hasID(id string) bool {
-	for _, s := range c.slots {
-		if s.id == id {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.slots, func(s *slot) bool { return s.id == id })
 }
