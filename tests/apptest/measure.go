@@ -19,7 +19,7 @@ const Patience = 2 * time.Minute
 
 // ChooseSize is how much a test does: CI has the short form, BOBBIN_TEST_LONG=1 the long one
 // (make show-…). What is wanted of both is the same.
-func ChooseSize(short, full int) int {
+func ChooseSize[T any](short, full T) T {
 	if IsLong() {
 		return full
 	}

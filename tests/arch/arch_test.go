@@ -6,7 +6,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -76,8 +75,12 @@ func TestRequirements(t *testing.T) {
 func readReferences(t *testing.T, root string) (proofs map[string][]string, cited map[string]string) {
 	t.Helper()
 	proofs, cited = map[string][]string{}, map[string]string{}
-	walkGo(t, root, func(path string, text []byte) {
-		file := must.Get(parser.ParseFile(token.NewFileSet(), path, text, parser.ParseComments))(t)
+	for _, f := range must.Get(arch.Load(root))(t) {
+		path := filepath.Join(root, f.Name)
+		if strings.HasPrefix(f.Name, "tests/arch/") {
+			continue
+		}
+		file := must.Get(parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments))(t)
 		for _, group := range file.Comments {
 			if dead := deadReference.FindString(group.Text()); dead != "" {
 				t.Errorf("%s: a comment cites %q, which is not in the repository: say the fact", path, dead)
@@ -91,41 +94,20 @@ func readReferences(t *testing.T, root string) (proofs map[string][]string, cite
 				}
 			}
 		}
-	})
+	}
 	return proofs, cited
 }
 
-// testOf returns the package and name of the test that the comment documents or is in.
+// testOf returns the package and name of the test that the comment documents or is in; empty = none.
 func testOf(file *ast.File, comment *ast.CommentGroup) string {
-	if name := testAt(file, comment); strings.Contains(name, ".Test") || strings.Contains(name, ".Fuzz") {
-		return name
-	}
-	return ""
-}
-
-// walkGo calls do with each Go file of the program and its tests but those of this package.
-func walkGo(t *testing.T, root string, do func(path string, text []byte)) {
-	t.Helper()
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.Contains(path, "tests/arch/") {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		do(path, text)
-		return err
-	})
-	must.Do(t, err)
-}
-
-// testAt returns the package and name of the function that the comment documents or is in.
-func testAt(file *ast.File, comment *ast.CommentGroup) string {
 	for _, decl := range file.Decls {
 		f, ok := decl.(*ast.FuncDecl)
-		if ok && comment.Pos() < f.End() && (f.Doc == comment || comment.Pos() > f.Pos()) {
+		isTest := ok && (strings.HasPrefix(f.Name.Name, "Test") || strings.HasPrefix(f.Name.Name, "Fuzz"))
+		if isTest && comment.Pos() < f.End() && (f.Doc == comment || comment.Pos() > f.Pos()) {
 			return strings.TrimSuffix(file.Name.Name, "_test") + "." + f.Name.Name
 		}
 	}
-	return file.Name.Name
+	return ""
 }
 
 // W1, W11: memories live outside the agent graph. Nothing that makes an agent's

@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -63,10 +64,6 @@ func checkOwn(home part, from, imported string) string {
 		return fmt.Sprintf("%s imports %s: nothing imports the tests; move what is needed into the part", from, imported)
 	case slices.Contains(home.may, anything) || slices.Contains(home.may, target.dir):
 		return ""
-	case home.dir == ".":
-		return fmt.Sprintf("main imports %s: main may import only %s; put what it needs into a command there", imported, list(home.may))
-	case len(home.may) == 0:
-		return fmt.Sprintf("%s imports %s: %s may import no other part; move what both need into it, or take it as a parameter", from, imported, short(home.dir))
 	default:
 		return fmt.Sprintf("%s imports %s: %s may import only %s; give it an interface and let wire join them",
 			from, imported, short(home.dir), list(home.may))
@@ -76,17 +73,10 @@ func checkOwn(home part, from, imported string) string {
 // checkInner judges an import inside a part.
 func checkInner(home part, from, imported string) string {
 	rule, found := innerOf(from)
-	switch {
-	case !found || slices.Contains(rule.may, imported):
+	if !found || slices.Contains(rule.may, imported) {
 		return ""
-	case from == "app/core":
-		return fmt.Sprintf("app/core imports %s: the vocabulary knows none of its sub-packages; move what both need into core", imported)
-	case len(rule.may) == 0:
-		return fmt.Sprintf("%s imports %s: inside %s, %s may import nothing; the arrow may not turn round", from, imported, short(home.dir), short(from))
-	default:
-		return fmt.Sprintf("%s imports %s: inside %s, %s may import only %s; the arrow may not turn round",
-			from, imported, short(home.dir), short(from), list(rule.may))
 	}
+	return fmt.Sprintf("%s imports %s: inside %s, %s may import only %s; the arrow may not turn round", from, imported, short(home.dir), short(from), list(rule.may))
 }
 
 // checkForeign judges the import of a library.
@@ -169,15 +159,7 @@ func within(name, dir string) bool {
 // short returns a package's path without "app/".
 func short(dir string) string { return strings.TrimPrefix(dir, "app/") }
 
-// list joins the short names: "core", "core and tools", "app, client and core".
+// list joins the short names: "core, tools".
 func list(dirs []string) string {
-	names := make([]string, len(dirs))
-	for i, dir := range dirs {
-		names[i] = short(dir)
-	}
-	last := len(names) - 1
-	if last == 0 {
-		return names[0]
-	}
-	return strings.Join(names[:last], ", ") + " and " + names[last]
+	return cmp.Or(strings.ReplaceAll(strings.Join(dirs, ", "), "app/", ""), "nothing of ours")
 }

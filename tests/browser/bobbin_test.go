@@ -1,18 +1,18 @@
 package browser_test
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -39,15 +39,7 @@ type bobbin struct {
 	gates    gates
 	proxy    *process.Link
 	control  *httptest.Server
-	dir      string
-	replicas []*replica // the proxy leads to the first one
-}
-
-// replica is one of the processes.
-type replica struct {
-	addr, dir string
-	variables []string // that join it with the other one
-	now       *process.Process
+	replicas []*process.Server // the proxy leads to the first one
 }
 
 // setup is what a Bobbin is like.
@@ -71,13 +63,8 @@ type setup struct {
 func newBobbin(t *testing.T, s setup) *bobbin {
 	t.Helper()
 	process.FindBrowser(t, "js") // before anything is started
-	b := &bobbin{dir: den.Temp(t), replicas: newReplicas(t, max(s.replicas, 1)), gates: gates{open: map[string]chan struct{}{}}}
-	if s.window == 0 {
-		s.window = 32_000
-	}
-	if s.pieces == 0 {
-		s.pieces = 8
-	}
+	b := &bobbin{gates: gates{open: map[string]chan struct{}{}}}
+	s.window, s.pieces = cmp.Or(s.window, 32_000), cmp.Or(s.pieces, 8)
 	if s.say == nil {
 		s.say = repeatQuestion
 	}
@@ -93,31 +80,14 @@ func newBobbin(t *testing.T, s setup) *bobbin {
 	}})
 	t.Cleanup(b.gates.release) // before the model waits for its answers
 	b.configure(t, s)
+	b.proxy = process.NewLink(t, "")
 	for _, r := range b.replicas {
-		b.start(t, s, r)
+		b.start(t, r)
 	}
-	b.proxy = process.NewLink(t, b.replicas[0].addr)
 	b.URL = "http://" + b.proxy.Addr() + "/"
 	b.control = httptest.NewServer(b.controls(t, s))
 	t.Cleanup(b.control.Close)
 	return b
-}
-
-// newReplicas returns replicas that have not started; several know each other.
-func newReplicas(t *testing.T, n int) []*replica {
-	t.Helper()
-	all := make([]*replica, n)
-	for i := range all {
-		all[i] = &replica{addr: process.FreeAddress(t), dir: den.Temp(t)}
-	}
-	if n == 1 {
-		return all
-	}
-	clusters := []string{process.FreeAddress(t), process.FreeAddress(t)}
-	for i, r := range all {
-		r.variables = []string{"BOBBIN_NATS_CLUSTER_ADDR=" + clusters[i], "BOBBIN_NATS_PEERS=" + clusters[1-i], "BOBBIN_NATS_SECRET=" + aliceKey}
-	}
-	return all
 }
 
 // repeatQuestion says the question; "one long line" has an answer of 1 MB.
@@ -161,13 +131,9 @@ func fail(w http.ResponseWriter, a provider.Asked) bool {
 	return true
 }
 
+// configure sets the replicas up; several know each other.
 func (b *bobbin) configure(t *testing.T, s setup) {
 	t.Helper()
-	agents := filepath.Join(b.dir, "agents")
-	must.Do(t, os.MkdirAll(agents, 0o700))
-	must.Do(t, os.WriteFile(filepath.Join(agents, "brief.yaml"), []byte("name: brief\nmodel: smaller\n"), 0o600))
-	must.Do(t, os.WriteFile(filepath.Join(agents, "careful.yaml"),
-		[]byte("name: careful\nsystem_prompt: You ask before you act.\ntools: [calculator]\ntool_settings:\n  calculator: {approval: always}\n"), 0o600))
 	var text strings.Builder
 	text.WriteString("default_llm: small\ntitles: false\n")
 	if s.keys {
@@ -179,47 +145,43 @@ func (b *bobbin) configure(t *testing.T, s setup) {
 		fmt.Fprintf(&text, "  - {name: %s, provider: openai, base_url: '%s', api_key_env: PROVIDER_KEY, context_window: %d, max_output_tokens: %d}\n",
 			name, b.model.URL, window, min(window/8, 4096))
 	}
-	must.Do(t, os.WriteFile(filepath.Join(b.dir, "bobbin.yaml"), []byte(text.String()), 0o600))
-	options := client.Options{URL: "http://" + b.replicas[0].addr}
+	clusters := []string{process.FreeAddress(t), process.FreeAddress(t)}
+	for i := range max(s.replicas, 1) {
+		variables := []string{"BOBBIN_DATABASE_URL=" + s.database}
+		if s.replicas > 1 {
+			variables = append(variables, "BOBBIN_NATS_CLUSTER_ADDR="+clusters[i], "BOBBIN_NATS_PEERS="+clusters[1-i], "BOBBIN_NATS_SECRET="+aliceKey)
+		}
+		if s.slack != nil {
+			variables = append(variables, "BOBBIN_SLACK_API_URL="+s.slack.APIURL(), "BOBBIN_SLACK_BOT_TOKEN="+s.token, "BOBBIN_SLACK_SIGNING_SECRET=signing-secret")
+		}
+		r := den.NewServer(t, den.Program(t, false), den.Temp(t), text.String(), variables...)
+		agents := filepath.Join(r.Dir, "agents")
+		must.Do(t, os.MkdirAll(agents, 0o700))
+		must.Do(t, os.WriteFile(filepath.Join(agents, "brief.yaml"), []byte("name: brief\nmodel: smaller\n"), 0o600))
+		must.Do(t, os.WriteFile(filepath.Join(agents, "careful.yaml"),
+			[]byte("name: careful\nsystem_prompt: You ask before you act.\ntools: [calculator]\ntool_settings:\n  calculator: {approval: always}\n"), 0o600))
+		t.Cleanup(func() {
+			if log, _ := r.ReadLog(); t.Failed() {
+				t.Logf("the end of Bobbin's log:\n%s", log[max(0, len(log)-3000):])
+			}
+		})
+		b.replicas = append(b.replicas, r)
+	}
+	options := client.Options{URL: "http://localhost", HTTP: &http.Client{Transport: &http.Transport{DialContext: b.replicas[0].Door.Dial}}}
 	if s.keys {
 		options.Key = aliceKey
 	}
 	b.Client = must.Get(client.New(options))(t)
-	t.Cleanup(func() {
-		for _, r := range b.replicas {
-			r.now.Kill()
-			if log, err := os.ReadFile(filepath.Join(r.dir, "log")); t.Failed() && err == nil {
-				t.Logf("the end of Bobbin's log:\n%s", log[max(0, len(log)-3000):])
-			}
-		}
-	})
 }
 
 // start starts a process and waits until it takes requests.
-func (b *bobbin) start(t *testing.T, s setup, r *replica) {
+func (b *bobbin) start(t *testing.T, r *process.Server) {
 	t.Helper()
-	cmd := exec.Command(den.Program(t, false), "serve", "--config", filepath.Join(b.dir, "bobbin.yaml"), "--data-dir", r.dir, //nolint:noctx // killed at the end of the test
-		"--agents-dir", filepath.Join(b.dir, "agents"), "--addr", r.addr, "--log-format", "text")
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + r.dir, "TMPDIR=" + r.dir, "PROVIDER_KEY=none", "BOBBIN_DATABASE_URL=" + s.database}, r.variables...)
-	if s.slack != nil {
-		cmd.Env = append(cmd.Env, "BOBBIN_SLACK_API_URL="+s.slack.APIURL(), "BOBBIN_SLACK_BOT_TOKEN="+s.token, "BOBBIN_SLACK_SIGNING_SECRET=signing-secret")
-	}
-	r.now = must.Get(den.Start(cmd, filepath.Join(r.dir, "log")))(t)
-	for limit := time.Now().Add(apptest.Patience); ; apptest.PauseBriefly(t) {
-		if answer, err := http.Get("http://" + r.addr + "/readyz"); err == nil { //nolint:noctx // asked until it answers
-			_ = answer.Body.Close()
-			if answer.StatusCode == http.StatusOK {
-				return
-			}
-		}
-		select {
-		case <-r.now.Exited:
-			t.Fatalf("Bobbin ended at its start: %s", r.now.Cmd.ProcessState)
-		default:
-		}
-		if time.Now().After(limit) {
-			t.Fatal("Bobbin does not start")
-		}
+	ctx, cancel := context.WithTimeout(t.Context(), apptest.Patience)
+	defer cancel()
+	must.Do(t, r.Serve(ctx))
+	if r == b.replicas[0] {
+		b.proxy.Lead(r.Door.Addr())
 	}
 }
 
@@ -240,19 +202,17 @@ func (b *bobbin) controls(t *testing.T, s setup) http.Handler {
 	handle("/restart", func(r *http.Request) {
 		first := b.replicas[0]
 		if r.FormValue("kill") == "" {
-			_ = first.now.Cmd.Process.Signal(syscall.SIGTERM)
-			<-first.now.Exited
-		} else {
-			first.now.Kill()
+			_ = first.Stop(apptest.Patience) // how it ended is not what is looked at
 		}
-		b.start(t, s, first)
+		first.Kill()
+		b.start(t, first)
 	})
 	handle("/switch", func(r *http.Request) {
 		slices.Reverse(b.replicas)
-		b.proxy.Lead(b.replicas[0].addr)
+		b.proxy.Lead(b.replicas[0].Door.Addr())
 		if r.FormValue("kill") != "" {
-			b.replicas[1].now.Kill()
-			b.start(t, s, b.replicas[1])
+			b.replicas[1].Kill()
+			b.start(t, b.replicas[1])
 		}
 	})
 	if s.slack != nil {

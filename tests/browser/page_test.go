@@ -48,11 +48,7 @@ func (c cases) all() []string { return slices.Concat(c.always, c.night) }
 // play plays the cases that are due.
 func (c cases) play(t *testing.T, b *bobbin, flow string) {
 	t.Helper()
-	names := c.always
-	if apptest.IsLong() {
-		names = c.all()
-	}
-	for _, name := range names {
+	for _, name := range apptest.ChooseSize(c.always, c.all()) {
 		t.Run(name, func(t *testing.T) { b.play(t, flow, name, nil, nil) })
 	}
 }

@@ -76,11 +76,7 @@ func widgetCases() []string {
 func TestWidget(t *testing.T) {
 	t.Parallel()
 	b, args := newWidget(t)
-	names := widgetCases()
-	if !apptest.IsLong() {
-		names = names[:1]
-	}
-	for _, name := range names {
+	for _, name := range apptest.ChooseSize(widgetCases()[:1], widgetCases()) {
 		t.Run(name, func(t *testing.T) {
 			var got struct{ Payloads int }
 			b.play(t, "widget", name, args, &got)

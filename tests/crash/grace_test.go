@@ -15,6 +15,7 @@ import (
 	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
+	"bobbin/tests/apptest"
 	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
@@ -47,7 +48,7 @@ func stopWithARunAtWork(t *testing.T, sig syscall.Signal) {
 		if err != nil || !strings.Contains(string(rest), "event: run.succeeded") {
 			t.Errorf("the stream after SIGTERM: %v\n%s\nwant it to its end", err, rest)
 		}
-		g.ended(t)
+		must.Do(t, g.Wait(patience))
 	})
 }
 
@@ -64,12 +65,10 @@ func newGrace(t *testing.T, p place, period string) *grace {
 	t.Helper()
 	hold, half := make(chan struct{}), make(chan struct{}, 10)
 	release := sync.OnceFunc(func() { close(hold) })
-	model, err := provider.New(provider.Options{Window: modelWindow, Hold: func(string) {
+	model := apptest.NewProvider(t, provider.Options{Window: modelWindow, Hold: func(string) {
 		half <- struct{}{}
 		<-hold
 	}})
-	must.Do(t, err)
-	t.Cleanup(model.Close)
 	t.Cleanup(release)
 	b := newBobbin(t, p, model.URL)
 	b.configure(t, "limits: {shutdown_grace: "+period+"}\n")
@@ -129,10 +128,4 @@ func (g *grace) refused(t *testing.T) {
 			t.Errorf("while it stops %s answers %s, Retry-After %q: %s", request[0], res.Status, res.Header.Get("Retry-After"), body)
 		}
 	}
-}
-
-// ended waits until the process has ended in order.
-func (g *grace) ended(t *testing.T) {
-	t.Helper()
-	must.Do(t, g.Wait(patience))
 }

@@ -101,14 +101,7 @@ func (m *model) counts() string {
 }
 
 // wait takes some time, or until it is calm.
-func (m *model) wait(d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-m.calm:
-	}
-}
+func (m *model) wait(d time.Duration) { process.PauseUnless(context.Background(), d, m.calm) }
 
 // odds is a fault that comes by chance below a share of the draws.
 type odds struct {
@@ -208,11 +201,8 @@ models:
   - {name: small, provider: openai, base_url: %q, api_key_env: PROVIDER_KEY, context_window: %d, max_output_tokens: %d}
 limits: {shutdown_grace: %s, open_streams: 10000, open_streams_per_owner: 10000}
 `, model, modelWindow, modelOutput, stopTime)+settings)}
-	err := os.Mkdir(filepath.Join(r.Dir, "agents"), 0o700)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(r.Dir, "agents", "careful.yaml"), []byte(careful), 0o600)
-	}
-	must.Do(t, err)
+	must.Do(t, os.Mkdir(filepath.Join(r.Dir, "agents"), 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(r.Dir, "agents", "careful.yaml"), []byte(careful), 0o600))
 	return r
 }
 

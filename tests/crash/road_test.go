@@ -29,15 +29,10 @@ type traveler struct {
 	life  time.Duration // of these, at most
 }
 
-// client returns a client of the API on the road.
+// client returns a client of the API on the road, whose every request has a connection of its own.
 func (v traveler) client(t *testing.T) *client.Client {
 	t.Helper()
-	return must.Get(client.New(client.Options{URL: "http://localhost", HTTP: v.http()}))(t)
-}
-
-// http returns a client whose every request has a connection of its own.
-func (v traveler) http() *http.Client {
-	return &http.Client{Transport: &http.Transport{DialContext: v.dial, DisableKeepAlives: true}}
+	return must.Get(client.New(client.Options{URL: "http://localhost", HTTP: &http.Client{Transport: &http.Transport{DialContext: v.dial, DisableKeepAlives: true}}}))(t)
 }
 
 // dial connects to a replica that is up, as soon as there is one.

@@ -115,19 +115,6 @@ func (b *breaker) run(ctx context.Context, strikes []strike, long time.Duration)
 	b.wait.Wait()
 }
 
-// hold waits until a fault is to be mended, and reports false if all are.
-func (b *breaker) hold(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-b.mend:
-	case <-ctx.Done():
-	}
-	return false
-}
-
 // take takes a place for the fault: its own, or the next where nothing is broken. It
 // returns an empty one if there is none.
 func (b *breaker) take(s strike) (place string, do func(context.Context) error) {
@@ -162,7 +149,7 @@ func (b *breaker) give(place string) {
 // strike carries out one fault and mends it.
 func (b *breaker) strike(ctx context.Context, s strike) {
 	place, do := b.take(s)
-	for place == "" && b.first(s.kind) && b.hold(ctx, 100*time.Millisecond) {
+	for place == "" && b.first(s.kind) && process.PauseUnless(ctx, 100*time.Millisecond, b.mend) {
 		place, do = b.take(s)
 	}
 	if place == "" {
@@ -182,7 +169,7 @@ func (b *breaker) fault(s strike) (place string, do func(context.Context) error)
 	case kindKill:
 		return r.name, func(ctx context.Context) error {
 			w.takeovers.killed(ctx, r.name, r.Kill)
-			b.hold(ctx, s.long)
+			process.PauseUnless(ctx, s.long, b.mend)
 			if s.long > leaseTime {
 				return w.returns(ctx, r)
 			}
@@ -191,13 +178,13 @@ func (b *breaker) fault(s strike) (place string, do func(context.Context) error)
 	case kindStop:
 		return r.name, func(ctx context.Context) error {
 			err := r.Stop(patience)
-			b.hold(ctx, s.long)
+			process.PauseUnless(ctx, s.long, b.mend)
 			return errors.Join(err, r.start(ctx))
 		}
 	case kindFreeze:
 		return r.name, func(ctx context.Context) error {
 			err := r.Signal(syscall.SIGSTOP)
-			b.hold(ctx, s.long)
+			process.PauseUnless(ctx, s.long, b.mend)
 			return errors.Join(err, r.Signal(syscall.SIGCONT))
 		}
 	case kindDatabase:
@@ -207,7 +194,7 @@ func (b *breaker) fault(s strike) (place string, do func(context.Context) error)
 				mode = dbtest.StopImmediate
 			}
 			err := w.server.Stop(mode)
-			b.hold(ctx, s.long)
+			process.PauseUnless(ctx, s.long, b.mend)
 			return errors.Join(err, w.server.Start(ctx))
 		}
 	case kindCut:
@@ -237,7 +224,7 @@ func (b *breaker) through(ctx context.Context, d time.Duration, state process.Li
 	for _, l := range links {
 		l.Set(state)
 	}
-	b.hold(ctx, d)
+	process.PauseUnless(ctx, d, b.mend)
 	for _, l := range links {
 		if breaks {
 			l.Set(process.LinkCut)

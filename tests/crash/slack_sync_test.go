@@ -15,6 +15,7 @@ import (
 	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
+	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/process"
@@ -35,7 +36,7 @@ func TestShowSlackSync(t *testing.T) {
 	seed.SkipInCI(t)
 	dir := den.Temp(t)
 	p, bobbins := place{dir, "sqlite://" + filepath.Join(dir, "bobbin.db")}, 1
-	if sized(false, true) {
+	if apptest.IsLong() {
 		p, bobbins = place{dir, dbtest.PostgresURL(t)}, 2
 	}
 	s := &slackSync{marks: regexp.MustCompile(`m\d+x\d+x`), began: time.Now()}
@@ -45,9 +46,9 @@ func TestShowSlackSync(t *testing.T) {
 		}})
 	s.lose = 0.05
 	s.DisturbEvents(fakeslack.EventFaults{Duplicate: true})
-	s.openThreads(sized(3, 20))
-	s.talk(sized(6, 50), sized(1, 8))
-	s.settle(sized(2*time.Minute, 10*time.Minute))
+	s.openThreads(apptest.ChooseSize(3, 20))
+	s.talk(apptest.ChooseSize(6, 50), apptest.ChooseSize(1, 8))
+	s.settle(apptest.ChooseSize(2*time.Minute, 10*time.Minute))
 	s.check()
 }
 
@@ -174,8 +175,8 @@ func (s *slackSync) talk(each, kills int) {
 	calm := make(chan struct{})
 	weather.Go(func() { s.disturb(calm) })
 	for range kills {
-		process.Pause(s.t.Context(), time.Second+randomDelay(sized(4*time.Second, 12*time.Second)))
-		s.restart(randomDelay(sized(time.Second, 4*time.Second)))
+		process.Pause(s.t.Context(), time.Second+randomDelay(apptest.ChooseSize(4*time.Second, 12*time.Second)))
+		s.restart(randomDelay(apptest.ChooseSize(time.Second, 4*time.Second)))
 	}
 	people.Wait()
 	for !s.t.Failed() && s.postsMissing() && process.Pause(s.t.Context(), 200*time.Millisecond) {
@@ -207,7 +208,7 @@ func (th *syncThread) talk(ctx context.Context, each int) {
 			}
 			th.post(th.root, "")
 		}
-		process.Pause(ctx, randomDelay(sized(600*time.Millisecond, 3*time.Second)))
+		process.Pause(ctx, randomDelay(apptest.ChooseSize(600*time.Millisecond, 3*time.Second)))
 	}
 }
 

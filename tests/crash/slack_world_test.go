@@ -11,26 +11,18 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"bobbin/app/client"
 	"bobbin/app/db"
+	"bobbin/tests/apptest"
 	"bobbin/tests/must"
 	"bobbin/tests/process"
 	"bobbin/tests/provider"
 	"bobbin/tests/slackfake/fakeslack"
 )
-
-// sized is how much a test does: CI has the short form, BOBBIN_TEST_LONG=1 the long one.
-func sized[T any](short, full T) T {
-	if os.Getenv("BOBBIN_TEST_LONG") != "" {
-		return full
-	}
-	return short
-}
 
 // slackWorld is a fake Slack and the Bobbins that are installed there, behind a load balancer.
 type slackWorld struct {
@@ -47,15 +39,7 @@ type slackWorld struct {
 // newSlackWorld starts everything, with so many Bobbins on the database.
 func newSlackWorld(t *testing.T, p place, bobbins int, slack fakeslack.Options, model provider.Options) *slackWorld {
 	t.Helper()
-	w := &slackWorld{t: t, balancer: &balancer{}}
-	var err error
-	if w.model, err = provider.New(model); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(w.model.Close)
-	if w.Server, err = fakeslack.New(slack); err != nil {
-		t.Fatal(err)
-	}
+	w := &slackWorld{t: t, balancer: &balancer{}, model: apptest.NewProvider(t, model), Server: must.Get(fakeslack.New(slack))(t)}
 	t.Cleanup(func() { _ = w.Server.Close() })
 	w.ws = w.AddWorkspace("acme")
 	token := w.ws.Install()
@@ -73,19 +57,12 @@ func newSlackWorld(t *testing.T, p place, bobbins int, slack fakeslack.Options, 
 		b.start(t)
 		w.bobbins = append(w.bobbins, b)
 	}
-	w.database = openDatabase(t, p)
+	w.database = p.open(t)
+	t.Cleanup(func() { _ = w.database.Close() }) // nothing is written
 	front := w.serve()
 	t.Cleanup(front.Close)
 	w.SetURLs(fakeslack.URLsBelow(front.URL))
 	return w
-}
-
-// openDatabase opens the database of a Bobbin that runs.
-func openDatabase(t *testing.T, p place) *db.DB {
-	t.Helper()
-	d := p.open(t)
-	t.Cleanup(func() { _ = d.Close() }) // nothing is written
-	return d
 }
 
 // restart kills one of the Bobbins, and starts it again after the time.

@@ -13,6 +13,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/datadir"
 	"bobbin/app/db"
+	"bobbin/tests/apptest"
 	"bobbin/tests/compare"
 	"bobbin/tests/must"
 	"bobbin/tests/process"
@@ -31,8 +32,7 @@ func TestKilledInTheMiddleOfALargeWrite(t *testing.T) {
 		fmt.Fprintf(&lines, `{"role":"user","content":"message %d of a long history"}`+"\n", i)
 	}
 	eachPlace(t, func(t *testing.T, p place) {
-		model := must.Get(provider.New(provider.Options{Window: modelWindow}))(t)
-		t.Cleanup(model.Close)
+		model := apptest.NewProvider(t, provider.Options{Window: modelWindow})
 		b := newBobbin(t, p, model.URL)
 		b.start(t)
 		w := writer{t: t, b: b, lines: lines.String()}
@@ -173,8 +173,7 @@ func (w writer) check(busy string, id core.SessionID, before int) {
 func TestKilledWhileItStarts(t *testing.T) {
 	t.Parallel()
 	eachPlace(t, func(t *testing.T, p place) {
-		model := must.Get(provider.New(provider.Options{Window: modelWindow}))(t)
-		t.Cleanup(model.Close)
+		model := apptest.NewProvider(t, provider.Options{Window: modelWindow})
 		b := newBobbin(t, p, model.URL)
 		for _, after := range startDelays() {
 			must.Do(t, b.Launch())

@@ -1,14 +1,11 @@
 package crash_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net/http"
 	"strconv"
 	"sync"
 	"time"
@@ -51,10 +48,11 @@ func (k *talk) open(ctx context.Context, n int) core.SessionID {
 	if n%4 == 3 {
 		agent = "careful"
 	}
-	key, body := fmt.Sprintf("session-%d", n), fmt.Sprintf(`{"title":"session %d","agent":%q}`, n, agent)
+	key := fmt.Sprintf("session-%d", n)
+	request := client.NewRequest(ops.CreateSession.Operation, ops.NewSession{Title: fmt.Sprintf("session %d", n), Agent: agent})
 	for session.ID == "" && ctx.Err() == nil {
 		k.attempt(ctx, "open "+key, func(ctx context.Context) error {
-			return post(ctx, c.http(), "/api/v1/sessions", key, body, &session)
+			return post(ctx, c.client(k.world.t), request, key, &session)
 		})
 	}
 	return session.ID
@@ -80,7 +78,7 @@ func (k *talk) speak(ctx context.Context, session core.SessionID, who int, r *ra
 	if k.world.sessions < 30 {
 		think /= 2 // each has time for something
 	}
-	for n := 0; k.pause(ctx, time.Duration(r.ExpFloat64()*float64(think))); n++ {
+	for n := 0; process.PauseUnless(ctx, time.Duration(r.ExpFloat64()*float64(think)), k.closed); n++ {
 		id := fmt.Sprintf("m%d-%d", who, n)
 		s := &records.Sent{Session: session, ID: id, Content: records.Compose(id, r)}
 		m := core.SendMessage{SessionID: session, Content: s.Content, ClientMessageID: id}
@@ -92,19 +90,6 @@ func (k *talk) speak(ctx context.Context, session core.SessionID, who int, r *ra
 		k.mu.Unlock()
 		k.deliver(ctx, s, m, r)
 	}
-}
-
-// pause waits for d and reports false if there is nothing more to be said.
-func (k *talk) pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-k.closed:
-	case <-ctx.Done():
-	}
-	return false
 }
 
 // deliver sends the message until somebody says that it is accepted, always by the same
@@ -164,7 +149,7 @@ func (k *talk) refuse(what string, err error) {
 // send sends the message once by one of the surfaces and returns its run.
 func (k *talk) send(ctx context.Context, v traveler, m core.SendMessage, surface int) (core.RunID, error) {
 	if surface == 0 {
-		return async(ctx, v.http(), m)
+		return async(ctx, v.client(k.world.t), m)
 	}
 	return records.Send(ctx, v.client(k.world.t), m, surface, k.world.violate)
 }
@@ -173,7 +158,7 @@ func (k *talk) send(ctx context.Context, v traveler, m core.SendMessage, surface
 func (k *talk) repeat(ctx context.Context, v traveler, m core.SendMessage, run core.RunID) {
 	var again core.RunID
 	k.attempt(ctx, "repeated message "+m.ClientMessageID, func(ctx context.Context) (err error) {
-		again, err = async(ctx, v.http(), m)
+		again, err = async(ctx, v.client(k.world.t), m)
 		return err
 	})
 	k.mu.Lock()
@@ -222,44 +207,20 @@ func (k *talk) decide(ctx context.Context, a core.Approval) {
 }
 
 // async sends the message with its id as Idempotency-Key and returns its run at once.
-func async(ctx context.Context, c *http.Client, m core.SendMessage) (core.RunID, error) {
-	body, err := json.Marshal(map[string]any{"content": m.Content, "multitask": m.Multitask})
-	if err != nil {
-		return "", err
-	}
-	if m.Multitask == "" {
-		body, _ = json.Marshal(map[string]any{"content": m.Content}) // as above
-	}
-	var answer struct {
-		Run core.Run `json:"run"`
-	}
-	err = post(ctx, c, "/api/v1/sessions/"+string(m.SessionID)+"/messages", m.ClientMessageID, string(body), &answer)
+func async(ctx context.Context, c *client.Client, m core.SendMessage) (core.RunID, error) {
+	in := ops.NewMessage{InSession: ops.InSession{SessionID: m.SessionID}, Content: m.Content, Multitask: m.Multitask}
+	var answer ops.RunAnswer
+	err := post(ctx, c, client.NewRequest(ops.SendMessage.Operation, in), m.ClientMessageID, &answer)
 	return answer.Run.ID, err
 }
 
 // post sends a request with a key and reads the answer.
-func post(ctx context.Context, c *http.Client, path, key, body string, into any) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localhost"+path, bytes.NewReader([]byte(body)))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Idempotency-Key", key)
-	req.Header.Set("Prefer", "respond-async")
-	res, err := c.Do(req)
+func post(ctx context.Context, c *client.Client, r client.Request, key string, into any) error {
+	r.Header["Idempotency-Key"], r.Header["Prefer"] = key, "respond-async"
+	res, err := c.Do(ctx, r)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = res.Body.Close() }()
-	raw, err := io.ReadAll(res.Body)
-	if err != nil {
-		return err
-	}
-	if res.StatusCode > 299 {
-		problem := &client.ProblemError{}
-		_ = json.Unmarshal(raw, problem) // its status says enough
-		problem.Status = res.StatusCode
-		return problem
-	}
-	return json.Unmarshal(raw, into)
+	return json.NewDecoder(res.Body).Decode(into)
 }

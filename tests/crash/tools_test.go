@@ -17,6 +17,7 @@ import (
 	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
+	"bobbin/tests/apptest"
 	"bobbin/tests/compare"
 	"bobbin/tests/mcptest"
 	"bobbin/tests/must"
@@ -74,8 +75,7 @@ type toolWorld struct {
 
 func newToolWorld(t *testing.T, p place) *toolWorld {
 	t.Helper()
-	model := must.Get(provider.New(provider.Options{Record: true, Calls: provider.CallNamed}))(t)
-	t.Cleanup(model.Close)
+	model := apptest.NewProvider(t, provider.Options{Record: true, Calls: provider.CallNamed})
 	w := &toolWorld{bobbin: newBobbin(t, p, model.URL), model: model, dir: den.Temp(t), keys: map[string][]string{}}
 	service := httptest.NewServer(http.HandlerFunc(w.serve))
 	t.Cleanup(service.Close)

@@ -18,11 +18,15 @@ type object struct {
 	StringData map[string]string `yaml:"stringData"`
 	Spec       struct {
 		Replicas       int
-		ServiceName    string         `yaml:"serviceName"`
-		MaxUnavailable int            `yaml:"maxUnavailable"`
-		Selector       map[string]any // of a service: the labels; else matchLabels
-		Ports          []struct {
-			TargetPort string `yaml:"targetPort"`
+		ServiceName    string      `yaml:"serviceName"`
+		MaxUnavailable int         `yaml:"maxUnavailable"`
+		Pods           podSelector `yaml:"podSelector"` // of a network policy, as what follows
+		PolicyTypes    []string    `yaml:"policyTypes"`
+		Ingress        []struct {
+			From []struct {
+				Pods podSelector `yaml:"podSelector"`
+			}
+			Ports []struct{ Port string }
 		}
 		Template struct {
 			Metadata struct{ Labels map[string]string }
@@ -178,14 +182,9 @@ func TestKubernetesKnowsToolsAndSlack(t *testing.T) {
 // that encrypt what they say stand in the file.
 func TestKubernetesNetwork(t *testing.T) {
 	t.Parallel()
-	all := documents[policy](t, "kubernetes.yaml")
 	pods := map[string]string{"app.kubernetes.io/name": "bobbin"}
-	i := slices.IndexFunc(all, func(p policy) bool { return p.Kind == "NetworkPolicy" })
-	if i < 0 {
-		t.Fatal("there is no NetworkPolicy")
-	}
-	spec := all[i].Spec
-	if !maps.Equal(spec.Pods.Labels, pods) || !slices.Equal(spec.Types, []string{"Ingress"}) || len(spec.Ingress) != 2 {
+	spec := one(t, documents[object](t, "kubernetes.yaml"), "NetworkPolicy", "bobbin").Spec
+	if !maps.Equal(spec.Pods.Labels, pods) || !slices.Equal(spec.PolicyTypes, []string{"Ingress"}) || len(spec.Ingress) != 2 {
 		t.Fatalf("got %+v, want what comes in to the pods of Bobbin", spec)
 	}
 	for _, rule := range spec.Ingress {
@@ -201,21 +200,6 @@ func TestKubernetesNetwork(t *testing.T) {
 	mount := c.Mounts[len(c.Mounts)-1].Path
 	if cfg.NATS.InTheClear() || !strings.HasPrefix(cfg.NATS.TLSKey, mount+"/") || !strings.Contains(read(t, "kubernetes.yaml"), "NOT ENCRYPTED") {
 		t.Errorf("the settings of the comment do not encrypt: %+v, mounted at %s", cfg.NATS, mount)
-	}
-}
-
-// policy is what of a NetworkPolicy is looked at.
-type policy struct {
-	Kind string
-	Spec struct {
-		Pods    podSelector `yaml:"podSelector"`
-		Types   []string    `yaml:"policyTypes"`
-		Ingress []struct {
-			From []struct {
-				Pods podSelector `yaml:"podSelector"`
-			}
-			Ports []struct{ Port string }
-		}
 	}
 }
 

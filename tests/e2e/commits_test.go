@@ -46,19 +46,12 @@ type keyedAnswer struct {
 func sendKeyed(t *testing.T, h *apptest.Bobbin, r keyedRequest, key string) keyedAnswer {
 	t.Helper()
 	for {
-		method, media := r.method, r.media
-		if method == "" {
-			method = http.MethodPost
-		}
-		if media == "" {
-			media = "application/json"
-		}
 		path, caller := "/api/v1"+r.path, h.HTTP
 		if strings.HasPrefix(r.path, "/v1/") { // the document has none of them
 			path, caller = r.path, http.DefaultClient
 		}
-		req := must.Get(http.NewRequestWithContext(t.Context(), method, h.URL+path, strings.NewReader(r.body)))(t)
-		req.Header.Set("Content-Type", media)
+		req := must.Get(http.NewRequestWithContext(t.Context(), cmp.Or(r.method, http.MethodPost), h.URL+path, strings.NewReader(r.body)))(t)
+		req.Header.Set("Content-Type", cmp.Or(r.media, "application/json"))
 		req.Header.Set("Idempotency-Key", key)
 		req.Header.Set("Prefer", "respond-async")
 		res := must.Get(caller.Do(req))(t)

@@ -87,13 +87,7 @@ func thinker(prompt string) string {
 }
 
 // nativeTalk is one session of the conversation.
-type nativeTalk struct {
-	t      *testing.T
-	h      *apptest.Bobbin
-	id     core.SessionID
-	writer *apptest.Writer
-	turn   int
-}
+type nativeTalk struct{ prefixTalk }
 
 // messageQuestions is how many questions a message has: a summary is due every few messages.
 const messageQuestions = 5
@@ -154,7 +148,7 @@ func TestShowNative(t *testing.T) {
 	h := newCompactorServer(t, c)
 	sessions, turns, versions, natives, most := apptest.ChooseSize(1, 100), 0, 0, 0, 0
 	for n := range sessions {
-		k := &nativeTalk{t: t, h: h, writer: apptest.NewWriter(uint64(n)), id: apptest.NewSession(t, h.Client, ops.NewSession{Agent: "thinker", Timezone: "Europe/Vienna"})}
+		k := &nativeTalk{prefixTalk{t: t, h: h, writer: apptest.NewWriter(uint64(n)), id: apptest.NewSession(t, h.Client, ops.NewSession{Agent: "thinker", Timezone: "Europe/Vienna"})}}
 		for _, phase := range []func(){
 			func() { k.say("house", 12) },
 			func() { k.say("other_model", 2); k.say("house", 2) },

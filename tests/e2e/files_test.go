@@ -27,7 +27,7 @@ import (
 	"bobbin/tests/provider"
 )
 
-// follow gets an address as a browser does, without a key.
+// followPath gets an address as a browser and a load balancer do, without a key.
 func followPath(h *apptest.Bobbin, path string) (status int, header http.Header, body string) {
 	h.T.Helper()
 	r := must.Get(http.NewRequestWithContext(context.Background(), http.MethodGet, h.URL+path, http.NoBody))(h.T)

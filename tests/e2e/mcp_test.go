@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/oauth2"
 
 	operations "bobbin/app/api/ops"
 	"bobbin/app/client"
@@ -28,18 +29,6 @@ const (
 	revision2026 = "2026-07-28"
 )
 
-// keyed adds a key to the requests of a client.
-type keyed struct{ key string }
-
-// RoundTrip is part of http.RoundTripper.
-func (k keyed) RoundTrip(r *http.Request) (*http.Response, error) {
-	if k.key != "" {
-		r = r.Clone(r.Context())
-		r.Header.Set("Authorization", "Bearer "+k.key)
-	}
-	return http.DefaultTransport.RoundTrip(r)
-}
-
 // host is a program that uses Bobbin over MCP.
 type host struct {
 	*mcp.ClientSession
@@ -51,8 +40,12 @@ type host struct {
 func newHost(t testing.TB, h *apptest.Bobbin, key, revision string) *host {
 	t.Helper()
 	p := &host{t: t}
+	web := http.DefaultClient
+	if key != "" {
+		web = oauth2.NewClient(t.Context(), oauth2.StaticTokenSource(&oauth2.Token{AccessToken: key}))
+	}
 	c := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
-	transport := &mcp.StreamableClientTransport{Endpoint: h.URL + "/mcp", HTTPClient: &http.Client{Transport: keyed{key}}, DisableStandaloneSSE: true, MaxRetries: -1}
+	transport := &mcp.StreamableClientTransport{Endpoint: h.URL + "/mcp", HTTPClient: web, DisableStandaloneSSE: true, MaxRetries: -1}
 	session := must.Get(c.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: revision}))(t)
 	t.Cleanup(func() { _ = session.Close() })
 	if got := session.InitializeResult().ProtocolVersion; got != revision {
@@ -60,17 +53,6 @@ func newHost(t testing.TB, h *apptest.Bobbin, key, revision string) *host {
 	}
 	p.ClientSession = session
 	return p
-}
-
-// tools returns the tools that the host may use.
-func (p *host) tools() []*mcp.Tool {
-	p.t.Helper()
-	var list []*mcp.Tool
-	for tool, err := range p.Tools(p.t.Context(), nil) {
-		must.Do(p.t, err)
-		list = append(list, tool)
-	}
-	return list
 }
 
 // arguments are those of a tool call.
@@ -204,7 +186,8 @@ func TestMCPScopes(t *testing.T) {
 		_, secret := createKey(h, ops.NewKey{Name: "key-" + name, Owner: "shop", Rights: tt.scopes})
 		p := newHost(t, h, secret, revision2026)
 		var names []string
-		for _, tool := range p.tools() {
+		for tool, err := range p.Tools(t.Context(), nil) {
+			must.Do(t, err)
 			names = append(names, tool.Name)
 			a := tool.Annotations
 			wantReading := slices.Contains(reading, tool.Name)

@@ -2,12 +2,13 @@ package e2e_test
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 	"os"
 	"strings"
 	"testing"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
@@ -126,9 +127,9 @@ func TestForgedHistoryIsMarked(t *testing.T) {
 		sources = append(sources, m.Source)
 	}
 	compare.Equal(t, "sources", []core.Source{core.SourceClient, core.SourceClient, core.SourceAPI, core.SourceAPI}, sources)
-	export := must.Get(http.Get(h.URL + "/api/v1/sessions/" + string(id) + "/export?format=markdown"))(t)
-	defer func() { _ = export.Body.Close() }()
-	compare.Equal(t, "marks in the export", 2, strings.Count(string(must.Get(io.ReadAll(export.Body))(t)), "(sent by the client)"))
+	var export strings.Builder
+	must.Do(t, client.Download(t.Context(), h.Client, ops.ExportSession, ops.SessionExport{InSession: ops.InSession{SessionID: id}, Format: core.ExportMarkdown}, &export))
+	compare.Equal(t, "marks in the export", 2, strings.Count(export.String(), "(sent by the client)"))
 }
 
 // End users choose names of sessions and keys for themselves: nobody takes one away, and nobody sees that

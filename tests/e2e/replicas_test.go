@@ -19,7 +19,6 @@ import (
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/process"
-	"bobbin/tests/provider"
 )
 
 // withCluster joins the house to the replicas at the peers.
@@ -29,9 +28,11 @@ func withCluster(addr string, peers ...string) apptest.Setting {
 	}
 }
 
-// newReplicas starts two houses on one PostgreSQL that are joined by their own cluster.
-func newReplicas(t *testing.T, p *provider.Server) (a, b *apptest.Bobbin) {
+// newReplicas starts two houses on one PostgreSQL that are joined by their own cluster. The gate holds the answer of the
+// run, which the first one executes.
+func newReplicas(t *testing.T) (a, b *apptest.Bobbin, g *gate, run core.Run) {
 	t.Helper()
+	p, g := newHolding(t)
 	addr := process.FreeAddress(t)
 	url := dbtest.PostgresURL(t)
 	a = apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p), apptest.WithGrace(time.Millisecond), withCluster(addr))
@@ -39,7 +40,8 @@ func newReplicas(t *testing.T, p *provider.Server) (a, b *apptest.Bobbin) {
 	if said := b.App.Joined(); !strings.Contains(said, addr) {
 		t.Errorf("the start-up lines say %q, want that it looks for %s", said, addr)
 	}
-	return a, b
+	_, run = held(t, a, g)
+	return a, b, g, run
 }
 
 // readText follows the run until text of its answer comes, and returns that and the number of the last durable event.
@@ -59,10 +61,10 @@ func readText(ctx context.Context, t *testing.T, c *client.Client, run core.RunI
 // held sends a message at the house whose answer is held in the middle.
 func held(t *testing.T, h *apptest.Bobbin, g *gate) (core.SessionID, core.Run) {
 	t.Helper()
-	session := must.Get(client.Call(t.Context(), h, ops.CreateSession, ops.NewSession{}))(t)
-	run := must.Get(h.SendAsync(t.Context(), core.SendMessage{SessionID: session.ID, Content: "hold this one"}))(t)
+	id := apptest.NewSession(t, h.Client, ops.NewSession{})
+	run := must.Get(h.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "hold this one"}))(t)
 	<-g.arrived
-	return session.ID, run
+	return id, run
 }
 
 // TestReplicaShowsTheAnswerOfAnother: sent at one, watched at the other: the text so
@@ -72,9 +74,7 @@ func TestReplicaShowsTheAnswerOfAnother(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	p, g := newHolding(t)
-	a, b := newReplicas(t, p)
-	_, run := held(t, a, g)
+	a, b, g, run := newReplicas(t)
 	there, _ := readText(ctx, t, b.Client, run.ID)
 	_, seen := readText(ctx, t, a.Client, run.ID)
 	g.open()
@@ -93,9 +93,7 @@ func TestReplicaCancelsTheRunOfAnother(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	p, g := newHolding(t)
-	a, b := newReplicas(t, p)
-	_, run := held(t, a, g)
+	_, b, _, run := newReplicas(t)
 	text, seen := readText(ctx, t, b.Client, run.ID)
 	got, err := client.Call(ctx, b, ops.CancelRun, ops.Cancel{InRun: ops.InRun{RunID: run.ID}, Wait: true})
 	if err != nil || got.Status != core.RunCanceled || got.AnswerID == "" {
@@ -113,9 +111,7 @@ func TestReplicaTakesOver(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	p, g := newHolding(t)
-	a, b := newReplicas(t, p)
-	_, run := held(t, a, g)
+	a, b, g, run := newReplicas(t)
 	_, seen := readText(ctx, t, b.Client, run.ID)
 	a.Stop()
 	g.open()

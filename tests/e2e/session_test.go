@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -58,27 +59,33 @@ func contextOf(t testing.TB, c *client.Client, id core.SessionID) core.ContextRe
 	var view core.PromptView
 	var s core.Session
 	for {
-		var err error
-		if view, err = client.Call(t.Context(), c, ops.GetPrompt, ops.InSession{SessionID: id}); err != nil {
-			t.Fatal(err)
-		}
+		view = must.Get(client.Call(t.Context(), c, ops.GetPrompt, ops.InSession{SessionID: id}))(t)
 		s = session(t, c, id)
 		before := r
 		if r = report(t, c, id); r.Used == before.Used && r.SummaryVersion == before.SummaryVersion && r.Coverage == before.Coverage {
 			break
 		}
 	}
+	tokens, shown, placed := 0, 0, r.Coverage
+	for i, m := range view.Messages {
+		if m.Placement != core.PlaceSystem || i < len(view.Messages)-1 { // a system prompt at the end counts as such
+			tokens += m.Tokens
+		}
+		if m.MessageID != "" {
+			shown++
+		}
+	}
 	for what, pair := range map[string][2]int{
 		"sections and used":               {sections(r, "system", "tools", "summary", "pinned", "standing", "tail", "run"), r.Used},
 		"used and the prompt view":        {r.Used, view.Tokens},
-		"messages and the view's":         {sections(r, "standing", "tail", "run"), sizes(view)},
+		"messages and the view's":         {sections(r, "standing", "tail", "run"), tokens},
 		"window and its parts":            {r.Window, r.Used + r.Reserve + r.Free},
 		"coverage and the session":        {r.Coverage.Messages, s.MessageCount},
 		"summarized and the session":      {r.Coverage.Summarized, s.SummarizedCount},
 		"lost and none":                   {r.Coverage.Lost, 0},
 		"output limits":                   {r.MaxOutput, view.MaxOutputTokens},
-		"coverage and its parts":          {parts(r.Coverage), r.Coverage.Messages},
-		"messages shown and those placed": {shown(view), r.Coverage.Verbatim + r.Coverage.Masked + r.Coverage.Shortened},
+		"coverage and its parts":          {placed.Summarized + placed.Compacted + placed.Verbatim + placed.Masked + placed.Shortened + placed.LeftOut + placed.Excluded, placed.Messages},
+		"messages shown and those placed": {shown, placed.Verbatim + placed.Masked + placed.Shortened},
 	} {
 		if pair[0] != pair[1] {
 			t.Errorf("context: %s differ: %d and %d", what, pair[0], pair[1])
@@ -95,41 +102,13 @@ func report(t testing.TB, c *client.Client, id core.SessionID) core.ContextRepor
 	return must.Get(client.Call(t.Context(), c, ops.GetContext, ops.InSession{SessionID: id}))(t)
 }
 
-func sections(r core.ContextReport, names ...string) int {
-	n := 0
+func sections(r core.ContextReport, names ...string) (n int) {
 	for _, s := range r.Sections {
-		for _, name := range names {
-			if s.Name == name {
-				n += s.Tokens
-			}
+		if slices.Contains(names, s.Name) {
+			n += s.Tokens
 		}
 	}
 	return n
-}
-
-// sizes returns the tokens of the messages, but for a system prompt at the end, which counts as such.
-func sizes(view core.PromptView) int {
-	n := 0
-	for i, m := range view.Messages {
-		if m.Placement != core.PlaceSystem || i < len(view.Messages)-1 {
-			n += m.Tokens
-		}
-	}
-	return n
-}
-
-func shown(view core.PromptView) int {
-	n := 0
-	for _, m := range view.Messages {
-		if m.MessageID != "" {
-			n++
-		}
-	}
-	return n
-}
-
-func parts(c core.Coverage) int {
-	return c.Summarized + c.Compacted + c.Verbatim + c.Masked + c.Shortened + c.LeftOut + c.Excluded
 }
 
 // reported returns the context report of a run's last model call.

@@ -2,9 +2,8 @@ package e2e_test
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -53,7 +52,7 @@ func TestReadOnlyDatabase(t *testing.T) {
 	gate.open()
 	setReadOnly(t, url, false)
 	awaitReadiness(t, h, http.StatusOK, `"database":"ok"`)
-	wantSucceeded(t, h, run.ID)
+	compare.Equal(t, "run", core.RunSucceeded, apptest.ReadTurn(t, h.WatchRun(t.Context(), run.ID, core.Cursor{})).Run.Status)
 }
 
 // setReadOnly makes the database take no writes from now on, as a standby after a failover
@@ -81,35 +80,19 @@ func alterDatabase(t *testing.T, raw, change string, breaks bool) {
 // checks what is told then.
 func refused(t *testing.T, h *apptest.Bobbin, code string) {
 	t.Helper()
-	body := `{"instructions":"` + strings.Repeat("x", 16<<10) + `"}`
 	for limit := time.Now().Add(apptest.Patience); ; {
-		res, err := h.HTTP.Post(h.URL+"/api/v1/sessions", "application/json", strings.NewReader(body)) //nolint:noctx // it is short
-		must.Do(t, err)
-		raw, err := io.ReadAll(res.Body)
-		_ = res.Body.Close()
-		var problem struct{ Code string }
-		if err != nil || json.Unmarshal(raw, &problem) != nil {
-			t.Fatalf("answer %s, %v", raw, err)
-		}
-		if problem.Code == code {
-			if res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" {
-				t.Errorf("got %d, Retry-After %q, %s, want 503 with a time", res.StatusCode, res.Header.Get("Retry-After"), raw)
+		_, err := client.Call(t.Context(), h, ops.CreateSession, ops.NewSession{Instructions: strings.Repeat("x", 16<<10)})
+		problem, _ := errors.AsType[*client.ProblemError](err)
+		switch {
+		case problem != nil && problem.Code == code:
+			if problem.Status != http.StatusServiceUnavailable || problem.RetryAfter <= 0 {
+				t.Errorf("got %+v, want 503 with a time", problem)
 			}
 			return
-		}
-		if res.StatusCode/100 != 2 && problem.Code != "database_unavailable" || time.Now().After(limit) {
-			t.Fatalf("got %d %s, want %s in the end", res.StatusCode, raw, code)
+		case err != nil && (problem == nil || problem.Code != "database_unavailable") || time.Now().After(limit):
+			t.Fatalf("got %v, want %s in the end", err, code)
 		}
 	}
-}
-
-// wantSucceeded waits for the run's end.
-func wantSucceeded(t *testing.T, h *apptest.Bobbin, id core.RunID) {
-	t.Helper()
-	for _, err := range h.WatchRun(t.Context(), id, core.Cursor{}) {
-		must.Do(t, err)
-	}
-	compare.Equal(t, "run.Status: want the run answered", core.RunSucceeded, must.Get(client.Call(t.Context(), h, ops.GetRun, ops.InRun{RunID: id}))(t).Status)
 }
 
 // A database that is gone, or of an older schema, makes the server unready, and one that is back
@@ -126,7 +109,7 @@ func TestReadyWithoutDatabase(t *testing.T) {
 		awaitReadiness(t, h, http.StatusOK, `"migrations":"ok"`)
 		back := takeAway(t, url)
 		awaitReadiness(t, h, http.StatusServiceUnavailable, `"field":"database"`)
-		if status, _ := probe(t, h, "/healthz"); status != http.StatusOK {
+		if status, _, _ := followPath(h, "/healthz"); status != http.StatusOK {
 			t.Errorf("/healthz answers %d without the database, want 200: a restart would not help", status)
 		}
 		back()
@@ -157,22 +140,12 @@ func takeAway(t *testing.T, url string) (back func()) {
 	return func() { alterDatabase(t, url, "ALLOW_CONNECTIONS true", false) }
 }
 
-// probe asks as a load balancer does.
-func probe(t *testing.T, h *apptest.Bobbin, path string) (int, string) {
-	t.Helper()
-	req := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, h.URL+path, nil))(t)
-	res := must.Get(h.HTTP.Do(req))(t)
-	defer func() { _ = res.Body.Close() }()
-	body := must.Get(io.ReadAll(res.Body))(t)
-	return res.StatusCode, string(body)
-}
-
 // becomes waits until the readiness has the status, with the words in the answer.
 func awaitReadiness(t *testing.T, h *apptest.Bobbin, want int, words string) {
 	t.Helper()
 	limit := time.Now().Add(apptest.Patience)
 	for {
-		status, body := probe(t, h, "/readyz")
+		status, _, body := followPath(h, "/readyz")
 		if status == want && strings.Contains(body, words) {
 			return
 		}

@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -100,18 +101,11 @@ func (tr *truth) blocks(r provider.Received) []string {
 		out = append(out, rest[:from], rest[from:to])
 		rest = rest[to:]
 	}
-	return nonEmpty(append(out, rest))
-}
-
-// nonEmpty returns the blocks without what was between them.
-func nonEmpty(blocks []string) []string {
-	var out []string
-	for _, b := range blocks {
-		if b = strings.TrimPrefix(b, "\n\n"); b != "" {
-			out = append(out, b)
-		}
+	out = append(out, rest)
+	for i, b := range out {
+		out[i] = strings.TrimPrefix(b, "\n\n")
 	}
-	return out
+	return slices.DeleteFunc(out, func(b string) bool { return b == "" })
 }
 
 // at is provider.Options.At: while the provider answers, /context says what it got.

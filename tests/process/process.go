@@ -257,13 +257,17 @@ func (d *Door) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 }
 
 // Pause waits for d and reports false if ctx ended before.
-func Pause(ctx context.Context, d time.Duration) bool {
+func Pause(ctx context.Context, d time.Duration) bool { return PauseUnless(ctx, d, nil) }
+
+// PauseUnless is Pause that ends with the channel, too.
+func PauseUnless(ctx context.Context, d time.Duration, closed <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return true
+	case <-closed:
 	case <-ctx.Done():
-		return false
 	}
+	return false
 }

@@ -105,7 +105,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		return err
 	}
 	for {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.Door.Addr()+"/version", nil)
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.Door.Addr()+"/readyz", nil)
 		if err != nil {
 			return err
 		}

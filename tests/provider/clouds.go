@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -156,8 +157,5 @@ func pass(messages http.Handler, w http.ResponseWriter, r *http.Request, path st
 // refuseCloud answers with an error in Anthropic's form.
 func refuseCloud(w http.ResponseWriter, status int, message string) {
 	kind := map[int]string{http.StatusForbidden: "permission_error", http.StatusUnauthorized: "authentication_error", http.StatusNotFound: "not_found_error"}[status]
-	if kind == "" {
-		kind = "invalid_request_error"
-	}
-	writeJSON(w, status, map[string]any{"type": "error", "error": map[string]any{"type": kind, "message": message}})
+	writeJSON(w, status, map[string]any{"type": "error", "error": map[string]any{"type": cmp.Or(kind, "invalid_request_error"), "message": message}})
 }

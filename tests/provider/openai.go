@@ -123,15 +123,14 @@ func (openAI) refuse(w http.ResponseWriter, limit, prompt, output int) {
 		limit, prompt+output, prompt, output)
 }
 
-func (openAI) answer(w http.ResponseWriter, prompt int, c cached) answer {
-	return &openAIStream{w: w, prompt: prompt, cached: c}
+func (openAI) answer(w http.ResponseWriter, prompt int, _ cached) answer {
+	return &openAIStream{w: w, prompt: prompt}
 }
 
 // openAIStream writes chunks as the OpenAI API does.
 type openAIStream struct {
 	w      http.ResponseWriter
 	prompt int
-	cached cached
 	began  bool
 	finish string
 	output int
@@ -168,8 +167,8 @@ func (s *openAIStream) toolCall(id, name, args string) {
 
 func (s *openAIStream) end() {
 	s.chunk("{}", s.finish)
-	fmt.Fprintf(s.w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":%d,\"completion_tokens\":%d,\"total_tokens\":%d,\"prompt_tokens_details\":{\"cached_tokens\":%d}}}\n\ndata: [DONE]\n\n",
-		s.prompt, s.output, s.prompt+s.output, s.cached.read)
+	fmt.Fprintf(s.w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":%d,\"completion_tokens\":%d,\"total_tokens\":%d}}\n\ndata: [DONE]\n\n",
+		s.prompt, s.output, s.prompt+s.output)
 }
 
 // quoted returns the text as JSON.

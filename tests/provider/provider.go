@@ -11,6 +11,7 @@
 package provider
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"iter"
@@ -28,8 +29,7 @@ type Options struct {
 	Overcount float64 // its counts are those of o200k_base times this; 0 = 1
 	// Count counts a prompt instead; nil = as Overcount says.
 	Count func(r Received) int
-	// Cache reports what of a prompt it has seen before, as the provider whose
-	// dialect it is does. Without it nothing is ever cached.
+	// Cache reports what of a prompt it has seen before, as Anthropic does. Without it nothing is ever cached.
 	Cache bool
 	// Hold is asked before an answer is ended; the answer goes on when it
 	// returns. It gets the latest user message. nil = never held.
@@ -93,11 +93,11 @@ type Server struct {
 	rejected  atomic.Int64
 	summaries atomic.Int64
 	busy      atomic.Int64 // nanoseconds inside the handler
-	largest   atomic.Int64
+	largest   atomic.Int64 // stored under mu
 
 	mu       sync.Mutex
-	received []Received // requests for answers; guarded by mu
-	cache    caches     // guarded by mu
+	received []Received        // requests for answers; guarded by mu
+	prefixes map[[32]byte]bool // of prompts, that ended at a breakpoint; guarded by mu
 }
 
 // New starts a provider; Close stops it.
@@ -106,10 +106,11 @@ func New(opts Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if opts.Overcount == 0 {
-		opts.Overcount = 1
+	opts.Overcount = cmp.Or(opts.Overcount, 1)
+	if opts.Summarize == nil {
+		opts.Summarize = Summary
 	}
-	s := &Server{opts: opts, o200k: o200k}
+	s := &Server{opts: opts, o200k: o200k, prefixes: map[[32]byte]bool{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, openAI{}) })
 	messages := func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, anthropic{}) }
@@ -195,10 +196,6 @@ type dialect interface {
 	refuse(w http.ResponseWriter, limit, prompt, output int)
 	// answer begins an answer to a prompt of that size.
 	answer(w http.ResponseWriter, prompt int, c cached) answer
-	// piecesOf returns what of a request a cache compares.
-	piecesOf(r Received) ([]Piece, error)
-	// cached is what of the prompt was seen before; the server's mu is held.
-	cached(c *caches, r Received) cached
 }
 
 // answer writes an answer piece by piece.
@@ -218,9 +215,6 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, d dialect) {
 		return // the caller went away
 	}
 	req, err := d.take(body)
-	if err == nil {
-		req.Pieces, err = d.piecesOf(req)
-	}
 	if err != nil {
 		http.Error(w, `{"error":{"message":"not JSON","type":"invalid_request_error"}}`, http.StatusBadRequest)
 		return
@@ -236,9 +230,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, d dialect) {
 		return
 	}
 	req.calls = s.calls(req, a)
-	s.keepLargest(int64(req.Tokens))
 	s.at(PointPrompt, a)
-	out := d.answer(w, req.Tokens, s.keep(&req, a, d))
+	out := d.answer(w, req.Tokens, s.keep(&req, a))
 	s.answer(out, w, req, a)
 	out.end()
 	flush(w)
@@ -260,12 +253,13 @@ func (s *Server) calls(r Received, a Asked) []Call {
 }
 
 // keep records the request, and returns what of it was seen before.
-func (s *Server) keep(r *Received, a Asked, d dialect) cached {
+func (s *Server) keep(r *Received, a Asked) cached {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.largest.Store(max(s.largest.Load(), int64(r.Tokens)))
 	var c cached
 	if s.opts.Cache {
-		c = d.cached(&s.cache, *r)
+		c = r.cached(s.prefixes)
 	}
 	r.CacheRead, r.CacheWrite, r.Answered = c.read, c.write, len(r.calls) == 0 && !r.Compaction
 	if s.opts.Record && (!a.Summary || r.Compaction) {
@@ -281,26 +275,13 @@ func (s *Server) at(p Point, a Asked) {
 	}
 }
 
-func (s *Server) keepLargest(n int64) {
-	for {
-		old := s.largest.Load()
-		if n <= old || s.largest.CompareAndSwap(old, n) {
-			return
-		}
-	}
-}
-
 // answer streams what the request's last messages ask for.
 func (s *Server) answer(out answer, w http.ResponseWriter, req Received, a Asked) {
 	switch {
 	case a.Summary:
 		s.summaries.Add(1)
 		s.at(PointSummary, a)
-		summary := Summary(a.Question)
-		if s.opts.Summarize != nil {
-			summary = s.opts.Summarize(a.Question)
-		}
-		out.text(summary)
+		out.text(s.opts.Summarize(a.Question))
 	case len(req.calls) > 0:
 		s.at(PointTool, a)
 		for _, c := range req.calls {

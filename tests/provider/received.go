@@ -24,10 +24,6 @@ type Received struct {
 	MaxOutput  int
 	Format     json.RawMessage // of the answer, as OpenAI's clients ask for it; empty = a text
 
-	// Pieces are what a cache compares, in its order: tools, then system and messages,
-	// without what only marks them.
-	Pieces []Piece
-
 	Tokens     int  // of the prompt, as the provider counts
 	CacheRead  int  // of these, what its cache held
 	CacheWrite int  // and what it took
@@ -54,12 +50,6 @@ type Message struct {
 
 // File is a file of a message.
 type File struct{ Name, Data string }
-
-// Piece is a part of a prompt as a cache sees it.
-type Piece struct {
-	Text string
-	Mark bool // it ends with a breakpoint (Anthropic)
-}
 
 // Call is a tool call of a message.
 type Call struct{ ID, Name, Arguments string }

@@ -26,6 +26,12 @@ def want_type(what, got, expected):
         raise AssertionError(f"{what}: got {got!r}, want a {expected.__name__}")
 
 
+def final(client, **request):
+    """The message that a stream comes to."""
+    with client.beta.messages.stream(**request) as stream:
+        return stream.get_final_message()
+
+
 class Conversation:
     """A conversation with Claude in which each answer goes back as the SDK returned it."""
 
@@ -35,16 +41,7 @@ class Conversation:
 
     def ask(self, content, **more):
         self.messages.append({"role": "user", "content": content})
-        answer = self.client.beta.messages.create(messages=self.messages, **self.params | more)
-        return self.add(answer)
-
-    def stream(self, content, **more):
-        self.messages.append({"role": "user", "content": content})
-        with self.client.beta.messages.stream(messages=self.messages, **self.params | more) as stream:
-            kinds = [event.type for event in stream]
-            answer = stream.get_final_message()
-        want("signature in the stream", "signature" in kinds, True)
-        return self.add(answer)
+        return self.add(final(self.client, messages=self.messages, **self.params | more))
 
     def add(self, answer):
         self.messages.append({"role": "assistant", "content": answer.content})
@@ -52,7 +49,7 @@ class Conversation:
 
 
 def thinking(client):
-    """A tool call, then a streamed answer: all thoughts come back as they were."""
+    """A tool call, then an answer: all thoughts come back as they were."""
     c = Conversation(client, thinking={"type": "adaptive", "display": "summarized", "block_binding": {"prefix_mismatch_behavior": "error"}})
     answer = c.ask("use a tool")
     want("stop reason", answer.stop_reason, "tool_use")
@@ -62,7 +59,7 @@ def thinking(client):
     want("input", answer.content[1].input, {"expression": "6 * 7"})
     want_type("iteration", answer.usage.iterations[0], beta.BetaMessageIterationUsage)
     want("iteration", answer.usage.iterations[0].input_tokens, answer.usage.input_tokens)
-    answer = c.stream([{"type": "tool_result", "tool_use_id": answer.content[1].id, "content": "42"}])
+    answer = c.ask([{"type": "tool_result", "tool_use_id": answer.content[1].id, "content": "42"}])
     want("streamed text", answer.content[1].text, "answer to: use a tool")
     want("transformations of the stream", answer.input_transformations, [])
     answer = c.ask("thanks")
@@ -83,35 +80,28 @@ def changed_prefix(client):
         want("words", "`thinking.block_binding.prefix_mismatch_behavior` to \"drop_block\"." in e.message, True)
     c.messages.pop()
     drop = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
-    for ask in (c.ask, c.stream):
-        answer = ask("and now?", thinking=drop)
-        for entry in answer.input_transformations:
-            want_type("entry", entry, beta.BetaThinkingDroppedInputTransformation)
-        want("dropped", [(x.path, x.reason) for x in answer.input_transformations], [(f"messages.{i}.content.0", "prefix_binding_mismatch") for i in (1, 3, 5)])
+    answer = c.ask("and now?", thinking=drop)
+    for entry in answer.input_transformations:
+        want_type("entry", entry, beta.BetaThinkingDroppedInputTransformation)
+    want("dropped", [(x.path, x.reason) for x in answer.input_transformations], [(f"messages.{i}.content.0", "prefix_binding_mismatch") for i in (1, 3, 5)])
 
 
 def compaction(client):
     """A compaction in the middle: what follows it keeps its thoughts."""
     c = thinking(client)
-    for streamed in (False, True):
-        sent = len(c.messages)
-        request = {"messages": list(c.messages), "compaction": {"type": "summarize"}} | c.params
-        if streamed:
-            with client.beta.messages.stream(**request) as stream:
-                summary = stream.get_final_message()
-        else:
-            summary = client.beta.messages.create(**request)
-        want("stop reason", summary.stop_reason, "compaction")
-        want("blocks", len(summary.content), 1)
-        want_type("block", summary.content[0], beta.BetaCompactionBlock)
-        want("signed", bool(summary.content[0].signature and summary.content[0].content), True)
-        want("top-level usage", (summary.usage.input_tokens, summary.usage.output_tokens), (0, 0))
-        want_type("iteration", summary.usage.iterations[0], beta.BetaCompactionIterationUsage)
-        want("billed", summary.usage.iterations[0].input_tokens > 0, True)
-        c.ask("meanwhile")
-        c.messages = [{"role": "assistant", "content": summary.content}] + c.messages[sent:]
-        answer = c.ask("go on")
-        want("transformations after the compaction", answer.input_transformations, [])
+    sent = len(c.messages)
+    summary = final(client, messages=list(c.messages), compaction={"type": "summarize"}, **c.params)
+    want("stop reason", summary.stop_reason, "compaction")
+    want("blocks", len(summary.content), 1)
+    want_type("block", summary.content[0], beta.BetaCompactionBlock)
+    want("signed", bool(summary.content[0].signature and summary.content[0].content), True)
+    want("top-level usage", (summary.usage.input_tokens, summary.usage.output_tokens), (0, 0))
+    want_type("iteration", summary.usage.iterations[0], beta.BetaCompactionIterationUsage)
+    want("billed", summary.usage.iterations[0].input_tokens > 0, True)
+    c.ask("meanwhile")
+    c.messages = [{"role": "assistant", "content": summary.content}] + c.messages[sent:]
+    answer = c.ask("go on")
+    want("transformations after the compaction", answer.input_transformations, [])
 
 
 def tool_changes(client):
@@ -123,7 +113,7 @@ def tool_changes(client):
     for change, called in ((added, "scales"), (removed, "calculator")):
         c.messages.append({"role": "user", "content": "use the tool scales"})
         c.messages.append({"role": "system", "content": [change]})
-        answer = c.add(client.beta.messages.create(messages=c.messages, **c.params))
+        answer = c.add(final(client, messages=c.messages, **c.params))
         want("called", answer.content[-1].name, called)
         want("transformations", answer.input_transformations, [])
         c.ask([{"type": "tool_result", "tool_use_id": answer.content[-1].id, "content": "42"}])
@@ -135,8 +125,13 @@ def reasoning(client):
     params = {"model": "gpt-6.2-sol", "instructions": "You help.", "tools": [tool], "store": False, "include": ["reasoning.encrypted_content"]}
     items = [{"role": "user", "content": "use a tool"}]
 
-    def send(**more):
-        answer = client.responses.create(input=items, **params | more)
+    def create(items):
+        events = list(client.responses.create(input=items, stream=True, **params))
+        want_type("last event", events[-1], responses.ResponseCompletedEvent)
+        return events[-1].response
+
+    def send():
+        answer = create(items)
         items.extend(answer.output)
         return answer
 
@@ -149,19 +144,17 @@ def reasoning(client):
     want("text", answer.output_text, "answer to: 42")
     want("transformations", answer.input_transformations, [])
     items.append({"role": "user", "content": "thanks"})
-    events = list(client.responses.create(input=items, stream=True, **params))
-    want_type("last event", events[-1], responses.ResponseCompletedEvent)
-    items.extend(events[-1].response.output)
+    send()
 
     items[0] = {"role": "user", "content": "use the tool"}
     items.append({"role": "user", "content": "changed"})
-    removed = client.responses.create(input=items, **params).input_transformations
+    removed = create(items).input_transformations
     want("removed", [(x.action, x.reason) for x in removed], [("removed", "prefix_mismatch")] * 3)
     want("removed items", [x.id for x in removed], [x.id for x in items if getattr(x, "type", "") == "reasoning"])
     items[0] = {"role": "user", "content": "use a tool"}
 
     added = {"type": "additional_tools", "role": "developer", "tools": [tool | {"name": "scales"}]}
-    named = client.responses.create(input=[*items, added, {"role": "user", "content": "use the tool scales"}], **params)
+    named = create([*items, added, {"role": "user", "content": "use the tool scales"}])
     want("call of an added tool", named.output[-1].name, "scales")
     want("transformations behind added tools", named.input_transformations, [])
 

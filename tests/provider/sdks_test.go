@@ -25,7 +25,7 @@ func TestStrictSDKs(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if got, want := claude.Thoughts(), (provider.Thoughts{Verified: 28, Dropped: 6, Refused: 1}); got != want {
+	if got, want := claude.Thoughts(), (provider.Thoughts{Verified: 22, Dropped: 3, Refused: 1}); got != want {
 		t.Errorf("Claude: got %+v, want %+v", got, want)
 	}
 	if got, want := gpt.Thoughts(), (provider.Thoughts{Verified: 6, Dropped: 3}); got != want {

@@ -1,21 +1,20 @@
 package provider
 
 import (
-	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// signature is what signatures of AWS (SigV4) are checked against, by the steps of the page
-// "Create a signed AWS API request". It is written from that page, not with AWS's SDK.
+// signature is what signatures of AWS (SigV4) are checked against: the request is signed again as it was received.
 type signature struct {
 	region  string
 	service string
@@ -24,76 +23,41 @@ type signature struct {
 }
 
 const (
-	signedAlgorithm = "AWS4-HMAC-SHA256"
-	signedTime      = "20060102T150405Z"
-	maxSkew         = 5 * time.Minute
+	signedTime = "20060102T150405Z"
+	maxSkew    = 5 * time.Minute
 )
 
 // verify checks the signature of a request over its body as it was received.
 func (s signature) verify(r *http.Request, body []byte) error {
-	fields, found := strings.CutPrefix(r.Header.Get("Authorization"), signedAlgorithm+" ")
-	if !found {
-		return errors.New("the request is not signed")
-	}
-	values := map[string]string{}
-	for field := range strings.SplitSeq(fields, ",") {
-		name, value, _ := strings.Cut(strings.TrimSpace(field), "=")
-		values[name] = value
-	}
+	given := r.Header.Get("Authorization")
+	_, list, found := strings.Cut(given, "SignedHeaders=")
 	at, err := time.Parse(signedTime, r.Header.Get("X-Amz-Date"))
-	if err != nil || time.Since(at).Abs() > maxSkew {
-		return errors.New("the signature has expired")
+	if !found || err != nil || time.Since(at).Abs() > maxSkew {
+		return errors.New("the request is not signed, or was long ago")
 	}
-	scope := strings.Join([]string{at.Format("20060102"), s.region, s.service, "aws4_request"}, "/")
-	if values["Credential"] != s.keyID+"/"+scope {
-		return fmt.Errorf("the credential is not of %s", scope)
-	}
-	// What a proxy could change unseen must be signed: the host and the headers of Amazon's and
-	// Anthropic's.
-	signed := strings.Split(values["SignedHeaders"], ";")
+	list, _, _ = strings.Cut(list, ",")
+	signed := strings.Split(list, ";")
+	again := r.Clone(r.Context())
+	again.URL.Host = r.Host
 	for name := range r.Header {
-		name = strings.ToLower(name)
-		if (strings.HasPrefix(name, "x-amz-") || strings.HasPrefix(name, "anthropic-")) && !slices.Contains(signed, name) {
-			return fmt.Errorf("the header %s is not signed", name)
+		key := strings.ToLower(name)
+		if slices.Contains(signed, key) {
+			continue
 		}
-	}
-	if !slices.Contains(signed, "host") || !slices.IsSorted(signed) {
-		return errors.New("the host is not signed")
-	}
-	var path []string
-	for segment := range strings.SplitSeq(r.URL.EscapedPath(), "/") {
-		path = append(path, url.PathEscape(segment))
-	}
-	lines := []string{r.Method, strings.Join(path, "/"), r.URL.RawQuery}
-	for _, name := range signed {
-		value := strings.Join(r.Header.Values(name), ",")
-		switch name {
-		case "host":
-			value = r.Host
-		case "content-length":
-			value = strconv.FormatInt(r.ContentLength, 10)
+		// What a proxy could change unseen must be signed: the host, which always is, and the headers of Amazon's and
+		// Anthropic's.
+		if strings.HasPrefix(key, "x-amz-") || strings.HasPrefix(key, "anthropic-") {
+			return fmt.Errorf("the header %s is not signed", key)
 		}
-		lines = append(lines, name+":"+strings.Join(strings.Fields(value), " "))
+		again.Header.Del(name)
 	}
-	canonical := strings.Join(append(lines, "", strings.Join(signed, ";"), sumOf(body)), "\n")
-	key := []byte("AWS4" + s.secret)
-	for _, part := range strings.Split(scope, "/") {
-		key = signedWith(key, part)
+	sum := sha256.Sum256(body)
+	credentials := aws.Credentials{AccessKeyID: s.keyID, SecretAccessKey: s.secret}
+	if err := v4.NewSigner().SignHTTP(r.Context(), credentials, again, hex.EncodeToString(sum[:]), s.service, s.region, at); err != nil {
+		return err
 	}
-	toSign := strings.Join([]string{signedAlgorithm, at.Format(signedTime), scope, sumOf([]byte(canonical))}, "\n")
-	if want := hex.EncodeToString(signedWith(key, toSign)); !hmac.Equal([]byte(want), []byte(values["Signature"])) {
+	if again.Header.Get("Authorization") != given {
 		return errors.New("the request signature we calculated does not match the signature you provided")
 	}
 	return nil
-}
-
-func sumOf(raw []byte) string {
-	sum := sha256.Sum256(raw)
-	return hex.EncodeToString(sum[:])
-}
-
-func signedWith(key []byte, text string) []byte {
-	h := hmac.New(sha256.New, key)
-	h.Write([]byte(text)) // a digest cannot fail to be written
-	return h.Sum(nil)
 }

@@ -24,9 +24,6 @@ func (s *Server) serveMessages(w http.ResponseWriter, r *http.Request) {
 	}
 	s.strict.add(c.thoughts())
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	if !c.req.Stream {
-		w = struct{ http.ResponseWriter }{w} // cannot be flushed: the header follows from the whole
-	}
 	s.serve(w, r, strictAnthropic{conversation: c})
 }
 
@@ -92,39 +89,22 @@ func (d strictAnthropic) answer(w http.ResponseWriter, prompt int, c cached) ans
 	return a
 }
 
-// strictAnswer is an answer with thoughts, as a stream or as one object.
+// strictAnswer is an answer with thoughts. It is a stream, whatever is asked for: Bobbin asks for nothing else.
 type strictAnswer struct {
 	anthropicStream
 
 	conversation *conversation
-	content      []map[string]any // so far; of a stream nothing
 	thought      bool
 }
 
 func (a *strictAnswer) text(text string) {
 	a.think()
-	if a.conversation.req.Stream {
-		a.anthropicStream.text(text)
-		return
-	}
-	a.stop = "end_turn"
-	a.output += len(text) / 4
-	if last := len(a.content) - 1; last >= 0 && a.content[last]["type"] == "text" {
-		a.content[last]["text"] = fmt.Sprint(a.content[last]["text"], text)
-		return
-	}
-	a.content = append(a.content, map[string]any{"type": "text", "text": text})
+	a.anthropicStream.text(text)
 }
 
 func (a *strictAnswer) toolCall(id, name, args string) {
 	a.think()
-	if a.conversation.req.Stream {
-		a.anthropicStream.toolCall(id, name, args)
-		return
-	}
-	a.stop = "tool_use"
-	a.output += 20
-	a.content = append(a.content, map[string]any{"type": "tool_use", "id": id, "name": name, "input": json.RawMessage(args)})
+	a.anthropicStream.toolCall(id, name, args)
 }
 
 // think writes the thoughts, before anything else.
@@ -149,16 +129,19 @@ func (a *strictAnswer) think() {
 	}
 }
 
-// start sends the beginning of a stream.
+// start sends the beginning of the stream.
 func (a *strictAnswer) start() {
-	if !a.conversation.req.Stream {
-		return
-	}
 	a.w.Header().Set("Content-Type", "text/event-stream")
 	a.began = true
-	message := a.message()
-	message["content"], message["stop_reason"] = []any{}, nil
-	a.send("message_start", map[string]any{"message": message})
+	c := a.conversation
+	m := map[string]any{
+		"id": "msg_" + digest(c.prefix...)[:12], "type": "message", "role": "assistant", "model": c.req.Model, "content": []any{},
+		"stop_reason": nil, "stop_sequence": nil, "usage": a.usage(),
+	}
+	if c.has(betaBinding) { // only then the changes are reported, also if there are none
+		m["input_transformations"] = append([]Transformation{}, c.transformations...)
+	}
+	a.send("message_start", map[string]any{"message": m})
 }
 
 // send sends an event with its type.
@@ -173,10 +156,6 @@ func (a *strictAnswer) send(name string, event map[string]any) {
 
 // block writes a block that is not a text: a thought in deltas, others at once.
 func (a *strictAnswer) block(b map[string]any) {
-	if !a.conversation.req.Stream {
-		a.content = append(a.content, b)
-		return
-	}
 	first := b
 	if b["type"] == "thinking" {
 		first = map[string]any{"type": "thinking", "thinking": "", "signature": ""}
@@ -190,20 +169,6 @@ func (a *strictAnswer) block(b map[string]any) {
 	}
 	a.send("content_block_stop", map[string]any{"index": a.blocks})
 	a.blocks++
-}
-
-// message returns the answer as one object.
-func (a *strictAnswer) message() map[string]any {
-	c := a.conversation
-	id := "msg_" + digest(c.prefix...)[:12]
-	m := map[string]any{
-		"id": id, "type": "message", "role": "assistant", "model": c.req.Model, "content": a.content,
-		"stop_reason": a.stop, "stop_sequence": nil, "usage": a.usage(),
-	}
-	if c.has(betaBinding) { // only then the changes are reported, also if there are none
-		m["input_transformations"] = append([]Transformation{}, c.transformations...)
-	}
-	return m
 }
 
 // usage returns the usage of an answer or of a compaction. That of a compaction is only among the
@@ -236,10 +201,6 @@ func (a *strictAnswer) end() {
 
 // finish ends the answer.
 func (a *strictAnswer) finish() {
-	if !a.conversation.req.Stream {
-		writeJSON(a.w, http.StatusOK, a.message())
-		return
-	}
 	a.close()
 	a.send("message_delta", map[string]any{"delta": map[string]any{"stop_reason": a.stop, "stop_sequence": nil}, "usage": a.usage()})
 	a.send("message_stop", map[string]any{})
@@ -255,7 +216,6 @@ type compactionAnswer struct {
 func (a *compactionAnswer) text(text string)      { a.summary += text }
 func (*compactionAnswer) toolCall(_, _, _ string) {}
 func (a *compactionAnswer) end() {
-	a.content = []map[string]any{}
 	a.stop, a.output = "compaction", len(a.summary)/4
 	a.start()
 	a.block(a.conversation.compaction(a.summary))

@@ -48,7 +48,6 @@ type messagesRequest struct {
 	System            json.RawMessage  `json:"system"`
 	Tools             []deferred       `json:"tools"`
 	Messages          []messageRequest `json:"messages"`
-	Stream            bool             `json:"stream"`
 	Compaction        *compactionParam `json:"compaction"`
 	ContextManagement json.RawMessage  `json:"context_management"`
 	StopSequences     []string         `json:"stop_sequences"`

@@ -57,7 +57,6 @@ type strictResponsesRequest struct {
 	Reasoning struct {
 		Effort json.RawMessage `json:"effort"`
 	} `json:"reasoning"`
-	Stream bool `json:"stream"`
 }
 
 // items are the items of an input; a text is one message.
@@ -176,15 +175,6 @@ func withoutID(raw json.RawMessage) json.RawMessage {
 	return bytes.ReplaceAll(out, []byte(`"logprobs":[],`), nil)
 }
 
-// NewReasoning returns a reasoning item with which the answer to the request begins, and adds it
-// to the prefix of a second one.
-func (r *Responses) NewReasoning() map[string]any {
-	id := "rs_" + digest(r.prefix.last()...)[:24]
-	sealed := r.strict.sign(seal{Account: r.strict.Account, Model: r.model, ID: id, Prefix: r.prefix.last()})
-	r.prefix = r.prefix.add(id)
-	return map[string]any{"id": id, "type": "reasoning", "summary": []any{}, "encrypted_content": sealed}
-}
-
 // ResponsesHandler serves POST /v1/responses as a strict OpenAI does: its
 // answers begin with reasoning and say "answer to: " and the latest text of the input; an input with
 // the word "tool" whose last item is a message is answered by a call of the tool that it names, or of the first, and one with
@@ -258,10 +248,6 @@ func (h *ResponsesHandler) create(w http.ResponseWriter, r *http.Request) {
 		"tools": append([]json.RawMessage{}, req.Tools...), "error": nil, "incomplete_details": nil, "instructions": nil,
 		"metadata": map[string]any{}, "temperature": 1, "top_p": 1, "usage": responsesUsage(len(checked.Items)),
 		"input_transformations": append([]RemovedReasoning{}, checked.Removed...),
-	}
-	if !req.Stream {
-		writeJSON(w, http.StatusOK, response)
-		return
 	}
 	streamResponse(w, response)
 }

@@ -11,9 +11,8 @@ import (
 
 // responsesOutput is what a request of the Responses API says about its answer.
 type responsesOutput struct {
-	Stream bool              `json:"stream"`
-	Tools  []json.RawMessage `json:"tools"`
-	Text   struct {
+	Tools []json.RawMessage `json:"tools"`
+	Text  struct {
 		Format struct {
 			Type string `json:"type"`
 		} `json:"format"`
@@ -53,16 +52,19 @@ func (r *Responses) output(req responsesOutput) []any {
 	return append(out, message("msg_"+id, "final_answer", text))
 }
 
-// reasoning returns a new reasoning item, with a summary if the request asks for one.
+// reasoning returns a new reasoning item, with a summary if the request asks for one, and adds it to the prefix
+// of what follows.
 func (r *Responses) reasoning(req responsesOutput) map[string]any {
-	out := r.NewReasoning()
+	id, summary := "rs_"+digest(r.prefix.last()...)[:24], []any{}
+	sealed := r.strict.sign(seal{Account: r.strict.Account, Model: r.model, ID: id, Prefix: r.prefix.last()})
+	r.prefix = r.prefix.add(id)
 	if req.Reasoning.Summary != "" {
-		out["summary"] = []any{
+		summary = []any{
 			map[string]any{"type": "summary_text", "text": fmt.Sprintf("There are %d items.", len(r.Items))},
 			map[string]any{"type": "summary_text", "text": "The last one counts."},
 		}
 	}
-	return out
+	return map[string]any{"id": id, "type": "reasoning", "summary": summary, "encrypted_content": sealed}
 }
 
 // addOutput adds an item of the answer to the prefix of what follows it.

@@ -1,27 +1,24 @@
 package house_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"math"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
-	"bobbin/app/core/datadir"
+	"bobbin/tests/apptest"
 	"bobbin/tests/arch"
 	"bobbin/tests/must"
 	"bobbin/tests/process"
@@ -40,9 +37,9 @@ func messageFigures(t *testing.T, root string, src *source) []figure {
 	t.Helper()
 	den := must.Get(process.Open("house"))(t)
 	t.Cleanup(den.Close)
-	model := must.Get(provider.New(provider.Options{Pieces: 5}))(t)
-	t.Cleanup(model.Close)
-	b := bobbin{den: den, program: filepath.Join(den.Dir, "bobbin"), model: model.URL}
+	model := apptest.NewProvider(t, provider.Options{Pieces: 5})
+	b := bobbin{den: den, program: filepath.Join(den.Dir, "bobbin"), settings: fmt.Sprintf("default_llm: small\nmodels:\n  - name: small\n    provider: openai\n    base_url: %s\n"+
+		"    api_key_env: PROVIDER_KEY\n    context_window: 128000\n    max_output_tokens: 1000\n", model.URL)}
 	run(t, root, "go", "build", "-trimpath", "-cover", "-covermode=atomic", "-coverpkg=.,./app/...,encoding/json", "-o", b.program, ".")
 	began := time.Now()
 	three := b.count(t, 3, began)
@@ -102,8 +99,8 @@ func (s *source) passed(one, two, three map[string]int) []figure {
 
 // bobbin is the program that counts.
 type bobbin struct {
-	den            *process.Den
-	program, model string
+	den               *process.Den
+	program, settings string
 }
 
 // count runs the program with so many turns in each session, at least until the given
@@ -111,23 +108,17 @@ type bobbin struct {
 func (b bobbin) count(t *testing.T, turns int, until time.Time) map[string]int {
 	t.Helper()
 	dir := b.den.Temp(t)
-	running, c := b.start(t, dir)
+	running := b.den.NewServer(t, b.program, dir, b.settings, "GOCOVERDIR="+dir)
+	must.Do(t, running.Serve(t.Context()))
+	c := must.Get(client.New(client.Options{URL: "http://" + running.Door.Addr()}))(t)
 	for range sessions {
-		session, err := client.Call(t.Context(), c, ops.CreateSession, ops.NewSession{})
-		must.Do(t, err)
+		id := apptest.NewSession(t, c, ops.NewSession{})
 		for range turns {
-			var last core.Event
-			for last, err = range c.Send(t.Context(), core.SendMessage{SessionID: session.ID, Content: "How far is it to Oslo ?!"}) {
-				must.Do(t, err)
-			}
-			if last.Type != core.EventRunSucceeded {
-				t.Fatalf("the run ended by %s: %+v", last.Type, last.Data)
-			}
+			apptest.SendMessage(t, c, core.SendMessage{SessionID: id, Content: "How far is it to Oslo ?!"})
 		}
 	}
 	process.Pause(t.Context(), time.Until(until))
-	must.Do(t, running.Cmd.Process.Signal(syscall.SIGTERM))
-	<-running.Exited
+	must.Do(t, running.Stop(time.Minute))
 	run(t, root, "go", "tool", "covdata", "textfmt", "-i="+dir, "-o="+filepath.Join(dir, "profile"))
 	profile := must.Get(os.ReadFile(filepath.Join(dir, "profile")))(t)
 	counts := map[string]int{}
@@ -137,31 +128,4 @@ func (b bobbin) count(t *testing.T, turns int, until time.Time) map[string]int {
 		}
 	}
 	return counts
-}
-
-// start starts the program and waits until it serves.
-func (b bobbin) start(t *testing.T, dir string) (*process.Process, *client.Client) {
-	t.Helper()
-	config, log := filepath.Join(dir, "bobbin.yaml"), filepath.Join(dir, "log")
-	text := fmt.Sprintf("default_llm: small\nmodels:\n  - name: small\n    provider: openai\n    base_url: %s\n"+
-		"    api_key_env: PROVIDER_KEY\n    context_window: 128000\n    max_output_tokens: 1000\n", b.model)
-	must.Do(t, os.WriteFile(config, []byte(text), 0o600))
-	cmd := exec.Command(b.program, "serve", "--config", config, "--data-dir", dir, "--agents-dir", filepath.Join(dir, "agents"), "--addr", "127.0.0.1:0")
-	cmd.Env = []string{"HOME=" + dir, "TMPDIR=" + dir, "PROVIDER_KEY=none", "GOCOVERDIR=" + dir}
-	running := must.Get(b.den.Start(cmd, log))(t)
-	for process.Pause(t.Context(), 10*time.Millisecond) {
-		var server datadir.Server
-		if raw, err := os.ReadFile(filepath.Join(dir, "server.json")); err == nil && json.Unmarshal(raw, &server) == nil {
-			c := must.Get(client.New(client.Options{URL: server.URL}))(t)
-			return running, c
-		}
-		select {
-		case <-running.Exited:
-			raw, _ := os.ReadFile(log) // what there is
-			t.Fatalf("bobbin ended at its start:\n%s", raw)
-		default:
-		}
-	}
-	t.Fatal("bobbin does not serve")
-	return nil, nil
 }

@@ -36,11 +36,6 @@ type Attempt struct {
 	Status int    // of the answer
 }
 
-// Acknowledged reports whether the app has taken the event.
-func (d Delivery) Acknowledged() bool {
-	return slices.ContainsFunc(d.Attempts, func(a Attempt) bool { return a.Reason == "" })
-}
-
 // Deliveries returns all events that were sent or wait, oldest first.
 func (s *Server) Deliveries() []Delivery {
 	s.mu.Lock()
