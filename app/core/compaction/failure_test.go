@@ -253,6 +253,7 @@ func TestCutWhileSummariesFail(t *testing.T) {
 			w.turns(1, 60)
 			w.ask("what next?")
 			<-time.After(5 * time.Second)
+			synctest.Wait() // a call that ends at this moment has ended
 			_, d := w.fit()
 			for range 3 { // what the counts are corrected by goes up and down
 				w.ruler.Observe("answerer", w.Session.ID, 1_000, []int{1_120, 960, 1_060}[turn%3])
