@@ -121,8 +121,9 @@ func (c *Conversation) summarizeNow(ctx context.Context, focus string) error {
 	if err := c.ensureSession(ctx); err != nil {
 		return err
 	}
-	c.printNotice("· ", "summarizing …")
+	stop := c.showProgress("summarizing")
 	s, err := client.Call(ctx, c.Service, ops.SummarizeSession, ops.Summarize{InSession: c.inSession(), Focus: focus})
+	stop()
 	if err != nil {
 		return err
 	}
@@ -137,4 +138,29 @@ func (c *Conversation) summarizeNow(ctx context.Context, focus string) error {
 func (c *Conversation) printNotice(mark, text string) {
 	width, _ := c.Size()
 	fmt.Fprintln(c.Notes, term.Wrap(mark+text, width, "  "))
+}
+
+// showProgress shows what is in progress, and for how long, until it is stopped.
+func (c *Conversation) showProgress(what string) (stop func()) {
+	if width, _ := c.Size(); width == 0 {
+		fmt.Fprintf(c.Notes, "· %s …\n", what)
+		return func() {}
+	}
+	start, done, ended := time.Now(), make(chan struct{}), make(chan struct{})
+	fmt.Fprintf(c.Out, "· %s …", what)
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(time.Second)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				fmt.Fprintf(term.Raw(c.Out), "\r\x1b[K· %s … %.0f s", what, time.Since(start).Seconds())
+			case <-done:
+				fmt.Fprint(term.Raw(c.Out), "\r\x1b[K")
+				return
+			}
+		}
+	}()
+	return func() { close(done); <-ended }
 }
