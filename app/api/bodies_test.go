@@ -88,7 +88,7 @@ func (s *slowRequest) end() *httptest.ResponseRecorder {
 func TestBodiesInHand(t *testing.T) {
 	t.Parallel()
 	opts := userOptions(apitest.New(t))
-	memory := quota.New(quota.Limits{Total: 200_000, Owner: 180_000, User: 65_600, What: "memory", Wait: time.Millisecond})
+	memory := quota.New(quota.Limits{Total: 200_000, Owner: 180_000, User: 64_000, What: "memory", Wait: time.Millisecond})
 	opts.Space.Memory = memory
 	server := api.New(opts)
 	const path = "/api/v1/sessions"
@@ -119,7 +119,8 @@ func TestBodiesInHand(t *testing.T) {
 	if w := do(server, request("POST", path, title, asEve)); w.Code != 201 {
 		t.Errorf("got %d %s after it ended, want 201", w.Code, w.Body)
 	}
-	wantProblem(t, second.end(), 400, "malformed_body")
+	second.write(strings.Repeat(" ", 200)) // beyond its share
+	wantProblem(t, second.end(), 429, quota.CodeExceeded)
 	compare.Equal(t, "bytes held in the end", 0, memory.Used())
 }
 

@@ -71,16 +71,10 @@ func ReleaseBody(c *gin.Context) { holdOf(c).Release() }
 // JSON without a CORS preflight.
 func rawBody(c *gin.Context) ([]byte, error) {
 	r := c.Request
-	// Content-Length is only a claim: allocate little before data arrives, and reserve what may arrive.
+	// Content-Length is only a claim: allocate little before data arrives.
 	const initialBytes, maxArriving = 32 << 10, 64 << 10
-	arriving := min(r.ContentLength, maxArriving)
-	if arriving < 0 { // not known
-		arriving = maxArriving
-	}
-	if err := ReserveMore(c, arriving); err != nil {
-		return nil, err
-	}
-	data, err := readAll(io.LimitReader(r.Body, maxArriving), min(arriving, initialBytes))
+	arriving := &chargedReader{r: io.LimitReader(r.Body, maxArriving), grow: holdOf(c).Grow}
+	data, err := readAll(arriving, min(max(r.ContentLength, 0), initialBytes))
 	if err != nil {
 		return nil, BodyError(err)
 	}

@@ -66,6 +66,21 @@ func readAll(r io.Reader, room int64) ([]byte, error) {
 	return buf.Bytes(), err
 }
 
+// chargedReader charges what it reads.
+type chargedReader struct {
+	r    io.Reader
+	grow func(int64) error
+}
+
+// Read is part of io.Reader.
+func (r *chargedReader) Read(p []byte) (int, error) {
+	n, err := r.r.Read(p)
+	if refused := r.grow(int64(n)); refused != nil {
+		return 0, refused
+	}
+	return n, err
+}
+
 // readRest returns the whole of a body of which begin was read. It is in a temporary file until it
 // is complete and there is memory to decode it, so that one that waits holds none.
 func readRest(c *gin.Context, begin []byte) ([]byte, error) {

@@ -146,7 +146,8 @@ func (a *answer) newItem(id core.MessageID, call core.DeltaCall) outputItem {
 func (a *answer) finishMessage(m core.Message) {
 	a.finish, a.leaf, a.leafSeq = m.FinishReason, m.ID, m.Seq
 	a.texts = append(a.texts, m.Content)
-	if m.Content != "" || len(m.ToolCalls) == 0 {
+	hasText := a.message == m.ID && slices.ContainsFunc(a.items, func(it *item) bool { return it.call == "" })
+	if m.Content != "" || len(m.ToolCalls) == 0 || hasText {
 		it := a.extend(m.ID, core.DeltaCall{}, 0, m.Content)
 		it.text = m.Content // without a thought that was recognized by its end
 		if it.Status = itemCompleted; m.Status == core.MessagePartial {

@@ -305,6 +305,24 @@ func TestBrokenCall(t *testing.T) {
 	}
 }
 
+// A thought that is recognized by its end leaves a message without a text, which is whole: what was shown of
+// it is no answer that broke off.
+func TestTextThatWasAThought(t *testing.T) {
+	t.Parallel()
+	const thought, next = "0192f0c4-0000-7000-8000-000000000002", "0192f0c4-0000-7000-8000-000000000003"
+	run := weatherRun()
+	chunks := newChunkEncoder(run, completionRequest{}, 1)
+	for _, e := range []core.Event{
+		{Type: core.EventMessageDelta, Data: core.DeltaData{MessageID: thought, Text: "I compute"}},
+		{Type: core.EventMessageCreated, Data: core.MessageData{Message: core.Message{ID: thought, Role: core.RoleAssistant, ToolCalls: []core.ToolCall{{ID: "c1", Name: "calculator"}}}}},
+		{Type: core.EventMessageCreated, Data: core.MessageData{Message: core.Message{ID: next, Role: core.RoleAssistant, Content: "391"}}},
+		{Type: core.EventRunSucceeded, Data: core.RunData{Run: run}},
+	} {
+		_, err := chunks.encode(nil, e)
+		compare.Error(t, string(e.Type), nil, err)
+	}
+}
+
 // encoders returns how each protocol writes an event, the native one beside them.
 func encoders() map[string]func([]byte, core.Event) ([]byte, error) {
 	return map[string]func([]byte, core.Event) ([]byte, error){

@@ -26,7 +26,7 @@ type Limits struct {
 	What  string        // what is held, in errors: "memory"
 	Code  string        // of the errors; empty = CodeExceeded
 	Retry time.Duration // when to try again after an error; 0 = 1 s
-	Equal bool          // end users may hold all that is their owner's
+	Equal bool          // end users may hold all that is their owner's; the last quarter is for owners who hold less
 }
 
 // CodeExceeded is the code of requests that exceed the quota.
@@ -158,15 +158,15 @@ func (h *Hold) Keep(n int64) {
 func (h *Hold) Release() { h.Keep(0) }
 
 // take takes more if there is room at each level. An amount larger than a level is accepted when
-// nothing else is held. The last quarter of all is for owners who hold less than a quarter, unless one
-// owner may hold everything. The caller holds quota.mu.
+// nothing else is held. Where callers are equal, the last quarter of all is for owners who hold less than a
+// quarter, unless one owner may hold everything. The caller holds quota.mu.
 func (h *Hold) take(more int64) error {
 	q, l := h.quota, h.quota.limits
 	if h.tenant.User != "" && !l.Equal && h.n+more > l.User/64 {
 		l.Owner = max(l.Owner/4*3, l.User) // the rest is for the owner's keys, and for users who take next to nothing, such as a message
 	}
 	owner, quarter := core.Tenant{Owner: h.tenant.Owner}, max(l.Total/4, 1)
-	isCrowded := l.Owner < l.Total && q.used[owner] >= quarter && q.used[core.Tenant{}]+more > l.Total-quarter
+	isCrowded := l.Equal && l.Owner < l.Total && q.used[owner] >= quarter && q.used[core.Tenant{}]+more > l.Total-quarter
 	isFull := func(of core.Tenant, limit int64) bool { return q.used[of] > 0 && q.used[of]+more > limit }
 	switch {
 	case h.tenant.User != "" && isFull(h.tenant, l.User), isFull(owner, l.Owner), isCrowded && !isFull(core.Tenant{}, l.Total):

@@ -89,6 +89,10 @@ func TestLargerThanTheShare(t *testing.T) {
 	if err := h.Grow(1); err == nil {
 		t.Error("got none for one more, want an error")
 	}
+	upload := quota.New(quota.Limits{Total: 48, Owner: 40, User: 40}).Hold(eve)
+	for range 40 { // one that grows
+		compare.Error(t, "for a piece of the only request", nil, upload.Grow(1))
+	}
 }
 
 // Waiters get room when it is released, and do not delay those whose share has room.

@@ -5,11 +5,9 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
-
-	"bobbin/app/core"
 )
 
-// maxBuckets bounds the number of buckets; with more, all of them begin anew.
+// maxBuckets bounds the number of buckets.
 const maxBuckets = 10_000
 
 // Buckets are token buckets by name. A nil *Buckets limits nothing. Safe for concurrent use.
@@ -18,7 +16,7 @@ type Buckets struct {
 	burst int
 
 	mu sync.Mutex
-	by *core.Cache[string, *rate.Limiter] // guarded by mu
+	by map[string]*rate.Limiter // guarded by mu
 }
 
 // NewBuckets returns buckets of burst tokens that refill at perSecond; nil, which limits nothing,
@@ -27,7 +25,7 @@ func NewBuckets(perSecond float64, burst int) *Buckets {
 	if perSecond <= 0 {
 		return nil
 	}
-	return &Buckets{limit: rate.Limit(perSecond), burst: max(1, burst), by: core.NewCache[string, *rate.Limiter](maxBuckets)}
+	return &Buckets{limit: rate.Limit(perSecond), burst: max(1, burst), by: map[string]*rate.Limiter{}}
 }
 
 // Take takes a token from the bucket and returns 0, or if it is empty, the time until the
@@ -36,16 +34,47 @@ func (b *Buckets) Take(name string) (wait time.Duration) {
 	if b == nil {
 		return 0
 	}
-	b.mu.Lock()
-	bucket, ok := b.by.Get(name)
-	if !ok {
-		bucket = rate.NewLimiter(b.limit, b.burst)
-		b.by.Set(name, bucket)
-	}
-	b.mu.Unlock()
+	bucket := b.bucketOf(name)
 	if bucket.Allow() {
 		return 0
 	}
 	missing := max(0, 1-bucket.Tokens())
 	return time.Millisecond + time.Duration(missing/float64(b.limit)*float64(time.Second))
+}
+
+func (b *Buckets) bucketOf(name string) *rate.Limiter {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if bucket, ok := b.by[name]; ok {
+		return bucket
+	}
+	if len(b.by) >= maxBuckets {
+		b.makeRoom()
+	}
+	bucket := rate.NewLimiter(b.limit, b.burst)
+	b.by[name] = bucket
+	return bucket
+}
+
+// makeRoom removes full buckets, which equal new ones, and if fewer than a tenth were full,
+// arbitrary ones up to a tenth. The caller holds mu.
+func (b *Buckets) makeRoom() {
+	for name, bucket := range b.by {
+		if bucket.Tokens() >= float64(b.burst) {
+			delete(b.by, name)
+		}
+	}
+	for name := range b.by {
+		if len(b.by) <= maxBuckets*9/10 {
+			return
+		}
+		delete(b.by, name)
+	}
+}
+
+// Len returns the number of buckets.
+func (b *Buckets) Len() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.by)
 }

@@ -3,6 +3,7 @@ package quota_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,9 +33,25 @@ func TestBuckets(t *testing.T) {
 		if b.Take("ann") != 0 || b.Take("ann") == 0 {
 			t.Error("got none or several tokens after the time, want one")
 		}
-		none := quota.NewBuckets(0, 1)
-		compare.Equal(t, "a wait without a limit", 0, none.Take("ann")+none.Take("ann"))
 	})
+}
+
+// There is a bounded number of buckets, whoever comes; no limit holds nobody up.
+func TestBucketsAreBounded(t *testing.T) {
+	t.Parallel()
+	b := quota.NewBuckets(0.001, 1)
+	for i := range 25_000 {
+		b.Take(fmt.Sprint(i))
+	}
+	if n := b.Len(); n == 0 || n > 10_000 {
+		t.Errorf("got %d buckets, want at most 10,000", n)
+	}
+	none := quota.NewBuckets(0, 5)
+	for range 100 {
+		if none.Take("ann") != 0 {
+			t.Fatal("got a wait without a limit")
+		}
+	}
 }
 
 // What is stored is read once a minute, and whenever the limit is reached: deleted sessions make room

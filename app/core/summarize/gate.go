@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"math"
 	"math/bits"
 	"regexp"
 	"slices"
@@ -15,6 +16,7 @@ import (
 type evidence struct {
 	transcript string   // the summarized messages, as the model saw them
 	previous   string   // the summary to extend; empty = none
+	prompt     string   // our own words around both
 	languages  []string // of the conversation
 	minTokens  int      // of a summary
 }
@@ -25,11 +27,13 @@ const (
 	sizeShare     = 50  // it keeps at least one in so many tokens of what it replaces
 	maxParts      = 16  // into which the messages are divided
 	partBytes     = 128 // min size of such a part
-	minGrounding  = 33  // percent: what its words of the material weigh, see compare
-	keptWeight    = 200 // percent, of a unit that the earlier summary has
-	pairWeight    = 150 // percent, of the share of its word pairs that the material has
-	minVocabulary = 16  // units of the messages, or of an earlier summary, that are enough for a comparison
-	keptShare     = 15  // it keeps at least one in so many units of an earlier summary
+	minParts      = 12  // from this number on an answer to the last message is recognized by the last part
+	minGrounded   = 8   // units of the messages in it
+	grounding     = 14  // percent: the share of its units that are in the material, times the share of the material that they cover
+	maxVocabulary = 256 // a text shares units by chance with messages of so many different ones
+	minVocabulary = 16  // different units of messages that are enough to recognize their subject
+	minEarlier    = 16  // units of an earlier summary that has to be kept
+	keptShare     = 15  // it keeps at least one in so many of them
 	minNew        = 5   // units and pairs of the messages in a summary that extends an earlier one, which has none of them
 	newShare      = 8   // fewer are enough if the messages have fewer than so many new units for each
 	manyTurns     = 3   // lines that begin like messages
@@ -49,68 +53,120 @@ func minSummaryTokens(replaces, ask int) int {
 // form of the text, and the words that it shares with its material, not their meaning, so that it
 // works in every language.
 func (e evidence) checkText(text string, tokens int) error {
-	answer, said := readWords(text, 1), readWords(e.transcript, min(max(len(e.transcript)/partBytes, 1), maxParts))
-	echoed := answer.commonPairs(said)
+	parts := min(max(len(e.transcript)/partBytes, 1), maxParts)
+	c := comparison{answer: readWords(text, 1), said: readWords(e.transcript, parts), earlier: readWords(e.previous, 1), parts: parts}
+	c.compareUnits(readWords(e.prompt, 1))
+	echoed := c.answer.commonPairs(c.said)
 	switch {
 	case strings.Contains(text, "<transcript>") || strings.Contains(text, "</transcript>"),
-		10*echoed > 8*len(answer.pairs) && 2*echoed > len(said.pairs):
+		10*echoed > 8*len(c.answer.pairs) && 2*echoed > len(c.said.pairs):
 		return errEcho
 	case hasForeignMarkup(text, e.transcript+e.previous):
 		return errMarkup
 	case isDialog(text):
 		return errDialog
-	case answer.repeatsMoreThan(said):
+	case c.answer.repeatsMoreThan(c.said):
 		return errRepetition
 	case tokens < e.minTokens:
 		return errTooShort
+	case e.isForeign(text) && 2*c.countShared() <= len(c.answer.units):
+		return errLanguage
+	case c.ours > c.countShared() && 2*c.ours > len(c.answer.units):
+		return errPromptEcho
+	case c.extends() && c.kept*keptShare < len(c.earlier.units):
+		return errForgotten
+	case c.saysTooLittle(), c.isLoose():
+		return errUngrounded
 	default:
-		return e.compare(text, answer, said)
+		return nil
 	}
 }
 
-// compare returns why a text with the words of the answer is no summary of what was said that extends the
-// earlier one. A unit weighs more, the fewer parts of the messages have it: the common words of a language
-// are in most. An answer to the last message consists of those of the last part, which do not count.
-func (e evidence) compare(text string, answer, said words) error {
-	earlier := readWords(e.previous, 1)
-	kept, told, weight := 0, 0, 0
-	for unit := range answer.units {
-		where := said.units[unit]
+// comparison is what the words of an answer have in common with its material.
+type comparison struct {
+	answer, said, earlier words
+	parts                 int // of said
+
+	// Units of the answer by where else they are: in the earlier summary, in our own words, in the
+	// last part of the messages and not in most others, elsewhere in the messages.
+	kept, ours, last, grounded int
+	weight                     float64 // of those elsewhere
+	spread                     float64 // the share of the messages that they cover
+}
+
+// compareUnits counts the units of the answer. One weighs more, the fewer parts of the messages contain
+// it: the common words of a language are in most. That matters little if the messages have few units,
+// which a text rarely shares by chance. Those of the last part alone do not count, as an answer to the
+// last message consists of them.
+func (c *comparison) compareUnits(ours words) {
+	last, covered := uint32(0), make([]float64, c.parts)
+	if c.parts >= minParts {
+		last = 1 << (c.parts - 1)
+	}
+	for unit := range c.answer.units {
+		where := c.said.units[unit]
+		n := bits.OnesCount32(where)
 		switch {
-		case earlier.units[unit] != 0:
-			kept++
-			weight += keptWeight
-		case where != 0:
-			if told++; where != 1<<(maxParts-1) {
-				weight += 100 / bits.OnesCount32(where)
+		case c.earlier.units[unit] != 0:
+			c.kept++
+		case where == 0 && ours.units[unit] != 0:
+			c.ours++
+		case where&last != 0 && 2*n <= c.parts:
+			c.last++
+		case where != 0 && ours.units[unit] == 0:
+			weight := 1.0
+			if c.parts > 1 {
+				weight = max(1-math.Log(float64(n))/math.Log(float64(c.parts)), 1-float64(c.said.named)/maxVocabulary, 0)
+			}
+			c.grounded++
+			c.weight += weight
+			for part := range covered {
+				if where&(1<<part) != 0 {
+					covered[part] = max(covered[part], weight)
+				}
 			}
 		}
 	}
-	units, pairs, shared := max(len(answer.units), 1), max(len(answer.pairs), 1), kept+told
-	found := answer.commonPairs(said, earlier)
-	if 2*shared <= units && e.isForeign(text) {
-		return errLanguage
+	for _, weight := range covered {
+		c.spread += weight / float64(c.parts)
 	}
-	if earlier.named >= minVocabulary {
-		fresh := 0 // units of the messages that the earlier summary does not have
-		for unit := range said.units {
-			if earlier.units[unit] == 0 && !isNumber(unit) {
+	if c.extends() || 2*c.kept > len(c.answer.units) { // it may add little
+		c.spread = 1
+	}
+}
+
+// countShared returns how many units of the answer its material has.
+func (c *comparison) countShared() int { return c.kept + c.last + c.grounded }
+
+// extends reports whether the earlier summary is long enough to be kept.
+func (c *comparison) extends() bool { return c.earlier.named >= minEarlier }
+
+// saysTooLittle reports whether the answer tells too little of the messages: of all of them, or of what
+// the earlier summary does not tell.
+func (c *comparison) saysTooLittle() bool {
+	told, least := c.grounded, 0
+	switch {
+	case c.extends():
+		fresh := 0
+		for unit := range c.said.units {
+			if c.earlier.units[unit] == 0 && !isNumber(unit) {
 				fresh++
 			}
 		}
-		switch {
-		case kept*keptShare < len(earlier.units):
-			return errForgotten
-		case told+found-answer.commonPairs(earlier) < min(minNew, fresh/newShare):
-			return errUngrounded
-		}
+		told += c.answer.commonPairs(c.said, c.earlier) - c.answer.commonPairs(c.earlier)
+		least = min(minNew, fresh/newShare)
+	case len(c.earlier.units) == 0:
+		least = min(minGrounded, 2*c.parts, c.said.named/4, len(c.answer.units)/2)
 	}
-	// A list of names, or the words of the conversation in any order, has pairs that are not there.
-	isLoose := len(said.pairs) >= minPairs && 2*shared > units && looseShare*found*units < pairs*shared
-	if isLoose || said.named >= minVocabulary && weight*pairs+pairWeight*found*units < minGrounding*units*pairs {
-		return errUngrounded
-	}
-	return nil
+	return told < least ||
+		c.said.named >= minVocabulary && 100*(c.weight+float64(c.kept))*c.spread < grounding*float64(len(c.answer.units)-c.last)
+}
+
+// isLoose reports whether the words of the answer are those of its material, but do not follow each
+// other as they do there: it is a list of names, or the words of the conversation in any order.
+func (c *comparison) isLoose() bool {
+	found := c.answer.commonPairs(c.said, c.earlier)
+	return len(c.said.pairs) >= minPairs && 2*c.countShared() > len(c.answer.units) && looseShare*found*len(c.answer.units) < len(c.answer.pairs)*c.countShared()
 }
 
 // Markup that no summary has: tags, tokens of chat templates, and JSON.

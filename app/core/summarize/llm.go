@@ -71,6 +71,7 @@ type job struct {
 	*LLM
 	req       Request
 	system    string
+	frame     string   // our own words around the data
 	language  string   // of the summary; empty = not sure
 	languages []string // of the conversation
 	fixed     int      // tokens of the system text and, at most, of the request around the data
@@ -125,8 +126,8 @@ func (l *LLM) newJob(req Request, ledger bool) *job {
 		name = "compaction.md"
 	}
 	j.system = renderFile(name, data)
-	frame := renderRequest(requestData{Previous: "-", Focus: j.req.Focus, Speakers: j.req.Speakers, Language: j.language, Tokens: j.ask, Rejected: errNotSmaller.reason})
-	j.fixed = l.count.Text(j.system) + l.count.Text(frame) + promptOverhead
+	j.frame = renderRequest(requestData{Previous: "-", Focus: j.req.Focus, Speakers: j.req.Speakers, Language: j.language, Tokens: j.ask, Rejected: errNotSmaller.reason})
+	j.fixed = l.count.Text(j.system) + l.count.Text(j.frame) + promptOverhead
 	return j
 }
 
