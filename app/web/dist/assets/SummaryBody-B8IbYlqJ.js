@@ -1,1 +1,0 @@
-export{t as default}from"./SummaryBody-BbZAl0HT.js";
