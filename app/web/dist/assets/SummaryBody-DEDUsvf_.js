@@ -1,1 +1,0 @@
-export{t as default}from"./SummaryBody-C2F_83yY.js";
