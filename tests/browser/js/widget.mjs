@@ -149,7 +149,7 @@ export const cases = {
     await say(v, 'hold-written one two')
     await v.write.fill('the next question')
     await v.frame.getByRole('button', { name: 'Send' }).waitFor()
-    await v.frame.getByRole('button', { name: 'Stop' }).click()
+    await v.frame.getByRole('button', { name: 'Stop' }).press('Enter')
     await v.frame.getByRole('log').getByText('You stopped it').waitFor()
     const focused = () => v.write.evaluate(e => e === document.activeElement)
     equal([await v.write.inputValue(), await focused()], ['the next question', true], 'the field after the stop')

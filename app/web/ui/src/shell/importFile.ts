@@ -12,8 +12,7 @@ export async function importFile(file: File): Promise<void> {
   const id = whole || (await sendFile(file));
   keep(slot, id);
   try {
-    const json = { keep: true, title: file.name.replace(/\.\w+$/, "").slice(0, 200) };
-    sessions.update(await ask<Session>(`sessions/${id}`, { method: "PATCH", json }));
+    sessions.update(await ask<Session>(`sessions/${id}`, { method: "PATCH", json: { keep: true } }));
     keep(slot, "");
     router.go(sessionHref(id));
   } catch (e) {
@@ -24,7 +23,7 @@ export async function importFile(file: File): Promise<void> {
 }
 
 async function sendFile(file: File): Promise<string> {
-  const { id } = await sessions.create({ temporary: true });
+  const { id } = await sessions.create({ temporary: true, title: file.name.replace(/\.\w+$/, "").slice(0, 200) });
   const { imported } = await ask<Schema["Imported"]>(`sessions/${id}/messages/import`, {
     method: "POST",
     query: { source: "web" },
