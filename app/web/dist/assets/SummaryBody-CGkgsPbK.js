@@ -1,0 +1,1 @@
+export{t as default}from"./SummaryBody-Dfb3Ml9V.js";
