@@ -153,7 +153,7 @@ export const cases = {
     await v.page.waitForTimeout(700) // it has asked
     await look('operation-usage')
     await v.page.goto(`${v.args.url}#/s/${id}`)
-    for (const [kind, says] of [['rate_limit', 'Der Anbieter des Modells nimmt zurzeit nicht mehr Anfragen an'], ['content_filter', 'Der Inhaltsfilter des Anbieters hielt die Zusammenfassung an']]) {
+    for (const [kind, says] of [['rate_limit', 'Der Anbieter des Modells nimmt zurzeit nicht mehr Anfragen an'], ['content_filter', 'Der Inhaltsfilter des Anbieters griff ein']]) {
       await v.page.route(/context$/, async route => route.fulfill({ json: { ...await (await route.fetch()).json(), breaker: 'open', breaker_reason: `the model failed (${kind})` } }))
       await v.page.reload()
       await log.getByText(`schlug fehl: ${says}`).waitFor()

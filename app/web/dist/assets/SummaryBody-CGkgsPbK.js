@@ -1,1 +1,0 @@
-export{t as default}from"./SummaryBody-Dfb3Ml9V.js";
