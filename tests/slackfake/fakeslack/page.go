@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,8 @@ import (
 
 //go:embed page.html
 var pageHTML []byte
+
+var typedName = regexp.MustCompile(`\B@[\w-]+`)
 
 // pollTime is how long the page's request waits for a change.
 const pollTime = 25 * time.Second
@@ -142,8 +145,10 @@ func (w *Workspace) escapeMarkup(text string) string {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
 	text = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
-	for _, u := range w.users {
-		text = strings.ReplaceAll(text, "@"+u.Name, u.Mention())
-	}
-	return text
+	return typedName.ReplaceAllStringFunc(text, func(name string) string {
+		if u := findFirst(w.users, func(u *User) bool { return strings.EqualFold("@"+u.Name, name) }); u != nil {
+			return u.Mention()
+		}
+		return name
+	})
 }
