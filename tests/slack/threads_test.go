@@ -257,11 +257,11 @@ func TestSlackDeletion(t *testing.T) {
 	})
 }
 
-// What is typed on the fake Slack's page mentions whom it names, also where another name begins like it.
+// What is typed on the fake Slack's page mentions whom it names, also where it begins with another name.
 func TestSlackPage(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, apptest.New, dbtest.MigratedSQLiteURL(t))
-	act := must.Get(json.Marshal(map[string]string{"team": w.ws.ID, "user": w.alice.ID, "channel": w.channel, "act": "post", "text": "@bobbin, ask @Bob"}))(t)
+	act := must.Get(json.Marshal(map[string]string{"team": w.ws.ID, "user": w.alice.ID, "channel": w.channel, "act": "post", "text": "@bobbin, ask @bob"}))(t)
 	resp := must.Get(http.Post(w.URL+"/page/act", "application/json", bytes.NewReader(act)))(t)
 	must.Do(t, resp.Body.Close())
 	_, all := w.conversation(t, 2)

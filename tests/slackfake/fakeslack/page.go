@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,8 +13,6 @@ import (
 
 //go:embed page.html
 var pageHTML []byte
-
-var typedName = regexp.MustCompile(`\B@[\w-]+`)
 
 // pollTime is how long the page's request waits for a change.
 const pollTime = 25 * time.Second
@@ -145,10 +142,9 @@ func (w *Workspace) escapeMarkup(text string) string {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
 	text = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
-	return typedName.ReplaceAllStringFunc(text, func(name string) string {
-		if u := findFirst(w.users, func(u *User) bool { return strings.EqualFold("@"+u.Name, name) }); u != nil {
-			return u.Mention()
-		}
-		return name
-	})
+	longestFirst := slices.SortedFunc(slices.Values(w.users), func(a, b *User) int { return len(b.Name) - len(a.Name) })
+	for _, u := range longestFirst { // "@bobbin" begins with "@bob"
+		text = strings.ReplaceAll(text, "@"+u.Name, u.Mention())
+	}
+	return text
 }
