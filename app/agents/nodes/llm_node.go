@@ -68,7 +68,7 @@ type call struct {
 
 // How often a call is tried again for reasons that llm.WithRetry cannot know.
 const (
-	maxOverflows = 2 // the provider says the prompt is too long
+	maxOverflows = 4 // the prompt is too long, or may be
 	maxRestarts  = 1 // the stream broke off, or the answer was empty
 )
 
@@ -82,14 +82,8 @@ func (n *LLM) callUntilAnswered(ctx context.Context, s *AgentState) (call, error
 	t := &attempts{turn: s.NextTurn(), spare: s.Profile.Fallbacks, leavesOut: s.leavesOut}
 	for {
 		c, err := n.tryOnce(ctx, s, t)
-		recovered := t.suspected != nil && t.suspected.err.Kind == llm.KindOverloaded // perhaps: nothing is learned
-		if err == nil && t.supposed && !recovered {                                   // an accepted prompt shows that the window that was supposed holds
-			if t.suspected != nil {
-				s.Measures = s.Measures.Refused(refusalMessage(t.suspected.call, t.suspected.err))
-			}
-			n.Calibrator.LearnWindow(c.modelName(), t.turn.Window, t.refusedSize)
-		}
 		if err == nil {
+			n.learnSupposed(s, t, c)
 			if t.failed == nil { // else another model answers
 				s.leavesOut = t.leavesOut
 			}
@@ -180,7 +174,7 @@ func (n *LLM) prepareRetry(ctx context.Context, s *AgentState, t *attempts, c ca
 		if e.Kind == llm.KindContextLength {
 			s.Measures = s.Measures.Refused(refusalMessage(c, e))
 		}
-		if t.suspected != nil && (e.Unclear || e == t.suspected.err) {
+		if t.suspected != nil && (e.Unclear || e.Kind == t.suspected.err.Kind) {
 			c, e = t.suspected.call, t.suspected.err // a shorter prompt did not help
 		}
 		// A call that was canceled while the model spoke has its price too.
@@ -211,6 +205,7 @@ func (n *LLM) callModel(ctx context.Context, s AgentState, t *attempts, d contex
 	if err != nil {
 		return call{decision: d}, fmt.Errorf("make prompt: %w", err)
 	}
+	req.Once = t.suspected != nil && t.suspected.err.Kind == llm.KindOverloaded
 	req.ToolChoice = toolChoice(s)
 	if req.ToolChoice.Forced() && s.isLastCall() {
 		req.Tools = slices.DeleteFunc(slices.Clone(req.Tools), func(t llm.ToolSpec) bool { return !s.Run.HasClientTool(t.Name) })

@@ -50,16 +50,16 @@ func (n *LLM) handleRefusal(ctx context.Context, s *AgentState, t *attempts, c c
 // mayBeTooLong reports whether a request that was refused for no clear reason may
 // have been too long: it was large for the model, by the window that is believed or
 // by what the model has accepted. Some servers say of such a prompt, each time, that they are
-// overloaded: one that is larger than all that the model has accepted is tried shorter, once.
+// overloaded: then it was also larger than all that the model has accepted.
 func (n *LLM) mayBeTooLong(t *attempts, c call, e *llm.Error) bool {
-	busy := e.Kind == llm.KindOverloaded && t.overflows == 0 && len(t.spare) == 0
+	busy := e.Kind == llm.KindOverloaded && len(t.spare) == 0
 	if !e.Unclear && !busy || t.overflows >= maxOverflows || c.turn.Profile.Model == nil || c.hasOutput() {
 		return false
 	}
 	size, accepted := c.decision.Total, n.Calibrator.LargestFit(c.modelName())
 	large := float64(size) > suspectedShare*float64(c.decision.Budget.Window)
 	if busy {
-		return size >= minSuspected && large && 0 < accepted && accepted < size
+		return size >= minSuspected && large && size > accepted
 	}
 	return size >= minSuspected && (large || size > accepted)
 }
@@ -85,14 +85,29 @@ type suspicion struct {
 }
 
 // planForSmallerWindow plans the next try for a window that is smaller than what was refused: half
-// of the first prompt and its answer, then a quarter, which is at most the window of
-// an unknown model.
+// of the first prompt and its answer, then half of that. The last one is at most the window of an
+// unknown model.
 func (t *attempts) planForSmallerWindow(c call) {
 	t.refusedSize, t.supposed = cmp.Or(t.refusedSize, c.promptSize()), true
-	t.turn.Window = t.refusedSize / 2
-	if t.overflows > 1 {
-		t.turn.Window = min(t.refusedSize/4, contextwindow.UnknownWindow)
+	t.turn.Window = t.refusedSize >> t.overflows
+	if t.overflows == maxOverflows {
+		t.turn.Window = min(t.turn.Window, contextwindow.UnknownWindow)
 	}
+}
+
+// learnSupposed learns from an accepted prompt that the window that was supposed for it holds.
+func (n *LLM) learnSupposed(s *AgentState, t *attempts, c call) {
+	if !t.supposed {
+		return
+	}
+	learn := n.Calibrator.LearnWindow
+	if t.suspected != nil {
+		s.Measures = s.Measures.Refused(refusalMessage(t.suspected.call, t.suspected.err))
+		if t.suspected.err.Kind == llm.KindOverloaded { // it may have recovered: no other conversation pays for that
+			learn = n.Calibrator.LearnSessionWindow
+		}
+	}
+	learn(c.modelName(), s.Session.ID, t.turn.Window, t.refusedSize)
 }
 
 // shrinkPrompt makes the next prompt smaller than the refused one.

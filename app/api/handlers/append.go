@@ -51,7 +51,8 @@ type messageAnswer struct {
 	Message core.Message `json:"message"`
 }
 
-// appendOnly appends a message to the log without a run: 201, or 200 if it is there already.
+// appendOnly appends a message to the log without a run: 201, or 200 if it is there already and the request has no
+// idempotency key.
 func (h Native) appendOnly(c *gin.Context, m ops.NewMessage) error {
 	message := core.Message{
 		Role: m.Role, Content: m.Content, ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, ToolName: m.ToolName,
@@ -64,11 +65,12 @@ func (h Native) appendOnly(c *gin.Context, m ops.NewMessage) error {
 	if err != nil {
 		return err
 	}
-	status := http.StatusCreated
-	if repeated {
-		if status = http.StatusOK; m.ClientMessageID == c.GetHeader(keyHeader) && !mayRepeat(stored, message) {
-			return core.KeyReused("the message " + string(stored.ID))
-		}
+	status, key := http.StatusCreated, c.GetHeader(keyHeader)
+	switch {
+	case repeated && key == "":
+		status = http.StatusOK
+	case repeated && key == m.ClientMessageID && !mayRepeat(stored, message):
+		return core.KeyReused("the message " + string(stored.ID))
 	}
 	return writeJSON(c, status, messageAnswer{Message: stored})
 }
