@@ -168,7 +168,7 @@ func TestUnclearRefusalThatIsNotLength(t *testing.T) {
 	for name, c := range map[string]struct {
 		system string
 		want   int // requests
-	}{"shorter ones are refused": {"You are a tester.", 4}, "there is no shorter one": {strings.Repeat("rule ", 12_000), 1}} {
+	}{"shorter ones are refused": {"You are a tester.", 5}, "there is no shorter one": {strings.Repeat("rule ", 12_000), 1}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, 32_000, append([]any{llmtest.Fail(unclear("the first"))}, slices.Repeat([]any{llmtest.Fail(unclear("another"))}, 4)...)...).turns(40, 120)
