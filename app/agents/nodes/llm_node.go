@@ -174,7 +174,7 @@ func (n *LLM) prepareRetry(ctx context.Context, s *AgentState, t *attempts, c ca
 		if e.Kind == llm.KindContextLength {
 			s.Measures = s.Measures.Refused(refusalMessage(c, e))
 		}
-		if t.suspected != nil && (e.Unclear || e.Kind == t.suspected.err.Kind) {
+		if t.suspected != nil && (e.Unclear || e == t.suspected.err) {
 			c, e = t.suspected.call, t.suspected.err // a shorter prompt did not help
 		}
 		// A call that was canceled while the model spoke has its price too.
@@ -205,7 +205,6 @@ func (n *LLM) callModel(ctx context.Context, s AgentState, t *attempts, d contex
 	if err != nil {
 		return call{decision: d}, fmt.Errorf("make prompt: %w", err)
 	}
-	req.Once = t.suspected != nil && t.suspected.err.Kind == llm.KindOverloaded
 	req.ToolChoice = toolChoice(s)
 	if req.ToolChoice.Forced() && s.isLastCall() {
 		req.Tools = slices.DeleteFunc(slices.Clone(req.Tools), func(t llm.ToolSpec) bool { return !s.Run.HasClientTool(t.Name) })

@@ -50,16 +50,16 @@ func (n *LLM) handleRefusal(ctx context.Context, s *AgentState, t *attempts, c c
 // mayBeTooLong reports whether a request that was refused for no clear reason may
 // have been too long: it was large for the model, by the window that is believed or
 // by what the model has accepted. Some servers say of such a prompt, each time, that they are
-// overloaded: then it was also larger than all that the model has accepted.
+// overloaded: one that is larger than all that the model has accepted is tried shorter, once.
 func (n *LLM) mayBeTooLong(t *attempts, c call, e *llm.Error) bool {
-	busy := e.Kind == llm.KindOverloaded && len(t.spare) == 0
+	busy := e.Kind == llm.KindOverloaded && e.RetryAfter == 0 && t.overflows == 0 && len(t.spare) == 0
 	if !e.Unclear && !busy || t.overflows >= maxOverflows || c.turn.Profile.Model == nil || c.hasOutput() {
 		return false
 	}
 	size, accepted := c.decision.Total, n.Calibrator.LargestFit(c.modelName())
 	large := float64(size) > suspectedShare*float64(c.decision.Budget.Window)
 	if busy {
-		return size >= minSuspected && large && size > accepted
+		return size >= minSuspected && large && 0 < accepted && accepted < size
 	}
 	return size >= minSuspected && (large || size > accepted)
 }
@@ -72,6 +72,10 @@ func (n *LLM) retryShorter(ctx context.Context, s AgentState, t *attempts, c cal
 		t.suspected = &suspicion{c, e}
 	}
 	t.planForSmallerWindow(c)
+	if !e.Unclear { // there is no other try: one that is not suspected
+		known := max(n.Calibrator.LargestFit(c.modelName()), int(suspectedShare*float64(c.decision.Budget.Window)))
+		t.turn.Window = min(t.turn.Window, known)
+	}
 	t.turn.Trial = true
 	t.shrinkPrompt(c)
 	return n.warnRefused(ctx, s, c, e, fmt.Sprintf(
@@ -97,17 +101,13 @@ func (t *attempts) planForSmallerWindow(c call) {
 
 // learnSupposed learns from an accepted prompt that the window that was supposed for it holds.
 func (n *LLM) learnSupposed(s *AgentState, t *attempts, c call) {
-	if !t.supposed {
+	if !t.supposed || t.suspected != nil && !t.suspected.err.Unclear { // the server may have recovered
 		return
 	}
-	learn := n.Calibrator.LearnWindow
 	if t.suspected != nil {
 		s.Measures = s.Measures.Refused(refusalMessage(t.suspected.call, t.suspected.err))
-		if t.suspected.err.Kind == llm.KindOverloaded { // it may have recovered: no other conversation pays for that
-			learn = n.Calibrator.LearnSessionWindow
-		}
 	}
-	learn(c.modelName(), s.Session.ID, t.turn.Window, t.refusedSize)
+	n.Calibrator.LearnWindow(c.modelName(), s.Session.ID, t.turn.Window, t.refusedSize)
 }
 
 // shrinkPrompt makes the next prompt smaller than the refused one.

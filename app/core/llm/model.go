@@ -108,8 +108,6 @@ type Request struct {
 	Compact bool
 	// Background marks a call whose thoughts no user reads: a summary or a title.
 	Background bool
-	// Once says that WithRetry does not repeat the call.
-	Once bool
 }
 
 // SystemText returns the system blocks as one text, for providers without blocks.

@@ -35,7 +35,7 @@ func (r *retrying) Stream(ctx context.Context, req Request) iter.Seq2[Delta, err
 		hasBegun := false
 		err := Repeat(ctx, r.Info().Name, r.logger, func(ctx context.Context) error {
 			for d, err := range r.Model.Stream(ctx, req) {
-				if err != nil && !hasBegun && !req.Once {
+				if err != nil && !hasBegun {
 					return err
 				}
 				hasBegun = true

@@ -67,9 +67,7 @@ func TestRetryWaits(t *testing.T) {
 		requests    int
 		text        string
 		kind        llm.ErrorKind
-		once        bool
 	}{
-		"asked for one try":          {steps: []any{failure(llm.KindOverloaded), "hello"}, requests: 1, kind: llm.KindOverloaded, once: true},
 		"given up after three":       {steps: []any{llmtest.Step{Err: failure(llm.KindOverloaded), Repeat: true}}, least: 1750 * time.Millisecond, most: 3500 * time.Millisecond, requests: 4, kind: llm.KindOverloaded},
 		"after the first delta":      {steps: []any{llmtest.Step{Text: []string{"par"}, Err: failure(llm.KindTruncated)}, "hello"}, requests: 1, text: "par", kind: llm.KindTruncated},
 		"a Retry-After":              {steps: []any{told(20 * time.Second), "hello"}, least: 20 * time.Second, most: 22 * time.Second, requests: 2, text: "hello"},
@@ -91,9 +89,8 @@ func TestRetryWaits(t *testing.T) {
 					time.AfterFunc(c.cancel, func() { cancel(cause) })
 				}
 				script := llmtest.Scripted(c.steps...)
-				start, req := time.Now(), ask("x")
-				req.Once = c.once
-				got, err := llm.Collect(llm.WithRetry(script, silent).Stream(ctx, req), nil)
+				start := time.Now()
+				got, err := llm.Collect(llm.WithRetry(script, silent).Stream(ctx, ask("x")), nil)
 				if took := time.Since(start); took < c.least || took > c.most || len(script.Requests()) != c.requests {
 					t.Errorf("took %v and %d requests, want %v to %v and %d", took, len(script.Requests()), c.least, c.most, c.requests)
 				}

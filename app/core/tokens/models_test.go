@@ -182,8 +182,6 @@ func TestLearnWindow(t *testing.T) {
 		calibrator := tokens.NewCalibrator(prior(1))
 		calibrator.Fitted("m", c.fitted)
 		calibrator.Fitted("m", c.fitted/2)
-		calibrator.LearnSessionWindow("m", "alone", 10_000, 20_000)
-		compare.Equal(t, name+": all conversations, and the one", []int{0, c.want}, []int{calibrator.Window("m"), calibrator.SessionWindow("m", "alone")})
 		calibrator.LearnWindow("m", "s", 10_000, 20_000)
 		if got := calibrator.Window("m"); got != c.want || calibrator.SessionWindow("m", "s") != c.want || calibrator.LargestFit("m") != c.fitted {
 			t.Errorf("%s: got the window %d, the largest fit %d, want %d and %d", name, got, calibrator.LargestFit("m"), c.want, c.fitted)

@@ -89,16 +89,6 @@ func (c *Calibrator) LearnWindow(model string, session core.SessionID, window, r
 	}
 }
 
-// LearnSessionWindow is LearnWindow for the conversation alone.
-func (c *Calibrator) LearnSessionWindow(model string, session core.SessionID, window, refused int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if fitted := c.largestFits[model]; fitted < refused {
-		own := c.sessionEntry(model, session)
-		own.Window, own.WindowAt = max(window, fitted, minReportedWindow), new(core.Now())
-	}
-}
-
 // PrefixContract returns what the answers of the model's provider have shown of its contract for
 // thoughts (llm.PrefixContract); empty = nothing.
 func (c *Calibrator) PrefixContract(model string) string {
