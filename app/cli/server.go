@@ -98,7 +98,7 @@ func (p *program) withFolderServer(cmd *cobra.Command, do func(context.Context, 
 		return err
 	}
 	// Another process holds the folder and cannot be reached yet: a server that is starting.
-	running, ok := awaitServer(cmd.Context(), cfg.DataDir)
+	running, ok := awaitServer(cmd.Context(), cfg.DataDir, datadir.Server{})
 	if !ok {
 		return err
 	}
@@ -113,13 +113,14 @@ const connectTimeout = 10 * time.Second
 // startTimeout bounds how long a server may take from locking its folder to listening.
 const startTimeout = 3 * time.Second
 
-// awaitServer returns the server that holds the folder, once it announces its address; false if it does not
-// within startTimeout.
-func awaitServer(ctx context.Context, dir string) (datadir.Server, bool) {
+// awaitServer returns the server that holds the folder, once it announces its address, but not the one that is
+// gone; false if there is none within startTimeout.
+func awaitServer(ctx context.Context, dir string, gone datadir.Server) (datadir.Server, bool) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	for {
 		running, ok := datadir.Running(dir)
+		ok = ok && !running.Is(gone)
 		if ok || core.Sleep(ctx, 50*time.Millisecond) != nil {
 			return running, ok
 		}
@@ -180,20 +181,52 @@ type folderTransport struct {
 	next http.RoundTripper
 }
 
-// RoundTrip implements http.RoundTripper. It waits for a server that is starting.
-func (t folderTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	server, running := awaitServer(r.Context(), t.dir)
+// RoundTrip implements http.RoundTripper. It waits for a server that is starting. A request that did not reach the
+// server, or that it rejected as unauthorized, is sent once more, to the server that follows.
+func (t folderTransport) RoundTrip(r *http.Request) (response *http.Response, err error) {
+	server, running := awaitServer(r.Context(), t.dir, datadir.Server{})
+	if running {
+		response, err = t.sendTo(r, server)
+	}
+	if running && isRefused(response, err) {
+		if response != nil {
+			_ = response.Body.Close() // its answer is not needed
+		}
+		if server, running = awaitServer(r.Context(), t.dir, server); running {
+			response, err = t.sendTo(r, server)
+		}
+	}
 	if !running {
 		return nil, core.Errorf(core.ErrUnavailable, "the server at http://%s has stopped; start it again with: %s serve", r.URL.Host, programName())
 	}
-	to, err := url.Parse(server.URL)
+	return response, err
+}
+
+// sendTo sends a copy of the request to the server.
+func (t folderTransport) sendTo(r *http.Request, s datadir.Server) (*http.Response, error) {
+	to, err := url.Parse(s.URL)
 	if err != nil {
 		return nil, err
 	}
 	out := r.Clone(r.Context())
 	out.URL.Scheme, out.URL.Host, out.Host = to.Scheme, to.Host, to.Host
-	out.Header.Set("Authorization", "Bearer "+server.Token)
+	out.Header.Set("Authorization", "Bearer "+s.Token)
+	if r.GetBody != nil {
+		if out.Body, err = r.GetBody(); err != nil {
+			return nil, err
+		}
+	}
 	return t.next.RoundTrip(out)
+}
+
+// isRefused reports whether a request certainly had no effect: no server listened, or it
+// rejected the token.
+func isRefused(response *http.Response, err error) bool {
+	var broken *net.OpError
+	if errors.As(err, &broken) {
+		return broken.Op == "dial"
+	}
+	return err == nil && response.StatusCode == http.StatusUnauthorized
 }
 
 // apiKey returns the key to send; empty = none.

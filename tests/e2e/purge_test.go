@@ -221,9 +221,19 @@ func TestPurgeIsForOperators(t *testing.T) {
 			t.Errorf("sessions purge with the key %q: %v, want it refused", key, err)
 		}
 	}
-	must.Get(client.Call(t.Context(), h.NewClient("n"), ops.GetSession, ops.InSession{SessionID: session.ID}))(t) // still there
 	operator := h.NewClient(h.App.Token())
+	if report := must.Get(client.Call(t.Context(), operator, ops.PurgeSessions, core.PurgeSessions{IDs: []core.SessionID{session.ID}, PurgeOptions: core.PurgeOptions{DryRun: true}}))(t); !report.DryRun || len(report.Sessions) != 1 {
+		t.Errorf("dry run: %+v", report)
+	}
+	must.Get(client.Call(t.Context(), h.NewClient("n"), ops.GetSession, ops.InSession{SessionID: session.ID}))(t) // still there
 	if report := must.Get(client.Call(t.Context(), operator, ops.PurgeSessions, core.PurgeSessions{IDs: []core.SessionID{session.ID}}))(t); report.Left() != 0 || report.Compacted {
 		t.Errorf("without compaction: %+v", report)
 	}
+	if _, err := client.Call(t.Context(), h.NewClient("n"), ops.GetSession, ops.InSession{SessionID: session.ID}); !errors.Is(err, core.ErrNotFound) {
+		t.Errorf("after the purge: %v", err)
+	}
+	if _, err := client.Call(t.Context(), operator, ops.PurgeSessions, core.PurgeSessions{IDs: []core.SessionID{session.ID}}); !errors.Is(err, core.ErrNotFound) {
+		t.Errorf("purge again: %v", err)
+	}
+	compare.Error(t, "purge of nothing", core.ErrInvalid, compare.ErrorOf(client.Call(t.Context(), operator, ops.PurgeSessions, core.PurgeSessions{})))
 }

@@ -2,7 +2,9 @@ package e2e_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,8 +30,19 @@ func usageOf(t testing.TB, c *client.Client, id core.SessionID) core.UsageTotal 
 	return detail.Usage
 }
 
-// Usage and cost of a session, the caller's own (repositories.TestUsage has all groups); every run says by which
-// version of its agent it was done.
+// rows returns the keys and the calls of a usage.
+func rows(t testing.TB, c *client.Client, by core.UsageGroup) []string {
+	t.Helper()
+	report := must.Get(client.Call(t.Context(), c, ops.GetUsage, core.UsageQuery{GroupBy: by}))(t)
+	var list []string
+	for _, r := range report.Items {
+		list = append(list, fmt.Sprintf("%s %d", r.Key, r.Calls))
+	}
+	return list
+}
+
+// Usage and cost per session, user, agent, model and day, the caller's own; every
+// run says by which version of its agent it was done.
 func TestUsageAndCost(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
@@ -53,9 +66,20 @@ func TestUsageAndCost(t *testing.T) {
 		if u := got.Run.Usage; int64(u.InputTokens) != total.InputTokens || int64(u.OutputTokens) != total.OutputTokens {
 			t.Errorf("got %+v in the run, %+v in the books", u, total)
 		}
-		for who, want := range map[*client.Client]int{alice: 2, bob: 0} {
-			byUser := must.Get(client.Call(t.Context(), who, ops.GetUsage, core.UsageQuery{GroupBy: core.UsageByUser}))(t).Items
-			compare.Equal(t, "users of the owner with calls", want, len(byUser))
+		today := time.Now().UTC().Format(time.DateOnly)
+		for by, want := range map[core.UsageGroup][]string{
+			core.UsageBySession: {string(second) + " 1", string(first) + " 2"},
+			core.UsageByUser:    {"u1 2", "u2 1"},
+			core.UsageByAgent:   {"assistant 2", "quick 1"},
+			core.UsageByModel:   {"house 3"},
+			core.UsageByDay:     {today + " 3"},
+		} {
+			if got := rows(t, alice, by); !slices.Equal(got, want) && by != core.UsageByDay {
+				t.Errorf("by %s: got %q, want %q", by, got, want)
+			}
+			if got := rows(t, bob, by); len(got) != 0 {
+				t.Errorf("bob sees %q by %s", got, by)
+			}
 		}
 		_, err = client.Call(t.Context(), bob, ops.GetSession, ops.InSession{SessionID: first})
 		wantProblem(t, err, core.ErrNotFound, http.StatusNotFound, "does not exist")
