@@ -85,7 +85,9 @@ export const cases = {
   /** An agent with a smaller model says first what it would bring about; it can be chosen on a phone, too. */
   async agent(open) {
     const v = await open()
-    await v.open(await v.imported(Array.from({ length: 60 }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', content: `turn ${i} ${'of many words '.repeat(400)}` })), { title: 'a long one' }))
+    const { window } = await v.api(`sessions/${await v.imported([])}/context`)
+    const content = 'of many words '.repeat(window / 500) // all of them fit into it, and not into a quarter of it
+    await v.open(await v.imported(Array.from({ length: 60 }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', content })), { title: 'a long one' }))
     const choose = async name => {
       await v.page.getByRole('button', { name: /^Agent: / }).click()
       await v.page.getByRole('menuitemradio', { name }).click()
