@@ -21,7 +21,7 @@ const (
 type PlacedRange struct {
 	FromSeq        int64     `json:"from_seq"`
 	ThroughSeq     int64     `json:"through_seq"`
-	Place          Placement `json:"place" enum:"covered,verbatim,masked,shortened,left_out"`
+	Place          Placement `json:"place" enum:"covered,verbatim,masked,shortened,left_out,excluded"`
 	SummaryVersion int       `json:"summary_version,omitempty" doc:"That covers them, of the conversation or of a run (notes)."`
 }
 

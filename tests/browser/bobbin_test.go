@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -124,6 +125,10 @@ func fail(w http.ResponseWriter, a provider.Asked) bool {
 		status = http.StatusUnauthorized
 	case strings.HasSuffix(a.Question, "the provider filters this"):
 		code = "content_filter"
+	case strings.HasSuffix(a.Question, "the provider cuts this"):
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, `data: {"choices":[{"index":0,"delta":{"content":"half an answer"},"finish_reason":"content_filter"}]}`+"\n\ndata: [DONE]\n\n")
+		return true
 	default:
 		return false
 	}

@@ -128,6 +128,10 @@ func TestWhereSays(t *testing.T) {
 	w.Messages[14].FinishReason = core.FinishContentFilter
 	w.ask("and then")
 	says(w.Messages[14].ID, core.PlaceExcluded, "content filter")
+	ranges := must.Get(w.control().Turns(t.Context(), w.scope(), w.Session.ID))(t).Ranges
+	if got, want := ranges[len(ranges)-2], (core.PlacedRange{FromSeq: w.Messages[14].Seq, ThroughSeq: w.Messages[14].Seq, Place: core.PlaceExcluded}); got != want {
+		t.Errorf("got the range %+v of what a content filter refused, want %+v", got, want)
+	}
 }
 
 // Before a summary the note says that the message will be in it, and when nothing can

@@ -48,7 +48,14 @@ func (c *Inspector) Turns(ctx context.Context, tenant core.Tenant, id core.Sessi
 		}
 	}
 	add(next, covered, core.PlaceCovered, version)
-	for _, s := range slices.Concat(v.d.History, v.d.Run) {
+	slots := slices.Concat(v.d.History, v.d.Run)
+	for _, m := range slices.Concat(v.turn.History, v.turn.Run) {
+		if len(slots) == 0 || slots[0].ID != m.ID {
+			add(m.Seq, m.Seq, core.PlaceExcluded, 0) // a system row, or a filter refused its turn
+			continue
+		}
+		s := slots[0]
+		slots = slots[1:]
 		switch {
 		case s.Note:
 			add(s.Seq, s.Seq, core.PlaceVerbatim, 0)

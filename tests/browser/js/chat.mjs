@@ -254,6 +254,11 @@ export const cases = {
     await v.log.getByText("the provider's content filter").waitFor()
     await v.answer.getByRole('button', { name: '#4 · left out' }).click()
     await v.page.getByRole('dialog').getByText('A content filter of the model').waitFor()
+    await v.page.keyboard.press('Escape')
+    await v.send('the provider cuts this')
+    await v.settled('half an answer')
+    await v.answer.getByText('The answer broke off').waitFor()
+    await v.page.getByRole('status').getByText('The answer broke off').waitFor({ state: 'attached' })
   },
 
   async approve(open) {

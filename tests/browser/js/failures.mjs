@@ -360,16 +360,22 @@ export const cases = {
     equal((await exported('Export as Markdown')).suggestedFilename(), `${id}.md`, 'the name of an export whose title has no letters')
     const sent = []
     v.page.on('request', r => { if (r.url().includes('/import?')) sent.push(r.url()) })
-    for (const status of [503, 404]) { // it is in whole, and then it has gone
-      await fail(v, /sessions\/[\w-]+$/, status)
-      await give(path)
-      await refused(v, `the server's sentence for ${status}`)
-    }
+    await fail(v, /sessions\/[\w-]+$/, 503)
     await give(path)
+    await refused(v, "the server's sentence for 503")
+    await give('other.json', '[{"role":"user","content":"another file"}]')
+    await v.log.getByText('another file').waitFor()
+    await v.page.reload()
+    await v.log.getByText('another file').waitFor()
+    await fail(v, /sessions\/[\w-]+$/, 503)
+    await give(path) // it is in whole
+    await refused(v, "the server's sentence for 503")
+    await fail(v, /sessions\/[\w-]+$/, 404)
+    await give(path) // and has gone: it is sent again
     await until('the import is open', () => v.session() && v.session() !== id)
     await v.settled('answer to: a conversation to copy')
     await v.list.getByRole('link', { name: /^copied/ }).first().waitFor()
-    equal([sent.length, Boolean((await v.api(`sessions/${v.session()}`)).temporary)], [2, false], 'imports sent, and whether it goes by itself')
+    equal([sent.length, Boolean((await v.api(`sessions/${v.session()}`)).temporary)], [3, false], 'imports sent, and whether it goes by itself')
     const all = () => v.api('sessions?archived=true&limit=200').then(page => page.items.map(s => s.id))
     const before = await all()
     for (const [text, says] of [['{"half', 'the history is not JSON'], ['', 'There are no messages in this file'], ['[]', 'There are no messages in this file'], ['[{"role":"nobody"}]', 'nothing was imported']]) {

@@ -72,7 +72,7 @@ export async function noteTexts(context) {
   })
 }
 
-/** The page's own words and numbers that are cut, and what is wider than the window. */
+/** The page's own words and numbers that are cut or broken, and what is wider than the window. */
 export function cut() {
   const own = new Set([...window.texts ?? []].flat())
   const found = document.documentElement.scrollWidth > innerWidth ? [`the page is ${document.documentElement.scrollWidth - innerWidth} px wider than the window`] : []
@@ -81,6 +81,11 @@ export function cut() {
   for (let n = walk.nextNode(); n; n = walk.nextNode()) {
     const text = n.data.trim()
     if (!text || !own.has(text) && !/^[\d.,:% $<–]+$/.test(text)) continue
+    for (const { index, 0: word } of n.data.matchAll(/\p{L}+/gu)) {
+      range.setStart(n, index)
+      range.setEnd(n, index + word.length)
+      if (new Set([...range.getClientRects()].map(r => r.top)).size > 1) found.push(`${word} is broken without a hyphen`)
+    }
     range.selectNodeContents(n)
     const { left, right, width } = range.getBoundingClientRect()
     if (!width || right <= 0 || n.parentElement.closest('.sr, option')) continue // the closed list stands on the left
@@ -148,9 +153,11 @@ export const cases = {
     await v.page.waitForTimeout(700) // it has asked
     await look('operation-usage')
     await v.page.goto(`${v.args.url}#/s/${id}`)
-    await v.page.route(/context$/, async route => route.fulfill({ json: { ...await (await route.fetch()).json(), breaker: 'open', breaker_reason: 'the model failed (rate_limit)' } }))
-    await v.page.reload()
-    await log.getByText('schlug fehl: Der Anbieter des Modells nimmt zurzeit nicht mehr Anfragen an').waitFor()
+    for (const [kind, says] of [['rate_limit', 'Der Anbieter des Modells nimmt zurzeit nicht mehr Anfragen an'], ['content_filter', 'Der Inhaltsfilter des Anbieters griff ein']]) {
+      await v.page.route(/context$/, async route => route.fulfill({ json: { ...await (await route.fetch()).json(), breaker: 'open', breaker_reason: `the model failed (${kind})` } }))
+      await v.page.reload()
+      await log.getByText(`schlug fehl: ${says}`).waitFor()
+    }
     await v.page.goto(`${v.args.url}#/s/${id}/runs`)
     for (const role of ['alert', 'row']) await v.page.getByRole(role).getByText('nimmt den Schlüssel des Servers nicht an').filter({ visible: true }).waitFor()
     await v.page.unrouteAll()
@@ -162,12 +169,17 @@ export const cases = {
     equal([...new Set(found)].slice(0, 12), [], 'what is left in English')
   },
 
-  /** Each reason why the server has made a summary without its model is there in German. The choice in the menu: the page loads anew, with the draft and at the same place. */
+  /** Each reason of the server why a summary was made without its model, a prompt is not as asked, or a run failed is there in German. The choice in the menu: the page loads anew, with the draft and at the same place. */
   async choice(open) {
     const read = name => readFileSync(new URL(name, source), 'utf8')
-    const reasons = ['summarize/accept.go', 'compaction/summary.go'].flatMap(name => [...read(`../../../core/${name}`).matchAll(/(?:rejection\{"\w+", |fallback \+ |return )"(\w+ [^"]+)"/g)].map(r => r[1]))
-    const german = read('context/threadWords.de.ts')
-    equal([reasons.length > 20, ...reasons.filter(r => !german.includes(`"${r}": "`))], [true], 'the reasons without German words')
+    const said = (pattern, ...names) => names.flatMap(name => [...read(`../../../${name}.go`).matchAll(pattern)].map(r => r[1]))
+    const words = [
+      ...said(/(?:rejection\{"\w+", |fallback \+ |return )"(\w+ [^"]+)"/g, 'core/summarize/accept', 'core/compaction/summary'),
+      ...said(/Trigger(?:: |, warning.Reason = )"(\w+)"/g, 'core/compaction/fit', 'agents/nodes/left_out', 'agents/nodes/fallback', 'agents/nodes/overflow'),
+      ...said(/ErrorKind = "(\w+)"/g, 'core/llm/errors').map(kind => `model_${kind}`), ...said(/\{err\w+, "(\w+)"/g, 'runs/failure'),
+    ]
+    const german = read('context/threadWords.de.ts') + read('words.de.ts')
+    equal([words.length > 45, ...words.filter(w => !german.includes(`"${w}": "`) && !german.includes(`    ${w}: "`))], [true], 'the reasons without German words')
     const v = await open()
     await v.ask('an English beginning')
     await v.field.fill('a draft that stays')

@@ -115,6 +115,8 @@ export const cases = {
     await v.page.goto(`${v.args.url}#/operation/deliveries`)
     const row = v.page.getByRole('row', { name: /failed/ }).filter({ has: v.page.getByRole('link', { name: title }) })
     await row.getByText('410').waitFor()
+    const [head, cell] = await v.page.locator('.to').evaluateAll(all => all.map(e => getComputedStyle(e).paddingLeft))
+    equal(cell, head, 'where a receiver and its heading begin')
     await v.state('ops-failed-delivery')
     await row.getByRole('button', { name: /^Try again/ }).click()
     await row.getByText('2 attempts').waitFor()

@@ -1,4 +1,5 @@
 // The rare states of the page's parts, as the design lists them.
+import { check } from './visit.mjs'
 
 export const cases = {
   /** Tools that failed and were stopped, a list whose conversations are in all states, a toast. */
@@ -23,6 +24,7 @@ export const cases = {
     await v.open(archived)
     await v.menu('Archive')
     await v.button('Undo').waitFor()
+    check(await v.page.locator('.toast').evaluate(e => e.getBoundingClientRect().bottom <= document.querySelector('.composer').getBoundingClientRect().top), 'the toast covers the composer')
     await v.state('toast')
     await v.showList()
     await v.list.getByText('Waits for your answer').first().waitFor()

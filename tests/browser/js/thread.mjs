@@ -85,14 +85,17 @@ export const cases = {
   /** An agent with a smaller model says first what it would bring about; it can be chosen on a phone, too. */
   async agent(open) {
     const v = await open()
-    await v.ask('a conversation')
+    const { window } = await v.api(`sessions/${await v.imported([])}/context`)
+    const content = 'of many words '.repeat(window / 500) // all of them fit into it, and not into a quarter of it
+    await v.open(await v.imported(Array.from({ length: 60 }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', content })), { title: 'a long one' }))
     const choose = async name => {
       await v.page.getByRole('button', { name: /^Agent: / }).click()
       await v.page.getByRole('menuitemradio', { name }).click()
     }
     await choose('brief')
     const dialog = v.page.getByRole('dialog', { name: 'Switch to brief?' })
-    await dialog.getByText('word for word').first().waitFor()
+    const messages = async row => Number(/\d+/.exec(await dialog.getByText(row).textContent())[0])
+    equal(await messages('go into the summary') + await messages('stay word for word'), 60, 'messages in the summary and word for word')
     await v.state('agent')
     await v.button('Keep assistant', dialog).click()
     equal((await v.api(`sessions/${v.session()}`)).agent, 'assistant', 'the agent')

@@ -200,7 +200,7 @@ export const words = {
     model_auth: "Der Anbieter des Modells nimmt den Schlüssel des Servers nicht an.",
     model_canceled: "Der Aufruf wurde abgebrochen.",
     model_compaction_refused: "Der Anbieter des Modells nahm seine eigene Zusammenfassung nicht zurück.",
-    model_content_filter: "Der Inhaltsfilter des Anbieters hat die Antwort angehalten. Spätere Prompts lassen die Nachricht weg: anders formulieren; stört ihn eine andere, diese löschen oder bearbeiten.",
+    model_content_filter: "Der Inhaltsfilter des Anbieters hielt die Antwort an. Spätere Prompts lassen die Nachricht weg: anders formulieren; stört ihn eine andere, diese löschen oder bearbeiten.",
     model_context_length: "Der Prompt war dem Anbieter des Modells zu lang.",
     model_empty: "Das Modell hat nichts gesagt.",
     model_error: "Das Modell hat versagt.",

@@ -22,12 +22,14 @@ class Places {
 
   of(seq: number): Place {
     const range = this.range(seq);
+    if (range?.place === "excluded") return "left_out";
     if (range?.place !== "covered") return range?.place ?? "verbatim";
     return seq <= this.cursor ? "summary" : "compacted"; // by notes on a tool loop
   }
 
   /** What the message's head says about its place; empty = word for word. */
-  label(seq: number, place = this.of(seq)): string {
+  label(seq: number): string {
+    const place = this.of(seq);
     if (place === "verbatim") return "";
     return place === "summary" ? words.label.summary(this.range(seq)?.summary_version ?? 0) : words.label[place];
   }

@@ -65,6 +65,7 @@ export const own = {
   },
   reasons: {
     "a summary would not be smaller than what it replaces": "Eine Zusammenfassung wäre nicht kleiner als die Nachrichten",
+    "the model failed (content_filter)": "Der Inhaltsfilter des Anbieters griff ein",
     "the summary model cannot be used": "Das Modell für Zusammenfassungen ist nicht nutzbar",
     "the spend limit of the day is reached": "Das Ausgabenlimit des Tages ist erreicht",
     "the summary model failed too often and is paused": "Das Modell für Zusammenfassungen fiel zu oft aus und pausiert",

@@ -1,28 +1,29 @@
 // What a file of an export becomes.
-import { ApiError, ask, type Schema } from "../api/http";
+import { ApiError, asError, ask, type Schema } from "../api/http";
+import { keep, kept } from "../state/kept";
 import { router, sessionHref } from "../state/route.svelte";
 import { sessions, type Session } from "../state/sessions.svelte";
 
-/** What is in whole, and not kept: the same file is not sent again, unless that has gone. */
-let whole: { name: string; id: string } | undefined;
-
 /** A conversation of its own, with the title of the file. Until all is in it, it is one that goes by itself: most keys may
- *  not delete what is left of an import that the server refuses. */
+ *  not delete what is left of an import that the server refuses. What is in whole is not sent again, unless that has gone. */
 export async function importFile(file: File): Promise<void> {
-  const name = [file.name, file.size, file.lastModified].join();
-  const { id } = whole?.name === name ? whole : (whole = { name, id: await sendFile(file) });
-  const json = { keep: true, title: file.name.replace(/\.\w+$/, "").slice(0, 200) };
-  const session = await ask<Session>(`sessions/${id}`, { method: "PATCH", json }).catch((e: ApiError) => {
-    if (e.status === 404) whole = undefined;
-    throw e;
-  });
-  whole = undefined;
-  sessions.update(session);
-  router.go(sessionHref(id));
+  const slot = `bobbin.import.${[file.name, file.size, file.lastModified].join()}`;
+  const whole = kept(slot);
+  const id = whole || (await sendFile(file));
+  keep(slot, id);
+  try {
+    sessions.update(await ask<Session>(`sessions/${id}`, { method: "PATCH", json: { keep: true } }));
+    keep(slot, "");
+    router.go(sessionHref(id));
+  } catch (e) {
+    if (!whole || asError(e).status !== 404) throw e;
+    keep(slot, "");
+    await importFile(file);
+  }
 }
 
 async function sendFile(file: File): Promise<string> {
-  const { id } = await sessions.create({ temporary: true });
+  const { id } = await sessions.create({ temporary: true, title: file.name.replace(/\.\w+$/, "").slice(0, 200) });
   const { imported } = await ask<Schema["Imported"]>(`sessions/${id}/messages/import`, {
     method: "POST",
     query: { source: "web" },

@@ -100,6 +100,12 @@ export class Conversation {
     return this.activeRun !== undefined && this.activeRun.status !== "waiting";
   }
 
+  /** How a run has ended, in words; empty = it has not. A filter may have cut its answer. */
+  endOf(run: Run | undefined): string {
+    const cut = this.entries.findLast((e) => e.runId === run?.id)?.message?.finish_reason === "content_filter";
+    return { succeeded: cut ? words.brokeOff : words.answerComplete, failed: words.brokeOff, canceled: words.stopped }[run?.status as "failed"] ?? "";
+  }
+
   get openApprovals(): Approval[] {
     return [...this.approvals.values()].filter((a) => a.status === "open");
   }
@@ -503,7 +509,7 @@ export class Conversation {
     this.forked = false;
     this.entries = this.entries.filter((e) => e.message || e.runId !== run.id);
     this.contextVersion++;
-    ui.announce(name === "run.succeeded" ? words.answerComplete : name === "run.failed" ? words.brokeOff : words.stopped);
+    ui.announce(this.endOf(run));
   }
 
   private changeContext(name: string, data: EventData): void {
