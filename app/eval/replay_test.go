@@ -39,6 +39,16 @@ func TestReplay(t *testing.T) {
 	compare.Equal(t, "messages, covered, verbatim", []int{9, 9, 9}, []int{r.Messages, got.Coverage.Messages, got.Coverage.Verbatim})
 }
 
+// A run that fails ends the conversation; what was measured stays.
+func TestReplayFails(t *testing.T) {
+	t.Parallel()
+	_, got := replay(t, "1", `{"role":"user","content":"1"}`, `{"role":"assistant","content":"one"}`, `{"role":"user","content":"`+strings.Repeat("too long ", 100_000)+`"}`,
+		`{"role":"assistant","content":"two"}`, `{"role":"user","content":"3"}`, `{"role":"assistant","content":"three"}`)
+	if got.Failed == nil || got.Failed.Turn != 2 || got.Failed.Code != "context_floor" || got.Prompts != 1 || len(got.Turns) != 2 {
+		t.Errorf("got %+v after %d prompts, want a failure in turn 2", got.Failed, got.Prompts)
+	}
+}
+
 // Search is asked a fact's question, never its words, and each fact counts in the first place that has it.
 func TestFactsAreLookedFor(t *testing.T) {
 	t.Parallel()

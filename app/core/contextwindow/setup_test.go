@@ -219,6 +219,7 @@ func TestSetupsAreFrozen(t *testing.T) {
 		"another instead":      {agents: []string{"A a,b", "A a,c"}, fixed: "A a,c: ? ! ?", adds: "A a,b: ? ! ? +c ([-b])", whole: "A a,b: ? ! ? +c -b", lost: [2]int{1, 0}},
 		"a changed tool":       {agents: []string{"A a,b", "A a'new,b"}, fixed: "A a,b: ? ! ?", whole: "A a,b: ? ! ? +anew", lost: [2]int{1, 1}},
 		"one changed and back": {agents: []string{"A a", "A a'new", "A a"}, fixed: "A a: ? ! ? ! ?", whole: "A a: ? ! ? +anew ! ? +a", lost: [2]int{1, 1}},
+		"a changed added tool": {agents: []string{"A a", "A a,b", "A a,b'new"}, fixed: "A a,b: ? ! ? ! ?", adds: "A a: ? ! ? ! ? +bnew", whole: "A a: ? ! ? +b ! ? +bnew", lost: [2]int{2, 1}},
 		"the first tool":       {agents: []string{"A ", "A a"}, fixed: "A a: ? ! ?", lost: [2]int{1, 1}},
 		"the last tool":        {agents: []string{"A a", "A "}, fixed: "A : ? ! ?", lost: [2]int{1, 1}},
 	} {

@@ -1,0 +1,1 @@
+export{t as default}from"./SummaryBody-DIDU1BQ2.js";
