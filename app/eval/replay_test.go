@@ -39,13 +39,13 @@ func TestReplay(t *testing.T) {
 	compare.Equal(t, "messages, covered, verbatim", []int{9, 9, 9}, []int{r.Messages, got.Coverage.Messages, got.Coverage.Verbatim})
 }
 
-// A run that fails ends the conversation; what was measured stays.
+// A run that fails ends the conversation.
 func TestReplayFails(t *testing.T) {
 	t.Parallel()
-	_, got := replay(t, "1", `{"role":"user","content":"1"}`, `{"role":"assistant","content":"one"}`, `{"role":"user","content":"`+strings.Repeat("too long ", 100_000)+`"}`,
-		`{"role":"assistant","content":"two"}`, `{"role":"user","content":"3"}`, `{"role":"assistant","content":"three"}`)
-	if got.Failed == nil || got.Failed.Turn != 2 || got.Failed.Code != "context_floor" || got.Prompts != 1 || len(got.Turns) != 2 {
-		t.Errorf("got %+v after %d prompts, want a failure in turn 2", got.Failed, got.Prompts)
+	_, got := replay(t, "1", `{"role":"system","content":"`+strings.Repeat("too long ", 9_000)+`"}`, `{"role":"user","content":"1"}`, `{"role":"assistant","content":"one"}`,
+		`{"role":"user","content":"2"}`, `{"role":"assistant","content":"two"}`)
+	if got.Failed == nil || got.Failed.Turn != 1 || got.Failed.Code != "context_floor" || len(got.Turns) != 1 {
+		t.Errorf("got %+v after %d turns, want a failure in the first", got.Failed, len(got.Turns))
 	}
 }
 

@@ -300,6 +300,22 @@ func TestQuestionsAreAnswered(t *testing.T) {
 	}
 }
 
+// Ctrl-C stops a command, unless that has just succeeded.
+func TestInterruptStopsACommand(t *testing.T) {
+	t.Parallel()
+	for want, err := range map[string]error{"! stopped": context.Canceled, "v7": nil} {
+		interrupts := make(chan os.Signal)
+		f := &fake{summary: func(ctx context.Context, _ string) (core.Summary, error) {
+			interrupts <- os.Interrupt
+			<-ctx.Done()
+			return core.Summary{Version: 7}, err
+		}}
+		c, out := conversation(f, interrupts, "/summarize")
+		must.Do(t, c.Run(t.Context()))
+		compare.Contains(t, "output", want, out.String())
+	}
+}
+
 // A second Ctrl-C, or one that cannot cancel, ends the waiting.
 func TestInterruptEndsTheWaiting(t *testing.T) {
 	t.Parallel()
