@@ -77,11 +77,11 @@ func readKey(raw json.RawMessage) (k jose.JSONWebKey, why string) {
 		Kty string   `json:"kty"`
 		Ops []string `json:"key_ops"`
 	}
-	switch {
-	case json.Unmarshal(raw, &about) != nil, k.UnmarshalJSON(raw) != nil:
-		return k, "it cannot be read"
+	switch broken := json.Unmarshal(raw, &about) != nil; {
 	case about.Kty == "oct":
 		return k, "it is a shared secret; only public keys are accepted"
+	case broken, k.UnmarshalJSON(raw) != nil:
+		return k, "it cannot be read"
 	case !k.IsPublic():
 		return k, "it is a private key, which is now exposed"
 	case k.Use != "" && k.Use != "sig", len(about.Ops) > 0 && !slices.Contains(about.Ops, "verify"):

@@ -304,14 +304,16 @@ func TestQuestionsAreAnswered(t *testing.T) {
 func TestInterruptStopsACommand(t *testing.T) {
 	t.Parallel()
 	for want, err := range map[string]error{"! stopped": context.Canceled, "v7": nil} {
-		interrupts := make(chan os.Signal)
+		interrupts := make(chan os.Signal, 1)
 		f := &fake{summary: func(ctx context.Context, _ string) (core.Summary, error) {
 			interrupts <- os.Interrupt
 			<-ctx.Done()
 			return core.Summary{Version: 7}, err
 		}}
 		c, out := conversation(f, interrupts, "/summarize")
-		must.Do(t, c.Run(t.Context()))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		must.Do(t, c.Run(ctx))
 		compare.Contains(t, "output", want, out.String())
 	}
 }

@@ -3,6 +3,7 @@ package repositories_test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -81,8 +82,7 @@ func TestStoredBytesOfQueuedMessages(t *testing.T) {
 		must.Get2(s.runs.RequestCancel(t.Context(), ann(), canceled.Run.ID))(t)
 		compare.Equal(t, "one canceled", before+2*size, bytes())
 		s.exec(t, fmt.Sprintf("UPDATE sessions SET stored_bytes = %d", before-size))
-		s.exec(t, "DELETE FROM goose_db_version WHERE version_id >= 121")
-		must.Do(t, s.DB.Migrate(t.Context())) // adds what earlier versions did not count
+		s.exec(t, string(must.Get(os.ReadFile("../../../migrations/"+s.Gorm.Name()+"/00121_run_bytes.sql"))(t))) // adds what earlier versions did not count
 		if got := bytes(); got < before+size || got > before+size+50 {
 			t.Errorf("migrated: got %d bytes, want %d", got, before+size)
 		}

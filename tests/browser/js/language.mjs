@@ -148,9 +148,11 @@ export const cases = {
     await v.page.waitForTimeout(700) // it has asked
     await look('operation-usage')
     await v.page.goto(`${v.args.url}#/s/${id}`)
-    await v.page.route(/context$/, async route => route.fulfill({ json: { ...await (await route.fetch()).json(), breaker: 'open', breaker_reason: 'the model failed (rate_limit)' } }))
-    await v.page.reload()
-    await log.getByText('schlug fehl: Der Anbieter des Modells nimmt zurzeit nicht mehr Anfragen an').waitFor()
+    for (const [why, says] of [['the model failed (rate_limit)', 'Der Anbieter des Modells nimmt zurzeit nicht mehr Anfragen an'], ['the summary took longer than its time limit (1m30s)', 'Die Zusammenfassung dauerte zu lange']]) {
+      await v.page.route(/context$/, async route => route.fulfill({ json: { ...await (await route.fetch()).json(), breaker: 'open', breaker_reason: why } }))
+      await v.page.reload()
+      await log.getByText(`schlug fehl: ${says}`).waitFor()
+    }
     await v.page.goto(`${v.args.url}#/s/${id}/runs`)
     for (const role of ['alert', 'row']) await v.page.getByRole(role).getByText('nimmt den Schlüssel des Servers nicht an').filter({ visible: true }).waitFor()
     await v.page.unrouteAll()
