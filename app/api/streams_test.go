@@ -253,6 +253,7 @@ func TestHeldRequestsAreLimited(t *testing.T) {
 			compare.Equal(t, "for a request that is not held", 202, do(server, request("POST", sessionPath()+"/messages", `{"content":"x"}`, "Prefer: respond-async")).Code)
 			first.end()
 			compare.Equal(t, "for the first stream", 200, first.Code)
+			compare.Equal(t, "for a message that is empty", 422, do(server, request("POST", sessionPath()+"/messages", `{"content":" "}`)).Code) // and holds nothing
 			compare.Equal(t, "after the first had ended", 200, do(server, request("POST", sessionPath()+"/messages", `{"content":"x"}`)).Code)
 		})
 	}

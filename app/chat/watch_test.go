@@ -12,6 +12,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/runs"
 	"bobbin/tests/compare"
+	"bobbin/tests/must"
 )
 
 var wholeRun = []core.EventType{
@@ -79,6 +80,9 @@ func TestWatchRunWhoseBeginningIsGone(t *testing.T) {
 			if err != nil || !slices.Equal(types, c.want) {
 				t.Errorf("without the events up to %d: got %v and error %v, want %v", c.gone, types, err, c.want)
 			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			compare.Equal(t, "the run that was waited for", core.RunSucceeded, must.Get(h.Wait(ctx, ann, a.Run))(t).Run.Status)
+			cancel()
 		}
 	})
 }

@@ -60,13 +60,13 @@ func TestEvalContextSettings(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	facts, agent := filepath.Join(dir, "facts.txt"), filepath.Join(dir, "mine.yaml")
-	must.Do(t, os.WriteFile(facts, []byte("# of the talk\nname: ada lovelace\nfact: four.\n"), 0o600))
+	must.Do(t, os.WriteFile(facts, []byte(`["four.", {"text":"my name is ada lovelace.","ask":"Which name is mine?"}]`), 0o600))
 	must.Do(t, os.WriteFile(agent, []byte("name: mine\nsystem_prompt: Be kind.\ntools: [calculator]\ncontext:\n  policy: budget\n  max_messages_before_summary: 12\n  min_recent_messages: 2\n"), 0o600))
 	long := foreignTalk + strings.Repeat(`{"role":"user","content":"Again, please, and at some length so that there is something to keep."}`+"\n"+`{"role":"assistant","content":"As you like: once more at some length, with words that need room."}`+"\n", 20)
 	report := evaluated(t, long, "-", "--facts", facts, "--model", "claude-sonnet-4-5", "--window", "20000", "--summarizer", "extractive", "--agent", agent)
 	p := report.Policies[0]
-	if report.FactsFrom != eval.FactsGiven || p.Facts.Planted != 2 || report.Model != "claude-sonnet-4-5" || p.Budget.Window != 20_000 {
-		t.Errorf("got %+v, want two facts given and a window of 20,000", report)
+	if report.FactsFrom != eval.FactsGiven || p.Facts.Planted != 2 || p.Facts.Asked != 1 || p.Facts.SearchAlone != (eval.Ranked{}) || report.Model != "claude-sonnet-4-5" || p.Budget.Window != 20_000 {
+		t.Errorf("got %+v, want two facts given, no search for them, and a window of 20,000", report)
 	}
 	if p.Policy != "budget" || p.Summaries == 0 || p.Summarizer != (eval.Summarizer{Name: "extractive"}) {
 		t.Errorf("got %s with %d summaries by %+v, want the agent's policy and no model called", p.Policy, p.Summaries, p.Summarizer)

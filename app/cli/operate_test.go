@@ -223,7 +223,7 @@ func TestBeginningOfARunsID(t *testing.T) {
 	call(t, flags, 0, "again", "chat", "--last")
 	session := firstID.FindString(succeed(t, flags, "", "sessions list"))
 	newest := firstID.FindString(succeed(t, flags, "", "runs list "+session))
-	if out := succeed(t, flags, "", "runs show "+newest[:23]); !strings.Contains(out, newest) || !strings.Contains(out, "again") {
+	if out := succeed(t, flags, "", "runs show "+strings.ToUpper(newest[:23])); !strings.Contains(out, newest) || !strings.Contains(out, "again") {
 		t.Errorf("runs show %s: got %q, want the run %s", newest[:23], out, newest)
 	}
 	if _, errs := call(t, flags, 1, "", "runs", "cancel", "0"); !strings.Contains(errs, "2 run ids begin with 0") || !strings.Contains(errs, newest+"  20") {

@@ -39,6 +39,16 @@ func TestReplay(t *testing.T) {
 	compare.Equal(t, "messages, covered, verbatim", []int{9, 9, 9}, []int{r.Messages, got.Coverage.Messages, got.Coverage.Verbatim})
 }
 
+// A run that fails ends the conversation.
+func TestReplayFails(t *testing.T) {
+	t.Parallel()
+	_, got := replay(t, "1", `{"role":"system","content":"`+strings.Repeat("too long ", 9_000)+`"}`, `{"role":"user","content":"1"}`, `{"role":"assistant","content":"one"}`,
+		`{"role":"user","content":"2"}`, `{"role":"assistant","content":"two"}`)
+	if got.Failed == nil || got.Failed.Turn != 1 || got.Failed.Code != "context_floor" || len(got.Turns) != 1 {
+		t.Errorf("got %+v after %d turns, want a failure in the first", got.Failed, len(got.Turns))
+	}
+}
+
 // Search is asked a fact's question, never its words, and each fact counts in the first place that has it.
 func TestFactsAreLookedFor(t *testing.T) {
 	t.Parallel()

@@ -172,7 +172,7 @@ func TestHTTPAnswers(t *testing.T) {
 func TestHTTPHostileServers(t *testing.T) {
 	t.Parallel()
 	var inside, posts atomic.Int64
-	var keys [2]atomic.Value
+	var keys [3]atomic.Value
 	secret := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		inside.Add(1)
 		fmt.Fprint(w, r.Header)
@@ -194,7 +194,7 @@ func TestHTTPHostileServers(t *testing.T) {
 		case "/loop":
 			http.Redirect(w, r, "/loop", http.StatusFound)
 		case "/cut":
-			if n := posts.Add(1); n <= 2 {
+			if n := posts.Add(1); n <= 3 {
 				keys[n-1].Store(r.Header.Get("Idempotency-Key"))
 			}
 			hijacked, _, err := http.NewResponseController(w).Hijack()
@@ -229,8 +229,12 @@ func TestHTTPHostileServers(t *testing.T) {
 		d.URL = server.URL + "/cut"
 		compare.Contains(t, "a cut POST", "cannot be reached", try(d))
 	}
-	if posts.Load() != 2 || keys[0].Load() != keys[1].Load() || len(fmt.Sprint(keys[0].Load())) != 32 {
-		t.Errorf("%d requests for 2 calls, with the keys %v and %v of one call", posts.Load(), keys[0].Load(), keys[1].Load())
+	_, _ = httpTool(t, core.ToolDefinition{Method: "POST", URL: server.URL + "/cut"}).Call(t.Context(), tools.Call{ID: "call_1", Session: core.Session{ID: "other"}})
+	if posts.Load() != 3 || keys[0].Load() != keys[1].Load() || keys[0].Load() == keys[2].Load() || len(fmt.Sprint(keys[0].Load())) != 32 {
+		t.Errorf("%d requests for 3 calls, with the keys %v and %v of one call, %v of another session's", posts.Load(), keys[0].Load(), keys[1].Load(), keys[2].Load())
+	}
+	if tools.CheckRedirect(httptest.NewRequest("GET", "http://a.example/", nil), []*http.Request{httptest.NewRequest("GET", "https://a.example/", nil)}) == nil {
+		t.Error("a redirect that gives up encryption is followed")
 	}
 	public := core.ToolDefinition{URL: secret.URL, PrivateHosts: []string{"other.example"}}
 	compare.Contains(t, "this machine", "the address of 127.0.0.1 is not public; if it may be reached, the tool's file must name it in private_hosts", try(public))

@@ -131,8 +131,8 @@ func TestBadServers(t *testing.T) {
 			http.Redirect(w, r, "http://169.254.169.254/meta", http.StatusFound)
 		}, "redirects to 169.254.169.254", false},
 		"empty":         {write(`{"keys":[]}`), "empty", true},
-		"shared secret": {write(`{"keys":[{"kty":"oct","kid":"1","k":"c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0"}]}`), "shared secret", true},
-		"private key":   {write(`{"keys":[` + string(private) + `]}`), "private key", true},
+		"shared secret": {write(`{"keys":[{"kty":"oct","kid":"1"}]}`), "it is a shared secret; only", true},
+		"private key":   {write(`{"keys":[` + string(private) + `]}`), "it is a private key, which is now exposed", true},
 		"for encryption": {func(w http.ResponseWriter, _ *http.Request) {
 			k := s.Public()
 			k.Use = "enc"

@@ -74,13 +74,16 @@ func readSet(data []byte) (s set, err error) {
 // readKey reads one key, or says why it is not usable, and repeats nothing of it.
 func readKey(raw json.RawMessage) (k jose.JSONWebKey, why string) {
 	var about struct {
+		Kty string   `json:"kty"`
 		Ops []string `json:"key_ops"`
 	}
-	switch {
-	case json.Unmarshal(raw, &about) != nil, k.UnmarshalJSON(raw) != nil:
+	switch broken := json.Unmarshal(raw, &about) != nil; {
+	case about.Kty == "oct":
+		return k, "it is a shared secret; only public keys are accepted"
+	case broken, k.UnmarshalJSON(raw) != nil:
 		return k, "it cannot be read"
 	case !k.IsPublic():
-		return k, "it is a shared secret or a private key, which is now exposed; only public keys are accepted"
+		return k, "it is a private key, which is now exposed"
 	case k.Use != "" && k.Use != "sig", len(about.Ops) > 0 && !slices.Contains(about.Ops, "verify"):
 		return k, "it is not for signatures"
 	case !slices.ContainsFunc(allowedAlgorithms(), func(alg jose.SignatureAlgorithm) bool { return canVerify(k, alg) }):

@@ -40,6 +40,7 @@ func TestSlotIsFreeAtTheEndOfTheRun(t *testing.T) {
 	if held[core.EventRunStarted] != 1 || held[core.EventRunFailed] != 0 || s.places.Used() != 0 {
 		t.Errorf("got %v slots at the events and %d afterwards, want 1, then none", held, s.places.Used())
 	}
+	must.Do(t, s.WithSlot(c, func(RunStream) error { return nil })) // without a stream, as the MCP server has it
 	p := must.Get(s.acquireSlot(c.Request.Context()))(t)
 	p.endless = true
 	for _, err := range s.shownEvents(p, source)(t.Context()) {

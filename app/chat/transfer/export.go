@@ -39,7 +39,7 @@ func (s *Service) Export(ctx context.Context, tenant core.Tenant, session core.S
 		return core.Errorf(core.ErrInvalid, "format %q must be json, jsonl or markdown", core.Clip(string(format), 40))
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("export: %w", err)
 	}
 	return out.Flush()
 }
@@ -96,7 +96,7 @@ func (s *Service) exportJSON(ctx context.Context, tenant core.Tenant, session co
 	var given []core.StandingInstruction
 	if s.Instructions != nil {
 		if given, err = s.Instructions.OnPath(ctx, tenant, session.ID, math.MaxInt64, core.MaxInstructions); err != nil {
-			return n, fmt.Errorf("export standing instructions: %w", err)
+			return n, fmt.Errorf("standing instructions: %w", err)
 		}
 	}
 	before = "\n],\"standing_instructions\":[\n"

@@ -75,7 +75,7 @@ func TestExportPages(t *testing.T) {
 	var out strings.Builder
 	for _, format := range []core.ExportFormat{core.ExportJSON, core.ExportLines, core.ExportMarkdown} {
 		w.pages = 0
-		if err := w.service(transfer.Limits{}).Export(t.Context(), ann(), w.session, format, &out); !errors.Is(err, w.fail) {
+		if err := w.service(transfer.Limits{}).Export(t.Context(), ann(), w.session, format, &out); !errors.Is(err, w.fail) || !strings.HasPrefix(err.Error(), "export: ") {
 			t.Errorf("%s: got %v, want what storage says", format, err)
 		}
 	}

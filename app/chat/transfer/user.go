@@ -5,6 +5,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -50,7 +51,7 @@ func (s *Service) ExportUser(ctx context.Context, caller core.Tenant, in core.Us
 	}
 	for _, step := range []func(context.Context) error{e.writeSessions, e.writeElsewhere, e.writeMemories, e.writeFiles, e.writeUsage, e.writeKeys} {
 		if err := step(ctx); err != nil {
-			return err
+			return fmt.Errorf("export: %w", err)
 		}
 	}
 	if err := e.writeValue("counts.json", e.counts); err != nil {

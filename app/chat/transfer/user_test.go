@@ -28,7 +28,7 @@ func TestExportUserBreaksOff(t *testing.T) {
 	s := transfer.New(transfer.Options{Users: transfer.UserStores{Sessions: away{err: want}}})
 	var out bytes.Buffer
 	err := s.ExportUser(t.Context(), ann(), core.UserExport{Owner: "ann", User: "kim"}, &out)
-	if _, unreadable := zip.NewReader(bytes.NewReader(out.Bytes()), int64(out.Len())); !errors.Is(err, want) || unreadable == nil {
+	if _, unreadable := zip.NewReader(bytes.NewReader(out.Bytes()), int64(out.Len())); !errors.Is(err, want) || err.Error() != "export: the database is away" || unreadable == nil {
 		t.Errorf("got %v, and an archive that can be read: %v", err, unreadable == nil)
 	}
 }

@@ -300,6 +300,26 @@ func TestQuestionsAreAnswered(t *testing.T) {
 	}
 }
 
+// Ctrl-C stops a command, unless that has just succeeded.
+func TestInterruptStopsACommand(t *testing.T) {
+	t.Parallel()
+	for want, err := range map[string]error{"! stopped": context.Canceled, "v7": nil} {
+		interrupts := make(chan os.Signal, 1)
+		f := &fake{summary: func(ctx context.Context, _ string) (core.Summary, error) {
+			interrupts <- os.Interrupt
+			<-ctx.Done()
+			return core.Summary{Version: 7}, err
+		}}
+		c, out := conversation(f, interrupts, "/summarize")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		must.Do(t, c.Run(ctx))
+		if text := out.String(); !strings.Contains(text, want) || strings.Contains(text, "! stopped") == (err == nil) {
+			t.Errorf("got %q, want %s", text, want)
+		}
+	}
+}
+
 // A second Ctrl-C, or one that cannot cancel, ends the waiting.
 func TestInterruptEndsTheWaiting(t *testing.T) {
 	t.Parallel()

@@ -72,7 +72,7 @@ type progress struct {
 // fitTurn is Fit without recalled passages, warnings, notes and observer.
 func (k *Compactor) fitTurn(ctx context.Context, t Turn) (Turn, plan, error) {
 	p, done, err := k.firstPlan(t, contextwindow.BeforeCall)
-	if through := t.standingThrough(p); err == nil && through >= 0 && (t.Standing == nil || t.Standing.through < through) {
+	if through := t.standingThrough(p); err == nil && done && t.lacksStanding(through) {
 		if t, err = k.withStanding(ctx, t, through); err == nil && len(t.Standing.inputs) > 0 {
 			p, done, err = k.firstPlan(t, contextwindow.BeforeCall)
 		}
@@ -125,6 +125,11 @@ func (k *Compactor) planAndExecute(ctx context.Context, t Turn, e *progress) (Tu
 		e.versionChosen = true
 	}
 	p, err := k.planTurn(ctx, t, e)
+	if through := t.standingThrough(p); err == nil && t.lacksStanding(through) { // only now is it known what leaves the prompt
+		if t, err = k.withStanding(ctx, t, through); err == nil {
+			p, err = k.planTurn(ctx, t, e)
+		}
+	}
 	if err != nil {
 		return t, p, err
 	}

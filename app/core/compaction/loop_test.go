@@ -224,7 +224,7 @@ func TestLoopTimeLimit(t *testing.T) {
 		w.readFiles()
 		start := time.Now()
 		w.fit()
-		if got := w.Summaries[0]; got.Strategy != "steps" || !strings.Contains(got.Note, "time limit") || time.Since(start) != 10*time.Second {
+		if got := w.Summaries[0]; got.Strategy != "steps" || !strings.Contains(got.Note, "time limit (10s)") || time.Since(start) != 10*time.Second {
 			t.Errorf("got %s notes (%s) after %s", got.Strategy, got.Note, time.Since(start))
 		}
 	})

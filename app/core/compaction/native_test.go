@@ -78,6 +78,19 @@ func TestNativeSummaryWithTheBreakerOpen(t *testing.T) {
 	compare.Equal(t, "begins the prompt", own.Signature, w.native(turn).Signature)
 }
 
+// A limit in US dollars holds for the provider's own summary, too.
+func TestNativeSummaryWithoutAPrice(t *testing.T) {
+	t.Parallel()
+	w := newNativeWorld(t)
+	w.options.Budget = pricing{"writer"}.check
+	w.keeper = compaction.New(w.options)
+	w.writer.Add(always(notes))
+	w.fit()
+	if len(w.Summaries) != 1 || w.Summaries[0].Native != nil || len(w.model.Requests()) > 0 {
+		t.Errorf("got %+v after %d calls of the model, want the words alone", w.Summaries, len(w.model.Requests()))
+	}
+}
+
 // Prompts of another model, another account, other tools, another system prompt and another strategy
 // have the plain words; those of the one that wrote the native summary have it again.
 func TestNativeSummaryIsForOneIdentity(t *testing.T) {

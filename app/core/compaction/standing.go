@@ -41,10 +41,15 @@ func (t Turn) standingThrough(p plan) int64 {
 	return -1
 }
 
+// lacksStanding reports whether instructions through the seq of standingThrough are still to be loaded.
+func (t Turn) lacksStanding(through int64) bool {
+	return through >= 0 && (t.Standing == nil || t.Standing.through < through)
+}
+
 // withStanding returns the turn with the standing instructions of its session's messages through the seq,
 // and those added by hand. The prompts of a run have them as they were when the first one needed them.
 func (k *Compactor) withStanding(ctx context.Context, t Turn, through int64) (Turn, error) {
-	if t.Standing != nil && t.Standing.through >= through {
+	if !t.lacksStanding(through) {
 		return t, nil
 	}
 	all, err := k.loadInstructions(ctx, t, through, resolvedInstructions)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
@@ -95,6 +96,22 @@ func TestStandingInstructionsInPrompts(t *testing.T) {
 			t.Errorf("got sections %+v, want one of two instructions", report.Sections)
 		}
 	}
+}
+
+// The first prompt with a summary that was prepared lists the instructions of the messages that left it.
+func TestStandingInstructionsOfAPreparedSummary(t *testing.T) {
+	t.Parallel()
+	w, _ := newStandingWorld(t, at("window", "background"))
+	w.grow(near)
+	w.bubble(func() {
+		w.fit()
+		synctest.Wait()
+		w.grow(over)
+		turn := w.turn()
+		if list, _ := w.listOf(turn); turn.Session.SummaryVersion != 0 || w.Session.SummaryVersion != 1 || !strings.Contains(list, "\n- #1: Never call me Bob.\n") {
+			t.Errorf("got %q with version %d, want the instruction", list, w.Session.SummaryVersion)
+		}
+	})
 }
 
 // What code writes of a summary does not repeat what stands: the prompt has it once, from a

@@ -126,7 +126,7 @@ func Load(opts Options) (Config, Origins, error) {
 	}
 	for key := range l.opts.Flags {
 		if !isSetting(key) {
-			found = append(found, &Fault{Where: "--" + Key{Name: key}.Flag(), Key: key, Problem: unknownKey(key, settingNames())})
+			read.faults = append(read.faults, &Fault{Where: "--" + Key{Name: key}.Flag(), Key: key, Problem: unknownKey(key, settingNames())})
 		}
 	}
 	found = append(read.faults, found...)

@@ -63,7 +63,7 @@ func TestSecret(t *testing.T) {
 		"sqlite:///var/lib/a b.db":                             "sqlite:///var/lib/a b.db",
 		"postgres://db:5432/x":                                 "postgres://db:5432/x",
 		"postgres://bob@db/x?sslmode=require":                  "postgres://bob@db/x?sslmode=require",
-		"postgres://bob:hush@db:5432/x?sslmode=require":        "postgres://bob:***@db:5432/x?sslmode=require",
+		"postgres://bob:hush@db:5432/x?sslmode=require#hush":   "postgres://bob:***@db:5432/x?sslmode=require",
 		"postgres://db/x?user=bob&password=hush":               "postgres://db/x?password=***&user=bob",
 		"postgres://bob:hush@db/x?sslpassword=hush&sslmode=no": "postgres://bob:***@db/x?sslmode=no&sslpassword=***",
 		"host=db password=hush":                                "***",

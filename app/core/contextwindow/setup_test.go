@@ -58,6 +58,7 @@ type agentTalk struct {
 	unknown map[string]bool // setups that are not stored
 	state   cw.PromptState
 	runs    map[int]string // instructions of a run alone, by its number from 0 on
+	native  string         // hash of the setup of a native summary at the beginning; empty = there is none
 }
 
 func newAgentTalk(t *testing.T) *agentTalk {
@@ -125,6 +126,9 @@ func (a *agentTalk) prompt(agent string) (cw.Decision, cw.Prompt) {
 		Policy: preset(a.t, "off"), Model: cw.Limits{Window: 8192}, Binds: a.model.Prefix.Binds(), State: a.state,
 		System: cw.SystemTokens(parts, quarter{}), Tools: setup.ToolTokens, Setup: hash, Setups: known, ToolChanges: a.model.ToolChanges,
 	}
+	if a.native != "" {
+		in.Summary = core.SummaryVersion{Version: 1, Tokens: 60, KeepsThoughts: true, Frozen: a.native}
+	}
 	for i, m := range a.log {
 		parts.Messages[m.ID] = &m
 		if i < len(a.log)-1 {
@@ -153,6 +157,19 @@ func (a *agentTalk) talk(agents ...string) (d cw.Decision, p cw.Prompt) {
 		}
 	}
 	return d, p
+}
+
+// A native summary keeps the system prompt of its making before it, unless the messages need the room.
+func TestNativeSummaryGivesUpItsRoom(t *testing.T) {
+	t.Parallel()
+	for size, want := range map[int]bool{1_000: true, 7_500: false} {
+		a := newAgentTalk(t)
+		a.native = a.setup(strings.Repeat("long", size) + " a")
+		d, _ := a.ask("A a")
+		if kept := d.Frozen == a.native; kept != want || strings.Contains(fmt.Sprint(d.Reasons), "the provider's own summary is not used") == want {
+			t.Errorf("%d tokens: kept %v, reasons %q, want it kept: %v", size, kept, d.Reasons, want)
+		}
+	}
 }
 
 // outline returns the system prompt with the tools, and the messages in order.
@@ -219,6 +236,7 @@ func TestSetupsAreFrozen(t *testing.T) {
 		"another instead":      {agents: []string{"A a,b", "A a,c"}, fixed: "A a,c: ? ! ?", adds: "A a,b: ? ! ? +c ([-b])", whole: "A a,b: ? ! ? +c -b", lost: [2]int{1, 0}},
 		"a changed tool":       {agents: []string{"A a,b", "A a'new,b"}, fixed: "A a,b: ? ! ?", whole: "A a,b: ? ! ? +anew", lost: [2]int{1, 1}},
 		"one changed and back": {agents: []string{"A a", "A a'new", "A a"}, fixed: "A a: ? ! ? ! ?", whole: "A a: ? ! ? +anew ! ? +a", lost: [2]int{1, 1}},
+		"a changed added tool": {agents: []string{"A a", "A a,b", "A a,b'new"}, fixed: "A a,b: ? ! ? ! ?", adds: "A a: ? ! ? ! ? +bnew", whole: "A a: ? ! ? +b ! ? +bnew", lost: [2]int{2, 1}},
 		"the first tool":       {agents: []string{"A ", "A a"}, fixed: "A a: ? ! ?", lost: [2]int{1, 1}},
 		"the last tool":        {agents: []string{"A a", "A "}, fixed: "A : ? ! ?", lost: [2]int{1, 1}},
 	} {

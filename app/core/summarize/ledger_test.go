@@ -82,6 +82,8 @@ func TestHybridMerge(t *testing.T) {
 	if res := hybridOver(t, only, req); res.Strategy != "extractive" {
 		t.Errorf("got %q, want a summary of lists only refused", res.Content)
 	}
+	plain := run(t, llmtest.Scripted(good+"\n\n## Files Referenced\n- invented.go"), req)
+	compare.Contains(t, "without a ledger: the model's own list", "\n### Files Referenced\n", plain.Content)
 }
 
 // 60 planted facts after 20 rounds are in the ledger, or counted in

@@ -179,7 +179,7 @@ func (s *Summarizer) runWithTimeLimit(ctx context.Context, req Request) (Result,
 	defer cancel()
 	res, err := s.strategy.Summarize(limited, req)
 	if err != nil && errors.Is(context.Cause(limited), errTimeLimit) {
-		return res, errTimeLimit
+		return res, rejection{errTimeLimit.cause, fmt.Sprintf("%s (%s)", errTimeLimit.reason, req.TimeLimit)}
 	}
 	return res, err
 }

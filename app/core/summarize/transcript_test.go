@@ -159,6 +159,7 @@ func TestRow10LanguageIsNamed(t *testing.T) {
 		{"Arabic about code", "لماذا يفشل الأمر go test في GitHub Actions؟ أريد إصلاح الخطأ في ملف main.go", "Arabic"},
 		{"English in backquotes only", "`the and that have with this` ok", ""},
 		{"too short", "ok", ""},
+		{"too short in Chinese", "好的", ""},
 		{"code only", "```go\nfunc main() { the and this }\n```", ""},
 		{"Latin, unknown", "Lorem ipsum dolor sit amet consectetur adipiscing elit", ""},
 	} {

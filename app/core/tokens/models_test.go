@@ -22,7 +22,7 @@ func TestLookup(t *testing.T) {
 	for name, want := range map[string]int{
 		"gemini-1.5-pro":    1_000_000,
 		"claude-3-5-sonnet": 200_000,
-		"gpt-4o":            128_000,
+		"  GPT-4O ":         128_000,
 		"gpt-4":             8_192,
 		"gpt-3.5-turbo":     16_385,
 		"demo":              8_192,
@@ -49,7 +49,7 @@ func TestLookup(t *testing.T) {
 		"gpt-5.5":            922_000,
 		"claude-opus-4.8":    1_000_000,
 		"claude-2.1":         200_000,
-		"claude-2.0":         100_000,
+		"claude-2-100k":      100_000, // is not claude-2.1
 
 		"llama3":            8_192,
 		"llama3.1:8b":       128_000,

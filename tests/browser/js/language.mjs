@@ -153,8 +153,8 @@ export const cases = {
     await v.page.waitForTimeout(700) // it has asked
     await look('operation-usage')
     await v.page.goto(`${v.args.url}#/s/${id}`)
-    for (const [kind, says] of [['rate_limit', 'Der Anbieter des Modells nimmt zurzeit nicht mehr Anfragen an'], ['content_filter', 'Der Inhaltsfilter des Anbieters griff ein']]) {
-      await v.page.route(/context$/, async route => route.fulfill({ json: { ...await (await route.fetch()).json(), breaker: 'open', breaker_reason: `the model failed (${kind})` } }))
+    for (const [why, says] of [['the model failed (rate_limit)', 'Der Anbieter des Modells nimmt zurzeit nicht mehr Anfragen an'], ['the model failed (content_filter)', 'Der Inhaltsfilter des Anbieters griff ein'], ['the summary took longer than its time limit (1m30s)', 'Die Zusammenfassung dauerte zu lange']]) {
+      await v.page.route(/context$/, async route => route.fulfill({ json: { ...await (await route.fetch()).json(), breaker: 'open', breaker_reason: why } }))
       await v.page.reload()
       await log.getByText(`schlug fehl: ${says}`).waitFor()
     }

@@ -11,7 +11,7 @@ export const words = {
   reason: (text: string): string => {
     const said = text.replace(fallback, "");
     const kind = /^the model failed \((\w+)\)$/.exec(said)?.[1];
-    return textOf(own.reasons, said, textOf(page.problems, `model_${kind}`, said)).replace(/\.$/, "");
+    return textOf(own.reasons, said.replace(/ \([\dhms.]+\)$/, ""), textOf(page.problems, `model_${kind}`, said)).replace(/\.$/, "");
   },
   /** What a context.warning says. */
   warning: ({ trigger, reason }: { trigger: string; reason: string }) => textOf(own.warnings, trigger, reason),

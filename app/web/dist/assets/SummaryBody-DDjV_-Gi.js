@@ -1,0 +1,1 @@
+export{t as default}from"./SummaryBody-xh9j7F8i.js";
