@@ -104,7 +104,7 @@ var unseenWrong = map[string]int{
 	"bad poem": 9, "bad extension: poem": 9, "bad extension: near subject": 9, "bad words in any order": 5, "bad extension: words in any order": 5,
 	"bad extension: earlier forgotten": 12, "bad extension: earlier summary, continued": 3,
 	"good abstract prose": 33, "good extension: abstract prose": 30, "good other words": 12, "good extension: other words": 12,
-	"good extension: headings": 3, "good extension: extension, brief": 7,
+	"good extension: headings": 3, "good extension: extending, brief": 7,
 }
 
 // measure gives the answers to the requests to summarize the fixtures, shows what goes wrong and returns it
@@ -187,7 +187,7 @@ func (g gate) good(p policy, fixtures []fixture, named map[string]figure) figure
 	var f figure
 	for _, fixture := range fixtures {
 		for _, a := range fixture.good {
-			if !strings.HasPrefix(a.kind, "extension") {
+			if !strings.HasPrefix(a.kind, "extending") {
 				f.add(g.ask(fixture, p, a, ""), false, fixture.name+" good "+a.kind, named)
 			}
 			f.add(g.extend(fixture, p, a), false, fixture.name+" good extension: "+a.kind, named)
