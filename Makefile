@@ -118,7 +118,7 @@ show-backlog: ## 125K, 500K and 2M imported tokens on windows of 8K and 128K: wh
 show-injection: ## 60 planted instructions in messages, tools, summaries, ledgers and chat templates: where each ends
 	BOBBIN_TEST_LONG=1 $(measure) '^TestShowInjection$$'
 
-show-garbage: ## 408 bad and 100 good answers in four languages: which become the summary of a conversation, or extend one
+show-garbage: ## 408 bad and 100 good answers in four languages, 600 and 66 that nobody tuned by: which become the summary of a conversation, or extend one
 	BOBBIN_TEST_LONG=1 go test ./tests/garbage -v -count=1 -timeout=20m -run '^TestShowGarbage$$'
 
 show-attacks: ## end users who take all that their limits allow, on a server of 1 GiB: what each gets, memory, CPU

@@ -3,7 +3,9 @@ package garbage_test
 import (
 	"embed"
 	"fmt"
+	"io/fs"
 	"path"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -84,6 +86,24 @@ func madeOf(f, other fixture) []answer {
 	}
 }
 
+var numbers = regexp.MustCompile(`\d[\d.,:]*\d`)
+
+// copiesOf returns the second half of the messages, in an extension all of them, without roles, and what the user
+// says and the numbers in it.
+func copiesOf(f fixture) []answer {
+	var half, asked strings.Builder
+	for _, m := range f.messages[len(f.messages)/2:] {
+		half.WriteString(m.Content + "\n")
+		if m.Role == core.RoleUser {
+			asked.WriteString(m.Content + "\n")
+		}
+	}
+	return []answer{
+		{"half of the transcript without roles", half.String()}, {"the user's messages", asked.String()},
+		{"list of numbers", strings.Join(numbers.FindAllString(half.String(), -1), ", ")},
+	}
+}
+
 // firstSentence returns the beginning of the text up to its first full stop.
 func firstSentence(text string) string {
 	if at := strings.IndexAny(text, ".。"); at > 0 {
@@ -128,12 +148,12 @@ func shuffled(text string) string {
 	return strings.Join(out, " ")
 }
 
-//go:embed testdata/*.txt
+//go:embed testdata
 var files embed.FS
 
 // fixture is a conversation, and answers to the request to summarize it.
 type fixture struct {
-	name      string // of the language
+	name      string // of the file
 	messages  []core.Message
 	earlier   string // a summary of the first half of the messages
 	continued string // a sentence that says that there was more, and not what
@@ -145,14 +165,14 @@ type fixture struct {
 // answer is what a model answers.
 type answer struct{ kind, text string }
 
-// load reads the fixtures of a suffix, a language each.
-func load(t *testing.T, suffix string) []fixture {
+// load reads the fixtures of the files that match the pattern.
+func load(t *testing.T, pattern string) []fixture {
 	t.Helper()
 	count := tokens.NewCounter()
 	var all []fixture
-	for _, name := range []string{"en", "de", "zh", "es"} {
-		content := must.Get(files.ReadFile(path.Join("testdata", name+suffix+".txt")))(t)
-		f := fixture{name: name + suffix}
+	for _, name := range must.Get(fs.Glob(files, "testdata/"+pattern+".txt"))(t) {
+		content := must.Get(files.ReadFile(name))(t)
+		f := fixture{name: strings.TrimSuffix(path.Base(name), ".txt")}
 		for _, section := range strings.Split("\n"+string(content), "\n=== ")[1:] {
 			title, body, _ := strings.Cut(section, "\n")
 			kind, isBad := strings.CutPrefix(title, "bad ")
