@@ -121,14 +121,20 @@ func (stx *sessionTx) indexTitle() error {
 	if stx.session.Temporary {
 		return nil
 	}
-	_, err := stx.lockIndex()
-	if err == nil {
-		err = stx.tx.Where("session_id = ? AND message_id IS NULL", stx.session.ID).Delete(&models.SearchEntry{}).Error
-	}
-	if err != nil {
+	if _, err := stx.lockIndex(); err != nil {
 		return err
 	}
-	return indexEntries(stx.tx, []entry{titleEntry(stx.session)})
+	return replaceTitles(stx.tx, []core.SessionID{stx.session.ID}, []entry{titleEntry(stx.session)})
+}
+
+// replaceTitles deletes the entries of the sessions' titles, and inserts the given ones.
+func replaceTitles(tx *gorm.DB, sessions []core.SessionID, entries []entry) error {
+	if len(sessions) > 0 { // with = true SQLite does not look through the titles of all sessions
+		if err := tx.Where("session_id IN ? AND (message_id IS NULL) = true", sessions).Delete(&models.SearchEntry{}).Error; err != nil {
+			return err
+		}
+	}
+	return indexEntries(tx, entries)
 }
 
 // sqliteEntry is a row of the view search_new: an entry with its words.
