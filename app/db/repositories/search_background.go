@@ -1,9 +1,7 @@
 package repositories
 
 import (
-	"cmp"
 	"context"
-	"slices"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -15,8 +13,7 @@ import (
 // Bounds of one transaction that indexes. On SQLite all writers wait meanwhile, some milliseconds; on
 // PostgreSQL only those who change what is indexed already.
 const (
-	indexedSessions = 16
-	indexedMessages = 100
+	indexedMessages = 100 // and sessions
 	indexedBytes    = 512 << 10
 )
 
@@ -54,7 +51,7 @@ func (r *Search) indexSome(ctx context.Context, scope func(*gorm.DB) *gorm.DB, l
 		if err != nil {
 			return err
 		}
-		n, done = 0, len(sessions) < indexedSessions && len(parts) == len(sessions)
+		n, done = 0, len(sessions) < indexedMessages && len(parts) == len(sessions)
 		for _, part := range parts {
 			n += max(1, len(part.messages))
 			done = done && part.through == part.session.LastSeq
@@ -73,7 +70,7 @@ type unindexedSession struct {
 // lockUnindexed locks the readers of the newest sessions to be indexed, and returns the sessions as they are then. Their own rows are not locked.
 func lockUnindexed(tx *gorm.DB, scope func(*gorm.DB) *gorm.DB, lockOptions string) (sessions []unindexedSession, err error) {
 	newest := func(list *gorm.DB) *gorm.DB {
-		return list.Model(&models.Session{}).Joins(unindexedJoinSQL).Where(unindexedSQL).Order("updated_at DESC, id DESC").Limit(indexedSessions)
+		return list.Model(&models.Session{}).Joins(unindexedJoinSQL).Where(unindexedSQL).Order("updated_at DESC, id DESC").Limit(indexedMessages)
 	}
 	if isPostgres(tx) { // another statement, as this one sees what those have committed who held the locks
 		var ids []string
@@ -101,7 +98,7 @@ type unindexedPart struct {
 	through  int64 // the seq up to which the session is indexed then
 }
 
-// readUnindexed reads what is to be indexed next of the sessions, whose readers are locked, as far as the bounds of a transaction allow.
+// readUnindexed reads what is to be indexed next of the sessions, whose readers are locked. The first ones come first, as far as the bounds of a transaction allow.
 func readUnindexed(tx *gorm.DB, sessions []unindexedSession) ([]unindexedPart, error) {
 	var parts []unindexedPart
 	var windows []window
@@ -117,15 +114,16 @@ func readUnindexed(tx *gorm.DB, sessions []unindexedSession) ([]unindexedPart, e
 	if len(parts) == 0 {
 		return nil, nil
 	}
-	slices.SortFunc(parts, func(a, b unindexedPart) int { return cmp.Compare(a.session.ID, b.session.ID) })
 	with, args := windowsSQL(tx, windows)
 	var messages []core.Message
 	if err := tx.Raw(with+unindexedMessagesSQL, append(args, indexedBytes)...).Scan(&messages).Error; err != nil {
 		return nil, err
 	}
-	size := 0
+	i, size := 0, 0
 	for _, m := range messages {
-		i, _ := slices.BinarySearchFunc(parts, m.SessionID, func(p unindexedPart, id core.SessionID) int { return cmp.Compare(p.session.ID, id) })
+		for parts[i].session.ID != m.SessionID {
+			i++
+		}
 		parts[i].messages = append(parts[i].messages, m)
 		if size += len(m.Content); size > indexedBytes {
 			parts[i].through = m.Seq
@@ -138,10 +136,10 @@ func readUnindexed(tx *gorm.DB, sessions []unindexedSession) ([]unindexedPart, e
 // unindexedMessagesSQL ends with the message with which the messages exceed the bytes. Neither database reads a
 // text for its length. A text counts no more than is read of it, so what is read exceeds the bytes if some messages are left.
 const unindexedMessagesSQL = ` SELECT m.id, m.session_id, m.owner, m.seq, m.on_path, m.role, substr(m.content, 1, 262144) AS content, m.tool_calls, m.tool_name, m.created_at FROM (
-	SELECT id, SUM(size) OVER (ORDER BY session_id, seq) - size AS earlier FROM (
-		SELECT m.id, m.session_id, m.seq, CASE WHEN octet_length(m.content) < 262144 THEN octet_length(m.content) ELSE 262144 END AS size FROM w CROSS JOIN messages m
+	SELECT id, n, SUM(size) OVER (ORDER BY n, seq) - size AS earlier FROM (
+		SELECT m.id, w.n, m.seq, CASE WHEN octet_length(m.content) < 262144 THEN octet_length(m.content) ELSE 262144 END AS size FROM w CROSS JOIN messages m
 		WHERE m.session_id = w.session_id AND m.seq BETWEEN w.first AND w.final AND m.deleted_at IS NULL) AS sizes) AS totals
-	JOIN messages m ON m.id = totals.id WHERE earlier <= ? ORDER BY m.session_id, m.seq`
+	JOIN messages m ON m.id = totals.id WHERE earlier <= ? ORDER BY n, m.seq`
 
 // writeIndex writes the entries of the parts, and how far their sessions are indexed.
 func writeIndex(tx *gorm.DB, parts []unindexedPart) error {

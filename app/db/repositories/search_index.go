@@ -13,6 +13,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/searchtext"
+	"bobbin/app/db/commit"
 	"bobbin/app/db/models"
 )
 
@@ -56,12 +57,12 @@ func indexedText(m core.Message) string {
 	return text
 }
 
-// indexEntries inserts the entries in one statement, without those that have no words.
+// indexEntries inserts the entries, without those that have no words.
 func indexEntries(tx *gorm.DB, entries []entry) error {
 	if isPostgres(tx) {
-		return insertRows(tx, entriesOf(entries, postgresEntryOf))
+		return commit.Insert(tx, entriesOf(entries, postgresEntryOf))
 	}
-	return insertRows(tx, entriesOf(entries, sqliteEntryOf))
+	return commit.Insert(tx, entriesOf(entries, sqliteEntryOf))
 }
 
 func entriesOf[T any](entries []entry, row func(entry, searchtext.Document) T) *[]T {
