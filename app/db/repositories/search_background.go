@@ -2,6 +2,7 @@ package repositories
 
 import (
 	"context"
+	"slices"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -161,6 +162,8 @@ func writeIndex(tx *gorm.DB, parts []unindexedPart) error {
 	if len(parts) == 0 {
 		return nil
 	}
+	// FTS5 writes what it has so far whenever a row comes before the last one.
+	slices.SortStableFunc(entries, func(a, b entry) int { return a.CreatedAt.Compare(b.CreatedAt) })
 	err := tx.Where("message_id IN ?", replaced).Delete(&models.SearchEntry{}).Error
 	if err == nil {
 		err = replaceTitles(tx, untitled, entries)

@@ -372,6 +372,9 @@ func TestIndexTakesTheNewest(t *testing.T) {
 			t.Errorf("%d messages were indexed with %d statements, want at least 13 with at most 11", n, len(asked))
 		}
 		compare.Equal(t, "entries of the newest session", 3, s.count(t, "SELECT COUNT(*) FROM search_entries WHERE session_id = ? AND message_id IS NOT NULL", newer))
+		if s.Dialect() == "sqlite" {
+			compare.Equal(t, "parts of the index of words", 1, s.count(t, "SELECT COUNT(DISTINCT segid) FROM search_words_idx"))
+		}
 		s.index(t)
 		compare.Equal(t, "entries of all", 21, s.count(t, "SELECT COUNT(*) FROM search_entries WHERE message_id IS NOT NULL"))
 	})
