@@ -10,6 +10,7 @@ import (
 	"iter"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -115,7 +116,9 @@ func FailStream(w http.ResponseWriter, frame []byte, opts StreamOptions) error {
 }
 
 // ErrorFrame returns the native frame of an error; problem is its JSON data.
-func ErrorFrame(problem []byte) []byte { return appendFrame(nil, ErrorEvent, problem) }
+func ErrorFrame(problem []byte) []byte {
+	return append(append(appendName(nil, ErrorEvent), problem...), "\n\n"...)
+}
 
 // stream is one connection. The goroutine of ServeEvents writes the frames, a timer the comments.
 type stream struct {
@@ -237,22 +240,32 @@ func AppendEvent(buf []byte, e core.Event) ([]byte, error) {
 		}
 		return append(out.Bytes(), '\n'), nil
 	}
-	data, err := mergedData(e)
+	at, err := e.At.MarshalJSON()
+	body := []byte("{}")
+	if err == nil && e.Data != nil {
+		if body, err = e.EncodeData(); err == nil && body[0] != '{' {
+			err = fmt.Errorf("%.20s is not a JSON object", body)
+		}
+	}
 	if err != nil {
 		return buf, fmt.Errorf("data of %s: %w", e.Type, err)
 	}
+	buf = slices.Grow(buf, len(body)+256) // more than what is around it
 	if e.Seq > 0 || e.Type == core.EventResync && e.SessionID != "" {
-		buf = append(buf, "id: "...)
-		buf = strconv.AppendInt(buf, e.Seq, 10)
-		buf = append(buf, '\n')
+		buf = append(strconv.AppendInt(append(buf, "id: "...), e.Seq, 10), '\n')
 	}
-	return appendFrame(buf, string(e.Type), data), nil
-}
-
-func appendFrame(buf []byte, name string, data []byte) []byte {
-	buf = appendName(buf, name)
-	buf = append(buf, data...)
-	return append(buf, "\n\n"...)
+	buf = append(appendName(buf, string(e.Type)), '{')
+	if e.SessionID != "" {
+		buf = append(append(append(buf, `"session_id":"`...), e.SessionID...), `",`...)
+	}
+	if e.RunID != "" {
+		buf = append(append(append(buf, `"run_id":"`...), e.RunID...), `",`...)
+	}
+	buf = append(append(buf, `"at":`...), at...)
+	if len(body) > len("{}") {
+		buf = append(buf, ',')
+	}
+	return append(append(buf, body[1:]...), "\n\n"...), nil
 }
 
 // appendName appends a frame's lines up to the data.
@@ -260,31 +273,4 @@ func appendName(buf []byte, name string) []byte {
 	buf = append(buf, "event: "...)
 	buf = append(buf, name...)
 	return append(buf, "\ndata: "...)
-}
-
-// mergedData returns the event's data on one line, preceded by the common fields.
-func mergedData(e core.Event) ([]byte, error) {
-	head := []byte("{")
-	if e.SessionID != "" {
-		head = append(head, `"session_id":"`+string(e.SessionID)+`",`...)
-	}
-	if e.RunID != "" {
-		head = append(head, `"run_id":"`+string(e.RunID)+`",`...)
-	}
-	at, err := e.At.MarshalJSON()
-	if head = append(append(append(head, `"at":`...), at...), '}'); err != nil || e.Data == nil {
-		return head, err
-	}
-	body, err := e.EncodeData()
-	if err != nil {
-		return nil, err
-	}
-	if body[0] != '{' {
-		return nil, fmt.Errorf("%.20s is not a JSON object", body)
-	}
-	if len(body) == len("{}") {
-		return head, nil
-	}
-	head[len(head)-1] = ','
-	return append(head, body[1:]...), nil
 }

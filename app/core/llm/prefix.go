@@ -197,5 +197,5 @@ func (h *fieldHash) addJSON(value any) {
 	if err != nil { // parameters that are not JSON: no provider takes them
 		raw = []byte(err.Error())
 	}
-	h.addText(string(raw))
+	*h = append(binary.AppendUvarint(*h, uint64(len(raw))), raw...)
 }

@@ -289,37 +289,29 @@ type Document struct {
 // at most 128 bytes each.
 func Text(text string) Document {
 	var d Document
-	known := map[string]string{}
-	intern := func(b []byte) string {
-		if s, ok := known[string(b)]; ok {
-			return s
-		}
-		s := strings.Clone(string(b))
-		known[s] = s
-		return s
-	}
-	words, parts := map[string]bool{}, map[string]bool{}
-	var order, all []string
+	var all []term
+	place := map[string]int{} // in all, by the text
 	scanTokens(text, func(t token) bool {
-		w := intern(t.text)
-		switch {
-		case !t.part:
-			d.Words = append(d.Words, w)
-			words[w] = true
-		default:
-			all = append(all, w)
-			if !parts[w] {
-				parts[w] = true
-				order = append(order, w)
-			}
+		i, known := place[string(t.text)]
+		if !known {
+			i = len(all)
+			all = append(all, term{text: string(t.text)})
+			place[all[i].text] = i
+		}
+		if t.part {
+			all[i].parts++
+		} else {
+			all[i].words++
+			d.Words = append(d.Words, all[i].text)
 		}
 		return true
 	})
-	for _, p := range order {
-		if !words[p] {
-			d.Parts = append(d.Parts, p)
-		}
-	}
 	d.addTerms(all)
 	return d
+}
+
+// term is what a text has, with how often it is a word there, and a part of one.
+type term struct {
+	text         string
+	words, parts int
 }

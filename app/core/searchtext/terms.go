@@ -36,31 +36,25 @@ func (t Terms) count(hash uint32) int {
 // word. No word of a text begins with it.
 const StemPrefix = "_w"
 
-// addTerms sets the document's stems, terms and length. Parts may repeat.
-func (d *Document) addTerms(parts []string) {
+// addTerms sets the document's parts, stems, terms and length.
+func (d *Document) addTerms(all []term) {
 	lang := languageOf(d.Words)
-	stems := map[string]string{}
-	counts := map[uint32]int{}
-	for _, w := range d.Words {
-		stem, known := stems[w]
-		if !known {
-			stem = lang.stemOf(w)
-			stems[w] = stem
+	counts, stems := make(map[uint32]int, len(all)), map[string]bool{}
+	for _, t := range all {
+		if t.parts > 0 {
+			counts[termHash(t.text)] += t.parts
 		}
-		counts[termHash(stem)]++
-		if !lang.stop[w] {
-			d.Length++
+		if t.words == 0 {
+			d.Parts = append(d.Parts, t.text)
+			continue
 		}
-	}
-	for _, p := range parts {
-		if h := termHash(p); counts[h] < 255 {
-			counts[h]++
+		if !lang.stop[t.text] {
+			d.Length += t.words
 		}
-	}
-	known := map[string]bool{}
-	for _, w := range d.Words {
-		if stem := stems[w]; stem != w && !known[stem] {
-			known[stem] = true
+		stem := lang.stemOf(t.text)
+		counts[termHash(stem)] += t.words
+		if stem != t.text && !stems[stem] {
+			stems[stem] = true
 			d.Stems = append(d.Stems, StemPrefix+stem)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // JSON is a column of JSON text: jsonb or json in PostgreSQL, TEXT in SQLite. Nil
-// is NULL.
+// is NULL. What was not encoded here comes from RawJSON.
 type JSON json.RawMessage
 
 // Value returns the text for the driver, ErrInvalid if it cannot be stored.
@@ -47,10 +47,13 @@ func (j *JSON) Scan(v any) error {
 	return nil
 }
 
-// RawJSON returns raw as a column: NULL for empty and for null.
+// RawJSON returns raw, which may be anything, as a column: NULL for empty and for null. What is not JSON is not stored.
 func RawJSON(raw json.RawMessage) JSON {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
+	}
+	if !json.Valid(raw) {
+		return JSON{}
 	}
 	return JSON(raw)
 }
@@ -90,9 +93,9 @@ func CheckText(s string) error {
 // storableEscapes matches JSON that escapes neither U+0000 nor an unpaired surrogate.
 var storableEscapes = regexp.MustCompile(`^(?i:[^\\]|\\[^u]|\\u(?:000[1-9a-f]|00[1-9a-f].|0[1-9a-f]..|[1-9abcef]...|d[0-7]..|d[89ab]..\\ud[c-f]..))*$`)
 
-// isStorableJSON reports whether PostgreSQL's jsonb accepts raw.
+// isStorableJSON reports whether PostgreSQL's jsonb accepts raw, which is JSON if it is not empty.
 func isStorableJSON(raw []byte) bool {
-	return json.Valid(raw) && utf8.Valid(raw) && (!bytes.Contains(raw, []byte(`\u`)) || storableEscapes.Match(raw))
+	return len(raw) > 0 && utf8.Valid(raw) && (!bytes.Contains(raw, []byte(`\u`)) || storableEscapes.Match(raw))
 }
 
 // Ref is an optional id or key: empty is NULL.

@@ -87,6 +87,9 @@ func (h *bigHistory) wantBounded(t *testing.T, name string, q statement) {
 			if strings.Contains(line, " v ") && !strings.Contains(line, "(session_id=? AND message_id<?)") {
 				t.Errorf("%s looks through all vectors, or sorts them:\n%s\n%s", name, q.text, plan)
 			}
+			if strings.Contains(line, "search_entries_message (message_id=?)") && strings.Contains(q.text, "message_id IS NULL") {
+				t.Errorf("%s looks through the titles of all sessions:\n%s\n%s", name, q.text, plan)
+			}
 			if strings.HasPrefix(name, fewSessions) && strings.Contains(line, " sessions ") && !narrowIndexes.MatchString(line) {
 				t.Errorf("%s looks through all sessions of an owner:\n%s\n%s", name, q.text, plan)
 			}

@@ -225,6 +225,10 @@ func (h *bigHistory) turns(t *testing.T) map[string]question {
 			_, err = h.runs.Write(ctx, core.RunWrite{RunID: c.Run.ID, SessionID: h.long(), Attempt: 1, End: &core.RunEnd{Status: core.RunCanceled}})
 			return err
 		},
+		"title": func(ctx context.Context) error {
+			_, _, err := h.sessions.Update(ctx, ann(), h.long(), core.SessionPatch{Title: new("pumps of the hall")})
+			return err
+		},
 		"queue":            asks(h.runs.Queue),
 		"sessions waiting": asks(func(ctx context.Context) ([]core.SessionID, error) { return h.runs.Waiting(ctx, 100) }),
 		"take over": asks(func(ctx context.Context) ([]core.Run, error) {

@@ -2,20 +2,19 @@ package repositories
 
 import (
 	"context"
+	"slices"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
 	"bobbin/app/core"
-	"bobbin/app/db/commit"
 	"bobbin/app/db/models"
 )
 
 // Bounds of one transaction that indexes. On SQLite all writers wait meanwhile, some milliseconds; on
 // PostgreSQL only those who change what is indexed already.
 const (
-	indexedSessions = 16
-	indexedMessages = 100
+	indexedMessages = 100 // and sessions
 	indexedBytes    = 512 << 10
 )
 
@@ -53,7 +52,7 @@ func (r *Search) indexSome(ctx context.Context, scope func(*gorm.DB) *gorm.DB, l
 		if err != nil {
 			return err
 		}
-		n, done = 0, len(sessions) < indexedSessions && len(parts) == len(sessions)
+		n, done = 0, len(sessions) < indexedMessages && len(parts) == len(sessions)
 		for _, part := range parts {
 			n += max(1, len(part.messages))
 			done = done && part.through == part.session.LastSeq
@@ -71,14 +70,18 @@ type unindexedSession struct {
 
 // lockUnindexed locks the readers of the newest sessions to be indexed, and returns the sessions as they are then. Their own rows are not locked.
 func lockUnindexed(tx *gorm.DB, scope func(*gorm.DB) *gorm.DB, lockOptions string) (sessions []unindexedSession, err error) {
-	var ids []string
-	lock := clause.Locking{Strength: clause.LockingStrengthUpdate, Table: clause.Table{Name: "reader"}, Options: lockOptions}
-	err = scope(tx.Model(&models.Session{}).Clauses(lock)).Joins(unindexedJoinSQL).Where(unindexedSQL).
-		Order("updated_at DESC, id DESC").Limit(indexedSessions).Pluck("id", &ids).Error
-	if err == nil && len(ids) > 0 { // another statement, as this one sees what those have committed who held the locks
-		err = tx.Model(&models.Session{}).Select("sessions.*, reader.seq").Joins(unindexedJoinSQL).Where(unindexedSQL).Where("id IN ?", ids).
-			Order("updated_at DESC, id DESC").Scan(&sessions).Error
+	newest := func(list *gorm.DB) *gorm.DB {
+		return list.Model(&models.Session{}).Joins(unindexedJoinSQL).Where(unindexedSQL).Order("updated_at DESC, id DESC").Limit(indexedMessages)
 	}
+	if isPostgres(tx) { // another statement, as this one sees what those have committed who held the locks
+		var ids []string
+		lock := clause.Locking{Strength: clause.LockingStrengthUpdate, Table: clause.Table{Name: "reader"}, Options: lockOptions}
+		if err := scope(newest(tx)).Clauses(lock).Pluck("id", &ids).Error; err != nil || len(ids) == 0 {
+			return nil, err
+		}
+		scope = func(list *gorm.DB) *gorm.DB { return list.Where("id IN ?", ids) }
+	}
+	err = scope(newest(tx)).Select("id, sessions.owner, user_id, title, created_at, last_seq, reader.seq").Scan(&sessions).Error
 	return sessions, err
 }
 
@@ -99,34 +102,52 @@ type unindexedPart struct {
 // readUnindexed reads what is to be indexed next of the sessions, whose readers are locked. The first ones come first, as far as the bounds of a transaction allow.
 func readUnindexed(tx *gorm.DB, sessions []unindexedSession) ([]unindexedPart, error) {
 	var parts []unindexedPart
-	size, rest := 0, int64(indexedMessages)
-	for i := 0; i < len(sessions) && rest > 0 && size < indexedBytes; i++ {
-		s := sessions[i]
-		s.IndexedSeq = s.Seq
-		messages, err := findUnindexed(tx, s.Session, int(rest), indexedBytes)
-		if err != nil {
-			return nil, err
+	var windows []window
+	rest := int64(indexedMessages)
+	for _, s := range sessions {
+		through := min(s.LastSeq, s.Seq+rest)
+		if rest -= max(1, through-s.Seq); rest < 0 {
+			break
 		}
-		rest -= max(1, min(s.LastSeq-s.Seq, rest))
-		part := unindexedPart{session: s, messages: messages, through: s.LastSeq}
-		for k, m := range messages {
-			if size += len(m.Content); size > indexedBytes && k > 0 {
-				part.messages = messages[:k]
-				break
-			}
+		parts = append(parts, unindexedPart{session: s, through: through})
+		windows = append(windows, window{string(s.ID), s.Seq + 1, through})
+	}
+	if len(parts) == 0 {
+		return nil, nil
+	}
+	with, args := windowsSQL(tx, windows)
+	var messages []core.Message
+	if err := tx.Raw(with+unindexedMessagesSQL, append(args, indexedBytes)...).Scan(&messages).Error; err != nil {
+		return nil, err
+	}
+	i, size := 0, 0
+	for _, m := range messages {
+		for parts[i].session.ID != m.SessionID {
+			i++
 		}
-		if k := len(part.messages); k > 0 {
-			part.through = part.messages[k-1].Seq
+		parts[i].messages = append(parts[i].messages, m)
+		if size += len(m.Content); size > indexedBytes {
+			parts[i].through = m.Seq
+			return parts[:i+1], nil
 		}
-		parts = append(parts, part)
 	}
 	return parts, nil
 }
+
+// unindexedMessagesSQL ends with the message with which the messages exceed the bytes. Neither database reads a
+// text for its length. A text counts no more than is read of it, so what is read exceeds the bytes if some messages are left.
+const unindexedMessagesSQL = ` SELECT m.id, m.session_id, m.owner, m.seq, m.on_path, m.role, substr(m.content, 1, 262144) AS content, m.tool_calls, m.tool_name, m.created_at FROM (
+	SELECT id, n, SUM(size) OVER (ORDER BY n, seq) - size AS earlier FROM (
+		SELECT m.id, w.n, m.seq, CASE WHEN octet_length(m.content) < 262144 THEN octet_length(m.content) ELSE 262144 END AS size FROM w CROSS JOIN messages m
+		WHERE m.session_id = w.session_id AND m.seq BETWEEN w.first AND w.final AND m.deleted_at IS NULL) AS sizes) AS totals
+	JOIN messages m ON m.id = totals.id WHERE earlier <= ? ORDER BY n, m.seq`
 
 // writeIndex writes the entries of the parts, and how far their sessions are indexed.
 func writeIndex(tx *gorm.DB, parts []unindexedPart) error {
 	var entries []entry
 	var replaced []core.MessageID
+	var ids, untitled []core.SessionID
+	var windows []window
 	for _, part := range parts {
 		s := part.session
 		for _, m := range part.messages {
@@ -134,25 +155,26 @@ func writeIndex(tx *gorm.DB, parts []unindexedPart) error {
 			replaced = append(replaced, m.ID)
 		}
 		if s.Seq < 0 {
-			entries = append(entries, titleEntry(s.Session))
-			if err := tx.Where("session_id = ? AND message_id IS NULL", s.ID).Delete(&models.SearchEntry{}).Error; err != nil {
-				return err
-			}
+			entries, untitled = append(entries, titleEntry(s.Session)), append(untitled, s.ID)
 		}
+		ids, windows = append(ids, s.ID), append(windows, window{string(s.ID), s.Seq, part.through})
 	}
-	if err := tx.Where("message_id IN ?", replaced).Delete(&models.SearchEntry{}).Error; err != nil {
+	if len(parts) == 0 {
+		return nil
+	}
+	// FTS5 writes what it has so far whenever a row comes before the last one.
+	slices.SortStableFunc(entries, func(a, b entry) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	err := tx.Where("message_id IN ?", replaced).Delete(&models.SearchEntry{}).Error
+	if err == nil {
+		err = replaceTitles(tx, untitled, entries)
+	}
+	if err != nil {
 		return err
 	}
-	if err := indexEntries(tx, entries); err != nil {
+	with, args := windowsSQL(tx, windows)
+	moved := "UPDATE session_readers SET seq = w.final FROM w WHERE session_readers.session_id = w.session_id AND reader = ?"
+	if err := tx.Exec(with+" "+moved, append(args, models.ReaderSearch)...).Error; err != nil {
 		return err
-	}
-	ids := make([]string, 0, len(parts))
-	for _, part := range parts {
-		update := commit.Text(tx, "UPDATE session_readers SET seq = $1 WHERE session_id = $2 AND reader = $3", part.through, part.session.ID, models.ReaderSearch)
-		if update.Callback().Raw().Execute(update); update.Error != nil {
-			return update.Error
-		}
-		ids = append(ids, string(part.session.ID))
 	}
 	// What is indexed is to be embedded, too: no turn writes that.
 	behind := "UPDATE session_readers SET behind = true WHERE session_id IN ? AND reader = ? AND NOT behind AND seq < (SELECT search.seq FROM session_readers search WHERE search.session_id = session_readers.session_id AND search.reader = ?)"
@@ -164,22 +186,6 @@ func writeIndex(tx *gorm.DB, parts []unindexedPart) error {
 	through := gorm.Expr("(SELECT seq FROM session_readers WHERE session_id = sessions.id AND reader = ?)", models.ReaderSearch)
 	return tx.Model(&models.Session{}).Where("id IN (?)", free).UpdateColumn("indexed_seq", through).Error
 }
-
-// findUnindexed returns the first messages of the session behind IndexedSeq that have the bytes together, at
-// most so many, in their order. Neither database reads a text for its length. A text counts no more than is
-// read of it, so what is read exceeds the bytes if some messages are left.
-func findUnindexed(db *gorm.DB, p models.Session, most, bytes int) (rows []core.Message, err error) {
-	err = commit.Text(db, unindexedMessagesSQL, p.ID, p.IndexedSeq, p.LastSeq, most, bytes).Scan(&rows).Error
-	return rows, err
-}
-
-// unindexedMessagesSQL ends with the message with which the messages exceed the bytes. See writeLimit for + 0.
-const unindexedMessagesSQL = `SELECT id, session_id, owner, seq, on_path, role, substr(content, 1, 262144) AS content, tool_calls, tool_name, author, author_id, created_at FROM messages
-WHERE session_id = $1 AND seq > $2 AND seq <= $3 AND deleted_at IS NULL AND seq <= COALESCE((SELECT seq FROM (
-	SELECT seq, SUM(size) OVER (ORDER BY seq) AS total FROM (
-		SELECT seq, CASE WHEN octet_length(content) < 262144 THEN octet_length(content) ELSE 262144 END AS size FROM messages
-		WHERE session_id = $1 AND seq > $2 AND seq <= $3 AND deleted_at IS NULL ORDER BY seq LIMIT $4 + 0) AS sizes) AS totals
-	WHERE total > $5 ORDER BY seq LIMIT 1), $3) ORDER BY seq LIMIT $4 + 0`
 
 // Reindex makes all messages be indexed again, in the background, and returns of how many
 // sessions. Searches find everything meanwhile.

@@ -2,6 +2,7 @@ package repositories
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -168,15 +169,15 @@ type window struct {
 	from, to int64
 }
 
-// windowsSQL returns the windows as a table w of a query.
+// windowsSQL returns the windows as a table w of a query, with their order n.
 func windowsSQL(db *gorm.DB, windows []window) (string, []any) {
-	value := "(?, ?, ?)"
+	value := "(?, ?, ?, %d)"
 	if isPostgres(db) {
-		value = "(CAST(? AS uuid), CAST(? AS bigint), CAST(? AS bigint))"
+		value = "(CAST(? AS uuid), CAST(? AS bigint), CAST(? AS bigint), %d)"
 	}
-	args := make([]any, 0, 3*len(windows))
-	for _, w := range windows {
-		args = append(args, w.session, w.from, w.to)
+	args, rows := make([]any, 0, 3*len(windows)), make([]string, len(windows))
+	for i, w := range windows {
+		args, rows[i] = append(args, w.session, w.from, w.to), fmt.Sprintf(value, i)
 	}
-	return "WITH w (session_id, first, final) AS (VALUES " + strings.Join(slices.Repeat([]string{value}, len(windows)), ", ") + ")", args
+	return "WITH w (session_id, first, final, n) AS (VALUES " + strings.Join(rows, ", ") + ")", args
 }

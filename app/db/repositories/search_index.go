@@ -13,6 +13,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/searchtext"
+	"bobbin/app/db/commit"
 	"bobbin/app/db/models"
 )
 
@@ -56,12 +57,12 @@ func indexedText(m core.Message) string {
 	return text
 }
 
-// indexEntries inserts the entries in one statement, without those that have no words.
+// indexEntries inserts the entries, without those that have no words.
 func indexEntries(tx *gorm.DB, entries []entry) error {
 	if isPostgres(tx) {
-		return insertRows(tx, entriesOf(entries, postgresEntryOf))
+		return commit.Insert(tx, entriesOf(entries, postgresEntryOf))
 	}
-	return insertRows(tx, entriesOf(entries, sqliteEntryOf))
+	return commit.Insert(tx, entriesOf(entries, sqliteEntryOf))
 }
 
 func entriesOf[T any](entries []entry, row func(entry, searchtext.Document) T) *[]T {
@@ -121,14 +122,20 @@ func (stx *sessionTx) indexTitle() error {
 	if stx.session.Temporary {
 		return nil
 	}
-	_, err := stx.lockIndex()
-	if err == nil {
-		err = stx.tx.Where("session_id = ? AND message_id IS NULL", stx.session.ID).Delete(&models.SearchEntry{}).Error
-	}
-	if err != nil {
+	if _, err := stx.lockIndex(); err != nil {
 		return err
 	}
-	return indexEntries(stx.tx, []entry{titleEntry(stx.session)})
+	return replaceTitles(stx.tx, []core.SessionID{stx.session.ID}, []entry{titleEntry(stx.session)})
+}
+
+// replaceTitles deletes the entries of the sessions' titles, and inserts the given ones.
+func replaceTitles(tx *gorm.DB, sessions []core.SessionID, entries []entry) error {
+	if len(sessions) > 0 { // with = true SQLite does not look through the titles of all sessions
+		if err := tx.Where("session_id IN ? AND (message_id IS NULL) = true", sessions).Delete(&models.SearchEntry{}).Error; err != nil {
+			return err
+		}
+	}
+	return indexEntries(tx, entries)
 }
 
 // sqliteEntry is a row of the view search_new: an entry with its words.

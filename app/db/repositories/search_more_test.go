@@ -350,6 +350,36 @@ func TestIndexingIsBrokenOff(t *testing.T) {
 	})
 }
 
+// The sessions with the newest activity are indexed first, whatever the others have to be indexed, and many with
+// as many statements as one.
+func TestIndexTakesTheNewest(t *testing.T) {
+	each(t, func(t *testing.T, s *store) {
+		older, newer := s.session(t).ID, s.session(t).ID
+		for id, n := range map[core.SessionID]int{older: 8, newer: 1} {
+			messages := make([]core.Message, n)
+			for i := range messages {
+				messages[i] = core.Message{Role: core.RoleUser, Content: strings.Repeat("pumps ", 20_000)}
+			}
+			must.Do(t, repositories.Fillup(t.Context(), s.Gorm, id, messages))
+		}
+		for range 5 {
+			s.turns(t, s.session(t).ID, 1)
+		}
+		s.turns(t, newer, 1)
+		var n int
+		asked := s.recorded(t, func() { n, _ = must.Get2(repositories.NewSearch(s.Gorm).IndexNext(t.Context()))(t) })
+		if len(asked) > 11 || n < 13 {
+			t.Errorf("%d messages were indexed with %d statements, want at least 13 with at most 11", n, len(asked))
+		}
+		compare.Equal(t, "entries of the newest session", 3, s.count(t, "SELECT COUNT(*) FROM search_entries WHERE session_id = ? AND message_id IS NOT NULL", newer))
+		if s.Dialect() == "sqlite" {
+			compare.Equal(t, "parts of the index of words", 1, s.count(t, "SELECT COUNT(DISTINCT segid) FROM search_words_idx"))
+		}
+		s.index(t)
+		compare.Equal(t, "entries of all", 21, s.count(t, "SELECT COUNT(*) FROM search_entries WHERE message_id IS NOT NULL"))
+	})
+}
+
 // A long phrase is found where it stands, and not where only its beginning and its
 // words do; a search ends with its context.
 func TestSearchLongPhrases(t *testing.T) {
