@@ -169,11 +169,16 @@ func (s *Service) FindRepeated(ctx context.Context, tenant core.Tenant, in core.
 	if err != nil {
 		return core.Accepted{}, err
 	}
-	known := core.Accepted{Run: run, Repeated: true}
-	if agent, model, err := s.sessionAgent(*in.SessionAgent, in.Model); err == nil && in.Options != nil {
-		_, known.Ignored, _ = s.checkForRun(*in.Options, agent, model)
+	return core.Accepted{Run: run, Repeated: true, Ignored: s.IgnoredOptions(*in.SessionAgent, in.Model, in.Options)}, run.CheckRepeated(in.RequestHash)
+}
+
+// IgnoredOptions returns the keys of lenient options that the model does not take, which is the agent's if it is
+// empty.
+func (s *Service) IgnoredOptions(of core.SessionAgent, name string, o *core.RunOptions) (keys []string) {
+	if agent, model, err := s.sessionAgent(of, name); err == nil && o != nil {
+		_, keys, _ = s.checkForRun(*o, agent, model)
 	}
-	return known, run.CheckRepeated(in.RequestHash)
+	return keys
 }
 
 // acceptMessage commits the message and lets its run begin if it is its turn and this process has

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,6 +14,7 @@ import (
 	"testing"
 
 	"bobbin/app/cli"
+	"bobbin/app/core/datadir"
 	"bobbin/tests/must"
 )
 
@@ -257,6 +260,38 @@ func TestChatOutlivesItsServer(t *testing.T) {
 			if !again && (code != 1 || !strings.Contains(errs.String(), "has stopped; start it again with: ")) {
 				t.Errorf("got %d, %q; want to be told that the server has stopped", code, errs)
 			}
+		})
+	}
+}
+
+// A server that has closed its address while it still holds the folder has stopped; one that another has followed
+// meanwhile, which it says by refusing the token, is no obstacle.
+func TestServerThatIsGone(t *testing.T) {
+	t.Parallel()
+	for _, followed := range []bool{true, false} {
+		t.Run(fmt.Sprintf("followed %t", followed), func(t *testing.T) {
+			t.Parallel()
+			flags := folder(t)
+			held := must.Get(datadir.Hold(t.Context(), flags[3]))(t)
+			first := datadir.Server{URL: "http://127.0.0.1:1", Token: "first"}
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("Authorization") == "Bearer first" {
+					_ = held.Announce(datadir.Server{URL: first.URL, Token: "second"})
+					w.WriteHeader(http.StatusUnauthorized)
+					return
+				}
+				_, _ = io.WriteString(w, `{"items":[]}`)
+			}))
+			defer server.Close()
+			if followed {
+				first.URL = server.URL
+			}
+			must.Do(t, held.Announce(first))
+			code, _, errs := run(t, "", append([]string{"sessions", "list"}, flags...)...)
+			if followed && code != 0 || !followed && (code != 1 || !strings.Contains(errs, "the server at http://127.0.0.1:1 has stopped; start it again with: ")) {
+				t.Errorf("got %d, %q", code, errs)
+			}
+			must.Do(t, held.Release())
 		})
 	}
 }

@@ -209,8 +209,11 @@ func (p *program) compactOnly(ctx context.Context, s connection) error {
 	return errors.Join(err, checkCompacted(report))
 }
 
-// parseDate parses a day in the local time zone, or a time.
+// parseDate parses a day in the local time zone, or a time; empty = none.
 func parseDate(s string) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
 	for _, layout := range []string{time.DateOnly, time.RFC3339} {
 		if t, err := time.ParseInLocation(layout, s, time.Local); err == nil {
 			return t, nil

@@ -31,8 +31,8 @@ func (p *program) searchCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q.Text = strings.Join(args, " ")
 			var err, err2 error
-			q.After, err = parseOptionalDate(after)
-			q.Before, err2 = parseOptionalDate(before)
+			q.After, err = parseDate(after)
+			q.Before, err2 = parseDate(before)
 			if err := errors.Join(err, err2); err != nil {
 				return err
 			}
@@ -79,14 +79,6 @@ func (p *program) reindexSearchCommand() *cobra.Command {
 		})
 	}
 	return cmd
-}
-
-// parseOptionalDate is parseDate for a text that may be empty.
-func parseOptionalDate(s string) (time.Time, error) {
-	if s == "" {
-		return time.Time{}, nil
-	}
-	return parseDate(s)
 }
 
 func (p *program) searchMessages(ctx context.Context, s connection, q core.SearchQuery) error {

@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -99,7 +98,7 @@ func (p *program) withFolderServer(cmd *cobra.Command, do func(context.Context, 
 		return err
 	}
 	// Another process holds the folder and cannot be reached yet: a server that is starting.
-	running, ok := awaitServer(cmd.Context(), cfg.DataDir)
+	running, ok := awaitServer(cmd.Context(), cfg.DataDir, datadir.Server{})
 	if !ok {
 		return err
 	}
@@ -114,22 +113,16 @@ const connectTimeout = 10 * time.Second
 // startTimeout bounds how long a server may take from locking its folder to listening.
 const startTimeout = 3 * time.Second
 
-// awaitServer waits until the server that holds the folder announces its address.
-func awaitServer(ctx context.Context, dir string) (datadir.Server, bool) {
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	limit := time.NewTimer(startTimeout)
-	defer limit.Stop()
+// awaitServer returns the server that holds the folder, once it announces its address, but not the one that is
+// gone; false if there is none within startTimeout.
+func awaitServer(ctx context.Context, dir string, gone datadir.Server) (datadir.Server, bool) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
 	for {
-		if running, ok := datadir.Running(dir); ok {
-			return running, true
-		}
-		select {
-		case <-ctx.Done():
-			return datadir.Server{}, false
-		case <-limit.C:
-			return datadir.Server{}, false
-		case <-tick.C:
+		running, ok := datadir.Running(dir)
+		ok = ok && !running.Is(gone)
+		if ok || core.Sleep(ctx, 50*time.Millisecond) != nil {
+			return running, ok
 		}
 	}
 }
@@ -138,7 +131,7 @@ func awaitServer(ctx context.Context, dir string) (datadir.Server, bool) {
 func (p *program) withRunning(ctx context.Context, dir string, running datadir.Server, do func(context.Context, connection) error) error {
 	c, err := client.New(client.Options{
 		URL: running.URL, UserAgent: "bobbin-cli",
-		HTTP: &http.Client{Transport: &folderTransport{dir: dir, next: localTransport(), server: running}}, OnConnectionLost: p.reportLostConnection,
+		HTTP: &http.Client{Transport: folderTransport{dir, localTransport()}}, OnConnectionLost: p.reportLostConnection,
 	})
 	if err != nil {
 		return err
@@ -182,50 +175,35 @@ func (p *program) inProcess(ctx context.Context, cfg config.Config, origins conf
 }
 
 // folderTransport sends requests to the server of a data folder, even if it restarts in
-// between: a new process has another token, and may have another address. Safe for
-// concurrent use.
+// between: a new process has another token, and may have another address.
 type folderTransport struct {
 	dir  string
 	next http.RoundTripper
-
-	mu     sync.Mutex
-	server datadir.Server // guarded by mu
 }
 
-// RoundTrip implements http.RoundTripper. A request that did not reach the server, or that
-// it rejected as unauthorized, is sent once more if the folder announces another server.
-// RoundTrip waits for a server that is starting.
-func (a *folderTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	a.mu.Lock()
-	known := a.server
-	a.mu.Unlock()
-	response, err := a.sendTo(r, known)
-	if !isRefused(response, err) {
-		return response, err
+// RoundTrip implements http.RoundTripper. It waits for a server that is starting. A request that did not reach the
+// server, or that it rejected as unauthorized, is sent once more, to the server that follows.
+func (t folderTransport) RoundTrip(r *http.Request) (response *http.Response, err error) {
+	server, running := awaitServer(r.Context(), t.dir, datadir.Server{})
+	if running {
+		response, err = t.sendTo(r, server)
 	}
-	fresh, running := datadir.Running(a.dir)
-	if err != nil && !running {
-		fresh, running = awaitServer(r.Context(), a.dir)
-	}
-	switch {
-	case running && !fresh.Is(known):
+	if running && isRefused(response, err) {
 		if response != nil {
 			_ = response.Body.Close() // its answer is not needed
 		}
-		a.mu.Lock()
-		a.server = fresh
-		a.mu.Unlock()
-		return a.sendTo(r, fresh)
-	case err != nil && !running:
-		return nil, &core.Error{Kind: core.ErrUnavailable, Err: err,
-			Message: "the server at " + known.URL + " has stopped; start it again with: " + programName() + " serve"}
-	default:
-		return response, err
+		if server, running = awaitServer(r.Context(), t.dir, server); running {
+			response, err = t.sendTo(r, server)
+		}
 	}
+	if !running {
+		return nil, core.Errorf(core.ErrUnavailable, "the server at http://%s has stopped; start it again with: %s serve", r.URL.Host, programName())
+	}
+	return response, err
 }
 
 // sendTo sends a copy of the request to the server.
-func (a *folderTransport) sendTo(r *http.Request, s datadir.Server) (*http.Response, error) {
+func (t folderTransport) sendTo(r *http.Request, s datadir.Server) (*http.Response, error) {
 	to, err := url.Parse(s.URL)
 	if err != nil {
 		return nil, err
@@ -238,7 +216,7 @@ func (a *folderTransport) sendTo(r *http.Request, s datadir.Server) (*http.Respo
 			return nil, err
 		}
 	}
-	return a.next.RoundTrip(out)
+	return t.next.RoundTrip(out)
 }
 
 // isRefused reports whether a request certainly had no effect: no server listened, or it

@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -153,39 +154,24 @@ const scrapeTime = 2 * time.Second
 // sendValue sends the value of a metric that is scraped.
 type sendValue func(name string, value float64, labels ...string)
 
-// scraper reads metrics at each scrape: those of the table whose names have the prefix.
-type scraper struct {
-	read  func(ctx context.Context, send sendValue)
-	descs map[string]*prometheus.Desc
-}
+// scraper reads metrics of the table at each scrape; what it will send is not known before.
+type scraper func(ctx context.Context, send sendValue)
 
-func newScraper(prefix string, read func(ctx context.Context, send sendValue)) *scraper {
-	s := &scraper{read, map[string]*prometheus.Desc{}}
-	for _, m := range metrics() {
-		if m.scraped && strings.HasPrefix(m.name, prefix) {
-			s.descs[m.name] = prometheus.NewDesc(namespace+m.name, m.help, strings.Fields(m.labels), nil)
-		}
-	}
-	return s
-}
-
-// Describe sends the descriptions of the metrics.
-func (s *scraper) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range s.descs {
-		ch <- d
-	}
-}
+// Describe sends nothing.
+func (scraper) Describe(chan<- *prometheus.Desc) {}
 
 // Collect sends the current values.
-func (s *scraper) Collect(ch chan<- prometheus.Metric) {
+func (read scraper) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
 	defer cancel()
-	s.read(ctx, func(name string, value float64, labels ...string) {
+	table := metrics()
+	read(ctx, func(name string, value float64, labels ...string) {
+		m := table[slices.IndexFunc(table, func(m metric) bool { return m.name == name })]
 		kind := prometheus.GaugeValue
-		if (metric{name: name}).isCounter() {
+		if m.isCounter() {
 			kind = prometheus.CounterValue
 		}
-		ch <- prometheus.MustNewConstMetric(s.descs[name], kind, value, labels...)
+		ch <- prometheus.MustNewConstMetric(prometheus.NewDesc(namespace+name, m.help, strings.Fields(m.labels), nil), kind, value, labels...)
 	})
 }
 

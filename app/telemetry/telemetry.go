@@ -145,22 +145,22 @@ func query[T any](read func(context.Context) (T, error), send func(T, sendValue)
 // addScraped registers the metrics that are read at each scrape, as far as the options have them.
 func (t *Telemetry) addScraped(o Options) {
 	if o.Queued != nil {
-		t.registry.MustRegister(newScraper("runs_", query(o.Queued, func(s core.QueueStats, send sendValue) {
+		t.registry.MustRegister(scraper(query(o.Queued, func(s core.QueueStats, send sendValue) {
 			send("runs_queued", float64(s.Queued))
 			send("runs_queued_oldest_age_seconds", s.Oldest.Seconds())
 		})))
 	}
 	if o.Undelivered != nil {
-		t.registry.MustRegister(newScraper("deliveries_", query(o.Undelivered, func(s core.DeliveryStats, send sendValue) {
+		t.registry.MustRegister(scraper(query(o.Undelivered, func(s core.DeliveryStats, send sendValue) {
 			send("deliveries_waiting", float64(s.Waiting))
 			send("deliveries_oldest_age_seconds", s.Oldest.Seconds())
 		})))
 	}
 	if o.SlackBehind != nil {
-		t.registry.MustRegister(newScraper("slack_", query(o.SlackBehind, func(n int64, send sendValue) { send("slack_threads_behind", float64(n)) })))
+		t.registry.MustRegister(scraper(query(o.SlackBehind, func(n int64, send sendValue) { send("slack_threads_behind", float64(n)) })))
 	}
 	if o.Calibrations != nil {
-		t.registry.MustRegister(newScraper("calibration_", func(_ context.Context, send sendValue) {
+		t.registry.MustRegister(scraper(func(_ context.Context, send sendValue) {
 			estimates := o.Calibrations()
 			best := map[string]tokens.Estimate{}
 			for _, name := range slices.Sorted(maps.Keys(estimates)) {
@@ -177,7 +177,7 @@ func (t *Telemetry) addScraped(o Options) {
 		}))
 	}
 	if o.NATS != nil {
-		t.registry.MustRegister(newScraper("nats_", func(_ context.Context, send sendValue) {
+		t.registry.MustRegister(scraper(func(_ context.Context, send sendValue) {
 			s, connected := o.NATS(), 0.0
 			if s.Connected {
 				connected = 1

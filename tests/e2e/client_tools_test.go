@@ -19,8 +19,8 @@ import (
 func TestKeyOfToolResults(t *testing.T) {
 	t.Parallel()
 	p := apptest.NewProvider(t, provider.Options{Calls: provider.CallNamed})
-	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 32_000, 2048, p), apptest.WithAgent("careful", "name: careful\nmodel: house\n"))
-	const question = `{"model":"careful","tools":[{"type":"function","function":{"name":"lookup"}}],"messages":[{"role":"user","content":"call lookup {\"name\":\"Ada\"}"}`
+	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("o4-mini", 32_000, 2048, p), apptest.WithAgent("careful", "name: careful\nmodel: o4-mini\n"))
+	const question = `{"model":"careful","top_p":0.5,"tools":[{"type":"function","function":{"name":"lookup"}}],"messages":[{"role":"user","content":"call lookup {\"name\":\"Ada\"}"}`
 	var asked struct {
 		Choices []struct{ Message json.RawMessage }
 	}
@@ -39,8 +39,8 @@ func TestKeyOfToolResults(t *testing.T) {
 		return postForeign(t, h, "chat/completions", body, "Idempotency-Key", "k")
 	}
 	for range 2 {
-		if a := result("in London", ""); a.status != http.StatusOK || a.ID != first.ID || a.text == first.text {
-			t.Errorf("got %d %s, want the answer of the run %s", a.status, a.text, first.ID)
+		if a := result("in London", ""); a.status != http.StatusOK || a.ID != first.ID || a.text == first.text || a.header.Get("X-Bobbin-Ignored") != "top_p" {
+			t.Errorf("got %d %s, ignored %q, want the answer of the run %s without top_p", a.status, a.text, a.header.Get("X-Bobbin-Ignored"), first.ID)
 		}
 	}
 	for _, a := range []foreignAnswer{result("in Paris", ""), result("in London", `,"temperature":0.5`)} {

@@ -26,13 +26,14 @@ import (
 )
 
 // filtered is a server whose provider refuses every request with the word FLAGGED while the filter is on, and else
-// cuts its answer to CUT off.
+// cuts its answer to CUT off. It refuses prompts of more bytes than its window with the status, if there is one.
 type filtered struct {
 	*apptest.Bobbin
-	on atomic.Bool
+	on                      atomic.Bool
+	status, window, refused atomic.Int64
 }
 
-func newFiltered(t *testing.T) *filtered {
+func newFiltered(t *testing.T, settings ...apptest.Setting) *filtered {
 	t.Helper()
 	w := &filtered{}
 	p := apptest.NewProvider(t, provider.Options{Summarize: func(material string) string {
@@ -41,6 +42,11 @@ func newFiltered(t *testing.T) *filtered {
 	proxy := httputil.NewSingleHostReverseProxy(must.Get(url.Parse(strings.TrimSuffix(p.URL, "/v1")))(t))
 	filter := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
+		if status := w.status.Load(); status > 0 && int64(len(body)) > w.window.Load() {
+			w.refused.Add(1)
+			http.Error(rw, "Chat completion aborted", int(status))
+			return
+		}
 		if err == nil && w.on.Load() && bytes.Contains(body, []byte("FLAGGED")) {
 			http.Error(rw, `{"error":{"message":"The prompt was filtered.","code":"content_filter"}}`, http.StatusBadRequest)
 			return
@@ -54,8 +60,8 @@ func newFiltered(t *testing.T) *filtered {
 		proxy.ServeHTTP(rw, r)
 	}))
 	t.Cleanup(filter.Close)
-	w.Bobbin = apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("m", 8_192, 1_024, p), func(c *config.Config) { c.Models[0].BaseURL = filter.URL + "/v1" },
-		apptest.WithAgent("plain", "name: plain\nmodel: m\n"))
+	w.Bobbin = apptest.New(t, dbtest.MigratedSQLiteURL(t), append([]apptest.Setting{apptest.WithModel("m", 8_192, 1_024, p), func(c *config.Config) { c.Models[0].BaseURL = filter.URL + "/v1" },
+		apptest.WithAgent("plain", "name: plain\nmodel: m\n")}, settings...)...)
 	return w
 }
 
@@ -116,5 +122,38 @@ func TestHeaderOfFilteredMessages(t *testing.T) {
 	} {
 		a := postForeign(t, w.Bobbin, path, c.body)
 		compare.Equal(t, path, []any{http.StatusOK, c.want}, []any{a.status, a.header.Get("X-Bobbin-Ignored")})
+	}
+}
+
+// A server that has a quarter of the window that the settings say, and does not say so, is sent shorter prompts until it
+// answers one. The next message needs one call, unless it said that it is overloaded: then each is answered after one shorter try.
+func TestWindowOfTheSettingsIsTooLarge(t *testing.T) {
+	t.Parallel()
+	for status, learns := range map[int64]bool{http.StatusBadRequest: true, http.StatusInternalServerError: false, http.StatusServiceUnavailable: false} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			t.Parallel()
+			w := newFiltered(t, func(c *config.Config) { c.Models[0].ContextWindow = 32_768 })
+			apptest.SendMessage(t, w.Client, core.SendMessage{SessionID: apptest.NewSession(t, w.Client, ops.NewSession{Agent: "plain"}), Content: "hello"})
+			id := apptest.NewSession(t, w.Client, ops.NewSession{Agent: "plain"})
+			said := `{"role":"user","content":"` + strings.Repeat("lorem ipsum ", 90) + `"}` + "\n" + `{"role":"assistant","content":"ok"}` + "\n"
+			must.Get(w.ImportMessages(t.Context(), core.ImportMessages{SessionID: id, Body: strings.NewReader(strings.Repeat(said, 90)), Format: core.ImportLines}))(t)
+			w.window.Store(34 << 10)
+			w.status.Store(status)
+			var refused []int64
+			var last core.ContextReport
+			for range 3 {
+				turn := apptest.SendMessage(t, w.Client, core.SendMessage{SessionID: id, Content: "go on"})
+				compare.Equal(t, "the run", core.RunSucceeded, turn.Run.Status)
+				must.Do(t, json.Unmarshal(turn.Run.Context, &last))
+				refused = append(refused, w.refused.Load())
+			}
+			want := []int64{4, 8, 12} // with what llm.WithRetry does
+			if learns {
+				want = []int64{2, 2, 2}
+			}
+			if !slices.Equal(refused, want) || learns && (last.WindowFrom != "provider" || last.Window > 8_192) {
+				t.Errorf("got %v refusals after each message, want %v, the window %d of %s", refused, want, last.Window, last.WindowFrom)
+			}
+		})
 	}
 }

@@ -52,6 +52,11 @@ func TestRepeatedKeys(t *testing.T) {
 			t.Errorf("%s: got %d %.300s, and then %d %.300s, replayed %t", op.Route, status, first, again, second, w.replayed)
 		}
 	}
+	appended, body := "/api/v1/sessions/"+ada.ids.pick("session", 0)+"/messages", map[string]any{"content": "hi", "run": false}
+	status, first := w.do(ada, "POST", appended, body, "Idempotency-Key: append")
+	if again, second := w.do(ada, "POST", appended, body, "Idempotency-Key: append"); status != http.StatusCreated || again != status || string(first) != string(second) {
+		t.Errorf("a message without a run: got %d %.300s, and then %d %.300s", status, first, again, second)
+	}
 	if checked < 15 {
 		t.Errorf("got %d operations, want at least 15", checked)
 	}

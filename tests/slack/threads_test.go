@@ -1,6 +1,9 @@
 package slack_test
 
 import (
+	"bytes"
+	"encoding/json"
+	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -252,6 +255,17 @@ func TestSlackDeletion(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What is typed on the fake Slack's page mentions whom it names, also where it begins with another name.
+func TestSlackPage(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, apptest.New, dbtest.MigratedSQLiteURL(t))
+	act := must.Get(json.Marshal(map[string]string{"team": w.ws.ID, "user": w.alice.ID, "channel": w.channel, "act": "post", "text": "@bobbin, ask @bob"}))(t)
+	resp := must.Get(http.Post(w.URL+"/page/act", "application/json", bytes.NewReader(act)))(t)
+	must.Do(t, resp.Body.Close())
+	_, all := w.conversation(t, 2)
+	compare.Equal(t, "contents(all, core.RoleUser)", []string{"ask @Bob"}, contents(all, core.RoleUser))
 }
 
 // Commands in a thread are answered to their author alone, whoever that is, and are no messages of the session.

@@ -68,7 +68,7 @@ type call struct {
 
 // How often a call is tried again for reasons that llm.WithRetry cannot know.
 const (
-	maxOverflows = 2 // the provider says the prompt is too long
+	maxOverflows = 4 // the prompt is too long, or may be
 	maxRestarts  = 1 // the stream broke off, or the answer was empty
 )
 
@@ -82,14 +82,8 @@ func (n *LLM) callUntilAnswered(ctx context.Context, s *AgentState) (call, error
 	t := &attempts{turn: s.NextTurn(), spare: s.Profile.Fallbacks, leavesOut: s.leavesOut}
 	for {
 		c, err := n.tryOnce(ctx, s, t)
-		recovered := t.suspected != nil && t.suspected.err.Kind == llm.KindOverloaded // perhaps: nothing is learned
-		if err == nil && t.supposed && !recovered {                                   // an accepted prompt shows that the window that was supposed holds
-			if t.suspected != nil {
-				s.Measures = s.Measures.Refused(refusalMessage(t.suspected.call, t.suspected.err))
-			}
-			n.Calibrator.LearnWindow(c.modelName(), t.turn.Window, t.refusedSize)
-		}
 		if err == nil {
+			n.learnSupposed(s, t, c)
 			if t.failed == nil { // else another model answers
 				s.leavesOut = t.leavesOut
 			}

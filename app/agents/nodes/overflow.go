@@ -52,7 +52,7 @@ func (n *LLM) handleRefusal(ctx context.Context, s *AgentState, t *attempts, c c
 // by what the model has accepted. Some servers say of such a prompt, each time, that they are
 // overloaded: one that is larger than all that the model has accepted is tried shorter, once.
 func (n *LLM) mayBeTooLong(t *attempts, c call, e *llm.Error) bool {
-	busy := e.Kind == llm.KindOverloaded && t.overflows == 0 && len(t.spare) == 0
+	busy := e.Kind == llm.KindOverloaded && e.RetryAfter == 0 && t.overflows == 0 && len(t.spare) == 0
 	if !e.Unclear && !busy || t.overflows >= maxOverflows || c.turn.Profile.Model == nil || c.hasOutput() {
 		return false
 	}
@@ -72,6 +72,10 @@ func (n *LLM) retryShorter(ctx context.Context, s AgentState, t *attempts, c cal
 		t.suspected = &suspicion{c, e}
 	}
 	t.planForSmallerWindow(c)
+	if !e.Unclear { // there is no other try: one that is not suspected
+		known := max(n.Calibrator.LargestFit(c.modelName()), int(suspectedShare*float64(c.decision.Budget.Window)))
+		t.turn.Window = min(t.turn.Window, known)
+	}
 	t.turn.Trial = true
 	t.shrinkPrompt(c)
 	return n.warnRefused(ctx, s, c, e, fmt.Sprintf(
@@ -85,14 +89,25 @@ type suspicion struct {
 }
 
 // planForSmallerWindow plans the next try for a window that is smaller than what was refused: half
-// of the first prompt and its answer, then a quarter, which is at most the window of
-// an unknown model.
+// of the first prompt and its answer, then half of that. The last one is at most the window of an
+// unknown model.
 func (t *attempts) planForSmallerWindow(c call) {
 	t.refusedSize, t.supposed = cmp.Or(t.refusedSize, c.promptSize()), true
-	t.turn.Window = t.refusedSize / 2
-	if t.overflows > 1 {
-		t.turn.Window = min(t.refusedSize/4, contextwindow.UnknownWindow)
+	t.turn.Window = t.refusedSize >> t.overflows
+	if t.overflows == maxOverflows {
+		t.turn.Window = min(t.turn.Window, contextwindow.UnknownWindow)
 	}
+}
+
+// learnSupposed learns from an accepted prompt that the window that was supposed for it holds.
+func (n *LLM) learnSupposed(s *AgentState, t *attempts, c call) {
+	if !t.supposed || t.suspected != nil && !t.suspected.err.Unclear { // the server may have recovered
+		return
+	}
+	if t.suspected != nil {
+		s.Measures = s.Measures.Refused(refusalMessage(t.suspected.call, t.suspected.err))
+	}
+	n.Calibrator.LearnWindow(c.modelName(), s.Session.ID, t.turn.Window, t.refusedSize)
 }
 
 // shrinkPrompt makes the next prompt smaller than the refused one.

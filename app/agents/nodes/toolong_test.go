@@ -2,6 +2,7 @@ package nodes_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,7 +18,7 @@ func tooLong(limit, requested int) *llm.Error {
 }
 
 // The provider's "context length exceeded" is not a failure. The
-// prompt is planned again, strictly smaller each time, at most twice.
+// prompt is planned again, strictly smaller each time, at most four times.
 func TestRefusedAsTooLong(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -30,7 +31,8 @@ func TestRefusedAsTooLong(t *testing.T) {
 		"once, the limit told":     {[]any{tooLong(5000, 0)}, 20, false, 1},
 		"once, both told":          {[]any{tooLong(5000, 7500)}, 20, false, 1},
 		"twice":                    {[]any{tooLong(0, 0), tooLong(0, 0)}, 20, false, 1},
-		"three times":              {[]any{tooLong(0, 0), tooLong(0, 0), tooLong(0, 0)}, 20, true, 1},
+		"three times":              {[]any{tooLong(0, 0), tooLong(0, 0), tooLong(0, 0)}, 20, false, 1},
+		"five times":               {slices.Repeat([]any{tooLong(7000, 0)}, 5), 20, true, 1},
 		"a limit above the window": {[]any{tooLong(1_000_000, 0)}, 20, false, 1},
 		"a prompt of no size":      {[]any{tooLong(0, 1)}, 20, false, 1},
 		"one turn":                 {[]any{tooLong(0, 0)}, 1, false, 0},
@@ -44,7 +46,7 @@ func TestRefusedAsTooLong(t *testing.T) {
 				t.Fatalf("got error %v, want a refusal: %v", err, c.fails)
 			}
 			reqs := w.model.Requests()
-			if want := min(len(c.refusals)+1, 3); len(reqs) != want {
+			if want := min(len(c.refusals)+1, 5); len(reqs) != want {
 				t.Fatalf("%d model calls, want %d", len(reqs), want)
 			}
 			for i := 1; i < len(reqs); i++ {
@@ -126,10 +128,10 @@ func unclear(words string) *llm.Error {
 // if it was large for the model. If that is accepted, the prompt was too long.
 func TestUnclearRefusalOfALongPrompt(t *testing.T) {
 	t.Parallel()
-	for _, refusals := range []int{1, 2} {
+	for _, refusals := range []int{1, 2, 3} {
 		t.Run(fmt.Sprint(refusals), func(t *testing.T) {
 			t.Parallel()
-			script := []any{llmtest.Fail(unclear("Bad \x1b[31mRequest")), llmtest.Fail(unclear("Bad Request"))}[:refusals]
+			script := slices.Repeat([]any{llmtest.Fail(unclear("Bad \x1b[31mRequest"))}, refusals)
 			w := newWorld(t, 32_000, append(script, "fits now")...).turns(60, 120)
 			before := w.Session
 			w.mustCall(w.begin("go"))
@@ -166,10 +168,10 @@ func TestUnclearRefusalThatIsNotLength(t *testing.T) {
 	for name, c := range map[string]struct {
 		system string
 		want   int // requests
-	}{"shorter ones are refused": {"You are a tester.", 3}, "there is no shorter one": {strings.Repeat("rule ", 12_000), 1}} {
+	}{"shorter ones are refused": {"You are a tester.", 5}, "there is no shorter one": {strings.Repeat("rule ", 12_000), 1}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, 32_000, llmtest.Fail(unclear("the first")), llmtest.Fail(unclear("another")), llmtest.Fail(unclear("another"))).turns(40, 120)
+			w := newWorld(t, 32_000, append([]any{llmtest.Fail(unclear("the first"))}, slices.Repeat([]any{llmtest.Fail(unclear("another"))}, 4)...)...).turns(40, 120)
 			w.profile.SystemPrompt = c.system
 			_, err := w.call(t.Context(), w.begin("go"))
 			if e := llm.AsError(err); e == nil || e.Kind != llm.KindInvalid || e.Message != "the first" {
@@ -219,6 +221,7 @@ func TestRefusalOfAShortPrompt(t *testing.T) {
 			if got := len(w.model.Requests()); got != c.requests || (err == nil) != (c.requests == 2) {
 				t.Errorf("got %d requests, error %v, want %d", got, err, c.requests)
 			}
+			compare.Equal(t, "learned for the conversation", c.leastLearn > 0, w.learned.SessionWindow("scripted", w.Session.ID) > 0)
 			if learned := w.learned.Window("scripted"); (learned > 0) != (c.leastLearn > 0) || learned < c.leastLearn {
 				t.Errorf("got the window %d, want one learned: %v, at least %d", learned, c.leastLearn > 0, c.leastLearn)
 			}

@@ -73,16 +73,14 @@ func EvaluateExpression(expression string) (string, error) {
 	}
 	switch t := c.tokens[0]; t.text {
 	case "":
-		if result.r != nil {
-			if decimals, ends := result.r.FloatPrec(); ends && decimals <= maxDecimals {
-				return result.r.FloatString(decimals), nil
-			}
+		if decimals, ends := result.FloatPrec(); ends && decimals <= maxDecimals && !result.rounded {
+			return result.FloatString(decimals), nil
 		}
 		if math.IsInf(result.float(), 0) {
 			return "", errTooLarge
 		}
 		text := strconv.FormatFloat(result.float(), 'g', 15, 64)
-		if shown, ok := new(big.Rat).SetString(text); ok && result.r != nil && shown.Cmp(result.r) == 0 {
+		if shown, ok := new(big.Rat).SetString(text); ok && !result.rounded && shown.Cmp(result.Rat) == 0 {
 			return text, nil // such as 1e-60
 		}
 		return "≈ " + text, nil
@@ -141,7 +139,7 @@ func (c *calculation) parseSigned() (number, error) {
 		}
 	}
 	if err == nil && negative {
-		return n.apply("*", number{r: big.NewRat(-1, 1)})
+		n.Rat = new(big.Rat).Neg(n.Rat)
 	}
 	return n, err
 }
@@ -181,11 +179,11 @@ func (c *calculation) operand() (number, error) {
 		if !ok {
 			return number{}, fmt.Errorf("%s is not a number", t.describe())
 		}
-		return exactNumber(r)
+		return newNumber(r, false)
 	case t.text == "pi":
-		return number{f: math.Pi}, nil
+		return roundedNumber(math.Pi)
 	case t.text == "e":
-		return number{f: math.E}, nil
+		return roundedNumber(math.E)
 	}
 	functions := calcFunctions()
 	f, ok := functions[t.text]

@@ -18,16 +18,16 @@ var (
 	errNotReal  = errors.New("the result is not a real number")
 )
 
-// number is an intermediate value: an exact fraction, which never changes, or a rounded float64 if r is nil.
+// number is an intermediate value, which never changes: an exact fraction, or one that was rounded to float64.
 type number struct {
-	r *big.Rat
-	f float64
+	*big.Rat
+	rounded bool
 }
 
-// exactNumber returns a fraction, rounded if it is too large.
-func exactNumber(r *big.Rat) (number, error) {
-	if max(r.Num().BitLen(), r.Denom().BitLen()) <= maxExactBits {
-		return number{r: r}, nil
+// newNumber returns a value. It is rounded if it is too large, or computed from rounded ones.
+func newNumber(r *big.Rat, rounded bool) (number, error) {
+	if !rounded && max(r.Num().BitLen(), r.Denom().BitLen()) <= maxExactBits {
+		return number{r, false}, nil
 	}
 	f, _ := r.Float64()
 	return roundedNumber(f)
@@ -40,80 +40,51 @@ func roundedNumber(f float64) (number, error) {
 	case math.IsNaN(f):
 		return number{}, errNotReal
 	}
-	return number{f: f}, nil
+	return number{new(big.Rat).SetFloat64(f), true}, nil
 }
 
 func (n number) float() float64 {
-	if n.r != nil {
-		n.f, _ = n.r.Float64()
-	}
-	return n.f
-}
-
-// fraction returns the value.
-func (n number) fraction() *big.Rat {
-	if n.r != nil {
-		return n.r
-	}
-	return new(big.Rat).SetFloat64(n.f)
+	f, _ := n.Float64()
+	return f
 }
 
 // apply returns n operator m.
 func (n number) apply(operator string, m number) (number, error) {
-	if (operator == "/" || operator == "%") && m.fraction().Sign() == 0 {
+	if (operator == "/" || operator == "%") && m.Sign() == 0 {
 		return number{}, errors.New("division by zero")
-	}
-	if n.r == nil || m.r == nil {
-		return roundedNumber(applyRounded(operator, n.float(), m.float()))
 	}
 	result := new(big.Rat)
 	switch operator {
 	case "+":
-		result.Add(n.r, m.r)
+		result.Add(n.Rat, m.Rat)
 	case "-":
-		result.Sub(n.r, m.r)
+		result.Sub(n.Rat, m.Rat)
 	case "*":
-		result.Mul(n.r, m.r)
+		result.Mul(n.Rat, m.Rat)
 	case "/":
-		result.Quo(n.r, m.r)
+		result.Quo(n.Rat, m.Rat)
 	case "%": // n - m*floor(n/m)
-		result.Sub(n.r, result.Mul(m.r, floor(result.Quo(n.r, m.r))))
+		result.Sub(n.Rat, result.Mul(m.Rat, floor(result.Quo(n.Rat, m.Rat))))
 	}
-	return exactNumber(result)
-}
-
-func applyRounded(operator string, x, y float64) float64 {
-	switch operator {
-	case "*":
-		return x * y
-	case "/":
-		return x / y
-	case "%":
-		return x - y*math.Floor(x/y)
-	case "-":
-		return x - y
-	}
-	return x + y
+	return newNumber(result, n.rounded || m.rounded)
 }
 
 // power returns n to the power of m; it is exact if the size of the fraction, which is estimated first, allows it.
 func (n number) power(m number) (number, error) {
-	if n.fraction().Sign() == 0 && m.fraction().Sign() < 0 {
+	if n.Sign() == 0 && m.Sign() < 0 {
 		return number{}, errors.New("division by zero: zero to a negative power")
 	}
-	if n.r == nil || m.r == nil || !m.r.IsInt() {
+	times := new(big.Int).Abs(m.Num())
+	bits := max(n.Num().BitLen(), n.Denom().BitLen()) - 1 // of 0, 1 and -1: none
+	float, _ := new(big.Float).SetInt(times).Float64()
+	if n.rounded || m.rounded || !m.IsInt() || float64(bits)*float > maxPowerBits {
 		return roundedNumber(math.Pow(n.float(), m.float()))
 	}
-	times := new(big.Int).Abs(m.r.Num())
-	bits := max(n.r.Num().BitLen(), n.r.Denom().BitLen()) - 1 // of 0, 1 and -1: none
-	if float, _ := new(big.Float).SetInt(times).Float64(); float64(bits)*float > maxPowerBits {
-		return roundedNumber(math.Pow(n.float(), m.float()))
-	}
-	num, denom := new(big.Int).Exp(n.r.Num(), times, nil), new(big.Int).Exp(n.r.Denom(), times, nil)
-	if m.r.Sign() < 0 {
+	num, denom := new(big.Int).Exp(n.Num(), times, nil), new(big.Int).Exp(n.Denom(), times, nil)
+	if m.Sign() < 0 {
 		num, denom = denom, num
 	}
-	return exactNumber(new(big.Rat).SetFrac(num, denom))
+	return newNumber(new(big.Rat).SetFrac(num, denom), false)
 }
 
 // floor returns the largest integer that is at most r.
@@ -130,15 +101,12 @@ type calcFunction struct {
 func calcFunctions() map[string]calcFunction {
 	return map[string]calcFunction{
 		"abs": {1, func(args []number) (number, error) {
-			if args[0].fraction().Sign() < 0 {
-				return args[0].apply("*", number{r: big.NewRat(-1, 1)})
-			}
-			return args[0], nil
+			return number{new(big.Rat).Abs(args[0].Rat), args[0].rounded}, nil
 		}},
-		"floor": {1, func(args []number) (number, error) { return exactNumber(floor(args[0].fraction())) }},
+		"floor": {1, func(args []number) (number, error) { return newNumber(floor(args[0].Rat), false) }},
 		"ceil": {1, func(args []number) (number, error) {
-			r := floor(new(big.Rat).Neg(args[0].fraction()))
-			return exactNumber(r.Neg(r))
+			r := floor(new(big.Rat).Neg(args[0].Rat))
+			return newNumber(r.Neg(r), false)
 		}},
 		"max":   {MaxExpressionLength, func(args []number) (number, error) { return slices.MaxFunc(args, compareNumbers), nil }},
 		"min":   {MaxExpressionLength, func(args []number) (number, error) { return slices.MinFunc(args, compareNumbers), nil }},
@@ -153,7 +121,7 @@ func calcFunctions() map[string]calcFunction {
 	}
 }
 
-func compareNumbers(a, b number) int { return a.fraction().Cmp(b.fraction()) }
+func compareNumbers(a, b number) int { return a.Cmp(b.Rat) }
 
 // floatFunction returns a function of package math, which rounds, of arguments up to a limit.
 func floatFunction(limit float64, f func(float64) float64) calcFunction {
@@ -172,10 +140,10 @@ func floatFunction(limit float64, f func(float64) float64) calcFunction {
 
 // squareRoot is exact for the squares of fractions.
 func squareRoot(args []number) (number, error) {
-	if r := args[0].r; r != nil && r.Sign() >= 0 {
-		root := new(big.Rat).SetFrac(new(big.Int).Sqrt(r.Num()), new(big.Int).Sqrt(r.Denom()))
-		if new(big.Rat).Mul(root, root).Cmp(r) == 0 {
-			return number{r: root}, nil
+	if n := args[0]; !n.rounded && n.Sign() >= 0 {
+		root := new(big.Rat).SetFrac(new(big.Int).Sqrt(n.Num()), new(big.Int).Sqrt(n.Denom()))
+		if new(big.Rat).Mul(root, root).Cmp(n.Rat) == 0 {
+			return number{root, false}, nil
 		}
 	}
 	return roundedNumber(math.Sqrt(args[0].float()))
@@ -185,18 +153,18 @@ func squareRoot(args []number) (number, error) {
 func roundNumber(args []number) (number, error) {
 	decimals := new(big.Rat)
 	if len(args) == 2 {
-		decimals = args[1].fraction()
+		decimals = args[1].Rat
 	}
 	if !decimals.IsInt() || new(big.Rat).Abs(decimals).Cmp(big.NewRat(100, 1)) > 0 {
 		return number{}, errors.New("the second argument of round is a whole number of decimals, from -100 to 100")
 	}
-	scale, err := number{r: big.NewRat(10, 1)}.power(number{r: decimals})
+	scale, err := number{big.NewRat(10, 1), false}.power(number{decimals, false})
 	if err != nil {
 		return number{}, err
 	}
-	scaled := new(big.Rat).Mul(args[0].fraction(), scale.r)
+	scaled := new(big.Rat).Mul(args[0].Rat, scale.Rat)
 	half := big.NewRat(int64(scaled.Sign()), 2)
 	scaled.Add(scaled, half)
 	whole := new(big.Rat).SetInt(new(big.Int).Quo(scaled.Num(), scaled.Denom()))
-	return exactNumber(whole.Quo(whole, scale.r))
+	return newNumber(whole.Quo(whole, scale.Rat), false)
 }

@@ -86,25 +86,6 @@ func TestNamesOfPrivateAddresses(t *testing.T) {
 	compare.Equal(t, "requests arrived", 0, s.hits.Load())
 }
 
-// DNS rebinding: a name is resolved once, and what it resolved to is checked.
-func TestRebinding(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, text("secret"))
-	var lookups atomic.Int64
-	f := tools.NewFetcher(tools.FetcherOptions{Ports: []int{s.port}, Lookup: func(context.Context, string) ([]netip.Addr, error) {
-		if lookups.Add(1) == 1 {
-			return []netip.Addr{netip.MustParseAddr("::1"), netip.MustParseAddr("127.0.0.1")}, nil
-		}
-		return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
-	}})
-	for range 3 {
-		if _, err := f.Get(t.Context(), tools.Request{URL: s.at("rebind.example", "/")}); err == nil {
-			t.Error("got no error")
-		}
-	}
-	compare.Equal(t, "a request arrived", 0, s.hits.Load())
-}
-
 // What a URL looks like is checked first; no request arrives.
 func TestEvilURLs(t *testing.T) {
 	t.Parallel()

@@ -64,12 +64,7 @@ func (o *OpenAPI) Run(ctx context.Context) {
 		if err != nil {
 			o.listing.Store(&Listing{Problem: err.Error()})
 		}
-		if end(); err == nil {
-			return
-		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
+		if end(); err == nil || core.Sleep(ctx, wait) != nil {
 			return
 		}
 	}

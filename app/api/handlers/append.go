@@ -51,7 +51,8 @@ type messageAnswer struct {
 	Message core.Message `json:"message"`
 }
 
-// appendOnly appends a message to the log without a run: 201, or 200 if it is there already.
+// appendOnly appends a message to the log without a run: 201, or 200 if it is there already and an idempotency
+// key is not its client_message_id.
 func (h Native) appendOnly(c *gin.Context, m ops.NewMessage) error {
 	message := core.Message{
 		Role: m.Role, Content: m.Content, ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, ToolName: m.ToolName,
@@ -64,11 +65,12 @@ func (h Native) appendOnly(c *gin.Context, m ops.NewMessage) error {
 	if err != nil {
 		return err
 	}
-	status := http.StatusCreated
-	if repeated {
-		if status = http.StatusOK; m.ClientMessageID == c.GetHeader(keyHeader) && !mayRepeat(stored, message) {
-			return core.KeyReused("the message " + string(stored.ID))
-		}
+	status, key := http.StatusCreated, c.GetHeader(keyHeader)
+	switch {
+	case repeated && key != m.ClientMessageID:
+		status = http.StatusOK
+	case repeated && !mayRepeat(stored, message):
+		return core.KeyReused("the message " + string(stored.ID))
 	}
 	return writeJSON(c, status, messageAnswer{Message: stored})
 }

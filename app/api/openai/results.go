@@ -30,6 +30,7 @@ func (a *API) resumeRun(ctx context.Context, r request) (activeRun, error) {
 	if err != nil {
 		return activeRun{}, err
 	}
+	ignored := a.Chat.IgnoredOptions(core.SessionAgent{Agent: before.Agent, Model: session.Model}, before.Model, r.options)
 	waits := slices.ContainsFunc(before.Approvals, func(open core.Approval) bool {
 		return slices.ContainsFunc(results, func(r core.CallResult) bool { return r.ToolCallID == open.ToolCallID })
 	})
@@ -40,7 +41,7 @@ func (a *API) resumeRun(ctx context.Context, r request) (activeRun, error) {
 			}
 			data, ok := e.Data.(core.ApprovalData)
 			if ok && e.Type == core.EventApprovalDecided && data.Approval.ToolCallID == results[0].ToolCallID {
-				return activeRun{run: answered, from: core.Cursor{After: e.Seq - 1}}, nil
+				return activeRun{run: answered, from: core.Cursor{After: e.Seq - 1}, ignored: ignored}, nil
 			}
 		}
 		return activeRun{}, unknownCall(0, results[0].ToolCallID)
@@ -48,7 +49,7 @@ func (a *API) resumeRun(ctx context.Context, r request) (activeRun, error) {
 	if answered.Status == core.RunWaiting {
 		err = oneFault("messages", "the answer before has calls whose results are missing: send the results of all of them")
 	}
-	return activeRun{run: answered, from: core.Cursor{After: session.LastEventSeq}}, err
+	return activeRun{run: answered, from: core.Cursor{After: session.LastEventSeq}, ignored: ignored}, err
 }
 
 // callResults returns the results at the end of the history, and the run whose calls they are of.

@@ -137,7 +137,9 @@ func (k *Compactor) firstPlan(t Turn, phase contextwindow.Phase) (p plan, done b
 	if err != nil {
 		return plan{}, false, err
 	}
-	in.Phase, in.NoSummary, in.NoLoop = phase, t.Trial, t.Trial
+	if in.Phase = phase; t.Trial {
+		in.Once = "the provider refused a longer prompt"
+	}
 	if w := t.Work; w.Revision == t.Session.PromptRevision {
 		if w.Prepared.Version > 0 {
 			in.Versions = []core.SummaryVersion{w.Prepared}

@@ -229,7 +229,7 @@ func minKnown(a, b int) int {
 
 // writerWindow returns the window of the model that writes a summary of the turn.
 func (k *Compactor) writerWindow(t Turn, model llm.Model) int {
-	writing := Turn{Profile: Profile{Model: model}}
+	writing := Turn{Profile: Profile{Model: model}, Session: t.Session}
 	if model.Info().Name == t.Profile.Model.Info().Name {
 		writing.Window = t.Window
 	}

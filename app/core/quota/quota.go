@@ -171,7 +171,7 @@ func (h *Hold) take(more int64) error {
 	switch {
 	case h.tenant.User != "" && isFull(h.tenant, l.User), isFull(owner, l.Owner), isCrowded && !isFull(core.Tenant{}, l.Total):
 		return &core.Error{Kind: core.ErrRateLimited, Code: l.Code, RetryAfter: l.Retry,
-			Message: "your requests use up the " + l.What + " quota of one caller; wait until some of them have ended, then try again"}
+			Message: "your requests use up the " + l.What + " quota of one caller; close some, or wait until they have ended, then try again"}
 	case isFull(core.Tenant{}, l.Total):
 		return &core.Error{Kind: core.ErrUnavailable, Code: l.Code, RetryAfter: l.Retry,
 			Message: "the requests of all callers use up the server's " + l.What + " quota; try again in a moment"}

@@ -182,8 +182,8 @@ func TestLearnWindow(t *testing.T) {
 		calibrator := tokens.NewCalibrator(prior(1))
 		calibrator.Fitted("m", c.fitted)
 		calibrator.Fitted("m", c.fitted/2)
-		calibrator.LearnWindow("m", 10_000, 20_000)
-		if got := calibrator.Window("m"); got != c.want || calibrator.LargestFit("m") != c.fitted {
+		calibrator.LearnWindow("m", "s", 10_000, 20_000)
+		if got := calibrator.Window("m"); got != c.want || calibrator.SessionWindow("m", "s") != c.want || calibrator.LargestFit("m") != c.fitted {
 			t.Errorf("%s: got the window %d, the largest fit %d, want %d and %d", name, got, calibrator.LargestFit("m"), c.want, c.fitted)
 		}
 	}

@@ -79,16 +79,14 @@ func (c *Calibrator) LargestFit(model string) int {
 	return c.largestFits[model]
 }
 
-// LearnWindow stores an assumed window after a provider refused a prompt and its answer of
-// refused tokens, and accepted the next prompt in that window. It never goes below a
+// LearnWindow stores an assumed window as Told does, after a provider refused a prompt and its answer
+// of refused tokens, and accepted the next prompt in that window. It never goes below a
 // total that has fit: one caller's unusual request does not make the window of all others
 // smaller.
-func (c *Calibrator) LearnWindow(model string, window, refused int) {
-	fitted := c.LargestFit(model)
-	if fitted >= refused {
-		return
+func (c *Calibrator) LearnWindow(model string, session core.SessionID, window, refused int) {
+	if fitted := c.LargestFit(model); fitted < refused {
+		c.Told(model, session, max(window, fitted))
 	}
-	c.Told(model, "", max(window, fitted))
 }
 
 // PrefixContract returns what the answers of the model's provider have shown of its contract for

@@ -142,7 +142,8 @@ func (w *Workspace) escapeMarkup(text string) string {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
 	text = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
-	for _, u := range w.users {
+	longestFirst := slices.SortedFunc(slices.Values(w.users), func(a, b *User) int { return len(b.Name) - len(a.Name) })
+	for _, u := range longestFirst { // "@bobbin" begins with "@bob"
 		text = strings.ReplaceAll(text, "@"+u.Name, u.Mention())
 	}
 	return text

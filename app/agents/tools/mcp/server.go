@@ -102,9 +102,7 @@ func (s *Server) Run(ctx context.Context) {
 		listing.Problem = reason
 		s.listing.Store(&listing)
 		s.once.Do(func() { close(s.tried) })
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if core.Sleep(ctx, pause) != nil {
 			return
 		}
 	}
@@ -147,10 +145,7 @@ func (s *Server) serve(ctx context.Context) error {
 		if err != nil {
 			return explainLoss(err, link.said)
 		}
-		select {
-		case <-time.After(listPause):
-		case <-ctx.Done():
-		}
+		_ = core.Sleep(ctx, listPause) // the loop sees the end of ctx
 	}
 }
 
