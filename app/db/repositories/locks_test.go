@@ -3,6 +3,7 @@ package repositories_test
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -159,6 +160,23 @@ func TestRenewalComesBeforeWaitingWriters(t *testing.T) {
 			t.Errorf("renewal, draft and message after %v: lost %v, %v, want the next turns", took, lost, err)
 		}
 		writers.Wait()
+		full, cancel := context.WithCancel(t.Context())
+		var drafts atomic.Int64
+		for range 4 {
+			writers.Go(func() {
+				for full.Err() == nil {
+					_ = runs.SavePartial(full, run.ID, run.Attempt, "draft")
+					drafts.Add(1)
+				}
+			})
+		}
+		for range 50 {
+			s.session(t) // gets a turn between two drafts
+		}
+		cancel()
+		if writers.Wait(); drafts.Load() > 50_000 { // else half a million
+			t.Errorf("got %d drafts before 50 sessions, want that they take turns", drafts.Load())
+		}
 	})
 }
 
