@@ -20,19 +20,19 @@ type sentence struct {
 // candidates returns the sentences of the user's own words, in their order.
 func candidates(text string) []sentence {
 	text = core.Clip(text, MaxText)
-	masks := strings.Split(maskQuotes(text), "\n")
-	var own, out []sentence
+	var own []string
+	var out []sentence
 	p := prose{}
-	for i, line := range strings.Split(text, "\n") {
+	for line := range strings.SplitSeq(text, "\n") {
 		if p.isProse(line) {
-			own = append(own, sentence{text: line, masked: masks[i]})
+			own = append(own, line)
 		}
 	}
 	for _, line := range bothEnds(own, maxLines) {
-		if isCode(line.text) {
+		if isCode(line) {
 			continue
 		}
-		for _, s := range splitSentences(line.text, line.masked) {
+		for _, s := range splitSentences(line, maskQuotes(line)) { // a quote ends on its line
 			if utf8.RuneCountInString(s.text) <= MaxInstruction {
 				out = append(out, s)
 			}
@@ -41,8 +41,8 @@ func candidates(text string) []sentence {
 	return bothEnds(out, maxExamined)
 }
 
-// bothEnds returns at most limit of the sentences, half of them the last ones.
-func bothEnds(all []sentence, limit int) []sentence {
+// bothEnds returns at most limit of the lines or sentences, half of them the last ones.
+func bothEnds[T any](all []T, limit int) []T {
 	if len(all) <= limit {
 		return all
 	}
@@ -129,23 +129,50 @@ func (p *prose) isProse(line string) bool {
 	return !p.pasted
 }
 
-// quotes are texts in quotation marks or backquotes. A quote ends on its line.
+// quoteEnds are the quotation marks that end a quote, by the one that begins it.
 //
 //nolint:gochecknoglobals // immutable
-var quotes = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile("\"[^\"\n]*\"|“[^”\"\n]*[”\"]|„[^“”\"\n]*[“”\"]|«[^»\n]*»|»[^«\n]*«|`[^`\n]*`|‚[^’‘\n]*[’‘]|\\B'\\b[^\n]*?'\\B|\\B‘\\b[^\n]*?’\\B")
-})
+var quoteEnds = map[rune]string{'"': `"`, '“': `”"`, '„': `“”"`, '«': "»", '»': "«", '`': "`", '‚': "’‘", '\'': "'", '‘': "’"}
 
-// maskQuotes returns the text with q in the place of each byte of what stands in quotes.
-func maskQuotes(text string) string {
-	if !strings.ContainsAny(text, "\"“„«»`‘‚") && !strings.Contains(strings.ReplaceAll("\n"+text, "\n", " "), " '") {
-		return text
+// maskQuotes returns the line with q in the place of each byte of what stands in quotes.
+func maskQuotes(line string) string {
+	masked, endless := []byte(line), "" // endless: marks that have begun a quote without an end
+	for at := 0; at < len(line); {
+		mark, size := utf8.DecodeRuneInString(line[at:])
+		isApostrophe := (mark == '\'' || mark == '‘') && (isWordByte(line, at-1) || !isWordByte(line, at+size))
+		at += size
+		if quoteEnds[mark] == "" || isApostrophe || strings.ContainsRune(endless, mark) {
+			continue
+		}
+		end, size := quoteEnd(line[at:], mark)
+		if size == 0 {
+			endless += string(mark)
+			continue
+		}
+		copy(masked[at:], strings.Repeat("q", end))
+		at += end + size
 	}
-	return quotes().ReplaceAllStringFunc(text, func(quote string) string {
-		_, first := utf8.DecodeRuneInString(quote)
-		_, last := utf8.DecodeLastRuneInString(quote)
-		return quote[:first] + strings.Repeat("q", len(quote)-first-last) + quote[len(quote)-last:]
-	})
+	return string(masked)
+}
+
+// quoteEnd returns where the quote that the mark has begun ends, and the bytes of the mark there; 0 = it does not end.
+func quoteEnd(text string, mark rune) (end, size int) {
+	for ; ; end += size {
+		next := strings.IndexAny(text[end:], quoteEnds[mark])
+		if next < 0 {
+			return 0, 0
+		}
+		end += next
+		_, size = utf8.DecodeRuneInString(text[end:])
+		if (mark != '\'' && mark != '‘') || !isWordByte(text, end+size) {
+			return end, size
+		}
+	}
+}
+
+// isWordByte reports whether the text has an ASCII letter, digit or underscore there.
+func isWordByte(text string, at int) bool {
+	return at >= 0 && at < len(text) && text[at] < utf8.RuneSelf && (isWordRune(rune(text[at])) || text[at] == '_')
 }
 
 func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }

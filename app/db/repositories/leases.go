@@ -139,7 +139,17 @@ func (r *Runs) Yield(ctx context.Context, run core.RunID, attempt int) error {
 
 // updateAttempt changes a run that the attempt owns; otherwise it returns ErrStale.
 func (r *Runs) updateAttempt(ctx context.Context, run core.RunID, attempt int, columns map[string]any) error {
-	done := runningRuns(ctx, r.db).Where("id = ? AND attempt = ?", run, attempt).UpdateColumns(columns)
+	db := r.db
+	if !isPostgres(db) { // the run's answer may wait for this write, which must not wait for all others
+		select {
+		case r.first <- struct{}{}:
+			defer func() { <-r.first }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		db = r.reserve
+	}
+	done := runningRuns(ctx, db).Where("id = ? AND attempt = ?", run, attempt).UpdateColumns(columns)
 	if done.Error == nil && done.RowsAffected == 0 {
 		return conversation.StaleRun(run)
 	}

@@ -3,6 +3,7 @@ package repositories_test
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -136,14 +137,14 @@ func TestTakeOverAfterALockedTableTakesNothing(t *testing.T) {
 	compare.Equal(t, "len(runs): want the one", 1, len(must.Get(s.takeOver(t.Context(), "other", true, 10))(t)))
 }
 
-// On SQLite writers take turns. A renewal of leases, and a message, waits for the active one only, not for
-// those that came before it.
+// On SQLite writers take turns. A renewal of leases, a draft and a message each wait for the active one only, not
+// for those that came before them: an answer waits for its own draft.
 func TestRenewalComesBeforeWaitingWriters(t *testing.T) {
 	t.Parallel()
 	url := dbtest.MigratedSQLiteURL(t)
 	synctest.Test(t, func(t *testing.T) {
 		s := open(dbtest.Open(t, url))
-		run, next := s.accept(t, ask(s.session(t).ID, "hello")).Run, s.session(t).ID
+		run, next, runs := s.accept(t, ask(s.session(t).ID, "hello")).Run, s.session(t).ID, s.runs.WithReserve(s.Reserve)
 		var writers sync.WaitGroup
 		for range 10 {
 			writers.Go(func() {
@@ -152,12 +153,30 @@ func TestRenewalComesBeforeWaitingWriters(t *testing.T) {
 		}
 		synctest.Wait()
 		began := time.Now()
-		lost, err := s.runs.WithReserve(s.Reserve).Renew(t.Context(), worker, []core.RunID{run.ID})
+		lost, err := runs.Renew(t.Context(), worker, []core.RunID{run.ID})
+		must.Do(t, runs.SavePartial(t.Context(), run.ID, run.Attempt, "draft"))
 		s.accept(t, ask(next, "hello"))
-		if took := time.Since(began); err != nil || len(lost) > 0 || took > 2*time.Second {
-			t.Errorf("renewal and message after %v: lost %v, %v, want the next turns", took, lost, err)
+		if took := time.Since(began); err != nil || len(lost) > 0 || took > 3*time.Second {
+			t.Errorf("renewal, draft and message after %v: lost %v, %v, want the next turns", took, lost, err)
 		}
 		writers.Wait()
+		full, cancel := context.WithCancel(t.Context())
+		var drafts atomic.Int64
+		for range 4 {
+			writers.Go(func() {
+				for full.Err() == nil {
+					_ = runs.SavePartial(full, run.ID, run.Attempt, "draft")
+					drafts.Add(1)
+				}
+			})
+		}
+		for range 50 {
+			s.session(t) // gets a turn between two drafts
+		}
+		cancel()
+		if writers.Wait(); drafts.Load() > 50_000 { // else half a million
+			t.Errorf("got %d drafts before 50 sessions, want that they take turns", drafts.Load())
+		}
 	})
 }
 

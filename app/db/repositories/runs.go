@@ -19,7 +19,8 @@ import (
 // tool_executions.go.
 type Runs struct {
 	db      *gorm.DB
-	reserve *gorm.DB // for leases
+	reserve *gorm.DB      // for leases, and drafts of SQLite
+	first   chan struct{} // who has such a draft: one at a time, so that others write between two
 
 	acceptSQL, writeSQL string // load a session for Accept and for Write
 }
@@ -28,7 +29,7 @@ type Runs struct {
 func NewRuns(db *gorm.DB) *Runs {
 	columns := "SELECT " + namedColumns(db, &models.Session{}, "sessions", "") + ", "
 	return &Runs{
-		db: db, reserve: db,
+		db: db, reserve: db, first: make(chan struct{}, 1),
 		acceptSQL: columns + factsColumns(db) + " FROM sessions WHERE id = $1 AND owner = $2 AND ($5 = '' OR user_id = $5) AND " + visibleSQL,
 		writeSQL: columns + namedColumns(db, &models.Run{}, "r", "its_") + ", w.url AS hook_url, w.secret AS hook_secret FROM sessions" +
 			" LEFT JOIN runs r ON r.id = $2 AND r.session_id = sessions.id LEFT JOIN owner_webhooks w ON w.owner = sessions.owner WHERE sessions.id = $1",
