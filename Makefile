@@ -3,7 +3,7 @@
 PKG ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build release run test race lint fmt tidy notices check ci explore nightly e2e show show-long show-truth show-prefix show-native show-many show-crash bench show-bench show-limits fault show-recall show-standing show-attacks show-injection show-backlog show-fallback show-garbage show-slack-sync show-dialects show-page show-page-context show-page-stream show-page-cuts show-page-xss show-page-a11y show-page-size house page-pictures graph clean
+.PHONY: help build release run test race lint fmt tidy notices check ci explore nightly e2e show show-long show-truth show-prefix show-native show-next show-many show-crash bench show-bench show-limits fault show-recall show-standing show-attacks show-injection show-backlog show-turns show-fallback show-garbage show-slack-sync show-dialects show-page show-page-context show-page-stream show-page-cuts show-page-xss show-page-a11y show-page-size house page-pictures graph clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -85,6 +85,9 @@ show-prefix: ## providers that bind thoughts to their prompt: refused, dropped a
 show-native: ## 200 sessions with the providers' own compactions, of which many are refused: stuck sessions, uncovered messages, extra calls
 	BOBBIN_TEST_LONG=1 $(measure) '^TestShowNative$$'
 
+show-next: ## 50,000 turns of 64 clients that write as soon as an answer has ended, beside an import and searches: refusals: SQLite and PostgreSQL
+	BOBBIN_TEST_LONG=1 $(measure) '^TestShowNext$$' -timeout=5h
+
 show-many: ## 2,000 slow streams of one owner at default limits: first words, memory, CPU: SQLite and PostgreSQL
 	BOBBIN_TEST_LONG=1 $(measure) '^TestShowMany$$' -timeout=30m
 
@@ -114,6 +117,9 @@ show-standing: ## what users set for the whole conversation: recognized, changed
 
 show-backlog: ## 125K, 500K and 2M imported tokens on windows of 8K and 128K: what the summarizer saw, calls, waits
 	BOBBIN_TEST_LONG=1 go test ./app/core/compaction -v -count=1 -timeout=30m -run '^TestShowBacklog$$'
+
+show-turns: ## people who write after 0, 1 and 3 s, models at a local and a remote address: turns over a hard limit, gaps, summary calls, by policy
+	BOBBIN_TEST_LONG=1 $(measure) '^TestShowTurns$$' -timeout=30m
 
 show-injection: ## 60 planted instructions in messages, tools, summaries, ledgers and chat templates: where each ends
 	BOBBIN_TEST_LONG=1 $(measure) '^TestShowInjection$$'
