@@ -75,7 +75,7 @@ func TestNamesOfPrivateAddresses(t *testing.T) {
 	s := newSite(t, text("secret"))
 	for _, address := range []string{"127.0.0.1", "10.0.0.1", "169.254.169.254", "::ffff:127.0.0.1", "fd00:ec2::254"} {
 		f := tools.NewFetcher(tools.FetcherOptions{Ports: []int{s.port}, Lookup: func(context.Context, string) ([]netip.Addr, error) {
-			return []netip.Addr{netip.MustParseAddr(address)}, nil
+			return []netip.Addr{netip.MustParseAddr("::1"), netip.MustParseAddr(address)}, nil
 		}})
 		if page, err := f.Get(t.Context(), tools.Request{URL: s.at("example.com", "/")}); err == nil {
 			t.Errorf("a name of %s: got %+v, want an error", address, page)

@@ -112,15 +112,15 @@ export const cases = {
     await v.page.getByRole('link', { name: 'To the message field' }).focus()
     await keyboard.press('Enter')
     check(await v.field.evaluate(e => e === document.activeElement), 'the skip link does not lead to the field')
-    for (const by of ['button', 'Escape']) {
+    for (const [from, by] of [['Stop', 'Enter'], ['Stop', 'Escape'], ['the field', 'Escape']]) {
       await keyboard.type('hold-keys and stop')
       await keyboard.press('Enter')
       await v.log.getByText('answer to:').last().waitFor()
       await v.page.locator('[role=log][aria-busy=true]').waitFor()
-      if (by === 'button') await v.button('Stop').focus()
-      await keyboard.press(by === 'button' ? 'Enter' : by)
+      if (from === 'Stop') await v.button('Stop').focus()
+      await keyboard.press(by)
       await v.answer.getByText('You stopped it').waitFor()
-      check(await v.field.evaluate(e => e === document.activeElement), `the field has no focus after a stop by ${by}`)
+      check(await v.field.evaluate(e => e === document.activeElement), `the field has no focus after ${by} on ${from}`)
     }
     await v.control('release', { mark: 'hold-keys', pieces: 20 })
     await keyboard.press('Control+.')

@@ -1,0 +1,1 @@
+export{t as default}from"./SummaryBody-o1C0uDQ6.js";

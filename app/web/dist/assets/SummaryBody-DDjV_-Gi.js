@@ -1,1 +1,0 @@
-export{t as default}from"./SummaryBody-xh9j7F8i.js";
