@@ -34,12 +34,12 @@ func (n *LLM) handleRefusal(ctx context.Context, s *AgentState, t *attempts, c c
 	near := float64(c.promptSize()) >= nearWindow*float64(c.decision.Budget.Window)
 	switch {
 	case e.Limit > 0:
-		t.turn.Window, t.supposed = e.Limit, false
+		t.turn.Window, t.refusedSize = e.Limit, 0
 	case e.Requested > 0 || near && t.overflows == 1:
 	default:
 		t.planForSmallerWindow(c)
 	}
-	if !t.supposed {
+	if t.refusedSize == 0 {
 		n.learnFromRefusal(s.Session.ID, c, e)
 	}
 	t.shrinkPrompt(c)
@@ -94,8 +94,8 @@ func (t *attempts) isOverload() bool { return t.suspected != nil && !t.suspected
 // planForSmallerWindow plans the next try for a window of half of what the refused prompt and its answer
 // have, then for half of that. The last one is at most the window of an unknown model.
 func (t *attempts) planForSmallerWindow(c call) {
-	if !t.supposed {
-		t.refusedSize, t.turn.Window, t.supposed = c.promptSize(), c.promptSize(), true
+	if t.refusedSize == 0 {
+		t.refusedSize, t.turn.Window = c.promptSize(), c.promptSize()
 	}
 	t.turn.Window /= 2
 	if t.overflows == maxOverflows {
@@ -111,7 +111,7 @@ func (n *LLM) learnSupposed(s *AgentState, t *attempts, c call) {
 		overload = tokens.OverloadedAtFirst
 	}
 	n.Calibrator.SetOverload(c.modelName(), s.Session.ID, overload)
-	if !t.supposed || overload != tokens.NotOverloaded {
+	if t.refusedSize == 0 || overload != tokens.NotOverloaded {
 		return
 	}
 	if t.suspected != nil {

@@ -88,41 +88,34 @@ func (c *Calibrator) LargestFit(model string) int {
 func (c *Calibrator) LearnWindow(model string, session core.SessionID, window, refused int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	fitted := c.largestFits[model]
-	if fitted >= refused {
-		return
+	if fitted := c.largestFits[model]; fitted < refused {
+		own := c.sessionEntry(model, session)
+		own.Window, own.WindowAt = max(window, fitted, min(refused/4, maxAssumedFloor), minReportedWindow), new(core.Now())
 	}
-	own := c.sessionEntry(model, session)
-	own.Window, own.WindowAt = max(window, fitted, min(refused/4, maxAssumedFloor), minReportedWindow), new(core.Now())
 }
 
-// Overload is how the last message of a conversation ended that the provider answered with an overload.
+// Overload says whether the provider of a model was overloaded by the last message of a conversation.
 type Overload int
 
-// The ends of a message.
+// The values of Overload.
 const (
 	NotOverloaded     Overload = iota
-	Overloaded                 // without an answer
-	OverloadedAtFirst          // with an answer to a shorter prompt
+	Overloaded                 // it gave no answer
+	OverloadedAtFirst          // it answered a shorter prompt
 )
 
-// Overload returns how the conversation's last message to the model ended, in this process.
+// Overload returns what SetOverload stored last, in this process.
 func (c *Calibrator) Overload(model string, session core.SessionID) Overload {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if own, ok := c.sessions.Get(sessionKey{model, session}); ok {
-		return own.overload
-	}
-	return NotOverloaded
+	return c.sessionEntry(model, session).overload
 }
 
-// SetOverload stores how the conversation's message to the model ended.
+// SetOverload stores whether the conversation's message overloaded the model's provider.
 func (c *Calibrator) SetOverload(model string, session core.SessionID, o Overload) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, ok := c.sessions.Get(sessionKey{model, session}); ok || o != NotOverloaded {
-		c.sessionEntry(model, session).overload = o
-	}
+	c.sessionEntry(model, session).overload = o
 }
 
 // PrefixContract returns what the answers of the model's provider have shown of its contract for
