@@ -26,7 +26,8 @@ import (
 )
 
 // filtered is a server whose provider refuses every request with the word FLAGGED while the filter is on, and else
-// cuts its answer to CUT off. It refuses prompts of more bytes than its window with the status, if there is one.
+// cuts its answer to CUT off. It refuses prompts of more bytes than its window with the status, if there is one,
+// and always those with the word POISON, without saying why.
 type filtered struct {
 	*apptest.Bobbin
 	on                      atomic.Bool
@@ -45,6 +46,11 @@ func newFiltered(t *testing.T, settings ...apptest.Setting) *filtered {
 		if status := w.status.Load(); status > 0 && int64(len(body)) > w.window.Load() {
 			w.refused.Add(1)
 			http.Error(rw, "Chat completion aborted", int(status))
+			return
+		}
+		if bytes.Contains(body, []byte("POISON")) {
+			w.refused.Add(1)
+			http.Error(rw, "Bad Request", http.StatusBadRequest)
 			return
 		}
 		if err == nil && w.on.Load() && bytes.Contains(body, []byte("FLAGGED")) {
@@ -126,34 +132,88 @@ func TestHeaderOfFilteredMessages(t *testing.T) {
 }
 
 // A server that has a quarter of the window that the settings say, and does not say so, is sent shorter prompts until it
-// answers one. The next message needs one call, unless it said that it is overloaded: then each is answered after one shorter try.
+// answers one; then it refuses none of the session. One that says that it is overloaded may be: a shorter prompt is tried
+// from the second message on, and only two in a row that were answered show a smaller window.
 func TestWindowOfTheSettingsIsTooLarge(t *testing.T) {
 	t.Parallel()
-	for status, learns := range map[int64]bool{http.StatusBadRequest: true, http.StatusInternalServerError: false, http.StatusServiceUnavailable: false} {
+	for status, want := range map[int64][]int64{ // the refusals after each message, with what llm.WithRetry does
+		http.StatusBadRequest: {2, 2, 2, 2}, http.StatusInternalServerError: {4, 8, 12, 12}, http.StatusServiceUnavailable: {4, 8, 12, 12},
+	} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			t.Parallel()
 			w := newFiltered(t, func(c *config.Config) { c.Models[0].ContextWindow = 32_768 })
-			apptest.SendMessage(t, w.Client, core.SendMessage{SessionID: apptest.NewSession(t, w.Client, ops.NewSession{Agent: "plain"}), Content: "hello"})
-			id := apptest.NewSession(t, w.Client, ops.NewSession{Agent: "plain"})
-			said := `{"role":"user","content":"` + strings.Repeat("lorem ipsum ", 90) + `"}` + "\n" + `{"role":"assistant","content":"ok"}` + "\n"
-			must.Get(w.ImportMessages(t.Context(), core.ImportMessages{SessionID: id, Body: strings.NewReader(strings.Repeat(said, 90)), Format: core.ImportLines}))(t)
+			id := w.importLong(t, "lorem")
 			w.window.Store(34 << 10)
 			w.status.Store(status)
 			var refused []int64
 			var last core.ContextReport
-			for range 3 {
-				turn := apptest.SendMessage(t, w.Client, core.SendMessage{SessionID: id, Content: "go on"})
-				compare.Equal(t, "the run", core.RunSucceeded, turn.Run.Status)
-				must.Do(t, json.Unmarshal(turn.Run.Context, &last))
+			for i := range 4 {
+				turn := apptest.ReadTurn(t, w.Send(t.Context(), core.SendMessage{SessionID: id, Content: "go on"}))
+				if failed := i == 0 && status != http.StatusBadRequest; failed != (turn.Run.Status == core.RunFailed) {
+					t.Errorf("got the run %s of message %d, want it failed: %v", turn.Run.Status, i, failed)
+				}
 				refused = append(refused, w.refused.Load())
+				if i == 3 {
+					must.Do(t, json.Unmarshal(turn.Run.Context, &last))
+				}
 			}
-			want := []int64{4, 8, 12} // with what llm.WithRetry does
-			if learns {
-				want = []int64{2, 2, 2}
-			}
-			if !slices.Equal(refused, want) || learns && (last.WindowFrom != "provider" || last.Window > 8_192) {
+			if !slices.Equal(refused, want) || last.WindowFrom != "provider" || last.Window > 8_192 {
 				t.Errorf("got %v refusals after each message, want %v, the window %d of %s", refused, want, last.Window, last.WindowFrom)
 			}
+			compare.Equal(t, "the window of another session", 32_768, w.windowOf(t, apptest.NewSession(t, w.Client, ops.NewSession{Agent: "plain"})))
 		})
 	}
+}
+
+// importLong creates a session with 180 messages, of which the first one begins with the word.
+func (w *filtered) importLong(t *testing.T, word string) core.SessionID {
+	t.Helper()
+	id := apptest.NewSession(t, w.Client, ops.NewSession{Agent: "plain"})
+	said := `{"role":"user","content":"` + strings.Repeat("lorem ipsum ", 90) + `"}` + "\n" + `{"role":"assistant","content":"ok"}` + "\n"
+	body := strings.Replace(strings.Repeat(said, 90), "lorem", word, 1)
+	must.Get(w.ImportMessages(t.Context(), core.ImportMessages{SessionID: id, Body: strings.NewReader(body), Format: core.ImportLines}))(t)
+	return id
+}
+
+// windowOf returns the window that the session's next message is planned for.
+func (w *filtered) windowOf(t *testing.T, id core.SessionID) int {
+	t.Helper()
+	turn := apptest.SendMessage(t, w.Client, core.SendMessage{SessionID: id, Content: "hello"})
+	var report core.ContextReport
+	must.Do(t, json.Unmarshal(turn.Run.Context, &report))
+	return report.Window
+}
+
+// What a provider refuses without saying why, and accepts in a shorter prompt that lacks it, makes the window of that
+// session smaller, down to a quarter of what was refused, and that of no other.
+func TestRefusedMessageShrinksNoOtherSession(t *testing.T) {
+	t.Parallel()
+	w := newFiltered(t, func(c *config.Config) { c.Models[0].Name, c.Models[0].ContextWindow = "gpt-4o", 0 }, apptest.WithAgent("plain", "name: plain\nmodel: gpt-4o\n"),
+		func(c *config.Config) { c.DefaultLLM = "gpt-4o" })
+	other := apptest.NewSession(t, w.Client, ops.NewSession{Agent: "plain"})
+	compare.Equal(t, "the window before", 128_000, w.windowOf(t, other))
+	id := w.importLong(t, "POISON")
+	apptest.SendMessage(t, w.Client, core.SendMessage{SessionID: id, Content: "go on"})
+	compare.Equal(t, "refused", 1, w.refused.Load())
+	for _, session := range []core.SessionID{other, apptest.NewSession(t, w.Client, ops.NewSession{Agent: "plain"})} {
+		compare.Equal(t, "the window of another session", 128_000, w.windowOf(t, session))
+	}
+}
+
+// An outage costs each message one call more, from the second on, and no conversation its words.
+func TestOutageShortensNoConversation(t *testing.T) {
+	t.Parallel()
+	w := newFiltered(t, func(c *config.Config) { c.Models[0].ContextWindow = 32_768 })
+	id := w.importLong(t, "lorem")
+	w.status.Store(http.StatusServiceUnavailable)
+	for _, want := range []int64{4, 9} {
+		turn := apptest.ReadTurn(t, w.Send(t.Context(), core.SendMessage{SessionID: id, Content: "go on"}))
+		compare.Equal(t, "the run", core.RunFailed, turn.Run.Status)
+		compare.Equal(t, "calls", want, w.refused.Load())
+	}
+	w.status.Store(0)
+	turn := apptest.SendMessage(t, w.Client, core.SendMessage{SessionID: id, Content: "go on"})
+	var report core.ContextReport
+	must.Do(t, json.Unmarshal(turn.Run.Context, &report))
+	compare.Equal(t, "the window, and messages in the prompt", []int{32_768, 183}, []int{report.Window, report.Coverage.Verbatim})
 }

@@ -21,8 +21,7 @@ type attempts struct {
 
 	overflows, restarts int            // of the present model
 	refusedTools        bool           // its provider did not take changes of the tools
-	refusedSize         int            // tokens of its first refused prompt and the answer to it; 0 = not needed
-	supposed            bool           // turn.Window is a supposition
+	refusedSize         int            // tokens of the prompt and its answer from whose refusal turn.Window is supposed; 0 = it is not
 	suspected           *suspicion     // was refused first, for an unclear reason; nil = none was
 	leavesOut           []string       // what its provider refused, now or earlier in the run, and the next tries leave out
 	refusedNative       bool           // the provider did not take back its compaction: the summary's words are sent instead
@@ -70,7 +69,7 @@ func (n *LLM) fallBack(ctx context.Context, s *AgentState, t *attempts, e *llm.E
 	s.Usage = s.Usage.Add(w.Usage)
 	s.Profile.Model, t.turn.Profile.Model = next, next
 	t.turn.Cap, t.turn.Window, t.turn.Trial = 0, 0, false // were the other model's
-	t.refusedSize, t.supposed, t.suspected = 0, false, nil
+	t.refusedSize, t.suspected = 0, nil
 	t.spare, t.books, t.failed = t.spare[1:], nil, e
 	t.overflows, t.restarts, t.refusedTools, t.leavesOut, t.warning = 0, 0, false, nil, nil
 	return nil

@@ -12,6 +12,7 @@ import (
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
+	"bobbin/app/core/tokens"
 )
 
 // LLM is the node llm_node: it makes the prompt, calls the model, streams the
@@ -159,7 +160,7 @@ func (n *LLM) prepareRetry(ctx context.Context, s *AgentState, t *attempts, c ca
 		n.recordCalls(ctx, *s, c)
 		return &core.Error{Kind: core.ErrUnprocessable, Code: "step_limit", Message: fmt.Sprintf(
 			"The model called tools in each of its %d rounds, and gave no answer in the last one. Ask for less at once, or raise max_iterations of the agent.", s.Profile.MaxIterations())}
-	case n.mayBeTooLong(t, c, e):
+	case n.mayBeTooLong(s, t, c, e):
 		if err := n.retryShorter(ctx, *s, t, c, e); err != nil {
 			return err
 		}
@@ -176,6 +177,9 @@ func (n *LLM) prepareRetry(ctx context.Context, s *AgentState, t *attempts, c ca
 		}
 		if t.suspected != nil && (e.Unclear || e == t.suspected.err) {
 			c, e = t.suspected.call, t.suspected.err // a shorter prompt did not help
+		}
+		if e.Kind == llm.KindOverloaded {
+			n.Calibrator.SetOverload(s.Profile.Model.Info().Name, s.Session.ID, tokens.Overloaded)
 		}
 		// A call that was canceled while the model spoke has its price too.
 		if e.Kind != llm.KindCanceled || c.hasOutput() && errors.Is(context.Cause(ctx), core.ErrCanceled) {
@@ -205,7 +209,7 @@ func (n *LLM) callModel(ctx context.Context, s AgentState, t *attempts, d contex
 	if err != nil {
 		return call{decision: d}, fmt.Errorf("make prompt: %w", err)
 	}
-	req.ToolChoice = toolChoice(s)
+	req.ToolChoice, req.Once = toolChoice(s), t.isOverload()
 	if req.ToolChoice.Forced() && s.isLastCall() {
 		req.Tools = slices.DeleteFunc(slices.Clone(req.Tools), func(t llm.ToolSpec) bool { return !s.Run.HasClientTool(t.Name) })
 	}

@@ -1,7 +1,6 @@
 package nodes
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
+	"bobbin/app/core/tokens"
 )
 
 const (
@@ -20,7 +20,8 @@ const (
 	// minSuspected is the smallest prompt, in the model's tokens, that may be too long
 	// for a provider that does not say so.
 	minSuspected = 1024
-	// suspectedShare is the share of the window from which a prompt may be too long.
+	// suspectedShare is the share of the window from which a prompt may be too long, whatever the
+	// model has accepted.
 	suspectedShare = 0.25
 )
 
@@ -33,12 +34,12 @@ func (n *LLM) handleRefusal(ctx context.Context, s *AgentState, t *attempts, c c
 	near := float64(c.promptSize()) >= nearWindow*float64(c.decision.Budget.Window)
 	switch {
 	case e.Limit > 0:
-		t.turn.Window, t.supposed = e.Limit, false
+		t.turn.Window, t.refusedSize = e.Limit, 0
 	case e.Requested > 0 || near && t.overflows == 1:
 	default:
 		t.planForSmallerWindow(c)
 	}
-	if !t.supposed {
+	if t.refusedSize == 0 {
 		n.learnFromRefusal(s.Session.ID, c, e)
 	}
 	t.shrinkPrompt(c)
@@ -50,32 +51,31 @@ func (n *LLM) handleRefusal(ctx context.Context, s *AgentState, t *attempts, c c
 // mayBeTooLong reports whether a request that was refused for no clear reason may
 // have been too long: it was large for the model, by the window that is believed or
 // by what the model has accepted. Some servers say of such a prompt, each time, that they are
-// overloaded: one that is larger than all that the model has accepted is tried shorter, once.
-func (n *LLM) mayBeTooLong(t *attempts, c call, e *llm.Error) bool {
-	busy := e.Kind == llm.KindOverloaded && e.RetryAfter == 0 && t.overflows == 0 && len(t.spare) == 0
-	if !e.Unclear && !busy || t.overflows >= maxOverflows || c.turn.Profile.Model == nil || c.hasOutput() {
+// overloaded: one that is larger than all that the model has accepted is tried shorter, once, if
+// the session's last message met that, too.
+func (n *LLM) mayBeTooLong(s *AgentState, t *attempts, c call, e *llm.Error) bool {
+	if c.turn.Profile.Model == nil || c.hasOutput() || c.decision.Total < minSuspected {
 		return false
 	}
 	size, accepted := c.decision.Total, n.Calibrator.LargestFit(c.modelName())
-	large := float64(size) > suspectedShare*float64(c.decision.Budget.Window)
-	if busy {
-		return size >= minSuspected && large && 0 < accepted && accepted < size
+	if e.Unclear {
+		return t.overflows < maxOverflows && (size > accepted || float64(size) > suspectedShare*float64(c.decision.Budget.Window))
 	}
-	return size >= minSuspected && (large || size > accepted)
+	return e.Kind == llm.KindOverloaded && e.RetryAfter == 0 && t.overflows == 0 && len(t.spare) == 0 && size > accepted &&
+		n.Calibrator.Overload(c.modelName(), s.Session.ID) != tokens.NotOverloaded
 }
 
 // retryShorter prepares a try with a shorter prompt, of which nothing is kept. Only if the
 // provider accepts it, the prompt was too long; otherwise the refusal is what it was.
 func (n *LLM) retryShorter(ctx context.Context, s AgentState, t *attempts, c call, e *llm.Error) error {
 	t.overflows++
+	if !e.Unclear { // there is no other try
+		t.overflows = maxOverflows
+	}
 	if t.suspected == nil {
 		t.suspected = &suspicion{c, e}
 	}
 	t.planForSmallerWindow(c)
-	if !e.Unclear { // there is no other try: one that is not suspected
-		known := max(n.Calibrator.LargestFit(c.modelName()), int(suspectedShare*float64(c.decision.Budget.Window)))
-		t.turn.Window = min(t.turn.Window, known)
-	}
 	t.turn.Trial = true
 	t.shrinkPrompt(c)
 	return n.warnRefused(ctx, s, c, e, fmt.Sprintf(
@@ -88,20 +88,30 @@ type suspicion struct {
 	err  *llm.Error
 }
 
-// planForSmallerWindow plans the next try for a window that is smaller than what was refused: half
-// of the first prompt and its answer, then half of that. The last one is at most the window of an
-// unknown model.
+// isOverload reports whether the provider said that it is overloaded, and a shorter prompt was the last try.
+func (t *attempts) isOverload() bool { return t.suspected != nil && !t.suspected.err.Unclear }
+
+// planForSmallerWindow plans the next try for a window of half of what the refused prompt and its answer
+// have, then for half of that. The last one is at most the window of an unknown model.
 func (t *attempts) planForSmallerWindow(c call) {
-	t.refusedSize, t.supposed = cmp.Or(t.refusedSize, c.promptSize()), true
-	t.turn.Window = t.refusedSize >> t.overflows
+	if t.refusedSize == 0 {
+		t.refusedSize, t.turn.Window = c.promptSize(), c.promptSize()
+	}
+	t.turn.Window /= 2
 	if t.overflows == maxOverflows {
 		t.turn.Window = min(t.turn.Window, contextwindow.UnknownWindow)
 	}
 }
 
-// learnSupposed learns from an accepted prompt that the window that was supposed for it holds.
+// learnSupposed learns from an accepted prompt that the window that was supposed for it holds. A server
+// that said that it is overloaded may just have recovered: it has to say so of two messages in a row.
 func (n *LLM) learnSupposed(s *AgentState, t *attempts, c call) {
-	if !t.supposed || t.suspected != nil && !t.suspected.err.Unclear { // the server may have recovered
+	overload := tokens.NotOverloaded
+	if t.isOverload() && n.Calibrator.Overload(c.modelName(), s.Session.ID) != tokens.OverloadedAtFirst {
+		overload = tokens.OverloadedAtFirst
+	}
+	n.Calibrator.SetOverload(c.modelName(), s.Session.ID, overload)
+	if t.refusedSize == 0 || overload != tokens.NotOverloaded {
 		return
 	}
 	if t.suspected != nil {

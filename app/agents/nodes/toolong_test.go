@@ -7,10 +7,13 @@ import (
 	"testing"
 
 	"bobbin/app/core"
+	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
+	"bobbin/app/core/tokens"
 	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 func tooLong(limit, requested int) *llm.Error {
@@ -59,6 +62,32 @@ func TestRefusedAsTooLong(t *testing.T) {
 			}
 			compare.Equal(t, "the estimate was tightened", c.tightened == 1, w.tightened("scripted"))
 			compare.Equal(t, "calls are booked", len(reqs), len(w.records()))
+		})
+	}
+}
+
+// A prompt that is refused without numbers is sent half as long, once for the same window if it nearly filled that, and
+// else for half of what was refused, and half of that. A quarter of the window is kept for the answer.
+func TestHalvedWithoutNumbers(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ window, turns, halved int }{"nearly full": {16_384, 45, 1}, "not full": {16_384, 30, 0}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, c.window, tooLong(0, 0), tooLong(0, 0), tooLong(0, 0), "fits now").turns(c.turns, 120)
+			w.profile.Policy = must.Get(contextwindow.Resolve(contextwindow.Global{}, core.ContextSettings{Policy: "off"}))(t)
+			w.mustCall(w.begin("go"))
+			reqs := w.model.Requests()
+			if a, b := w.size(reqs[0]), w.size(reqs[c.halved]); c.halved > 0 && (b < a*2/5 || b > a*3/5) {
+				t.Errorf("got a prompt of %d tokens after one of %d, want half", b, a)
+			}
+			factor := w.learned.Estimate("scripted", w.Session.ID).Factor
+			want := (int(factor*float64(w.size(reqs[c.halved]))) + reqs[c.halved].MaxOutputTokens) / 2
+			for _, req := range reqs[c.halved+1:] {
+				if window := 4 * req.MaxOutputTokens; window < want*9/10 || window > want*11/10 {
+					t.Errorf("got a prompt for a window of %d tokens, want %d", window, want)
+				}
+				want /= 2
+			}
 		})
 	}
 }
@@ -144,9 +173,10 @@ func TestUnclearRefusalOfALongPrompt(t *testing.T) {
 				t.Errorf("got a prompt of %d tokens after one of %d was refused, want at most half", last, first)
 			}
 			compare.Equal(t, "summaries and the state: want nothing kept of a try", []any{0, string(before.PromptState)}, []any{w.Session.SummaryCount, string(w.Session.PromptState)})
-			if got := w.learned.Window("scripted"); got < 1024 || got > first {
-				t.Errorf("got the window %d for the model, want one below the refused prompt of %d", got, first)
+			if got := w.learned.SessionWindow("scripted", w.Session.ID); got < first/4 || got > first {
+				t.Errorf("got the window %d for the session, want one below the refused prompt of %d, and at least a quarter", got, first)
 			}
+			compare.Equal(t, "the window of the other sessions", 0, w.learned.Window("scripted"))
 			events := w.feed.All(core.EventContextWarning)
 			if len(events) != refusals {
 				t.Fatalf("got %d warnings, want %d", len(events), refusals)
@@ -192,7 +222,7 @@ func TestUnclearRefusalThatIsNotLength(t *testing.T) {
 
 // A prompt that is no longer than what the model has accepted, and small for its window,
 // is not tried again; nor is one that is short in any case. A server that says of long prompts that it is overloaded
-// gets one shorter try, and the next message too: nothing is learned of the window, since it may have recovered.
+// gets one shorter try, if the last message met that too. Nothing is learned for other sessions.
 func TestRefusalOfAShortPrompt(t *testing.T) {
 	t.Parallel()
 	busy := &llm.Error{Kind: llm.KindOverloaded, Provider: "scripted", Status: 503, Message: "Chat completion aborted"}
@@ -200,31 +230,35 @@ func TestRefusalOfAShortPrompt(t *testing.T) {
 		refusal              *llm.Error
 		window, turns        int
 		accepted             int
+		before               tokens.Overload
 		requests, leastLearn int // 0 = nothing is learned
 	}{
-		"short":                               {unclear("Bad Request"), 64_000, 1, 0, 1, 0},
-		"accepted before":                     {unclear("Bad Request"), 64_000, 20, 9_000, 1, 0},
-		"longer than what was accepted":       {unclear("Bad Request"), 64_000, 20, 2_000, 2, 2_000},
-		"nothing was accepted yet":            {unclear("Bad Request"), 64_000, 20, 0, 2, 1},
-		"a quarter of the window":             {unclear("Bad Request"), 64_000, 150, 20_000, 2, 20_000},
-		"more was accepted: nothing learned":  {unclear("Bad Request"), 64_000, 150, 60_000, 2, 0},
-		"busy, longer than what was accepted": {busy, 32_000, 60, 3_000, 2, 0},
-		"busy, accepted before":               {busy, 32_000, 60, 20_000, 1, 0},
-		"busy, nothing was accepted yet":      {busy, 32_000, 60, 0, 1, 0},
-		"busy, short":                         {busy, 32_000, 1, 10, 1, 0},
+		"short":                               {unclear("Bad Request"), 64_000, 1, 0, 0, 1, 0},
+		"accepted before":                     {unclear("Bad Request"), 64_000, 20, 9_000, 0, 1, 0},
+		"longer than what was accepted":       {unclear("Bad Request"), 64_000, 20, 2_000, 0, 2, 2_000},
+		"nothing was accepted yet":            {unclear("Bad Request"), 64_000, 20, 0, 0, 2, 1},
+		"a quarter of the window":             {unclear("Bad Request"), 64_000, 150, 20_000, 0, 2, 20_000},
+		"more was accepted: nothing learned":  {unclear("Bad Request"), 64_000, 150, 60_000, 0, 2, 0},
+		"busy":                                {busy, 32_000, 60, 3_000, tokens.NotOverloaded, 1, 0},
+		"busy twice, nothing accepted yet":    {busy, 32_000, 60, 0, tokens.Overloaded, 2, 0},
+		"busy twice, small for its window":    {busy, 128_000, 20, 2_000, tokens.Overloaded, 2, 0},
+		"busy twice, accepted before":         {busy, 32_000, 60, 20_000, tokens.Overloaded, 1, 0},
+		"busy twice, short":                   {busy, 32_000, 1, 10, tokens.Overloaded, 1, 0},
+		"busy after an answer to a short one": {busy, 32_000, 60, 3_000, tokens.OverloadedAtFirst, 2, 3_000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, c.window, c.refusal, "fits now").turns(c.turns, 120)
 			w.learned.Fitted("scripted", c.accepted)
+			w.learned.SetOverload("scripted", w.Session.ID, c.before)
 			_, err := w.call(t.Context(), w.begin("go"))
 			if got := len(w.model.Requests()); got != c.requests || (err == nil) != (c.requests == 2) {
 				t.Errorf("got %d requests, error %v, want %d", got, err, c.requests)
 			}
-			compare.Equal(t, "learned for the conversation", c.leastLearn > 0, w.learned.SessionWindow("scripted", w.Session.ID) > 0)
-			if learned := w.learned.Window("scripted"); (learned > 0) != (c.leastLearn > 0) || learned < c.leastLearn {
+			if learned := w.learned.SessionWindow("scripted", w.Session.ID); (learned > 0) != (c.leastLearn > 0) || learned < c.leastLearn {
 				t.Errorf("got the window %d, want one learned: %v, at least %d", learned, c.leastLearn > 0, c.leastLearn)
 			}
+			compare.Equal(t, "the window of the other sessions", 0, w.learned.Window("scripted"))
 		})
 	}
 }

@@ -108,6 +108,8 @@ type Request struct {
 	Compact bool
 	// Background marks a call whose thoughts no user reads: a summary or a title.
 	Background bool
+	// Once keeps WithRetry from repeating the call.
+	Once bool
 }
 
 // SystemText returns the system blocks as one text, for providers without blocks.

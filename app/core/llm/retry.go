@@ -31,6 +31,9 @@ type retrying struct {
 
 // Stream is the model's Stream, retried until it yields a delta.
 func (r *retrying) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
+	if req.Once {
+		return r.Model.Stream(ctx, req)
+	}
 	return func(yield func(Delta, error) bool) {
 		hasBegun := false
 		err := Repeat(ctx, r.Info().Name, r.logger, func(ctx context.Context) error {

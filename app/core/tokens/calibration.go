@@ -85,6 +85,7 @@ type calibration struct {
 	tightened bool // the factor began with a refusal: one small ratio must not undo it
 	changed   bool // since the last Changed
 	warned    bool // of a count that cannot be true
+	overload  Overload
 }
 
 // NewCalibrator returns a Calibrator without measurements. Prior returns a model's factor

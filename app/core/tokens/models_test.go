@@ -168,23 +168,29 @@ func TestRestoreKeepsTheWindow(t *testing.T) {
 	}
 }
 
-// A window that was only supposed is believed as far as nothing that was accepted
-// before speaks against it.
+// A window that was only supposed is believed in its session alone, as far as nothing that was accepted
+// before speaks against it, and never below a quarter of what was refused, or 8,192.
 func TestLearnWindow(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct{ fitted, want int }{
-		"nothing accepted before": {0, 10_000},
-		"less accepted before":    {4_000, 10_000},
-		"more accepted before":    {14_000, 14_000},
-		"as much as was refused":  {20_000, 0},
-		"more than was refused":   {60_000, 0},
+	for name, c := range map[string]struct{ fitted, window, refused, want int }{
+		"nothing accepted before": {0, 10_000, 20_000, 10_000},
+		"less accepted before":    {4_000, 10_000, 20_000, 10_000},
+		"more accepted before":    {14_000, 10_000, 20_000, 14_000},
+		"as much as was refused":  {20_000, 10_000, 20_000, 0},
+		"more than was refused":   {60_000, 10_000, 20_000, 0},
+		"less than a quarter":     {0, 1_649, 13_192, 3_298},
+		"far less":                {0, 1_649, 100_000, 8_192},
+		"smaller than any model":  {0, 600, 1_200, 1_024},
 	} {
 		calibrator := tokens.NewCalibrator(prior(1))
 		calibrator.Fitted("m", c.fitted)
 		calibrator.Fitted("m", c.fitted/2)
-		calibrator.LearnWindow("m", "s", 10_000, 20_000)
-		if got := calibrator.Window("m"); got != c.want || calibrator.SessionWindow("m", "s") != c.want || calibrator.LargestFit("m") != c.fitted {
+		calibrator.LearnWindow("m", "s", c.window, c.refused)
+		if got := calibrator.SessionWindow("m", "s"); got != c.want || calibrator.LargestFit("m") != c.fitted {
 			t.Errorf("%s: got the window %d, the largest fit %d, want %d and %d", name, got, calibrator.LargestFit("m"), c.want, c.fitted)
+		}
+		if all, other := calibrator.Window("m"), calibrator.SessionWindow("m", "other"); all != 0 || other != 0 {
+			t.Errorf("%s: got the windows %d and %d for others, want none", name, all, other)
 		}
 	}
 }

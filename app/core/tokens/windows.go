@@ -14,6 +14,8 @@ const (
 	// minReportedWindow is the smallest window that is stored for later runs: no model in
 	// use has a smaller one.
 	minReportedWindow = 1024
+	// maxAssumedFloor is the most that LearnWindow keeps of a window at any rate.
+	maxAssumedFloor = 8192
 )
 
 // Told stores the window that a provider reported when it refused a prompt, for all conversations and,
@@ -79,14 +81,41 @@ func (c *Calibrator) LargestFit(model string) int {
 	return c.largestFits[model]
 }
 
-// LearnWindow stores an assumed window as Told does, after a provider refused a prompt and its answer
-// of refused tokens, and accepted the next prompt in that window. It never goes below a
-// total that has fit: one caller's unusual request does not make the window of all others
-// smaller.
+// LearnWindow stores an assumed window for the conversation alone, after a provider refused a prompt and its
+// answer of refused tokens without saying why or how long one may be, and accepted the next prompt in that
+// window. Length may not have been the reason, so the window is at least a quarter of refused (at most
+// maxAssumedFloor) and a total that has fit; nothing is stored if as much as refused has fit.
 func (c *Calibrator) LearnWindow(model string, session core.SessionID, window, refused int) {
-	if fitted := c.LargestFit(model); fitted < refused {
-		c.Told(model, session, max(window, fitted))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if fitted := c.largestFits[model]; fitted < refused {
+		own := c.sessionEntry(model, session)
+		own.Window, own.WindowAt = max(window, fitted, min(refused/4, maxAssumedFloor), minReportedWindow), new(core.Now())
 	}
+}
+
+// Overload says whether the provider of a model was overloaded by the last message of a conversation.
+type Overload int
+
+// The values of Overload.
+const (
+	NotOverloaded     Overload = iota
+	Overloaded                 // it gave no answer
+	OverloadedAtFirst          // it answered a shorter prompt
+)
+
+// Overload returns what SetOverload stored last, in this process.
+func (c *Calibrator) Overload(model string, session core.SessionID) Overload {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sessionEntry(model, session).overload
+}
+
+// SetOverload stores whether the conversation's message overloaded the model's provider.
+func (c *Calibrator) SetOverload(model string, session core.SessionID, o Overload) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sessionEntry(model, session).overload = o
 }
 
 // PrefixContract returns what the answers of the model's provider have shown of its contract for

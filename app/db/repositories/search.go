@@ -321,8 +321,7 @@ func (s *messageSearch) loadAround(hits []core.SearchHit) (map[core.SessionID][]
 	var rows []core.Message
 	err := s.db.Raw(with+`
 		SELECT DISTINCT m.id, m.session_id, m.seq, m.role, m.author, substr(m.content, 1, 2000) AS content, m.tool_name, m.created_at
-		FROM w CROSS JOIN messages m JOIN sessions s ON s.id = m.session_id
-		WHERE m.session_id = w.session_id AND m.seq BETWEEN w.first AND w.final AND m.on_path AND m.deleted_at IS NULL
+		FROM `+windowMessagesSQL(s.db)+` JOIN sessions s ON s.id = m.session_id WHERE m.on_path AND m.deleted_at IS NULL
 		AND m.seq <= s.last_seq AND m.owner = ? AND m.role <> 'system' AND m.content <> '' ORDER BY m.session_id, m.seq`, append(args, s.scope.Owner)...).Scan(&rows).Error
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package repositories
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"gorm.io/gorm"
@@ -117,7 +118,7 @@ func readUnindexed(tx *gorm.DB, sessions []unindexedSession) ([]unindexedPart, e
 	}
 	with, args := windowsSQL(tx, windows)
 	var messages []core.Message
-	if err := tx.Raw(with+unindexedMessagesSQL, append(args, indexedBytes)...).Scan(&messages).Error; err != nil {
+	if err := tx.Raw(with+fmt.Sprintf(unindexedMessagesSQL, windowMessagesSQL(tx)), append(args, indexedBytes)...).Scan(&messages).Error; err != nil {
 		return nil, err
 	}
 	i, size := 0, 0
@@ -138,8 +139,8 @@ func readUnindexed(tx *gorm.DB, sessions []unindexedSession) ([]unindexedPart, e
 // text for its length. A text counts no more than is read of it, so what is read exceeds the bytes if some messages are left.
 const unindexedMessagesSQL = ` SELECT m.id, m.session_id, m.owner, m.seq, m.on_path, m.role, substr(m.content, 1, 262144) AS content, m.tool_calls, m.tool_name, m.created_at FROM (
 	SELECT id, n, SUM(size) OVER (ORDER BY n, seq) - size AS earlier FROM (
-		SELECT m.id, w.n, m.seq, CASE WHEN octet_length(m.content) < 262144 THEN octet_length(m.content) ELSE 262144 END AS size FROM w CROSS JOIN messages m
-		WHERE m.session_id = w.session_id AND m.seq BETWEEN w.first AND w.final AND m.deleted_at IS NULL) AS sizes) AS totals
+		SELECT m.id, w.n, m.seq, CASE WHEN octet_length(m.content) < 262144 THEN octet_length(m.content) ELSE 262144 END AS size
+		FROM %s WHERE m.deleted_at IS NULL) AS sizes) AS totals
 	JOIN messages m ON m.id = totals.id WHERE earlier <= ? ORDER BY n, m.seq`
 
 // writeIndex writes the entries of the parts, and how far their sessions are indexed.

@@ -114,7 +114,7 @@ func (s *rankedSearch) addNeighbors(list []relevance.Result) error {
 	s.budget = s.bounds.bytes
 	with, args := windowsSQL(s.db, windows)
 	where, more := s.entrySQL()
-	entries, err := s.readEntries(with+" SELECT "+entryColumns+" FROM w CROSS JOIN messages m JOIN search_entries e ON e.message_id = m.id WHERE m.session_id = w.session_id AND m.seq BETWEEN w.first AND w.final AND "+
+	entries, err := s.readEntries(with+" SELECT "+entryColumns+" FROM "+windowMessagesSQL(s.db)+" JOIN search_entries e ON e.message_id = m.id WHERE "+
 		where+" ORDER BY e.session_id, e.seq", append(args, more...))
 	s.addEntries(entries, s.isNarrowed())
 	return err

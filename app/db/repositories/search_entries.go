@@ -181,3 +181,12 @@ func windowsSQL(db *gorm.DB, windows []window) (string, []any) {
 	}
 	return "WITH w (session_id, first, final, n) AS (VALUES " + strings.Join(rows, ", ") + ")", args
 }
+
+// windowMessagesSQL returns the windows w joined with their messages m, as a query reads from them. On PostgreSQL
+// OFFSET 0 keeps the planner from reading all messages of the sessions, or of the table.
+func windowMessagesSQL(db *gorm.DB) string {
+	if isPostgres(db) {
+		return "w CROSS JOIN LATERAL (SELECT * FROM messages WHERE messages.session_id = w.session_id AND seq BETWEEN w.first AND w.final OFFSET 0) m"
+	}
+	return "w CROSS JOIN messages m ON m.session_id = w.session_id AND m.seq BETWEEN w.first AND w.final"
+}
