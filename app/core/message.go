@@ -50,6 +50,9 @@ const (
 	FinishLength        FinishReason = "length" // the output limit was reached: the text is cut off
 	FinishToolCalls     FinishReason = "tool_calls"
 	FinishContentFilter FinishReason = "content_filter"
+	// FinishRefused marks a user's message that was not answered, as a provider refused its prompt and did not
+	// say why. The next prompt that is refused is sent again without it.
+	FinishRefused FinishReason = "refused"
 )
 
 // Message is one entry of a session's log. Its content is never changed and its
@@ -70,7 +73,7 @@ type Message struct {
 	ToolCallID      string          `json:"tool_call_id,omitempty"`                                 // of a tool message: the call it answers
 	ToolName        string          `json:"tool_name,omitempty"`
 	Model           string          `json:"model,omitempty"`
-	FinishReason    FinishReason    `json:"finish_reason,omitempty" doc:"stop, length, tool_calls, content_filter, or another value of the provider." example:"stop"`
+	FinishReason    FinishReason    `json:"finish_reason,omitempty" doc:"stop, length, tool_calls, content_filter, or another value of the provider. Of a user's message: content_filter or refused, if the provider refused its prompt." example:"stop"`
 	TokenCount      int             `json:"token_count" doc:"cl100k_base tokens."`
 	Pinned          bool            `json:"pinned"`
 	Source          Source          `json:"source"`

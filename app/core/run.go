@@ -258,12 +258,21 @@ type RunWait struct {
 // RunEnd is how a run ends.
 type RunEnd struct {
 	Status   RunStatus // an ended one
-	Error    *RunError // with RunFailed; of CodeFiltered, the user message counts as RunWrite.Filtered
+	Error    *RunError // with RunFailed; its Refusal becomes the FinishReason of the user message
 	AnswerID MessageID
 }
 
-// CodeFiltered is the code of a run whose message a content filter of the model's provider refused.
-const CodeFiltered = "model_content_filter"
+// Refusal returns how a user's message is marked whose run failed with the error; empty = not at all: it
+// was not refused.
+func (e RunError) Refusal() FinishReason {
+	switch e.Code {
+	case "model_content_filter":
+		return FinishContentFilter
+	case "model_invalid", "model_empty":
+		return FinishRefused
+	}
+	return ""
+}
 
 // Written is what a RunWrite came to.
 type Written struct {

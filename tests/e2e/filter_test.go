@@ -27,7 +27,7 @@ import (
 
 // filtered is a server whose provider refuses every request with the word FLAGGED while the filter is on, and else
 // cuts its answer to CUT off. It refuses prompts of more bytes than its window with the status, if there is one,
-// and always those with the word POISON, without saying why.
+// and always those with the word POISON, without saying why; it says nothing to those with SILENCE.
 type filtered struct {
 	*apptest.Bobbin
 	on                      atomic.Bool
@@ -51,6 +51,12 @@ func newFiltered(t *testing.T, settings ...apptest.Setting) *filtered {
 		if bytes.Contains(body, []byte("POISON")) {
 			w.refused.Add(1)
 			http.Error(rw, "Bad Request", http.StatusBadRequest)
+			return
+		}
+		if bytes.Contains(body, []byte("SILENCE")) {
+			w.refused.Add(1)
+			rw.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(rw, `data: {"choices":[{"index":0,"delta":{},"finish_reason":"sensitive"}]}`+"\n\ndata: [DONE]\n\n")
 			return
 		}
 		if err == nil && w.on.Load() && bytes.Contains(body, []byte("FLAGGED")) {
@@ -216,4 +222,51 @@ func TestOutageShortensNoConversation(t *testing.T) {
 	var report core.ContextReport
 	must.Do(t, json.Unmarshal(turn.Run.Context, &report))
 	compare.Equal(t, "the window, and messages in the prompt", []int{32_768, 183}, []int{report.Window, report.Coverage.Verbatim})
+}
+
+// A message that is refused without a reason, or gets no word, stops no other: the next prompt that is refused is sent
+// again without it, and then none has it, until it is edited. While everything is refused, no message is left out.
+func TestRefusedMessageStopsNoConversation(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		content string
+		code    string
+	}{
+		"refused": {"Tell me about POISON.", "model_invalid"},
+		"no word": {"Tell me about SILENCE.", "model_empty"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newFiltered(t)
+			id := apptest.NewSession(t, w.Client, ops.NewSession{Agent: "plain"})
+			send := func(content string) (code string, refused int64, report core.ContextReport) {
+				t.Helper()
+				before := w.refused.Load()
+				run := apptest.ReadTurn(t, w.Send(t.Context(), core.SendMessage{SessionID: id, Content: content})).Run
+				if run.Error != nil {
+					return run.Error.Code, w.refused.Load() - before, report
+				}
+				must.Do(t, json.Unmarshal(run.Context, &report))
+				return "", w.refused.Load() - before, report
+			}
+			send("Hello, I am Ann.")
+			w.status.Store(http.StatusBadRequest)
+			if code, _, _ := send("How are you?"); code != "model_invalid" { // the provider refuses everything
+				t.Errorf("got the error %q of a provider that refuses everything", code)
+			}
+			w.status.Store(0)
+			if code, refused, report := send("And now?"); code != "" || refused != 0 || report.Coverage.Verbatim != 4 {
+				t.Errorf("got the error %q, %d refusals and %+v, want every message in the prompt", code, refused, report.Coverage)
+			}
+			if code, _, _ := send(c.content); code != c.code {
+				t.Fatalf("got the error %q, want %s", code, c.code)
+			}
+			for i, want := range []int64{1, 0, 0} {
+				code, refused, report := send("What is 2+2?")
+				if code != "" || refused != want || report.Coverage.Verbatim != 6+2*i {
+					t.Errorf("message %d: got the error %q, %d refusals and %+v, want %d refusals, and the other messages in the prompt", i, code, refused, report.Coverage, want)
+				}
+			}
+		})
+	}
 }

@@ -68,7 +68,7 @@ func (n *LLM) fallBack(ctx context.Context, s *AgentState, t *attempts, e *llm.E
 	n.Logger.WarnContext(ctx, "model replaced by its fallback", "run_id", s.Run.ID, "model", from, "kind", e.Kind, "fallback", to)
 	s.Usage = s.Usage.Add(w.Usage)
 	s.Profile.Model, t.turn.Profile.Model = next, next
-	t.turn.Cap, t.turn.Window, t.turn.Trial = 0, 0, false // were the other model's
+	t.turn.Cap, t.turn.Window, t.turn.Trial, t.turn.LeavesRefused = 0, 0, false, false // were the other model's
 	t.refusedSize, t.suspected = 0, nil
 	t.spare, t.books, t.failed = t.spare[1:], nil, e
 	t.overflows, t.restarts, t.refusedTools, t.leavesOut, t.warning = 0, 0, false, nil, nil

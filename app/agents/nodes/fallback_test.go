@@ -209,7 +209,7 @@ func (pictures) Contents(_ context.Context, _ core.Tenant, ids []core.BlobID) (m
 // An image that the provider cannot read is described, in this prompt and in later ones.
 func TestRefusedImageIsDescribed(t *testing.T) {
 	t.Parallel()
-	refused := &llm.Error{Kind: llm.KindInvalid, Provider: "p", Status: 400, Code: "invalid_image_format", Message: "You uploaded an unsupported image."}
+	refused := &llm.Error{Kind: llm.KindInvalid, Provider: "p", Status: 400, Message: "Provider returned error"}
 	w := newWorld(t, 8192, refused, llmtest.Call(core.ToolCall{ID: "c1", Name: "look", Arguments: `{}`}), "A cat.", refused, "4", refused, refused).with(says("look", "nothing"))
 	w.model.WithInfo(llm.Info{Name: "scripted", Provider: "scripted", Window: 8192, MaxOutput: 1024, Images: true})
 	image := core.Part{Type: core.PartImage, Name: "cat.gif", MediaType: "image/gif", BlobID: "a", Size: 6, Width: 8, Height: 8}

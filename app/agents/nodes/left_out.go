@@ -15,6 +15,8 @@ import (
 const (
 	leftOutMedia = "images and files" // the provider cannot read one: they are described
 	leftOutTools = "tools"            // the model calls them although it must not: their turns become text
+	// The provider has refused each before, and did not say why.
+	leftOutRefused = "the messages that got no answer before: edit one, and it is sent again"
 	// A filter may object to any of them.
 	leftOutEarlier = "the messages before it: delete or edit the one that the filter objects to, and the others are sent again"
 )
@@ -29,7 +31,9 @@ func (t *attempts) canLeaveOut(c call, e *llm.Error) string {
 	switch {
 	case c.calledAnyway && e.Kind == llm.KindEmpty:
 		out = leftOutTools
-	case c.sent.Media > 0 && e.Status >= 400 && e.Kind != llm.KindAuth && e.Kind != llm.KindRateLimit && mediaWords.MatchString(e.Code+" "+e.Message):
+	case (e.Kind == llm.KindInvalid || e.Kind == llm.KindEmpty) && !t.turn.LeavesRefused && len(t.turn.Refused()) > 0:
+		out = leftOutRefused
+	case c.sent.Media > 0 && e.Status >= 400 && e.Kind != llm.KindAuth && e.Kind != llm.KindRateLimit && (e.Kind == llm.KindInvalid || mediaWords.MatchString(e.Code+" "+e.Message)):
 		out = leftOutMedia
 	case e.Kind == llm.KindContentFilter && c.sent.HasEarlier():
 		out = leftOutEarlier
@@ -48,6 +52,7 @@ func (n *LLM) leaveOut(ctx context.Context, s *AgentState, t *attempts, c call, 
 	if what == leftOutTools {
 		return
 	}
+	t.turn.LeavesRefused = t.turn.LeavesRefused || what == leftOutRefused
 	if what == leftOutMedia {
 		blind := llm.WithoutMedia(s.Profile.Model)
 		s.Profile.Model, t.turn.Profile.Model = blind, blind

@@ -81,6 +81,7 @@ func (n *LLM) callUntilAnswered(ctx context.Context, s *AgentState) (call, error
 		s.Profile.Model = llm.WithoutMedia(s.Profile.Model)
 	}
 	t := &attempts{turn: s.NextTurn(), spare: s.Profile.Fallbacks, leavesOut: s.leavesOut}
+	t.turn.LeavesRefused = slices.Contains(s.leavesOut, leftOutRefused)
 	for {
 		c, err := n.tryOnce(ctx, s, t)
 		if err == nil {
@@ -340,6 +341,9 @@ func (n *LLM) storeAnswer(ctx context.Context, s AgentState, c call) (_ AgentSta
 		if slices.Contains(s.leavesOut, leftOutEarlier) { // what it has cut off before is its likeliest objection
 			w.Filtered = compaction.HalfAnswered(c.turn.History)
 		}
+		if slices.Contains(s.leavesOut, leftOutRefused) { // what is answered without them was
+			w.Filtered = append(w.Filtered, c.turn.Refused()...)
+		}
 	}
 	if slices.ContainsFunc(m.Parts, func(p core.Part) bool { return p.Setup != "" }) {
 		w.Setup = n.Compactor.NewSetup(c.turn)
@@ -361,7 +365,7 @@ func (n *LLM) storeAnswer(ctx context.Context, s AgentState, c call) (_ AgentSta
 	}
 	s = s.WithRunMessages(written.Messages)
 	s.Usage = s.Usage.Add(w.Usage)
-	if w.End != nil && written.Known != nil && !slices.Contains(s.leavesOut, leftOutEarlier) { // nobody else has written since the run began
+	if w.End != nil && written.Known != nil && len(s.leavesOut) == 0 { // nobody else has written since the run began
 		n.Tails.storeTail(s, written.Events[len(written.Events)-1].Seq)
 	}
 	n.Journal.Publish(ctx, written.Events) // who reads the end may send the next message, which needs the tail

@@ -185,7 +185,7 @@ func (k *Compactor) Describe(t Turn, d contextwindow.Decision, sent contextwindo
 		}
 	}
 	filtered := 0
-	for i, m := range withoutFiltered(t.History, false) {
+	for i, m := range t.withoutFiltered(false) {
 		if m.Role != t.History[i].Role {
 			filtered++
 		}

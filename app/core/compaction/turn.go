@@ -81,6 +81,8 @@ type Turn struct {
 	// RefusedNative says that the provider did not take back a native summary in this model call: its
 	// next tries have none, not even a new one.
 	RefusedNative bool
+	// LeavesRefused says that the prompt is one without the messages of core.FinishRefused.
+	LeavesRefused bool
 
 	// Set after the provider refused a prompt as too long:
 	Cap    int // max size of the next prompt in cl100k_base tokens, since the estimate has changed; 0 = no cap
@@ -123,15 +125,16 @@ func (k *Compactor) planItems(t Turn, messages []core.Message, model llm.Info) [
 	return out
 }
 
-// withoutFiltered returns the messages with the turns as system rows, which nobody is sent, that a filter of the
-// provider left unanswered, or half answered (core.RunWrite.Filtered); all, if it has refused them to the summary model.
-func withoutFiltered(messages []core.Message, all bool) []core.Message {
-	out, begin := messages, 0 // of a turn
-	for i, m := range messages {
-		if i+1 < len(messages) && messages[i+1].Role != core.RoleUser {
+// withoutFiltered returns the history with the turns as system rows, which nobody is sent, that a filter of the provider
+// left unanswered, or half answered (core.RunWrite.Filtered); all, if it has refused them to the summary model.
+func (t Turn) withoutFiltered(all bool) []core.Message {
+	out, begin, refused := t.History, 0, t.Refused() // of a turn
+	for i, m := range t.History {
+		if i+1 < len(t.History) && t.History[i+1].Role != core.RoleUser {
 			continue
 		}
-		if isAnswered := m.Role == core.RoleAssistant && len(m.ToolCalls) == 0 && m.FinishReason != core.FinishContentFilter; all || messages[begin].FinishReason == core.FinishContentFilter && !isAnswered {
+		first := t.History[begin]
+		if all || first.FinishReason == core.FinishContentFilter && !isAnswer(m) || t.LeavesRefused && slices.Contains(refused, first.ID) {
 			out = slices.Clone(out)
 			for ; begin <= i; begin++ {
 				out[begin].Role = core.RoleSystem
@@ -140,6 +143,25 @@ func withoutFiltered(messages []core.Message, all bool) []core.Message {
 		begin = i + 1
 	}
 	return out
+}
+
+// Refused returns the user messages after the last answer that have the mark core.FinishRefused: those before it
+// were in a prompt that was answered.
+func (t Turn) Refused() (out []core.MessageID) {
+	for _, m := range slices.Backward(t.History) {
+		if isAnswer(m) {
+			break
+		}
+		if m.Role == core.RoleUser && m.FinishReason == core.FinishRefused {
+			out = append(out, m.ID)
+		}
+	}
+	return out
+}
+
+// isAnswer reports whether the message is an answer that ends a turn, and no filter cut it off.
+func isAnswer(m core.Message) bool {
+	return m.Role == core.RoleAssistant && len(m.ToolCalls) == 0 && m.FinishReason != core.FinishContentFilter
 }
 
 // HalfAnswered returns the user messages whose answers a filter cut off.

@@ -147,7 +147,7 @@ func (k *Compactor) planInput(t Turn) (contextwindow.Input, error) {
 		Binds: info.Prefix.Binds(), ToolChanges: info.ToolChanges,
 		Policy: t.Profile.Policy, Loop: t.Profile.Loop, Factor: estimate.Factor, Margin: unmeasuredMargin, Cap: estimate.Apply(t.Cap),
 		Model:   contextwindow.Limits{Window: window, MaxOutput: minKnown(t.Profile.Agent.MaxOutputTokens, info.MaxOutput)},
-		History: k.planItems(t, withoutFiltered(t.History, false), info), Run: k.planItems(t, t.Run, info), State: state,
+		History: k.planItems(t, t.withoutFiltered(false), info), Run: k.planItems(t, t.Run, info), State: state,
 	}
 	if estimate.Measured {
 		in.Margin = min(max(2*estimate.Deviation, minMargin), maxMargin)

@@ -93,11 +93,12 @@ func (stx *sessionTx) storeWrite(w core.RunWrite) (core.Written, error) {
 	if err == nil && w.End != nil {
 		err = stx.reportEvent(conversation.EndEvent(run))
 	}
-	if w.End != nil && w.End.Error != nil && w.End.Error.Code == core.CodeFiltered {
-		w.Filtered = []core.MessageID{run.UserMessageID}
+	mark := core.FinishContentFilter
+	if w.End != nil && w.End.Error != nil && w.End.Error.Refusal() != "" {
+		w.Filtered, mark = []core.MessageID{run.UserMessageID}, w.End.Error.Refusal()
 	}
 	if err == nil && len(w.Filtered) > 0 {
-		err = stx.tx.Model(&core.Message{}).Where("session_id = ? AND id IN ?", run.SessionID, w.Filtered).UpdateColumn("finish_reason", core.FinishContentFilter).Error
+		err = stx.tx.Model(&core.Message{}).Where("session_id = ? AND id IN ?", run.SessionID, w.Filtered).UpdateColumn("finish_reason", mark).Error
 	}
 	if w.Wait != nil || w.End != nil {
 		stx.setUpdatedAt()
