@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -184,22 +185,32 @@ type folderTransport struct {
 // RoundTrip implements http.RoundTripper. It waits for a server that is starting. A request that did not reach the
 // server, or that it rejected as unauthorized, is sent once more, to the server that follows.
 func (t folderTransport) RoundTrip(r *http.Request) (response *http.Response, err error) {
-	server, running := awaitServer(r.Context(), t.dir, datadir.Server{})
-	if running {
-		response, err = t.sendTo(r, server)
-	}
-	if running && isRefused(response, err) {
+	server := datadir.Server{}
+	for range 2 {
+		next, running := awaitServer(r.Context(), t.dir, server)
+		if !running {
+			break
+		}
 		if response != nil {
 			_ = response.Body.Close() // its answer is not needed
 		}
-		if server, running = awaitServer(r.Context(), t.dir, server); running {
-			response, err = t.sendTo(r, server)
+		server = next
+		if response, err = t.sendTo(r, server); !isRefused(response, err) {
+			return response, err
 		}
 	}
-	if !running {
-		return nil, core.Errorf(core.ErrUnavailable, "the server at http://%s has stopped; start it again with: %s serve", r.URL.Host, programName())
+	switch {
+	case r.Context().Err() != nil:
+		err = context.Cause(r.Context())
+	case response != nil:
+		err = core.Errorf(core.ErrUnauthorized, "the server at %s rejects the token that it has left in %s; restart it", server.URL, t.dir)
+	default:
+		err = core.Errorf(core.ErrUnavailable, "the server at %s has stopped; start it again with: %s serve", cmp.Or(server.URL, "http://"+r.URL.Host), programName())
 	}
-	return response, err
+	if response != nil {
+		_ = response.Body.Close() // err says it
+	}
+	return nil, err
 }
 
 // sendTo sends a copy of the request to the server.
