@@ -184,33 +184,28 @@ type folderTransport struct {
 
 // RoundTrip implements http.RoundTripper. It waits for a server that is starting. A request that did not reach the
 // server, or that it rejected as unauthorized, is sent once more, to the server that follows.
-func (t folderTransport) RoundTrip(r *http.Request) (response *http.Response, err error) {
-	server := datadir.Server{}
+func (t folderTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	server, stopped := datadir.Server{}, "has stopped; start it again with: "+programName()+" serve"
+	fault := stopped
 	for range 2 {
 		next, running := awaitServer(r.Context(), t.dir, server)
 		if !running {
 			break
 		}
-		if response != nil {
-			_ = response.Body.Close() // its answer is not needed
-		}
 		server = next
-		if response, err = t.sendTo(r, server); !isRefused(response, err) {
+		response, err := t.sendTo(r, server)
+		if !isRefused(response, err) {
 			return response, err
 		}
+		if fault = stopped; response != nil {
+			_ = response.Body.Close() // its answer is not needed
+			fault = "rejects the token that it has left in " + t.dir + "; restart it"
+		}
 	}
-	switch {
-	case r.Context().Err() != nil:
-		err = context.Cause(r.Context())
-	case response != nil:
-		err = core.Errorf(core.ErrUnauthorized, "the server at %s rejects the token that it has left in %s; restart it", server.URL, t.dir)
-	default:
-		err = core.Errorf(core.ErrUnavailable, "the server at %s has stopped; start it again with: %s serve", cmp.Or(server.URL, "http://"+r.URL.Host), programName())
+	if r.Context().Err() != nil {
+		return nil, context.Cause(r.Context())
 	}
-	if response != nil {
-		_ = response.Body.Close() // err says it
-	}
-	return nil, err
+	return nil, core.Errorf(core.ErrUnavailable, "the server at %s %s", cmp.Or(server.URL, "http://"+r.URL.Host), fault)
 }
 
 // sendTo sends a copy of the request to the server.
