@@ -1,7 +1,4 @@
 package chat
 
-// Cleaned is cleaned, and FirstWords firstWords.
-var (
-	Cleaned    = cleanTitle
-	FirstWords = firstWords
-)
+// Cleaned is cleanTitle.
+var Cleaned = cleanTitle

@@ -275,7 +275,7 @@ func TestTitleCleaned(t *testing.T) {
 		strings.Repeat("word ", 30):                         "word word word word word word word word word word word…",
 	} {
 		compare.Equal(t, fmt.Sprintf("%q", text), want, chat.Cleaned(text))
-		if n := len([]rune(chat.FirstWords(text))); n > 60 {
+		if n := len([]rune(core.TitleOf(text))); n > 60 {
 			t.Errorf("%q: got %d characters", text, n)
 		}
 	}

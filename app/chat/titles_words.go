@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
@@ -16,7 +15,6 @@ import (
 
 // Limits of a title and of its input.
 const (
-	maxTitle    = 60    // characters
 	maxOutput   = 30    // tokens of the model's answer
 	maxThoughts = 2_048 // and of its thoughts beside it, of which most models write none
 	maxQuestion = 2_000 // bytes that the model reads of the question
@@ -36,7 +34,7 @@ func (t *Titler) makeTitle(ctx context.Context, m material) (string, []core.Mode
 		t.Logger.InfoContext(ctx, "title created without a model", "session_id", m.session.ID, "err", err)
 	}
 	if title == "" {
-		title = firstWords(m.question)
+		title = core.TitleOf(m.question)
 	}
 	return title, calls
 }
@@ -116,24 +114,9 @@ func cleanTitle(text string) string {
 	for line := range strings.Lines(core.CleanText(text)) {
 		line = strings.Trim(strings.TrimSpace(line), "*#`_ ")
 		line = strings.Trim(labelPrefix.ReplaceAllString(line, ""), "\"'“”„‟«»‹›「」『』*#`_ ")
-		if title := firstWords(line); title != "" {
+		if title := core.TitleOf(line); title != "" {
 			return title
 		}
 	}
 	return ""
-}
-
-// firstWords returns the beginning of a text in one line, in whole words if possible, and
-// without final punctuation.
-func firstWords(text string) string {
-	line := strings.Join(strings.Fields(core.StripControls(core.CleanText(core.Clip(text, maxQuestion)))), " ")
-	if utf8.RuneCountInString(line) > maxTitle {
-		runes := []rune(line)[:maxTitle-1]
-		line = string(runes)
-		if cut := strings.LastIndexByte(line, ' '); cut > len(line)/2 {
-			line = line[:cut]
-		}
-		return strings.TrimRight(line, " ,;:.!?") + "…"
-	}
-	return strings.TrimRight(line, " ,;:.。")
 }

@@ -16,6 +16,7 @@ import (
 	draw "bobbin/app/cli/term"
 	"bobbin/app/client"
 	"bobbin/app/core"
+	"bobbin/app/core/redact"
 )
 
 // sessionChoice selects the session of a command, and who answers.
@@ -242,18 +243,20 @@ func (p *program) runAsk(ctx context.Context, s connection, c sessionChoice, kee
 	if err != nil {
 		return err
 	}
-	session.Temporary = session.ID == "" && !keep
+	if session.ID == "" {
+		in := ops.NewSession{Agent: session.Agent, Model: session.Model, Source: session.Source, Temporary: !keep}
+		if keep { // a title by a model would be another call
+			in.Title = core.TitleOf(redact.Text(text))
+		}
+		if session, err = client.Call(ctx, s.client, ops.CreateSession, in); err != nil {
+			return err
+		}
+	}
 	if !p.json {
 		talked := chat.New(chat.Options{
 			Service: s.client, Session: session, Model: c.model, Lines: draw.NewPlain(strings.NewReader("")), Out: p.Out, Notes: p.Err, Size: p.terminalSize,
 		})
 		return talked.Ask(ctx, text)
-	}
-	if session.ID == "" {
-		session, err = client.Call(ctx, s.client, ops.CreateSession, ops.NewSession{Agent: session.Agent, Model: session.Model, Source: session.Source, Temporary: session.Temporary})
-		if err != nil {
-			return err
-		}
 	}
 	answer, err := client.Call(ctx, s.client, ops.SendMessage, ops.NewMessage{InSession: ops.InSession{SessionID: session.ID}, Content: text, Model: c.model, Source: core.SourceCLI})
 	if err != nil {

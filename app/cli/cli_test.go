@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -265,31 +266,46 @@ func TestChatOutlivesItsServer(t *testing.T) {
 }
 
 // A server that has closed its address while it still holds the folder has stopped; one that another has followed
-// meanwhile, which it says by refusing the token, is no obstacle.
+// meanwhile, which it says by refusing the token, is no obstacle. What is said is true of the last one.
 func TestServerThatIsGone(t *testing.T) {
 	t.Parallel()
-	for _, followed := range []bool{true, false} {
-		t.Run(fmt.Sprintf("followed %t", followed), func(t *testing.T) {
+	const closed, stopped, refuses = "http://127.0.0.1:1", "the server at http://127.0.0.1:1 has stopped; start it again with: ", "URL rejects the token that it has left in "
+	for name, c := range map[string]struct {
+		first, second datadir.Server // without a URL: where the test listens
+		says          string
+		interrupted   bool
+	}{
+		"closed":                       {datadir.Server{URL: closed}, datadir.Server{}, stopped, false},
+		"followed":                     {datadir.Server{Token: "old"}, datadir.Server{Token: "new"}, "", false},
+		"followed, and closed as well": {datadir.Server{Token: "old"}, datadir.Server{URL: closed}, stopped, false},
+		"refuses":                      {datadir.Server{Token: "old"}, datadir.Server{Token: "old"}, refuses, false},
+		"followed, and refuses":        {datadir.Server{Token: "old"}, datadir.Server{Token: "older"}, refuses, false},
+		"interrupted":                  {datadir.Server{Token: "old"}, datadir.Server{Token: "old"}, "canceled", true},
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			flags := folder(t)
 			held := must.Get(datadir.Hold(t.Context(), flags[3]))(t)
-			first := datadir.Server{URL: "http://127.0.0.1:1", Token: "first"}
+			ctx, interrupt := context.WithCancel(t.Context())
+			defer interrupt()
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.Header.Get("Authorization") == "Bearer first" {
-					_ = held.Announce(datadir.Server{URL: first.URL, Token: "second"})
-					w.WriteHeader(http.StatusUnauthorized)
+				if r.Header.Get("Authorization") == "Bearer new" {
+					_, _ = io.WriteString(w, `{"items":[]}`)
 					return
 				}
-				_, _ = io.WriteString(w, `{"items":[]}`)
+				_ = held.Announce(c.second)
+				w.WriteHeader(http.StatusUnauthorized)
+				if c.interrupted {
+					interrupt()
+				}
 			}))
 			defer server.Close()
-			if followed {
-				first.URL = server.URL
-			}
-			must.Do(t, held.Announce(first))
-			code, _, errs := run(t, "", append([]string{"sessions", "list"}, flags...)...)
-			if followed && code != 0 || !followed && (code != 1 || !strings.Contains(errs, "the server at http://127.0.0.1:1 has stopped; start it again with: ")) {
-				t.Errorf("got %d, %q", code, errs)
+			c.first.URL, c.second.URL = cmp.Or(c.first.URL, server.URL), cmp.Or(c.second.URL, server.URL)
+			must.Do(t, held.Announce(c.first))
+			var errs strings.Builder
+			code := cli.Main(ctx, append([]string{"sessions", "list"}, flags...), cli.Streams{In: os.Stdin, Out: io.Discard, Err: &errs})
+			if got := strings.ReplaceAll(errs.String(), server.URL, "URL"); (code == 0) != (c.says == "") || !strings.Contains(got, c.says) {
+				t.Errorf("got %d, %q, want %q", code, got, c.says)
 			}
 			must.Do(t, held.Release())
 		})

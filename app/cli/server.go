@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -183,23 +184,28 @@ type folderTransport struct {
 
 // RoundTrip implements http.RoundTripper. It waits for a server that is starting. A request that did not reach the
 // server, or that it rejected as unauthorized, is sent once more, to the server that follows.
-func (t folderTransport) RoundTrip(r *http.Request) (response *http.Response, err error) {
-	server, running := awaitServer(r.Context(), t.dir, datadir.Server{})
-	if running {
-		response, err = t.sendTo(r, server)
-	}
-	if running && isRefused(response, err) {
-		if response != nil {
+func (t folderTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	server, stopped := datadir.Server{}, "has stopped; start it again with: "+programName()+" serve"
+	fault := stopped
+	for range 2 {
+		next, running := awaitServer(r.Context(), t.dir, server)
+		if !running {
+			break
+		}
+		server = next
+		response, err := t.sendTo(r, server)
+		if !isRefused(response, err) {
+			return response, err
+		}
+		if fault = stopped; response != nil {
 			_ = response.Body.Close() // its answer is not needed
-		}
-		if server, running = awaitServer(r.Context(), t.dir, server); running {
-			response, err = t.sendTo(r, server)
+			fault = "rejects the token that it has left in " + t.dir + "; restart it"
 		}
 	}
-	if !running {
-		return nil, core.Errorf(core.ErrUnavailable, "the server at http://%s has stopped; start it again with: %s serve", r.URL.Host, programName())
+	if r.Context().Err() != nil {
+		return nil, context.Cause(r.Context())
 	}
-	return response, err
+	return nil, core.Errorf(core.ErrUnavailable, "the server at %s %s", cmp.Or(server.URL, "http://"+r.URL.Host), fault)
 }
 
 // sendTo sends a copy of the request to the server.

@@ -50,6 +50,21 @@ func Clip(s string, n int) string {
 	return s[:n]
 }
 
+// TitleOf returns the first words of a text as a title: at most 60 characters on one line, in whole words if possible,
+// and without final punctuation.
+func TitleOf(text string) string {
+	const maxRead, maxTitle = 2_000, 60 // bytes, characters
+	line := strings.Join(strings.Fields(StripControls(CleanText(Clip(text, maxRead)))), " ")
+	if utf8.RuneCountInString(line) > maxTitle {
+		line = string([]rune(line)[:maxTitle-1])
+		if cut := strings.LastIndexByte(line, ' '); cut > len(line)/2 {
+			line = line[:cut]
+		}
+		return strings.TrimRight(line, " ,;:.!?") + "…"
+	}
+	return strings.TrimRight(line, " ,;:.。")
+}
+
 // Number writes a number for people: 12,345.
 func Number(n int) string {
 	s := fmt.Sprint(n)

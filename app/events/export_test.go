@@ -16,3 +16,10 @@ func (w Wire) PublishEvent(subject string, e core.Event) error {
 
 // SignalLoss tells all subscribers that messages may have been lost.
 func (l *Local) SignalLoss() { l.signalLoss() }
+
+// Subscribers returns the number of subjects with open subscriptions.
+func (l *Local) Subscribers() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.subs)
+}

@@ -102,17 +102,6 @@ func (l *Local) Close() {
 	}
 }
 
-// Subscribers returns the number of open subscriptions of all subjects.
-func (l *Local) Subscribers() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n := 0
-	for _, subs := range l.subs {
-		n += len(subs)
-	}
-	return n
-}
-
 // removeSubscription removes the subscription. The caller holds l.mu.
 func (l *Local) removeSubscription(s *localSubscription, why error) {
 	subs := l.subs[s.subject]

@@ -189,7 +189,7 @@ func (x *exhaustion) report(t *testing.T, before int64, cpu time.Duration, calm,
 	x.table.AddRow(fmt.Sprintf("%d end users; %d ordinary messages, p99 %v (%v before); disk +%d MiB", len(x.users), len(took), p99(took), p99(calm), grown/mib), fmt.Sprint(x.statuses), fmt.Sprintf("%d MiB", peak>>10), fmt.Sprintf("%.1f s", (x.cpu(t)-cpu).Seconds()))
 }
 
-// One user's exports at once take one place: no more than a core.
+// One user's exports at once take one place: a core, and what the garbage collector does on cores that are idle.
 func TestExportsTakePlaces(t *testing.T) {
 	exports, repeat := 6, 20
 	if apptest.IsLong() {
@@ -217,7 +217,7 @@ func TestExportsTakePlaces(t *testing.T) {
 	if got[200] < 2 || got[200]+got[429] != exports {
 		t.Errorf("got the statuses %v for %d exports, want several that are answered, and the others refused", got, exports)
 	}
-	if cpu > took+time.Second {
+	if most := took + took/5; cpu > most && (apptest.IsLong() || cpu > took+time.Second) {
 		t.Errorf("%d exports took %v of a processor in %v, want that of one core", exports, cpu, took)
 	}
 	v.table.AddRow(fmt.Sprintf("%d exports as Markdown of one end user, in %v", exports, took.Round(time.Millisecond)), fmt.Sprint(got), "-", fmt.Sprintf("%.1f s", cpu.Seconds()))

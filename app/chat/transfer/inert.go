@@ -100,13 +100,14 @@ func (w *markdown) writeInert(line string) {
 		_, _ = w.out.WriteString(line)
 		return
 	}
-	w.line = w.line[:0] // one write is faster than many short ones, and a Replacer's garbage takes another core
+	out := w.line[:0] // one write is faster than many short ones, and a Replacer's garbage takes another core
 	for i := range len(line) {
 		if entity := inert[line[i]]; entity != "" {
-			w.line = append(w.line, entity...)
+			out = append(out, entity...)
 		} else {
-			w.line = append(w.line, line[i])
+			out = append(out, line[i])
 		}
 	}
-	_, _ = w.out.Write(w.line)
+	w.line = out
+	_, _ = w.out.Write(out)
 }

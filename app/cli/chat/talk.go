@@ -92,7 +92,7 @@ func (c *Conversation) ensureSession(ctx context.Context) error {
 	if c.Session.ID != "" {
 		return nil
 	}
-	in := ops.NewSession{Agent: c.Session.Agent, Model: c.Session.Model, Source: c.Session.Source, Temporary: c.Session.Temporary}
+	in := ops.NewSession{Agent: c.Session.Agent, Model: c.Session.Model, Source: c.Session.Source}
 	created, err := client.Call(ctx, c.Service, ops.CreateSession, in)
 	if err == nil {
 		c.Session = created
