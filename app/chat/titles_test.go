@@ -271,6 +271,8 @@ func TestTitleCleaned(t *testing.T) {
 		`["How bees talk"]`:                                 "How bees talk",
 		`[{"title": {"text": "How bees talk"}}]`:            "How bees talk",
 		`[]`:                                                "",
+		"How bees talk <think>Good.</think>":                "How bees talk",
+		"What <think> means":                                "What <think> means",
 		`[Draft`:                                            "[Draft",
 		`{"title": "How be`:                                 "",
 		"[Draft] How bees talk":                             "[Draft] How bees talk",

@@ -110,7 +110,10 @@ func cleanTitle(text string) string {
 		}
 	}
 	for line := range strings.Lines(core.CleanText(text)) {
-		line = strings.Trim(strings.TrimSpace(line), "*#`_ ")
+		if line = strings.TrimSpace(line); strings.HasSuffix(line, "</think>") { // a thought behind it
+			line, _, _ = strings.Cut(line, "<think>")
+		}
+		line = strings.Trim(line, "*#`_ ")
 		line = strings.Trim(labelPrefix.ReplaceAllString(line, ""), "\"'“”„‟«»‹›「」『』*#`_ ")
 		if title := firstWords(line); title != "" {
 			return title
