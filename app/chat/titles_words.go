@@ -101,21 +101,39 @@ var labelPrefix = regexp.MustCompile(`(?i)^(title|titel|titre|título|标题|題
 // title; empty if it contains none.
 func cleanTitle(text string) string {
 	text = prompttext.Unfenced(strings.TrimSpace(text))
-	if strings.HasPrefix(text, "{") {
-		var answer map[string]any
-		_ = json.Unmarshal([]byte(text), &answer) // one that is cut off has no title
-		text = ""
-		for name, value := range answer {
-			if title, ok := value.(string); ok && (name == "title" || len(answer) == 1) {
-				text = title
-			}
+	if strings.IndexAny(text, "{[") == 0 {
+		var answer any
+		if err := json.Unmarshal([]byte(text), &answer); err == nil || text[0] == '{' { // one that is cut off has no title
+			text = titleIn(answer)
 		}
 	}
 	for line := range strings.Lines(core.CleanText(text)) {
-		line = strings.Trim(strings.TrimSpace(line), "*#`_ ")
+		if line = strings.TrimSpace(line); strings.HasSuffix(line, "</think>") { // a thought behind it
+			line, _, _ = strings.Cut(line, "<think>")
+		}
+		line = strings.Trim(line, "*#`_ ")
 		line = strings.Trim(labelPrefix.ReplaceAllString(line, ""), "\"'“”„‟«»‹›「」『』*#`_ ")
 		if title := core.TitleOf(line); title != "" {
 			return title
+		}
+	}
+	return ""
+}
+
+// titleIn returns the title in a JSON answer: a text, or that of an object or a list; empty if it contains none.
+func titleIn(answer any) string {
+	switch answer := answer.(type) {
+	case string:
+		return answer
+	case []any:
+		if len(answer) > 0 {
+			return titleIn(answer[0])
+		}
+	case map[string]any:
+		for name, value := range answer {
+			if name == "title" || len(answer) == 1 {
+				return titleIn(value)
+			}
 		}
 	}
 	return ""

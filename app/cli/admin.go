@@ -109,11 +109,7 @@ func (p *program) doctorCommand() *cobra.Command {
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, origins, err := p.loadServerSettings(cmd)
-			var unseen *unseenError
-			if errors.As(err, &unseen) {
-				return p.reportDiagnosis(ops.Diagnosis{Status: ops.VerdictWarn, Findings: []ops.Finding{{Check: "configuration", Status: ops.VerdictWarn, Detail: err.Error()}}})
-			}
-			o.Config, o.Origins, o.Err, o.Logger = cfg, origins, err, logging.New(p.Err, "error", "text")
+			o.Config, o.Origins, o.Unseen, o.Err, o.Logger = cfg, origins, p.unseen, err, logging.New(p.Err, "error", "text")
 			return p.reportDiagnosis(ops.Doctor(cmd.Context(), o))
 		},
 	}

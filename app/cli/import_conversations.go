@@ -4,11 +4,11 @@ import (
 	"archive/zip"
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
-	"maps"
 	"math"
 	"path"
 	"slices"
@@ -125,8 +125,12 @@ func readConversation(raw json.RawMessage) (historyFile, bool) {
 		lines := json.NewEncoder(&out)
 		lines.SetEscapeHTML(false)
 		var last core.Message
+		var thoughts []string
 		path, others := c.path()
 		flush := func() {
+			if len(thoughts) > 0 {
+				last.Parts = []core.Part{{Type: core.PartReasoning, Text: strings.Join(thoughts, "\n\n")}}
+			}
 			if strings.TrimSpace(last.Content) != "" || len(last.Parts) > 0 {
 				_ = lines.Encode(last) // a buffer takes everything
 			}
@@ -136,13 +140,15 @@ func readConversation(raw json.RawMessage) (historyFile, bool) {
 			leftOut += omitted
 			if next.Role != core.RoleAssistant || last.Role != core.RoleAssistant {
 				flush()
-				last = next
-				continue
+				last, thoughts = next, nil
+			} else {
+				last.Content = strings.TrimSpace(last.Content + "\n\n" + next.Content)
+				last.Model = cmp.Or(next.Model, last.Model)
 			}
-			last.Content = strings.TrimSpace(last.Content + "\n\n" + next.Content)
-			last.Parts = append(last.Parts, next.Parts...)
-			if next.Model != "" {
-				last.Model = next.Model
+			for _, t := range m.Content.Thoughts {
+				if t.Content != "" {
+					thoughts = append(thoughts, t.Content)
+				}
 			}
 		}
 		flush()
@@ -189,6 +195,10 @@ type chatGPTMessage struct {
 	Metadata struct {
 		Hidden bool   `json:"is_visually_hidden_from_conversation"`
 		Model  string `json:"model_slug"`
+		Files  []struct {
+			ID   string `json:"id"`
+			Name string `json:"name"`
+		} `json:"attachments"` // the images among them are parts, too
 	} `json:"metadata"`
 }
 
@@ -199,20 +209,20 @@ func (n chatGPTNode) isVisible() bool {
 // path returns the visible messages from the root to the current node, and how many others there are. Without a
 // current node the path is that of the newest message.
 func (c chatGPTConversation) path() (path []*chatGPTMessage, others int) {
-	at, newest := c.CurrentNode, math.Inf(-1)
-	_, isKnown := c.Mapping[at]
-	for _, id := range slices.Sorted(maps.Keys(c.Mapping)) {
-		if node := c.Mapping[id]; node.isVisible() {
-			others++
-			if !isKnown && node.Message.CreateTime >= newest {
-				at, newest = id, node.Message.CreateTime
-			}
-		}
+	passed := map[string]bool{}
+	at := c.CurrentNode
+	if _, isKnown := c.Mapping[at]; !isKnown {
+		at = c.newest(0, passed)
 	}
-	for passed := map[string]bool{}; !passed[at]; at = c.parentOf(at) { // a cycle ends, too
+	for ; !passed[at]; at = c.parentOf(at, passed) { // a cycle ends, too
 		passed[at] = true
 		if node := c.Mapping[at]; node.isVisible() {
 			path = append(path, node.Message)
+		}
+	}
+	for _, node := range c.Mapping {
+		if node.isVisible() {
+			others++
 		}
 	}
 	slices.Reverse(path)
@@ -220,18 +230,41 @@ func (c chatGPTConversation) path() (path []*chatGPTMessage, others int) {
 }
 
 // parentOf returns the parent of a node; of one whose parent was deleted, the newest message before it.
-func (c chatGPTConversation) parentOf(id string) string {
+func (c chatGPTConversation) parentOf(id string, passed map[string]bool) string {
 	node := c.Mapping[id]
 	if _, isKnown := c.Mapping[node.Parent]; isKnown || node.Parent == "" || node.Message == nil {
 		return node.Parent
 	}
-	newest, at := "", math.Inf(-1)
+	return c.newest(node.Message.CreateTime, passed)
+}
+
+// newest returns the newest message up to the time, which is 0 where it is not known, whose path has no node that was
+// passed; of several, as all are without times, that with the longest path.
+func (c chatGPTConversation) newest(before float64, passed map[string]bool) (id string) {
+	at, longest := math.Inf(-1), 0
 	for other, n := range c.Mapping {
-		if m := n.Message; m != nil && m.CreateTime < node.Message.CreateTime && (m.CreateTime > at || m.CreateTime == at && other > newest) {
-			newest, at = other, m.CreateTime
+		if !n.isVisible() || n.Message.CreateTime < at || before > 0 && n.Message.CreateTime > before {
+			continue
+		}
+		length := c.pathLength(other, passed)
+		if length > 0 && (n.Message.CreateTime > at || length > longest || length == longest && other > id) {
+			id, at, longest = other, n.Message.CreateTime, length
 		}
 	}
-	return newest
+	return id
+}
+
+// pathLength returns how many nodes a path has up to the root or a deleted node; 0 = it gets to one that was passed, or
+// is a cycle.
+func (c chatGPTConversation) pathLength(id string, passed map[string]bool) (length int) {
+	for ; !passed[id] && length <= len(c.Mapping); length++ {
+		node, isKnown := c.Mapping[id]
+		if !isKnown {
+			return length
+		}
+		id = node.Parent
+	}
+	return 0
 }
 
 // message returns the message in Bobbin's shape, and how many images and files it only mentions.
@@ -251,6 +284,12 @@ func (m *chatGPTMessage) message() (core.Message, int) {
 		}
 		texts = append(texts, part.Text)
 	}
+	for _, f := range m.Metadata.Files {
+		if f.ID == "" || !slices.ContainsFunc(m.Content.Parts, func(part json.RawMessage) bool { return bytes.Contains(part, []byte(f.ID)) }) {
+			omitted++
+			texts = append(texts, fmt.Sprintf("[%s: not imported]", core.Clip(cmp.Or(f.Name, "file"), 200)))
+		}
+	}
 	texts = slices.DeleteFunc(texts, func(s string) bool { return strings.TrimSpace(s) == "" })
 	text := strings.Join(texts, "\n")
 	out := core.Message{Role: core.RoleAssistant, Content: text, Model: m.Metadata.Model, OnPath: true}
@@ -265,11 +304,6 @@ func (m *chatGPTMessage) message() (core.Message, int) {
 		out.Content = fmt.Sprintf("[result of %s]\n%s", m.Author.Name, text)
 	case m.Recipient != "" && m.Recipient != "all":
 		out.Content = fmt.Sprintf("[call of %s]\n%s", m.Recipient, text)
-	}
-	for _, t := range m.Content.Thoughts {
-		if t.Content != "" {
-			out.Parts = append(out.Parts, core.Part{Type: "reasoning", Text: t.Content})
-		}
 	}
 	return out, omitted
 }

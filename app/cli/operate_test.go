@@ -50,6 +50,21 @@ func TestDoctorWithoutTheServersSecrets(t *testing.T) {
 	}
 }
 
+// Beside a server with secrets that doctor has not, it names them, and does not say that there are no keys.
+func TestDoctorNamesTheServersSecrets(t *testing.T) {
+	t.Parallel()
+	flags := folder(t)
+	held := must.Get(datadir.Hold(t.Context(), flags[3]))(t)
+	start := datadir.StartOptions{Settings: map[string]string{"agents_dir": flags[5]}, Secrets: []string{"BOBBIN_AUTH_KEYS", "BOBBIN_SLACK_BOT_TOKEN"}}
+	must.Do(t, held.Announce(datadir.Server{URL: "http://127.0.0.1:1", PID: os.Getpid(), Start: start}))
+	t.Cleanup(func() { _ = held.Release() })
+	_, out, errs := run(t, "", append([]string{"doctor"}, flags...)...)
+	const names = "BOBBIN_AUTH_KEYS, BOBBIN_SLACK_BOT_TOKEN"
+	if !strings.Contains(out, "warn  configuration: the server has "+names) || strings.Contains(out, "only this machine has access") || !strings.Contains(errs, "without its "+names) {
+		t.Errorf("got %q, %q, want a warning that names the secrets", out, errs)
+	}
+}
+
 // A tool's variable that this command has not may be in the environment of the server that runs.
 func TestDoctorWithoutAToolsVariable(t *testing.T) {
 	t.Parallel()

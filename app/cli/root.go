@@ -40,11 +40,12 @@ type program struct {
 	Streams
 	file               string // --config
 	flags              map[string]*string
-	url                string // --url
-	key                string // --key
-	helpAll            bool   // --help-all
-	json               bool   // --json: see withJSON
-	environmentChecked bool   // unknown environment variables were reported
+	url                string   // --url
+	key                string   // --key
+	helpAll            bool     // --help-all
+	json               bool     // --json: see withJSON
+	environmentChecked bool     // unknown environment variables were reported
+	unseen             []string // variables with secrets that the server has, and this command has not
 }
 
 // Main runs the command line and returns the exit code: 0, or 1 after an error, which it
@@ -202,13 +203,12 @@ func (p *program) loadServerSettings(cmd *cobra.Command) (config.Config, config.
 			settings[k.Name] = *v
 		}
 	}
-	fmt.Fprintf(p.Err, "using the settings of the server at %s, process %d\n", server.URL, server.PID)
-	var unseen []string
-	for _, name := range server.Start.Secrets {
-		if os.Getenv(name) == "" {
-			unseen = append(unseen, name)
-		}
+	p.unseen = slices.DeleteFunc(slices.Clone(server.Start.Secrets), func(name string) bool { return os.Getenv(name) != "" })
+	without := ""
+	if len(p.unseen) > 0 {
+		without = ", without its " + strings.Join(p.unseen, ", ")
 	}
+	fmt.Fprintf(p.Err, "using the settings of the server at %s, process %d%s\n", server.URL, server.PID, without)
 	secret := func(name string) string {
 		if !slices.Contains(server.Start.Secrets, name) {
 			return ""
@@ -220,18 +220,10 @@ func (p *program) loadServerSettings(cmd *cobra.Command) (config.Config, config.
 	if i := slices.IndexFunc(origins, func(o config.Origin) bool { return o.Key == folder.Key }); i >= 0 {
 		origins[i].From = folder.From
 	}
-	if err != nil && len(unseen) > 0 {
-		err = &unseenError{unseen}
+	if err != nil && len(p.unseen) > 0 {
+		err = fmt.Errorf("the server has %s in its environment, and this command has not: run it with the server's environment", strings.Join(p.unseen, ", "))
 	}
 	return cfg, origins, err
-}
-
-// unseenError says that a server has secrets in its environment that this command has not, so that its settings
-// cannot be read.
-type unseenError struct{ names []string }
-
-func (e *unseenError) Error() string {
-	return fmt.Sprintf("the server has %s in its environment, and this command has not: run it with the server's environment", strings.Join(e.names, ", "))
 }
 
 // newLogger returns a logger as the settings configure it; quiet logs errors only unless

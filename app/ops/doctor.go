@@ -47,9 +47,10 @@ type Diagnosis struct {
 type DoctorOptions struct {
 	Config  config.Config
 	Origins config.Origins
-	Err     error  // of loading the settings; not nil = nothing else can be checked
-	Call    bool   // also call the model, for a few tokens
-	Address string // of this Bobbin, which Slack reaches; empty = not checked
+	Unseen  []string // variables with secrets that the server has, and this program has not
+	Err     error    // of loading the settings; not nil = nothing else can be checked
+	Call    bool     // also call the model, for a few tokens
+	Address string   // of this Bobbin, which Slack reaches; empty = not checked
 	Logger  *slog.Logger
 }
 
@@ -85,6 +86,7 @@ func Doctor(ctx context.Context, o DoctorOptions) Diagnosis {
 		switch {
 		case plain > 0:
 			d.addWarning("api keys", fmt.Sprintf("%d of %d keys are set as plain text", plain, set), "bobbin keys new <name> makes keys whose setting is a hash")
+		case set+d.stored == 0 && len(d.Unseen) > 0: // a key may be among them
 		case set+d.stored == 0:
 			d.addOK("api keys", "none: only this machine has access")
 		default:
@@ -126,6 +128,12 @@ func (d *doctor) addFailure(check, detail, do string) {
 
 // checkSettings checks the configuration and who can read it.
 func (d *doctor) checkSettings() {
+	if len(d.Unseen) > 0 {
+		d.addWarning("configuration", fmt.Sprintf("the server has %s in its environment, and this command has not: what they set is not checked", strings.Join(d.Unseen, ", ")), "run it with the server's environment")
+	}
+	if d.Err != nil && len(d.Unseen) > 0 {
+		return
+	}
 	if d.Err != nil {
 		for _, line := range strings.Split(d.Err.Error(), "\n") {
 			d.addFailure("configuration", line, "")

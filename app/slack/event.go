@@ -209,7 +209,10 @@ type attachment struct {
 	Unfurled  bool            `json:"is_msg_unfurl"`
 	Files     []file          `json:"files"`
 	Blocks    json.RawMessage `json:"blocks"`
-	Fields    []struct {
+	Messages  []struct {
+		Message event `json:"message"`
+	} `json:"message_blocks"` // what was forwarded, where it has blocks
+	Fields []struct {
 		Title richText `json:"title"`
 		Value richText `json:"value"`
 	} `json:"fields"`
@@ -250,16 +253,19 @@ func (a attachment) markup() string {
 	if a.TitleLink != "" && title != "" {
 		title = "<" + string(a.TitleLink) + "|" + title + ">"
 	}
-	lines := []string{string(a.Pretext), title, cmp.Or(string(a.Text), blockText(a.Blocks))}
+	text := cmp.Or(string(a.Text), blockText(a.Blocks))
+	for i := 0; text == "" && i < len(a.Messages); i++ {
+		text = a.Messages[i].Message.ownText()
+	}
+	lines := []string{string(a.Pretext), title, text}
 	if !a.quotes() {
 		lines = slices.Insert(lines, 1, string(a.Author))
 	}
 	for _, f := range a.Fields {
 		lines = append(lines, strings.Trim(string(f.Title)+": "+string(f.Value), ": "))
 	}
-	text := joinLines(lines...)
-	text = cmp.Or(text, string(a.Fallback))
-	if !a.quotes() {
+	text = cmp.Or(joinLines(lines...), string(a.Fallback))
+	if !a.quotes() || text == "" && len(a.Files) == 0 {
 		return text
 	}
 	where := string(a.Footer)

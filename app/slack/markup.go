@@ -71,14 +71,15 @@ func escapeText(s string) string {
 
 // richElement is a part of a rich_text block.
 type richElement struct {
-	Type     string        `json:"type"`
-	Text     richText      `json:"text"`
-	URL      string        `json:"url"`
-	User     string        `json:"user_id"`
-	Channel  string        `json:"channel_id"`
-	Name     string        `json:"name"`
-	Elements []richElement `json:"elements"`
-	Fields   []richElement `json:"fields"`
+	Type     string          `json:"type"`
+	Text     richText        `json:"text"`
+	URL      string          `json:"url"`
+	User     string          `json:"user_id"`
+	Channel  string          `json:"channel_id"`
+	Name     string          `json:"name"`
+	Elements []richElement   `json:"elements"`
+	Fields   []richElement   `json:"fields"`
+	Rows     [][]richElement `json:"rows"` // of a table
 }
 
 // richText is a text, or an object that has one.
@@ -138,6 +139,14 @@ func writeRich(out *strings.Builder, elements []richElement, depth int) {
 			out.WriteString("\n")
 		}
 		writeRich(out, e.Fields, depth+1)
+		for _, row := range e.Rows {
+			for _, cell := range row {
+				var text strings.Builder
+				writeRich(&text, []richElement{cell}, depth+1)
+				out.WriteString("| " + strings.TrimSpace(text.String()) + " ")
+			}
+			out.WriteString("|\n")
+		}
 		if strings.HasPrefix(e.Type, "rich_text") || slices.Contains([]string{"section", "header", "context", "mrkdwn", "plain_text", "markdown"}, e.Type) {
 			out.WriteString("\n")
 		}

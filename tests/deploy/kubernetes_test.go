@@ -48,8 +48,11 @@ type container struct {
 	Env []struct {
 		Name, Value string
 		From        struct {
-			Secret struct{ Name, Key string } `yaml:"secretKeyRef"`
-			Field  struct {
+			Secret struct {
+				Name, Key string
+				Optional  bool
+			} `yaml:"secretKeyRef"`
+			Field struct {
 				Path string `yaml:"fieldPath"`
 			} `yaml:"fieldRef"`
 		} `yaml:"valueFrom"`
@@ -93,7 +96,7 @@ func environment(t *testing.T, c container, pod string, secret object) map[strin
 		switch {
 		case e.From.Secret.Key != "":
 			value, ok := secret.StringData[e.From.Secret.Key]
-			if !ok || e.From.Secret.Name != secret.Metadata.Name {
+			if !ok && !e.From.Secret.Optional || e.From.Secret.Name != secret.Metadata.Name {
 				t.Errorf("%s: there is no secret %s/%s", e.Name, e.From.Secret.Name, e.From.Secret.Key)
 			}
 			if env[e.Name] = value; value == "" {
@@ -129,6 +132,8 @@ func TestKubernetes(t *testing.T) {
 			t.Errorf("%s writes to %s and listens on %s; mounted is %+v", name, cfg.DataDir, cfg.Addr, c.Mounts)
 		}
 	}
+	delete(secret.StringData, "openai-api-key") // as its comment allows
+	environment(t, c, "bobbin-0", secret)
 	if len(names) != 3 || c.Args[0] != "serve" {
 		t.Errorf("got %d names of replicas and %v, want 3 that serve", len(names), c.Args)
 	}

@@ -51,6 +51,13 @@ func TestSlackAttachments(t *testing.T) {
 		if _, all = w.conversation(t, 7); all[5].Content != "and this?\n"+forwarded {
 			t.Errorf("got %q, want the comment and what was forwarded", all[5].Content)
 		}
+		w.send(t, w.bob, w.channel, fakeslack.Message{ThreadTS: root, Text: "and these?", Attachments: []byte(`[{"is_share": true, "text": "", "message_blocks": [{"team": "T1", "message": {"blocks": [
+			{"type": "section", "text": {"type": "mrkdwn", "text": "*Pumps*"}},
+			{"type": "table", "rows": [[{"type": "raw_text", "text": "name"}, {"type": "raw_text", "text": "state"}],
+				[{"type": "raw_text", "text": "P1"}, {"type": "rich_text", "elements": [{"type": "rich_text_section", "elements": [{"type": "text", "text": "red"}]}]}]]}]}}]}]`)})
+		if _, all = w.conversation(t, 9); all[7].Content != "and these?\nForwarded from somebody:\n> *Pumps*\n> | name | state |\n> | P1 | red |" {
+			t.Errorf("got %q, want the text in the blocks", all[7].Content)
+		}
 	})
 }
 
@@ -66,6 +73,10 @@ func TestSlackForwardedToBot(t *testing.T) {
 		w.send(t, w.alice, w.alice.DM().ID, fakeslack.Message{Attachments: []byte(`[{"is_share": true, "author_name": "Carol", "channel_id": "C1", "text": "The pump is red."}]`)})
 		if _, all := w.conversation(t, 2); all[0].Content != "Forwarded from Carol (#pumps):\n> The pump is red." {
 			t.Errorf("got %q", all[0].Content)
+		}
+		w.send(t, w.bob, w.bob.DM().ID, fakeslack.Message{Attachments: []byte(`[{"is_share": true, "text": "", "message_blocks": [{"message": {"blocks": [{"type": "image"}]}}]}]`)})
+		if got := w.awaitPrivate(t, w.bob, 2); !strings.Contains(got, "Nothing of this message can be read") {
+			t.Errorf("Bob was told %q of an empty message that he forwarded", got)
 		}
 	})
 }

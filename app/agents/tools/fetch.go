@@ -189,7 +189,7 @@ func unreadableError(kind string) error {
 }
 
 // decodeBody returns the body's media type, and a text in UTF-8: from the encoding that the server,
-// a byte order mark or the page itself names; valid UTF-8 without any of them stays.
+// a byte order mark or the page itself names; UTF-8 without any of them stays.
 func decodeBody(body []byte, contentType string) (kind string, decoded []byte) {
 	const sniffed = 1024
 	if contentType == "" {
@@ -199,7 +199,7 @@ func decodeBody(body []byte, contentType string) (kind string, decoded []byte) {
 		return kind, body
 	}
 	encoding, name, certain := charset.DetermineEncoding(body[:min(len(body), sniffed)], contentType)
-	if name != "utf-8" && (certain || !validPrefix(body)) {
+	if name != "utf-8" && (certain || !isUTF8(body)) {
 		if text, err := encoding.NewDecoder().Bytes(body); err == nil {
 			body = text
 		}
@@ -207,15 +207,20 @@ func decodeBody(body []byte, contentType string) (kind string, decoded []byte) {
 	return kind, []byte(core.CleanText(strings.TrimPrefix(string(body), "\ufeff")))
 }
 
-// validPrefix reports whether the text is valid UTF-8, except for an incomplete character
-// at its end.
-func validPrefix(body []byte) bool {
-	for i := 1; i < utf8.UTFMax && i < len(body); i++ {
-		if last := body[len(body)-i:]; utf8.RuneStart(last[0]) && !utf8.FullRune(last) {
-			return utf8.Valid(body[:len(body)-i])
+// isUTF8 reports whether the text is UTF-8, with no more broken bytes than characters of several bytes: it may
+// be cut anywhere. Texts in other encodings hardly have such characters.
+func isUTF8(body []byte) bool {
+	whole, broken := 0, 0
+	for len(body) > 0 {
+		r, size := utf8.DecodeRune(body)
+		switch body = body[size:]; {
+		case size > 1:
+			whole++
+		case r == utf8.RuneError:
+			broken++
 		}
 	}
-	return utf8.Valid(body)
+	return broken <= whole
 }
 
 // maxTitle bounds a title, in bytes.

@@ -132,11 +132,14 @@ func TestCharsets(t *testing.T) {
 		{"mark", "text/plain", "\xef\xbb\xbfhi", "hi"},
 		{"UTF-8 that nobody told, after many letters", "text/plain", long + "ü", long + "ü"},
 		{"nothing told, no UTF-8", "text/plain", "Gr\xfc\xdfe", "Grüße"},
+		{"UTF-8 cut at both ends", "text/plain", "\x96l für Köln, groß \xe6\x97", "\uFFFDl für Köln, groß \uFFFD"},
+		{"no UTF-8, though its end may be", "text/plain", "Caf\xe9", "Café"},
 		{"not known", "text/plain; charset=klingon", "Grüße", "Grüße"},
 		{"wrong UTF-8", "text/plain; charset=utf-8", "a\xffb\x00c", "a\uFFFDb\uFFFDc"},
 		{"tags nobody sees", "text/plain", "a\U000E0049b", "ab"},
 		{"tags nobody sees in HTML", "text/html", "<p>a\U000E0049\U000E0067&#xE006E;b", "ab"},
 		{"JSON", "application/json", `{"a":["ü",1.50]}`, `{"a":["ü",1.50]}`},
+		{"JSON with a broken byte", "application/json", "{\"a\":\"日本 \xff\"}", "{\"a\":\"日本 \uFFFD\"}"},
 		{"XML", "application/xml", "<a>x</a>\n", "<a>x</a>"},
 	}
 	for _, tt := range tests {
