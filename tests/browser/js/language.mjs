@@ -159,6 +159,13 @@ export const cases = {
       await log.getByText(`schlug fehl: ${says}`).waitFor()
     }
     await v.page.goto(`${v.args.url}#/s/${id}/runs`)
+    await v.page.route(/runs(\/[\w-]+(\/events.*)?|\?.*)?$/, async route => { // of 2.4 seconds
+      const response = await route.fetch()
+      const body = (await response.text()).replace(/"started_at":"[^"]+"/g, '"started_at":"2026-11-30T12:00:00Z"').replace(/"finished_at":"[^"]+"/g, '"finished_at":"2026-11-30T12:00:02.4Z"')
+      await route.fulfill({ response, body })
+    })
+    await v.page.reload()
+    await v.page.getByText('0,5', { exact: true }).waitFor()
     for (const role of ['alert', 'row']) await v.page.getByRole(role).getByText('nimmt den Schlüssel des Servers nicht an').filter({ visible: true }).waitFor()
     await v.page.unrouteAll()
     await v.open(id)

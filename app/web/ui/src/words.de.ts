@@ -96,7 +96,7 @@ export const words = {
   taskOpen: "offen",
   showAll: (size: string) => `Alles zeigen, ${size}`,
   thoughts: (seconds: number, tokens: number) =>
-    [seconds ? `${seconds} s nachgedacht` : "Gedanken", tokens ? `${count(tokens)} Token` : ""].filter(Boolean).join(", "),
+    [seconds ? `${count(seconds)} s nachgedacht` : "Gedanken", tokens ? `${count(tokens)} Token` : ""].filter(Boolean).join(", "),
   thinking: "Denkt nach",
   meta: { input: "ein", cached: "aus dem Cache", output: "aus" },
 
@@ -169,7 +169,7 @@ export const words = {
   noConnectionRest: (n: number) => `Lesen und Schreiben geht.${n ? ` ${plural(n, "Nachricht wartet", "Nachrichten warten")}.` : ""}`,
   restarting: "Bobbin startet neu.",
   reconnecting: "Verbindung wird aufgebaut.",
-  nextTry: (s: number) => `Nächster Versuch in ${s} s`,
+  nextTry: (s: number) => `Nächster Versuch in ${count(s)} s`,
   tryNow: "Jetzt versuchen",
   resynced: "Nach langer Abwesenheit neu geladen.",
   close: "Schließen",

@@ -4,7 +4,7 @@ import { textOf } from "../language";
 import { count, plural } from "../text/count";
 
 export const own = {
-  percent: (n: number) => `${n} %`,
+  percent: (n: number) => `${count(n)} %`,
   tooLarge: "Zu groß",
   unknown: "–",
   meter: (used: string, usable: number, percent: number, hint: string) =>
@@ -23,7 +23,7 @@ export const own = {
     `Passt nicht: ${count(tokens)} Token lassen sich nicht verkleinern, ${count(usable)} passen. Den größten Teil (${textOf(own.culprits, culprit)}) kürzen oder ein Modell mit größerem Fenster nehmen.`,
   noContext: "Dieser Schlüssel darf den Kontext nicht sehen",
   lastFailure: (reason: string) => `Die letzte Zusammenfassung schlug fehl: ${reason}`,
-  seconds: (n: number) => `${n} s`,
+  seconds: (n: number) => `${count(n)} s`,
   atWork: (n: number | undefined, waits: boolean) =>
     `${n ? `${plural(n, "Nachricht wird", "Nachrichten werden")} zusammengefasst` : "Wird zusammengefasst"}${waits ? ", die neue Nachricht wartet" : ""}`,
   label: {

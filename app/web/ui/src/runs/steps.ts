@@ -4,6 +4,7 @@ import { textOf } from "../language";
 import { words as thread } from "../context/threadWords";
 import { hasEnded, type Run } from "../state/conversation.svelte";
 import type { Call, Happened, Working } from "./run.svelte";
+import { count } from "../words";
 import { words } from "./words";
 
 export interface Step {
@@ -132,8 +133,8 @@ export function marksOf(span: number): { at: number; text: string }[] {
   const size = [1, 2, 5, 10].map((n) => n * ten).find((n) => n >= rough)!;
   const marks = [];
   for (let n = 0; n * size * unit <= span * 0.97; n++) {
-    const value = Number((n * size).toPrecision(3));
-    marks.push({ at: n * size * unit, text: n === 0 ? `0 ${name}` : String(value) });
+    const value = count(Number((n * size).toPrecision(3)));
+    marks.push({ at: n * size * unit, text: n === 0 ? `0 ${name}` : value });
   }
   return marks;
 }

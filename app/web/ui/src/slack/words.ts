@@ -1,7 +1,7 @@
 // The texts about the thread of Slack that a conversation belongs to.
 import type { Schema } from "../api/http";
 import { pick } from "../language";
-import { plural, words as page } from "../words";
+import { count, plural, words as page } from "../words";
 
 type Mode = Schema["SlackMode"];
 
@@ -40,7 +40,7 @@ export const words = { ...page, ...pick({
     unknown: (time: string) => `Unknown ${time}: no answer came back. It may be there; sending again could post it twice.`,
     outdated: (time: string, why: string) => `Changed ${time}, but Slack still shows something else: ${why}.`,
     waits: (since: string, why: string) => `Waits since ${since}${why ? `: ${why}` : ""}.`,
-    nextTry: (seconds: number) => (seconds > 0 ? `Next try in ${seconds} s.` : "It is being tried."),
+    nextTry: (seconds: number) => (seconds > 0 ? `Next try in ${count(seconds)} s.` : "It is being tried."),
     look: "Look in Slack",
     isThere: "It is there",
     sendAgainTitle: "It may then be in Slack twice",
@@ -110,7 +110,7 @@ export const words = { ...page, ...pick({
     unknown: (time: string) => `Unbekannt ${time}: es kam keine Antwort. Vielleicht ist es dort; noch einmal gesendet stünde es dann zweimal da.`,
     outdated: (time: string, why: string) => `Geändert ${time}, aber Slack zeigt noch etwas anderes: ${why}.`,
     waits: (since: string, why: string) => `Wartet seit ${since}${why ? `: ${why}` : ""}.`,
-    nextTry: (seconds: number) => (seconds > 0 ? `Nächster Versuch in ${seconds} s.` : "Es wird gerade versucht."),
+    nextTry: (seconds: number) => (seconds > 0 ? `Nächster Versuch in ${count(seconds)} s.` : "Es wird gerade versucht."),
     look: "Nachsehen",
     isThere: "Es ist da",
     sendAgainTitle: "Es kann dann zweimal in Slack stehen",
