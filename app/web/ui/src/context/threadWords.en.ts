@@ -56,5 +56,4 @@ export const own = {
   // What the server says in English, by its own words.
   culprits: {} as Record<string, string>,
   warnings: {} as Record<string, string>,
-  reasons: {} as Record<string, string>,
 };

@@ -1,1 +1,0 @@
-export{t as default}from"./SummaryBody-BkQAY8sH.js";

@@ -1,0 +1,1 @@
+export{t as default,n as escapeHtml,r as tooLong}from"./markdown-DWeS7X2c.js";
