@@ -169,7 +169,7 @@ export const cases = {
       await route.fulfill({ response, body })
     })
     await v.page.reload()
-    await v.page.getByText('0,5', { exact: true }).waitFor()
+    await v.page.getByText('0,5', { exact: true }).waitFor({ state: 'attached' }) // a phone has no axis
     for (const role of ['alert', 'row']) await v.page.getByRole(role).getByText('nimmt den Schlüssel des Servers nicht an').filter({ visible: true }).waitFor()
     await v.page.unrouteAll()
     await v.open(id)

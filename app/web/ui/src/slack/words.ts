@@ -155,6 +155,7 @@ export const words = { ...page, ...pick({
     },
     faults: {
       "the channel has more posts than Slack takes": "der Kanal bekommt mehr, als Slack annimmt",
+      "the thread does not have it": "im Thread steht es nicht",
       "an error that is in the log": "ein Fehler; mehr steht im Protokoll des Servers",
       "the app is not installed in this workspace of Slack": "die App ist in diesem Workspace nicht installiert",
     },
