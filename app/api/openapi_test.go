@@ -2,9 +2,13 @@ package api_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,6 +16,8 @@ import (
 
 	"bobbin/app/api"
 	"bobbin/app/api/openapi"
+	"bobbin/app/api/ops"
+	"bobbin/app/core"
 	"bobbin/tests/apitest"
 	"bobbin/tests/compare"
 	"bobbin/tests/golden"
@@ -59,6 +65,52 @@ func TestDocumentOfWebPage(t *testing.T) {
 	var want bytes.Buffer
 	must.Do(t, json.Indent(&want, openapi.New().JSON, "", " "))
 	golden.Check(t, "../web/ui/openapi.json", want.String())
+}
+
+// TestProblemCodes: the document lists each code with which the server answers, as API.md does. The web page has a German
+// sentence for each of them: without one it does not compile.
+func TestProblemCodes(t *testing.T) {
+	t.Parallel()
+	var document struct {
+		Components struct {
+			Schemas struct {
+				Problem struct {
+					Properties struct{ Code struct{ Enum []string } }
+				}
+			}
+		}
+	}
+	must.Do(t, json.Unmarshal(openapi.New().JSON, &document))
+	codes := document.Components.Schemas.Problem.Properties.Code.Enum
+	_, table, _ := strings.Cut(string(must.Get(os.ReadFile("../../docs/API.md"))(t)), "| status | codes |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var listed []string
+	for _, m := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(table, -1) {
+		listed = append(listed, m[1])
+	}
+	slices.Sort(listed)
+	compare.Equal(t, "codes of the document and of API.md", codes, slices.Compact(listed))
+	known := append([]string{"step_limit", "model_", core.CodeFiltered}, codes...) // three are of runs only
+	for _, k := range ops.ErrorKinds() {
+		if !slices.Contains(known, k.Code) {
+			t.Errorf("the document lacks the code %s", k.Code)
+		}
+	}
+	literal := regexp.MustCompile(`\b(?:Code:|[cC]ode[A-Z]\w*\s+=|\.Code =)\s*"([a-z_]+)"`)
+	must.Do(t, filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() && slices.Contains([]string{"../web", "../api/openai", "../core/llm"}, path) {
+			return cmp.Or(err, fs.SkipDir)
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		for _, m := range literal.FindAllStringSubmatch(string(must.Get(os.ReadFile(path))(t)), -1) {
+			if !slices.Contains(known, m[1]) {
+				t.Errorf("%s: the document lacks the code %s", path, m[1])
+			}
+		}
+		return nil
+	}))
 }
 
 // TestOpenAPI: everybody gets the document, and who has it is told so.

@@ -18,6 +18,7 @@ type ContextPlan struct {
 	Summarize *PlannedSummary `json:"summarize,omitempty" doc:"What would be summarized; absent if nothing."`
 	Activate  int             `json:"activate,omitempty" min:"1" doc:"The prepared version that would be activated first; absent if there is none."`
 	Floor     *ContextFloor   `json:"floor,omitempty" doc:"Why no prompt can be sent; absent if it fits."`
+	Coverage  Coverage        `json:"coverage" doc:"Of the prompt that would be sent: every message of the log, and the next one, is in exactly one of these places."`
 	Context   ContextReport   `json:"context" doc:"Of the prompt before anything is summarized."`
 }
 

@@ -19,39 +19,41 @@ func (c *Inspector) DryRun(ctx context.Context, tenant core.Tenant, id core.Sess
 	}
 	last, order, activated := simulateFit(v.in)
 	if order != nil && order.When == core.WhenNow && v.d.Summarize == nil && v.d.Activate == nil { // in several calls
-		last, order.When = v.d, core.WhenBackground
+		last, order.When = plan{in: v.in, d: v.d}, core.WhenBackground
 	}
-	for _, rung := range last.Rungs {
+	for _, rung := range last.d.Rungs {
 		if name := contextwindow.RungName(rung); !slices.Contains(report.Rungs, name) {
 			report.Rungs = append(report.Rungs, name)
 		}
 	}
-	for _, reason := range last.Reasons {
+	for _, reason := range last.d.Reasons {
 		if !slices.Contains(report.Reasons, reason) {
 			report.Reasons = append(report.Reasons, reason)
 		}
 	}
-	plan := core.ContextPlan{Fits: last.Floor == nil, Tokens: last.Total, Summarize: order, Activate: activated, Context: report}
-	if f := last.Floor; f != nil {
-		plan.Floor = &core.ContextFloor{Culprit: f.Culprit, Tokens: f.Floor, Usable: f.Usable, Detail: f.Error()}
+	planned := core.ContextPlan{Fits: last.d.Floor == nil, Tokens: last.d.Total, Summarize: order, Activate: activated, Context: report}
+	planned.Coverage = coverageOf(last.in.Summary.Messages, last.d)
+	planned.Coverage.Messages, planned.Coverage.Excluded, planned.Coverage.Lost = report.Coverage.Messages, report.Coverage.Excluded, report.Coverage.Lost
+	if f := last.d.Floor; f != nil {
+		planned.Floor = &core.ContextFloor{Culprit: f.Culprit, Tokens: f.Floor, Usable: f.Usable, Detail: f.Error()}
 	}
 	if v.d.Summarize == nil && v.d.Activate == nil { // the prompt is known exactly
-		plan.Tokens = report.Used
+		planned.Tokens, planned.Coverage = report.Used, report.Coverage
 	}
-	return plan, nil
+	return planned, nil
 }
 
 // maxRounds bounds how many summaries are simulated.
 const maxRounds = 3
 
-// simulateFit simulates Fit. It returns the last decision, what is summarized before or
+// simulateFit simulates Fit. It returns the last plan, what is summarized before or
 // beside the prompt (nil = nothing), and which version is activated.
-func simulateFit(in contextwindow.Input) (last contextwindow.Decision, order *core.PlannedSummary, activated int) {
+func simulateFit(in contextwindow.Input) (last plan, order *core.PlannedSummary, activated int) {
 	in.OrderLimit = 0 // the final result, however many calls it takes
 	p := newPlan(in)
 	if p.d.Summarize != nil {
 		if d, ok := floorDecision(in); ok {
-			return d, nil, 0
+			return plan{in: in, d: d}, nil, 0
 		}
 	}
 	for round := 1; p.d.Summarize != nil || p.d.Activate != nil; round++ {
@@ -71,6 +73,7 @@ func simulateFit(in contextwindow.Input) (last contextwindow.Decision, order *co
 		}
 		p = newPlan(in)
 	}
+	last = p
 	if order == nil && p.d.Floor == nil {
 		when, o := core.WhenAhead, p.d.Prepare
 		if slices.ContainsFunc(p.d.Triggers, func(t core.TriggerStatus) bool { return t.Fires }) {
@@ -86,7 +89,7 @@ func simulateFit(in contextwindow.Input) (last contextwindow.Decision, order *co
 			order.When = when
 		}
 	}
-	return p.d, order, activated
+	return last, order, activated
 }
 
 // withOrder adds an order to a planned summary; previous is the tokens of the summary before

@@ -17,6 +17,9 @@ func (w *world) plan(ask core.PlanPreview) core.ContextPlan {
 	w.t.Helper()
 	before := w.state()
 	got := must.Get(w.control().DryRun(w.t.Context(), w.scope(), w.Session.ID, ask))(w.t)
+	if c := got.Coverage; c.Summarized+c.Compacted+c.Verbatim+c.Masked+c.Shortened+c.LeftOut+c.Excluded != c.Messages || c.Messages != got.Context.Coverage.Messages {
+		w.t.Errorf("got the coverage %+v of %d messages, want each message once", c, got.Context.Coverage.Messages)
+	}
 	if w.state() != before || len(w.Events)+len(w.feed.Published())+len(w.feed.Passing()) > 0 {
 		w.t.Errorf("a dry run has changed something: %s, before %s", w.state(), before)
 	}
@@ -65,6 +68,9 @@ func TestDryRunIsWhatHappens(t *testing.T) {
 			if o := got.Summarize; o.FromID != s.FromID || o.FromSeq != s.FromSeq || o.ThroughID != s.ThroughID || o.ThroughSeq != s.ThroughSeq ||
 				o.Messages != s.MessagesAdded || o.Tokens != s.TokensBefore || o.Trigger != s.Trigger || o.MaxTokens < s.TokenCount {
 				t.Errorf("planned %+v, made %+v", o, s)
+			}
+			if sent := w.report().Coverage; sent != got.Coverage {
+				t.Errorf("sent the messages as %+v, planned %+v", sent, got.Coverage)
 			}
 			if d.Total > got.Tokens {
 				t.Errorf("sent %d tokens, planned at most %d", d.Total, got.Tokens)
@@ -130,6 +136,23 @@ func TestDryRunElsewhere(t *testing.T) {
 	}
 	if got := w.plan(core.PlanPreview{Policy: "off"}); got.Summarize != nil || !got.Fits {
 		t.Errorf("off: got %+v, want nothing summarized", got.Summarize)
+	}
+}
+
+// A tool result that the summary covers is not masked beside it, and what is masked is not word for word, too: plan
+// counts the places.
+func TestDryRunCountsMaskedResultsOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, core.ContextSettings{}, 128_000)
+	w.other(8192)
+	for i := range 20 {
+		w.ask("compute")
+		w.called(fmt.Sprint(i), strings.Repeat("result ", 300))
+		w.add(w.said(core.RoleAssistant, strings.Repeat("done ", 200)))
+	}
+	got := w.plan(core.PlanPreview{Model: "other", Content: "ask", Tokens: 5})
+	if c := got.Coverage; got.Summarize == nil || got.Summarize.When != core.WhenNow || c.Summarized != got.Summarize.Messages || c.Masked == 0 || c.Masked >= got.Context.Coverage.Masked {
+		t.Errorf("got %+v with the coverage %+v, before anything %+v, want some results masked and some summarized", got.Summarize, got.Coverage, got.Context.Coverage)
 	}
 }
 

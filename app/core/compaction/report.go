@@ -167,23 +167,7 @@ func (k *Compactor) Describe(t Turn, d contextwindow.Decision, sent contextwindo
 	info := t.Profile.Model.Info()
 	e, reasons := k.Calibrator.Estimate(info.Name, t.Session.ID), append([]string{}, d.Reasons...)
 	_, from := k.turnWindow(t)
-	c := core.Coverage{Summarized: t.Session.SummarizedCount}
-	for _, slots := range [][]contextwindow.Slot{d.History, d.Run} {
-		for _, s := range slots {
-			switch s.Place {
-			case core.PlaceCovered:
-				c.Compacted++
-			case core.PlaceMasked:
-				c.Masked++
-			case core.PlaceShortened:
-				c.Shortened++
-			case core.PlaceLeftOut:
-				c.LeftOut++
-			default:
-				c.Verbatim++
-			}
-		}
-	}
+	c := coverageOf(t.Session.SummarizedCount, d)
 	filtered := 0
 	for i, m := range t.withoutFiltered(false) {
 		if m.Role != t.History[i].Role {
@@ -222,6 +206,28 @@ func (k *Compactor) Describe(t Turn, d contextwindow.Decision, sent contextwindo
 		r.Rungs = append(r.Rungs, contextwindow.RungName(n))
 	}
 	return r
+}
+
+// coverageOf counts where the decision has its messages, behind a summary of so many.
+func coverageOf(summarized int, d contextwindow.Decision) core.Coverage {
+	c := core.Coverage{Summarized: summarized}
+	for _, slots := range [][]contextwindow.Slot{d.History, d.Run} {
+		for _, s := range slots {
+			switch s.Place {
+			case core.PlaceCovered:
+				c.Compacted++
+			case core.PlaceMasked:
+				c.Masked++
+			case core.PlaceShortened:
+				c.Shortened++
+			case core.PlaceLeftOut:
+				c.LeftOut++
+			default:
+				c.Verbatim++
+			}
+		}
+	}
+	return c
 }
 
 // wholeLog returns how many messages the log has, on all branches: seq has no gaps.

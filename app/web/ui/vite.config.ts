@@ -65,7 +65,7 @@ export default defineConfig({
         advancedChunks: {
           groups: [
             // What every opening has is one file; the rooms, the panel and the texts are others.
-            { name: "base", minShareCount: 2, test: /src\/(?!text\/markdown|words\.(en|de)|context\/(?!context|places|threadWords\.ts)|parts\/(Dialog|Panel)\.|(runs|slack|ops)\/(?!menu|title))/ },
+            { name: "base", minShareCount: 2, test: /src\/(?!text\/markdown|words\.(en|de)|problemWords|context\/(?!context|places|threadWords\.ts)|parts\/(Dialog|Panel)\.|(runs|slack|ops)\/(?!menu|title))/ },
             // It waits for the texts, so these need nothing of it.
             { name: "language", priority: 1, test: /src\/(language|text\/count)/ },
           ],

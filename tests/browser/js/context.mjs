@@ -1,5 +1,5 @@
 // What the page says about the next prompt, held against the API after every turn.
-import { check, equal, until } from './visit.mjs'
+import { check, equal, focused, until } from './visit.mjs'
 
 const numbers = text => (text.match(/\d[\d,]*/g) ?? []).map(n => Number(n.replaceAll(',', '')))
 const count = n => n.toLocaleString('en-US')
@@ -169,11 +169,17 @@ export const cases = {
     await card.waitFor()
     await card.getByRole('button', { expanded: false }).click()
     await v.state('summary-degraded')
+    const editor = v.page.getByRole('textbox', { name: /v1|v2/ })
     await v.button('Edit', card).click()
+    await focused(v, 'the editor', editor)
+    await v.page.keyboard.press('Escape')
+    await focused(v, 'Edit after Esc', v.button('Edit', card))
+    await v.page.keyboard.press('Enter')
+    await focused(v, 'the editor', editor)
     await v.state('summary-edit')
-    await v.page.getByRole('textbox', { name: /v1|v2/ }).fill('# What we know\n\nThe heron was edited here.')
+    await editor.fill('# What we know\n\nThe heron was edited here.')
     await card.getByRole('button', { name: /^Save as v2/ }).click()
-    await v.page.getByRole('region', { name: /^Summary v2/ }).waitFor()
+    await focused(v, 'Edit after Save', v.button('Edit', v.page.getByRole('region', { name: /^Summary v2/ })))
     const text = async version => (await v.api(`sessions/${id}/summaries/${version}`)).content
     check((await text(2)).includes('edited here'), 'the edited text is not stored')
     await v.page.getByRole('region', { name: /^Summary v2/ }).getByRole('button', { name: /^Undo/ }).click()
@@ -197,5 +203,8 @@ export const cases = {
     await v.page.getByText('Summary v5 undone').first().waitFor()
     equal(await v.page.getByRole('region', { name: /^Summary v/ }).count(), 0, 'cards of a summary that was taken back')
     await v.state('summary-undone')
+    await v.button('Redo').click()
+    await v.page.getByRole('region', { name: /^Summary v/ }).waitFor()
+    await focused(v, 'the field after Redo', v.field)
   },
 }

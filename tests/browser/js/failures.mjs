@@ -9,8 +9,8 @@ export function fail(v, pattern, status, { code = '', ...headers } = {}) {
 }
 
 /** The request's id beside what failed, as the server gave it: in the window, with nothing over it. */
-export async function idWithin(place) {
-  const id = place.getByRole('button', { name: /^request 01a1fd1b-c4bd/ }).first()
+export async function idWithin(place, what = 'request') {
+  const id = place.getByRole('button', { name: `${what} 01a1fd1b-c4bd` }).first()
   await id.waitFor()
   await until('the failure is in sight', () => id.evaluate(e => {
     const { top, bottom, left, right } = e.getBoundingClientRect()

@@ -1,6 +1,6 @@
 // The page in German: its flows go, and no English text of the catalogue is left.
 import { readFileSync, readdirSync } from 'node:fs'
-import { fail } from './failures.mjs'
+import { fail, idWithin } from './failures.mjs'
 import { check, equal } from './visit.mjs'
 
 const source = new URL('../../../app/web/ui/src/', import.meta.url)
@@ -140,10 +140,14 @@ export const cases = {
       await field.press('Enter')
       await log.getByRole('alert').getByText(says).waitFor()
     }
-    for (const [code, says, lang] of [['disk_full', 'Die Platte der Datenbank ist voll', null], ...['storage_full', 'context_floor', 'of_tomorrow'].map(code => [code, "the server's sentence for 422", 'en'])]) {
+    for (const [code, says] of [['disk_full', 'Die Platte der Datenbank ist voll'], ['invalid', 'ändern, was der Server nennt'], ['of_tomorrow', '']]) {
       await fail(v, '**/pin', 422, { code })
       await v.button('Anheften', v.answer).click()
-      equal(await v.page.getByText(says).getAttribute('lang'), lang, `the language of ${says}`)
+      const line = v.page.getByRole('alert').filter({ hasText: "the server's sentence for 422" })
+      if (says) equal(await line.getByText(says).getAttribute('lang'), null, `the language of ${says}`)
+      equal(await line.getByText("the server's sentence for 422").evaluate(e => e.closest('[lang]').lang), 'en', "the language of the server's sentence")
+      await idWithin(line, 'Anfrage')
+      await v.button('Schließen', line).click()
     }
     await v.page.route('**/api/v1/usage*', async route => { // large numbers
       const usage = await (await route.fetch()).text()
@@ -153,12 +157,19 @@ export const cases = {
     await v.page.waitForTimeout(700) // it has asked
     await look('operation-usage')
     await v.page.goto(`${v.args.url}#/s/${id}`)
-    for (const [why, says] of [['the model failed (rate_limit)', 'Der Anbieter des Modells nimmt zurzeit nicht mehr Anfragen an'], ['the model failed (content_filter)', 'Der Inhaltsfilter des Anbieters griff ein'], ['the summary took longer than its time limit (1m30s)', 'Die Zusammenfassung dauerte zu lange']]) {
+    for (const [why, says] of [['the model failed (rate_limit)', 'Der Anbieter des Modells nimmt zurzeit nicht mehr Anfragen an'], ['the model failed (content_filter)', 'Der Inhaltsfilter des Anbieters griff ein'], ['the summary took longer than its time limit (1m30s)', 'Die Zusammenfassung dauerte zu lange'], ['no summary was made: the answer was empty', 'Die Antwort war leer']]) {
       await v.page.route(/context$/, async route => route.fulfill({ json: { ...await (await route.fetch()).json(), breaker: 'open', breaker_reason: why } }))
       await v.page.reload()
       await log.getByText(`schlug fehl: ${says}`).waitFor()
     }
     await v.page.goto(`${v.args.url}#/s/${id}/runs`)
+    await v.page.route(/runs(\/[\w-]+(\/events.*)?|\?.*)?$/, async route => { // of 2.4 seconds
+      const response = await route.fetch()
+      const body = (await response.text()).replace(/"started_at":"[^"]+"/g, '"started_at":"2026-11-30T12:00:00Z"').replace(/"finished_at":"[^"]+"/g, '"finished_at":"2026-11-30T12:00:02.4Z"')
+      await route.fulfill({ response, body })
+    })
+    await v.page.reload()
+    await v.page.getByText('0,5', { exact: true }).waitFor({ state: 'attached' }) // a phone has no axis
     for (const role of ['alert', 'row']) await v.page.getByRole(role).getByText('nimmt den Schlüssel des Servers nicht an').filter({ visible: true }).waitFor()
     await v.page.unrouteAll()
     await v.open(id)
@@ -172,14 +183,15 @@ export const cases = {
   /** Each reason of the server why a summary was made without its model, a prompt is not as asked, or a run failed is there in German. The choice in the menu: the page loads anew, with the draft and at the same place. */
   async choice(open) {
     const read = name => readFileSync(new URL(name, source), 'utf8')
-    const said = (pattern, ...names) => names.flatMap(name => [...read(`../../../${name}.go`).matchAll(pattern)].map(r => r[1]))
+    const said = (pattern, ...names) => names.flatMap(name => [...read(`../../../${name}.go`).matchAll(pattern)].map(r => r[1] ?? r[2]))
     const words = [
       ...said(/(?:rejection\{"\w+", |fallback \+ |return )"(\w+ [^"]+)"/g, 'core/summarize/accept', 'core/compaction/summary'),
       ...said(/Trigger(?:: |, warning.Reason = )"(\w+)"/g, 'core/compaction/fit', 'agents/nodes/left_out', 'agents/nodes/fallback', 'agents/nodes/overflow'),
-      ...said(/ErrorKind = "(\w+)"/g, 'core/llm/errors').map(kind => `model_${kind}`), ...said(/\{err\w+, "(\w+)"/g, 'runs/failure'),
+      ...said(/ErrorKind = "(\w+)"/g, 'core/llm/errors').map(kind => `model_${kind}`), ...said(/\{(?:err|core\.Err|context\.)\w+, "(\w+)"/g, 'runs/failure'), ...said(/Code: "(\w+)"/g, 'agents/execute', 'core/compaction/execute'),
+      ...said(/notesFailed = "([^"]+)"|ErrNoGain = errors.New\("([^"]+)"/g, 'core/compaction/commit', 'core/summarize/summarize'),
     ]
-    const german = read('context/threadWords.de.ts') + read('words.de.ts')
-    equal([words.length > 45, ...words.filter(w => !german.includes(`"${w}": "`) && !german.includes(`    ${w}: "`))], [true], 'the reasons without German words')
+    const german = read('context/threadWords.de.ts') + read('problemWords.de.ts')
+    equal([words.length > 45, ...words.filter(w => !german.includes(`"${w}": "`) && !new RegExp(`^ +${w}: "`, 'm').test(german))], [true], 'the reasons without German words')
     const v = await open()
     await v.ask('an English beginning')
     await v.field.fill('a draft that stays')

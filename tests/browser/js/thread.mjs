@@ -79,12 +79,21 @@ export const cases = {
     await title.fill('a refused heron')
     await title.press('Enter')
     await refused(v, "the server's sentence for 403")
-    await v.page.getByRole('heading', { name: 'an archived heron' }).waitFor()
+    const heading = v.page.getByRole('heading', { name: 'an archived heron' })
+    await heading.waitFor()
+    const size = v.page.viewportSize()
+    await v.page.setViewportSize({ width: 760, height: 640 })
+    check(await heading.evaluate(e => e.scrollWidth <= e.clientWidth), 'the title is cut at 760 px')
+    await v.page.setViewportSize(size)
   },
 
   /** An agent with a smaller model says first what it would bring about; it can be chosen on a phone, too. */
   async agent(open) {
     const v = await open()
+    const phone = await open({ width: 'phone' })
+    await phone.page.getByRole('button', { name: /^Agent: / }).click()
+    const { x, width } = await phone.page.getByRole('menu').boundingBox()
+    check(x >= 0 && x + width <= 375, `the menu of agents goes from ${x} to ${x + width} of 375 px`)
     const { window } = await v.api(`sessions/${await v.imported([])}/context`)
     const content = 'of many words '.repeat(window / 500) // all of them fit into it, and not into a quarter of it
     await v.open(await v.imported(Array.from({ length: 60 }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', content })), { title: 'a long one' }))

@@ -93,6 +93,7 @@ export class Visit {
   /** Opens the list where it is a drawer. */
   async showList() {
     const menu = this.page.getByRole('button', { name: /^(Show the list|Liste zeigen)$/ })
+    await menu.or(this.list).filter({ visible: true }).first().waitFor()
     if (await menu.isVisible() && await menu.getAttribute('aria-expanded') === 'false') await menu.click()
   }
 
@@ -256,6 +257,11 @@ export class Visit {
       await this.page.close().catch(() => {}) // it hangs, or is gone
     }
   }
+}
+
+/** What the locator names has the focus, now or soon. */
+export function focused(v, what, locator) {
+  return until(`the focus is on ${what}`, () => locator.evaluate(e => e === document.activeElement))
 }
 
 export function equal(got, want, what) {

@@ -1,5 +1,5 @@
 // What a person types is never lost, and never goes to another place than the one that was looked at.
-import { check, equal, until } from './visit.mjs'
+import { check, equal, focused, until } from './visit.mjs'
 import { compare } from './chat.mjs'
 
 const messages = async (v, id) => (await v.api(`sessions/${id}/messages`)).items.filter(m => m.role === 'user').map(m => m.content)
@@ -147,6 +147,7 @@ export const cases = {
     await choose('field.txt')
     await v.button('Edit', v.log).last().click()
     await until('both texts are in the field', async () => await v.field.inputValue() === 'waits in the queue\n\nalready in the field')
+    await focused(v, 'the field after Edit', v.field)
     await v.button('Remove queued.txt').waitFor()
     await v.button('Remove field.txt').waitFor()
     await v.page.reload()

@@ -97,7 +97,7 @@ export const words = {
   taskOpen: "not done",
   showAll: (size: string) => `Show all of it, ${size}`,
   thoughts: (seconds: number, tokens: number) =>
-    [seconds ? `Thought for ${seconds} s` : "Thoughts", tokens ? plural(tokens, "token") : ""].filter(Boolean).join(", "),
+    [seconds ? `Thought for ${count(seconds)} s` : "Thoughts", tokens ? plural(tokens, "token") : ""].filter(Boolean).join(", "),
   thinking: "Thinking",
   meta: { input: "in", cached: "cached", output: "out" },
 
@@ -170,7 +170,7 @@ export const words = {
   noConnectionRest: (n: number) => `You can read and write.${n ? ` ${plural(n, "message waits", "messages wait")}.` : ""}`,
   restarting: "Bobbin is starting again.",
   reconnecting: "Reconnecting.",
-  nextTry: (s: number) => `Next try in ${s} s`,
+  nextTry: (s: number) => `Next try in ${count(s)} s`,
   tryNow: "Try now",
   resynced: "You were away for long. Loaded anew.",
   close: "Close",

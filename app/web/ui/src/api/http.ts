@@ -1,6 +1,7 @@
 // Requests to the API: where it is, who asks, and what an error says.
 import type { components } from "./schema";
 import { textOf } from "../language";
+import { sentenceOf } from "../problems.svelte";
 import { auth } from "../state/auth.svelte";
 import { words } from "../words";
 
@@ -9,26 +10,48 @@ export type Schema = components["schemas"];
 /** The API below the page's own address, so that a path prefix of a proxy is kept. */
 export const apiBase = new URL("api/v1/", document.baseURI).href;
 
+const provider = " The provider says: "; // so the error of a run goes on
+
 /** An answer that is not 2xx, or no answer at all: then the status is 0 and there is no request id. */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
     readonly code: string,
-    detail: string,
+    /** The server's own words, which are English; empty or a text of the page, if it is the page's error. */
+    said: string,
     readonly requestId = "",
     /** Seconds after which the server wants to be asked again; 0 = it did not say. */
     readonly retryAfter = 0,
   ) {
-    const [sentence, provider] = detail.split(" The provider says: "); // as the server ends the error of a run
-    super(textOf(words.problems, code, sentence) + (provider ? ` ${words.providerSays} ${provider}` : ""));
+    super(said);
   }
 
-  /** The language of the server's own sentence; undefined for a text of the page. */
+  private get said(): string {
+    return this.message.split(provider)[0]!;
+  }
+
+  /** The page's own sentence, where it has one. */
+  private get own(): string {
+    return textOf(words.problems, this.code, sentenceOf(this.said, sentenceOf(this.code, "")));
+  }
+
+  /** What went wrong and what to do, with what a provider said of it: in the page's words, else in the server's. */
+  get sentence(): string {
+    const said = this.message.split(provider)[1];
+    return (this.own || this.said) + (said ? ` ${words.providerSays} ${said}` : "");
+  }
+
+  /** The server's sentence, where the page has its own. */
+  get detail(): string {
+    return this.own && this.said;
+  }
+
+  /** The language of the sentence; undefined for that of the page. */
   get lang(): "en" | undefined {
-    return Object.hasOwn(words.problems, this.code) || this.offline ? undefined : "en";
+    return this.own || this.offline ? undefined : "en";
   }
 
-  /** What it is, in the page's words; the message says more. */
+  /** What it is, in few words of the page; the sentence says more. */
   get title(): string {
     const { mayNotWrite, faster, doesNotFit, limitSpent, offlineShort, signedOut, tooLarge, tooMany, restarting, failed } = words;
     const byCode = { missing_scope: mayNotWrite, call_decided: faster, stale: faster, context_floor: doesNotFit, spend_limit: limitSpent };

@@ -4,7 +4,7 @@ import { textOf } from "../language";
 import { count, plural } from "../text/count";
 
 export const own = {
-  percent: (n: number) => `${n} %`,
+  percent: (n: number) => `${count(n)} %`,
   tooLarge: "Zu groß",
   unknown: "–",
   meter: (used: string, usable: number, percent: number, hint: string) =>
@@ -23,7 +23,7 @@ export const own = {
     `Passt nicht: ${count(tokens)} Token lassen sich nicht verkleinern, ${count(usable)} passen. Den größten Teil (${textOf(own.culprits, culprit)}) kürzen oder ein Modell mit größerem Fenster nehmen.`,
   noContext: "Dieser Schlüssel darf den Kontext nicht sehen",
   lastFailure: (reason: string) => `Die letzte Zusammenfassung schlug fehl: ${reason}`,
-  seconds: (n: number) => `${n} s`,
+  seconds: (n: number) => `${count(n)} s`,
   atWork: (n: number | undefined, waits: boolean) =>
     `${n ? `${plural(n, "Nachricht wird", "Nachrichten werden")} zusammengefasst` : "Wird zusammengefasst"}${waits ? ", die neue Nachricht wartet" : ""}`,
   label: {
@@ -62,31 +62,5 @@ export const own = {
     refused: "Der Anbieter hat ein Bild, eine Datei oder einen Text abgelehnt; es geht ohne weiter.",
     shortened: "Die Nachricht passt nicht ganz: das Modell sieht ihren Anfang und ihr Ende, oder von einem PDF nur den Text.",
     near_limit: "Das Fenster ist fast voll, und keine Zusammenfassung macht Platz: ein Modell mit größerem Fenster nehmen oder zusammenfassen.",
-  },
-  reasons: {
-    "a summary would not be smaller than what it replaces": "Eine Zusammenfassung wäre nicht kleiner als die Nachrichten",
-    "the model failed (content_filter)": "Der Inhaltsfilter des Anbieters griff ein",
-    "the summary model cannot be used": "Das Modell für Zusammenfassungen ist nicht nutzbar",
-    "the spend limit of the day is reached": "Das Ausgabenlimit des Tages ist erreicht",
-    "the summary model failed too often and is paused": "Das Modell für Zusammenfassungen fiel zu oft aus und pausiert",
-    "the context window of the summary model is too small": "Das Fenster des Modells für Zusammenfassungen ist zu klein",
-    "the answer was empty": "Die Antwort war leer",
-    "the answer was cut off at the output limit": "Die Antwort war zu lang",
-    "the summary was not smaller than what it replaces": "Die Zusammenfassung war nicht kleiner als die Nachrichten",
-    "the answer said too little about the messages": "Die Antwort sagte zu wenig über die Nachrichten",
-    "the answer left out the earlier summary": "Die Antwort ließ die frühere Zusammenfassung aus",
-    "the strategy failed": "Die Strategie schlug fehl",
-    "there was nothing to summarize": "Es gab nichts zusammenzufassen",
-    "the answer was reasoning only": "Die Antwort bestand nur aus Gedanken",
-    "the answer did not end normally": "Die Antwort endete nicht richtig",
-    "the answer called a tool": "Die Antwort rief ein Werkzeug auf",
-    "the answer contained markup or data that is in no message": "Die Antwort enthielt Daten, die in keiner Nachricht stehen",
-    "the answer continued the conversation": "Die Antwort setzte die Unterhaltung fort",
-    "the answer repeated the transcript": "Die Antwort wiederholte die Nachrichten",
-    "the answer repeated itself": "Die Antwort wiederholte sich",
-    "the answer was too short for what it replaces": "Die Antwort war zu kurz",
-    "the summary took longer than its time limit": "Die Zusammenfassung dauerte zu lange",
-    "the summary model has no price, and a limit in US dollars holds": "Das Modell für Zusammenfassungen hat keinen Preis, aber ein Limit in Dollar gilt",
-    "it repeats secrets, or has characters that cannot be stored": "Die Antwort wiederholte Geheimnisse oder ist nicht speicherbar",
   },
 };

@@ -3,7 +3,7 @@ import type { Schema } from "../api/http";
 import { count, plural } from "../text/count";
 
 export const own = {
-  percent: (n: number) => `${n} %`,
+  percent: (n: number) => `${count(n)} %`,
   tooLarge: "Too large",
   unknown: "–",
   meter: (used: string, usable: number, percent: number, hint: string) =>
@@ -21,7 +21,7 @@ export const own = {
     `Does not fit: ${count(tokens)} tokens cannot be shrunk, ${count(usable)} fit. The largest part is the ${culprit}: shorten it, or use a model with a larger window.`,
   noContext: "This key may not see the context",
   lastFailure: (reason: string) => `The last summary failed: ${reason}`,
-  seconds: (n: number) => `${n} s`,
+  seconds: (n: number) => `${count(n)} s`,
   atWork: (n: number | undefined, waits: boolean) =>
     `Summarizing${n ? ` ${plural(n, "message")}` : ""}${waits ? ", your message waits" : ""}`,
   label: {
@@ -56,5 +56,4 @@ export const own = {
   // What the server says in English, by its own words.
   culprits: {} as Record<string, string>,
   warnings: {} as Record<string, string>,
-  reasons: {} as Record<string, string>,
 };

@@ -1,5 +1,10 @@
 import { tick } from "svelte";
 
+/** To the message field, where one goes on. */
+export function focusField(): void {
+  document.getElementById("message")?.focus();
+}
+
 /** Gives the focus, if it is lost by then, back to what has it now: where that has gone, to its row's neighbour or what is around it. */
 export function giveBack(): () => Promise<void> {
   const had = document.activeElement as HTMLElement;

@@ -1,9 +1,10 @@
 // The steps of a run on one time axis: model calls, tools, summaries, and what waited for a person.
 import type { Schema } from "../api/http";
-import { textOf } from "../language";
 import { words as thread } from "../context/threadWords";
 import { hasEnded, type Run } from "../state/conversation.svelte";
 import type { Call, Happened, Working } from "./run.svelte";
+import { sentenceOf } from "../problems.svelte";
+import { count } from "../words";
 import { words } from "./words";
 
 export interface Step {
@@ -47,7 +48,7 @@ function modelSteps({ run, calls, happened, working }: Told, now: number): Unnum
   const summaries = happened.filter((h) => h.name === "context.completed" && !h.data.ahead);
   const steps = calls.map((call): Unnumbered => {
     const to = Date.parse(call.created_at);
-    const failure = call.error && textOf(words.problems, `model_${call.error}`, words.callFailed(call.error));
+    const failure = call.error && sentenceOf(`model_${call.error}`, words.callFailed(call.error));
     const step = { name: modelNode, from: to - call.duration_ns / 1e6, to, live: false, bad: Boolean(call.error), call };
     if (call.purpose === "summary") {
       const at = summaries.findIndex((h) => h.at >= to - 1);
@@ -132,8 +133,8 @@ export function marksOf(span: number): { at: number; text: string }[] {
   const size = [1, 2, 5, 10].map((n) => n * ten).find((n) => n >= rough)!;
   const marks = [];
   for (let n = 0; n * size * unit <= span * 0.97; n++) {
-    const value = Number((n * size).toPrecision(3));
-    marks.push({ at: n * size * unit, text: n === 0 ? `0 ${name}` : String(value) });
+    const value = count(Number((n * size).toPrecision(3)));
+    marks.push({ at: n * size * unit, text: n === 0 ? `0 ${name}` : value });
   }
   return marks;
 }

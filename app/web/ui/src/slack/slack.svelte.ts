@@ -96,11 +96,11 @@ export class Slack {
   }
 }
 
-/** What a refusal means, with Slack's own word for it. */
+/** What a refusal means, with Slack's own word for it; what the server says itself stands alone. */
 export function reasonOf(reason: string): string {
-  const code = /[a-z]+(?:_[a-z]+)+|ratelimited/.exec(reason)?.[0] ?? "";
+  const code = /rate.?limit/.test(reason) ? "ratelimited" : (/[a-z]+(?:_[a-z]+)+/.exec(reason)?.[0] ?? "");
   const known = textOf(words.reasons, code, "");
-  return known ? `${known} (${code})` : reason;
+  return known ? `${known} (${code})` : textOf(words.faults, reason, words.otherReason(reason));
 }
 
 /** The place in a link to a message of Slack; undefined if it is none. */

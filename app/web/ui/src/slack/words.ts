@@ -1,7 +1,7 @@
 // The texts about the thread of Slack that a conversation belongs to.
 import type { Schema } from "../api/http";
 import { pick } from "../language";
-import { plural, words as page } from "../words";
+import { count, plural, words as page } from "../words";
 
 type Mode = Schema["SlackMode"];
 
@@ -40,7 +40,7 @@ export const words = { ...page, ...pick({
     unknown: (time: string) => `Unknown ${time}: no answer came back. It may be there; sending again could post it twice.`,
     outdated: (time: string, why: string) => `Changed ${time}, but Slack still shows something else: ${why}.`,
     waits: (since: string, why: string) => `Waits since ${since}${why ? `: ${why}` : ""}.`,
-    nextTry: (seconds: number) => (seconds > 0 ? `Next try in ${seconds} s.` : "It is being tried."),
+    nextTry: (seconds: number) => (seconds > 0 ? `Next try in ${count(seconds)} s.` : "It is being tried."),
     look: "Look in Slack",
     isThere: "It is there",
     sendAgainTitle: "It may then be in Slack twice",
@@ -65,8 +65,18 @@ export const words = { ...page, ...pick({
       missing_scope: "the app lacks a right",
       restricted_action: "a rule of the workspace forbids it",
       invalid_auth: "Slack does not accept the token",
+      not_authed: "Slack does not accept the token",
+      token_revoked: "Slack does not accept the token any more",
+      account_inactive: "Slack does not accept the token any more",
+      internal_error: "Slack had a fault",
+      fatal_error: "Slack had a fault",
+      service_unavailable: "Slack cannot be reached at the moment",
+      request_timeout: "Slack did not answer in time",
       ratelimited: "Slack asked for a pause",
     },
+    // What the server says itself, in English.
+    faults: {} as Record<string, string>,
+    otherReason: (why: string) => why,
 
     attachTitle: "Attach to a thread",
     attachText: "Copy the link to a message in Slack (its menu has “Copy link”). The thread of that message shows what happens here from then on; what happened before is not posted.",
@@ -110,7 +120,7 @@ export const words = { ...page, ...pick({
     unknown: (time: string) => `Unbekannt ${time}: es kam keine Antwort. Vielleicht ist es dort; noch einmal gesendet stünde es dann zweimal da.`,
     outdated: (time: string, why: string) => `Geändert ${time}, aber Slack zeigt noch etwas anderes: ${why}.`,
     waits: (since: string, why: string) => `Wartet seit ${since}${why ? `: ${why}` : ""}.`,
-    nextTry: (seconds: number) => (seconds > 0 ? `Nächster Versuch in ${seconds} s.` : "Es wird gerade versucht."),
+    nextTry: (seconds: number) => (seconds > 0 ? `Nächster Versuch in ${count(seconds)} s.` : "Es wird gerade versucht."),
     look: "Nachsehen",
     isThere: "Es ist da",
     sendAgainTitle: "Es kann dann zweimal in Slack stehen",
@@ -134,8 +144,22 @@ export const words = { ...page, ...pick({
       missing_scope: "der App fehlt ein Recht",
       restricted_action: "eine Regel des Workspace verbietet es",
       invalid_auth: "Slack nimmt das Token nicht an",
+      not_authed: "Slack nimmt das Token nicht an",
+      token_revoked: "Slack nimmt das Token nicht mehr an",
+      account_inactive: "Slack nimmt das Token nicht mehr an",
+      internal_error: "Slack hatte einen Fehler",
+      fatal_error: "Slack hatte einen Fehler",
+      service_unavailable: "Slack ist zurzeit nicht zu erreichen",
+      request_timeout: "Slack hat nicht rechtzeitig geantwortet",
       ratelimited: "Slack bat um eine Pause",
     },
+    faults: {
+      "the channel has more posts than Slack takes": "der Kanal bekommt mehr, als Slack annimmt",
+      "the thread does not have it": "im Thread steht es nicht",
+      "an error that is in the log": "ein Fehler; mehr steht im Protokoll des Servers",
+      "the app is not installed in this workspace of Slack": "die App ist in diesem Workspace nicht installiert",
+    },
+    otherReason: (why: string) => `die Meldung lautet „${why}“`,
 
     attachTitle: "Mit einem Thread verbinden",
     attachText: "Den Link zu einer Nachricht in Slack kopieren (in ihrem Menü „Link kopieren“). Ihr Thread zeigt dann, was hier geschieht; was vorher geschah, wird nicht gepostet.",

@@ -29,7 +29,7 @@ export class Attachment {
   get note(): string {
     if (this.stored) return bytesOf(this.stored.size);
     if (!this.problem) return words.uploading;
-    return this.refused ? this.problem.message || this.problem.title : words.uploadWaits;
+    return this.refused ? this.problem.sentence || this.problem.title : words.uploadWaits;
   }
 
   private async upload(): Promise<void> {
