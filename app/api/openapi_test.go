@@ -90,7 +90,7 @@ func TestProblemCodes(t *testing.T) {
 	}
 	slices.Sort(listed)
 	compare.Equal(t, "codes of the document and of API.md", codes, slices.Compact(listed))
-	known := append([]string{"step_limit", "model_", core.CodeFiltered}, codes...) // three are of runs only
+	known := append([]string{"step_limit", "model_", "model_content_filter"}, codes...) // three are of runs only
 	for _, k := range ops.ErrorKinds() {
 		if !slices.Contains(known, k.Code) {
 			t.Errorf("the document lacks the code %s", k.Code)
