@@ -149,6 +149,7 @@ func (ch *Change) Write(after models.Session) (err error) {
 func writeSQLite(g *gorm.DB, all []*Change) error {
 	written := make([]bool, len(all))
 	err := g.Transaction(func(tx *gorm.DB) (err error) {
+		tx = tx.Raw("") // one statement of gorm for all of them
 		for i, ch := range all {
 			if written[i], err = ch.execute(tx); err != nil {
 				return err
