@@ -211,13 +211,12 @@ func decodeBody(body []byte, contentType string) (kind string, decoded []byte) {
 // be cut anywhere. Texts in other encodings hardly have such characters.
 func isUTF8(body []byte) bool {
 	whole, broken := 0, 0
-	for len(body) > 0 {
-		r, size := utf8.DecodeRune(body)
-		switch body = body[size:]; {
-		case size > 1:
-			whole++
+	for _, r := range string(body) {
+		switch {
 		case r == utf8.RuneError:
 			broken++
+		case r >= utf8.RuneSelf:
+			whole++
 		}
 	}
 	return broken <= whole
