@@ -1,1 +1,0 @@
-export{t as default}from"./SummaryBody-o1C0uDQ6.js";

@@ -1,1 +1,0 @@
-export{t as default,n as escapeHtml,r as tooLong}from"./markdown-BV0Je1of.js";
