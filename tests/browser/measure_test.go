@@ -21,6 +21,7 @@ func testSize(t *testing.T, b *bobbin) {
 	t.Helper()
 	var got struct {
 		Totals map[string]int
+		Colors int // bytes of what colors code, after it is shown
 		Files  []struct {
 			Name        string
 			Sent, Bytes int
@@ -37,6 +38,7 @@ func testSize(t *testing.T, b *bobbin) {
 		}
 		table.AddRow(name, total)
 	}
+	table.AddRow("colors of code, after it is shown", got.Colors)
 	table.Log(t)
 	table = apptest.NewTable("the first load of the empty page, compressed")
 	table.AddRow("file", "sent", "bytes")

@@ -188,7 +188,7 @@ func testHostileText(t *testing.T, b *bobbin) {
 	for _, place := range []struct {
 		name  string
 		short int // texts; 0 = at night
-	}{{"watch", 1}, {"thread", 48}, {"names", 20}, {"summary", 20}, {"rooms", 0}, {"shapes", 0}, {"long", 0}} {
+	}{{"watch", 1}, {"code", 1}, {"thread", 48}, {"names", 20}, {"summary", 20}, {"rooms", 0}, {"shapes", 0}, {"long", 0}} {
 		if place.short == 0 && !apptest.IsLong() {
 			continue
 		}

@@ -65,23 +65,25 @@ async function longestTasks(v, happens) {
 }
 
 export const cases = {
-  /** Bytes over the wire of an ordinary opening, with the colors of its code, which come after the text; bytes of each
+  /** Bytes over the wire of an ordinary opening, and of the colors of code, which come after the text; bytes of each
    *  file, and the time until the field takes letters, cold and warm. */
   async size(open, { long }) {
     const v = await open({ fresh: true })
     await v.field.waitFor()
     const files = await v.page.evaluate(loaded)
     const totals = {}
+    let colors
     const each = Object.entries({ empty: ['', 'textarea'], ...await openings(v) }).flatMap(([name, opening]) => [[name, 'en-US', opening], [name, 'de-DE', opening]])
     for (const [name, locale, [hash, shows]] of each) {
       if (!long && name !== 'summary') continue // the largest
       const one = await open({ fresh: true, hash, shows, locale })
       await one.page.waitForFunction(() => window.shownAt)
-      if (['summary', 'code'].includes(name)) await one.page.locator('figure.code .code-word').nth(1).waitFor()
+      if (['summary', 'code'].includes(name)) await one.page.locator('figure.code .hljs-keyword').nth(1).waitFor()
       const all = await one.page.evaluate(loaded)
-      const colors = all.find(f => /^highlight-/.test(f.name))
-      if (name === 'code') check(colors.began > colors.shownAt, 'the colors are loaded before the code is shown')
-      totals[`${name}, ${locale}`] = sum(all)
+      const later = all.filter(f => /^highlight-/.test(f.name))
+      if (name === 'code') check(later[0].began > later[0].shownAt, 'the colors are loaded before the code is shown')
+      totals[`${name}, ${locale}`] = sum(all) - sum(later)
+      colors ||= sum(later)
     }
     const usable = page => page.evaluate(() => window.usableAt)
     const cold = [await usable(v.page)]
@@ -101,7 +103,7 @@ export const cases = {
     equal(v.foreign, [], 'requests elsewhere')
     check(warm.every(f => f.name === 'index.html' || f.sent === 0), `files with hashes are asked for again: ${JSON.stringify(warm)}`)
     const median = all => all.sort((a, b) => a - b)[all.length >> 1]
-    return { totals, files, cold: median(cold), warm: median(times) }
+    return { totals, colors, files, cold: median(cold), warm: median(times) }
   },
 
   /** A long log opens with one page of it, and a fast answer does not block the page. */

@@ -173,6 +173,36 @@ export const cases = {
     return { payloads: all.length }
   },
 
+  /** Code has colors, and what is hostile in it is text; a block whose colors take too long has none, and holds nothing up. */
+  async code(open, { long }) {
+    const v = await open()
+    const hostile = '<img src=x onerror=pwned(1)></span><script>pwned(2)</script>'
+    const blocks = [
+      ['go', `func main() { // ${hostile}\n\tprint("${hostile}") }`, { keyword: 'func', string: `"${hostile}"`, comment: `// ${hostile}` }],
+      ['ts', `const f: string = "${hostile}"`, { keyword: 'const', string: `"${hostile}"` }],
+      ['py', `def f():\n    return 42 # ${hostile}`, { keyword: 'def', number: '42', comment: `# ${hostile}` }],
+      ['html', `<a href="x">${hostile}</a>`, { name: 'a', string: '"x"' }],
+      ['diff', `- was ${hostile}\n+ is ${hostile}`, { deletion: `- was ${hostile}`, addition: `+ is ${hostile}` }],
+      ['sql', `select '${hostile}' -- none`, { keyword: 'select', string: `'${hostile}'`, comment: '-- none' }],
+    ]
+    if (long) blocks.unshift(['md', '[a]('.repeat(4000), {}])
+    const content = blocks.map(([lang, text]) => `\`\`\`${lang}\n${text}\n\`\`\``).join('\n\n')
+    await v.open(await v.imported([{ role: 'user', content: 'some code' }, { role: 'assistant', content }]))
+    if (long) await v.ask('while the colors of one are looked for')
+    for (const [i, [lang, text, tokens]] of blocks.entries()) {
+      const block = v.log.locator('figure.code code').nth(i)
+      for (const [token, of] of Object.entries(tokens)) {
+        const first = block.locator(`.hljs-${token}`).first()
+        await first.waitFor()
+        equal(await first.textContent(), of, `the first ${token} of ${lang}`)
+        check(await first.evaluate(e => getComputedStyle(e).color !== getComputedStyle(e.closest('code')).color), `${token} of ${lang} has no color`)
+      }
+      equal(await block.textContent(), text, `the text of ${lang}`)
+    }
+    await read(v, 'code')
+    return { payloads: blocks.length }
+  },
+
   /** Input that is large or broken is drawn within a moment, and the page goes on. */
   async shapes(open, { long }) {
     const v = await open({ patience: 60_000 })

@@ -1,1 +1,0 @@
-export{t as default,n as escapeHtml,r as tooLong}from"./markdown-C4-uaFZw.js";
