@@ -17,7 +17,6 @@ import (
 	"bobbin/app/api"
 	"bobbin/app/api/openapi"
 	"bobbin/app/api/ops"
-	"bobbin/app/core"
 	"bobbin/tests/apitest"
 	"bobbin/tests/compare"
 	"bobbin/tests/golden"
