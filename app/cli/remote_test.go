@@ -342,6 +342,10 @@ func TestPipeIsOneMessage(t *testing.T) {
 			t.Errorf("%q: got the sessions %s, want %s", args, out, before)
 		}
 	}
+	_, _, _ = run(t, "", append([]string{"ask", "--keep", "--json", "is", "sk-proj-Zx81kQ0vN4mT7bLr2WcYpE9d a key?"}, flags...)...)
+	if _, out, _ := run(t, "", append([]string{"sessions", "list", "--json"}, flags...)...); strings.Contains(out, "Zx81") || !regexp.MustCompile(`"title": "is .* a key\?"`).MatchString(out) {
+		t.Errorf("got the sessions %s, want one whose title is the question without the key", out)
+	}
 	if code, _, errs := run(t, " \n", append([]string{"ask"}, flags...)...); code != 1 || !strings.Contains(errs, "the question is empty") {
 		t.Errorf("ask nothing: %d, %q", code, errs)
 	}
