@@ -74,13 +74,13 @@ func (f *figure) add(res summarize.Result, isBad bool, name string, named map[st
 	named[name] = sum
 }
 
-// Few bad answers become the memory of a conversation, and nearly no good one is
+// Nearly no bad answer becomes the memory of a conversation, and nearly no good one is
 // refused: as the first summary and as an extension of one. With BOBBIN_TEST_LONG=1 all
 // answers are given under all policies, and those that nobody chose a rule by, else a bad
 // one of each kind and all good ones under one policy.
 func TestShowGarbage(t *testing.T) {
 	g := gate{t, tokens.NewCounter(), os.Getenv("BOBBIN_TEST_LONG") != ""}
-	g.measure(load(t, "*"), 16, 2)
+	g.measure(load(t, "*"), 2)
 	if !g.all {
 		return
 	}
@@ -88,7 +88,7 @@ func TestShowGarbage(t *testing.T) {
 	for i, f := range unseen {
 		unseen[i].name, unseen[i].bad = "", append(f.bad, copiesOf(f)...) // counted by kind alone
 	}
-	for kind, f := range g.measure(unseen, 100, 100) {
+	for kind, f := range g.measure(unseen, 100) {
 		if f.wrong > unseenWrong[kind] {
 			t.Errorf("%s: %d of %d answers in testdata/unseen go wrong, want at most %d", kind, f.wrong, f.asked, unseenWrong[kind])
 		}
@@ -98,19 +98,18 @@ func TestShowGarbage(t *testing.T) {
 // unseenWrong is how many answers of a kind in testdata/unseen go wrong, of others none. That is what
 // holds, not what is good: nobody chooses a rule or a number by them.
 var unseenWrong = map[string]int{
-	"bad extension: a third of it and inventions": 12, "bad answer to the last message": 36, "bad extension: answer to the last message": 30,
-	"bad apology": 18, "bad extension: apology": 3, "bad extension: earlier forgotten": 21, "bad extension: earlier summary, continued": 12,
-	"bad half of the transcript without roles": 36, "bad list of names": 33, "bad extension: list of names": 24, "bad list of numbers": 9,
-	"bad extension: list of numbers": 6, "bad near subject": 33, "bad extension: near subject": 27, "bad poem": 36, "bad extension: poem": 18,
-	"bad refusal": 21, "bad extension: refusal": 9, "bad stack trace": 6, "bad summary of another session": 12,
-	"bad extension: summary of another session": 9, "bad the last message": 21, "bad extension: the last message": 16, "bad the user's messages": 36,
-	"bad extension: the user's messages": 30, "bad words in any order": 26, "bad extension: words in any order": 22, "bad wrong language": 3,
-	"good abstract prose": 15, "good extension: abstract prose": 24, "good extension: extending, brief": 5, "good extension: other words": 6,
+	"bad the user's messages": 36, "bad extension: the user's messages": 15, "bad half of the transcript without roles": 33, "bad the last message": 1,
+	"bad list of names": 21, "bad extension: list of names": 24, "bad list of numbers": 6, "bad extension: list of numbers": 3,
+	"bad answer to the last message": 6, "bad extension: answer to the last message": 27, "bad refusal": 3, "bad extension: refusal": 6,
+	"bad poem": 9, "bad extension: poem": 9, "bad extension: near subject": 9, "bad words in any order": 5, "bad extension: words in any order": 5,
+	"bad extension: earlier forgotten": 12, "bad extension: earlier summary, continued": 3,
+	"good abstract prose": 33, "good extension: abstract prose": 30, "good other words": 12, "good extension: other words": 12,
+	"good extension: headings": 3, "good extension: extending, brief": 7,
 }
 
 // measure gives the answers to the requests to summarize the fixtures, shows what goes wrong and returns it
-// by name. No more than so many percent of the bad and of the good ones may go wrong.
-func (g gate) measure(fixtures []fixture, mostBad, mostGood float64) map[string]figure {
+// by name. Of the bad and the good ones no more than so many percent may go wrong.
+func (g gate) measure(fixtures []fixture, most float64) map[string]figure {
 	g.t.Helper()
 	var out strings.Builder
 	table := tabwriter.NewWriter(&out, 0, 8, 2, ' ', 0)
@@ -123,8 +122,8 @@ func (g gate) measure(fixtures []fixture, mostBad, mostGood float64) map[string]
 		first, extending := g.bad(p, fixtures, named)
 		good := g.good(p, fixtures, named)
 		fmt.Fprintf(table, "%s\t%d\t%.1f %%\t%d\t%.1f %%\t%d\t%.1f %%\t\n", p.name, first.asked, first.share(), extending.asked, extending.share(), good.asked, good.share())
-		if bad := (figure{asked: first.asked + extending.asked, wrong: first.wrong + extending.wrong}); bad.share() > mostBad || good.share() > mostGood {
-			g.t.Errorf("%s: %.1f %% of the bad answers are stored and %.1f %% of the good ones refused, want at most %.0f and %.0f", p.name, bad.share(), good.share(), mostBad, mostGood)
+		if bad := (figure{asked: first.asked + extending.asked, wrong: first.wrong + extending.wrong}); max(bad.share(), good.share()) > most {
+			g.t.Errorf("%s: %.1f %% of the bad answers are stored and %.1f %% of the good ones refused, want at most %.1f", p.name, bad.share(), good.share(), most)
 		}
 	}
 	must.Do(g.t, table.Flush())

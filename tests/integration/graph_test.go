@@ -195,7 +195,7 @@ func TestSummarizeOverThreshold(t *testing.T) {
 func TestSummaryIsExtended(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 8192, "a", "b")
-	w.writer.Add("FIRST SUMMARY\n"+summaryText, "SECOND SUMMARY\n"+summaryText+"\n- Last was turn 20 user.")
+	w.writer.Add("FIRST SUMMARY\n"+summaryText, "SECOND SUMMARY\n"+summaryText)
 	w.turns(30, 220)
 	must.Do(t, w.ask("one"))
 	w.turns(20, 220)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"time"
 
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
@@ -44,13 +45,21 @@ func (s *Service) Export(ctx context.Context, tenant core.Tenant, session core.S
 	return out.Flush()
 }
 
+// maxRest bounds how long an export rests after a page.
+const maxRest = 100 * time.Millisecond
+
 // eachMessage calls do with every message that the session has now; with all also with those
 // of other branches, and with revisions.
 func (s *Service) eachMessage(ctx context.Context, tenant core.Tenant, session core.Session, all bool, do func(core.Message) error) error {
 	// Its reader may be slow: no more is in memory than of other answers.
 	q := core.MessageQuery{PageQuery: core.PageQuery{Limit: core.MaxPageLimit, Bytes: core.MaxPageBytes}, AllBranches: all, Revisions: all}
+	began := time.Now() // with the page before
 	return core.EachPage(func(cursor string) (core.Page[core.Message], error) {
-		q.Cursor = cursor
+		select { // so that a user's exports leave others a part of each processor
+		case <-ctx.Done():
+		case <-time.After(min(time.Since(began)/4, maxRest)):
+		}
+		began, q.Cursor = time.Now(), cursor
 		page, err := s.Messages.List(ctx, tenant, session.ID, q)
 		if n := len(page.Items); n > 0 && page.Items[n-1].Seq > session.LastSeq { // it came meanwhile
 			page.Items = slices.DeleteFunc(page.Items, func(m core.Message) bool { return m.Seq > session.LastSeq })

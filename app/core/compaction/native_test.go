@@ -209,9 +209,8 @@ func TestNativeSummaryExtendsTheOneBefore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newNativeWorld(t)
-			extension := notes + " Then came turn 2 of the assistant."
-			w.writer.Add(notes, always(extension))
-			w.model.Add(compacted(core.Part{Text: notes, Signature: "first"}), compacted(core.Part{Text: extension, Signature: "second"}))
+			w.writer.Add(always(notes))
+			w.model.Add(compacted(core.Part{Text: notes, Signature: "first"}), compacted(core.Part{Text: notes, Signature: "second"}))
 			turn, _ := w.fit()
 			if refuse {
 				must.Get(w.keeper.RefuseNative(t.Context(), turn))(t)

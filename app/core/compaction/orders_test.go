@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -24,10 +23,9 @@ import (
 // in so long a time each.
 func (w *world) slowWriter(window int, took time.Duration) {
 	w.writer.WithInfo(llm.Info{Name: "writer", Provider: "scripted", Window: window, MaxOutput: 800})
-	w.writer.Add(llmtest.Step{Repeat: true, From: func(r llm.Request) llmtest.Step {
+	w.writer.Add(llmtest.Step{Repeat: true, From: func(llm.Request) llmtest.Step {
 		<-time.After(took)
-		said := regexp.MustCompile(`turn \d+ of`).FindAllString(r.Messages[0].Content, -1)
-		return llmtest.Say(fmt.Sprintf("%s\n- call %d, up to %s", notes, len(w.writer.Requests()), said[len(said)-1]))
+		return llmtest.Say(fmt.Sprintf("%s\n- call %d", notes, len(w.writer.Requests())))
 	}})
 }
 

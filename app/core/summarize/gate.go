@@ -1,30 +1,46 @@
 package summarize
 
 import (
+	"math"
+	"math/bits"
 	"regexp"
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"bobbin/app/core/prompttext"
 )
 
 // evidence is what an answer is checked against.
 type evidence struct {
-	transcript string // the summarized messages, as the model saw them
-	previous   string // the summary to extend; empty = none
-	prompt     string // our own words around both
-	minTokens  int    // of a summary
+	transcript string   // the summarized messages, as the model saw them
+	previous   string   // the summary to extend; empty = none
+	prompt     string   // our own words around both
+	languages  []string // of the conversation
+	minTokens  int      // of a summary
 }
 
 // What a summary has to be.
 const (
-	minTokens   = 40 // and at least one fiftieth of what it replaces
-	sizeShare   = 50 // it keeps at least one in so many tokens of what it replaces
-	minPairs    = 64 // word pairs of the messages, or of an earlier summary, of which it has some
-	manyTurns   = 3  // lines that begin like messages
-	minRepeated = 10 // word pairs of a text that can repeat itself
-	repeatShare = 8  // of them one in so many is different from the others, or the text repeats itself
+	minTokens     = 40  // and at least one fiftieth of what it replaces
+	sizeShare     = 50  // it keeps at least one in so many tokens of what it replaces
+	maxParts      = 16  // into which the messages are divided
+	partBytes     = 128 // min size of such a part
+	minParts      = 12  // from this number on an answer to the last message is recognized by the last part
+	minGrounded   = 8   // units of the messages in it
+	grounding     = 14  // percent: the share of its units that are in the material, times the share of the material that they cover
+	maxVocabulary = 256 // a text shares units by chance with messages of so many different ones
+	minVocabulary = 16  // different units of messages that are enough to recognize their subject
+	minEarlier    = 16  // units of an earlier summary that has to be kept
+	keptShare     = 15  // it keeps at least one in so many of them
+	minNew        = 5   // units and pairs of the messages in a summary that extends an earlier one, which has none of them
+	newShare      = 8   // fewer are enough if the messages have fewer than so many new units for each
+	manyTurns     = 3   // lines that begin like messages
+	minPairs      = 64  // word pairs of messages whose summary has some of them
+	looseShare    = 14  // one in so many pairs of a text that has only words of its material
+	minRepeated   = 10  // word pairs of a text that can repeat itself
+	repeatShare   = 8   // of them one in so many is different from the others, or the text repeats itself
 )
 
 // minSummaryTokens returns how many tokens a summary must have: few for a short
@@ -34,29 +50,123 @@ func minSummaryTokens(replaces, ask int) int {
 }
 
 // checkText returns why the text is no summary of the evidence; nil = it may be one. It checks the
-// form of the text, not its meaning, and that some of its words follow each other as they do in the
-// messages, and in the earlier summary, so that it works in every language.
+// form of the text, and the words that it shares with its material, not their meaning, so that it
+// works in every language.
 func (e evidence) checkText(text string, tokens int) error {
-	answer, said, earlier, ours := readWords(text), readWords(e.transcript), readWords(e.previous), readWords(e.prompt)
-	echoed := answer.countShared(said)
+	parts := min(max(len(e.transcript)/partBytes, 1), maxParts)
+	c := comparison{answer: readWords(text, 1), said: readWords(e.transcript, parts), earlier: readWords(e.previous, 1), parts: parts}
+	c.compareUnits(readWords(e.prompt, 1))
+	echoed := c.answer.commonPairs(c.said)
 	switch {
-	case 10*echoed > 8*len(answer.pairs) && 2*echoed > len(said.pairs):
+	case strings.Contains(text, "<transcript>") || strings.Contains(text, "</transcript>"),
+		10*echoed > 8*len(c.answer.pairs) && 2*echoed > len(c.said.pairs):
 		return errEcho
 	case hasForeignMarkup(text, e.transcript+e.previous):
 		return errMarkup
 	case isDialog(text):
 		return errDialog
-	case answer.repeatsMoreThan(said):
+	case c.answer.repeatsMoreThan(c.said):
 		return errRepetition
 	case tokens < e.minTokens:
 		return errTooShort
-	case said.countShared(said, earlier, ours) >= minPairs && answer.countShared(said, earlier, ours) == 0:
-		return errUngrounded
-	case len(earlier.pairs) >= minPairs && answer.countShared(earlier) == 0:
+	case e.isForeign(text) && 2*c.countShared() <= len(c.answer.units):
+		return errLanguage
+	case c.ours > c.countShared() && 2*c.ours > len(c.answer.units):
+		return errPromptEcho
+	case c.extends() && c.kept*keptShare < len(c.earlier.units):
 		return errForgotten
+	case c.saysTooLittle(), c.isLoose():
+		return errUngrounded
 	default:
 		return nil
 	}
+}
+
+// comparison is what the words of an answer have in common with its material.
+type comparison struct {
+	answer, said, earlier words
+	parts                 int // of said
+
+	// Units of the answer by where else they are: in the earlier summary, in our own words, in the
+	// last part of the messages and not in most others, elsewhere in the messages.
+	kept, ours, last, grounded int
+	weight                     float64 // of those elsewhere
+	spread                     float64 // the share of the messages that they cover
+}
+
+// compareUnits counts the units of the answer. One weighs more, the fewer parts of the messages contain
+// it: the common words of a language are in most. That matters little if the messages have few units,
+// which a text rarely shares by chance. Those of the last part alone do not count, as an answer to the
+// last message consists of them.
+func (c *comparison) compareUnits(ours words) {
+	last, covered := uint32(0), make([]float64, c.parts)
+	if c.parts >= minParts {
+		last = 1 << (c.parts - 1)
+	}
+	for unit := range c.answer.units {
+		where := c.said.units[unit]
+		n := bits.OnesCount32(where)
+		switch {
+		case c.earlier.units[unit] != 0:
+			c.kept++
+		case where == 0 && ours.units[unit] != 0:
+			c.ours++
+		case where&last != 0 && 2*n <= c.parts:
+			c.last++
+		case where != 0 && ours.units[unit] == 0:
+			weight := 1.0
+			if c.parts > 1 {
+				weight = max(1-math.Log(float64(n))/math.Log(float64(c.parts)), 1-float64(c.said.named)/maxVocabulary, 0)
+			}
+			c.grounded++
+			c.weight += weight
+			for part := range covered {
+				if where&(1<<part) != 0 {
+					covered[part] = max(covered[part], weight)
+				}
+			}
+		}
+	}
+	for _, weight := range covered {
+		c.spread += weight / float64(c.parts)
+	}
+	if c.extends() || 2*c.kept > len(c.answer.units) { // it may add little
+		c.spread = 1
+	}
+}
+
+// countShared returns how many units of the answer its material has.
+func (c *comparison) countShared() int { return c.kept + c.last + c.grounded }
+
+// extends reports whether the earlier summary is long enough to be kept.
+func (c *comparison) extends() bool { return c.earlier.named >= minEarlier }
+
+// saysTooLittle reports whether the answer tells too little of the messages: of all of them, or of what
+// the earlier summary does not tell.
+func (c *comparison) saysTooLittle() bool {
+	told, least := c.grounded, 0
+	switch {
+	case c.extends():
+		fresh := 0
+		for unit := range c.said.units {
+			if c.earlier.units[unit] == 0 && !isNumber(unit) {
+				fresh++
+			}
+		}
+		told += c.answer.commonPairs(c.said, c.earlier) - c.answer.commonPairs(c.earlier)
+		least = min(minNew, fresh/newShare)
+	case len(c.earlier.units) == 0:
+		least = min(minGrounded, 2*c.parts, c.said.named/4, len(c.answer.units)/2)
+	}
+	return told < least ||
+		c.said.named >= minVocabulary && 100*(c.weight+float64(c.kept))*c.spread < grounding*float64(len(c.answer.units)-c.last)
+}
+
+// isLoose reports whether the words of the answer are those of its material, but do not follow each
+// other as they do there: it is a list of names, or the words of the conversation in any order.
+func (c *comparison) isLoose() bool {
+	found := c.answer.commonPairs(c.said, c.earlier)
+	return len(c.said.pairs) >= minPairs && 2*c.countShared() > len(c.answer.units) && looseShare*found*len(c.answer.units) < len(c.answer.pairs)*c.countShared()
 }
 
 // Markup that no summary has: tags, tokens of chat templates, and JSON.
@@ -92,20 +202,25 @@ func isDialog(text string) bool {
 	return len(lines) >= 4 && len(speakers) == 2
 }
 
+// wordPair is two words that follow each other, or three letters of a script without blanks.
+type wordPair [3]string
+
 // wordStem is how many letters most forms of a word share.
 const wordStem = 5
 
 // words is what is known of the words of a text.
 type words struct {
-	pairs map[[2]string]bool // that follow each other
-	all   int                // pairs, also the same ones
+	pairs map[wordPair]bool // that follow each other
+	all   int               // pairs, also the same ones
+	units map[string]uint32 // what carries a subject (longer words, numbers, two letters of a script without blanks) → the parts of the text that have it, a bit each
+	named int               // units that are no numbers
 }
 
-// countShared returns how many pairs of the text the source has, too, and none of the others.
-func (w words) countShared(source words, others ...words) int {
+// commonPairs returns how many pairs of the text are in one of the others, too.
+func (w words) commonPairs(others ...words) int {
 	n := 0
-	for pair := range w.pairs {
-		if source.pairs[pair] && !slices.ContainsFunc(others, func(o words) bool { return o.pairs[pair] }) {
+	for p := range w.pairs {
+		if slices.ContainsFunc(others, func(o words) bool { return o.pairs[p] }) {
 			n++
 		}
 	}
@@ -118,19 +233,33 @@ func (w words) repeatsMoreThan(other words) bool {
 	return w.all >= minRepeated && repeatShare*len(w.pairs) <= w.all && len(w.pairs)*other.all < len(other.pairs)*w.all
 }
 
-// readWords reads the words of a text: their beginnings, and every two letters of a script that is
-// written without blanks.
-func readWords(text string) words {
-	w := words{pairs: map[[2]string]bool{}}
-	last, letter := "", ""
-	add := func(word string) {
-		if last != "" {
+// readWords reads the words of a text, which is divided into so many parts.
+func readWords(text string, parts int) words {
+	w := words{pairs: map[wordPair]bool{}, units: map[string]uint32{}}
+	before, last, letters := "", "", 0 // letters of a script without blanks in a row
+	add := func(word string, at int, isLetter, isUnit bool) {
+		pair, unit := wordPair{last, word}, word
+		if isLetter {
+			pair, unit = wordPair{before, last, word}, last+word
+			letters++
+			isUnit = letters > 1
+		}
+		if isUnit {
+			if w.units[unit] == 0 && !isNumber(unit) {
+				w.named++
+			}
+			w.units[unit] |= 1 << (at * parts / len(text))
+		}
+		if isLetter && letters > 2 || !isLetter && letters == 0 && last != "" {
 			w.all++
 			if last != word {
-				w.pairs[[2]string{last, word}] = true
+				w.pairs[pair] = true
 			}
 		}
-		last = word
+		if !isLetter {
+			letters = 0
+		}
+		before, last = last, word
 	}
 	start := -1
 	for i, r := range text + " " {
@@ -138,16 +267,14 @@ func readWords(text string) words {
 		inWord := !dense && (unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsDigit(r))
 		switch {
 		case !inWord && start >= 0:
-			add(stemOf(text[start:i]))
-			start, letter = -1, ""
+			word := text[start:i]
+			add(stemOf(word), start, false, utf8.RuneCountInString(word) >= wordStem || len(word) > 1 && unicode.IsDigit(rune(word[0])))
+			start = -1
 		case inWord && start < 0:
 			start = i
 		}
 		if dense {
-			if letter != "" {
-				add(letter + string(r))
-			}
-			letter = string(r)
+			add(string(r), i, true, false)
 		}
 	}
 	return w
@@ -158,6 +285,8 @@ func readWords(text string) words {
 func isDense(r rune) bool {
 	return r >= 0x0E00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }
+
+func isNumber(unit string) bool { return unicode.IsDigit(rune(unit[0])) }
 
 // stemOf returns the beginning of a word in lower case.
 func stemOf(word string) string {

@@ -26,7 +26,7 @@ func CheckNative(ctx context.Context, count core.TextCounter, req Request, earli
 	}
 	transcript, _ := fitPieces(count, transcriptPieces(count, req.Messages, resultLimit(req.Preset)), math.MaxInt)
 	held := evidence{
-		transcript: transcript, previous: req.Previous + "\n" + earlier, minTokens: minSummaryTokens(req.Replaces, req.Limit),
+		transcript: transcript, previous: req.Previous + "\n" + earlier, languages: languagesOf(req.Messages, req.Previous), minTokens: minSummaryTokens(req.Replaces, req.Limit),
 	}
 	return held.checkText(clean, count.Text(clean))
 }
