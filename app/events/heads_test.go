@@ -148,8 +148,8 @@ func TestHeadsResume(t *testing.T) {
 		read := func(user string, after int64) (got []string, last int64) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			for e := range f.WatchHeads(ctx, core.Tenant{Owner: "ann", User: user}, after) {
-				if e.Type != "" {
+			for e, err := range f.WatchHeads(ctx, core.Tenant{Owner: "ann", User: user}, after) {
+				if err == nil {
 					got = append(got, fmt.Sprintf("%s %s", e.Type, e.SessionID))
 				}
 				last = max(last, e.Seq)
