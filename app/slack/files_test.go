@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -181,4 +182,28 @@ func TestCheckToken(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", token, got, want)
 		}
 	}
+}
+
+// logWriter is a log that calls wrote after each line.
+type logWriter struct {
+	strings.Builder
+
+	wrote func()
+}
+
+func (w *logWriter) Write(p []byte) (int, error) {
+	defer w.wrote()
+	return w.Builder.Write(p)
+}
+
+// An app token that Slack refuses is an error in the log.
+func TestAppTokenIsRefused(t *testing.T) {
+	t.Parallel()
+	fake := must.Get(fakeslack.New(fakeslack.Options{}))(t)
+	t.Cleanup(func() { _ = fake.Close() })
+	ctx, cancel := context.WithCancel(t.Context())
+	logged := &logWriter{wrote: cancel}
+	settings := config.Slack{AppToken: config.NewSecret("xapp-wrong"), APIURL: fake.APIURL()}
+	New(Options{Settings: settings, Logger: slog.New(slog.NewTextHandler(logged, nil))}).readSockets(ctx)
+	compare.Contains(t, "the log", `level=ERROR msg="slack.app_token is refused`, logged.String())
 }

@@ -148,19 +148,9 @@ func (s *Service) Run(ctx context.Context) error {
 	if s.Settings.AppToken.Empty() {
 		return group.Wait()
 	}
-	group.Go(func() error { // what Slack sends over a socket that Bobbin opens
-		for wait := minReconnect; ; wait = min(2*wait, maxReconnect) {
-			began := time.Now()
-			err := s.readSocket(ctx)
-			if ctx.Err() != nil {
-				return nil
-			}
-			if time.Since(began) > maxReconnect {
-				wait = minReconnect
-			}
-			s.Logger.WarnContext(ctx, "socket of Slack lost, connecting again", "wait", wait, "err", err)
-			_ = core.Sleep(ctx, wait)
-		}
+	group.Go(func() error {
+		s.readSockets(ctx)
+		return nil
 	})
 	return group.Wait()
 }
@@ -187,6 +177,26 @@ const (
 	minReconnect = time.Second
 	maxReconnect = time.Minute
 )
+
+// readSockets takes in what Slack sends over sockets that Bobbin opens, until ctx ends.
+func (s *Service) readSockets(ctx context.Context) {
+	for wait := minReconnect; ; wait = min(2*wait, maxReconnect) {
+		began := time.Now()
+		err := s.readSocket(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(began) > maxReconnect {
+			wait = minReconnect
+		}
+		level, what := slog.LevelWarn, "socket of Slack lost, connecting again"
+		if isTokenRefused(err) {
+			level, what = slog.LevelError, "slack.app_token is refused: nothing that Slack sends arrives, and no message is answered; see bobbin doctor"
+		}
+		s.Logger.Log(ctx, level, what, "wait", wait, "err", err)
+		_ = core.Sleep(ctx, wait)
+	}
+}
 
 // readSocket reads from connections until one cannot be opened.
 func (s *Service) readSocket(ctx context.Context) error {

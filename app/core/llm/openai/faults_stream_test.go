@@ -147,6 +147,29 @@ func TestAnswersInOtherEncodings(t *testing.T) {
 	}
 }
 
+// A character that a gateway cuts over the deltas, between its bytes or its escaped halves, is whole; text that looks like
+// half of one stays.
+func TestCharactersCutOverDeltas(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ pieces, want string }{
+		"surrogates":          {`A \ud83d|\uDE00 B`, "A 😀 B"},
+		"bytes":               {"A \xf0\x9f|\x98\x80 B", "A 😀 B"},
+		"three pieces":        {"\xf0|\x9f\x98|\x80", "😀"},
+		"two characters":      {`\ud83d|\ude00\ud83d|\ude00`, "😀😀"},
+		"empty delta between": {`\ud83d||\ude00`, "😀"},
+		"one delta":           {`\ud83d\ude00`, "😀"},
+		"backslashes":         {`C:\\ud83d|\\ude00`, `C:\ud83d\ude00`},
+		"no rest":             {`A\ud83d|B`, "AB"},
+	} {
+		events := []string{}
+		for piece := range strings.SplitSeq(c.pieces, "|") {
+			events = append(events, strings.Replace(text("@"), "@", piece, 1))
+		}
+		s := serve(t, stream(append(events, finishStop, done)...))
+		compare.Equal(t, name, c.want, must.Get(collect(t, s.model(t, openai.Options{}), ask("hi")))(t).Text)
+	}
+}
+
 // sent asks the model and returns the request that the provider got.
 func sent(t *testing.T, options openai.Options, req llm.Request) map[string]any {
 	t.Helper()

@@ -61,7 +61,8 @@ type Answer struct {
 	Emit    func(llm.Delta) bool // false = no more
 	Refusal func(reported []byte) *llm.Error
 
-	ids map[string]bool // of the tool calls so far
+	ids  map[string]bool // of the tool calls so far
+	half []byte          // what the last text ends with of a character, see joinCharacters
 }
 
 // EmitDelta emits a delta that is not empty; ErrLeft = no more.
@@ -103,7 +104,7 @@ func (a *Answer) Read(body io.Reader, whole, event func(data []byte) error, hasE
 		case len(data) == 0 || data[0] != '{' && data[0] != '[': // a keep-alive
 			continue
 		}
-		if err := event(data); err != nil {
+		if err := event(a.joinCharacters(data)); err != nil {
 			return err
 		}
 	}
