@@ -252,8 +252,8 @@ func (c *Client) WatchSession(ctx context.Context, id core.SessionID, from core.
 	return c.endlessStream(ops.WatchSession.Operation, ops.InSession{SessionID: id}).allEvents(ctx, from.After)
 }
 
-// WatchHeads yields the heads of the caller's sessions as they change. It begins with a resync: load the
-// sessions, then apply what follows. It reconnects and ends as WatchSession does.
+// WatchHeads yields the heads of the caller's sessions as they change. Each connection begins with
+// a resync: load the sessions, then apply what follows. It reconnects and ends as WatchSession does.
 func (c *Client) WatchHeads(ctx context.Context) iter.Seq2[core.Event, error] {
 	return c.endlessStream(ops.WatchSessions.Operation, struct{}{}).allEvents(ctx, unknownSeq)
 }

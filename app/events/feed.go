@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	"bobbin/app/core"
@@ -29,7 +28,6 @@ type Feed struct {
 	poll    time.Duration
 	lookups *batchedLookup
 	live    *liveSessions
-	heads   headChanges
 	runs    core.RunStore // nil = there are no other processes
 
 	memory *quota.Quota // of replayed events; nil = no limit
@@ -47,7 +45,7 @@ func (f *Feed) Limit(memory *quota.Quota) { f.memory = memory }
 // New returns a feed over the bus whose durable events are in store. Every watcher checks the
 // store every 15 s for events that the bus may have lost.
 func New(bus Bus, store core.EventStore, logger *slog.Logger) *Feed {
-	return &Feed{bus: bus, store: store, log: logger, poll: defaultPoll, lookups: &batchedLookup{store: store}, live: &liveSessions{sessions: map[core.SessionID]*liveSession{}}, observer: core.NoObserver{}, heads: headChanges{last: 1 + rand.Int64N(1<<52)}}
+	return &Feed{bus: bus, store: store, log: logger, poll: defaultPoll, lookups: &batchedLookup{store: store}, live: &liveSessions{sessions: map[core.SessionID]*liveSession{}}, observer: core.NoObserver{}}
 }
 
 // Publish publishes durable events to the watchers. Call it after the commit that wrote them;

@@ -9,7 +9,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"bobbin/app/core"
@@ -19,7 +18,6 @@ import (
 const (
 	headDelay   = 200 * time.Millisecond // a change waits so long for others
 	maxHeads    = 500                    // sessions that change at a time; with more the reader loads its list anew
-	maxChanges  = 10_000                 // of all sessions, after which a reader can resume
 	resyncEvery = 5 * time.Minute        // of readers that other processes' changes may not reach
 )
 
@@ -29,46 +27,9 @@ func headSubject(tenant core.Tenant) string {
 	return "heads." + hex.EncodeToString(sum[:16])
 }
 
-// headChanges are the newest changes of sessions in this process. Safe for concurrent use.
-type headChanges struct {
-	mu     sync.Mutex
-	last   int64        // number of the newest; begins anywhere, so that no other process has the same; 0 = not numbered; guarded by mu
-	newest []headChange // at most maxChanges, oldest first; guarded by mu
-}
-
-type headChange struct {
-	tenant  core.Tenant
-	session core.SessionID
-}
-
-// since returns the sessions in the scope that changed after the number, and the number of the newest change.
-// known is false for a number that is too old, or of another process.
-func (h *headChanges) since(scope core.Tenant, number int64) (sessions map[core.SessionID]struct{}, last int64, known bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	sessions = map[core.SessionID]struct{}{}
-	missed := h.last - number
-	if number <= 0 || missed < 0 || missed > int64(len(h.newest)) {
-		return sessions, h.last, false
-	}
-	for _, c := range h.newest[len(h.newest)-int(missed):] {
-		if c.tenant.Owner == scope.Owner && (scope.User == "" || c.tenant.User == scope.User) {
-			sessions[c.session] = struct{}{}
-		}
-	}
-	return sessions, h.last, true
-}
-
 // PublishHead lets the watchers of heads know that a session has changed. Publish does it for
 // sessions with events.
 func (f *Feed) PublishHead(ctx context.Context, tenant core.Tenant, session core.SessionID) {
-	f.heads.mu.Lock() // what is numbered is published: no reader is between the two
-	defer f.heads.mu.Unlock()
-	if f.heads.last > 0 {
-		f.heads.last++
-		f.heads.newest = append(f.heads.newest, headChange{tenant, session})
-		f.heads.newest = f.heads.newest[max(0, len(f.heads.newest)-maxChanges):]
-	}
 	scopes := []core.Tenant{{Owner: tenant.Owner}, tenant}
 	for _, scope := range slices.Compact(scopes) {
 		if scope.Owner == "" {
@@ -84,14 +45,11 @@ func (f *Feed) PublishHead(ctx context.Context, tenant core.Tenant, session core
 // a reader that loads its list of sessions at each resync, and replaces what the heads bring,
 // misses nothing. Another resync says that changes may be lost. Changes of a session within a
 // short time are one head, the newest. Temporary sessions are left out. It ends as Watch does.
-//
-// A reader that names the last number it got gets the heads of what has changed since instead of the resync,
-// if this process knows them. Between processes there are no numbers.
-func (f *Feed) WatchHeads(ctx context.Context, tenant core.Tenant, after int64) iter.Seq2[core.Event, error] {
+func (f *Feed) WatchHeads(ctx context.Context, tenant core.Tenant) iter.Seq2[core.Event, error] {
 	return func(yield func(core.Event, error) bool) {
 		w := &headWatcher{feed: f, scope: tenant, yield: func(e core.Event) bool { return yield(e, nil) }}
 		left := f.observer.Watching()
-		err := w.run(ctx, after)
+		err := w.run(ctx)
 		left(err)
 		if !errors.Is(err, errReaderLeft) {
 			yield(core.Event{}, err)
@@ -107,11 +65,10 @@ type headWatcher struct {
 	changed map[core.SessionID]struct{} // not sent yet
 	due     <-chan time.Time            // when they are; nil = there are none
 	sent    map[core.SessionID]int64    // LastEvent of heads that the reader has; not of all
-	number  int64                       // the last that the reader has
 }
 
 // run watches until an error ends it; it never returns nil.
-func (w *headWatcher) run(ctx context.Context, after int64) error {
+func (w *headWatcher) run(ctx context.Context) error {
 	sub, err := w.feed.bus.Subscribe(headSubject(w.scope))
 	if err != nil {
 		return fmt.Errorf("watch heads: %w", err)
@@ -124,17 +81,13 @@ func (w *headWatcher) run(ctx context.Context, after int64) error {
 		defer tick.Stop()
 		resyncs = tick.C
 	}
-	var known bool
-	w.due, w.sent, w.number = time.After(0), map[core.SessionID]int64{}, after
-	if w.changed, _, known = w.feed.heads.since(w.scope, after); !known || len(w.changed) > maxHeads {
-		err = w.resync()
-	}
+	err = w.resync()
 	for err == nil {
 		select {
 		case <-sub.Ready():
-			_, err = w.takeMessage(sub)
+			err = w.takeMessage(sub)
 		case <-w.due:
-			err = w.emitChanged(ctx, sub)
+			err = w.emitChanged(ctx)
 		case <-resyncs:
 			err = w.resync()
 		case <-ctx.Done():
@@ -147,10 +100,7 @@ func (w *headWatcher) run(ctx context.Context, after int64) error {
 // resync makes the reader load its list anew.
 func (w *headWatcher) resync() error {
 	w.changed, w.due, w.sent = map[core.SessionID]struct{}{}, nil, map[core.SessionID]int64{}
-	_, w.number, _ = w.feed.heads.since(w.scope, 0)
-	e := core.NewEvent("", "", core.EventResync, nil)
-	e.Seq = w.number
-	return w.emitEvent(e)
+	return w.emitEvent(core.NewEvent("", "", core.EventResync, nil))
 }
 
 func (w *headWatcher) emitEvent(e core.Event) error {
@@ -161,33 +111,26 @@ func (w *headWatcher) emitEvent(e core.Event) error {
 }
 
 // takeMessage handles a message of the bus, if there is one.
-func (w *headWatcher) takeMessage(sub Subscription) (taken bool, err error) {
+func (w *headWatcher) takeMessage(sub Subscription) error {
 	message, err := sub.Take()
 	if err != nil || message == nil {
-		return false, err
+		return err
 	}
 	if message.signalsLoss() {
-		return true, w.resync()
+		return w.resync()
 	}
 	w.changed[core.SessionID(message.Data())] = struct{}{}
 	if len(w.changed) > maxHeads {
-		return true, w.resync()
+		return w.resync()
 	}
 	if w.due == nil {
 		w.due = time.After(headDelay)
 	}
-	return true, nil
+	return nil
 }
 
-// emitChanged emits the heads of the sessions that have changed. The last one has the number of the newest change.
-func (w *headWatcher) emitChanged(ctx context.Context, sub Subscription) error {
-	_, number, _ := w.feed.heads.since(w.scope, 0)
-	for taken := true; taken; { // all messages up to the number
-		var err error
-		if taken, err = w.takeMessage(sub); err != nil {
-			return err
-		}
-	}
+// emitChanged emits the heads of the sessions that have changed.
+func (w *headWatcher) emitChanged(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
 	removed := w.changed
@@ -199,22 +142,18 @@ func (w *headWatcher) emitChanged(ctx context.Context, sub Subscription) error {
 	if len(w.sent) > maxHeads {
 		w.sent = map[core.SessionID]int64{}
 	}
-	var events []core.Event
 	for _, head := range heads {
 		delete(removed, head.ID)
 		known, ok := w.sent[head.ID]
-		if w.sent[head.ID] = head.LastEvent; !head.Temporary && (!ok || known != head.LastEvent) {
-			events = append(events, core.NewEvent(head.ID, "", core.EventSessionHead, head))
+		if w.sent[head.ID] = head.LastEvent; head.Temporary || ok && known == head.LastEvent {
+			continue
+		}
+		if err := w.emitEvent(core.NewEvent(head.ID, "", core.EventSessionHead, head)); err != nil {
+			return err
 		}
 	}
 	for session := range removed {
-		events = append(events, core.NewEvent(session, "", core.EventSessionHead, core.RemovedHead{Deleted: true}))
-	}
-	for i, e := range events {
-		if i == len(events)-1 && number > w.number {
-			e.Seq, w.number = number, number
-		}
-		if err := w.emitEvent(e); err != nil {
+		if err := w.emitEvent(core.NewEvent(session, "", core.EventSessionHead, core.RemovedHead{Deleted: true})); err != nil {
 			return err
 		}
 	}

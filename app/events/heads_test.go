@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -55,7 +54,7 @@ func heads(t *testing.T, f *events.Feed, tenant core.Tenant) <-chan string {
 	t.Cleanup(func() { cancel(); <-done })
 	go func() {
 		defer close(done)
-		for e, err := range f.WatchHeads(ctx, tenant, 0) {
+		for e, err := range f.WatchHeads(ctx, tenant) {
 			switch d := e.Data.(type) {
 			case core.SessionHead:
 				got <- fmt.Sprint(e.SessionID, " ", d.LastEvent)
@@ -129,90 +128,6 @@ func TestHeads(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		wait("an hour later", nil, nil, nil, nil)
-	})
-}
-
-// A reader that comes back gets what changed since, also what is gone, and a resync if that is not known;
-// users only their own.
-func TestHeadsResume(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		bus := events.NewLocal(0)
-		defer bus.Close()
-		f := events.New(bus, &headStore{version: 1}, slog.New(slog.DiscardHandler))
-		change := func(user string, ids ...core.SessionID) {
-			for _, id := range ids {
-				f.PublishHead(t.Context(), core.Tenant{Owner: "ann", User: user}, id)
-			}
-		}
-		read := func(user string, after int64) (got []string, last int64) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			for e, err := range f.WatchHeads(ctx, core.Tenant{Owner: "ann", User: user}, after) {
-				if err == nil {
-					got = append(got, fmt.Sprintf("%s %s", e.Type, e.SessionID))
-				}
-				last = max(last, e.Seq)
-			}
-			return got, last
-		}
-		got, first := read("", 0)
-		compare.Equal(t, "at the beginning", []string{"resync "}, got)
-		change("kim", "a", "gone", "a")
-		change("eve", "b")
-		got, second := read("", first)
-		compare.Equal(t, "of all", []string{"session.head a", "session.head b", "session.head gone"}, got)
-		got, _ = read("kim", first)
-		compare.Equal(t, "of kim", []string{"session.head a", "session.head gone"}, got)
-		got, _ = read("", second)
-		compare.Equal(t, "with nothing new", nil, got)
-		for _, unknown := range []int64{1, first - 1, second + 1} {
-			got, _ = read("", unknown)
-			compare.Equal(t, "after a number that is not known", []string{"resync "}, got)
-		}
-		for i := range 10_000 {
-			change("eve", core.SessionID(fmt.Sprint("b", i%500)))
-		}
-		got, _ = read("", second)
-		compare.Equal(t, "after 10,000 changes", 500, len(got))
-		change("eve", "c")
-		got, _ = read("", second)
-		compare.Equal(t, "after more", []string{"resync "}, got)
-	})
-}
-
-// No change is missed by a reader that leaves and comes back while sessions change.
-func TestHeadsResumeWhileTheyChange(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		bus := events.NewLocal(0)
-		defer bus.Close()
-		f := events.New(bus, &headStore{version: 1}, slog.New(slog.DiscardHandler))
-		missing := map[core.SessionID]bool{}
-		for i := range 500 {
-			missing[core.SessionID(fmt.Sprint(i))] = true
-		}
-		changed := slices.Collect(maps.Keys(missing))
-		for last := int64(0); len(missing) > 0; {
-			for e, err := range f.WatchHeads(t.Context(), core.Tenant{Owner: "ann"}, last) {
-				if err != nil || e.Type == core.EventResync && last > 0 {
-					t.Fatalf("got %s, %v after %d, without %d sessions", e.Type, err, last, len(missing))
-				}
-				if last == 0 {
-					go func() {
-						for _, id := range changed {
-							time.Sleep(10 * time.Millisecond) // some are at the moment at which heads are due
-							f.PublishHead(t.Context(), core.Tenant{Owner: "ann"}, id)
-						}
-					}()
-				}
-				delete(missing, e.SessionID)
-				if e.Seq > 0 {
-					last = e.Seq
-					break
-				}
-			}
-		}
 	})
 }
 

@@ -28,7 +28,7 @@ const (
 // as the feed is used.
 func NewShared(bus Bus, store core.EventStore, runs core.RunStore, logger *slog.Logger) *Feed {
 	f := New(bus, store, logger)
-	f.runs, f.poll, f.heads.last = runs, sharedPoll, 0
+	f.runs, f.poll = runs, sharedPoll
 	return f
 }
 

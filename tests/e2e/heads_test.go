@@ -1,10 +1,7 @@
 package e2e_test
 
 import (
-	"bufio"
 	"fmt"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -12,7 +9,6 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
-	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/jwttest"
 	"bobbin/tests/must"
@@ -104,48 +100,6 @@ func TestHeads(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.await("removed", id, nil)
-	})
-}
-
-// A reader whose connection was cut sends Last-Event-ID, and gets what it missed: what changed, and what was deleted.
-// After a restart of the server it is told to load the list.
-func TestHeadsResume(t *testing.T) {
-	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		h := apptest.NewAsking(t, url)
-		read := func(after string, until ...core.SessionID) (got []string, last string) {
-			request := client.NewRequest(ops.WatchSessions.Operation, struct{}{})
-			request.Header["Accept"], request.Header["Last-Event-ID"] = "text/event-stream", after
-			response := must.Get(h.Do(t.Context(), request))(t)
-			defer response.Body.Close()
-			id := ""
-			for lines := bufio.NewScanner(response.Body); last == "" || len(until) > 0; {
-				if !lines.Scan() {
-					t.Fatalf("the stream ended after %q: %v", got, lines.Err())
-				}
-				name, value, _ := strings.Cut(lines.Text(), ": ")
-				switch name {
-				case "id":
-					id = value
-				case "event":
-					got = append(got, value)
-				case "data":
-					last = id
-					until = slices.DeleteFunc(until, func(s core.SessionID) bool { return strings.Contains(value, string(s)) })
-				}
-			}
-			return got, last
-		}
-		deleted := apptest.NewSession(t, h.Client, ops.NewSession{})
-		got, last := read("")
-		compare.Equal(t, "at the beginning", []string{"resync"}, got)
-		d := must.Get(client.Call(t.Context(), h, ops.CreateDeletion, ops.NewDeletion{SessionID: deleted}))(t)
-		must.Get(apptest.AwaitDeletion(t.Context(), h, d.ID))(t)
-		made := apptest.NewSession(t, h.Client, ops.NewSession{})
-		got, _ = read(last, deleted, made)
-		compare.Equal(t, "what was missed", []string{"session.head", "session.head"}, got)
-		got, _ = read("1")
-		compare.Equal(t, "after an event of another process", []string{"resync"}, got)
 	})
 }
 

@@ -66,19 +66,6 @@ func (h Native) watchSession(c *gin.Context, in ops.SessionEvents) error {
 	})
 }
 
-// watchSessions streams the heads of the caller's sessions as they change: those after the event that the
-// caller names, else new ones.
-func (h Native) watchSessions(c *gin.Context, _ struct{}) error {
-	after, _, err := resumeAfter(c, ops.Resume{})
-	if err != nil {
-		return err
-	}
-	tenant := scopeOf(c)
-	return h.stream(c, "", func(ctx context.Context) iter.Seq2[core.Event, error] {
-		return h.Chat.Feed.WatchHeads(ctx, tenant, after)
-	})
-}
-
 // stream serves events that never end by themselves, with the id of the event before them.
 func (h Native) stream(c *gin.Context, id string, source EventSource) error {
 	held, err := h.Streams.acquireSlot(c.Request.Context())

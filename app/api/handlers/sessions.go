@@ -3,6 +3,7 @@ package handlers
 import (
 	"cmp"
 	"context"
+	"iter"
 
 	"github.com/gin-gonic/gin"
 
@@ -63,7 +64,10 @@ func (h Native) registerSessions(r Router) {
 		return h.Chat.DetachSlack(ctx, tenant, in.SessionID)
 	})
 	bindRaw(r, ops.ExportSession, h.exportSession)
-	bindRaw(r, ops.WatchSessions, h.watchSessions)
+	bindRaw(r, ops.WatchSessions, func(c *gin.Context, _ struct{}) error { // the heads as they change
+		tenant := scopeOf(c)
+		return h.stream(c, "", func(ctx context.Context) iter.Seq2[core.Event, error] { return h.Chat.Feed.WatchHeads(ctx, tenant) })
+	})
 	bindRaw(r, ops.WatchSession, h.watchSession)
 }
 
