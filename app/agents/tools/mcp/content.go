@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"bobbin/app/core"
@@ -128,23 +129,45 @@ func readArray(raw json.RawMessage) (list []json.RawMessage, ended bool) {
 
 // fitMessage returns a message of a server as the SDK can read it. Without it one odd part, such as a
 // content of an unknown type or one tool with a strange schema, would be the loss of the whole answer.
-// The contents of results become texts; a tool that cannot be read keeps its name only.
+// The contents of results become texts; a tool that cannot be read keeps its name only. The id of an answer
+// is a number, as those of requests are, and an error has a message.
 func fitMessage(message []byte) []byte {
+	message = bytes.TrimPrefix(message, []byte(byteOrderMark))
 	var m struct {
-		Version json.RawMessage `json:"jsonrpc"`
-		ID      json.RawMessage `json:"id"`
-		Method  json.RawMessage `json:"method"`
-		Result  json.RawMessage `json:"result"`
+		ID     json.RawMessage `json:"id"`
+		Method json.RawMessage `json:"method"`
+		Result json.RawMessage `json:"result"`
+		Error  json.RawMessage `json:"error"`
 	}
-	var result map[string]json.RawMessage
-	if json.Unmarshal(message, &m) != nil || m.Method != nil || json.Unmarshal(m.Result, &result) != nil || !fitResult(result) {
+	if json.Unmarshal(message, &m) != nil || m.Method != nil {
 		return message
 	}
-	fitted, err := json.Marshal(map[string]any{"jsonrpc": m.Version, "id": m.ID, "result": result})
+	answer := map[string]any{"jsonrpc": "2.0", "id": json.RawMessage(bytes.Trim(m.ID, `"`))}
+	var result map[string]json.RawMessage
+	switch {
+	case !isNull(m.Error):
+		answer["error"] = fitError(m.Error)
+	case json.Unmarshal(m.Result, &result) == nil && fitResult(result):
+		answer["result"] = result
+	default:
+		answer["result"] = m.Result
+	}
+	fitted, err := json.Marshal(answer)
 	if err != nil {
 		return message
 	}
 	return fitted
+}
+
+// byteOrderMark begins what some servers send.
+const byteOrderMark = "\uFEFF"
+
+// fitError returns an error as it is, or one that says all that the server wrote if it cannot be read.
+func fitError(raw json.RawMessage) any {
+	if json.Unmarshal(raw, new(jsonrpc.Error)) == nil {
+		return raw
+	}
+	return jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: valueText(raw)}
 }
 
 // fitResult changes a result of the kinds that it knows by their members, and reports whether it did.

@@ -33,6 +33,7 @@ func rawServer(t *testing.T, answer func(w http.ResponseWriter, method string) s
 			}
 			result := `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"raw","version":"1"}}`
 			member := "result"
+			w.Header().Set("ID", string(request.ID))
 			switch request.Method {
 			case "initialize":
 			default:
@@ -53,6 +54,34 @@ func rawServer(t *testing.T, answer func(w http.ResponseWriter, method string) s
 			fmt.Fprint(w, message)
 		})
 	})
+}
+
+// An answer whose frame is odd is one, too: what the server says arrives, and the connection stays.
+func TestOddFrames(t *testing.T) {
+	t.Parallel()
+	answer := ""
+	d := rawServer(t, func(w http.ResponseWriter, method string) string {
+		switch method {
+		case "tools/list":
+			return oneTool
+		case "tools/call":
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, strings.Replace(answer, "ID", w.Header().Get("ID"), 1))
+		}
+		return ""
+	})
+	s, log := start(t, d)
+	for _, c := range []struct{ answer, want string }{
+		{`{"jsonrpc":"2.0","id":ID,"error":"no such ticket"}`, "error: the server test refused the call: no such ticket"},
+		{`{"jsonrpc":"2.0","id":ID,"error":{"code":"E7","message":"no such ticket"}}`, `error: the server test refused the call: {"code":"E7","message":"no such ticket"}`},
+		{`{"jsonrpc":"2.0","id":"ID","result":{"content":"fine"}}`, "fine"},
+		{`{"id":ID,"result":{"content":"fine"}}`, "fine"},
+		{"\uFEFF" + `{"jsonrpc":"2.0","id":ID,"result":{"content":"fine"}}`, "fine"},
+	} {
+		answer = c.answer
+		compare.Equal(t, c.answer, c.want, call(t, s, "test__x", "{}"))
+	}
+	compare.Equal(t, "connections", 1, strings.Count(log.String(), "mcp server connected"))
 }
 
 // oneTool is a list of the tool x.

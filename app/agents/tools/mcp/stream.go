@@ -88,7 +88,7 @@ func newMessages(program io.ReadCloser, out *output) *fittedBody {
 	in := bufio.NewReaderSize(program, 64<<10)
 	return &fittedBody{ReadCloser: program, next: func() ([]byte, error) {
 		line, err := readLine(in)
-		if line = bytes.TrimSpace(line); err != nil || len(line) == 0 {
+		if line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte(byteOrderMark))); err != nil || len(line) == 0 {
 			return nil, err
 		}
 		var message struct {
