@@ -37,26 +37,37 @@ func (s *Service) Decide(ctx context.Context, tenant core.Tenant, run core.RunID
 // again. Errors: ErrNotFound with core.CodeNoToolCall for a call that no run of the session
 // waits for, or waited for; ErrConflict with core.CodeCallDecided for one that has another
 // result or needs none any more; ErrTooLarge; ErrInvalid for no results, a call twice, and
-// calls of several runs.
-func (s *Service) AnswerCalls(ctx context.Context, tenant core.Tenant, session core.SessionID, results []core.CallResult) (core.Run, error) {
-	in, err := s.checkResults(ctx, tenant, session, results)
+// calls of several runs. Options are checked as those of a message to the agent; their errors apply.
+func (s *Service) AnswerCalls(ctx context.Context, tenant core.Tenant, in core.AnswerCalls, of core.SessionAgent) (core.Accepted, error) {
+	in, err := s.checkResults(ctx, tenant, in)
 	if err != nil {
-		return core.Run{}, err
+		return core.Accepted{}, err
+	}
+	var out core.Accepted
+	if in.Options != nil {
+		if in.Options, out.Ignored, err = s.optionsFor(of, "", in.Options); err == nil {
+			err = s.Stored.Admit(ctx, tenant, in.Options.StoredBytes())
+		}
+		if err != nil {
+			return out, err
+		}
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), acceptTime)
 	defer cancel()
 	decided, err := s.Runs.AnswerCalls(ctx, tenant, in)
 	if err != nil {
-		return core.Run{}, err
+		return out, err
 	}
 	s.resumeDecided(ctx, decided)
-	return decided.Run, nil
+	out.Run = decided.Run
+	return out, nil
 }
 
 // checkResults returns the results as they are stored.
-func (s *Service) checkResults(ctx context.Context, tenant core.Tenant, session core.SessionID, results []core.CallResult) (core.AnswerCalls, error) {
-	in := core.AnswerCalls{SessionID: session, By: cmp.Or(tenant.User, tenant.Owner)}
+func (s *Service) checkResults(ctx context.Context, tenant core.Tenant, in core.AnswerCalls) (core.AnswerCalls, error) {
 	var f faults
+	results := in.Results
+	in.Results, in.By, in.Options = nil, cmp.Or(tenant.User, tenant.Owner), f.checkOptions(in.Options)
 	if len(results) == 0 || len(results) > maxResults {
 		f.Add("results", "must have 1 to %d results", maxResults)
 	}

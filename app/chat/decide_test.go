@@ -69,11 +69,11 @@ func TestAnswerCalls(t *testing.T) {
 			"too large": {[]core.CallResult{{ToolCallID: "c", Result: strings.Repeat("x", 4<<20+1)}}, core.ErrTooLarge},
 			"unknown":   {[]core.CallResult{{ToolCallID: "d"}}, core.ErrNotFound},
 		} {
-			compare.Error(t, what, c.want, compare.ErrorOf(h.AnswerCalls(t.Context(), ann, h.session.ID, c.results)))
+			compare.Error(t, what, c.want, compare.ErrorOf(h.AnswerCalls(t.Context(), ann, core.AnswerCalls{SessionID: h.session.ID, Results: c.results}, core.SessionAgent{})))
 		}
-		run, err := h.AnswerCalls(t.Context(), ann, h.session.ID, []core.CallResult{{ToolCallID: "c", Result: "paid"}})
-		if err != nil || run.ID != a.RunID {
-			t.Fatalf("got the run %s, %v, want %s", run.ID, err, a.RunID)
+		out, err := h.AnswerCalls(t.Context(), ann, core.AnswerCalls{SessionID: h.session.ID, Results: []core.CallResult{{ToolCallID: "c", Result: "paid"}}}, core.SessionAgent{})
+		if err != nil || out.Run.ID != a.RunID {
+			t.Fatalf("got the run %s, %v, want %s", out.Run.ID, err, a.RunID)
 		}
 		compare.Equal(t, "run.Status: want it to have gone on", core.RunSucceeded, must.Get(h.Wait(t.Context(), ann, core.Run{ID: a.RunID, SessionID: h.session.ID}))(t).Run.Status)
 	})

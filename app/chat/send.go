@@ -68,7 +68,7 @@ func (s *Service) Send(ctx context.Context, tenant core.Tenant, m core.SendMessa
 		}
 	}
 	if len(m.Results) > 0 {
-		if in.Results, err = s.checkResults(ctx, tenant, m.SessionID, m.Results); err != nil {
+		if in.Results, err = s.checkResults(ctx, tenant, core.AnswerCalls{SessionID: m.SessionID, Results: m.Results}); err != nil {
 			return core.Accepted{}, err
 		}
 	}
@@ -169,16 +169,18 @@ func (s *Service) FindRepeated(ctx context.Context, tenant core.Tenant, in core.
 	if err != nil {
 		return core.Accepted{}, err
 	}
-	return core.Accepted{Run: run, Repeated: true, Ignored: s.IgnoredOptions(*in.SessionAgent, in.Model, in.Options)}, run.CheckRepeated(in.RequestHash)
+	_, ignored, _ := s.optionsFor(*in.SessionAgent, in.Model, in.Options)
+	return core.Accepted{Run: run, Repeated: true, Ignored: ignored}, run.CheckRepeated(in.RequestHash)
 }
 
-// IgnoredOptions returns the keys of lenient options that the model does not take, which is the agent's if it is
-// empty.
-func (s *Service) IgnoredOptions(of core.SessionAgent, name string, o *core.RunOptions) (keys []string) {
-	if agent, model, err := s.sessionAgent(of, name); err == nil && o != nil {
-		_, keys, _ = s.checkForRun(*o, agent, model)
+// optionsFor is checkForRun for the agent of a session, with its model or the one that is named.
+func (s *Service) optionsFor(of core.SessionAgent, named string, o *core.RunOptions) (*core.RunOptions, []string, error) {
+	agent, model, err := s.sessionAgent(of, named)
+	if err != nil || o == nil {
+		return nil, nil, err
 	}
-	return keys
+	rest, ignored, err := s.checkForRun(*o, agent, model)
+	return &rest, ignored, err
 }
 
 // acceptMessage commits the message and lets its run begin if it is its turn and this process has

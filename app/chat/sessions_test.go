@@ -138,7 +138,7 @@ func TestNothingIsStoredWithoutRoom(t *testing.T) {
 			return err
 		},
 		"results": func() error {
-			_, err := h.AnswerCalls(t.Context(), ann, id, []core.CallResult{{ToolCallID: "c", Result: "x"}})
+			_, err := h.AnswerCalls(t.Context(), ann, core.AnswerCalls{SessionID: id, Results: []core.CallResult{{ToolCallID: "c", Result: "x"}}}, core.SessionAgent{})
 			return err
 		},
 		"a summary": func() error {

@@ -161,6 +161,7 @@ type AnswerCalls struct {
 	SessionID SessionID
 	Results   []CallResult // each call once
 	By        string       // who answers
+	Options   *RunOptions  // of the run from there on, if a result is new; nil = as they are
 }
 
 // Decided is what an answer came to.

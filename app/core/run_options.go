@@ -26,9 +26,24 @@ type RunOptions struct {
 	Tools             []ClientTool `json:"tools,omitempty" max:"128" doc:"Tools that the client executes, besides the agent's own."`
 	// Response is what a request of the Responses API says of its response; nil = nothing.
 	Response *ResponseDetails `json:"response,omitempty" schema:"-"`
+	// Since is the call of a client's tool with whose result the options came; empty = they hold from the
+	// beginning.
+	Since string `json:"since,omitempty" schema:"-"`
 	// Lenient leaves out what the model does not take, as far as an answer is of use without it; else
 	// that is an error.
 	Lenient bool `json:"-"`
+}
+
+// Internal returns the name of a field that is set and that callers of the native API do not know; empty
+// = none is.
+func (o *RunOptions) Internal() string {
+	switch {
+	case o != nil && o.Response != nil:
+		return "response"
+	case o != nil && o.Since != "":
+		return "since"
+	}
+	return ""
 }
 
 // StoredBytes returns what storing the options counts; nil counts nothing.
@@ -62,8 +77,8 @@ type ClientTool struct {
 // the name of the tool that it must call, or function: and the name.
 type ToolChoice string
 
-// Tool choices. Required, and the name of a tool, hold for the first model call of a run: if
-// they held for all, it would never end.
+// Tool choices. Required, and the name of a tool, hold for the first model call of a run with the
+// options: if they held for all, it would never end.
 const (
 	ToolChoiceAuto     ToolChoice = ""     // the model decides
 	ToolChoiceNone     ToolChoice = "none" // it must answer in text; the tool list stays, so that the prefix stays cached

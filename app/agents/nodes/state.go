@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"maps"
+	"slices"
 
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
@@ -74,14 +75,25 @@ func (s AgentState) Answer() (core.Message, bool) {
 }
 
 // Iteration returns how many model calls the run has made.
-func (s AgentState) Iteration() int {
-	n := 0
-	for _, m := range s.RunMessages {
+func (s AgentState) Iteration() int { return countAnswers(s.RunMessages) }
+
+// countAnswers returns how many of the messages are answers of the model.
+func countAnswers(messages []core.Message) (n int) {
+	for _, m := range messages {
 		if m.Role == core.RoleAssistant {
 			n++
 		}
 	}
 	return n
+}
+
+// sinceOptions returns the messages of the run for whose prompts its options hold.
+func (s AgentState) sinceOptions() []core.Message {
+	if o := s.Run.Options; o != nil && o.Since != "" {
+		result := func(m core.Message) bool { return m.ToolCallID == o.Since }
+		return s.RunMessages[slices.IndexFunc(s.RunMessages, result)+1:]
+	}
+	return s.RunMessages
 }
 
 // shownSeqs returns the messages that the model has seen word for word, by seq: those of its last

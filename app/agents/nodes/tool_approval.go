@@ -48,16 +48,16 @@ func (n *Tools) sortCalls(ctx context.Context, s AgentState, calls []core.ToolCa
 	}
 	for _, c := range calls {
 		mode := approvalMode(s, c.Name)
-		kind := core.KindApproval
-		if s.Run.HasClientTool(c.Name) {
-			kind = core.KindClientTool
-		}
 		tool, known := n.lookupTool(s, c.Name)
 		definition := ""
 		if known {
 			definition = hashDefinition(s, tool)
 		}
 		a, found := core.ApprovalOf(asked, calls, c)
+		kind := core.KindApproval
+		if s.Run.HasClientTool(c.Name) || a.Kind == core.KindClientTool { // the client may have dropped it since
+			kind = core.KindClientTool
+		}
 		if a.Definition != definition && (a.Status == core.ApprovalApproved || a.Status == core.ApprovalOpen) {
 			a, found = core.Approval{}, false
 		}

@@ -40,8 +40,8 @@ func checkFields(m ops.NewMessage, isEdit bool) error {
 			faults.Add(f.Name, "cannot be changed by an edit with run: false")
 		}
 	}
-	if m.Options != nil && m.Options.Response != nil { // of the Responses API alone
-		faults.Add("options", `has the unknown field "response"`)
+	if name := m.Options.Internal(); name != "" {
+		faults.Add("options", "has the unknown field %q", name)
 	}
 	return invalidError(faults)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"net/http"
 	"slices"
@@ -137,8 +138,8 @@ func (h Native) regenerateMessage(c *gin.Context, in ops.Regenerate) error {
 	if err != nil {
 		return err
 	}
-	if in.Options != nil && in.Options.Response != nil { // of the Responses API alone
-		return formError("options", `has the unknown field "response"`)
+	if name := in.Options.Internal(); name != "" {
+		return formError("options", fmt.Sprintf("has the unknown field %q", name))
 	}
 	id := cmp.Or(in.ClientMessageID, key)
 	return h.runAndAnswer(c, func() (core.Accepted, error) {

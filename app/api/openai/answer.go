@@ -142,7 +142,7 @@ func (a *answer) newItem(id core.MessageID, call core.DeltaCall) outputItem {
 }
 
 // finishMessage ends a message that is in the log: one with calls of the client's tools when the run waits
-// for them. One that only calls tools of the server is no item.
+// for them, which followApproval adds. One that only calls tools of the server is no item.
 func (a *answer) finishMessage(m core.Message) {
 	a.finish, a.leaf, a.leafSeq = m.FinishReason, m.ID, m.Seq
 	a.texts = append(a.texts, m.Content)
@@ -154,14 +154,7 @@ func (a *answer) finishMessage(m core.Message) {
 			it.Status = itemIncomplete
 		}
 	}
-	waits := false
-	for _, call := range m.ToolCalls {
-		if a.run.Options != nil && slices.ContainsFunc(a.run.Options.Tools, func(t core.ClientTool) bool { return t.Name == call.Name }) {
-			a.extend(m.ID, core.DeltaCall{ToolCallID: call.ID, Name: call.Name}, 0, call.Arguments).text = call.Arguments
-			waits = true
-		}
-	}
-	if !waits {
+	if !slices.ContainsFunc(m.ToolCalls, func(call core.ToolCall) bool { return a.run.HasClientTool(call.Name) }) {
 		a.endItems(false)
 	}
 }
@@ -188,8 +181,12 @@ func (a *answer) endItems(whole bool) {
 
 func (a *answer) followApproval(kind core.EventType, approval core.Approval) {
 	a.open = slices.DeleteFunc(a.open, func(open core.Approval) bool { return open.ID == approval.ID })
-	if kind == core.EventApprovalRequested {
-		a.open = append(a.open, approval)
+	if kind != core.EventApprovalRequested {
+		return
+	}
+	a.open = append(a.open, approval)
+	if approval.Kind == core.KindClientTool && a.leaf != "" { // also of a tool that a later request has dropped
+		a.extend(a.leaf, core.DeltaCall{ToolCallID: approval.ToolCallID, Name: approval.Tool}, 0, approval.Arguments).text = approval.Arguments
 	}
 }
 

@@ -144,7 +144,7 @@ const (
 	headerSession = "X-Session-Id"     // the session of Bobbin
 	headerHistory = "X-Bobbin-History" // how the client's history was taken: append, branch or side
 	headerRetry   = "X-Should-Retry"   // false as soon as there is a run: clients would begin another one
-	headerIgnored = "X-Bobbin-Ignored" // what of the request was left out, whole or in part: the model does not take it
+	headerIgnored = "X-Bobbin-Ignored" // what of the request was left out, whole or in part
 )
 
 // Complete answers POST /v1/chat/completions.

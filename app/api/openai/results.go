@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,8 @@ import (
 	"bobbin/app/core"
 )
 
-// resumeRun gives the results of the client's tools to the run that waits for them.
+// resumeRun gives the results of the client's tools to the run that waits for them, and goes on with the
+// options of the request; the model stays.
 func (a *API) resumeRun(ctx context.Context, r request) (activeRun, error) {
 	run, results, err := r.conversation.callResults()
 	if err != nil {
@@ -26,11 +28,16 @@ func (a *API) resumeRun(ctx context.Context, r request) (activeRun, error) {
 	if err != nil {
 		return activeRun{}, err
 	}
-	answered, err := a.Chat.AnswerCalls(ctx, r.tenant, before.SessionID, results)
+	accepted, err := a.Chat.AnswerCalls(ctx, r.tenant, core.AnswerCalls{
+		SessionID: session.ID, Results: results, Options: cmp.Or(r.options, &core.RunOptions{}),
+	}, core.SessionAgent{Agent: before.Agent, Model: cmp.Or(before.Model, session.Model)})
 	if err != nil {
 		return activeRun{}, err
 	}
-	ignored := a.Chat.IgnoredOptions(core.SessionAgent{Agent: before.Agent, Model: session.Model}, before.Model, r.options)
+	answered, ignored := accepted.Run, accepted.Ignored
+	if r.agent.Name != before.Agent || r.model != before.Model {
+		ignored = append(ignored, "model")
+	}
 	waits := slices.ContainsFunc(before.Approvals, func(open core.Approval) bool {
 		return slices.ContainsFunc(results, func(r core.CallResult) bool { return r.ToolCallID == open.ToolCallID })
 	})
@@ -84,7 +91,7 @@ func (a *API) recordResults(ctx context.Context, r request, session core.Session
 	}
 	run, results, err := r.conversation.callResults()
 	if err == nil && (session.Status != core.SessionWaiting || run != session.ActiveRunID) {
-		_, err = a.Chat.AnswerCalls(ctx, r.tenant, session.ID, results)
+		_, err = a.Chat.AnswerCalls(ctx, r.tenant, core.AnswerCalls{SessionID: session.ID, Results: results}, core.SessionAgent{})
 	}
 	return given[:n-1], err
 }
