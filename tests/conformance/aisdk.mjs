@@ -43,5 +43,11 @@ seen.object = (await generateObject({
 const forced = await generateText({ model: provider("helper"), tools: { get_weather: { ...tools.get_weather, execute: undefined } }, toolChoice: "required", prompt: `use a tool and the weather, ${mark}` });
 seen.forced = forced.toolCalls.map((call) => call.toolName);
 
+// Each step has a choice of its own.
+for (const [name, of] of [["responses", provider("plain")], ["chat", provider.chat("plain")]]) {
+  const steps = await generateText({ model: of, tools, toolChoice: "required", prompt: `the forced weather, ${mark}, ${name}`, stopWhen: stepCountIs(2) });
+  seen[`forced steps ${name}`] = steps.steps.map((step) => step.finishReason);
+}
+
 seen.failure = await generateText({ model, prompt: `break always, ${mark}`, maxRetries: 0 }).then(() => "none", (error) => error.message);
 console.log(JSON.stringify(seen));

@@ -19,10 +19,12 @@ class Town(pydantic.BaseModel):
     people: int
 
 
-@agents.function_tool
 def get_weather(city: str) -> str:
     """The weather of a city."""
     return f"sunny in {city}"
+
+
+get_weather_tool = agents.function_tool(get_weather)
 
 
 async def main():
@@ -34,10 +36,13 @@ async def main():
         seen[f"output_type {name}"] = first.output.model_dump()
         again = await agent.run(f"use a tool, and again the town of pydantic-ai, {name}", message_history=first.all_messages())
         seen[f"output_type again {name}"] = again.output.model_dump()
+        agent = pydantic_ai.Agent(kind("plain", provider=OpenAIProvider(openai_client=client)), output_type=Town, retries=0)
+        agent.tool_plain(get_weather)
+        seen[f"output_type and a tool {name}"] = (await agent.run(f"the weather of a town of pydantic-ai, {name}")).output.model_dump()
     agents.set_tracing_disabled(True)
     for name, kind in {"chat": agents.OpenAIChatCompletionsModel, "responses": agents.OpenAIResponsesModel}.items():
         agent = agents.Agent(
-            name="weather", tools=[get_weather], model=kind(model="helper", openai_client=client),
+            name="weather", tools=[get_weather_tool], model=kind(model="helper", openai_client=client),
             model_settings=agents.ModelSettings(tool_choice="required"),
         )
         result = await agents.Runner.run(agent, f"use a tool and the weather of the Agents SDK, {name}")

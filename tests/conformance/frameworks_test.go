@@ -48,6 +48,9 @@ func TestAISDK(t *testing.T) {
 			"stream": `"answer to: hello, ` + mark + `"`,
 			"object": `{"city":"Bonn","people":340000}`,
 			"forced": `["get_weather"]`,
+
+			"forced steps chat":      `["tool-calls","tool-calls"]`,
+			"forced steps responses": `["tool-calls","tool-calls"]`,
 		})
 		if failure := string(seen["failure"]); failure == `"none"` || strings.Contains(failure, "Invalid JSON") {
 			t.Errorf("a failure reads %s", failure)
@@ -73,6 +76,7 @@ func TestPythonFrameworks(t *testing.T) {
 	bonn := `{"city": "Bonn", "people": 340000}`
 	wantSeen(t, seen, map[string]string{
 		"output_type chat": bonn, "output_type again chat": bonn, "output_type responses": bonn, "output_type again responses": bonn,
+		"output_type and a tool chat": bonn, "output_type and a tool responses": bonn,
 		"agents chat":      `[["get_weather"], "answer to: use a tool and the weather of the Agents SDK, chat"]`,
 		"agents responses": `[["get_weather"], "answer to: use a tool and the weather of the Agents SDK, responses"]`,
 	})

@@ -29,7 +29,7 @@ func toolScenarios() []scenario {
 
 // callTools is how the model calls tools: the calculator for a question with the word tool, the
 // client's weather for one with the word weather, twice at the same time for both, and again
-// after the results for twice.
+// after the results for twice, and for forced if they must.
 func callTools(r provider.Received) []provider.Call {
 	results, question := 0, ""
 	for _, m := range r.Messages {
@@ -46,11 +46,11 @@ func callTools(r provider.Received) []provider.Call {
 	}
 	for _, tool := range r.Tools {
 		switch {
-		case tool.Name == "final_result" && results > 0: // pydantic-ai's, when it is required
+		case tool.Name == "final_result" && results > 0 && r.ToolChoice == "required": // pydantic-ai's
 			calls = append(calls, provider.Call{ID: "call_final", Name: tool.Name, Arguments: say("as JSON")})
 		case results == 0 && tool.Name == "calculator" && strings.Contains(question, "tool"):
 			calls = append(calls, provider.Call{ID: "call_calculator", Name: tool.Name, Arguments: `{"expression": "6 * 7"}`})
-		case tool.Name == "get_weather" && strings.Contains(question, "weather") && (results == 0 || results == 1 && strings.Contains(question, "twice")):
+		case tool.Name == "get_weather" && strings.Contains(question, "weather") && (results == 0 || results == 1 && (strings.Contains(question, "twice") || strings.Contains(question, "forced") && r.ToolChoice == "required")):
 			weather("Bonn")
 			if strings.Contains(question, "both") {
 				weather("Köln")

@@ -120,14 +120,18 @@ func (s *suite) approvals(run core.RunID) []core.Approval {
 	return must[[]core.Approval](s, "approvals")(s.Runs.Approvals(s.Context(), run))
 }
 
-// The results of a client's calls are stored all or none, and the first of each counts.
+// The results of a client's calls are stored all or none, and the first of each counts. Options that come
+// with the first replace those of the run, but for what a response says of itself.
 func testClientTools(s *suite) {
-	run := s.accept(s.ask("one")).Run
+	in := s.ask("one")
+	in.Options = &core.RunOptions{ToolChoice: core.ToolChoiceRequired, Response: &core.ResponseDetails{PreviousID: "r"}}
+	run := s.accept(in).Run
 	w := waitFor(run, 0, "a", "b", "c")
 	w.Wait.Approvals[0].Kind, w.Wait.Approvals[1].Kind, w.Wait.Approvals[2].Mode = core.KindClientTool, core.KindClientTool, core.ApprovalAlways
 	s.write(w)
+	var options *core.RunOptions
 	answer := func(results ...core.CallResult) (core.Decided, error) {
-		return s.Runs.AnswerCalls(s.Context(), tenant(), core.AnswerCalls{SessionID: s.session.ID, Results: results, By: "carol"})
+		return s.Runs.AnswerCalls(s.Context(), tenant(), core.AnswerCalls{SessionID: s.session.ID, Results: results, By: "carol", Options: options})
 	}
 	code := func(what string, err, kind error, want string) {
 		s.Helper()
@@ -146,11 +150,15 @@ func testClientTools(s *suite) {
 	s.fails("another owner", err, core.ErrNotFound)
 	s.equal("events of what failed", len(s.events(0)), before)
 
+	options = &core.RunOptions{Instructions: "Be brief.", Response: &core.ResponseDetails{PreviousID: "r2"}}
 	got := must[core.Decided](s, "answer")(answer(a, b))
+	options = &core.RunOptions{}
 	s.equal("events", Types(got.Events), []core.EventType{core.EventApprovalDecided, core.EventApprovalDecided})
 	s.equal("run", []any{got.Run.ID, got.Run.Status}, []any{run.ID, core.RunWaiting})
 	again := must[core.Decided](s, "answer again")(answer(a))
 	s.equal("again", []any{again.Run.ID, len(again.Events)}, []any{run.ID, 0})
+	o := s.run(run.ID).Options
+	s.equal("options", []any{o.ToolChoice, o.Instructions, o.Response.PreviousID, o.Since}, []any{core.ToolChoiceAuto, "Be brief.", "r", "a"})
 	a.Result = "another"
 	_, err = answer(b, a)
 	code("another result", err, core.ErrConflict, core.CodeCallDecided)

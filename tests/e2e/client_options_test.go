@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
+	"bobbin/app/core"
 	"bobbin/tests/apptest"
 	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
@@ -159,7 +162,7 @@ func TestOptionsOfRequestsWithResults(t *testing.T) {
 			compare.Equal(t, what+": calls of the first answer", []string{"lookup"}, u.calls)
 			answer := u.send(options, c.tools, results...)
 			all := p.Received()
-			if got := received(t, all[len(all)-1]); got != c.want || answer.status != http.StatusOK {
+			if got := received(t, all[len(all)-1]); got != c.want || !strings.Contains(string(all[len(all)-1].Body), "sunny") || answer.status != http.StatusOK {
 				t.Errorf("%s, %s: the provider received %s, want %s: %d %s", path, what, got, c.want, answer.status, answer.text)
 			}
 			again := u.results()
@@ -185,6 +188,26 @@ func outputOf(t *testing.T, a foreignAnswer) string {
 	var response struct{ Output json.RawMessage }
 	must.Do(t, json.Unmarshal([]byte(a.text), &response))
 	return string(response.Output)
+}
+
+// Results that come by the native API bring no options: those of the message hold for the whole run.
+func TestOptionsOfRunsWithNativeResults(t *testing.T) {
+	t.Parallel()
+	p := apptest.NewProvider(t, provider.Options{Record: true, Calls: provider.CallNamed})
+	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 16_000, 1_024, p), apptest.WithAgent("plain", "name: plain\nmodel: house\nsystem_prompt: You answer.\n"))
+	options := core.RunOptions{ToolChoice: core.ToolChoiceRequired, Tools: []core.ClientTool{lookup}, ModelParameters: core.ModelParameters{MaxOutputTokens: 50}}
+	id := apptest.NewSession(t, h.Client, ops.NewSession{Agent: "plain"})
+	asked := must.Get(h.SendAndWait(t.Context(), core.SendMessage{SessionID: id, Content: "call lookup {}", Options: &options}))(t)
+	decide(t, h, must.Get(client.Call(t.Context(), h, ops.GetRun, ops.InRun{RunID: asked.Run.ID}))(t), ops.Decision{Result: new("in London")})
+	ended(t, h, asked.Run.ID)
+	var got []string
+	for _, r := range p.Received() {
+		got = append(got, received(t, r))
+	}
+	compare.Equal(t, "received", []string{`You answer. lookup | "required" |  |  | 50 | `, "You answer. lookup |  |  |  | 50 | "}, got)
+	options.Since = "c"
+	_, err := h.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "hello", Options: &options})
+	wantProblem(t, err, core.ErrInvalid, http.StatusUnprocessableEntity, `options has the unknown field "since"`)
 }
 
 // Options beside results are checked before the results count, and a run keeps its model.

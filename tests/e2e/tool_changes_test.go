@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -119,6 +120,15 @@ func TestThoughtsStayValidBehindToolChanges(t *testing.T) {
 			decide(t, k.Bobbin, run, ops.Decision{Result: new("in London")})
 			wantEnd(t, k.Bobbin, run.ID, core.RunSucceeded, "lookup: in London")
 			k.wantKept()
+			for _, tools := range []string{`[]`, `[{"type":"function","function":{"name":"other"}}]`} { // instead of lookup, inside the run
+				asked = must.Get(k.SendAndWait(t.Context(), core.SendMessage{SessionID: k.id, Content: "use the tool lookup", Options: &core.RunOptions{Tools: []core.ClientTool{lookup}}}))(t)
+				call := strings.ReplaceAll(string(asked.Run.ID), "-", "") + "_" + must.Get(client.Call(t.Context(), k, ops.GetRun, ops.InRun{RunID: asked.Run.ID}))(t).Approvals[0].ToolCallID
+				a := postForeign(t, k.Bobbin, "chat/completions", `{"model":"helper","messages":[{"role":"user","content":"go on"},{"role":"tool","tool_call_id":"call_`+call+`","content":"in London"}],"tools":`+tools+`}`)
+				if a.status != http.StatusOK {
+					t.Errorf("tools %s: got %d %s", tools, a.status, a.text)
+				}
+				k.wantKept()
+			}
 			say()
 			k.Restart()
 			k.awaitTool("local__write", true)

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -93,7 +94,8 @@ func (a *API) Embed(c *gin.Context) error {
 const defaultDimension = 3072
 
 func (a *API) checkEmbedding(body embeddingRequest) error {
-	if body.Model != a.Embedder.Model() && (body.Model != a.EmbeddingModel || body.Model == "") {
+	_, own, _ := strings.Cut(a.Embedder.Model(), ":") // behind the provider's
+	if body.Model == "" || !slices.Contains([]string{a.Embedder.Model(), own, a.EmbeddingModel}, body.Model) {
 		return &core.Error{Kind: core.ErrNotFound, Code: CodeUnknownModel,
 			Message: "the embedding model " + quoteShort(body.Model) + " does not exist; the server has " + cmp.Or(a.EmbeddingModel, a.Embedder.Model())}
 	}

@@ -57,7 +57,13 @@ func TestStoredBytesBesidesMessages(t *testing.T) {
 		asked.Options = &core.RunOptions{Instructions: strings.Repeat("o", 1000)}
 		accepted := s.accept(t, asked)
 		want("a run with options, and its message", 512+1+asked.Options.StoredBytes())
-		s.finish(t, accepted.Run, "y")
+		of := accepted.Run
+		s.write(t, core.RunWrite{RunID: of.ID, SessionID: id, Attempt: of.Attempt, Wait: &core.RunWait{Approvals: []core.Approval{{Kind: core.KindClientTool, ToolCallID: "c"}}}})
+		given := core.AnswerCalls{SessionID: id, Results: []core.CallResult{{ToolCallID: "c"}}, Options: &core.RunOptions{Instructions: "o"}}
+		was := asked.Options.StoredBytes()
+		asked.Options = must.Get(s.runs.AnswerCalls(t.Context(), ann(), given))(t).Run.Options
+		want("other options", asked.Options.StoredBytes()-was)
+		s.finish(t, must.Get(s.runs.Claim(t.Context(), id, "w"))(t).Run, "y")
 		want("an answer", 512+1)
 		must.Get(branches.Delete(t.Context(), ann(), id, accepted.Message.ID))(t)
 		want("no message, and no options of it", -1-asked.Options.StoredBytes())
