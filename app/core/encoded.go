@@ -60,11 +60,14 @@ letters:
 			lower, other = true, other || c > 'f'
 		case c >= 'A' && c <= 'Z':
 			upper, other = true, other || c > 'F'
-		case strings.IndexByte("+/-_", c) >= 0 || c == '\\' && beginsWith(text[end:], escapedLetters) > 0:
+		case strings.IndexByte("+/-_", c) >= 0 || c == '\\' && escapedLetter(text[end:]) > 0:
 			other = true
 		default:
+			if !other || end-line < wrappedLine {
+				break letters
+			}
 			next := end + lineBreak(text[end:])
-			if next == end || !other || end-line < wrappedLine || !isEncodedLine(text[next:]) {
+			if next == end || !isEncodedLine(text[next:]) {
 				break letters
 			}
 			line, end = next, next-1
@@ -88,14 +91,13 @@ func isEncodedLine(text string) bool {
 	return len(text) >= wrappedLine && strings.Trim(text[:wrappedLine], letters) == ""
 }
 
-// How JSON, and JSON in a text of JSON, writes some letters of base64, and the ends of lines.
-var (
-	escapedLetters = []string{`\\/`, `\/`, `\u002f`, `\u002F`, `\u002b`, `\u002B`}
-	lineEnds       = []string{"\r\n", "\n", `\r\n`, `\n`, `\\r\\n`, `\\n`}
-)
+// escapedLetter returns the length of the beginning of a letter of base64 as JSON, or JSON in a text of JSON, may write it; 0 = there is none.
+func escapedLetter(text string) int {
+	return beginsWith(text, `\\/`, `\/`, `\u002f`, `\u002F`, `\u002b`, `\u002B`)
+}
 
 // beginsWith returns the length of the word that the text begins with; 0 = none of them.
-func beginsWith(text string, words []string) int {
+func beginsWith(text string, words ...string) int {
 	for _, word := range words {
 		if strings.HasPrefix(text, word) {
 			return len(word)
@@ -104,9 +106,9 @@ func beginsWith(text string, words []string) int {
 	return 0
 }
 
-// lineBreak returns the length of the line break and the blanks that the text begins with.
+// lineBreak returns the length of the line break, also as JSON writes it, and the blanks that the text begins with.
 func lineBreak(text string) int {
-	end := beginsWith(text, lineEnds)
+	end := beginsWith(text, "\r\n", "\n", `\r\n`, `\n`, `\\r\\n`, `\\n`)
 	return len(text) - len(strings.TrimLeft(text[end:], " \t"))
 }
 
@@ -118,7 +120,7 @@ func dataURL(text string, i int) (begin int, media string) {
 		return i, ""
 	}
 	media, _, _ = strings.Cut(before[at+len("data:"):], ";")
-	for _, slash := range escapedLetters[:4] {
+	for _, slash := range []string{`\\/`, `\/`, `\u002f`, `\u002F`} {
 		media = strings.ReplaceAll(media, slash, "/")
 	}
 	return i - len(before) + at, cmp.Or(media, "data")
