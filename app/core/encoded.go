@@ -47,7 +47,7 @@ func describeEncoded(text string) string {
 }
 
 // readEncoded returns where the letters of base64 end that begin at i, and what they are: base64,
-// hex, or empty for other text. Base64 may be wrapped into lines; a short last one is not part of it.
+// hex, or empty for other text. Base64 may be wrapped into lines, indented or not, or words; a short last one is not part of it.
 func readEncoded(text string, i int) (end int, kind string) {
 	var upper, lower, digit, other bool // other = no letter of hex
 	line := i
@@ -60,11 +60,14 @@ letters:
 			lower, other = true, other || c > 'f'
 		case c >= 'A' && c <= 'Z':
 			upper, other = true, other || c > 'F'
-		case strings.IndexByte("+/-_", c) >= 0 || strings.HasPrefix(text[end:], `\/`):
+		case strings.IndexByte("+/-_", c) >= 0 || c == '\\' && escapedLetter(text[end:]) > 0:
 			other = true
 		default:
+			if !other || end-line < wrappedLine {
+				break letters
+			}
 			next := end + lineBreak(text[end:])
-			if next == end || !other || end-line < wrappedLine || !isEncodedLine(text[next:]) {
+			if next == end || !isEncodedLine(text[next:]) {
 				break letters
 			}
 			line, end = next, next-1
@@ -88,14 +91,25 @@ func isEncodedLine(text string) bool {
 	return len(text) >= wrappedLine && strings.Trim(text[:wrappedLine], letters) == ""
 }
 
-// lineBreak returns the length of the line break that the text begins with, also as JSON writes it.
-func lineBreak(text string) int {
-	for _, end := range []string{"\r\n", "\n", `\r\n`, `\n`} {
-		if strings.HasPrefix(text, end) {
-			return len(end)
+// escapedLetter returns the length of the beginning of a letter of base64 as JSON, or JSON in a text of JSON, may write it; 0 = there is none.
+func escapedLetter(text string) int {
+	return beginsWith(text, `\\/`, `\/`, `\u002f`, `\u002F`, `\u002b`, `\u002B`)
+}
+
+// beginsWith returns the length of the word that the text begins with; 0 = none of them.
+func beginsWith(text string, words ...string) int {
+	for _, word := range words {
+		if strings.HasPrefix(text, word) {
+			return len(word)
 		}
 	}
 	return 0
+}
+
+// lineBreak returns the length of the line break, also as JSON writes it, and the blanks that the text begins with.
+func lineBreak(text string) int {
+	end := beginsWith(text, "\r\n", "\n", `\r\n`, `\n`, `\\r\\n`, `\\n`)
+	return len(text) - len(strings.TrimLeft(text[end:], " \t"))
 }
 
 // dataURL returns where the data: URL begins whose data begins at i, and its type; empty = there is none.
@@ -105,6 +119,9 @@ func dataURL(text string, i int) (begin int, media string) {
 	if at < 0 || !strings.HasSuffix(before, ";base64,") || strings.ContainsAny(before[at:], " \"'<>()\n") {
 		return i, ""
 	}
-	media, _, _ = strings.Cut(strings.ReplaceAll(before[at+len("data:"):], `\/`, "/"), ";")
+	media, _, _ = strings.Cut(before[at+len("data:"):], ";")
+	for _, slash := range []string{`\\/`, `\/`, `\u002f`, `\u002F`} {
+		media = strings.ReplaceAll(media, slash, "/")
+	}
 	return i - len(before) + at, cmp.Or(media, "data")
 }

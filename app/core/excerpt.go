@@ -30,35 +30,31 @@ const (
 	tailParts = 1
 )
 
-// WithExcerpt returns the message, which has no metadata yet, with an excerpt of
-// about that many bytes if its content is larger, and without the data in it.
+// WithExcerpt returns the message, which has no metadata yet, with its ExcerptOf.
 func WithExcerpt(m Message, limit int) Message {
-	text := describeEncoded(m.Content)
-	head, tail, described := len(text), 0, ""
-	if len(text) != len(m.Content) {
-		described = `,"described":true`
+	if e, ok := ExcerptOf(m, limit); ok {
+		m.Metadata, _ = json.Marshal(map[string]Excerpt{ExcerptKey: e})
 	}
-	switch {
-	case limit > 0 && len(text) > limit:
-		cut := len(text) - limit*tailParts/(headParts+tailParts)
-		for cut < len(text) && !utf8.RuneStart(text[cut]) {
-			cut++
-		}
-		head, tail = len(Clip(text, limit*headParts/(headParts+tailParts))), len(text)-cut
-	case described == "":
-		return m
-	}
-	m.Metadata = fmt.Appendf(nil, `{"%s":{"head":%d,"tail":%d%s}}`, ExcerptKey, head, tail, described)
 	return m
 }
 
-// ExcerptOfData returns the excerpt of a message without one whose content has data; false = it has none.
-func ExcerptOfData(m Message) (e Excerpt, ok bool) {
+// ExcerptOf returns an excerpt of about limit bytes of a message without one whose content is larger, or has
+// data; false = prompts show all of it. A limit of 0 is none.
+func ExcerptOf(m Message, limit int) (e Excerpt, ok bool) {
 	if _, _, ok := m.Excerpt(); ok {
 		return e, false
 	}
-	n := len(describeEncoded(m.Content))
-	return Excerpt{Head: n, Described: true}, n != len(m.Content)
+	text := describeEncoded(m.Content)
+	e = Excerpt{Head: len(text), Described: len(text) != len(m.Content)}
+	if limit <= 0 || len(text) <= limit {
+		return e, e.Described
+	}
+	cut := len(text) - limit*tailParts/(headParts+tailParts)
+	for cut < len(text) && !utf8.RuneStart(text[cut]) {
+		cut++
+	}
+	e.Head, e.Tail = len(Clip(text, limit*headParts/(headParts+tailParts))), len(text)-cut
+	return e, true
 }
 
 // Excerpt returns what prompts show of the message, and the text that it is of: the content, or the

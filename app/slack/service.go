@@ -189,11 +189,11 @@ func (s *Service) readSockets(ctx context.Context) {
 		if time.Since(began) > maxReconnect {
 			wait = minReconnect
 		}
-		level, what := slog.LevelWarn, "socket of Slack lost, connecting again"
 		if isTokenRefused(err) {
-			level, what = slog.LevelError, "slack.app_token is refused: nothing that Slack sends arrives, and no message is answered; see bobbin doctor"
+			s.Logger.ErrorContext(ctx, "slack.app_token is refused: nothing that Slack sends arrives, and no message is answered; see bobbin doctor", "wait", wait, "err", err)
+		} else {
+			s.Logger.WarnContext(ctx, "socket of Slack lost, connecting again", "wait", wait, "err", err)
 		}
-		s.Logger.Log(ctx, level, what, "wait", wait, "err", err)
 		_ = core.Sleep(ctx, wait)
 	}
 }

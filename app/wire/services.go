@@ -113,7 +113,7 @@ func NewTransfer(d Deps, e Engine) *transfer.Service {
 func TransferLimits(cfg config.Config) transfer.Limits {
 	l := cfg.Limits
 	return transfer.Limits{
-		Message: int(l.MessageBytes), Output: int(l.ToolOutputBytes),
+		Message: int(l.MessageBytes), Output: int(l.ToolOutputBytes), Shown: int(l.ToolShownBytes),
 		Line:   6*int(max(l.MessageBytes, l.ToolOutputBytes)) + 1<<20, // a byte may be six in JSON: whatever is exported can be imported
 		Import: int64(l.ImportBytes), Messages: l.ImportMessages,
 	}

@@ -201,14 +201,18 @@ func (c *checker) checkRevisions() {
 }
 
 // checkMetadata checks the metadata and notes in them how many characters were replaced, and what
-// prompts show in place of data in the content.
+// prompts show of a content that is too large for them or has data.
 func (c *checker) checkMetadata() {
 	raw := c.m.Metadata
 	before := len(c.faults)
 	c.faults.Metadata(raw, maxMetadata)
-	excerpt, isEncoded := core.ExcerptOfData(c.m)
+	shown := 0 // of a message that is not a tool's result, all
+	if c.m.Role == core.RoleTool {
+		shown = c.limits.Shown
+	}
+	excerpt, isPart := core.ExcerptOf(c.m, shown)
 	// No database takes every escape that JSON has: what has none stays as it is.
-	if len(c.faults) > before || c.replaced == 0 && !isEncoded && !bytes.Contains(raw, []byte(`\u`)) {
+	if len(c.faults) > before || c.replaced == 0 && !isPart && !bytes.Contains(raw, []byte(`\u`)) {
 		return
 	}
 	object := map[string]any{}
@@ -223,7 +227,7 @@ func (c *checker) checkMetadata() {
 	if c.replaced > 0 {
 		object[core.ReplacedKey] = c.replaced
 	}
-	if isEncoded {
+	if isPart {
 		object[core.ExcerptKey] = excerpt
 	}
 	c.m.Metadata = mustEncode(cleanJSON(object))

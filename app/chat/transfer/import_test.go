@@ -317,6 +317,27 @@ func TestAppend(t *testing.T) {
 	compare.Equal(t, "messages", 1, len(w.log))
 }
 
+// A tool's result that came from elsewhere is stored whole, and shown as those of runs are.
+func TestLargeResults(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	s := w.service(transfer.Limits{Shown: 90})
+	large := strings.Repeat("word ", 100)
+	for _, role := range []core.Role{core.RoleTool, core.RoleAssistant} {
+		m := core.Message{Role: role, Content: large}
+		if role == core.RoleTool {
+			m.ToolCallID = "c"
+		}
+		m, _, err := s.Append(t.Context(), ann(), w.session.ID, m)
+		if got := len(m.Shown(true)) < len(large); err != nil || m.Content != large || got != (role == core.RoleTool) {
+			t.Errorf("%s: got %v, the message %+v", role, err, m)
+		}
+	}
+	body := before + `{"role":"tool","tool_call_id":"c1","content":"` + large + `","metadata":{"own":1}}`
+	must.Get(s.Import(t.Context(), ann(), core.ImportMessages{SessionID: w.session.ID, Body: strings.NewReader(body), Format: core.ImportLines}))(t)
+	compare.Equal(t, "imported", `{"excerpt":{"head":60,"tail":30},"own":1}`, string(w.log[len(w.log)-1].Metadata))
+}
+
 // Nothing that anybody sends makes it panic, and what it takes it exports and
 // takes again.
 func FuzzImport(f *testing.F) {

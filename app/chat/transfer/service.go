@@ -13,6 +13,7 @@ import (
 type Limits struct {
 	Message  int   // text of a user's message
 	Output   int   // text of any other message, and the arguments of its tool calls
+	Shown    int   // of a tool's result in prompts; 0 = all
 	Line     int   // of an import
 	Import   int64 // all of an import
 	Messages int   // of an import

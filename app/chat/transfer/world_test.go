@@ -32,7 +32,7 @@ func (w *world) service(l transfer.Limits) *transfer.Service {
 	return transfer.New(transfer.Options{
 		Sessions: sessions{world: w}, Messages: messages{world: w}, Summaries: summaries{world: w}, Feed: feed{world: w}, Counter: words{},
 		Limits: transfer.Limits{
-			Message: cmp.Or(l.Message, 1<<20), Output: cmp.Or(l.Output, 1<<20), Line: cmp.Or(l.Line, 8<<20), Import: cmp.Or(l.Import, 64<<20), Messages: cmp.Or(l.Messages, 100_000),
+			Message: cmp.Or(l.Message, 1<<20), Output: cmp.Or(l.Output, 1<<20), Shown: l.Shown, Line: cmp.Or(l.Line, 8<<20), Import: cmp.Or(l.Import, 64<<20), Messages: cmp.Or(l.Messages, 100_000),
 		},
 	})
 }
