@@ -139,6 +139,8 @@ func (n *LLM) tryOnce(ctx context.Context, s *AgentState, t *attempts) (call, er
 // prepareRetry prepares the next try after one that failed. Its error is that of the
 // call: there is no other try.
 func (n *LLM) prepareRetry(ctx context.Context, s *AgentState, t *attempts, c call, e *llm.Error) error {
+	mayBeTooLong := n.mayBeTooLong(s, t, c, e)
+	leaveOut := t.canLeaveOut(c, e, mayBeTooLong)
 	switch {
 	case e.Kind == llm.KindCompactionRefused && !t.refusedNative:
 		t.refusedNative = true
@@ -154,14 +156,14 @@ func (n *LLM) prepareRetry(ctx context.Context, s *AgentState, t *attempts, c ca
 		if err := n.handleRefusal(ctx, s, t, c, e); err != nil {
 			return err
 		}
-	case t.canLeaveOut(c, e) != "":
-		n.leaveOut(ctx, s, t, c, e)
+	case leaveOut != "":
+		n.leaveOut(ctx, s, t, c, e, leaveOut)
 	case c.calledAnyway && e.Kind == llm.KindEmpty:
 		c.records = t.books
 		n.recordCalls(ctx, *s, c)
 		return &core.Error{Kind: core.ErrUnprocessable, Code: "step_limit", Message: fmt.Sprintf(
 			"The model called tools in each of its %d rounds, and gave no answer in the last one. Ask for less at once, or raise max_iterations of the agent.", s.Profile.MaxIterations())}
-	case n.mayBeTooLong(s, t, c, e):
+	case mayBeTooLong:
 		if err := n.retryShorter(ctx, *s, t, c, e); err != nil {
 			return err
 		}

@@ -272,10 +272,6 @@ func Collect(stream iter.Seq2[Delta, error], onDelta func(Delta)) (Response, err
 		thought, rest := splitOpened(res.Text[:spoken])
 		res.Reasoning, res.Text = thought, rest+res.Text[spoken:]
 	}
-	if len(res.Parts) == 0 {
-		thoughts, rest := splitLater(res.Text)
-		res.Reasoning, res.Text = res.Reasoning+thoughts, rest
-	}
 	for _, i := range order {
 		res.ToolCalls = append(res.ToolCalls, *calls[i])
 	}

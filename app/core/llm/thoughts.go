@@ -1,9 +1,6 @@
 package llm
 
-import (
-	"regexp"
-	"strings"
-)
+import "strings"
 
 // maxBlanks is how many blanks before a text may hide that it begins with thoughts, in bytes.
 const maxBlanks = 1_000
@@ -38,34 +35,17 @@ const textEnd = "<|return|>"
 // blanks may stand before a thought: white space and a byte order mark.
 const blanks = " \t\r\n\uFEFF"
 
-// laterThought matches a block of code, its first group, or a thought that begins a line, its second.
-var laterThought = regexp.MustCompile("(?ms)^([ \t]*(?:```|~~~).*?(?:^[ \t]*(?:```|~~~)|\\z))|^[ \t]*(?:<think>|◁think▷)(.*?)(?:</think>|◁/think▷)\\s*")
-
-// splitLater splits a text from the thoughts behind its first words, which begin a line outside of code. What
-// stands in a sentence or never ends is text.
-func splitLater(text string) (thoughts, rest string) {
-	if !strings.Contains(text, "/think") {
-		return "", text
-	}
-	var cut strings.Builder
-	for _, found := range laterThought.FindAllStringSubmatch(text, -1) {
-		cut.WriteString(found[2])
-	}
-	return cut.String(), laterThought.ReplaceAllString(text, "$1")
-}
-
-// CutThoughts returns a whole answer without its thoughts, and these.
+// CutThoughts returns a whole answer without the thoughts at its beginning, and these.
 func CutThoughts(answer string) (text, thoughts string) {
 	var r thoughtReader
 	var said, reasoning strings.Builder
 	r.read(answer, &said, &reasoning)
 	r.end(&said, &reasoning)
-	text, thoughts = said.String(), reasoning.String()
-	if thoughts == "" {
-		thoughts, text = splitOpened(text)
+	if reasoning.Len() > 0 {
+		return said.String(), reasoning.String()
 	}
-	later, text := splitLater(text)
-	return text, thoughts + later
+	thoughts, text = splitOpened(said.String())
+	return text, thoughts
 }
 
 // splitOpened splits a text behind the thought that the prompt has opened. An end tag counts where no
@@ -106,7 +86,7 @@ type thoughtReader struct {
 
 // separate returns the delta with the thoughts at the beginning of the stream's text as Reasoning. A
 // thought ends with the end tag of any name; one that never ends is the whole text. Tags behind the
-// first words of the text stay in it until it is whole.
+// first words of the text are text.
 func (r *thoughtReader) separate(d Delta) Delta {
 	if r.inText && !r.isOSS {
 		return d

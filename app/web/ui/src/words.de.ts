@@ -167,7 +167,7 @@ export const words = {
   // errors
   noConnection: "Keine Verbindung.",
   noConnectionRest: (n: number) => `Lesen und Schreiben geht.${n ? ` ${plural(n, "Nachricht wartet", "Nachrichten warten")}.` : ""}`,
-  restarting: "Bobbin startet neu.",
+  restarting: "Bobbin startet neu",
   reconnecting: "Verbindung wird aufgebaut.",
   nextTry: (s: number) => `Nächster Versuch in ${count(s)} s`,
   tryNow: "Jetzt versuchen",

@@ -168,7 +168,7 @@ export const words = {
   // errors
   noConnection: "No connection.",
   noConnectionRest: (n: number) => `You can read and write.${n ? ` ${plural(n, "message waits", "messages wait")}.` : ""}`,
-  restarting: "Bobbin is starting again.",
+  restarting: "Bobbin is starting again",
   reconnecting: "Reconnecting.",
   nextTry: (s: number) => `Next try in ${count(s)} s`,
   tryNow: "Try now",
