@@ -27,14 +27,14 @@ var mediaWords = regexp.MustCompile(`(?i)image|picture|photo|pdf|\bfiles?\b|docu
 // canLeaveOut returns what the next try may leave out after a call that failed; empty = nothing, or
 // nothing more. One whose prompt may be too long is tried shorter before images are left out that the provider
 // did not name.
-func (t *attempts) canLeaveOut(c call, e *llm.Error, mayBeTooLong bool) string {
+func (t *attempts) canLeaveOut(c call, e *llm.Error) string {
 	var out string
 	switch {
 	case c.calledAnyway && e.Kind == llm.KindEmpty:
 		out = leftOutTools
 	case (e.Kind == llm.KindInvalid || e.Kind == llm.KindEmpty) && !t.turn.LeavesRefused && len(t.turn.Refused()) > 0:
 		out = leftOutRefused
-	case c.sent.Media > 0 && e.Status >= 400 && e.Kind != llm.KindAuth && e.Kind != llm.KindRateLimit && (e.Kind == llm.KindInvalid && !mayBeTooLong || mediaWords.MatchString(e.Code+" "+e.Message)):
+	case c.sent.Media > 0 && e.Status >= 400 && e.Kind != llm.KindAuth && e.Kind != llm.KindRateLimit && (e.Kind == llm.KindInvalid && !c.mayBeTooLong || mediaWords.MatchString(e.Code+" "+e.Message)):
 		out = leftOutMedia
 	case e.Kind == llm.KindContentFilter && c.sent.HasEarlier():
 		out = leftOutEarlier
@@ -46,7 +46,8 @@ func (t *attempts) canLeaveOut(c call, e *llm.Error, mayBeTooLong bool) string {
 }
 
 // leaveOut prepares a try without what this one failed for. If it is answered, a warning says so.
-func (n *LLM) leaveOut(ctx context.Context, s *AgentState, t *attempts, c call, e *llm.Error, what string) {
+func (n *LLM) leaveOut(ctx context.Context, s *AgentState, t *attempts, c call, e *llm.Error) {
+	what := t.canLeaveOut(c, e)
 	t.leavesOut = append(slices.Clip(t.leavesOut), what)
 	n.Logger.WarnContext(ctx, "prompt sent again without what the model did not take", "run_id", s.Run.ID, "model", c.modelName(), "without", what, "err", e.Message)
 	if what == leftOutTools {

@@ -65,6 +65,7 @@ type call struct {
 	warning  *core.ContextData // see attempts
 	// calledAnyway: it called a tool, but was told not to.
 	calledAnyway bool
+	mayBeTooLong bool // of one that was refused
 }
 
 // How often a call is tried again for reasons that llm.WithRetry cannot know.
@@ -139,8 +140,7 @@ func (n *LLM) tryOnce(ctx context.Context, s *AgentState, t *attempts) (call, er
 // prepareRetry prepares the next try after one that failed. Its error is that of the
 // call: there is no other try.
 func (n *LLM) prepareRetry(ctx context.Context, s *AgentState, t *attempts, c call, e *llm.Error) error {
-	mayBeTooLong := n.mayBeTooLong(s, t, c, e)
-	leaveOut := t.canLeaveOut(c, e, mayBeTooLong)
+	c.mayBeTooLong = n.mayBeTooLong(s, t, c, e)
 	switch {
 	case e.Kind == llm.KindCompactionRefused && !t.refusedNative:
 		t.refusedNative = true
@@ -156,14 +156,14 @@ func (n *LLM) prepareRetry(ctx context.Context, s *AgentState, t *attempts, c ca
 		if err := n.handleRefusal(ctx, s, t, c, e); err != nil {
 			return err
 		}
-	case leaveOut != "":
-		n.leaveOut(ctx, s, t, c, e, leaveOut)
+	case t.canLeaveOut(c, e) != "":
+		n.leaveOut(ctx, s, t, c, e)
 	case c.calledAnyway && e.Kind == llm.KindEmpty:
 		c.records = t.books
 		n.recordCalls(ctx, *s, c)
 		return &core.Error{Kind: core.ErrUnprocessable, Code: "step_limit", Message: fmt.Sprintf(
 			"The model called tools in each of its %d rounds, and gave no answer in the last one. Ask for less at once, or raise max_iterations of the agent.", s.Profile.MaxIterations())}
-	case mayBeTooLong:
+	case c.mayBeTooLong:
 		if err := n.retryShorter(ctx, *s, t, c, e); err != nil {
 			return err
 		}
