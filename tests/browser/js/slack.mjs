@@ -54,7 +54,7 @@ export const cases = {
     // While Slack wants a pause, the panel and the message say that it waits.
     await v.control('slack', { method: 'chat.postMessage', error: 'ratelimited' })
     await v.api(`sessions/${id}/messages`, { method: 'POST', json: { content: 'third', source: 'web' } })
-    await v.log.getByText('Waits for Slack').first().waitFor()
+    await v.log.getByText('Waits for Slack').nth(1).waitFor() // the question and its answer
     await panel.getByText(/^Waits since.*Slack asked for a pause.*Next try in \d+ s/).waitFor()
     await v.state('slack-waits')
     // While a post is under way there is no reason, and no next try; of a channel that Slack does not name nobody knows.

@@ -10,6 +10,7 @@ export type Status = Schema["SlackThreadStatus"];
 export type Fault = Schema["SlackFault"];
 export type Mode = Schema["SlackMode"];
 
+const written = 500; // ms between a message and its event, of which the status has the time
 const settle = 1500; // ms that a post may take after what it shows
 const every = 5000; // ms between two looks while something waits
 
@@ -77,8 +78,8 @@ export class Slack {
 
   /** Whether the message is one of those that are not posted yet. */
   waits(message: Message): boolean {
-    const since = this.status?.behind_since;
-    return Boolean(this.posts && since && message.source !== "slack" && message.role !== "tool" && message.content && message.created_at >= since);
+    const since = Date.parse(this.status?.behind_since ?? "") - written;
+    return Boolean(this.posts && message.source !== "slack" && message.role !== "tool" && message.content && Date.parse(message.created_at) >= since);
   }
 
   private get path(): string {

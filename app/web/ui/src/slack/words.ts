@@ -96,7 +96,7 @@ export const words = { ...page, ...pick({
     open: "In Slack öffnen",
     copyLink: "Link kopieren",
     copied: "Link kopiert",
-    detach: "Trennen…",
+    detach: "Trennen …",
     detachTitle: "Von Slack trennen?",
     detachText: "Die Unterhaltung und der Thread gehen dann eigene Wege. Was gepostet wurde, bleibt in Slack.",
     detachNow: "Trennen",

@@ -10,16 +10,19 @@ export type Stored = Required<Pick<Schema["Blob"], "id" | "name" | "size">>;
 export class Attachment {
   stored = $state.raw<Stored>();
   problem = $state.raw<ApiError>();
-  readonly name: string;
   readonly again = new Retry(() => this.upload());
 
   constructor(
     private readonly file: File | Stored,
     public onstored?: () => void,
   ) {
-    this.name = file.name;
     if (file instanceof File) void this.upload();
     else this.stored = file;
+  }
+
+  /** As the server keeps it, without marks that turn it around. */
+  get name(): string {
+    return this.stored?.name ?? this.file.name;
   }
 
   get refused(): boolean {
@@ -37,8 +40,8 @@ export class Attachment {
     const body = new FormData();
     body.append("file", file, file.name || "pasted");
     try {
-      const { id, size } = await ask<Schema["Blob"]>("blobs", { method: "POST", body });
-      this.stored = { id, name: file.name, size };
+      const { id, name, size } = await ask<Schema["Blob"]>("blobs", { method: "POST", body });
+      this.stored = { id, name, size };
       this.problem = undefined;
       this.onstored?.();
     } catch (e) {

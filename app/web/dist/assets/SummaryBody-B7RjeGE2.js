@@ -1,0 +1,1 @@
+export{t as default}from"./SummaryBody-B-2U_mFO.js";
