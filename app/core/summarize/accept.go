@@ -30,10 +30,8 @@ var (
 	errMarkup        = rejection{"markup", "the answer contained markup or data that is in no message"}
 	errDialog        = rejection{"dialog", "the answer continued the conversation"}
 	errEcho          = rejection{"echo", "the answer repeated the transcript"}
-	errPromptEcho    = rejection{"echo", "the answer repeated the instructions"}
 	errRepetition    = rejection{"repetition", "the answer repeated itself"}
 	errTooShort      = rejection{"too_short", "the answer was too short for what it replaces"}
-	errLanguage      = rejection{"language", "the answer was not in the language of the conversation"}
 	errUngrounded    = rejection{"ungrounded", "the answer said too little about the messages"}
 	errForgotten     = rejection{"forgotten", "the answer left out the earlier summary"}
 	errTimeLimit     = rejection{"time_limit", "the summary took longer than its time limit"} // of a context that Request.TimeLimit ended

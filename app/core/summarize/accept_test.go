@@ -59,6 +59,7 @@ func TestRow3To6WhatIsNoSummary(t *testing.T) {
 		{`<tool_call>{"name": "search", "arguments": {}}</tool_call>`, markup}, {`{"name": "search", "arguments": {"q": "x"}}`, markup},
 		{"```json\n{\"name\": \"search\", \"arguments\": {\"q\": \"x\"}}\n```", markup}, {`<function=search>{"q": "x"}</function>`, markup},
 		{`[TOOL_CALLS] [{"name": "search", "arguments": {}}]`, markup}, {`<|python_tag|>search.call(q="x")`, markup},
+		{"<transcript>\nuser: go on\n</transcript>", markup},
 	} {
 		refused(t, tt.answer, tt.reason)
 	}
@@ -77,7 +78,6 @@ func TestRow7EchoIsRefused(t *testing.T) {
 	}
 	for name, change := range map[string]func(string) string{
 		"all":       func(s string) string { return s },
-		"fenced":    func(s string) string { return "<transcript>\n" + s[:100] + "\n</transcript>" },
 		"a part":    func(s string) string { return "## Goal\nShip it.\n\n" + s[:len(s)/2] },
 		"bare text": func(s string) string { return strings.NewReplacer("user: ", "", "assistant: ", "").Replace(s) },
 	} {

@@ -20,9 +20,9 @@
 //
 // Inside LLM every answer passes the same gate. The answer ended normally, calls no tool,
 // holds no markup that no message has, does not continue the dialog, and repeats neither
-// the transcript nor its request nor itself. It is long enough, in a language of the conversation, and
-// smaller than its material. It has words of different parts of the messages, in their order there,
-// and keeps some of the summary that it extends. The gate checks form and words, not meaning.
+// the transcript nor itself. It is long enough, and smaller than its material. Besides the words of its
+// request it has words of different parts of the messages, in their order there, and keeps some of the
+// summary that it extends. The gate checks form and words, not meaning.
 // A refused answer is requested once more with the reason; an answer over its limit once
 // more, shorter, and is then cut at a sentence. A summary is one call of the model:
 // LLM.Room returns how much one call can summarize, and callers pass no more. A single

@@ -116,7 +116,7 @@ func (j *job) requestSummary(ctx context.Context, data requestData) (string, err
 		return "", err
 	}
 	n := j.count.Text(text)
-	held := evidence{transcript: data.Transcript, previous: j.summary, languages: j.languages, prompt: j.system + "\n" + j.frame, minTokens: minSummaryTokens(j.req.Replaces, data.Tokens)}
+	held := evidence{transcript: data.Transcript, previous: j.summary, prompt: j.system + "\n" + j.frame, minTokens: minSummaryTokens(j.req.Replaces, data.Tokens)}
 	if err := held.checkText(text, n); err != nil {
 		return "", err
 	}

@@ -3,7 +3,6 @@ package summarize
 import (
 	"cmp"
 	"regexp"
-	"slices"
 	"strings"
 	"unicode"
 
@@ -12,52 +11,32 @@ import (
 	"bobbin/app/core"
 )
 
-// How much text is examined, in bytes: in all, and of one message, which begins with its
-// own words and quotes later.
+// How much text is examined, in bytes: of the newest messages of a role, and of one message.
 const (
-	languageSample = 64 << 10
+	languageSample = 2_000
 	languageHead   = 400
-	enoughVotes    = 5   // messages in one language
-	sureBytes      = 150 // of a text whose language can be compared with another's
 )
 
-// languagesOf returns the languages of a conversation, that of its summary first; none = not sure. The
-// users' messages count first, then the previous summary, which is in the conversation's language, the
-// assistant's last.
-func languagesOf(messages []core.Message, previous string) []string {
-	words := newLedger().parse(core.Clip(previous, languageSample))
-	found := []string{spokenLanguage(messages, core.RoleUser), detectLanguage(withoutCode(words)), spokenLanguage(messages, core.RoleAssistant)}
-	return slices.DeleteFunc(found, func(name string) bool { return name == "" })
+// languageOf returns the language of a conversation; empty = not sure. The users' messages count
+// first, then the previous summary, which is in the conversation's language, the assistant's last.
+func languageOf(messages []core.Message, previous string) string {
+	if spoken := spokenLanguage(messages, core.RoleUser); spoken != "" {
+		return spoken
+	}
+	return cmp.Or(detectLanguage(withoutCode(newLedger().parse(previous))), spokenLanguage(messages, core.RoleAssistant))
 }
 
-// isForeign reports whether the text is certainly in a language that the conversation does not use.
-func (e evidence) isForeign(text string) bool {
-	text = withoutCode(text)
-	name := detectLanguage(text)
-	return name != "" && len(text) >= sureBytes && len(e.languages) > 1 && !slices.Contains(e.languages, name)
-}
-
-// spokenLanguage returns the language of most of the newest messages of the role, or of all of
-// them together; empty = not sure.
+// spokenLanguage returns the language of the newest messages of the role, of which the first lines
+// count, as later ones may be quoted; empty = not sure.
 func spokenLanguage(messages []core.Message, role core.Role) string {
-	var all strings.Builder
-	votes, best := map[string]int{}, ""
-	for i := len(messages) - 1; i >= 0 && all.Len() < languageSample && votes[best] < enoughVotes; i-- {
-		if messages[i].Role != role {
-			continue
-		}
-		text := core.Clip(strings.ToValidUTF8(withoutCode(core.Clip(messages[i].Content, languageSample)), ""), languageHead)
-		first, _, _ := strings.Cut(text, "\n") // later lines may be quoted
-		all.WriteString(text + "\n")
-		name := cmp.Or(detectLanguage(first), detectLanguage(text))
-		if name == "" {
-			continue
-		}
-		if votes[name]++; best == "" || votes[name] > votes[best] {
-			best = name
+	var heads strings.Builder
+	for i := len(messages) - 1; i >= 0 && heads.Len() < languageSample; i-- {
+		if messages[i].Role == role {
+			first, _, _ := strings.Cut(strings.TrimSpace(withoutCode(core.Clip(messages[i].Content, languageSample))), "\n")
+			heads.WriteString(core.Clip(strings.ToValidUTF8(first, ""), languageHead) + "\n")
 		}
 	}
-	return cmp.Or(best, detectLanguage(all.String()))
+	return detectLanguage(heads.String())
 }
 
 // code is in fences, in backquotes, or a word that looks like it.

@@ -71,14 +71,13 @@ type job struct {
 	*LLM
 	req       Request
 	system    string
-	frame     string   // our own words around the data
-	language  string   // of the summary; empty = not sure
-	languages []string // of the conversation
-	fixed     int      // tokens of the system text and, at most, of the request around the data
-	limit     int      // max tokens of the summary: the request's, or the model's max output
-	ask       int      // tokens to ask for
-	maxOutput int      // of a call, in the model's tokens
-	window    int      // of the model, in its tokens
+	frame     string // our own words around the data
+	language  string // of the conversation; empty = not sure
+	fixed     int    // tokens of the system text and, at most, of the request around the data
+	limit     int    // max tokens of the summary: the request's, or the model's max output
+	ask       int    // tokens to ask for
+	maxOutput int    // of a call, in the model's tokens
+	window    int    // of the model, in its tokens
 	scale     float64
 	shortened int    // messages that were cut to fit the call
 	summary   string // the previous one, then the new one
@@ -93,12 +92,9 @@ func (l *LLM) Room(req Request) int { return max(l.newJob(req, true).messageRoom
 
 func (l *LLM) newJob(req Request, ledger bool) *job {
 	info := l.model.Info()
-	j := &job{LLM: l, req: req, languages: languagesOf(req.Messages, req.Previous), window: cmp.Or(req.Window, info.Window), scale: defaultFactor, summary: req.Previous}
+	j := &job{LLM: l, req: req, language: languageOf(req.Messages, req.Previous), window: cmp.Or(req.Window, info.Window), scale: defaultFactor, summary: req.Previous}
 	if l.factor != nil {
 		j.scale = l.factor()
-	}
-	if len(j.languages) > 0 {
-		j.language = j.languages[0]
 	}
 	if j.window <= 0 {
 		j.window = defaultWindow

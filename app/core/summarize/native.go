@@ -25,8 +25,6 @@ func CheckNative(ctx context.Context, count core.TextCounter, req Request, earli
 		return errEmpty
 	}
 	transcript, _ := fitPieces(count, transcriptPieces(count, req.Messages, resultLimit(req.Preset)), math.MaxInt)
-	held := evidence{
-		transcript: transcript, previous: req.Previous + "\n" + earlier, languages: languagesOf(req.Messages, req.Previous), minTokens: minSummaryTokens(req.Replaces, req.Limit),
-	}
+	held := evidence{transcript: transcript, previous: req.Previous + "\n" + earlier, minTokens: minSummaryTokens(req.Replaces, req.Limit)}
 	return held.checkText(clean, count.Text(clean))
 }

@@ -146,6 +146,7 @@ func TestRow10LanguageIsNamed(t *testing.T) {
 		{"English", "Can you tell me what is wrong with the build? It was green and now it is not.", "English"},
 		{"German", "Kannst du mir bitte sagen, was mit dem Build nicht stimmt? Er war grün und ist es nicht mehr.", "German"},
 		{"German about code", "Bitte prüfe die Datei und sag mir, ob das so für dich passt.\n```go\nfor the and this is not what it was to be\n```", "German"},
+		{"German behind code", "```sh\nmake the build of it\n```\nWarum bricht das hier ab, und was kann ich dagegen tun?\nThis is what the log of the build says, and it was not there before.", "German"},
 		{"French", "Peux-tu me dire ce qui ne va pas avec cette page ? Je ne comprends pas les erreurs dans la console.", "French"},
 		{"Russian", "Скажи, пожалуйста, что не так с сервером? Я не понимаю ошибки, это мы уже видели.", "Russian"},
 		{"Ukrainian", "Скажи, будь ласка, що не так із сервером? Я не розумію помилки, її вже бачили.", "Ukrainian"},

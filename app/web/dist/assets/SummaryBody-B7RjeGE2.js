@@ -1,1 +1,0 @@
-export{t as default}from"./SummaryBody-B-2U_mFO.js";
