@@ -16,7 +16,7 @@ const (
 	reportedVersions  = 20
 )
 
-// maxSnapshots bounds how often a report is restarted because messages arrived meanwhile.
+// maxSnapshots bounds how often a report is restarted because the conversation changed meanwhile.
 const maxSnapshots = 5
 
 // Report describes the session's next prompt. It changes nothing: it is the same plan that
@@ -32,18 +32,17 @@ func (c *Inspector) Report(ctx context.Context, tenant core.Tenant, id core.Sess
 }
 
 // reportNext returns the next prompt under the conditions of the preview, and its report. It begins again if
-// messages arrive meanwhile.
+// messages are deleted or another branch is selected meanwhile.
 func (c *Inspector) reportNext(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (v snapshot, r core.ContextReport, err error) {
 	defer c.acquireView(ctx)()
 	for range maxSnapshots {
 		if v, err = c.loadSnapshot(ctx, tenant, id, ask); err != nil {
 			return v, core.ContextReport{}, err
 		}
-		var whole bool
-		if r, whole, err = c.fullReport(ctx, tenant, v); err != nil {
+		if r, err = c.fullReport(ctx, tenant, v); err != nil {
 			return v, core.ContextReport{}, err
 		}
-		if whole {
+		if r.Coverage.Lost == 0 {
 			break
 		}
 	}
@@ -66,20 +65,20 @@ func (c *Inspector) reportNext(ctx context.Context, tenant core.Tenant, id core.
 	return v, r, nil
 }
 
-// checkCoverage counts the conversation of a turn whose summary has changed: each message is
-// behind the cursor or after it. It ignores storage errors: the next summary counts again.
+// checkCoverage counts the conversation of a turn whose summary has changed, as far as its session had come:
+// each message is behind the cursor or after it. It ignores storage errors: the next summary counts again.
 func (k *Compactor) checkCoverage(ctx context.Context, t Turn) {
 	t.History = messagesAfter(t.History, t.Session.SummaryThroughSeq)
 	var lost int
 	for range maxSnapshots {
-		onPath, err := k.Stores.Messages.CountOnPath(ctx, scopeOf(t), t.Session.ID)
+		onPath, err := k.Stores.Messages.CountOnPath(ctx, scopeOf(t), t.Session.ID, int64(t.wholeLog()))
 		if err != nil {
 			return
 		}
 		if lost = onPath - t.Session.SummarizedCount - len(t.History) - len(t.Run); lost == 0 {
 			break
 		}
-		t.Run = nil // messages arrived meanwhile
+		t.Run = nil // messages arrived between the turn and its session
 		if t, err = k.reloadTurn(ctx, t); err != nil {
 			return
 		}
@@ -96,10 +95,9 @@ func (k *Compactor) reportCoverage(ctx context.Context, id core.SessionID, lost 
 	}
 }
 
-// fullReport is Describe with what only storage knows, except the summaries. Whole is false if
-// messages arrived since the turn was loaded.
-func (c *Inspector) fullReport(ctx context.Context, tenant core.Tenant, v snapshot) (r core.ContextReport, whole bool, err error) {
-	r = c.Describe(v.turn, v.d, v.prompt.Sent)
+// fullReport is Describe with what only storage knows, except the summaries.
+func (c *Inspector) fullReport(ctx context.Context, tenant core.Tenant, v snapshot) (core.ContextReport, error) {
+	r := c.Describe(v.turn, v.d, v.prompt.Sent)
 	r.TurnsLeft, r.WillTrigger = v.d.TurnsLeft, v.d.WillTrigger
 	for _, s := range v.d.History {
 		if s.Place == core.PlaceLeftOut && s.Seq <= firstThrough(v.d) {
@@ -114,22 +112,22 @@ func (c *Inspector) fullReport(ctx context.Context, tenant core.Tenant, v snapsh
 		r.Reasons = append(r.Reasons, recalled.failure)
 	}
 	if err := c.reportInstructions(ctx, v, &r); err != nil {
-		return core.ContextReport{}, false, err
+		return core.ContextReport{}, err
 	}
 	for _, note := range []string{shortenedReason(v.d), firstStep(v.d)} {
 		if note != "" {
 			r.Reasons = append(r.Reasons, note)
 		}
 	}
-	onPath, err := c.Stores.Messages.CountOnPath(ctx, tenant, v.turn.Session.ID)
+	log := v.turn.wholeLog()
+	onPath, err := c.Stores.Messages.CountOnPath(ctx, tenant, v.turn.Session.ID, int64(log-v.more))
 	if err != nil {
-		return core.ContextReport{}, false, fmt.Errorf("count messages: %w", err)
+		return core.ContextReport{}, fmt.Errorf("count messages: %w", err)
 	}
 	onPath += v.more
 	r.Coverage.Lost = onPath - r.Coverage.Messages
-	log := v.turn.wholeLog()
 	r.Coverage.Messages, r.Coverage.Excluded = log, r.Coverage.Excluded+log-onPath
-	return r, r.Coverage.Lost == 0 && log >= onPath, nil
+	return r, nil
 }
 
 // firstThrough returns the last message that the summary covers which is made or activated before the prompt of

@@ -73,11 +73,11 @@ func (r *Messages) Pinned(ctx context.Context, tenant core.Tenant, session core.
 	return r.loadConversation(ctx, tenant, session, func(db *gorm.DB) *gorm.DB { return db.Where("pinned") })
 }
 
-// CountOnPath returns the number of messages in the conversation.
-func (r *Messages) CountOnPath(ctx context.Context, tenant core.Tenant, session core.SessionID) (int, error) {
+// CountOnPath returns the number of messages in the conversation up to a seq.
+func (r *Messages) CountOnPath(ctx context.Context, tenant core.Tenant, session core.SessionID, through int64) (int, error) {
 	db := byID(ctx, r.db, "session", session)
 	var n int64
-	err := db.Model(&core.Message{}).Where(withinLog(tenant, session)).Where(conversationSQL).Count(&n).Error
+	err := db.Model(&core.Message{}).Where(withinLog(tenant, session)).Where(conversationSQL).Where("seq <= ?", through).Count(&n).Error
 	if err == nil && n == 0 {
 		err = requireVisible(db, tenant, session)
 	}
