@@ -128,14 +128,19 @@ func (k *Compactor) planItems(t Turn, messages []core.Message, model llm.Info) [
 // withoutFiltered returns the history with the turns as system rows, which nobody is sent, that a filter of the provider
 // left unanswered, or half answered (core.RunWrite.Filtered); all, if it has refused them to the summary model.
 func (t Turn) withoutFiltered(all bool) []core.Message {
-	out, begin, refused := t.History, 0, t.Refused() // of a turn
+	out, begin, refused := t.History, 0, map[core.MessageID]bool{} // of a turn
+	for _, id := range t.Refused() {
+		refused[id] = true
+	}
 	for i, m := range t.History {
 		if i+1 < len(t.History) && t.History[i+1].Role != core.RoleUser {
 			continue
 		}
 		first := t.History[begin]
-		if all || first.FinishReason == core.FinishContentFilter && !isAnswer(m) || t.LeavesRefused && slices.Contains(refused, first.ID) {
-			out = slices.Clone(out)
+		if all || first.FinishReason == core.FinishContentFilter && !isAnswer(m) || t.LeavesRefused && refused[first.ID] {
+			if &out[0] == &t.History[0] {
+				out = slices.Clone(out)
+			}
 			for ; begin <= i; begin++ {
 				out[begin].Role = core.RoleSystem
 			}
