@@ -352,6 +352,29 @@ func TestConnectionBreaksAfterTheFinishReason(t *testing.T) {
 }
 
 // Which model has answered comes with the end of the answer, if the provider says it.
+// Pieces that came together are one delta. None waits for what has not come, a comment behind it or not.
+func TestPiecesThatCameTogether(t *testing.T) {
+	t.Parallel()
+	shown := make(chan string)
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, events := range [][]string{{text("a"), text("b")}, {text("c"), text("d"), finishStop, done}} {
+			_, _ = fmt.Fprint(w, "data: "+strings.Join(events, "\n\ndata: ")+"\n\n: ping\n\n")
+			w.(http.Flusher).Flush()
+			select {
+			case got := <-shown:
+				compare.Equal(t, "text", map[string]string{"a": "ab", "c": "cd"}[got[:1]], got)
+			case <-r.Context().Done():
+			}
+		}
+	})
+	for d, err := range s.model(t, openai.Options{}).Stream(t.Context(), ask("hi")) {
+		if must.Do(t, err); d.Text != "" {
+			shown <- d.Text
+		}
+	}
+}
+
 func TestAnsweringModel(t *testing.T) {
 	t.Parallel()
 	for want, event := range map[string]string{
