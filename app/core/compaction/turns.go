@@ -17,16 +17,16 @@ func (c *Inspector) Turns(ctx context.Context, tenant core.Tenant, id core.Sessi
 	if err != nil {
 		return core.ContextTurns{}, err
 	}
-	versions, err := c.Stores.Summaries.Versions(ctx, tenant, id)
+	summaries, err := c.Stores.Summaries.List(ctx, tenant, id, core.PageQuery{Limit: core.MaxPageLimit}) // undone ones, too
 	if err != nil {
-		return core.ContextTurns{}, fmt.Errorf("versions of the summary: %w", err)
+		return core.ContextTurns{}, fmt.Errorf("list summaries: %w", err)
 	}
 	// One more than is shown tells whether the first one was summarized.
 	reports, older, err := c.Stores.Runs.Reports(ctx, tenant, id, core.MaxTurns+1)
 	if err != nil {
 		return core.ContextTurns{}, fmt.Errorf("reports of runs: %w", err)
 	}
-	turns := turnsOf(reports, versions)
+	turns := turnsOf(reports, summaries.Items)
 	if n := len(turns) - core.MaxTurns; n > 0 {
 		turns, older = turns[n:], older+n
 	}
@@ -70,10 +70,10 @@ func (c *Inspector) Turns(ctx context.Context, tenant core.Tenant, id core.Sessi
 }
 
 // turnsOf returns the turns of the reports, both oldest first.
-func turnsOf(reports []core.RunReport, versions []core.SummaryVersion) []core.ContextTurn {
+func turnsOf(reports []core.RunReport, summaries []core.Summary) []core.ContextTurn {
 	covered := map[int]int{} // tokens by version
-	for _, v := range versions {
-		covered[v.Version] = v.Covered
+	for _, s := range summaries {
+		covered[s.Version] = s.TokensCovered
 	}
 	turns := make([]core.ContextTurn, 0, len(reports))
 	before := 0

@@ -31,6 +31,8 @@ export const words = {
   unread: "Ungelesen",
   writing: "Eine Antwort wird geschrieben",
   listFailed: "Die Liste konnte nicht geladen werden",
+  listStale: "Die Liste ist nicht mehr aktuell",
+  agentsFailed: "Die Agenten konnten nicht geladen werden",
   fork: "Abzweigen",
   forkHere: "Ab hier abzweigen",
   exportMarkdown: "Als Markdown exportieren",

@@ -32,6 +32,8 @@ export const words = {
   unread: "Unread",
   writing: "An answer is being written",
   listFailed: "The list could not be loaded",
+  listStale: "The list is not kept up to date",
+  agentsFailed: "The agents could not be loaded",
   fork: "Fork",
   forkHere: "Fork from here",
   exportMarkdown: "Export as Markdown",
