@@ -203,9 +203,7 @@ func TestReload(t *testing.T) {
 		"same": "same", "edited": "new", "broken": "old", "added": "new", "after": "new",
 		"gone": "(gone is gone)", "before": "(before is gone)",
 	} {
-		if got := prompt(t, c, name); got != want {
-			t.Errorf("agent %s: got the prompt %q, want %q", name, got, want)
-		}
+		compare.Equal(t, fmt.Sprintf("agent %s: prompt", name), want, prompt(t, c, name))
 	}
 	if got := prompt(t, c, "quick"); got == "mine" || strings.HasPrefix(got, "(") {
 		t.Errorf("quick: got %q, want the built-in agent again", got)

@@ -74,10 +74,7 @@ func TestWhichModelAnswers(t *testing.T) {
 		{"a", "", "", "agent's"},
 		{"b", "", "", ""},
 	} {
-		got, err := p.Profile(t.Context(), core.Session{Agent: c.agent, Model: c.session}, c.asked)
-		if err != nil || got.Model.Info().Name != c.want {
-			t.Errorf("%+v: got model %q, error %v", c, got.Model.Info().Name, err)
-		}
+		compare.Equal(t, fmt.Sprintf("%+v: model", c), c.want, must.Get(p.Profile(t.Context(), core.Session{Agent: c.agent, Model: c.session}, c.asked))(t).Model.Info().Name)
 	}
 	for _, s := range []core.Session{{Agent: "nobody"}, {Agent: "b", Model: "gone"}} {
 		compare.Error(t, fmt.Sprintf("%+v", s), core.ErrNotFound, compare.ErrorOf(p.Profile(t.Context(), s, "")))
@@ -145,9 +142,7 @@ func TestFirstMessageHasTools(t *testing.T) {
 		set.Use([]core.Agent{agent})
 		time.AfterFunc(time.Second, func() { close(source.tried) })
 		profiles := agents.NewProfiles(agents.CatalogOf(agent), registry{}, set, contextwindow.Global{})
-		if got, err := profiles.Profile(t.Context(), core.Session{Agent: "a"}, ""); err != nil || len(got.Tools) != 0 {
-			t.Errorf("waited for the tools %v, error %v", got.Tools, err)
-		}
+		compare.Equal(t, "waited for the tools", 0, len(must.Get(profiles.Profile(t.Context(), core.Session{Agent: "a"}, ""))(t).Tools))
 		got, err := profiles.RunProfile(t.Context(), core.Session{Agent: "a"}, "")
 		if err != nil || len(got.Tools) != 1 || len(got.Agent.Tools) != 1 {
 			t.Errorf("got the tools %v of %v, error %v, want files__read", got.Tools, got.Agent.Tools, err)

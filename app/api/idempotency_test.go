@@ -91,9 +91,7 @@ func TestIdempotencyKeyAfterAnError(t *testing.T) {
 				t.Fatalf("got %d %s, want the problem", w.Code, w.Body)
 			}
 			failing = false
-			if w := do(server, request("POST", "/api/v1/sessions", `{"title":"another"}`, withKey)); w.Code != 201 {
-				t.Errorf("got %d %s, want it done now", w.Code, w.Body)
-			}
+			compare.Equal(t, "status of another request with the key", 201, do(server, request("POST", "/api/v1/sessions", `{"title":"another"}`, withKey)).Code)
 		})
 	}
 }

@@ -57,9 +57,7 @@ func TestAppendFields(t *testing.T) {
 		}
 	}
 	// The role user is what a message has that is answered.
-	if w := do(server, request("POST", sessionPath()+"/messages", `{"content":"x","role":"user","run":true}`, "Prefer: respond-async")); w.Code != 202 {
-		t.Errorf("got %d %s, want 202", w.Code, w.Body)
-	}
+	compare.Equal(t, "status", 202, do(server, request("POST", sessionPath()+"/messages", `{"content":"x","role":"user","run":true}`, "Prefer: respond-async")).Code)
 }
 
 func TestImportMediaTypes(t *testing.T) {

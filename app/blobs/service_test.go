@@ -3,6 +3,7 @@ package blobs_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/url"
 	"strconv"
@@ -146,9 +147,7 @@ func TestUploadReadsDocuments(t *testing.T) {
 			t.Errorf("got %+v, %v with the text %q", b, err, m.text.Text)
 		}
 	}
-	if l.reads != 1 {
-		t.Errorf("the document was read %d times, want once", l.reads)
-	}
+	compare.Equal(t, "how often the document was read", 1, l.reads)
 }
 
 // A rejected upload gets advice.
@@ -229,9 +228,7 @@ func TestLinksExpire(t *testing.T) {
 			t.Errorf("another file: got %v, want nothing told of it", err)
 		}
 		for _, lifetime := range []time.Duration{-1, time.Hour + time.Second} {
-			if _, err := s.Link(t.Context(), core.Tenant{Owner: "ann"}, "b", lifetime); !errors.Is(err, core.ErrInvalid) {
-				t.Errorf("%s: got %v, want it refused", lifetime, err)
-			}
+			compare.Error(t, fmt.Sprintf("%s: want it refused", lifetime), core.ErrInvalid, compare.ErrorOf(s.Link(t.Context(), core.Tenant{Owner: "ann"}, "b", lifetime)))
 		}
 	})
 }

@@ -75,9 +75,7 @@ func TestPinForkAndRevise(t *testing.T) {
 		message core.MessageID
 		pinned  bool
 	}{{large, true}, {large, false}, {small, true}} { // one that is pinned already is not checked
-		if m, err := h.Pin(t.Context(), ann, id, c.message, c.pinned); err != nil || m.Pinned != c.pinned {
-			t.Errorf("pin %+v: got %+v and %v", c, m, err)
-		}
+		compare.Equal(t, fmt.Sprintf("pin %+v", c), c.pinned, must.Get(h.Pin(t.Context(), ann, id, c.message, c.pinned))(t).Pinned)
 	}
 	compare.Error(t, "delete", nil, h.DeleteMessage(t.Context(), ann, id, large))
 	compare.Equal(t, "select: s.ID", id, must.Get(h.Select(t.Context(), ann, id, small))(t).ID)

@@ -224,10 +224,8 @@ func TestCancel(t *testing.T) {
 		_, err = h.Cancel(t.Context(), core.Tenant{Owner: "bob"}, long.Run.ID, true)
 		wantKind(t, err, core.ErrNotFound)
 		for range 2 {
-			run, err = h.Cancel(t.Context(), ann, long.Run.ID, true)
-			if err != nil || run.Status != core.RunCanceled {
-				t.Errorf("got run %s and error %v, want it canceled", run.Status, err)
-			}
+			run = must.Get(h.Cancel(t.Context(), ann, long.Run.ID, true))(t)
+			compare.Equal(t, "the run's status", core.RunCanceled, run.Status)
 		}
 		h.wantTexts(t, "long", "half a sentence")
 		var types []core.EventType
@@ -238,8 +236,6 @@ func TestCancel(t *testing.T) {
 			core.EventRunStarted, core.EventMessageCreated, core.EventRunQueued, core.EventRunCanceled,
 			core.EventMessageCreated, core.EventRunCanceled,
 		}
-		if !slices.Equal(types, want) {
-			t.Errorf("got events %v, want %v", types, want)
-		}
+		compare.Equal(t, "events", want, types)
 	})
 }

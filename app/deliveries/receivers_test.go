@@ -60,9 +60,7 @@ func TestDeadReceiverHarmsNobody(t *testing.T) {
 		others := append(rows.add("a.example", 20), rows.add("b.example", 20)...)
 		service.Wake()
 		synctest.Wait()
-		if got := rows.arrived(others); got != 40 {
-			t.Errorf("%d of 40 have arrived while another receiver does not answer", got)
-		}
+		compare.Equal(t, "arrived while another receiver does not answer", 40, rows.arrived(others))
 		if got := rows.arrived(dead); got != 0 || s.most > 12 {
 			t.Errorf("%d have arrived at nobody, %d were at work at once", got, s.most)
 		}

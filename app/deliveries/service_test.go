@@ -279,9 +279,7 @@ func TestReceiverDecides(t *testing.T) {
 		s.from(func(context.Context, core.Delivery) error { return nil })
 		must.Get(service.Retry(t.Context(), core.Tenant{}, "", d.ID))(t)
 		<-time.After(time.Second)
-		if list, err := service.Store.List(t.Context(), core.Tenant{}, ""); err != nil || list[0].State != core.DeliveryDelivered {
-			t.Errorf("asked again: %+v, %v", list, err)
-		}
+		compare.Equal(t, "state after it is asked again", core.DeliveryDelivered, must.Get(service.Store.List(t.Context(), core.Tenant{}, ""))(t)[0].State)
 		compare.Error(t, "retry of nothing", core.ErrNotFound, compare.ErrorOf(service.Retry(t.Context(), core.Tenant{}, "", "none")))
 	})
 }

@@ -220,9 +220,7 @@ func TestNodeOfARunAtWork(t *testing.T) {
 	late := watchAll(t, feed, core.Cursor{After: last.Seq})
 	next := store.commit(event(core.EventRunStarted, core.RunData{}))
 	feed.Publish(t.Context(), []core.Event{next})
-	if e := late.wantType(t, core.EventRunStarted); e.Seq != next.Seq {
-		t.Errorf("got event %d, want %d, and nothing of the run that has ended", e.Seq, next.Seq)
-	}
+	compare.Equal(t, "the next event: want none of the run that has ended", next.Seq, late.wantType(t, core.EventRunStarted).Seq)
 }
 
 // wantType pulls one event of that type.

@@ -12,6 +12,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/app/ops"
+	"bobbin/tests/compare"
 	"bobbin/tests/mcptest"
 	"bobbin/tests/must"
 )
@@ -117,9 +118,7 @@ func TestTooManyTools(t *testing.T) {
 	files := must.Get(ops.OpenAgentFiles(t.Context(), cfg))(t)
 	list := must.Get(files.Check(nil))(t)
 	for _, f := range list {
-		if got := strings.Join(f.Warnings, "; "); strings.Contains(got, "it has at least 200 tools, and models get 128") != (f.Agent == "named") {
-			t.Errorf("check: %s: got %q", f.File, got)
-		}
+		compare.Equal(t, "check: "+f.File, (f.Agent == "named"), strings.Contains(strings.Join(f.Warnings, "; "), "it has at least 200 tools, and models get 128"))
 	}
 	warned := map[string]string{}
 	for _, f := range ops.Doctor(t.Context(), ops.DoctorOptions{Config: cfg, Call: true, Logger: slog.New(slog.DiscardHandler)}).Findings {

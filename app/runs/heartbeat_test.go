@@ -42,9 +42,7 @@ func TestOutageLongerThanALease(t *testing.T) {
 					t.Errorf("got the dead process's run at %s within a lease, want patience", got.LeaseOwner)
 				}
 				<-time.After(6 * time.Second)
-				if got := db.Run(left.ID); got.Attempt != 2 {
-					t.Errorf("got attempt %d of the dead process's run, want it taken over", got.Attempt)
-				}
+				compare.Equal(t, "attempt of the dead process's run", 2, db.Run(left.ID).Attempt)
 				<-time.After(5 * time.Minute)
 				for _, run := range all {
 					if got := dead.wantStatus(t, run, core.RunSucceeded); got.Attempt != 1 || got.Deaths != 0 {

@@ -238,9 +238,7 @@ func TestDatabaseAway(t *testing.T) {
 		if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || w.Header().Get("X-Slack-No-Retry") != "" {
 			t.Errorf("got %d %v, want 503 and a retry", w.Code, w.Header())
 		}
-		if seen.of("app_mention failed") != 1 {
-			t.Errorf("counted %v", seen.seen)
-		}
+		compare.Equal(t, "failed mentions", 1, seen.of("app_mention failed"))
 	})
 }
 

@@ -288,9 +288,7 @@ func TestAnswersThatAreNoPage(t *testing.T) {
 		}
 	}
 	for _, kind := range []string{"application/json", "application/ld%2Bjson", "text/csv", "application/rss%2Bxml", "TEXT/PLAIN;%20charset=UTF-8"} {
-		if page, err := f.Get(t.Context(), tools.Request{URL: s.at("a.example", "/?type="+kind)}); err != nil || !strings.Contains(page.Text, `"a"`) {
-			t.Errorf("%s: got %+v, error %v", kind, page, err)
-		}
+		compare.Contains(t, kind, `"a"`, must.Get(f.Get(t.Context(), tools.Request{URL: s.at("a.example", "/?type="+kind)}))(t).Text)
 	}
 	// A server that nobody listens at, and a name that nobody has.
 	l := must.Get(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)

@@ -160,9 +160,7 @@ func TestHTTPAnswers(t *testing.T) {
 			if err != nil {
 				got = "error: " + err.Error()
 			}
-			if got != c.want {
-				t.Errorf("got  %s\nwant %s", got, c.want)
-			}
+			compare.Equal(t, "request", c.want, got)
 		})
 	}
 }

@@ -53,9 +53,7 @@ func TestSearchHistoryIsBounded(t *testing.T) {
 		for i := range 12 {
 			wg.Go(func() {
 				if i%2 == 0 {
-					if _, err := passages.Recall(t.Context(), core.Session{}, "pump", nil); !errors.Is(err, core.ErrUnavailable) {
-						t.Errorf("recall: got %v, want that it took too long", err)
-					}
+					compare.Error(t, "a recall that took too long", core.ErrUnavailable, compare.ErrorOf(passages.Recall(t.Context(), core.Session{}, "pump", nil)))
 					return
 				}
 				_, err := search.Call(t.Context(), tools.Call{Arguments: `{"query":"pump"}`})

@@ -214,9 +214,7 @@ func TestRun(t *testing.T) {
 		time.Sleep(5*time.Hour + time.Minute)
 		cancel()
 		must.Do(t, <-ended)
-		if got, want := fmt.Sprint(seconds), "[0 5 15 35 75 3675 7275 10875 14475]"; got != want {
-			t.Errorf("got fetches at %s seconds, want %s", got, want)
-		}
+		compare.Equal(t, "seconds at which keys are fetched", "[0 5 15 35 75 3675 7275 10875 14475]", fmt.Sprint(seconds))
 		if n := strings.Count(lines.String(), "keys for tokens not fetched"); n != 4 || !strings.Contains(lines.String(), "no network") {
 			t.Errorf("got %d warnings, want one for each failure, with its reason:\n%s", n, &lines)
 		}

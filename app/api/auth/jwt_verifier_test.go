@@ -50,9 +50,7 @@ func wantRefused(t *testing.T, v *auth.Verifier, token, code, words string) {
 	if !errors.As(err, &told) || !errors.Is(err, core.ErrUnauthorized) || told.Code != code || !strings.Contains(told.Message, words) {
 		t.Fatalf("got %+v and %v, want it refused: %s … %s", who, err, code, words)
 	}
-	if who != (core.Identity{}) {
-		t.Errorf("got identity %+v for a token that is refused, want none", who)
-	}
+	compare.Equal(t, "identity of a refused token", (core.Identity{}), who)
 	for part := range strings.SplitSeq(token, ".") {
 		if len(part) > 8 && strings.Contains(told.Message, part) {
 			t.Errorf("the error %q has a part of the token", told.Message)

@@ -90,9 +90,7 @@ func TestDetectReadsOllamaHost(t *testing.T) {
 			asked = url
 			return nil, nil
 		})
-		if asked != want {
-			t.Errorf("OLLAMA_HOST=%s: asked %s, want %s", value, asked, want)
-		}
+		compare.Equal(t, "OLLAMA_HOST="+value+": asked", want, asked)
 	}
 }
 

@@ -71,9 +71,7 @@ func TestCalibratorIgnores(t *testing.T) {
 		c.Observe("m", "", 5000, 150) // only what was not cached
 		c.Observe("m", "", 5000, 50_000)
 	}
-	if warned != 1 {
-		t.Errorf("warned %d times, want once", warned)
-	}
+	compare.Equal(t, "number of warnings", 1, warned)
 	if got := c.Estimate("m", ""); got.Samples != 0 || math.Abs(got.Factor-1.1*1.15) > 1e-9 {
 		t.Errorf("after calls that teach nothing: got %+v, want nothing learned", got)
 	}

@@ -56,9 +56,7 @@ func TestBlobsAreStoredOnce(t *testing.T) {
 		theirs := blobOf("", "a.txt", "content")
 		theirs.Owner = "bob"
 		must.Get(s.blobs.Put(t.Context(), theirs, core.BlobContent{Data: []byte("content")}, core.BlobRoom{Owner: quota}))(t)
-		if n := s.count(t, "SELECT COUNT(*) FROM blob_contents WHERE owner = 'ann'"); n != 1 {
-			t.Errorf("ann has %d contents, want 1", n)
-		}
+		compare.Equal(t, "ann's contents", 1, s.count(t, "SELECT COUNT(*) FROM blob_contents WHERE owner = 'ann'"))
 		got, data, err := s.blobs.Open(t.Context(), ann(), other.ID)
 		if diff := cmp.Diff(other, got); err != nil || diff != "" || string(data) != "content" {
 			t.Errorf("open: %q, %v (-want +got):\n%s", data, err, diff)
@@ -170,9 +168,7 @@ func TestDeletedMessagesDropTheirBlobs(t *testing.T) {
 			s.finish(t, s.accept(t, in).Run, "answer")
 			if i == 1 {
 				fork := must.Get(repositories.NewBranches(s.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: session}))(t)
-				if n := s.count(t, "SELECT COUNT(*) FROM blob_references WHERE session_id = ?", fork.ID); n != 3 {
-					t.Errorf("the fork has %d references, want 3", n)
-				}
+				compare.Equal(t, "references of the fork", 3, s.count(t, "SELECT COUNT(*) FROM blob_references WHERE session_id = ?", fork.ID))
 				s.exec(t, "DELETE FROM blob_references WHERE session_id = ? AND blob_id = ?", fork.ID, alone.ID)
 			}
 		}

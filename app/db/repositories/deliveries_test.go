@@ -150,9 +150,7 @@ func TestClaimDeliveries(t *testing.T) {
 		}
 		wait.Wait()
 		for id, times := range seen {
-			if times != 1 {
-				t.Errorf("delivery %s was claimed %d times", id, times)
-			}
+			compare.Equal(t, fmt.Sprintf("claims of delivery %s", id), 1, times)
 		}
 		stats, err := s.deliveries.Stats(t.Context())
 		if err != nil || stats.Waiting != n || stats.Oldest < 0 {

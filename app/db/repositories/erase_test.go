@@ -197,9 +197,7 @@ func TestDeleteAMessageThatWasCanceledInTheQueue(t *testing.T) {
 			t.Errorf("run: got %+v, %v, want it without its message", run.Input, err)
 		}
 		_, err = s.blobs.Get(t.Context(), ann(), file.ID)
-		if swept := s.sweep(t); swept.Blobs != 1 {
-			t.Errorf("swept %+v (%v), want the file", swept, err)
-		}
+		compare.Equal(t, "swept files", 1, s.sweep(t).Blobs)
 		again, err := branches.Delete(t.Context(), ann(), session, unsent.UserMessageID)
 		if err != nil || len(again) != 0 {
 			t.Errorf("again: got %v, %v, want nothing", types(again), err)
@@ -284,9 +282,7 @@ func TestDeleteTakesTheTitle(t *testing.T) {
 			s.turns(t, id, 1)
 			log = s.log(t, id)
 			s.giveTitle(t, id, "Another", log[len(log)-2].ID)
-			if got := s.get(t, id); got.Title != "Another" {
-				t.Errorf("%s: got title %q after the next answer", name, got.Title)
-			}
+			compare.Equal(t, name+": title after the next answer", "Another", s.get(t, id).Title)
 		}
 	})
 }

@@ -88,9 +88,7 @@ func TestSessionEventsReferToTheSession(t *testing.T) {
 				t.Fatalf("update: %v, want %q told", err, title)
 			}
 		}
-		if n := s.copies(t, secret)["session_events"]; n != 0 {
-			t.Errorf("got the title in %d events", n)
-		}
+		compare.Equal(t, "events with the title", 0, s.copies(t, secret)["session_events"])
 		for _, e := range s.allEvents(t, id) {
 			if got := decode[core.SessionData](t, e).Session; got.ID != id || got.Title != "another" {
 				t.Errorf("got %+v, want the session as it is", got)

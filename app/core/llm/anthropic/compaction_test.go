@@ -198,9 +198,7 @@ func TestLargestCompaction(t *testing.T) {
 				break
 			}
 		}
-		if n != left+1 {
-			t.Errorf("got %d deltas, want to leave at %d", n, left+1)
-		}
+		compare.Equal(t, "number of deltas", left+1, n)
 	}
 }
 

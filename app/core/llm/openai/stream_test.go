@@ -271,10 +271,7 @@ func TestFinishReasons(t *testing.T) {
 		"content_filter": core.FinishContentFilter, "function_call": core.FinishToolCalls, "abort": "abort",
 	} {
 		s := serve(t, stream(text("x"), fmt.Sprintf(`{"choices":[{"delta":{},"finish_reason":%q}]}`, word), done))
-		got, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
-		if err != nil || got.Finish != want {
-			t.Errorf("%s: got %q, %v, want %q", word, got.Finish, err, want)
-		}
+		compare.Equal(t, word, want, must.Get(collect(t, s.model(t, openai.Options{}), ask("hi")))(t).Finish)
 	}
 }
 

@@ -3,7 +3,6 @@ package responses_test
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -57,10 +56,7 @@ func TestLackedParameters(t *testing.T) {
 		"gpt-5.4": {llm.Temperature, llm.TopP, llm.Stop, llm.Seed},
 		"local":   {llm.Stop, llm.Seed},
 	} {
-		m, err := responses.New(responses.Options{Model: model})
-		if err != nil || !slices.Equal(m.Info().Lacks, want) {
-			t.Errorf("%s: got %v, %v, want %v", model, m.Info().Lacks, err, want)
-		}
+		compare.Equal(t, model, want, must.Get(responses.New(responses.Options{Model: model}))(t).Info().Lacks)
 	}
 }
 
@@ -106,9 +102,7 @@ func TestInfo(t *testing.T) {
 	if got := m.Info(); got.Name != "m" || got.Provider != "openai" {
 		t.Errorf("got %+v", got)
 	}
-	if got, want := fmt.Sprintf("%+v", options), "{openai model m at http://provider.test/v1/}"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	compare.Equal(t, "options printed", "{openai model m at http://provider.test/v1/}", fmt.Sprintf("%+v", options))
 }
 
 // A system message among the others goes to models that bind thoughts, as a developer's.
