@@ -76,9 +76,8 @@ func TestLoadSamples(t *testing.T) {
 		if err != nil {
 			t.Fatalf("Resolve(%s): %v", name, err)
 		}
-		if got := [2]int{policy.MaxMessages, policy.MaxTokens}; policy.Name != "budget" || got != want {
-			t.Errorf("%s: got policy %s with %v, want budget with %v", name, policy.Name, got, want)
-		}
+		got := [2]int{policy.MaxMessages, policy.MaxTokens}
+		compare.Equal(t, name+": policy", []any{"budget", want}, []any{policy.Name, got})
 	}
 }
 
@@ -148,7 +147,7 @@ func (f folder) reload(c *agents.Catalog) []string {
 	files := must.Get(c.Reload(f.dir, known(), "assistant"))(f.t)
 	var lines []string
 	for _, file := range files {
-		compare.Equal(f.t, "want a version of the agent that is there, and none else", (file.Agent == "" || file.Change == core.AgentRemoved), (file.Version == ""))
+		compare.Equal(f.t, "want a version of the agent that is there, and none else", file.Agent == "" || file.Change == core.AgentRemoved, file.Version == "")
 		line := strings.Join(append([]string{file.File, string(file.Change), file.Agent}, file.Problems...), " ")
 		lines = append(lines, strings.ReplaceAll(line, f.dir+"/", ""))
 	}

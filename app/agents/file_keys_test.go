@@ -247,9 +247,8 @@ func TestFetchURLNeedsAnApproval(t *testing.T) {
 			file += "  fetch_url: " + settings + "\n"
 		}
 		agent := must.Get(agents.ParseFile("a.yaml", file, withTools("fetch_url")))(t)
-		if got := agent.ToolSettings["fetch_url"].Approval; got != want.mode || agent.SendsAnywhere() != want.anywhere {
-			t.Errorf("%s: got the approval %q, sends anywhere %v, want %+v", settings, got, agent.SendsAnywhere(), want)
-		}
+		got := agent.ToolSettings["fetch_url"].Approval
+		compare.Equal(t, settings+": approval, sends anywhere", []any{want.mode, want.anywhere}, []any{got, agent.SendsAnywhere()})
 		if got := agent.ToolSettings["calculator"]; got.Approval != "" || got.Timeout != core.Duration(2*time.Second) {
 			t.Errorf("%s: got %+v for another tool, want it as it is written", settings, got)
 		}

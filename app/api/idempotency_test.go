@@ -44,9 +44,8 @@ func TestIdempotencyKey(t *testing.T) {
 	compare.Equal(t, "sessions", before+1, count(t, backend))
 	// Reads need no key, and are never answered from the store.
 	do(server, request("GET", sessionPath(), "", withKey))
-	if w := do(server, request("GET", sessionPath(), "", withKey)); w.Code != 200 || w.Header().Get("Idempotency-Replayed") != "" {
-		t.Errorf("got %d, want the session as it is", w.Code)
-	}
+	w := do(server, request("GET", sessionPath(), "", withKey))
+	compare.Equal(t, "the session as it is", []any{200, ""}, []any{w.Code, w.Header().Get("Idempotency-Replayed")})
 }
 
 // A second request of OpenAI's clients with the same key gets the first answer.

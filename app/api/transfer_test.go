@@ -88,9 +88,8 @@ func TestImportBodyLimit(t *testing.T) {
 	server := api.New(opts)
 	path := sessionPath() + "/messages/import"
 	history := `[{"role":"user","content":"x"}` + strings.Repeat(" ", 969) + "]"
-	if w := do(server, request("POST", path, history)); w.Code != 200 || len(history) != 1000 {
-		t.Errorf("got %d %s for %d bytes, want 200 for 1000", w.Code, w.Body, len(history))
-	}
+	w := do(server, request("POST", path, history))
+	compare.Equal(t, "status for 1000 bytes", []any{200, 1000}, []any{w.Code, len(history)})
 	for _, told := range []int64{1001, -1} { // beforehand
 		r := request("POST", path, strings.Repeat("x", 1001))
 		r.ContentLength = told

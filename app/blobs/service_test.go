@@ -142,10 +142,8 @@ func TestUploadReadsDocuments(t *testing.T) {
 	s := service(m)
 	s.ReadText, s.Limits.Types = l.Read, []string{"application/pdf"}
 	for range 2 {
-		b, err := s.Upload(t.Context(), core.Tenant{Owner: "ann"}, core.Upload{Name: "a", Data: []byte("%PDF-1.4 two words")})
-		if err != nil || !b.Extracted || b.Pages != 7 || b.Blank != 2 || b.Tokens != 3 || m.text.Text != "PDF-1.4 two words" {
-			t.Errorf("got %+v, %v with the text %q", b, err, m.text.Text)
-		}
+		b := must.Get(s.Upload(t.Context(), core.Tenant{Owner: "ann"}, core.Upload{Name: "a", Data: []byte("%PDF-1.4 two words")}))(t)
+		compare.Equal(t, "extracted, pages, blank ones, tokens, text", []any{true, 7, 2, 3, "PDF-1.4 two words"}, []any{b.Extracted, b.Pages, b.Blank, b.Tokens, m.text.Text})
 	}
 	compare.Equal(t, "how often the document was read", 1, l.reads)
 }

@@ -85,10 +85,8 @@ func TestPinForkAndRevise(t *testing.T) {
 	}
 	compare.Error(t, "fork of nothing", core.ErrNotFound, compare.ErrorOf(h.Fork(t.Context(), ann, core.ForkSession{SessionID: core.NewID[core.SessionID]()})))
 
-	m, err := h.Revise(t.Context(), ann, id, small, "hello\x00 there")
-	if err != nil || m.Content != "hello\uFFFD there" || m.TokenCount != len(m.Content) {
-		t.Errorf("got %+v and %v, want the text as it is sent", m, err)
-	}
+	m := must.Get(h.Revise(t.Context(), ann, id, small, "hello\x00 there"))(t)
+	compare.Equal(t, "the text as it is sent", []any{"hello\uFFFD there", len(m.Content)}, []any{m.Content, m.TokenCount})
 	compare.Error(t, "revise: too large", core.ErrTooLarge, compare.ErrorOf(h.Revise(t.Context(), ann, id, small, strings.Repeat("x", 101))))
 	compare.Error(t, "revise: blank", core.ErrInvalid, compare.ErrorOf(h.Revise(t.Context(), ann, id, small, " \n")))
 }

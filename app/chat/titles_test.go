@@ -188,9 +188,8 @@ func TestTitleWithoutAModel(t *testing.T) {
 				if c.change != nil {
 					c.change(w, &r)
 				}
-				if got := w.title(t, r); got != c.want || len(w.calls) != c.calls {
-					t.Errorf("got %q with %d calls, want %q with %d", got, len(w.calls), c.want, c.calls)
-				}
+				got := w.title(t, r)
+				compare.Equal(t, "title, calls", []any{c.want, c.calls}, []any{got, len(w.calls)})
 			})
 		})
 	}

@@ -133,9 +133,7 @@ func TestDeliveriesBetweenProcesses(t *testing.T) {
 		w.heed <- core.Wakeup{Cancel: "r"} // not ours
 		w.heed <- core.Wakeup{Due: true}
 		synctest.Wait()
-		if rows.arrived(told) != 1 || time.Since(begin) != 0 {
-			t.Error("what another process told of was not delivered at once")
-		}
+		compare.Equal(t, "what another process told of is delivered at once", []any{1, time.Duration(0)}, []any{rows.arrived(told), time.Since(begin)})
 		rows.add("dead-1", 1)
 		rows.add("dead-2", 1)
 		service.Wake()

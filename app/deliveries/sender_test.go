@@ -306,9 +306,8 @@ func signature(secret string, header http.Header, body []byte) string {
 func verify(t *testing.T, secret string, r got) {
 	t.Helper()
 	version, sum, _ := strings.Cut(r.header.Get("webhook-signature"), ",")
-	if want := signature(secret, r.header, r.body); version != "v1" || sum != want {
-		t.Errorf("signature: got %s,%s, want v1,%s", version, sum, want)
-	}
+	want := signature(secret, r.header, r.body)
+	compare.Equal(t, "signature: want v1", []any{"v1", want}, []any{version, sum})
 	at, err := strconv.ParseInt(r.header.Get("webhook-timestamp"), 10, 64)
 	if err != nil || time.Since(time.Unix(at, 0)).Abs() > 5*time.Minute {
 		t.Errorf("timestamp: got %q", r.header.Get("webhook-timestamp"))

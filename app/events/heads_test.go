@@ -245,7 +245,5 @@ func (w *watch) wantStarted(t *testing.T, id core.MessageID) {
 func (w *watch) wantText(t *testing.T, utf16 int, text string) {
 	t.Helper()
 	got := w.wantType(t, core.EventMessageDelta).Data.(core.DeltaData)
-	if got.OffsetUTF16 != utf16 || got.Text != text {
-		t.Errorf("got %q at %d, want %q at %d", got.Text, got.OffsetUTF16, text, utf16)
-	}
+	compare.Equal(t, "draft", []any{utf16, text}, []any{got.OffsetUTF16, got.Text})
 }

@@ -175,13 +175,9 @@ func checkStreams(t *testing.T, s *streamSlack, f *follower, lines, streams int)
 			}
 		}
 	}
-	if next != lines || len(s.streams) != streams || len(posts) != streams {
-		t.Errorf("got %d lines in %d streams and %d posts, want %d in %d", next, len(s.streams), len(posts), lines, streams)
-	}
+	compare.Equal(t, "lines, streams, posts", []any{lines, streams, streams}, []any{next, len(s.streams), len(posts)})
 	for _, p := range posts {
-		if p.Streaming || p.State != core.SlackPostSent {
-			t.Errorf("got the post %+v, want it complete", p)
-		}
+		compare.Equal(t, "post: want it complete", []any{false, core.SlackPostSent}, []any{p.Streaming, p.State})
 	}
 }
 

@@ -241,10 +241,8 @@ func TestMapping(t *testing.T) {
 				wantRefused(t, auth.NewVerifier(keys, o), token, auth.CodeInvalid, tt.words)
 				return
 			}
-			who, err := auth.NewVerifier(keys, o).Identify(t.Context(), token)
-			if err != nil || who.Owner != "acme" || who.User != "ada@example.com" || who.Rights != tt.rights {
-				t.Errorf("got %+v and %v, want ada of acme with %v", who, err, tt.rights)
-			}
+			who := must.Get(auth.NewVerifier(keys, o).Identify(t.Context(), token))(t)
+			compare.Equal(t, "owner, user, rights", []any{"acme", "ada@example.com", tt.rights}, []any{who.Owner, who.User, who.Rights})
 			reader := o
 			reader.Rights = core.CanRead
 			compare.Equal(t, "who.Rights&core.CanWrite: want no more than the settings allow", 0, must.Get(auth.NewVerifier(keys, reader).Identify(t.Context(), token))(t).Rights&core.CanWrite)

@@ -119,9 +119,7 @@ func TestRegistryDescribes(t *testing.T) {
 		"claude-5": {"claude-5", nil}, "gpt-5": {"gpt-5", core.ErrInvalid}, "": {"gpt-4o", core.ErrInvalid}, "nosuch": {"", core.ErrNotFound},
 	} {
 		info, err := r.Describe(name)
-		if info.Name != c.model || !errors.Is(err, c.kind) {
-			t.Errorf("%q: got %q, %v, want %q and %v", name, info.Name, err, c.model, c.kind)
-		}
+		compare.Equal(t, name, []any{c.model, true}, []any{info.Name, errors.Is(err, c.kind)})
 	}
 }
 

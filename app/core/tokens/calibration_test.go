@@ -29,9 +29,7 @@ func TestRow11CalibrationConverges(t *testing.T) {
 			if math.Abs(got.Factor-real)/real > 0.05 {
 				t.Errorf("prior %g, provider × %g: factor %g after 10 calls, want ± 5 %%", before, real, got.Factor)
 			}
-			if !got.Measured || got.Samples != 10 {
-				t.Errorf("prior %g, provider × %g: got %+v, want it measured by 10", before, real, got)
-			}
+			compare.Equal(t, fmt.Sprintf("prior %g, provider × %g: measured, samples", before, real), []any{true, 10}, []any{got.Measured, got.Samples})
 		}
 	}
 }

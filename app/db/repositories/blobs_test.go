@@ -61,9 +61,8 @@ func TestBlobsAreStoredOnce(t *testing.T) {
 		if diff := cmp.Diff(other, got); err != nil || diff != "" || string(data) != "content" {
 			t.Errorf("open: %q, %v (-want +got):\n%s", data, err, diff)
 		}
-		if swept := s.sweep(t); swept.Blobs != 4 || swept.Bytes != 2*int64(len("content")) {
-			t.Errorf("swept %+v, want all four, and two contents", swept)
-		}
+		swept := s.sweep(t)
+		compare.Equal(t, "swept: want all four, and two contents", []any{4, 2 * int64(len("content"))}, []any{swept.Blobs, swept.Bytes})
 	})
 }
 
@@ -78,9 +77,8 @@ func TestReferredBlobsStay(t *testing.T) {
 		first := s.accept(t, in)
 		in.Input.Parts = []core.Part{queued.Part()}
 		s.accept(t, in)
-		if swept := s.sweep(t); swept.Blobs != 1 || swept.Bytes != int64(len("orphan")) {
-			t.Errorf("swept %+v, want the orphan", swept)
-		}
+		swept := s.sweep(t)
+		compare.Equal(t, "swept: want the orphan", []any{1, int64(len("orphan"))}, []any{swept.Blobs, swept.Bytes})
 		_, err := s.blobs.Get(t.Context(), ann(), orphan.ID)
 		wantNotFound(t, "orphan", err)
 		s.finish(t, first.Run, "seen")

@@ -44,10 +44,8 @@ func TestForkIsHiddenUntilItIsComplete(t *testing.T) {
 		must.Do(t, finish())
 		log := s.log(t, fork)
 		gapless(t, "messages", log, func(m core.Message) int64 { return m.Seq })
-		session, err := s.sessions.Get(t.Context(), ann(), fork)
-		if err != nil || len(log) != 40 || session.MessageCount != 40 || session.LastSeq != 40 || session.Importing {
-			t.Errorf("got %d messages in %+v, %v, want 40", len(log), session, err)
-		}
+		session := must.Get(s.sessions.Get(t.Context(), ann(), fork))(t)
+		compare.Equal(t, "messages, counted, last of them, importing", []any{40, 40, int64(40), false}, []any{len(log), session.MessageCount, session.LastSeq, session.Importing})
 		compare.Equal(t, "the search finds the sessions: want the copy", 1, len(s.titlesWith(t, ann(), "copy")))
 		s.turns(t, fork, 1)
 	})

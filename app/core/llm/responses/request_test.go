@@ -90,18 +90,15 @@ func TestUnknownRole(t *testing.T) {
 	t.Parallel()
 	s := serve(t, fine)
 	_, err := collect(t, open(t, s, responses.Options{}), llm.Request{Messages: []llm.Message{{Role: "robot"}}})
-	if !llm.IsKind(err, llm.KindInvalid) || len(s.Received()) != 0 {
-		t.Errorf("got %v after %d requests", err, len(s.Received()))
-	}
+	compare.Equal(t, "refused, requests", []any{true, 0}, []any{llm.IsKind(err, llm.KindInvalid), len(s.Received())})
 }
 
 func TestInfo(t *testing.T) {
 	t.Parallel()
 	options := responses.Options{Provider: "openai", Model: "m", APIKey: key, BaseURL: "http://u:" + key + "@provider.test/v1/"}
 	m := must.Get(responses.New(options))(t)
-	if got := m.Info(); got.Name != "m" || got.Provider != "openai" {
-		t.Errorf("got %+v", got)
-	}
+	got := m.Info()
+	compare.Equal(t, "info", []any{"m", "openai"}, []any{got.Name, got.Provider})
 	compare.Equal(t, "options printed", "{openai model m at http://provider.test/v1/}", fmt.Sprintf("%+v", options))
 }
 
