@@ -44,9 +44,8 @@ func TestIdempotencyKey(t *testing.T) {
 	compare.Equal(t, "sessions", before+1, count(t, backend))
 	// Reads need no key, and are never answered from the store.
 	do(server, request("GET", sessionPath(), "", withKey))
-	if w := do(server, request("GET", sessionPath(), "", withKey)); w.Code != 200 || w.Header().Get("Idempotency-Replayed") != "" {
-		t.Errorf("got %d, want the session as it is", w.Code)
-	}
+	w := do(server, request("GET", sessionPath(), "", withKey))
+	compare.Equal(t, "the session as it is", []any{200, ""}, []any{w.Code, w.Header().Get("Idempotency-Replayed")})
 }
 
 // A second request of OpenAI's clients with the same key gets the first answer.
@@ -91,9 +90,7 @@ func TestIdempotencyKeyAfterAnError(t *testing.T) {
 				t.Fatalf("got %d %s, want the problem", w.Code, w.Body)
 			}
 			failing = false
-			if w := do(server, request("POST", "/api/v1/sessions", `{"title":"another"}`, withKey)); w.Code != 201 {
-				t.Errorf("got %d %s, want it done now", w.Code, w.Body)
-			}
+			compare.Equal(t, "status of another request with the key", 201, do(server, request("POST", "/api/v1/sessions", `{"title":"another"}`, withKey)).Code)
 		})
 	}
 }

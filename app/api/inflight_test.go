@@ -117,9 +117,7 @@ func TestStop(t *testing.T) {
 	}
 	refused("while a run is at work")
 	finish()
-	if rest, err := io.ReadAll(run); err != nil || !strings.Contains(string(rest), "event: run.succeeded") {
-		t.Errorf("got stream %q, %v, want the run's end", rest, err)
-	}
+	compare.Contains(t, "stream with the run's end", "event: run.succeeded", string(must.Get(io.ReadAll(run))(t)))
 	refused("while other work is in hand")
 	close(work)
 	compare.Error(t, "from a stop in order", nil, <-s.done)

@@ -231,10 +231,8 @@ func TestMCPWaits(t *testing.T) {
 			r.Header.Set(name, value)
 		}
 		answer := must.Get(http.DefaultClient.Do(r))(t)
-		line, err := bufio.NewReader(answer.Body).ReadString('\n')
-		if err != nil || line != ": keep-alive\n" || answer.Header.Get("Content-Type") != "text/event-stream" {
-			t.Errorf("%s: got %q, %v, want a comment in an event stream", revision, line, err)
-		}
+		line := must.Get(bufio.NewReader(answer.Body).ReadString('\n'))(t)
+		compare.Equal(t, revision+": a comment in an event stream", []any{": keep-alive\n", "text/event-stream"}, []any{line, answer.Header.Get("Content-Type")})
 		leave()
 		_ = answer.Body.Close()
 	}

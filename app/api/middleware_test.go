@@ -16,9 +16,7 @@ func TestRequestID(t *testing.T) {
 	opts, _ := options(apitest.New(t))
 	server := api.New(opts)
 	for _, id := range []string{"abc-1.2_3:4", strings.Repeat("x", 128)} {
-		if got := do(server, request("GET", "/healthz", "", "X-Request-ID: "+id)).Header().Get("X-Request-ID"); got != id {
-			t.Errorf("got request id %q, want the caller's %q", got, id)
-		}
+		compare.Equal(t, "request id: want the caller's", id, do(server, request("GET", "/healthz", "", "X-Request-ID: "+id)).Header().Get("X-Request-ID"))
 	}
 	for _, id := range []string{"", "a b", "a\"b", "é", strings.Repeat("x", 129)} {
 		if got := do(server, request("GET", "/healthz", "", "X-Request-ID: "+id)).Header().Get("X-Request-ID"); !core.ValidID(got) {

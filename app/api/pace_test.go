@@ -158,14 +158,11 @@ func TestAnswersWaitForMemory(t *testing.T) {
 		begin := time.Now()
 		wantProblem(t, do(server, request("GET", sessionPath(), "")), 503, quota.CodeExceeded)
 		compare.Equal(t, "an answer after: want 10 s", 10*time.Second, time.Since(begin))
-		if w := do(server, request("POST", "/api/v1/sessions", "{}")); w.Code != 201 {
-			t.Errorf("got %d %s for a session, want 201", w.Code, w.Body)
-		}
+		compare.Equal(t, "status for a session", 201, do(server, request("POST", "/api/v1/sessions", "{}")).Code)
 		time.AfterFunc(time.Second, func() { others.Keep(18 << 20) })
 		begin = time.Now()
-		if w := do(server, request("GET", sessionPath(), "")); w.Code != 200 || time.Since(begin) != time.Second {
-			t.Errorf("got %d after %v, want 200 when there is room", w.Code, time.Since(begin))
-		}
+		w := do(server, request("GET", sessionPath(), ""))
+		compare.Equal(t, "status and time when there is room", []any{200, time.Second}, []any{w.Code, time.Since(begin)})
 		time.AfterFunc(time.Second, func() { others.Keep(3 << 20) })
 		begin = time.Now()
 		if w := do(server, request("GET", sessionPath()+"/messages", "")); w.Code != 200 || time.Since(begin) != time.Second {

@@ -136,9 +136,7 @@ func TestWaitHasALimit(t *testing.T) {
 	}
 	open()
 	opts, _ := options(backend)
-	if w := do(api.New(opts), request("POST", sessionPath()+"/messages", `{"content":"x"}`)); w.Code != 200 {
-		t.Errorf("got %d %s after the others, want an answer", w.Code, w.Body)
-	}
+	compare.Equal(t, "status after the others", 200, do(api.New(opts), request("POST", sessionPath()+"/messages", `{"content":"x"}`)).Code)
 }
 
 // A run that ends before a request begins to wait for it is an answer, also for one that waits while it is canceled.

@@ -57,9 +57,7 @@ func TestAppendFields(t *testing.T) {
 		}
 	}
 	// The role user is what a message has that is answered.
-	if w := do(server, request("POST", sessionPath()+"/messages", `{"content":"x","role":"user","run":true}`, "Prefer: respond-async")); w.Code != 202 {
-		t.Errorf("got %d %s, want 202", w.Code, w.Body)
-	}
+	compare.Equal(t, "status", 202, do(server, request("POST", sessionPath()+"/messages", `{"content":"x","role":"user","run":true}`, "Prefer: respond-async")).Code)
 }
 
 func TestImportMediaTypes(t *testing.T) {
@@ -90,9 +88,8 @@ func TestImportBodyLimit(t *testing.T) {
 	server := api.New(opts)
 	path := sessionPath() + "/messages/import"
 	history := `[{"role":"user","content":"x"}` + strings.Repeat(" ", 969) + "]"
-	if w := do(server, request("POST", path, history)); w.Code != 200 || len(history) != 1000 {
-		t.Errorf("got %d %s for %d bytes, want 200 for 1000", w.Code, w.Body, len(history))
-	}
+	w := do(server, request("POST", path, history))
+	compare.Equal(t, "status for 1000 bytes", []any{200, 1000}, []any{w.Code, len(history)})
 	for _, told := range []int64{1001, -1} { // beforehand
 		r := request("POST", path, strings.Repeat("x", 1001))
 		r.ContentLength = told

@@ -99,9 +99,7 @@ func TestDoctor(t *testing.T) {
 	must.Do(t, os.WriteFile(filepath.Join(flags[5], "bad.yaml"), []byte("nme: x\n"), 0o600))
 	code, out, errs = run(t, "", doctor...)
 	for _, says := range []string{"ok    database", "sound", "ok    migrations: version", "ok    api keys: 1 in the database", "chmod 700 " + data, "fail  agents: ", "bad.yaml:1", "something does not work"} {
-		if !strings.Contains(out, says) {
-			t.Errorf("doctor does not say %q: %s", says, out)
-		}
+		compare.Contains(t, "doctor's words", says, out)
 	}
 	compare.Equal(t, "a failed check: want 1 and nothing besides the report", []any{1, ""}, []any{code, errs})
 	// A damaged file is found.
@@ -313,10 +311,7 @@ func TestBackup(t *testing.T) {
 			t.Errorf("%s: got %d, %q, want a failure with %q", name, code, errs, why)
 		}
 	}
-	entries, err := os.ReadDir(filepath.Dir(file))
-	if err != nil || len(entries) != 2 {
-		t.Errorf("left behind: %v, %v, want the two backups alone", entries, err)
-	}
+	compare.Equal(t, "files: want the two backups alone", 2, len(must.Get(os.ReadDir(filepath.Dir(file)))(t)))
 }
 
 // users export writes a whole archive to a file, and no bytes to a terminal or to nowhere.

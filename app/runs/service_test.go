@@ -162,9 +162,7 @@ func TestFailedRunAnswersItsOpenCalls(t *testing.T) {
 			t.Errorf("got results %+v and %+v, want them for c2 and c3, in order", a, b)
 		}
 		types := p.types()
-		if got := types[len(types)-2:]; !slices.Equal(got, []core.EventType{core.EventMessageDiscarded, core.EventRunFailed}) {
-			t.Errorf("got events %v at the end, want the text taken back and the failure", got)
-		}
+		compare.Equal(t, "last events", []core.EventType{core.EventMessageDiscarded, core.EventRunFailed}, types[len(types)-2:])
 	})
 }
 
@@ -190,9 +188,7 @@ func TestCanceledRunKeepsWhatWasSaid(t *testing.T) {
 		if partial.ID != "m9" || partial.Content != "half a sentence" || partial.Status != core.MessagePartial || got.AnswerID != "m9" {
 			t.Errorf("got %+v and answer %s, want the partial message with the id of its deltas", partial, got.AnswerID)
 		}
-		if n := p.db.CallCount("Write"); n != 3 { // the calls, the end, the next answer
-			t.Errorf("got %d writes, want 3: the end is one", n)
-		}
+		compare.Equal(t, "writes: the end is one", 3, p.db.CallCount("Write"))
 		compare.Equal(t, "last: want the next run's answer", "re: next", log[len(log)-1].Content)
 	})
 }

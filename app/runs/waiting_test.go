@@ -103,8 +103,6 @@ func TestEndWaitsForApprovals(t *testing.T) {
 		run := p.accept(t, "hello")
 		<-time.After(time.Second)
 		p.wantStatus(t, run, core.RunFailed)
-		if failed != 2 {
-			t.Errorf("read %d times in vain, want 2", failed)
-		}
+		compare.Equal(t, "reads in vain", 2, failed)
 	})
 }

@@ -107,9 +107,7 @@ func TestStreamRefusedForAPerson(t *testing.T) {
 			w.slack.await(t, "the first line", func() bool {
 				return strings.Contains(w.slack.last().Markdown, "First line.") && len(w.slack.list()) == i+1
 			})
-			if got := w.slack.last(); got.Streamed != asked.streamed {
-				t.Errorf("%s: got the post %+v, want a stream: %v", asked.user, got, asked.streamed)
-			}
+			compare.Equal(t, asked.user+": streamed", asked.streamed, w.slack.last().Streamed)
 		}
 		var started []string
 		for _, call := range w.slack.Calls("chat.startStream") {

@@ -122,9 +122,7 @@ func TestArgumentNames(t *testing.T) {
 		t.Fatalf("got %+v", fault)
 	}
 	want := `{"properties":{"body":{"type":"object"},"body_230d8358":{"description":"body in query."},"id":{},"id_a5614527":{"description":"id in query. Another."},"page_size_":{"description":"page[size] in query."}},"required":["id"],"type":"object"}`
-	if got := string(tool.Definition.Parameters); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
+	compare.Equal(t, "parameters", want, string(tool.Definition.Parameters))
 	got, err := callTool(t, tool, `{"id":1,"id_a5614527":2,"page_size_":3,"body_230d8358":4,"body":{}}`)
 	if want := "/a/1?id=2&page%5Bsize%5D=3&body=4"; err != nil || strings.TrimSuffix(got, acceptHeader) != want {
 		t.Errorf("got %s, %v, want %s", got, err, want)
@@ -186,9 +184,7 @@ func TestOperationBodies(t *testing.T) {
 			} else {
 				text = answer
 			}
-			if text != c.want {
-				t.Errorf("got  %s\nwant %s", text, c.want)
-			}
+			compare.Equal(t, "text", c.want, text)
 		})
 	}
 }

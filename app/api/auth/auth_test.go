@@ -10,6 +10,7 @@ import (
 
 	"bobbin/app/api/auth"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 )
 
 // ask is a request to be judged; empty fields are those of a local program.
@@ -49,9 +50,7 @@ func check(t *testing.T, a *auth.Authenticator, ask ask, want core.Identity, wan
 	if !errors.Is(err, wantErr) {
 		t.Fatalf("got error %v, want %v", err, wantErr)
 	}
-	if got != want {
-		t.Errorf("got identity %+v, want %+v", got, want)
-	}
+	compare.Equal(t, "identity", want, got)
 }
 
 func header(name, value string) map[string]string { return map[string]string{name: value} }

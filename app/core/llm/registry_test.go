@@ -104,10 +104,7 @@ func TestRegistryOllamaWindow(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]int{"": 4_096, "32768": 32_768, "999999": 131_072, "many": 4_096, "-1": 4_096} {
 		r := newRegistry(t, nil, llm.Defaults{Env: variables("OLLAMA_CONTEXT_LENGTH=" + value)})
-		got, err := r.Resolve("ollama/llama3.2")
-		if err != nil || got.Window != want {
-			t.Errorf("OLLAMA_CONTEXT_LENGTH=%s: got %d, %v, want %d", value, got.Window, err, want)
-		}
+		compare.Equal(t, "OLLAMA_CONTEXT_LENGTH="+value, want, must.Get(r.Resolve("ollama/llama3.2"))(t).Window)
 	}
 }
 
@@ -122,9 +119,7 @@ func TestRegistryDescribes(t *testing.T) {
 		"claude-5": {"claude-5", nil}, "gpt-5": {"gpt-5", core.ErrInvalid}, "": {"gpt-4o", core.ErrInvalid}, "nosuch": {"", core.ErrNotFound},
 	} {
 		info, err := r.Describe(name)
-		if info.Name != c.model || !errors.Is(err, c.kind) {
-			t.Errorf("%q: got %q, %v, want %q and %v", name, info.Name, err, c.model, c.kind)
-		}
+		compare.Equal(t, name, []any{c.model, true}, []any{info.Name, errors.Is(err, c.kind)})
 	}
 }
 
@@ -155,9 +150,7 @@ func TestRegistryErrorsSayWhatToDo(t *testing.T) {
 			continue
 		}
 		for _, want := range c.says {
-			if !strings.Contains(shown.Message, want) {
-				t.Errorf("%s: got %q, want it to say %s", name, shown.Message, want)
-			}
+			compare.Contains(t, name+": what is shown", want, shown.Message)
 		}
 	}
 	if _, err := newRegistry(t, nil, llm.Defaults{}).Get("x"); err == nil || !strings.Contains(err.Error(), "no models are configured") {
@@ -192,9 +185,7 @@ func TestRegistryOpensOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if got := opened.Load(); got != 2 {
-		t.Errorf("opened %d models, want 2", got)
-	}
+	compare.Equal(t, "opened models", 2, opened.Load())
 }
 
 // Where requests to the clouds go, whether they have a key, and what is missing.

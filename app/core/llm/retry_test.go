@@ -161,9 +161,8 @@ func TestSlotsBoundCalls(t *testing.T) {
 			}
 			begun := time.Now()
 			wait.Wait()
-			if took := time.Since(begun); server.atOnce != tt.want || took != time.Duration((7+tt.want)/tt.want)*time.Second {
-				t.Errorf("%s: got %d calls at once, all in %s, want %d", name, server.atOnce, took, tt.want)
-			}
+			took := time.Since(begun)
+			compare.Equal(t, name+": calls at once, time of all", []any{tt.want, time.Duration((7+tt.want)/tt.want) * time.Second}, []any{server.atOnce, took})
 		})
 	}
 }

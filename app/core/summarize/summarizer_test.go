@@ -83,9 +83,7 @@ func TestNoGain(t *testing.T) {
 	t.Parallel()
 	req := summarize.Request{Messages: []core.Message{user(1, "Hi")}, Limit: 800}
 	res, err := over(llmtest.Scripted(good, good)).Summarize(t.Context(), req)
-	if !errors.Is(err, summarize.ErrNoGain) || res.Content != "" || len(res.Calls) != 2 {
-		t.Errorf("got %+v, %v, want ErrNoGain and the calls", res, err)
-	}
+	compare.Equal(t, "ErrNoGain, no summary, calls", []any{true, "", 2}, []any{errors.Is(err, summarize.ErrNoGain), res.Content, len(res.Calls)})
 	for _, bad := range []summarize.Request{{Limit: 800}, {Messages: talk(3, 50)}} {
 		if _, err := over(llmtest.Scripted()).Summarize(t.Context(), bad); !errors.Is(err, core.ErrInvalid) {
 			t.Errorf("got %v for %d messages with limit %d, want ErrInvalid", err, len(bad.Messages), bad.Limit)
@@ -168,10 +166,8 @@ func TestKinds(t *testing.T) {
 			name = summarize.StrategyHybrid
 		}
 		req := request()
-		res, err := summarize.New(strategy, counter{}).Summarize(t.Context(), req)
-		if err != nil || strategy.Name() != name || res.Strategy != name || (res.Model != "") != kind.Model {
-			t.Errorf("%s: got a summary by %q of model %q, %v", kind.Name, res.Strategy, res.Model, err)
-		}
+		res := must.Get(summarize.New(strategy, counter{}).Summarize(t.Context(), req))(t)
+		compare.Equal(t, "strategy, of the summary, with a model", []any{name, name, kind.Model}, []any{strategy.Name(), res.Strategy, res.Model != ""})
 		wantSummary(t, req, res)
 	}
 	for _, name := range contextwindow.PresetNames() {

@@ -102,9 +102,7 @@ func TestSettle(t *testing.T) {
 		}
 		s.exec(t, "UPDATE deliveries SET due_at = '2000-01-01 00:00:00+00:00'")
 		second := s.due(t, worker)[0]
-		if second.TakenOver || second.ID != first.ID || second.Attempt != 2 || second.Tries != 2 {
-			t.Errorf("second try: got %+v", second)
-		}
+		compare.Equal(t, "second try", []any{false, first.ID, 2, 2}, []any{second.TakenOver, second.ID, second.Attempt, second.Tries})
 		_, err := settle(first, core.DeliveryDelivered, 0)
 		wantError(t, "settle an older attempt", err, core.ErrStale)
 		events, err := settle(second, core.DeliveryFailed, 0)
@@ -150,9 +148,7 @@ func TestClaimDeliveries(t *testing.T) {
 		}
 		wait.Wait()
 		for id, times := range seen {
-			if times != 1 {
-				t.Errorf("delivery %s was claimed %d times", id, times)
-			}
+			compare.Equal(t, fmt.Sprintf("claims of delivery %s", id), 1, times)
 		}
 		stats, err := s.deliveries.Stats(t.Context())
 		if err != nil || stats.Waiting != n || stats.Oldest < 0 {
@@ -167,9 +163,7 @@ func TestClaimDeliveries(t *testing.T) {
 			t.Errorf("taken over: got %d, want all of %d", past+len(freed), n)
 		}
 		for _, c := range append(taken, freed...) {
-			if !c.TakenOver || c.Attempt != 2 {
-				t.Errorf("got %+v, want it known that it was another's", c)
-			}
+			compare.Equal(t, "taken over, attempt", []any{true, 2}, []any{c.TakenOver, c.Attempt})
 		}
 	})
 }

@@ -64,9 +64,7 @@ func TestPurgeEndsRuns(t *testing.T) {
 		if canceled != 2 {
 			t.Errorf("got events %v, want two runs canceled", types(gone.Events))
 		}
-		if claimed, err := s.runs.Claim(t.Context(), id, worker); err != nil || claimed.Run.ID != others.ID {
-			t.Errorf("claimed %s, error %v, want the run of the others", claimed.Run.ID, err)
-		}
+		compare.Equal(t, "claimed run: want that of the others", others.ID, must.Get(s.runs.Claim(t.Context(), id, worker))(t).Run.ID)
 		// Whoever comes while somebody works is told so.
 		_, err := repositories.NewPurges(s.Gorm).FromShared(t.Context(), "ann", "eve", id, core.AllowUnleased)
 		wantError(t, "while a run works, by force", err, core.ErrConflict)
@@ -129,10 +127,7 @@ func TestPurgeOfAppendedMessages(t *testing.T) {
 		s.append(t, id, false, said(core.RoleAssistant, "noted"))
 		fork := must.Get(repositories.NewBranches(s.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: id}))(t)
 		compare.Equal(t, "the copy is by: want its author", "eve", s.log(t, fork.ID)[0].AuthorID)
-		elsewhere, err := repositories.NewPurges(s.Gorm).Elsewhere(t.Context(), "ann", "eve", "", 10)
-		if err != nil || len(elsewhere) != 2 {
-			t.Errorf("exported %d messages, error %v, want the message and its copy", len(elsewhere), err)
-		}
+		compare.Equal(t, "exported messages: want the message and its copy", 2, len(must.Get(repositories.NewPurges(s.Gorm).Elsewhere(t.Context(), "ann", "eve", "", 10))(t)))
 		shared, err := purges.Shared(t.Context(), "ann", "eve")
 		if err != nil || len(shared) != 2 {
 			t.Fatalf("got %v, error %v, want the session and its fork", shared, err)

@@ -75,9 +75,7 @@ func TestPurgeWaitsForRuns(t *testing.T) {
 		if left, err := purges.CountSessions(t.Context(), []core.SessionID{session.ID}); err != nil || left.Removed["messages"]+left.Removed["runs"]+left.Removed["session_events"] != 0 {
 			t.Errorf("left: %+v, %v", left, err)
 		}
-		if after := s.log(t, other.ID); len(after) != len(before) {
-			t.Errorf("the other session has %d messages, had %d", len(after), len(before))
-		}
+		compare.Equal(t, "messages of the other session", len(before), len(s.log(t, other.ID)))
 	})
 }
 
@@ -121,9 +119,7 @@ func TestPurgeThatBreaksOff(t *testing.T) {
 		wantBusy(t, "another purge", err)
 		s.exec(t, "DELETE FROM session_readers WHERE session_id = ?", id) // one of the last tables
 		s.lapse(t)
-		if n := s.recover(t); n != 1 {
-			t.Errorf("recovered %d sessions, want 1", n)
-		}
+		compare.Equal(t, "recovered sessions", 1, s.recover(t))
 		compare.Equal(t, "rows are left", 0, s.left(t, id)+s.count(t, "SELECT COUNT(*) FROM blob_contents"))
 		_, err = purges.Session(t.Context(), id, true)
 		wantNotFound(t, "a purge after it", err)
@@ -186,9 +182,7 @@ func TestUsageAfterAPurgeInSteps(t *testing.T) {
 			t.Errorf("purge of a user: got %+v, %v", gone, err)
 		}
 		compare.Equal(t, "by user", []string{" 124", "dave 2"}, s.usageKeys(t, core.UsageByUser))
-		if n := s.count(t, "SELECT COUNT(*) FROM usage_days WHERE user_id = 'carol'"); n != 0 {
-			t.Errorf("the user's name is still in %d rows", n)
-		}
+		compare.Equal(t, "rows with the user's name", 0, s.count(t, "SELECT COUNT(*) FROM usage_days WHERE user_id = 'carol'"))
 		compare.Equal(t, "spent: got.MicroUSD: want that of 7 calls", 7*3, must.Get(s.modelCalls.Spent(t.Context(), "ann", day(1, 0)))(t).MicroUSD)
 	})
 }
@@ -217,9 +211,7 @@ func TestFilesOfAnAbandonedImportAreSwept(t *testing.T) {
 		list[200].Parts = []core.Part{file.Part()}
 		s.beginImport(t, id, "w/1", list...)
 		s.lapse(t)
-		if n := s.recover(t); n != 1 {
-			t.Errorf("recovered %d sessions, want 1", n)
-		}
+		compare.Equal(t, "recovered sessions", 1, s.recover(t))
 		compare.Equal(t, "swept: want the file", 1, s.sweep(t).Blobs)
 	})
 }
@@ -231,8 +223,6 @@ func TestResultsAreFoundByWhatTheyMention(t *testing.T) {
 		_, in := s.begun(t, "POST /api/v1/sessions")
 		made := must.Get(s.sessions.Create(keyedContext(t, in, "h", nil), core.Session{Owner: "ann"}))(t)
 		marks := core.PurgeMarks{IDs: []string{string(made.ID)}}
-		if n, err := purges.Answers(t.Context(), marks, false); err != nil || n != 1 {
-			t.Errorf("removed %d, %v, want 1", n, err)
-		}
+		compare.Equal(t, "removed", 1, must.Get(purges.Answers(t.Context(), marks, false))(t))
 	})
 }

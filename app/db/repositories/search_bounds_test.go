@@ -114,8 +114,6 @@ func TestPathSwitchWritesFewEntries(t *testing.T) {
 			s.index(t)
 			s.again(t, id, last)
 		}
-		if written != 3 {
-			t.Errorf("three new answers wrote %d entries, want one each", written)
-		}
+		compare.Equal(t, "entries written for three new answers", 3, written)
 	})
 }

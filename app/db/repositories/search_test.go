@@ -159,14 +159,10 @@ func TestIndexWithoutTheSession(t *testing.T) {
 	if n, _, err := index.IndexNext(ctx); err != nil || n != 2 {
 		t.Errorf("beside a turn: indexed %d messages, %v, want 2", n, err)
 	}
-	if left, err := index.Unindexed(ctx); err != nil || left != 0 {
-		t.Errorf("beside a turn: %d messages are left, %v, want 0", left, err)
-	}
+	compare.Equal(t, "messages left beside a turn", 0, must.Get(index.Unindexed(ctx))(t))
 	release()
 	s.index(t)
-	if n := s.count(t, "SELECT COUNT(*) FROM sessions WHERE indexed_seq < last_seq"); n != 0 {
-		t.Errorf("after the turn: %d sessions are looked at again and again", n)
-	}
+	compare.Equal(t, "sessions that are looked at again and again", 0, s.count(t, "SELECT COUNT(*) FROM sessions WHERE indexed_seq < last_seq"))
 }
 
 // What changes indexed messages waits for the indexer, which has read them as they were before.

@@ -29,9 +29,8 @@ func TestAnswer(t *testing.T) {
 		t.Errorf("got %q, finish %q, usage %+v", join(deltas), res.Finish, res.Usage)
 	}
 	want := "map[format: messages:[map[content:Be brief. role:system] map[content:Hello images:[cGljdHVyZQ==] role:user]] model:the-model options:map[num_ctx:8192 num_predict:50 seed:9 temperature:0.5] stream:true]"
-	if got := server.Last(); got.Path != "/api/chat" || fmt.Sprint(got.JSON()) != want {
-		t.Errorf("got %s %v\nwant %s", got.Path, got.JSON(), want)
-	}
+	got := server.Last()
+	compare.Equal(t, "request", []any{"/api/chat", want}, []any{got.Path, fmt.Sprint(got.JSON())})
 }
 
 func TestErrors(t *testing.T) {
@@ -112,9 +111,7 @@ func TestTruncated(t *testing.T) {
 			end()
 		})
 		_, deltas, err := collect(timeLimit(t), server.open(t, langchain.Options{}), hello())
-		if !llm.IsKind(err, llm.KindTruncated) || join(deltas) != "Hello " {
-			t.Errorf("%s: got %q and %v, want the beginning and a truncated answer", name, join(deltas), err)
-		}
+		compare.Equal(t, name+": truncated, text so far", []any{true, "Hello "}, []any{llm.IsKind(err, llm.KindTruncated), join(deltas)})
 	}
 }
 

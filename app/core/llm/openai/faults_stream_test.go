@@ -214,10 +214,8 @@ func TestO17OneChoice(t *testing.T) {
 	s := serve(t, stream(
 		`{"choices":[{"index":0,"delta":{"content":"one"}},{"index":1,"delta":{"content":"two"}}]}`,
 		`{"choices":[{"index":0,"delta":{},"finish_reason":"stop"},{"index":1,"delta":{},"finish_reason":"length"}]}`, done))
-	got, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
-	if err != nil || got.Text != "one" || got.Finish != core.FinishStop {
-		t.Errorf("got %q, %q, %v, want the first choice only", got.Text, got.Finish, err)
-	}
+	got := must.Get(collect(t, s.model(t, openai.Options{}), ask("hi")))(t)
+	compare.Equal(t, "the first choice only", []any{"one", core.FinishStop}, []any{got.Text, got.Finish})
 }
 
 func TestO19ReasoningFields(t *testing.T) {
@@ -232,10 +230,8 @@ func TestO19ReasoningFields(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t, stream(event, text("ok"), finishStop, done))
-			got, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
-			if err != nil || got.Reasoning != "hm" || got.Text != "ok" {
-				t.Errorf("got %q, %q, %v, want hm and ok", got.Reasoning, got.Text, err)
-			}
+			got := must.Get(collect(t, s.model(t, openai.Options{}), ask("hi")))(t)
+			compare.Equal(t, "reasoning, text", []any{"hm", "ok"}, []any{got.Reasoning, got.Text})
 		})
 	}
 }

@@ -44,9 +44,7 @@ func TestNoKeyNoHeader(t *testing.T) {
 	s := serve(t, stream(text("a"), finishStop, done))
 	must.Get(collect(t, s.model(t, openai.Options{Provider: "ollama", Model: "llama"}), ask("hi")))(t)
 	r := s.Received()[0]
-	if r.Header.Get("Authorization") != "" || r.Header.Get("OpenAI-Organization") != "" || r.Path != "/v1/chat/completions" {
-		t.Errorf("got %s with %v, want nothing that the environment says", r.Path, r.Header)
-	}
+	compare.Equal(t, "request: want nothing that the environment says", []any{"", "", "/v1/chat/completions"}, []any{r.Header.Get("Authorization"), r.Header.Get("OpenAI-Organization"), r.Path})
 	if got := s.Last().JSON()["model"]; got != "llama" {
 		t.Errorf("got model %v, want llama", got)
 	}

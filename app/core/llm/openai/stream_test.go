@@ -122,10 +122,8 @@ func TestToolCallsOfManyServers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t, stream(append(c.events, done)...))
-			got, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
-			if err != nil || calls(got) != c.want || got.Finish != core.FinishToolCalls {
-				t.Errorf("got %q, %q, %v, want %q", calls(got), got.Finish, err, c.want)
-			}
+			got := must.Get(collect(t, s.model(t, openai.Options{}), ask("hi")))(t)
+			compare.Equal(t, "calls, finish", []any{c.want, core.FinishToolCalls}, []any{calls(got), got.Finish})
 		})
 	}
 }
@@ -188,10 +186,7 @@ func TestGeminiSignatures(t *testing.T) {
 		return strings.Join(out, " | ")
 	}
 	const signed, none = "map[google:map[thought_signature:sig==]] | <nil> | ", "<nil> | <nil> | <nil>"
-	if got, want := signatures(openai.Options{Provider: "gemini", Model: "gemini-flash-latest"}),
-		signed+"map[google:map[thought_signature:skip_thought_signature_validator]]"; got != want {
-		t.Errorf("Gemini 3: got %s, want %s", got, want)
-	}
+	compare.Equal(t, "Gemini 3", signed+"map[google:map[thought_signature:skip_thought_signature_validator]]", signatures(openai.Options{Provider: "gemini", Model: "gemini-flash-latest"}))
 	compare.Equal(t, "Gemini 2: want only the real one", signed+"<nil>", signatures(openai.Options{Provider: "gemini", Model: "models/gemini-2.5-flash"}))
 	compare.Equal(t, "OpenAI", none, signatures(openai.Options{Provider: "openai"}))
 }
@@ -206,10 +201,8 @@ func TestOpenedThoughts(t *testing.T) {
 	} {
 		s := serve(t, llmtest.Stream(events...))
 		var shown strings.Builder
-		got, err := llm.Collect(s.model(t, openai.Options{Info: llm.Info{OpensThought: true}}).Stream(t.Context(), ask("hi")), func(d llm.Delta) { shown.WriteString(d.Text) })
-		if err != nil || got.Text != "Hello!" || shown.String() != "Hello!" || got.Reasoning != "They greet me." {
-			t.Errorf("%s: got %q, shown %q, thoughts %q, %v", name, got.Text, shown.String(), got.Reasoning, err)
-		}
+		got := must.Get(llm.Collect(s.model(t, openai.Options{Info: llm.Info{OpensThought: true}}).Stream(t.Context(), ask("hi")), func(d llm.Delta) { shown.WriteString(d.Text) }))(t)
+		compare.Equal(t, name+": text, shown, thoughts", []any{"Hello!", "Hello!", "They greet me."}, []any{got.Text, shown.String(), got.Reasoning})
 	}
 }
 
@@ -256,10 +249,8 @@ func TestFormsOfStreams(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t, refuse(http.StatusOK, body))
-			got, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
-			if err != nil || got.Text != "ok" || got.Finish != core.FinishStop {
-				t.Errorf("got %q, %q, %v, want ok and stop", got.Text, got.Finish, err)
-			}
+			got := must.Get(collect(t, s.model(t, openai.Options{}), ask("hi")))(t)
+			compare.Equal(t, "text, finish", []any{"ok", core.FinishStop}, []any{got.Text, got.Finish})
 		})
 	}
 }
@@ -271,10 +262,7 @@ func TestFinishReasons(t *testing.T) {
 		"content_filter": core.FinishContentFilter, "function_call": core.FinishToolCalls, "abort": "abort",
 	} {
 		s := serve(t, stream(text("x"), fmt.Sprintf(`{"choices":[{"delta":{},"finish_reason":%q}]}`, word), done))
-		got, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
-		if err != nil || got.Finish != want {
-			t.Errorf("%s: got %q, %v, want %q", word, got.Finish, err, want)
-		}
+		compare.Equal(t, word, want, must.Get(collect(t, s.model(t, openai.Options{}), ask("hi")))(t).Finish)
 	}
 }
 
@@ -389,9 +377,7 @@ func TestAnsweringModel(t *testing.T) {
 				got, ended = d.Model, true
 			}
 		}
-		if got != want || !ended {
-			t.Errorf("got model %q at the end (%t), want %q", got, ended, want)
-		}
+		compare.Equal(t, "state at the end", []any{want, true}, []any{got, ended})
 	}
 }
 

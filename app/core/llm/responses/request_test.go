@@ -3,7 +3,6 @@ package responses_test
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -57,10 +56,7 @@ func TestLackedParameters(t *testing.T) {
 		"gpt-5.4": {llm.Temperature, llm.TopP, llm.Stop, llm.Seed},
 		"local":   {llm.Stop, llm.Seed},
 	} {
-		m, err := responses.New(responses.Options{Model: model})
-		if err != nil || !slices.Equal(m.Info().Lacks, want) {
-			t.Errorf("%s: got %v, %v, want %v", model, m.Info().Lacks, err, want)
-		}
+		compare.Equal(t, model, want, must.Get(responses.New(responses.Options{Model: model}))(t).Info().Lacks)
 	}
 }
 
@@ -94,21 +90,16 @@ func TestUnknownRole(t *testing.T) {
 	t.Parallel()
 	s := serve(t, fine)
 	_, err := collect(t, open(t, s, responses.Options{}), llm.Request{Messages: []llm.Message{{Role: "robot"}}})
-	if !llm.IsKind(err, llm.KindInvalid) || len(s.Received()) != 0 {
-		t.Errorf("got %v after %d requests", err, len(s.Received()))
-	}
+	compare.Equal(t, "refused, requests", []any{true, 0}, []any{llm.IsKind(err, llm.KindInvalid), len(s.Received())})
 }
 
 func TestInfo(t *testing.T) {
 	t.Parallel()
 	options := responses.Options{Provider: "openai", Model: "m", APIKey: key, BaseURL: "http://u:" + key + "@provider.test/v1/"}
 	m := must.Get(responses.New(options))(t)
-	if got := m.Info(); got.Name != "m" || got.Provider != "openai" {
-		t.Errorf("got %+v", got)
-	}
-	if got, want := fmt.Sprintf("%+v", options), "{openai model m at http://provider.test/v1/}"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	got := m.Info()
+	compare.Equal(t, "info", []any{"m", "openai"}, []any{got.Name, got.Provider})
+	compare.Equal(t, "options printed", "{openai model m at http://provider.test/v1/}", fmt.Sprintf("%+v", options))
 }
 
 // A system message among the others goes to models that bind thoughts, as a developer's.
