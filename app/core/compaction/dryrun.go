@@ -61,7 +61,7 @@ func simulateFit(in contextwindow.Input) (last plan, order *core.PlannedSummary,
 		in.State, in.NoSummary, in.NoLoop = p.state, round >= maxRounds, round >= maxRounds
 		switch {
 		case p.d.Activate != nil:
-			activated, in = p.d.Activate.Version, in.Activated(*p.d.Activate)
+			activated, in = p.d.Activate.Version, in.Activated(p.d.Activate.SummaryVersion)
 		case p.d.Summarize.Kind == core.SummaryRun: // of the run in progress, not of the conversation
 			o := *p.d.Summarize
 			o.SummaryID = core.NewID[core.SummaryID]()

@@ -308,11 +308,6 @@ var errRefused = errors.New("the provider refused the order")
 // has half as many tokens as the one before.
 const maxRefused = 2
 
-// messagesAfter returns the messages behind the cursor.
-func messagesAfter(messages []core.Message, cursor int64) []core.Message {
-	return messages[len(messagesThrough(messages, cursor)):]
-}
-
 // floorError returns the decision's refusal as an error that may be shown to users.
 func floorError(d contextwindow.Decision) error {
 	if d.Floor == nil {

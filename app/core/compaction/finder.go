@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"bobbin/app/core"
 )
@@ -64,14 +63,7 @@ func singleLine(text string) string { return strings.Join(strings.Fields(text), 
 // plainWords returns the beginning of a message as a query without operators: quotation marks,
 // asterisks and the minus before a word mean nothing in it.
 func plainWords(message string) string {
-	if len(message) > questionSize {
-		cut := questionSize
-		for cut > 0 && !utf8.RuneStart(message[cut]) {
-			cut--
-		}
-		message = message[:cut]
-	}
-	words := strings.FieldsFunc(message, func(r rune) bool {
+	words := strings.FieldsFunc(core.Clip(message, questionSize), func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r) || unicode.In(r, unicode.Quotation_Mark) || r == '*' || r == '"'
 	})
 	for i, w := range words {

@@ -68,7 +68,7 @@ func (c *Inspector) reportNext(ctx context.Context, tenant core.Tenant, id core.
 // checkCoverage counts the conversation of a turn whose summary has changed, as far as its session had come:
 // each message is behind the cursor or after it. It ignores storage errors: the next summary counts again.
 func (k *Compactor) checkCoverage(ctx context.Context, t Turn) {
-	t.History = messagesAfter(t.History, t.Session.SummaryThroughSeq)
+	t = t.behindSummary()
 	var lost int
 	for range maxSnapshots {
 		onPath, err := k.Stores.Messages.CountOnPath(ctx, scopeOf(t), t.Session.ID, int64(t.wholeLog()))
@@ -99,8 +99,9 @@ func (k *Compactor) reportCoverage(ctx context.Context, id core.SessionID, lost 
 func (c *Inspector) fullReport(ctx context.Context, tenant core.Tenant, v snapshot) (core.ContextReport, error) {
 	r := c.Describe(v.turn, v.d, v.prompt.Sent)
 	r.TurnsLeft, r.WillTrigger = v.d.TurnsLeft, v.d.WillTrigger
+	first := firstStep(v.d)
 	for _, s := range v.d.History {
-		if s.Place == core.PlaceLeftOut && s.Seq <= firstThrough(v.d) {
+		if s.Place == core.PlaceLeftOut && first.covers(s.Seq) {
 			r.Coverage.LeftOut--
 			r.Coverage.Summarized++
 		}
@@ -114,7 +115,7 @@ func (c *Inspector) fullReport(ctx context.Context, tenant core.Tenant, v snapsh
 	if err := c.reportInstructions(ctx, v, &r); err != nil {
 		return core.ContextReport{}, err
 	}
-	for _, note := range []string{shortenedReason(v.d), firstStep(v.d)} {
+	for _, note := range []string{shortenedReason(v.d), first.text} {
 		if note != "" {
 			r.Reasons = append(r.Reasons, note)
 		}
@@ -130,34 +131,31 @@ func (c *Inspector) fullReport(ctx context.Context, tenant core.Tenant, v snapsh
 	return r, nil
 }
 
-// firstThrough returns the last message that the summary covers which is made or activated before the prompt of
-// the decision is sent; 0 = none is.
-func firstThrough(d contextwindow.Decision) int64 {
-	switch {
-	case d.Activate != nil:
-		return d.Activate.ThroughSeq
-	case d.Summarize != nil && d.Summarize.Kind == core.SummaryRolling:
-		return d.Summarize.ThroughSeq
-	}
-	return 0
+// step is what happens before a prompt can be sent, and to which messages; the zero step = nothing.
+type step struct {
+	text          string
+	from, through int64
 }
 
-// firstStep says what happens before the prompt of the decision can be sent; empty =
-// nothing.
-func firstStep(d contextwindow.Decision) string {
+// covers reports whether the step is about the message.
+func (s step) covers(seq int64) bool { return s.from <= seq && seq <= s.through }
+
+// firstStep returns what happens before the prompt of the decision can be sent.
+func firstStep(d contextwindow.Decision) step {
 	what := "message"
 	if len(d.Run) > 0 {
 		what = "model call"
 	}
-	switch {
+	switch o := d.Summarize; {
 	case d.Activate != nil:
-		return fmt.Sprintf("the next %s first activates version %d of the summary, which is ready (%s)", what, d.Activate.Version, d.Activate.Trigger)
-	case d.Summarize == nil:
-		return ""
-	case d.Summarize.Kind == core.SummaryRun:
-		return fmt.Sprintf("the next %s first replaces the oldest %d messages of the tool loop with notes (%s)", what, d.Summarize.Messages, d.Summarize.Trigger)
+		return step{fmt.Sprintf("the next %s first activates version %d of the summary, which is ready (%s)", what, d.Activate.Version, d.Activate.Trigger), 1, d.Activate.ThroughSeq}
+	case o == nil:
+		return step{}
+	case o.Kind == core.SummaryRun:
+		return step{fmt.Sprintf("the next %s first replaces the oldest %d messages of the tool loop with notes (%s)", what, o.Messages, o.Trigger), o.FromSeq, o.ThroughSeq}
+	default:
+		return step{fmt.Sprintf("the next %s first summarizes the oldest %d messages (%s)", what, o.Messages, o.Trigger), o.FromSeq, o.ThroughSeq}
 	}
-	return fmt.Sprintf("the next %s first summarizes the oldest %d messages (%s)", what, d.Summarize.Messages, d.Summarize.Trigger)
 }
 
 // Describe returns the report of a decision and its prompt, without what only storage knows.
@@ -248,7 +246,7 @@ func (c *Inspector) Prompt(ctx context.Context, tenant core.Tenant, id core.Sess
 		return core.PromptView{}, err
 	}
 	view := core.PromptView{
-		Model: v.turn.Profile.Model.Info().Name, Tokens: v.prompt.Sent.Used(v.d), Note: firstStep(v.d), MaxOutputTokens: v.d.MaxOutput,
+		Model: v.turn.Profile.Model.Info().Name, Tokens: v.prompt.Sent.Used(v.d), Note: firstStep(v.d).text, MaxOutputTokens: v.d.MaxOutput,
 		System: v.prompt.System, SystemParts: []core.ContextPart{}, Messages: []core.PromptMessage{}, Tools: promptTools(v.prompt.Tools),
 	}
 	for _, b := range v.prompt.Blocks {

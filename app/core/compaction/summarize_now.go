@@ -26,11 +26,7 @@ func (k *Compactor) Summarize(ctx context.Context, tenant core.Tenant, id core.S
 	} else if committed {
 		return o.committedResult(ctx, tenant, core.SummaryID(name))
 	}
-	t, err := k.loadTurn(ctx, tenant, id, core.PlanPreview{})
-	if err != nil {
-		return core.Summary{}, err
-	}
-	in, err := k.planInput(t)
+	_, in, err := k.loadInput(ctx, tenant, id)
 	if err != nil {
 		return core.Summary{}, err
 	}

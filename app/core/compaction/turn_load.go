@@ -24,6 +24,16 @@ func (k *Compactor) loadTurn(ctx context.Context, tenant core.Tenant, id core.Se
 	return k.loadSummaryWork(ctx, t)
 }
 
+// loadInput loads what the next prompt of a session depends on, and its plan's input.
+func (k *Compactor) loadInput(ctx context.Context, tenant core.Tenant, id core.SessionID) (Turn, contextwindow.Input, error) {
+	t, err := k.loadTurn(ctx, tenant, id, core.PlanPreview{})
+	if err != nil {
+		return t, contextwindow.Input{}, err
+	}
+	in, err := k.planInput(t)
+	return t, in, err
+}
+
 // loadProfile loads a turn without its messages, with the agent and the model of the preview if it
 // has any.
 func (k *Compactor) loadProfile(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (Turn, error) {

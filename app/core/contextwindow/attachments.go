@@ -159,19 +159,3 @@ func (a attachments) omissionReason(p core.Part, shown bool) string {
 
 // hasFiles reports whether the message has images or files.
 func hasFiles(m core.Message) bool { return slices.ContainsFunc(m.Parts, core.Part.Attached) }
-
-// promptMessages returns the messages with what prompts show of them in their content: the
-// excerpt of a large tool result, and what their images and files say.
-func (a attachments) promptMessages(parts Parts, slots []Slot) map[core.MessageID]core.Message {
-	out := make(map[core.MessageID]core.Message, len(slots))
-	for _, s := range slots {
-		m := parts.message(s.ID)
-		if hasFiles(m) {
-			m.Content, _ = a.renderContent(m, false)
-		} else {
-			m.Content = m.Shown(parts.ReadsResults)
-		}
-		out[s.ID] = m
-	}
-	return out
-}
