@@ -205,9 +205,8 @@ func (stx *sessionTx) findLogged(messages []core.Message) (map[core.MessageID]co
 		}
 		ids = append(ids, m.ID)
 	}
-	var rows []core.Message
-	err := stx.read.Where("id IN ? OR id = (SELECT l.id FROM messages l WHERE l.session_id = ? AND l.on_path ORDER BY l.seq DESC LIMIT 1)",
-		ids, stx.session.ID).Order("seq").Find(&rows).Error
+	rows, err := findRows[core.Message](stx.read.Where("id IN ? OR id = (SELECT l.id FROM messages l WHERE l.session_id = ? AND l.on_path ORDER BY l.seq DESC LIMIT 1)",
+		ids, stx.session.ID).Order("seq"))
 	if err != nil {
 		return nil, "", err
 	}

@@ -1,7 +1,6 @@
 package providerhttp
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -28,11 +27,6 @@ const (
 type Timeouts struct {
 	Headers time.Duration // from the request to the answer's headers, and from these to its first byte if that is more than Idle
 	Idle    time.Duration // between two pieces of the answer
-}
-
-// WithDefaults returns the limits with the defaults where none are set.
-func (t Timeouts) WithDefaults() Timeouts {
-	return Timeouts{cmp.Or(t.Headers, DefaultHeadersTimeout), cmp.Or(t.Idle, DefaultIdleTimeout)}
 }
 
 // First returns the limit until the first byte behind the headers, which some servers send before
@@ -144,7 +138,10 @@ func (p *Peer) answerTo(request *http.Request, watch *watchdog) (*http.Response,
 		return nil, nil, e
 	}
 	if err != nil {
-		return nil, nil, &unreachedError{err: unwrapURLError(err)}
+		if wrapped, ok := errors.AsType[*url.Error](err); ok { // net/http only adds the URL
+			err = wrapped.Err
+		}
+		return nil, nil, &unreachedError{err: err}
 	}
 	body := Decoded(response.Header, &watchedBody{body: response.Body, watch: watch, limit: p.Timeouts.First(), idle: p.Timeouts.Idle})
 	if response.StatusCode < 200 || response.StatusCode > 299 {
@@ -192,15 +189,6 @@ func (p *Peer) toError(parent, ctx context.Context, err error) *llm.Error {
 func (p *Peer) Unreached(err error) *llm.Error {
 	message := fmt.Sprintf("%s was not reached: %s", Redacted(p.BaseURL), err)
 	return &llm.Error{Kind: llm.KindNetwork, Provider: p.Provider, Message: p.Scrub(message), Err: err}
-}
-
-// unwrapURLError removes net/http's wrapping, which only adds the URL.
-func unwrapURLError(err error) error {
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
-		return wrapped.Err
-	}
-	return err
 }
 
 // Scrub removes the key from a text.

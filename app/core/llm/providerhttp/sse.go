@@ -69,7 +69,7 @@ func (r *Events) Next() (e Event, err error) {
 		case "event":
 			e.Name = string(value)
 		case "data", "error":
-			if len(e.Data) > 0 && isComplete(e.Data) {
+			if len(e.Data) > 0 && (IsDone(e.Data) || json.Valid(e.Data)) { // an event already: this line is another
 				r.pending = bytes.Clone(line)
 				return e, nil
 			}
@@ -83,10 +83,6 @@ func (r *Events) Next() (e Event, err error) {
 		}
 	}
 }
-
-// isComplete reports whether the data is an event already, so that what follows on
-// the next line is another.
-func isComplete(data []byte) bool { return IsDone(data) || json.Valid(data) }
 
 // IsDone reports whether the data is [DONE], with which servers of the OpenAI
 // dialect end.
