@@ -3,6 +3,7 @@ package adapters_test
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"net/http/httptest"
 	"reflect"
 	"strings"
@@ -258,9 +259,7 @@ func TestStrictResponsesSummaries(t *testing.T) {
 		if unverified {
 			want = ""
 		}
-		if k.answer.Reasoning != want {
-			t.Errorf("unverified %v: got the reasoning %q, want %q", unverified, k.answer.Reasoning, want)
-		}
+		compare.Equal(t, fmt.Sprintf("unverified %v: reasoning", unverified), want, k.answer.Reasoning)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 	"bobbin/tests/process"
 	"bobbin/tests/seed"
@@ -78,9 +79,7 @@ func (g *Turn) take(t testing.TB, e core.Event) {
 	switch e.Type {
 	case core.EventMessageDelta:
 		d := EventData[core.DeltaData](t, e)
-		if d.OffsetUTF16 != core.UTF16Len(g.Texts[d.MessageID]) {
-			t.Errorf("got a delta at offset %d, want %d", d.OffsetUTF16, core.UTF16Len(g.Texts[d.MessageID]))
-		}
+		compare.Equal(t, "offset of a delta", core.UTF16Len(g.Texts[d.MessageID]), d.OffsetUTF16)
 		g.Texts[d.MessageID] += d.Text
 		g.Deltas++
 	case core.EventMessageDiscarded:
@@ -108,9 +107,7 @@ func (g *Turn) compareDeltas(t testing.TB, m core.Message) {
 		return
 	}
 	g.Streamed++
-	if text != m.Content {
-		t.Errorf("message #%d: got the deltas %.80q, want the stored %.80q", m.Seq, text, m.Content)
-	}
+	compare.Equal(t, fmt.Sprintf("message #%d: deltas", m.Seq), m.Content, text)
 }
 
 // SendMessage sends a message, reads the stream of its run, and wants it to succeed.

@@ -20,6 +20,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/jwttest"
 	"bobbin/tests/must"
 	"bobbin/tests/process"
@@ -169,9 +170,7 @@ func (x *exhaustion) others(t *testing.T, ctx context.Context, ordinary string) 
 			begin := time.Now()
 			status, answer := x.target.send(t, key, "POST", x.messages(key), asJSON, `{"content":"hello"}`)
 			took = append(took, time.Since(begin))
-			if status != http.StatusOK {
-				t.Errorf("an ordinary message: got %d %.200s, want 200", status, answer)
-			}
+			compare.Equal(t, fmt.Sprintf("an ordinary message: %.200s", answer), http.StatusOK, status)
 		}
 	}
 	return took

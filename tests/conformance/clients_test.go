@@ -19,6 +19,7 @@ import (
 	"bobbin/app/api/ops"
 	apiclient "bobbin/app/client"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/process"
@@ -337,9 +338,7 @@ func TestClientsShell(t *testing.T) {
 		log, err := os.ReadFile(filepath.Join(dir, "log"))
 		return err == nil && strings.Contains(string(log), "mcp server connected")
 	})
-	if got := shell(strings.ReplaceAll(lines[2], "localhost:8080", addr)); !strings.Contains(got, "The sum of 2 and 3 is 5.") {
-		t.Errorf("got %q, want the sum that the MCP server calculates", got)
-	}
+	compare.Contains(t, "the sum that the MCP server calculates", "The sum of 2 and 3 is 5.", shell(strings.ReplaceAll(lines[2], "localhost:8080", addr)))
 }
 
 // serveDemo starts Bobbin in the folder with the demonstration model, waits until it takes requests,

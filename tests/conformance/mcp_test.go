@@ -337,9 +337,7 @@ func mcpConversation(t *testing.T, u *mcpUser) {
 
 func mcpLongAnswer(t *testing.T, u *mcpUser) {
 	got := u.say(t, "speak at length", nil)
-	if want := say("speak at length (" + u.mark + ")"); !strings.Contains(got.Answer, want) {
-		t.Errorf("got %q, want it to have %q", got.Answer, want)
-	}
+	compare.Contains(t, "answer", say("speak at length ("+u.mark+")"), got.Answer)
 }
 
 // hold begins a run whose answer is held.

@@ -14,6 +14,7 @@ import (
 	"bobbin/app/api/ops"
 	apiclient "bobbin/app/client"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/process"
@@ -288,9 +289,7 @@ func (c *conversation) latestRun(t *testing.T, id core.SessionID) core.Run {
 // wantEqual checks a value.
 func wantEqual[T comparable](t *testing.T, what string, got, want T) {
 	t.Helper()
-	if got != want {
-		t.Errorf("%s: got %v, want %v", what, got, want)
-	}
+	compare.Equal(t, what, want, got)
 }
 
 var update = flag.Bool("update", false, "write the table of clients into docs/CLIENTS.md")

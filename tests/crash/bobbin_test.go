@@ -23,6 +23,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/mcptest"
 	"bobbin/tests/must"
@@ -228,9 +229,7 @@ func (g *grace) ask(t *testing.T, path, body string) *http.Response {
 // terminate sends a signal to a process that is ready.
 func (g *grace) terminate(t *testing.T, sig syscall.Signal) {
 	t.Helper()
-	if res := g.ask(t, "/readyz", ""); res.StatusCode != http.StatusOK {
-		t.Errorf("before the signal /readyz answers %s", res.Status)
-	}
+	compare.Equal(t, "/readyz before the signal", http.StatusOK, g.ask(t, "/readyz", "").StatusCode)
 	must.Do(t, g.Signal(sig))
 }
 
@@ -248,9 +247,7 @@ func (g *grace) refused(t *testing.T) {
 			t.Fatalf("still ready %s after the signal", patience)
 		}
 	}
-	if res := g.ask(t, "/healthz", ""); res.StatusCode != http.StatusOK {
-		t.Errorf("while it stops /healthz answers %s, want 200: it lives", res.Status)
-	}
+	compare.Equal(t, "/healthz while it stops: it lives", http.StatusOK, g.ask(t, "/healthz", "").StatusCode)
 	for _, request := range [][2]string{{"/api/v1/sessions/" + string(g.session) + "/messages", `{"content":"And now?"}`}, {"/api/v1/sessions", ""}} {
 		res := g.ask(t, request[0], request[1])
 		body, _ := bufio.NewReader(res.Body).ReadString('\n')

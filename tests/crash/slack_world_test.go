@@ -23,6 +23,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 	"bobbin/tests/process"
 	"bobbin/tests/provider"
@@ -244,9 +245,7 @@ func (s *slackSync) check() {
 	if len(r.loops) > 0 {
 		s.t.Errorf("posts of Bobbin that came back as users' messages: %q", r.loops)
 	}
-	if r.answers != r.inSlack+r.onWeb {
-		s.t.Errorf("got %d answers to %d messages", r.answers, r.inSlack+r.onWeb)
-	}
+	compare.Equal(s.t, "answers", r.inSlack+r.onWeb, r.answers)
 }
 
 // compare compares the thread with its session.

@@ -199,9 +199,7 @@ func TestCompose(t *testing.T) {
 			t.Errorf("%s: its data is in %v, want a volume of its own at %s", name, s.Volumes, cfg.DataDir)
 		}
 		folders[volume] = true
-		if !slices.Equal(s.Volumes[1:], []string{"${BOBBIN_AGENTS:-./agents}:" + cfg.AgentsDir + ":ro", "${BOBBIN_TOOLS:-./tools}:/tools:ro"}) {
-			t.Errorf("%s: got the volumes %v, want agents and tools of the host", name, s.Volumes)
-		}
+		compare.Equal(t, name+": agents and tools of the host", []string{"${BOBBIN_AGENTS:-./agents}:" + cfg.AgentsDir + ":ro", "${BOBBIN_TOOLS:-./tools}:/tools:ro"}, s.Volumes[1:])
 		for _, variable := range []string{"BOBBIN_TOOLS_ALLOW", "BOBBIN_SLACK_BOT_TOKEN", "BOBBIN_SLACK_SIGNING_SECRET", "BOBBIN_SLACK_APP_TOKEN"} {
 			if _, ok := s.Environment[variable]; !ok {
 				t.Errorf("%s: it does not get %s of the host", name, variable)
@@ -231,9 +229,7 @@ func TestComposeTrustsItsProxy(t *testing.T) {
 		t.Errorf("the proxy has %q, which is not in %s (%v)", address, subnet, err)
 	}
 	cfg := loaded(t, "bobbin-1", c.Services["bobbin-1"].Environment, nil)
-	if !slices.Equal(cfg.Server.TrustedProxies, []string{address}) {
-		t.Errorf("trusted are %v, want %s", cfg.Server.TrustedProxies, address)
-	}
+	compare.Equal(t, "trusted", []string{address}, cfg.Server.TrustedProxies)
 }
 
 // proxy checks that the proxy has all replicas, and does not hold streams back.
@@ -295,9 +291,7 @@ func TestSystemd(t *testing.T) {
 	if text := read(t, "bobbin.service"); !strings.Contains(text, how) || strings.Contains(text, "as root:") {
 		t.Errorf("the file does not say how to use the command line as the unit's user (%s)", how)
 	}
-	if got, want := u["ExecReload"][0], words[0]+" agents reload --data-dir "+cfg.DataDir; got != want {
-		t.Errorf("it reloads by %q, want %q", got, want)
-	}
+	compare.Equal(t, "it reloads by", words[0]+" agents reload --data-dir "+cfg.DataDir, u["ExecReload"][0])
 	for name, want := range map[string]string{
 		"DynamicUser": "yes", "ProtectSystem": "strict", "ProtectHome": "yes", "NoNewPrivileges": "yes", "PrivateTmp": "yes", "CapabilityBoundingSet": "",
 	} {

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -189,15 +188,11 @@ func TestSwitchToAModelThatIsTooSmall(t *testing.T) {
 	if s, err := client.Call(t.Context(), h, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: wordy}, SessionPatch: core.SessionPatch{Model: &nano, Force: true}}); err != nil || s.Model != nano {
 		t.Fatalf("by force: got %+v, %v, want the model changed", s, err)
 	}
-	if _, err := client.Call(t.Context(), h, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: wordy}, SessionPatch: core.SessionPatch{Model: &nano, Title: &title}}); err != nil {
-		t.Errorf("the same model again: got %v, want no check", err)
-	}
+	compare.Error(t, "the same model again is not checked", nil, compare.ErrorOf(client.Call(t.Context(), h, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: wordy}, SessionPatch: core.SessionPatch{Model: &nano, Title: &title}})))
 	if got := apptest.ReadTurn(t, h.Send(t.Context(), core.SendMessage{SessionID: wordy, Content: "and now?"})); got.Run.Error == nil || got.Run.Error.Code != "context_floor" {
 		t.Errorf("got the run's error %+v, want that nothing can be sent", got.Run.Error)
 	}
-	if _, err := client.Call(t.Context(), h, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: wordy}, SessionPatch: core.SessionPatch{Model: &large}}); err != nil {
-		t.Errorf("back to a large model: %v", err)
-	}
+	compare.Error(t, "back to a large model", nil, compare.ErrorOf(client.Call(t.Context(), h, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: wordy}, SessionPatch: core.SessionPatch{Model: &large}})))
 
 	nanny, none := apptest.NewSession(t, h.Client, ops.NewSession{Agent: "nanny", Model: large}), ""
 	_, err = client.Call(t.Context(), h, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: nanny}, SessionPatch: core.SessionPatch{Model: &none}})
@@ -205,9 +200,7 @@ func TestSwitchToAModelThatIsTooSmall(t *testing.T) {
 
 	long := apptest.NewSession(t, h.Client, ops.NewSession{})
 	bringIn(t, h.Client, long, core.ImportLines, history(200))
-	if _, err := client.Call(t.Context(), h, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: long}, SessionPatch: core.SessionPatch{Model: &nano}}); err != nil {
-		t.Errorf("a long conversation: got %v, want the model changed", err)
-	}
+	compare.Error(t, "a long conversation", nil, compare.ErrorOf(client.Call(t.Context(), h, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: long}, SessionPatch: core.SessionPatch{Model: &nano}})))
 	_, err = client.Call(t.Context(), h, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: core.NewID[core.SessionID]()}, SessionPatch: core.SessionPatch{Model: &nano}})
 	wantProblem(t, err, core.ErrNotFound, http.StatusNotFound, "does not exist")
 }
@@ -264,14 +257,10 @@ func TestReloadAgents(t *testing.T) {
 		t.Errorf("reload: got %d, %q, %q", code, out, errs)
 	}
 	close(goOn)
-	if run := apptest.ReadTurn(t, ann.WatchRun(t.Context(), atWork.ID, core.Cursor{})).Run; run.Status != core.RunSucceeded {
-		t.Errorf("the run at work: got %s (%+v)", run.Status, run.Error)
-	}
+	compare.Equal(t, "the run at work", core.RunSucceeded, apptest.ReadTurn(t, ann.WatchRun(t.Context(), atWork.ID, core.Cursor{})).Run.Status)
 	apptest.SendMessage(t, ann, core.SendMessage{SessionID: id, Content: "hello again"})
 	apptest.NewSession(t, ann, ops.NewSession{Agent: "second"})
-	if got, want := prompts(model), []string{"OLD", "OLD", "NEW"}; !slices.Equal(got, want) {
-		t.Errorf("the prompts were of the agents %v, want %v", got, want)
-	}
+	compare.Equal(t, "agents of the prompts", []string{"OLD", "OLD", "NEW"}, prompts(model))
 
 	path := filepath.Join(h.Config.AgentsDir, "helper.yaml")
 	must.Do(t, os.WriteFile(path, []byte("name: helper\nsystem_prompt: x\ncontext:\n  polcy: budget\n"), 0o600))
@@ -283,9 +272,7 @@ func TestReloadAgents(t *testing.T) {
 	if got := prompts(model); got[len(got)-1] != "NEW" {
 		t.Errorf("after a broken file the prompt was of %v, want the agent as it was", got)
 	}
-	if _, err := client.Call(t.Context(), ann, ops.ReloadAgents, struct{}{}); status(err) != http.StatusForbidden {
-		t.Errorf("reload with an API key: got %v, want 403", err)
-	}
+	compare.Equal(t, "reload with an API key", http.StatusForbidden, status(compare.ErrorOf(client.Call(t.Context(), ann, ops.ReloadAgents, struct{}{}))))
 	h.Stop()
 	if code, _, errs := reload(t, h.Config); code != 1 || !strings.Contains(errs, "no server is running on") {
 		t.Errorf("reload without a server: got %d, %q", code, errs)

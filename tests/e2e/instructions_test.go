@@ -105,9 +105,7 @@ func TestShowStandingInstructions(t *testing.T) {
 			id := apptest.NewSession(t, h.Client, ops.NewSession{Agent: name})
 			bringIn(t, h.Client, id, core.ImportLines, talk.lines(t))
 			for round := 1; round <= rounds; round++ {
-				if _, err := client.Call(t.Context(), h, ops.SummarizeSession, ops.Summarize{InSession: ops.InSession{SessionID: id}}); err != nil {
-					t.Fatalf("%s: summary %d: %v", name, round, err)
-				}
+				must.Get(client.Call(t.Context(), h, ops.SummarizeSession, ops.Summarize{InSession: ops.InSession{SessionID: id}}))(t)
 				sent := nextPrompt(t, h, p, id, fmt.Sprintf("Which items are in hall %d?", round))
 				if round == 1 || round == 5 || round == 20 {
 					got := talk.find(sent)
@@ -289,9 +287,7 @@ func injected(t *testing.T, h *apptest.Bobbin, agent, place string, planted []st
 			}
 		}
 	}
-	if _, err := client.Call(t.Context(), h, ops.SummarizeSession, ops.Summarize{InSession: ops.InSession{SessionID: id}}); err != nil {
-		t.Fatalf("%s: %v", place, err)
-	}
+	must.Get(client.Call(t.Context(), h, ops.SummarizeSession, ops.Summarize{InSession: ops.InSession{SessionID: id}}))(t)
 	view := must.Get(client.Call(t.Context(), h, ops.GetPrompt, ops.InSession{SessionID: id}))(t)
 	return whereAre(view, len(planted), pins)
 }

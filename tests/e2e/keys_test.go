@@ -20,6 +20,7 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/app/ops"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/jwttest"
 	"bobbin/tests/must"
@@ -92,9 +93,7 @@ func TestStoredKeys(t *testing.T) {
 		id := apptest.NewSession(t, web, operations.NewSession{})
 		apptest.SendMessage(t, web, core.SendMessage{SessionID: id, Content: "hello"})
 		for _, c := range []*client.Client{report, h.NewClient("configured-secret")} {
-			if got := session(t, c, id); got.ID != id {
-				t.Errorf("got session %v with another key of the owner, want it", got.ID)
-			}
+			compare.Equal(t, "session with another key of the owner", id, session(t, c, id).ID)
 		}
 		_, err = client.Call(t.Context(), h.NewClient(other), operations.GetSession, operations.InSession{SessionID: id})
 		wantRefused(t, err, http.StatusNotFound, "not_found")

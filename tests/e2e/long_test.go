@@ -75,9 +75,7 @@ func (l *longTalk) turn(n int, question string) {
 	l.turns = append(l.turns, l.App.Statements()-statements)
 	l.asked = append(l.asked, question)
 	l.usage = l.usage.Add(got.Run.Usage)
-	if want := "answer to: " + question; got.Answer.Content != want {
-		l.t.Errorf("turn %d: got the answer %.80q, want %.80q", n, got.Answer.Content, want)
-	}
+	compare.Equal(l.t, fmt.Sprintf("turn %d: answer", n), "answer to: "+question, got.Answer.Content)
 	want := 2
 	if strings.Contains(question, "tool") {
 		want = 4
@@ -95,16 +93,12 @@ func (l *longTalk) check() {
 			questions = append(questions, m.Content)
 		}
 	}
-	if !slices.Equal(questions, l.asked) {
-		l.t.Errorf("got %d questions in the log that are not the %d asked", len(questions), len(l.asked))
-	}
+	compare.Equal(l.t, "questions in the log", l.asked, questions)
 	count := kinds(all)
 	for kind, want := range map[string]int{
 		"questions": longTurns(), "answers": longTurns(), "tool calls": longTurns() / 2, "tool results": longTurns() / 2,
 	} {
-		if count[kind] != want {
-			l.t.Errorf("got %d %s in the log, want %d", count[kind], kind, want)
-		}
+		compare.Equal(l.t, kind+" in the log", want, count[kind])
 	}
 	if l.provider.Largest() > 8192 {
 		l.t.Errorf("got a prompt of %d tokens, want at most 8192", l.provider.Largest())
@@ -209,9 +203,7 @@ func TestLoopOfThirtyRounds(t *testing.T) {
 		if made := must.Get(client.Call(t.Context(), h, ops.SummarizeSession, ops.Summarize{InSession: ops.InSession{SessionID: id}}))(t); made.Kind != core.SummaryRolling || made.ThroughSeq != 66 || made.MessagesAdded != 66 {
 			t.Errorf("got %+v, want a summary of all messages up to the last turn", made)
 		}
-		if states := statesOf(must.Get(client.Call(t.Context(), h, ops.ListSummaries, ops.SessionPage{InSession: ops.InSession{SessionID: id}}))(t).Items); states != "active dropped dropped dropped" {
-			t.Errorf("the summary and the notes are %s, want these dropped", states)
-		}
+		compare.Equal(t, "the summary, and the notes dropped", "active dropped dropped dropped", statesOf(must.Get(client.Call(t.Context(), h, ops.ListSummaries, ops.SessionPage{InSession: ops.InSession{SessionID: id}}))(t).Items))
 		if r := contextOf(t, h.Client, id); r.Coverage.Compacted != 0 || r.Coverage.Summarized != 66 || r.Used > next.Tokens/2 {
 			t.Errorf("context %+v, %d tokens: want the summary in place of the notes", r.Coverage, r.Used)
 		}

@@ -74,21 +74,15 @@ func TestAnnotations(t *testing.T) {
 		if err := client.Download(t.Context(), h.Client, ops.ExportSession, ops.SessionExport{InSession: ops.InSession{SessionID: id}, Format: core.ExportJSON}, &file); err != nil || !strings.Contains(file.String(), "The date is wrong.") {
 			t.Errorf("the export has no feedback, %v", err)
 		}
-		if _, err := client.Call(t.Context(), h, ops.PutFeedback, ops.MessageFeedback{InMessage: apptest.InMessage(id, answer.ID), Rating: "sideways"}); status(err) != http.StatusUnprocessableEntity {
-			t.Errorf("got %v for a rating that does not exist, want 422", err)
-		}
+		compare.Equal(t, "a rating that does not exist", http.StatusUnprocessableEntity, status(compare.ErrorOf(client.Call(t.Context(), h, ops.PutFeedback, ops.MessageFeedback{InMessage: apptest.InMessage(id, answer.ID), Rating: "sideways"}))))
 		must.Get(client.Call(t.Context(), h, ops.DeleteFeedback, apptest.InMessage(id, answer.ID)))(t)
 		if got, err = client.Call(t.Context(), h, ops.GetMessage, apptest.InMessage(id, answer.ID)); err != nil || got.Feedback != nil || len(got.Metadata) == 0 {
 			t.Errorf("got %+v, %v, want the feedback removed and nothing else", got, err)
 		}
 		must.Get(client.Call(t.Context(), h, ops.PutFeedback, ops.MessageFeedback{InMessage: apptest.InMessage(id, answer.ID), Rating: core.RatingUp, Comment: "Rosebud"}))(t)
 		must.Get(client.Call(t.Context(), h, ops.DeleteMessage, apptest.InMessage(id, answer.ID)))(t)
-		if _, err := client.Call(t.Context(), h, ops.GetMessage, apptest.InMessage(id, answer.ID)); status(err) != http.StatusNotFound {
-			t.Errorf("got %v for a deleted message, want 404", err)
-		}
-		if _, err := client.Call(t.Context(), h, ops.PutFeedback, ops.MessageFeedback{InMessage: apptest.InMessage(id, answer.ID), Rating: core.RatingUp}); status(err) != http.StatusNotFound {
-			t.Errorf("got %v for feedback on a deleted message, want 404", err)
-		}
+		compare.Equal(t, "a deleted message", http.StatusNotFound, status(compare.ErrorOf(client.Call(t.Context(), h, ops.GetMessage, apptest.InMessage(id, answer.ID)))))
+		compare.Equal(t, "feedback on a deleted message", http.StatusNotFound, status(compare.ErrorOf(client.Call(t.Context(), h, ops.PutFeedback, ops.MessageFeedback{InMessage: apptest.InMessage(id, answer.ID), Rating: core.RatingUp}))))
 	})
 }
 
@@ -152,17 +146,13 @@ func TestSessionFilters(t *testing.T) {
 			}
 		}
 		for _, q := range []string{`[1]`, `{}`, `{"a": null}`, `{"a": {"b": 1}}`, `{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1,"i":1}`, `{`} {
-			if _, err := client.Call(t.Context(), h, ops.ListSessions, core.SessionQuery{Metadata: json.RawMessage(q)}); status(err) != http.StatusUnprocessableEntity {
-				t.Errorf("metadata=%s: got %v, want 422", q, err)
-			}
+			compare.Equal(t, "metadata="+q, http.StatusUnprocessableEntity, status(compare.ErrorOf(client.Call(t.Context(), h, ops.ListSessions, core.SessionQuery{Metadata: json.RawMessage(q)}))))
 		}
 		changed, err := client.Call(t.Context(), h, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: pumps}, SessionPatch: core.SessionPatch{Pinned: &no, Tags: []string{}}})
 		if err != nil || changed.Pinned || len(changed.Tags) != 0 || changed.Title != "Pumps" {
 			t.Errorf("got %+v, %v, want it without pin and tags", changed, err)
 		}
-		if _, err := client.Call(t.Context(), h, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: pumps}, SessionPatch: core.SessionPatch{Tags: make([]string, 21)}}); status(err) != http.StatusUnprocessableEntity {
-			t.Errorf("21 empty tags: got %v, want 422", err)
-		}
+		compare.Equal(t, "21 empty tags", http.StatusUnprocessableEntity, status(compare.ErrorOf(client.Call(t.Context(), h, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: pumps}, SessionPatch: core.SessionPatch{Tags: make([]string, 21)}}))))
 	})
 }
 
@@ -191,9 +181,7 @@ func TestPromptsFollowTheLog(t *testing.T) {
 			for _, m := range p.Received()[asked].Messages {
 				got = append(got, fmt.Sprintf("%s: %s", m.Role, m.Text))
 			}
-			if !slices.Equal(got, want) {
-				t.Errorf("%s: got the prompt\n%s\nwant\n%s", content, strings.Join(got, "\n"), strings.Join(want, "\n"))
-			}
+			compare.Equal(t, content+": prompt", want, got)
 		}
 		find := func(role core.Role, content string) core.MessageID {
 			t.Helper()

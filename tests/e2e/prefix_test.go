@@ -12,6 +12,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/provider"
@@ -347,9 +348,7 @@ func (k *nativeTalk) sayUntilNative() {
 func (k *nativeTalk) changeAgent(prompt string) {
 	k.t.Helper()
 	changeAgent(k.t, k.h.Config, "thinker", thinker(prompt))
-	if got := k.check().SummaryReason; !strings.Contains(got, "Prompts have the provider's own summary") {
-		k.t.Errorf("behind another version of the agent: got %q, want the native summary in prompts", got)
-	}
+	compare.Contains(k.t, "behind another version of the agent", "Prompts have the provider's own summary", k.check().SummaryReason)
 }
 
 // check checks that no message is without a place in the prompt or the summary.

@@ -221,12 +221,8 @@ func TestPurgeIsForOperators(t *testing.T) {
 	})
 	session := must.Get(client.Call(t.Context(), h.NewClient("n"), operations.CreateSession, operations.NewSession{UserID: "ann"}))(t)
 	for _, key := range []string{"n", "l", ""} {
-		if _, err := client.Call(t.Context(), h.NewClient(key), operations.PurgeUser, core.PurgeUser{Owner: "north", User: "ann"}); !errors.Is(err, core.ErrForbidden) {
-			t.Errorf("users purge with the key %q: %v, want it refused", key, err)
-		}
-		if _, err := client.Call(t.Context(), h.NewClient(key), operations.PurgeSessions, core.PurgeSessions{IDs: []core.SessionID{session.ID}}); !errors.Is(err, core.ErrForbidden) {
-			t.Errorf("sessions purge with the key %q: %v, want it refused", key, err)
-		}
+		compare.Error(t, "users purge with the key "+key, core.ErrForbidden, compare.ErrorOf(client.Call(t.Context(), h.NewClient(key), operations.PurgeUser, core.PurgeUser{Owner: "north", User: "ann"})))
+		compare.Error(t, "sessions purge with the key "+key, core.ErrForbidden, compare.ErrorOf(client.Call(t.Context(), h.NewClient(key), operations.PurgeSessions, core.PurgeSessions{IDs: []core.SessionID{session.ID}})))
 	}
 	operator := h.NewClient(h.App.Token())
 	if report := must.Get(client.Call(t.Context(), operator, operations.PurgeSessions, core.PurgeSessions{IDs: []core.SessionID{session.ID}, PurgeOptions: core.PurgeOptions{DryRun: true}}))(t); !report.DryRun || len(report.Sessions) != 1 {
@@ -236,12 +232,8 @@ func TestPurgeIsForOperators(t *testing.T) {
 	if report := must.Get(client.Call(t.Context(), operator, operations.PurgeSessions, core.PurgeSessions{IDs: []core.SessionID{session.ID}}))(t); report.Left() != 0 || report.Compacted {
 		t.Errorf("without compaction: %+v", report)
 	}
-	if _, err := client.Call(t.Context(), h.NewClient("n"), operations.GetSession, operations.InSession{SessionID: session.ID}); !errors.Is(err, core.ErrNotFound) {
-		t.Errorf("after the purge: %v", err)
-	}
-	if _, err := client.Call(t.Context(), operator, operations.PurgeSessions, core.PurgeSessions{IDs: []core.SessionID{session.ID}}); !errors.Is(err, core.ErrNotFound) {
-		t.Errorf("purge again: %v", err)
-	}
+	compare.Error(t, "after the purge", core.ErrNotFound, compare.ErrorOf(client.Call(t.Context(), h.NewClient("n"), operations.GetSession, operations.InSession{SessionID: session.ID})))
+	compare.Error(t, "purge again", core.ErrNotFound, compare.ErrorOf(client.Call(t.Context(), operator, operations.PurgeSessions, core.PurgeSessions{IDs: []core.SessionID{session.ID}})))
 	compare.Error(t, "purge of nothing", core.ErrInvalid, compare.ErrorOf(client.Call(t.Context(), operator, operations.PurgeSessions, core.PurgeSessions{})))
 }
 
@@ -373,9 +365,7 @@ func (p *purging) checkExported(a archive) {
 			p.T.Errorf("%q is not in the export", place)
 		}
 	}
-	if !bytes.Contains(all.Bytes(), []byte("https://hooks.example")) {
-		p.T.Error("the webhook is not in the export")
-	}
+	compare.Contains(p.T, "the webhook in the export", "https://hooks.example", all.String())
 }
 
 // An end user deletes and exports what is their own and nothing else; scopes that the
@@ -419,9 +409,7 @@ func TestUsersOwnData(t *testing.T) {
 		}
 
 		first := must.Get(client.Call(t.Context(), kim, operations.CreateDeletion, operations.NewDeletion{SessionID: mine}))(t)
-		if page := must.Get(client.Call(t.Context(), kim, operations.ListSessions, core.SessionQuery{}))(t); len(page.Items) != 0 {
-			t.Errorf("%d sessions are listed that are being deleted", len(page.Items))
-		}
+		compare.Equal(t, "listed sessions that are being deleted", 0, len(must.Get(client.Call(t.Context(), kim, operations.ListSessions, core.SessionQuery{}))(t).Items))
 		_, err = client.Call(t.Context(), eve, operations.GetDeletion, operations.InDeletion{DeletionID: first.ID})
 		wantRefused(t, err, http.StatusNotFound, "not_found")
 		done := must.Get(apptest.AwaitDeletion(t.Context(), kim, first.ID))(t)

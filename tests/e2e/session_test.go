@@ -15,6 +15,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/jwttest"
 	"bobbin/tests/must"
@@ -90,9 +91,7 @@ func contextOf(t testing.TB, c *client.Client, id core.SessionID) core.ContextRe
 		"coverage and its parts":          {placed.Summarized + placed.Compacted + placed.Verbatim + placed.Masked + placed.Shortened + placed.LeftOut + placed.Excluded, placed.Messages},
 		"messages shown and those placed": {shown, placed.Verbatim + placed.Masked + placed.Shortened},
 	} {
-		if pair[0] != pair[1] {
-			t.Errorf("context: %s differ: %d and %d", what, pair[0], pair[1])
-		}
+		compare.Equal(t, "context: "+what, pair[1], pair[0])
 	}
 	if r.Used > r.Usable {
 		t.Errorf("context: got %d tokens used, usable are %d", r.Used, r.Usable)
@@ -292,11 +291,8 @@ func TestHeads(t *testing.T) {
 		r.await("brought back", id, func(s core.SessionHead) bool { return !s.Archived })
 		fork := must.Get(client.Call(t.Context(), h, ops.ForkSession, core.ForkSession{SessionID: id}))(t)
 		r.await("forked", fork.ID, func(s core.SessionHead) bool { return s.Title == "Sums (fork)" })
-		if d, err := client.Call(t.Context(), h, ops.CreateDeletion, ops.NewDeletion{SessionID: id}); err != nil {
-			t.Fatal(err)
-		} else if _, err := apptest.AwaitDeletion(t.Context(), h, d.ID); err != nil {
-			t.Fatal(err)
-		}
+		d := must.Get(client.Call(t.Context(), h, ops.CreateDeletion, ops.NewDeletion{SessionID: id}))(t)
+		must.Get(apptest.AwaitDeletion(t.Context(), h, d.ID))(t)
 		r.await("removed", id, nil)
 	})
 }
@@ -312,7 +308,5 @@ func TestHeadsOfUsers(t *testing.T) {
 	ofShop.await("kim's", kims, func(s core.SessionHead) bool { return s.UserID == "kim" })
 	eves := apptest.NewSession(t, eve, ops.NewSession{})
 	ofShop.await("eve's", eves, func(s core.SessionHead) bool { return s.UserID == "eve" })
-	if e := ofEve.next(); e.SessionID != eves {
-		t.Errorf("eve got a head of session %s, want her own first", e.SessionID)
-	}
+	compare.Equal(t, "eve's first head", eves, ofEve.next().SessionID)
 }

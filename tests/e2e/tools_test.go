@@ -173,9 +173,7 @@ func TestFetchURLRefusesThisMachine(t *testing.T) {
 			t.Errorf("%s: got %s %q, want it refused", url, m.Status, m.Content)
 		}
 	}
-	if hits.Load() != 0 {
-		t.Errorf("%d requests arrived", hits.Load())
-	}
+	compare.Equal(t, "requests that arrived", 0, hits.Load())
 }
 
 // withTool writes a file of the folder of tools and allows all kinds.

@@ -79,9 +79,7 @@ func TestUsageAndCost(t *testing.T) {
 			if got := rows(t, alice, by); !slices.Equal(got, want) && by != core.UsageByDay {
 				t.Errorf("by %s: got %q, want %q", by, got, want)
 			}
-			if got := rows(t, bob, by); len(got) != 0 {
-				t.Errorf("bob sees %q by %s", got, by)
-			}
+			compare.Equal(t, "bob's rows by "+string(by), 0, len(rows(t, bob, by)))
 		}
 		_, err = client.Call(t.Context(), bob, ops.GetSession, ops.InSession{SessionID: first})
 		wantProblem(t, err, core.ErrNotFound, http.StatusNotFound, "does not exist")
@@ -107,9 +105,7 @@ func TestSpendLimits(t *testing.T) {
 			!strings.Contains(got.Run.Error.Message, "the limit of 10 tokens a day is reached") {
 			t.Errorf("got run %s, error %+v, want it ended by the limit before its second call", got.Run.Status, got.Run.Error)
 		}
-		if k := kinds(apptest.ListMessages(t, alice, id)); k["tool results"] != 1 {
-			t.Errorf("got messages %v, want the tool's result kept", k)
-		}
+		compare.Equal(t, "tool results", 1, kinds(apptest.ListMessages(t, alice, id))["tool results"])
 		_, err := alice.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "more"})
 		wantProblem(t, err, core.ErrRateLimited, http.StatusTooManyRequests, "it begins anew at ")
 		var problem *client.ProblemError

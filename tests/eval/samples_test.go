@@ -102,9 +102,7 @@ func timings(t *testing.T, r eval.Report) {
 		}
 		for _, turn := range p.Turns {
 			for _, c := range turn.Compactions {
-				if c.After != after {
-					t.Errorf("%s, turn %d: got %+v, want after the answer: %v", p.Policy, turn.Turn, c, after)
-				}
+				compare.Equal(t, fmt.Sprintf("%s, turn %d: after the answer", p.Policy, turn.Turn), after, c.After)
 			}
 		}
 	}
@@ -297,7 +295,5 @@ func sums(t *testing.T, what string, p eval.Result) {
 	if prompts != p.Prompts || tokens != p.Tokens || cached != p.CachedTokens || before.Tokens != p.Last {
 		t.Errorf("%s: got %d prompts, %d tokens, %d cached; the turns have %d, %d, %d", what, p.Prompts, p.Tokens, p.CachedTokens, prompts, tokens, cached)
 	}
-	if completed != p.Summaries {
-		t.Errorf("%s: got %d summaries and %d events of them, want as many", what, p.Summaries, completed)
-	}
+	compare.Equal(t, what+": summaries and events of them", p.Summaries, completed)
 }

@@ -87,9 +87,7 @@ func TestDefaultsOfDocuments(t *testing.T) {
 				continue
 			}
 			checked++
-			if got := plainNumber(m[2]); got != want {
-				t.Errorf("%s: %q says %q of %s, which is %q", filepath.Base(name), m[0], got, m[1], want)
-			}
+			compare.Equal(t, filepath.Base(name)+": "+m[1], want, plainNumber(m[2]))
 		}
 	}
 	if checked < 10 {

@@ -64,9 +64,7 @@ func TestSlackStops(t *testing.T) {
 				t.Errorf("%s: got the runs %+v, want them canceled", how, runs.Items)
 			}
 		}
-		if got := w.awaitPrivate(t, w.alice, 1); got != "Stopped." {
-			t.Errorf("/stop says %q", got)
-		}
+		compare.Equal(t, "/stop", "Stopped.", w.awaitPrivate(t, w.alice, 1))
 	})
 }
 
@@ -104,9 +102,8 @@ func TestSlackUninstalled(t *testing.T) {
 				t.Fatalf("got %+v, want to read since when posts are missing, and why", status)
 			}
 		}
-		if _, all := w.conversation(t, 4); !slices.Equal(contents(all, core.RoleUser), []string{"hello", "on the web"}) {
-			t.Errorf("got the messages %q", contents(all, core.RoleUser))
-		}
+		_, all := w.conversation(t, 4)
+		compare.Equal(t, "messages", []string{"hello", "on the web"}, contents(all, core.RoleUser))
 		compare.Equal(t, "messages in the thread: want no post after the removal", 3, len(w.ws.Thread(w.channel, root)))
 		for _, event := range []string{"app_uninstalled", "tokens_revoked"} {
 			compare.Contains(t, fmt.Sprintf("the log does not say %s", event), "event="+event, w.house.Log.String())
@@ -134,9 +131,7 @@ func TestSlackFeedback(t *testing.T) {
 			if got, err := w.bob.Click(w.channel, answers[i].TS, core.SlackActionFeedback, string(rating)); err != nil || got.Status != 200 {
 				t.Fatalf("got %+v, %v", got, err)
 			}
-			if got := w.awaitPrivate(t, w.bob, i+1); !strings.HasPrefix(got, "Thank you") {
-				t.Errorf("Bob was told %q", got)
-			}
+			compare.Contains(t, "Bob was told", "Thank you", w.awaitPrivate(t, w.bob, i+1))
 		}
 		_, all := w.conversation(t, 4)
 		if all[1].Feedback == nil || all[1].Feedback.Rating != core.RatingUp || all[3].Feedback == nil || all[3].Feedback.Rating != core.RatingDown {
@@ -158,9 +153,7 @@ func lastUsers(t *testing.T, model *provider.Server, session core.Session, h *ap
 	prompts := model.Prompts()
 	sent := strings.Join(prompts[len(prompts)-1], "\n")
 	for _, text := range shown {
-		if !strings.Contains(sent, text) {
-			t.Errorf("%q is shown and was not sent: %q", text, sent)
-		}
+		compare.Contains(t, "what is shown was sent", text, sent)
 	}
 	return shown
 }
