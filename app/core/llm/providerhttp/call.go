@@ -61,8 +61,7 @@ type Answer struct {
 	Emit    func(llm.Delta) bool // false = no more
 	Refusal func(reported []byte) *llm.Error
 
-	ids  map[string]bool // of the tool calls so far
-	half []byte          // what the last text ends with of a character, see joinCharacters
+	ids map[string]bool // of the tool calls so far
 }
 
 // EmitDelta emits a delta that is not empty; ErrLeft = no more.
@@ -90,7 +89,7 @@ func (a *Answer) Read(body io.Reader, whole, event func(data []byte) error, hasE
 		}
 		return whole(text)
 	}
-	events := &Events{lines: r}
+	events, halves := &Events{lines: r}, map[string][]byte{}
 	for !hasEnded() {
 		e, err := events.Next()
 		data := bytes.TrimSpace(e.Data)
@@ -104,7 +103,7 @@ func (a *Answer) Read(body io.Reader, whole, event func(data []byte) error, hasE
 		case len(data) == 0 || data[0] != '{' && data[0] != '[': // a keep-alive
 			continue
 		}
-		if err := event(a.joinCharacters(data)); err != nil {
+		if err := event(joinCharacters(data, halves)); err != nil {
 			return err
 		}
 	}
