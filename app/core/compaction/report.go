@@ -171,7 +171,7 @@ func (k *Compactor) Describe(t Turn, d contextwindow.Decision, sent contextwindo
 		}
 	}
 	if filtered > 0 {
-		reasons = append(reasons, fmt.Sprintf("%d messages stay out, as a content filter of the model's provider refused them", filtered))
+		reasons = append(reasons, fmt.Sprintf("%d messages stay out, as the model's provider refused them", filtered))
 	}
 	if d.IsAlone {
 		c.LeftOut, c.Summarized = c.LeftOut+c.Summarized, 0

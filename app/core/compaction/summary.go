@@ -131,6 +131,7 @@ func (k *Compactor) summaryMaterial(ctx context.Context, t Turn, p plan, m draft
 		return req, summarize.NewLoop(k.newStrategy(t, w), k.Counter), err
 	}
 	filtered := strings.Contains(w.note, string(llm.KindContentFilter))
+	t.LeavesRefused = true // else prompts with the summary may be refused
 	req.Messages, req.TimeLimit = t.nameSpeakers(messagesThrough(t.withoutFiltered(filtered), o.ThroughSeq)), k.BackgroundTime
 	if w.note != "" || w.kind.New == nil {
 		return req, summarize.New(summarize.NewExtractive(k.Counter), k.Counter), nil

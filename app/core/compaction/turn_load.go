@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
@@ -184,7 +185,7 @@ func (k *Compactor) planInput(t Turn) (contextwindow.Input, error) {
 			in.Summary.Tokens, in.Summary.Frozen = n.Tokens, k.frozenFor(t, n)
 		}
 	}
-	in.Pinned = k.planItems(t, t.Pinned, llm.Info{}) // they are quoted
+	in.Pinned = k.planItems(t, slices.DeleteFunc(slices.Clone(t.Pinned), t.leavesOut), llm.Info{}) // they are quoted
 	return in, nil
 }
 

@@ -62,7 +62,6 @@ type Answer struct {
 	Refusal func(reported []byte) *llm.Error
 
 	ids  map[string]bool // of the tool calls so far
-	half []byte          // what the last text ends with of a character, see joinCharacters
 	held llm.Delta       // text and reasoning that came together, not emitted yet
 }
 
@@ -108,7 +107,7 @@ func (a *Answer) Read(body io.Reader, whole, event func(data []byte) error, hasE
 		}
 		return whole(text)
 	}
-	events := &Events{lines: r, beforeWait: a.emitHeld}
+	events, halves := &Events{lines: r, beforeWait: a.emitHeld}, map[string][]byte{}
 	for !hasEnded() {
 		e, err := events.Next()
 		data := bytes.TrimSpace(e.Data)
@@ -122,7 +121,7 @@ func (a *Answer) Read(body io.Reader, whole, event func(data []byte) error, hasE
 		case len(data) == 0 || data[0] != '{' && data[0] != '[': // a keep-alive
 			continue
 		}
-		if err := event(a.joinCharacters(data)); err != nil {
+		if err := event(joinCharacters(data, halves)); err != nil {
 			return err
 		}
 	}

@@ -137,10 +137,10 @@ func (p *Peer) answerTo(request *http.Request, watch *watchdog) (*http.Response,
 	if e := llm.AsError(err); e != nil {
 		return nil, nil, e
 	}
+	if wrapped, ok := errors.AsType[*url.Error](err); ok { // it only adds the URL
+		err = wrapped.Err
+	}
 	if err != nil {
-		if wrapped, ok := errors.AsType[*url.Error](err); ok { // net/http only adds the URL
-			err = wrapped.Err
-		}
 		return nil, nil, &unreachedError{err: err}
 	}
 	body := Decoded(response.Header, &watchedBody{body: response.Body, watch: watch, limit: p.Timeouts.First(), idle: p.Timeouts.Idle})
@@ -170,16 +170,13 @@ func (p *Peer) toError(parent, ctx context.Context, err error) *llm.Error {
 	if parent.Err() != nil {
 		return llm.CanceledError(parent, p.Provider)
 	}
-	var limit *limitError
-	if errors.As(context.Cause(ctx), &limit) {
+	if limit, ok := errors.AsType[*limitError](context.Cause(ctx)); ok {
 		return &llm.Error{Kind: llm.KindTimeout, Provider: p.Provider, Message: limit.Error(), Err: limit}
 	}
-	var unreached *unreachedError
-	if errors.As(err, &unreached) {
+	if unreached, ok := errors.AsType[*unreachedError](err); ok {
 		return p.Unreached(unreached.err)
 	}
-	var tooLong *SizeError
-	if errors.As(err, &tooLong) {
+	if tooLong, ok := errors.AsType[*SizeError](err); ok {
 		return &llm.Error{Kind: llm.KindUnknown, Provider: p.Provider, Message: tooLong.Error(), Err: tooLong}
 	}
 	return &llm.Error{Kind: llm.KindTruncated, Provider: p.Provider, Message: "the answer broke off: " + p.Scrub(err.Error()), Err: err}

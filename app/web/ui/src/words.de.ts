@@ -70,6 +70,7 @@ export const words = {
   jump: "Zum Neuesten",
   older: "Ältere Nachrichten",
   deletedMessage: "Diese Nachricht wurde gelöscht",
+  refusedMessage: "Der Anbieter des Modells hat diese Nachricht abgelehnt. Was er ihretwegen ablehnt, wird ohne sie gesendet, bis sie bearbeitet wird.",
   pinned: "angeheftet",
   edited: "bearbeitet",
   question: (tool: string) => `Frage: Darf ${tool} starten?`,

@@ -71,6 +71,7 @@ export const words = {
   jump: "Jump to latest",
   older: "Older messages",
   deletedMessage: "This message was deleted",
+  refusedMessage: "The model's provider refused this message. What it refuses because of it is sent without it, until you edit it.",
   pinned: "pinned",
   edited: "edited",
   question: (tool: string) => `Question: may ${tool} start?`,
