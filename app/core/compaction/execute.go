@@ -259,7 +259,7 @@ func (k *Compactor) makeNext(ctx context.Context, t Turn, e *progress) (Turn, er
 func (k *Compactor) summarizeOnce(ctx context.Context, t Turn, p plan, e *progress) (Turn, plan, error) {
 	m := draft{order: *p.nextOrder(), writer: e.writer, ahead: p.d.Summarize == nil, calls: e.calls}
 	if o := e.manual; o != nil { // parts are made by a model only: without one, a single summary covers everything
-		m.order.Focus, m.order.Strict = o.focus, o.versionCount > 0 || m.order.ThroughSeq < o.through
+		m.order.Focus, m.order.Strict = o.focus, o.last.Load() != nil || m.order.ThroughSeq < o.through
 	}
 	if !e.background && t.Work.Breaker.Until != nil && m.writer.note == "" {
 		m.writer.note = breakerOpen

@@ -41,15 +41,9 @@ func floorDecision(in contextwindow.Input) (contextwindow.Decision, bool) {
 // makeSummary makes the summary of the draft's order. It calls the model outside of any transaction.
 // Errors: the context's own, summarize.ErrNoGain, and summarize.ErrFailed for a strict
 // order.
-func (k *Compactor) makeSummary(ctx context.Context, t Turn, p plan, m draft) (draft, error) {
-	watched, ended := k.Observer.Summarizing(ctx, t, m.order)
-	m, err := k.writeSummary(watched, t, p, m)
-	ended(m.outcomeFor(ctx, err))
-	return m, err
-}
-
-// writeSummary is makeSummary without the observer.
-func (k *Compactor) writeSummary(ctx context.Context, t Turn, p plan, m draft) (draft, error) {
+func (k *Compactor) makeSummary(ctx context.Context, t Turn, p plan, m draft) (made draft, err error) {
+	ctx, ended := k.Observer.Summarizing(ctx, t, m.order)
+	defer func() { ended(made.outcomeFor(ctx, err)) }()
 	o, note, again := m.order, m.writer.note, m.failure != ""
 	counts := o.Kind == core.SummaryRolling  // the breaker counts failures
 	if counts && !again && note == noModel { // the next summary will not have its model either

@@ -122,10 +122,7 @@ func (k *Compactor) loadHistory(ctx context.Context, t Turn) (Turn, error) {
 	if err != nil {
 		return t, fmt.Errorf("load messages: %w", err)
 	}
-	for n := len(messages); n > 0 && messages[n-1].Seq > session.LastSeq; n-- {
-		messages = messages[:n-1] // stored after the session was read
-	}
-	t.History = BeforeRun(messages, t.Run)
+	t.History = BeforeRun(messagesThrough(messages, session.LastSeq), t.Run) // others were stored after the session was read
 	t.Pinned, err = k.LoadPinned(ctx, session)
 	return t, err
 }
@@ -136,12 +133,7 @@ func BeforeRun(messages, run []core.Message) []core.Message {
 	if len(run) == 0 || run[0].Seq == 0 {
 		return messages
 	}
-	for i, m := range messages {
-		if m.Seq >= run[0].Seq {
-			return messages[:i]
-		}
-	}
-	return messages
+	return messagesThrough(messages, run[0].Seq-1)
 }
 
 // planInput converts a turn to the input of Plan.
