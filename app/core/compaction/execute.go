@@ -133,12 +133,6 @@ func (k *Compactor) planAndExecute(ctx context.Context, t Turn, e *progress) (Tu
 	if err != nil {
 		return t, p, err
 	}
-	if p.d.Summarize != nil && e.manual == nil {
-		if d, ok := floorDecision(p.in); ok {
-			p.d = d
-			return t, p, floorError(d)
-		}
-	}
 	for {
 		var err error
 		switch {

@@ -26,18 +26,6 @@ type draft struct {
 	err     error            // why it is not made, or not stored
 }
 
-// floorDecision reports whether no summary can make the prompt fit, and returns the decision
-// that refuses it (rung 8): neither the model nor the summarizer is called then.
-func floorDecision(in contextwindow.Input) (contextwindow.Decision, bool) {
-	in.NoSummary, in.NoLoop = true, true
-	d, _ := contextwindow.Plan(in)
-	if d.Floor == nil {
-		return d, false
-	}
-	best, _ := contextwindow.Plan(in.WithBestSummary())
-	return d, best.Floor != nil
-}
-
 // makeSummary makes the summary of the draft's order. It calls the model outside of any transaction.
 // Errors: the context's own, summarize.ErrNoGain, and summarize.ErrFailed for a strict
 // order.
