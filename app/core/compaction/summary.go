@@ -191,10 +191,8 @@ type writer struct {
 
 // chooseWriter returns the writer for the turn's policy. A summary model that cannot be used
 // does not fail the conversation: the note says why the summary is made without one.
-func (k *Compactor) chooseWriter(ctx context.Context, t Turn) writer {
-	kind, _ := summarize.KindOf(t.Profile.Policy.Strategy)
-	w := writer{kind: kind}
-	if kind.Model {
+func (k *Compactor) chooseWriter(ctx context.Context, t Turn) (w writer) {
+	if w.kind, _ = summarize.KindOf(t.Profile.Policy.Strategy); w.kind.Model {
 		w.model, w.note = k.summaryModel(ctx, t, t.Profile.Policy.SummaryModel)
 	}
 	return w

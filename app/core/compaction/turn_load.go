@@ -58,24 +58,19 @@ func (k *Compactor) loadTurnMessages(ctx context.Context, tenant core.Tenant, t 
 		}
 		load = k.reloadTurn
 		if s := t.Session.Status; s == core.SessionIdle || s == core.SessionQueued {
-			return k.withTexts(ctx, t)
+			break
 		}
 		run, err := k.Stores.Runs.Active(ctx, tenant, t.Session.ID)
-		switch {
-		case err != nil && !errors.Is(err, core.ErrNotFound):
+		if err != nil && !errors.Is(err, core.ErrNotFound) {
 			return Turn{}, fmt.Errorf("find the run in progress: %w", err)
-		case run.ID != t.Session.ActiveRunID && attempt < maxSnapshots:
-			continue
-		case err == nil:
-			t = t.withRun(run)
 		}
-		return k.withTexts(ctx, t)
+		if run.ID == t.Session.ActiveRunID || attempt == maxSnapshots {
+			if err == nil {
+				t = t.withRun(run)
+			}
+			break
+		}
 	}
-}
-
-// withTexts returns the turn with the standing instructions of its session and the setups of its
-// thoughts.
-func (k *Compactor) withTexts(ctx context.Context, t Turn) (Turn, error) {
 	t, err := k.withStanding(ctx, t, allMessages)
 	if err != nil {
 		return t, err
