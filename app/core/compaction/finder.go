@@ -20,7 +20,7 @@ const (
 	questionSize = 2_000 // bytes of the message that count: its beginning
 )
 
-// Finder is a Recaller: it finds the passages that a search for the message's own words finds, and what was
+// Finder finds the passages that a search for the message's own words finds, and what was
 // said right before and after. Safe for concurrent use.
 type Finder struct{ Search core.SearchStore }
 

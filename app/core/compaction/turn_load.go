@@ -59,24 +59,19 @@ func (k *Compactor) loadTurnMessages(ctx context.Context, tenant core.Tenant, t 
 		}
 		load = k.reloadTurn
 		if s := t.Session.Status; s == core.SessionIdle || s == core.SessionQueued {
-			return k.withTexts(ctx, t)
+			break
 		}
 		run, err := k.Stores.Runs.Active(ctx, tenant, t.Session.ID)
-		switch {
-		case err != nil && !errors.Is(err, core.ErrNotFound):
+		if err != nil && !errors.Is(err, core.ErrNotFound) {
 			return Turn{}, fmt.Errorf("find the run in progress: %w", err)
-		case run.ID != t.Session.ActiveRunID && attempt < maxSnapshots:
-			continue
-		case err == nil:
-			t = t.withRun(run)
 		}
-		return k.withTexts(ctx, t)
+		if run.ID == t.Session.ActiveRunID || attempt == maxSnapshots {
+			if err == nil {
+				t = t.withRun(run)
+			}
+			break
+		}
 	}
-}
-
-// withTexts returns the turn with the standing instructions of its session and the setups of its
-// thoughts.
-func (k *Compactor) withTexts(ctx context.Context, t Turn) (Turn, error) {
 	t, err := k.withStanding(ctx, t, allMessages)
 	if err != nil {
 		return t, err
@@ -123,10 +118,7 @@ func (k *Compactor) loadHistory(ctx context.Context, t Turn) (Turn, error) {
 	if err != nil {
 		return t, fmt.Errorf("load messages: %w", err)
 	}
-	for n := len(messages); n > 0 && messages[n-1].Seq > session.LastSeq; n-- {
-		messages = messages[:n-1] // stored after the session was read
-	}
-	t.History = BeforeRun(messages, t.Run)
+	t.History = BeforeRun(messagesThrough(messages, session.LastSeq), t.Run) // others were stored after the session was read
 	t.Pinned, err = k.LoadPinned(ctx, session)
 	return t, err
 }
@@ -137,12 +129,7 @@ func BeforeRun(messages, run []core.Message) []core.Message {
 	if len(run) == 0 || run[0].Seq == 0 {
 		return messages
 	}
-	for i, m := range messages {
-		if m.Seq >= run[0].Seq {
-			return messages[:i]
-		}
-	}
-	return messages
+	return messagesThrough(messages, run[0].Seq-1)
 }
 
 // planInput converts a turn to the input of Plan.

@@ -50,20 +50,16 @@ func (c *Inspector) Turns(ctx context.Context, tenant core.Tenant, id core.Sessi
 	add(next, covered, core.PlaceCovered, version)
 	slots := slices.Concat(v.d.History, v.d.Run)
 	for _, m := range slices.Concat(v.turn.History, v.turn.Run) {
-		if len(slots) == 0 || slots[0].ID != m.ID {
-			add(m.Seq, m.Seq, core.PlaceExcluded, 0) // a system row, or a filter refused its turn
-			continue
+		place, notes := core.PlaceExcluded, 0 // a system row, or a filter refused its turn
+		if len(slots) > 0 && slots[0].ID == m.ID {
+			if place = slots[0].Place; slots[0].Note {
+				place = core.PlaceVerbatim
+			} else if place == core.PlaceCovered {
+				notes = v.turn.Notes[slots[0].Loop].Version
+			}
+			slots = slots[1:]
 		}
-		s := slots[0]
-		slots = slots[1:]
-		switch {
-		case s.Note:
-			add(s.Seq, s.Seq, core.PlaceVerbatim, 0)
-		case s.Place == core.PlaceCovered:
-			add(s.Seq, s.Seq, s.Place, v.turn.Notes[s.Loop].Version)
-		default:
-			add(s.Seq, s.Seq, s.Place, 0)
-		}
+		add(m.Seq, m.Seq, place, notes)
 	}
 	omitted := max(len(ranges)-core.MaxRanges, 0)
 	return core.ContextTurns{Ranges: ranges[omitted:], RangesOmitted: omitted, Turns: turns, TurnsOmitted: older}, nil

@@ -304,9 +304,9 @@ func (in Input) After(o Order, tokens, covered int) Input {
 	return in.Activated(core.SummaryVersion{Version: in.Summary.Version + 1, ThroughSeq: o.ThroughSeq, Tokens: tokens, Messages: covered, MadeFor: o.MadeFor})
 }
 
-// WithBestSummary returns the input with the best possible summary: of the fewest tokens,
+// withBestSummary returns the input with the best possible summary: of the fewest tokens,
 // covering the most messages.
-func (in Input) WithBestSummary() Input {
+func (in Input) withBestSummary() Input {
 	p := newPlanner(in)
 	cuts := p.cutPoints()
 	if len(cuts) == 0 {

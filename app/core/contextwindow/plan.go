@@ -38,9 +38,24 @@ type planner struct {
 // If Decision.Summarize is set, the caller makes that summary and plans again with the
 // returned state and the shorter history (Input.After), or with the given state and
 // NoSummary or NoLoop if it gains nothing. If Decision.Activate is set, the caller activates that version and plans again
-// (Input.Activated). If Decision.Floor is set, nothing can be sent. Otherwise the decision
+// (Input.Activated). If Decision.Floor is set, nothing can be sent, not even with a summary. Otherwise the decision
 // is a prompt that fits; Decision.Prepare says what to summarize ahead, beside it.
 func Plan(in Input) (Decision, PromptState) {
+	d, state := planOnce(in)
+	if d.Summarize == nil || in.Force {
+		return d, state
+	}
+	in.NoSummary, in.NoLoop = true, true
+	if refused, before := planOnce(in); refused.Floor != nil {
+		if best, _ := planOnce(in.withBestSummary()); best.Floor != nil {
+			return refused, before
+		}
+	}
+	return d, state
+}
+
+// planOnce is Plan, but that a summary may be ordered although none can make the prompt fit.
+func planOnce(in Input) (Decision, PromptState) {
 	p := newPlanner(in)
 	p.placeMessages()
 	p.limits = p.triggersAt(p.total, len(p.in.History), p.sinceCursor())

@@ -355,22 +355,18 @@ const maxRanges = 4
 // leftOutBlock says which messages of the tail and the run are left out.
 func leftOutBlock(d Decision) string {
 	var ranges []SeqRange
-	n := 0
-	open := false
+	n, isOpen := 0, false
 	for s := range joined(d.History, d.Run) {
 		if s.Note { // quoted among the pinned messages
 			continue
 		}
-		if s.Place != core.PlaceLeftOut {
-			open = false
-			continue
-		}
-		n++
-		if open {
+		if s.Place == core.PlaceLeftOut {
+			if n++; !isOpen {
+				ranges = append(ranges, SeqRange{From: s.Seq})
+			}
 			ranges[len(ranges)-1].Through = s.Seq
-			continue
 		}
-		ranges, open = append(ranges, SeqRange{s.Seq, s.Seq}), true
+		isOpen = s.Place == core.PlaceLeftOut
 	}
 	if n == 0 {
 		return ""
