@@ -39,7 +39,7 @@ func TestReloadAgents(t *testing.T) {
 	})
 	ann := h.NewClient("ann-s3cret-0123456789")
 	id := apptest.NewSession(t, ann, ops.NewSession{Agent: "helper"})
-	atWork := must.Get(ann.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "use the tool"}))(t)
+	atWork := must.Get(apptest.SendAsync(t.Context(), ann, core.SendMessage{SessionID: id, Content: "use the tool"}))(t)
 	<-asked
 
 	writeAgent(t, h.Config, "helper", "You are the NEW helper.")

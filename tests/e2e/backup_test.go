@@ -36,7 +36,7 @@ func TestBackupUnderLoad(t *testing.T) {
 			id := apptest.NewSession(t, h.Client, operations.NewSession{})
 			talking.Go(func() {
 				for n := 0; ctx.Err() == nil; n++ {
-					a, err := h.SendAndWait(ctx, core.SendMessage{SessionID: id, Content: fmt.Sprintf("question %d of %d", n, who)})
+					a, err := apptest.SendAndWait(ctx, h, core.SendMessage{SessionID: id, Content: fmt.Sprintf("question %d of %d", n, who)})
 					if ctx.Err() == nil && (err != nil || a.Message == nil) {
 						t.Errorf("question %d of %d: %v", n, who, err)
 						stop()

@@ -99,7 +99,7 @@ func TestFilterStopsNoConversation(t *testing.T) {
 			w.on.Store(c.on)
 			id := apptest.NewSession(t, w.Client, ops.NewSession{Agent: "plain"})
 			apptest.SendMessage(t, w.Client, core.SendMessage{SessionID: id, Content: "hello"})
-			first := apptest.ReadTurn(t, w.Send(t.Context(), core.SendMessage{SessionID: id, Content: c.flagged}))
+			first := apptest.ReadTurn(t, apptest.Send(t.Context(), w, core.SendMessage{SessionID: id, Content: c.flagged}))
 			compare.Equal(t, "the message", c.run, first.Run.Status)
 			w.on.Store(true)
 			var warned []string
@@ -154,7 +154,7 @@ func TestWindowOfTheSettingsIsTooLarge(t *testing.T) {
 			var refused []int64
 			var last core.ContextReport
 			for i := range 4 {
-				turn := apptest.ReadTurn(t, w.Send(t.Context(), core.SendMessage{SessionID: id, Content: "go on"}))
+				turn := apptest.ReadTurn(t, apptest.Send(t.Context(), w, core.SendMessage{SessionID: id, Content: "go on"}))
 				if failed := i == 0 && status != http.StatusBadRequest; failed != (turn.Run.Status == core.RunFailed) {
 					t.Errorf("got the run %s of message %d, want it failed: %v", turn.Run.Status, i, failed)
 				}
@@ -213,7 +213,7 @@ func TestOutageShortensNoConversation(t *testing.T) {
 	id := w.importLong(t, "lorem")
 	w.status.Store(http.StatusServiceUnavailable)
 	for _, want := range []int64{4, 9} {
-		turn := apptest.ReadTurn(t, w.Send(t.Context(), core.SendMessage{SessionID: id, Content: "go on"}))
+		turn := apptest.ReadTurn(t, apptest.Send(t.Context(), w, core.SendMessage{SessionID: id, Content: "go on"}))
 		compare.Equal(t, "the run", core.RunFailed, turn.Run.Status)
 		compare.Equal(t, "calls", want, w.refused.Load())
 	}
@@ -242,7 +242,7 @@ func TestRefusedMessageStopsNoConversation(t *testing.T) {
 			send := func(content string) (code string, refused int64, report core.ContextReport) {
 				t.Helper()
 				before := w.refused.Load()
-				run := apptest.ReadTurn(t, w.Send(t.Context(), core.SendMessage{SessionID: id, Content: content})).Run
+				run := apptest.ReadTurn(t, apptest.Send(t.Context(), w, core.SendMessage{SessionID: id, Content: content})).Run
 				if run.Error != nil {
 					return run.Error.Code, w.refused.Load() - before, report
 				}

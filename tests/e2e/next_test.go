@@ -108,7 +108,7 @@ func (w *nextWorld) talk(t *testing.T, id core.SessionID, first, turns int) {
 		w.count(t, "message", err)
 		switch (n + first) % 64 {
 		case 0:
-			_, err := client.Call(ctx, w.client, ops.RegenerateMessage, ops.Regenerate{InMessage: apptest.InMessage(id, answer)})
+			_, err := client.Call(ctx, w.client, ops.RegenerateMessage, core.Regenerate{SessionID: id, MessageID: answer})
 			w.count(t, "new answer", err)
 		case 16:
 			_, err := client.Call(ctx, w.client, ops.ForkSession, core.ForkSession{SessionID: id})
@@ -126,7 +126,7 @@ func (w *nextWorld) talk(t *testing.T, id core.SessionID, first, turns int) {
 // send sends a message and returns at the event that ends its run; the end of the response is not
 // waited for.
 func (w *nextWorld) send(ctx context.Context, id core.SessionID, text string) (question, answer core.MessageID, err error) {
-	for e, err := range w.client.Send(ctx, core.SendMessage{SessionID: id, Content: text}) {
+	for e, err := range apptest.Send(ctx, w.client, core.SendMessage{SessionID: id, Content: text}) {
 		if err != nil {
 			return "", "", err
 		}

@@ -78,7 +78,7 @@ func (w *statementCounter) repeat(statements, trips int64, count func() int64) (
 	leastStatements, leastTrips = math.MaxInt64, math.MaxInt64
 	for range 100 {
 		before, tripsBefore := count(), w.trips()
-		apptest.ReadTurn(w.t, w.h.Client.Send(w.t.Context(), core.SendMessage{SessionID: w.id, Content: "How far is it to Oslo ?!"}))
+		apptest.ReadTurn(w.t, apptest.Send(w.t.Context(), w.h.Client, core.SendMessage{SessionID: w.id, Content: "How far is it to Oslo ?!"}))
 		leastStatements, leastTrips = min(leastStatements, count()-before), min(leastTrips, w.trips()-tripsBefore)
 		if leastStatements <= statements && leastTrips <= trips {
 			return leastStatements, leastTrips

@@ -185,7 +185,7 @@ func TestSwitchToAModelThatIsTooSmall(t *testing.T) {
 	if _, err := client.Call(t.Context(), h, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: wordy}, SessionPatch: core.SessionPatch{Model: &nano, Title: &title}}); err != nil {
 		t.Errorf("the same model again: got %v, want no check", err)
 	}
-	if got := apptest.ReadTurn(t, h.Send(t.Context(), core.SendMessage{SessionID: wordy, Content: "and now?"})); got.Run.Error == nil || got.Run.Error.Code != "context_floor" {
+	if got := apptest.ReadTurn(t, apptest.Send(t.Context(), h, core.SendMessage{SessionID: wordy, Content: "and now?"})); got.Run.Error == nil || got.Run.Error.Code != "context_floor" {
 		t.Errorf("got the run's error %+v, want that nothing can be sent", got.Run.Error)
 	}
 	if _, err := client.Call(t.Context(), h, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: wordy}, SessionPatch: core.SessionPatch{Model: &large}}); err != nil {

@@ -125,7 +125,7 @@ func TestSlackManyWorkspaces(t *testing.T) {
 		}
 		before, posted := len(acme.callsOf(acme.ws.ID)), len(other.ws.Thread(other.channel, second))
 		for _, s := range sessions { // from the web, in both
-			must.Get(acme.house.SendAsync(t.Context(), core.SendMessage{SessionID: s.ID, Content: "and its size?", Source: core.SourceWeb}))(t)
+			must.Get(apptest.SendAsync(t.Context(), acme.house, core.SendMessage{SessionID: s.ID, Content: "and its size?", Source: core.SourceWeb}))(t)
 		}
 		must.Do(t, other.Wait(t.Context(), func() bool { return len(other.ws.Thread(other.channel, second)) == posted+2 }))
 		for _, c := range acme.callsOf(acme.ws.ID)[before:] {

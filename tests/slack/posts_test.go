@@ -41,7 +41,7 @@ func TestSlackLostAnswerIsFoundByItsEvent(t *testing.T) {
 		say := func(text string, n int) {
 			t.Helper()
 			w.Inject(fakeslack.Fault{Method: "chat.postMessage", Times: 1, LoseAnswer: true})
-			must.Get(w.house.SendAsync(t.Context(), core.SendMessage{SessionID: session.ID, Content: text, Source: core.SourceWeb}))(t)
+			must.Get(apptest.SendAsync(t.Context(), w.house, core.SendMessage{SessionID: session.ID, Content: text, Source: core.SourceWeb}))(t)
 			w.awaitAnswers(t, root, n)
 		}
 		w.Inject(fakeslack.Fault{Method: "conversations.replies", Error: "missing_scope"})

@@ -28,7 +28,7 @@ func TestSlackPurge(t *testing.T) {
 		purge := w.house.NewClient(w.house.App.Token())
 		first := w.ask(t, "", 1)
 		session := w.sessions(t, "the session", func(list []core.Session) bool { return len(list) == 1 })[0]
-		must.Get(w.house.SendAsync(t.Context(), core.SendMessage{SessionID: session.ID, Content: "From the web", Source: core.SourceWeb}))(t)
+		must.Get(apptest.SendAsync(t.Context(), w.house, core.SendMessage{SessionID: session.ID, Content: "From the web", Source: core.SourceWeb}))(t)
 		w.awaitAnswers(t, first, 3)
 		kept, removed := w.ask(t, "", 1), w.ask(t, "", 1)
 		if w.lookUps() != 1 {

@@ -133,7 +133,7 @@ func (h Native) editMessage(c *gin.Context) error {
 }
 
 // regenerateMessage creates another answer to a message, on a new branch. It answers like sendMessage.
-func (h Native) regenerateMessage(c *gin.Context, in ops.Regenerate) error {
+func (h Native) regenerateMessage(c *gin.Context, in core.Regenerate) error {
 	key, err := IdempotencyKey(c.Request)
 	if err != nil {
 		return err
@@ -141,13 +141,9 @@ func (h Native) regenerateMessage(c *gin.Context, in ops.Regenerate) error {
 	if name := in.Options.Internal(); name != "" {
 		return formError("options", fmt.Sprintf("has the unknown field %q", name))
 	}
-	id := cmp.Or(in.ClientMessageID, key)
-	return h.runAndAnswer(c, func() (core.Accepted, error) {
-		return h.Chat.Regenerate(c.Request.Context(), scopeOf(c), core.Regenerate{
-			SessionID: in.SessionID, MessageID: in.MessageID, User: in.UserID, ClientMessageID: id, RequestHash: HashOf(c, id),
-			Model: in.Model, Multitask: in.Multitask, Source: cmp.Or(in.Source, core.SourceAPI), Options: in.Options,
-		})
-	})
+	in.ClientMessageID = cmp.Or(in.ClientMessageID, key)
+	in.RequestHash = HashOf(c, in.ClientMessageID)
+	return h.runAndAnswer(c, func() (core.Accepted, error) { return h.Chat.Regenerate(c.Request.Context(), scopeOf(c), in) })
 }
 
 // sendAndAnswer sends the message and answers about its run.
