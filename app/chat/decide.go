@@ -119,7 +119,7 @@ func (s *Service) checkDecision(ctx context.Context, tenant core.Tenant, d core.
 	d.Arguments = f.Text("arguments", d.Arguments, s.Limits.Message)
 	if d.Arguments != "" { // the tool checks them against its schema, as it does with the model's
 		if err := core.CheckJSON([]byte(d.Arguments), core.MaxBodyValues); err != nil {
-			f.Add("arguments", "%s", shownMessage(err))
+			f.Add("arguments", "%s", core.ShownMessage(err, "internal error"))
 		} else if !strings.HasPrefix(strings.TrimSpace(d.Arguments), "{") || !json.Valid([]byte(d.Arguments)) {
 			f.Add("arguments", "must be a JSON object")
 		}

@@ -114,9 +114,9 @@ func TestMessageInstead(t *testing.T) {
 		if next.Status != core.RunWaiting {
 			t.Fatalf("the next run has %s, want it to wait in turn", next.Status)
 		}
-		compare.Equal(t, "cancel: run.Status", core.RunCanceled, must.Get(h.Cancel(t.Context(), ann, next.ID, true))(t).Status)
+		compare.Equal(t, "cancel: run.Status", core.RunCanceled, must.Get(h.cancel(t, next.ID))(t).Status)
 		last := h.db.RunsOf(h.session.ID)[2]
-		if _, err := h.Cancel(t.Context(), ann, last.ID, true); err != nil { // for the check of open calls
+		if _, err := h.cancel(t, last.ID); err != nil { // for the check of open calls
 			t.Error(err)
 		}
 	})

@@ -143,7 +143,7 @@ func TestSendRepeated(t *testing.T) {
 		if got := h.db.Run(first.Run.ID); got.Status != core.RunRunning || got.CancelRequested {
 			t.Errorf("got the run %s, want the repeat not to interrupt it", got.Status)
 		}
-		must.Get(h.Cancel(t.Context(), ann, first.Run.ID, true))(t)
+		must.Get(h.cancel(t, first.Run.ID))(t)
 	})
 }
 
@@ -189,7 +189,7 @@ func TestInterruptFails(t *testing.T) {
 		})
 		a := h.sendAs(t, core.SendMessage{Content: "urgent", Multitask: core.MultitaskInterrupt})
 		compare.Equal(t, "run: want it queued", core.RunQueued, a.Run.Status)
-		must.Get(h.Cancel(t.Context(), ann, long.Run.ID, false))(t)
+		must.Get(h.Cancel(t.Context(), ann, long.Run.ID))(t)
 		synctest.Wait()
 		h.wantTexts(t, "long", "half a sentence", "urgent", "re: urgent")
 	})
@@ -212,19 +212,30 @@ func TestSendWhoseCallerWentAway(t *testing.T) {
 	})
 }
 
+// cancel cancels a run of ann's and waits for its end.
+func (h *house) cancel(t *testing.T, id core.RunID) (core.Run, error) {
+	t.Helper()
+	run, err := h.Cancel(t.Context(), ann, id)
+	if err != nil {
+		return run, err
+	}
+	out, err := h.Wait(t.Context(), ann, run)
+	return out.Run, err
+}
+
 func TestCancel(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		h := newHouse(t, 0, talkUntilCanceled)
 		long, queued := h.send(t, "long"), h.send(t, "queued")
 		synctest.Wait()
-		run, err := h.Cancel(t.Context(), ann, queued.Run.ID, true)
+		run, err := h.cancel(t, queued.Run.ID)
 		if err != nil || run.Status != core.RunCanceled {
 			t.Errorf("got run %s and error %v, want the queued one canceled at once", run.Status, err)
 		}
-		_, err = h.Cancel(t.Context(), core.Tenant{Owner: "bob"}, long.Run.ID, true)
+		_, err = h.Cancel(t.Context(), core.Tenant{Owner: "bob"}, long.Run.ID)
 		wantKind(t, err, core.ErrNotFound)
 		for range 2 {
-			run, err = h.Cancel(t.Context(), ann, long.Run.ID, true)
+			run, err = h.cancel(t, long.Run.ID)
 			if err != nil || run.Status != core.RunCanceled {
 				t.Errorf("got run %s and error %v, want it canceled", run.Status, err)
 			}

@@ -3,17 +3,14 @@ package handlers
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/gin-gonic/gin"
 
 	"bobbin/app/api/ops"
-	"bobbin/app/chat"
 	"bobbin/app/core"
 )
 
@@ -195,7 +192,7 @@ func (h Native) waitForRun(c *gin.Context, held *slot, run core.Run) error {
 	if wait := readPreference(c.Request.Header).wait; wait > 0 {
 		limit = min(limit, wait)
 	}
-	out, err := AwaitRun(c.Request.Context(), h.Chat, h.Runs, run, limit)
+	out, err := h.Chat.WaitFor(c.Request.Context(), scopeOf(c), run, limit)
 	held.Release()
 	if err != nil {
 		return err
@@ -220,28 +217,4 @@ func toSendMessage(body ops.NewMessage) core.SendMessage {
 		Multitask: body.Multitask, Source: cmp.Or(body.Source, core.SourceAPI), Author: body.Author, Metadata: body.Metadata,
 		Parts: partsOf(body.Parts), Webhook: body.Webhook.ToCore(), Options: body.Options,
 	}
-}
-
-// AwaitRun returns the caller's run when it has ended or waits for an approval, and as it is after the
-// time limit or if only the waiting failed: an error would make the caller send its message again.
-func AwaitRun(ctx context.Context, service *chat.Service, runs core.RunStore, run core.Run, limit time.Duration) (core.Outcome, error) {
-	limited, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	caller, _ := core.IdentityFrom(ctx)
-	out, err := service.Wait(limited, caller.Tenant(), run)
-	if err != nil {
-		out.Run, err = runAfterTimeout(ctx, runs, run.ID, err)
-	}
-	return out, err
-}
-
-// runAfterTimeout returns the caller's run as it is after err ended the wait for it. It returns
-// err if that is not a timeout. ctx is the request's, without the limit of the wait.
-func runAfterTimeout(ctx context.Context, runs core.RunStore, id core.RunID, err error) (core.Run, error) {
-	harmless := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, core.ErrTimeout) || errors.Is(err, core.ErrUnavailable)
-	if !harmless || ctx.Err() != nil {
-		return core.Run{}, err
-	}
-	caller, _ := core.IdentityFrom(ctx)
-	return runs.Get(ctx, caller.Tenant(), id)
 }

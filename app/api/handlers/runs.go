@@ -102,25 +102,19 @@ func (h Native) watchRun(c *gin.Context, in ops.RunEvents) error {
 
 // cancelRun cancels a run and keeps its partial answer. It may be repeated.
 func (h Native) cancelRun(ctx context.Context, tenant core.Tenant, in ops.Cancel) (core.Run, error) {
-	if !in.Wait {
-		return h.Chat.Cancel(ctx, tenant, in.RunID, false)
+	if in.Wait {
+		held, err := h.Streams.acquireSlot(ctx)
+		if err != nil {
+			return core.Run{}, err
+		}
+		defer held.Release()
 	}
-	held, err := h.Streams.acquireSlot(ctx)
-	if err != nil {
-		return core.Run{}, err
+	run, err := h.Chat.Cancel(ctx, tenant, in.RunID)
+	if err != nil || !in.Wait || run.Status.Ended() {
+		return run, err
 	}
-	defer held.Release()
-	limited, stop := context.WithTimeout(ctx, h.Streams.Wait)
-	defer stop()
-	run, err := h.Chat.Cancel(limited, tenant, in.RunID, true)
-	if err == nil {
-		return run, nil
-	}
-	run, getErr := runAfterTimeout(ctx, h.Runs, in.RunID, err)
-	if getErr == nil && !run.Status.Ended() && !run.CancelRequested {
-		return core.Run{}, err // the cancellation was not stored: the caller must retry
-	}
-	return run, getErr
+	out, err := h.Chat.WaitFor(ctx, tenant, run, h.Streams.Wait)
+	return out.Run, err
 }
 
 // decideApproval approves or denies a tool call, or answers it. The same decision may be repeated; a
