@@ -102,15 +102,7 @@ func (s *Service) resumeDecided(ctx context.Context, d core.Decided) {
 func (s *Service) checkDecision(ctx context.Context, tenant core.Tenant, d core.ApprovalDecision) (core.ApprovalDecision, error) {
 	var f faults
 	d.Comment = f.Text("comment", d.Comment, maxComment)
-	kinds := 0
-	for _, given := range []bool{d.Approve, d.Respond != "", d.Result != nil} {
-		if given {
-			kinds++
-		}
-	}
 	switch {
-	case kinds > 1:
-		f.Add("decision", "is one of several answers: approve or deny, respond in place of the tool, or give the result")
 	case d.Arguments != "" && !d.Approve:
 		f.Add("arguments", "are for an approval: they take the place of the model's")
 	case d.IsError && d.Result == nil:

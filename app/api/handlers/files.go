@@ -32,21 +32,16 @@ func (h Native) uploadFile(c *gin.Context) error {
 	if !isForm(c.Request) {
 		return &core.Error{Kind: core.ErrInvalid, Code: CodeMediaType, Message: "the body must be a form with the field file: Content-Type: multipart/form-data"}
 	}
-	form, err := h.receiveForm(c)
-	if err != nil {
-		return err
-	}
-	defer form.Close()
 	u, given := core.Upload{}, false
 	each, _ := h.Files.MaxBytes()
-	err = readForm(c.Request, func(p *multipart.Part) (err error) {
+	err := h.readForm(c, []string{"file", "session_id", "user_id"}, func(p *multipart.Part, size int64) (err error) {
 		var field []byte
 		switch p.FormName() {
 		case "session_id":
-			field, err = readPart(p, maxFieldBytes, form.size)
+			field, err = readPart(p, maxFieldBytes, size)
 			u.SessionID = core.SessionID(field)
 		case "user_id":
-			field, err = readPart(p, maxFieldBytes, form.size)
+			field, err = readPart(p, maxFieldBytes, size)
 			u.User = string(field)
 		case "file":
 			if given {
@@ -54,9 +49,7 @@ func (h Native) uploadFile(c *gin.Context) error {
 			}
 			given = true
 			u.Name = p.FileName()
-			u.Data, err = readPart(p, each, form.size)
-		default:
-			return invalidError([]core.FieldError{unknownName(p.FormName(), "field", []string{"file", "session_id", "user_id"})})
+			u.Data, err = readPart(p, each, size)
 		}
 		return err
 	})
@@ -72,21 +65,6 @@ func (h Native) uploadFile(c *gin.Context) error {
 	}
 	c.Header("Location", "/api/v1/blobs/"+string(blob.ID))
 	return writeJSON(c, http.StatusCreated, blob)
-}
-
-// receiveForm reads a whole form into a temporary file, then waits for the memory to
-// process it. The caller closes the file.
-func (h Native) receiveForm(c *gin.Context) (*spoolFile, error) {
-	form, err := spool(c, c.Request.Body)
-	if err != nil {
-		return nil, err
-	}
-	c.Request.Body = form
-	each, _ := h.Files.MaxBytes()
-	if err := holdOf(c).Resize(c.Request.Context(), min(form.size, each+h.Space.Body)); err != nil {
-		return nil, errors.Join(err, form.Close())
-	}
-	return form, nil
 }
 
 // serveBlob answers the content of a blob.
@@ -138,24 +116,19 @@ func (h Native) openContent(c *gin.Context, id core.BlobID) (*spoolFile, core.Bl
 // them is in memory.
 func (h Native) readFormMessage(c *gin.Context, body *ops.NewMessage) error {
 	var parts []ops.FilePart
-	form, err := h.receiveForm(c)
-	if err != nil {
-		return err
-	}
-	defer form.Close()
 	defer holdOf(c).Release() // the run may take long
 	given := false
 	content := sha256.New() // its borders are of this request alone
 	defer func() { hashRequest(c, content.Sum(nil)) }()
 	each, maxFiles := h.Files.MaxBytes()
-	err = readForm(c.Request, func(p *multipart.Part) error {
+	err := h.readForm(c, []string{"message", "file"}, func(p *multipart.Part, size int64) error {
 		switch p.FormName() {
 		case "message":
 			if given {
 				return formError("message", "is given more than once")
 			}
 			given = true
-			data, err := readPart(p, h.Space.Body, form.size)
+			data, err := readPart(p, h.Space.Body, size)
 			if err != nil {
 				return err
 			}
@@ -165,7 +138,7 @@ func (h Native) readFormMessage(c *gin.Context, body *ops.NewMessage) error {
 			if len(parts) >= maxFiles {
 				return core.Errorf(core.ErrInvalid, "the message has too many files: at most %d are allowed", maxFiles)
 			}
-			data, err := readPart(p, each, form.size)
+			data, err := readPart(p, each, size)
 			if err != nil {
 				return err
 			}
@@ -173,9 +146,8 @@ func (h Native) readFormMessage(c *gin.Context, body *ops.NewMessage) error {
 			blob, err := h.Files.Upload(c.Request.Context(), scopeOf(c), core.Upload{SessionID: body.SessionID, Name: p.FileName(), Data: data})
 			parts = append(parts, ops.FilePart{BlobID: blob.ID})
 			return err
-		default:
-			return invalidError([]core.FieldError{unknownName(p.FormName(), "field", []string{"message", "file"})})
 		}
+		return nil
 	})
 	body.Parts = append(body.Parts, parts...)
 	return err
@@ -204,21 +176,34 @@ func formError(field, detail string) error {
 	return invalidError([]core.FieldError{{Field: field, Detail: detail}})
 }
 
-// readForm calls handle for each part of a form, until the first error.
-func readForm(r *http.Request, handle func(*multipart.Part) error) error {
-	form, err := r.MultipartReader()
+// readForm reads a whole form into a temporary file, waits for the memory to process it, and calls handle
+// for each part, whose names are known, with the size of the form, until the first error.
+func (h Native) readForm(c *gin.Context, known []string, handle func(p *multipart.Part, size int64) error) error {
+	form, err := spool(c, c.Request.Body)
+	if err != nil {
+		return err
+	}
+	defer form.Close()
+	c.Request.Body = form
+	each, _ := h.Files.MaxBytes()
+	if err := ReserveMemory(c, min(form.size, each+h.Space.Body)); err != nil {
+		return err
+	}
+	parts, err := c.Request.MultipartReader()
 	if err != nil {
 		return malformedError("the form cannot be read: %s", err)
 	}
 	for {
-		part, err := form.NextPart()
-		if errors.Is(err, io.EOF) {
+		part, err := parts.NextPart()
+		switch {
+		case errors.Is(err, io.EOF):
 			return nil
-		}
-		if err != nil {
+		case err != nil:
 			return BodyError(err)
+		case !slices.Contains(known, part.FormName()):
+			return invalidError([]core.FieldError{unknownName(part.FormName(), "field", known)})
 		}
-		if err := handle(part); err != nil {
+		if err := handle(part, form.size); err != nil {
 			return err
 		}
 	}

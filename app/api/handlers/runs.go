@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"iter"
+	"slices"
 	"strconv"
 	"time"
 
@@ -120,21 +121,12 @@ func (h Native) cancelRun(ctx context.Context, tenant core.Tenant, in ops.Cancel
 // decideApproval approves or denies a tool call, or answers it. The same decision may be repeated; a
 // different one is a conflict.
 func (h Native) decideApproval(ctx context.Context, tenant core.Tenant, in ops.Decision) (core.Approval, error) {
-	var faults core.Faults
-	kinds := 0
-	for _, given := range []bool{in.Decision != "", in.Respond != "", in.Result != nil} {
-		if given {
-			kinds++
-		}
-	}
+	given := slices.DeleteFunc([]bool{in.Decision != "", in.Respond != "", in.Result != nil}, func(is bool) bool { return !is })
 	switch {
-	case kinds != 1:
-		faults.Add("decision", "must be the only answer, or respond, or result: give one of the three")
+	case len(given) != 1:
+		return core.Approval{}, formError("decision", "must be the only answer, or respond, or result: give one of the three")
 	case in.Decision != "" && in.Decision != "approve" && in.Decision != "deny":
-		faults.Add("decision", "must be approve or deny")
-	}
-	if err := invalidError(faults); err != nil {
-		return core.Approval{}, err
+		return core.Approval{}, formError("decision", "must be approve or deny")
 	}
 	return h.Chat.Decide(ctx, tenant, in.RunID, in.ApprovalID, core.ApprovalDecision{
 		Approve: in.Decision == "approve", Arguments: string(in.Arguments), Respond: in.Respond, Result: in.Result, IsError: in.IsError, Comment: in.Comment,
