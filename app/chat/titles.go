@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -75,8 +76,11 @@ func (t *Titler) Begin(session core.Session, run core.Run) {
 	t.wait.Go(func() {
 		// More people see a title than the conversation, so secrets are left out.
 		m := material{run: run, session: session, question: redact.Text(run.Input.Content)}
-		title, calls := t.makeTitle(t.work, m)
-		if title != "" || len(calls) > 0 {
+		title, calls, err := t.requestTitle(t.work, m)
+		if err != nil {
+			t.Logger.InfoContext(t.work, "title created without a model", "session_id", session.ID, "err", err)
+		}
+		if title = cmp.Or(title, core.TitleOf(m.question)); title != "" || len(calls) > 0 {
 			t.storeTitle(t.work, m, title, calls)
 		}
 		t.mu.Lock()

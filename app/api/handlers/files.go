@@ -94,7 +94,7 @@ func (h Native) serveBlob(c *gin.Context, id core.BlobID, disposition string) er
 // openContent returns the content of a blob in a temporary file, so that a slow reader
 // holds no memory.
 func (h Native) openContent(c *gin.Context, id core.BlobID) (*spoolFile, core.Blob, error) {
-	ctx, tenant, hold := c.Request.Context(), scopeOf(c), holdOf(c)
+	ctx, tenant, hold := c.Request.Context(), scopeOf(c), HoldOf(c)
 	blob, err := h.Blobs.Get(ctx, tenant, id)
 	if err != nil {
 		return nil, blob, err
@@ -116,7 +116,7 @@ func (h Native) openContent(c *gin.Context, id core.BlobID) (*spoolFile, core.Bl
 // them is in memory.
 func (h Native) readFormMessage(c *gin.Context, body *ops.NewMessage) error {
 	var parts []ops.FilePart
-	defer holdOf(c).Release() // the run may take long
+	defer HoldOf(c).Release() // the run may take long
 	given := false
 	content := sha256.New() // its borders are of this request alone
 	defer func() { hashRequest(c, content.Sum(nil)) }()

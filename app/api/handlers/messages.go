@@ -187,7 +187,7 @@ func (h Native) answerRun(c *gin.Context, held *slot, run core.Run) error {
 // waitForRun answers when the run has ended or waits for an approval, or after the time
 // limit with the current run. It releases the slot before.
 func (h Native) waitForRun(c *gin.Context, held *slot, run core.Run) error {
-	ReleaseBody(c)
+	HoldOf(c).Release()
 	limit := h.Streams.Wait
 	if wait := readPreference(c.Request.Header).wait; wait > 0 {
 		limit = min(limit, wait)

@@ -41,17 +41,11 @@ func Charge(c *gin.Context, space Space, hold *quota.Hold) { c.Set(chargeKey, ch
 
 // ReserveMemory replaces what is reserved for the request by n bytes, as soon as there is room.
 func ReserveMemory(c *gin.Context, n int64) error {
-	return holdOf(c).Resize(c.Request.Context(), n)
+	return HoldOf(c).Resize(c.Request.Context(), n)
 }
 
-// ReserveMore reserves n bytes more for the request, immediately. The errors are those of
-// quota.Hold.Grow.
-func ReserveMore(c *gin.Context, n int64) error { return holdOf(c).Grow(n) }
-
-// holdOf returns the request's hold on memory; nil = no limit.
-func holdOf(c *gin.Context) *quota.Hold {
-	return chargeOf(c).hold
-}
+// HoldOf returns the request's hold on memory, for its body and its answer; nil = no limit.
+func HoldOf(c *gin.Context) *quota.Hold { return chargeOf(c).hold }
 
 // chargeOf returns what Charge set; the zero charge has no limits.
 func chargeOf(c *gin.Context) charge {
@@ -90,7 +84,7 @@ func readRest(c *gin.Context, begin []byte) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
-	ReleaseBody(c)
+	HoldOf(c).Release()
 	if err := reserveJSON(c, file.size, counter.Values()); err != nil {
 		return nil, err
 	}
