@@ -70,7 +70,7 @@ func rawBody(c *gin.Context) ([]byte, error) {
 	r := c.Request
 	// Content-Length is only a claim: allocate little before data arrives.
 	const initialBytes, maxArriving = 32 << 10, 64 << 10
-	arriving := &chargedReader{r: io.LimitReader(r.Body, maxArriving), grow: HoldOf(c).Grow}
+	arriving := io.TeeReader(io.LimitReader(r.Body, maxArriving), chargeWriter{HoldOf(c)})
 	data, err := readAll(arriving, min(max(r.ContentLength, 0), initialBytes))
 	if err != nil {
 		return nil, BodyError(err)
