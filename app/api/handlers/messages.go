@@ -149,12 +149,16 @@ func (h Native) sendAndAnswer(c *gin.Context, m core.SendMessage) error {
 	return h.runAndAnswer(c, func() (core.Accepted, error) { return h.Chat.Send(c.Request.Context(), scopeOf(c), m) })
 }
 
-// runAndAnswer starts a run and answers about it. A request that streams its run or waits for it gets its
-// slot before anything is changed.
+// runAndAnswer starts a run and answers about it as the headers Accept and Prefer ask for: with its events,
+// immediately, or when it has ended or waits for an approval, or after the time limit with the current
+// run. The header Location names the run in any case. A request that streams its run or waits for it gets
+// its slot before anything is changed.
 func (h Native) runAndAnswer(c *gin.Context, start func() (core.Accepted, error)) (err error) {
+	ctx, tenant, limit := c.Request.Context(), scopeOf(c), h.Streams.Wait
+	prefer, streams := readPreference(c.Request.Header), wantsStream(c.Request.Header)
 	var held *slot
-	if prefer := readPreference(c.Request.Header); !prefer.async || prefer.wait > 0 || wantsStream(c.Request.Header) {
-		if held, err = h.Streams.acquireSlot(c.Request.Context()); err != nil {
+	if !prefer.async || prefer.wait > 0 || streams {
+		if held, err = h.Streams.acquireSlot(ctx); err != nil {
 			return err
 		}
 		defer held.Release()
@@ -163,36 +167,21 @@ func (h Native) runAndAnswer(c *gin.Context, start func() (core.Accepted, error)
 	if err != nil {
 		return err
 	}
-	return h.answerRun(c, held, accepted.Run)
-}
-
-// answerRun answers about an accepted run as the headers Accept and Prefer ask for: with its
-// events, after its end, or immediately. The header Location names the run in any case.
-func (h Native) answerRun(c *gin.Context, held *slot, run core.Run) error {
-	tenant := scopeOf(c)
+	run := accepted.Run
 	c.Header("Location", ops.CancelRun.Location+string(run.ID))
 	switch {
 	case held == nil:
 		c.Header("Preference-Applied", "respond-async")
 		return writeJSON(c, http.StatusAccepted, ops.RunAnswer{Run: run})
-	case wantsStream(c.Request.Header):
+	case streams:
 		return h.Streams.serveEvents(c, held, h.Streams.Stream, func(ctx context.Context) iter.Seq2[core.Event, error] {
 			return h.Chat.WatchRun(ctx, tenant, run, core.Cursor{})
 		})
-	default:
-		return h.waitForRun(c, held, run)
+	case prefer.wait > 0:
+		limit = min(limit, prefer.wait)
 	}
-}
-
-// waitForRun answers when the run has ended or waits for an approval, or after the time
-// limit with the current run. It releases the slot before.
-func (h Native) waitForRun(c *gin.Context, held *slot, run core.Run) error {
 	HoldOf(c).Release()
-	limit := h.Streams.Wait
-	if wait := readPreference(c.Request.Header).wait; wait > 0 {
-		limit = min(limit, wait)
-	}
-	out, err := h.Chat.WaitFor(c.Request.Context(), scopeOf(c), run, limit)
+	out, err := h.Chat.WaitFor(ctx, tenant, run, limit)
 	held.Release()
 	if err != nil {
 		return err
@@ -201,7 +190,7 @@ func (h Native) waitForRun(c *gin.Context, held *slot, run core.Run) error {
 		return writeJSON(c, http.StatusAccepted, ops.RunAnswer{Run: out.Run})
 	}
 	if id := out.Run.AnswerID; id != "" && out.Answer == nil {
-		message, err := h.Messages.Get(c.Request.Context(), scopeOf(c), run.SessionID, id)
+		message, err := h.Messages.Get(ctx, tenant, run.SessionID, id)
 		if err != nil {
 			return err
 		}
