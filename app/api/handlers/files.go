@@ -67,9 +67,17 @@ func (h Native) uploadFile(c *gin.Context) error {
 	return writeJSON(c, http.StatusCreated, blob)
 }
 
-// serveBlob answers the content of a blob.
-func (h Native) serveBlob(c *gin.Context, id core.BlobID, disposition string) error {
-	content, blob, err := h.openContent(c, id)
+// serveBlob answers the content of a blob, from a temporary file: a slow reader holds no memory.
+func (h Native) serveBlob(c *gin.Context, blob core.Blob, disposition string) error {
+	if err := ReserveMemory(c, max(blob.Size, AnswerBytes)); err != nil {
+		return err
+	}
+	blob, data, err := h.Blobs.Open(c.Request.Context(), scopeOf(c), blob.ID)
+	if err != nil {
+		return err
+	}
+	content, err := spool(c, bytes.NewReader(data))
+	HoldOf(c).Release()
 	if err != nil {
 		return err
 	}
@@ -89,26 +97,6 @@ func (h Native) serveBlob(c *gin.Context, id core.BlobID, disposition string) er
 	header.Set("ETag", `"`+blob.SHA256+`"`)
 	http.ServeContent(newPacedWriter(c), c.Request, "", blob.CreatedAt, content)
 	return nil
-}
-
-// openContent returns the content of a blob in a temporary file, so that a slow reader
-// holds no memory.
-func (h Native) openContent(c *gin.Context, id core.BlobID) (*spoolFile, core.Blob, error) {
-	ctx, tenant, hold := c.Request.Context(), scopeOf(c), HoldOf(c)
-	blob, err := h.Blobs.Get(ctx, tenant, id)
-	if err != nil {
-		return nil, blob, err
-	}
-	if err := hold.Resize(ctx, max(blob.Size, AnswerBytes)); err != nil {
-		return nil, blob, err
-	}
-	defer hold.Release()
-	blob, data, err := h.Blobs.Open(ctx, tenant, id)
-	if err != nil {
-		return nil, blob, err
-	}
-	file, err := spool(c, bytes.NewReader(data))
-	return file, blob, err
 }
 
 // readFormMessage reads a message sent as a form: the field message holds the JSON body,
@@ -237,8 +225,12 @@ func (h Native) registerFiles(r Router) {
 		return h.Blobs.List(ctx, tenant, core.BlobQuery{SessionID: in.SessionID, PageQuery: in.PageQuery})
 	})
 	bindRaw(r, ops.GetFile, func(c *gin.Context, in ops.InBlob) error {
+		blob, err := h.Blobs.Get(c.Request.Context(), scopeOf(c), in.BlobID)
+		if err != nil {
+			return err
+		}
 		c.Header("Cache-Control", "private, no-cache") // it never changes, but access does
-		return h.serveBlob(c, in.BlobID, "attachment") // browsers do not render it in our origin
+		return h.serveBlob(c, blob, "attachment")      // browsers do not render it in our origin
 	})
 	bind(r, ops.DescribeFile, func(ctx context.Context, tenant core.Tenant, in ops.InBlob) (core.Blob, error) {
 		return h.Blobs.Get(ctx, tenant, in.BlobID)
@@ -279,8 +271,7 @@ func (h Native) Follow(c *gin.Context) error {
 // Content answers the file of a link. Images that cannot contain scripts are shown in
 // pages, also of other sites; all other files are downloads.
 func (h Native) Content(c *gin.Context) error {
-	id := core.BlobID(c.Param("id"))
-	blob, err := h.Blobs.Get(c.Request.Context(), scopeOf(c), id)
+	blob, err := h.Blobs.Get(c.Request.Context(), scopeOf(c), core.BlobID(c.Param("id")))
 	if err != nil {
 		return err
 	}
@@ -292,5 +283,5 @@ func (h Native) Content(c *gin.Context) error {
 	left := max(time.Until(time.Unix(expires, 0)), 0)
 	c.Header("Cache-Control", fmt.Sprintf("private, max-age=%d, immutable", int(left.Seconds())))
 	c.Header("Cross-Origin-Resource-Policy", "cross-origin")
-	return h.serveBlob(c, id, disposition)
+	return h.serveBlob(c, blob, disposition)
 }
