@@ -143,7 +143,7 @@ func TestSendRepeated(t *testing.T) {
 		if got := h.db.Run(first.Run.ID); got.Status != core.RunRunning || got.CancelRequested {
 			t.Errorf("got the run %s, want the repeat not to interrupt it", got.Status)
 		}
-		must.Get(h.cancel(t, first.Run.ID))(t)
+		h.cancel(t, first.Run.ID)
 	})
 }
 
@@ -212,15 +212,10 @@ func TestSendWhoseCallerWentAway(t *testing.T) {
 	})
 }
 
-// cancel cancels a run of ann's and waits for its end.
-func (h *house) cancel(t *testing.T, id core.RunID) (core.Run, error) {
+// cancel cancels a run of ann's and returns it when it has ended.
+func (h *house) cancel(t *testing.T, id core.RunID) core.Run {
 	t.Helper()
-	run, err := h.Cancel(t.Context(), ann, id)
-	if err != nil {
-		return run, err
-	}
-	out, err := h.Wait(t.Context(), ann, run)
-	return out.Run, err
+	return must.Get(h.Wait(t.Context(), ann, must.Get(h.Cancel(t.Context(), ann, id))(t)))(t).Run
 }
 
 func TestCancel(t *testing.T) {
@@ -228,17 +223,11 @@ func TestCancel(t *testing.T) {
 		h := newHouse(t, 0, talkUntilCanceled)
 		long, queued := h.send(t, "long"), h.send(t, "queued")
 		synctest.Wait()
-		run, err := h.cancel(t, queued.Run.ID)
-		if err != nil || run.Status != core.RunCanceled {
-			t.Errorf("got run %s and error %v, want the queued one canceled at once", run.Status, err)
-		}
-		_, err = h.Cancel(t.Context(), core.Tenant{Owner: "bob"}, long.Run.ID)
+		compare.Equal(t, "the queued run", core.RunCanceled, must.Get(h.Cancel(t.Context(), ann, queued.Run.ID))(t).Status)
+		_, err := h.Cancel(t.Context(), core.Tenant{Owner: "bob"}, long.Run.ID)
 		wantKind(t, err, core.ErrNotFound)
 		for range 2 {
-			run, err = h.cancel(t, long.Run.ID)
-			if err != nil || run.Status != core.RunCanceled {
-				t.Errorf("got run %s and error %v, want it canceled", run.Status, err)
-			}
+			compare.Equal(t, "the active run", core.RunCanceled, h.cancel(t, long.Run.ID).Status)
 		}
 		h.wantTexts(t, "long", "half a sentence")
 		var types []core.EventType

@@ -110,7 +110,6 @@ func (g *Turn) compareDeltas(t testing.TB, m core.Message) {
 
 // sender is a *client.Client, and what embeds one.
 type sender interface {
-	client.Caller
 	Do(ctx context.Context, r client.Request) (*http.Response, error)
 	StartRun(ctx context.Context, op ops.Operation, in any) iter.Seq2[core.Event, error]
 }
@@ -138,23 +137,24 @@ func Send(ctx context.Context, c sender, m core.SendMessage) iter.Seq2[core.Even
 
 // SendAndWait sends a message and returns its run when it has ended.
 func SendAndWait(ctx context.Context, c sender, m core.SendMessage) (answer ops.RunAnswer, err error) {
-	op, in := sending(m)
-	err = c.CallOperation(ctx, op, in, &answer)
-	return answer, err
+	return post(ctx, c, client.NewRequest(sending(m)))
 }
 
 // SendAsync sends a message and returns its run immediately.
 func SendAsync(ctx context.Context, c sender, m core.SendMessage) (core.Run, error) {
 	r := client.NewRequest(sending(m))
 	r.Header["Prefer"] = "respond-async"
+	answer, err := post(ctx, c, r)
+	return answer.Run, err
+}
+
+func post(ctx context.Context, c sender, r client.Request) (answer ops.RunAnswer, err error) {
 	response, err := c.Do(ctx, r)
 	if err != nil {
-		return core.Run{}, err
+		return answer, err
 	}
 	defer response.Body.Close()
-	var answer ops.RunAnswer
-	err = json.NewDecoder(response.Body).Decode(&answer)
-	return answer.Run, err
+	return answer, json.NewDecoder(response.Body).Decode(&answer)
 }
 
 // SendMessage sends a message, reads the stream of its run, and wants it to succeed.
