@@ -4,6 +4,7 @@
 package ops
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,9 +37,7 @@ type NewKey struct {
 
 // CreateKey creates a key and returns it with its secret, which is never shown again.
 func (s *Service) CreateKey(ctx context.Context, in NewKey) (key core.APIKey, secret string, err error) {
-	if in.Owner == "" {
-		in.Owner = in.Name
-	}
+	in.Owner = cmp.Or(in.Owner, in.Name)
 	for what, name := range map[string]string{"name": in.Name, "owner": in.Owner} {
 		if !config.ValidKeyName(name) {
 			return core.APIKey{}, "", core.Errorf(core.ErrInvalid, "the %s %.80q must be 1 to 64 letters, digits, and . _ @ -", what, name)
@@ -47,10 +46,7 @@ func (s *Service) CreateKey(ctx context.Context, in NewKey) (key core.APIKey, se
 	if in.Expires < 0 {
 		return core.APIKey{}, "", core.Errorf(core.ErrInvalid, "the lifetime of a key must be positive, such as 720h")
 	}
-	key = core.APIKey{ID: core.NewID[core.KeyID](), Name: in.Name, Owner: in.Owner, Rights: in.Rights, CreatedAt: core.Now()}
-	if key.Rights == 0 {
-		key.Rights = core.ReadWrite
-	}
+	key = core.APIKey{ID: core.NewID[core.KeyID](), Name: in.Name, Owner: in.Owner, Rights: cmp.Or(in.Rights, core.ReadWrite), CreatedAt: core.Now()}
 	if in.Expires > 0 {
 		at := key.CreatedAt.Add(in.Expires)
 		key.ExpiresAt = &at
