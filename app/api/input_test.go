@@ -45,6 +45,7 @@ func TestBodies(t *testing.T) {
 		{"unknown fields, all of them", messages, `{"contents":"x","xyzzy":"user"}`, "application/json; charset=utf-8", 422, "invalid", "", []core.FieldError{
 			{Field: "contents", Detail: "is not a known field (did you mean content?); known are content, client_message_id, model, multitask, user_id, author, source, metadata, parts, webhook, options, after, run, role, tool_calls, tool_call_id, tool_name, created_at, author_id"},
 			{Field: "xyzzy", Detail: "is not a known field; known are content, client_message_id, model, multitask, user_id, author, source, metadata, parts, webhook, options, after, run, role, tool_calls, tool_call_id, tool_name, created_at, author_id"}}},
+		{"an unknown part of a form", messages, "--x\r\nContent-Disposition: form-data; name=\"y\"\r\n\r\nz\r\n--x--\r\n", "multipart/form-data; boundary=x", 422, "invalid", "y is not a known field; known are message, file", nil},
 		{"other letters", "/summarize", `{"Focus":"x"}`, "application/json", 422, "invalid", "Focus is not a known field (did you mean focus?); known are focus", nil},
 		{"wrong types, all of them", messages, `{"content":7,"metadata":[1],"multitask":{}}`, "application/json", 422, "invalid",
 			"content must be a string, not number; metadata must be an object; multitask must be a string, not object", nil},

@@ -139,7 +139,7 @@ func TestSendRepeated(t *testing.T) {
 		h.sendAs(t, waiting)
 		got := h.db.Run(first.Run.ID)
 		compare.Equal(t, "run: want the repeat not to interrupt it", []any{core.RunRunning, false}, []any{got.Status, got.CancelRequested})
-		must.Get(h.Cancel(t.Context(), ann, first.Run.ID, true))(t)
+		h.cancel(t, first.Run.ID)
 	})
 }
 
@@ -183,7 +183,7 @@ func TestInterruptFails(t *testing.T) {
 		})
 		a := h.sendAs(t, core.SendMessage{Content: "urgent", Multitask: core.MultitaskInterrupt})
 		compare.Equal(t, "run: want it queued", core.RunQueued, a.Run.Status)
-		must.Get(h.Cancel(t.Context(), ann, long.Run.ID, false))(t)
+		must.Get(h.Cancel(t.Context(), ann, long.Run.ID))(t)
 		synctest.Wait()
 		h.wantTexts(t, "long", "half a sentence", "urgent", "re: urgent")
 	})
@@ -206,20 +206,22 @@ func TestSendWhoseCallerWentAway(t *testing.T) {
 	})
 }
 
+// cancel cancels a run of ann's and returns it when it has ended.
+func (h *house) cancel(t *testing.T, id core.RunID) core.Run {
+	t.Helper()
+	return must.Get(h.Wait(t.Context(), ann, must.Get(h.Cancel(t.Context(), ann, id))(t)))(t).Run
+}
+
 func TestCancel(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		h := newHouse(t, 0, talkUntilCanceled)
 		long, queued := h.send(t, "long"), h.send(t, "queued")
 		synctest.Wait()
-		run, err := h.Cancel(t.Context(), ann, queued.Run.ID, true)
-		if err != nil || run.Status != core.RunCanceled {
-			t.Errorf("got run %s and error %v, want the queued one canceled at once", run.Status, err)
-		}
-		_, err = h.Cancel(t.Context(), core.Tenant{Owner: "bob"}, long.Run.ID, true)
+		compare.Equal(t, "the queued run", core.RunCanceled, must.Get(h.Cancel(t.Context(), ann, queued.Run.ID))(t).Status)
+		_, err := h.Cancel(t.Context(), core.Tenant{Owner: "bob"}, long.Run.ID)
 		wantKind(t, err, core.ErrNotFound)
 		for range 2 {
-			run = must.Get(h.Cancel(t.Context(), ann, long.Run.ID, true))(t)
-			compare.Equal(t, "the run's status", core.RunCanceled, run.Status)
+			compare.Equal(t, "the active run", core.RunCanceled, h.cancel(t, long.Run.ID).Status)
 		}
 		h.wantTexts(t, "long", "half a sentence")
 		var types []core.EventType

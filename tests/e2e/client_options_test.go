@@ -197,7 +197,7 @@ func TestOptionsOfRunsWithNativeResults(t *testing.T) {
 	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 16_000, 1_024, p), apptest.WithAgent("plain", "name: plain\nmodel: house\nsystem_prompt: You answer.\n"))
 	options := core.RunOptions{ToolChoice: core.ToolChoiceRequired, Tools: []core.ClientTool{lookup}, ModelParameters: core.ModelParameters{MaxOutputTokens: 50}}
 	id := apptest.NewSession(t, h.Client, ops.NewSession{Agent: "plain"})
-	asked := must.Get(h.SendAndWait(t.Context(), core.SendMessage{SessionID: id, Content: "call lookup {}", Options: &options}))(t)
+	asked := must.Get(apptest.SendAndWait(t.Context(), h, core.SendMessage{SessionID: id, Content: "call lookup {}", Options: &options}))(t)
 	decide(t, h, must.Get(client.Call(t.Context(), h, ops.GetRun, ops.InRun{RunID: asked.Run.ID}))(t), ops.Decision{Result: new("in London")})
 	ended(t, h, asked.Run.ID)
 	var got []string
@@ -206,7 +206,7 @@ func TestOptionsOfRunsWithNativeResults(t *testing.T) {
 	}
 	compare.Equal(t, "received", []string{`You answer. lookup | "required" |  |  | 50 | `, "You answer. lookup |  |  |  | 50 | "}, got)
 	options.Since = "c"
-	_, err := h.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "hello", Options: &options})
+	_, err := apptest.SendAsync(t.Context(), h, core.SendMessage{SessionID: id, Content: "hello", Options: &options})
 	wantProblem(t, err, core.ErrInvalid, http.StatusUnprocessableEntity, `options has the unknown field "since"`)
 }
 

@@ -100,7 +100,7 @@ func TestFilterStopsNoConversation(t *testing.T) {
 			w.on.Store(c.on)
 			id := apptest.NewSession(t, w.Client, ops.NewSession{Agent: "plain"})
 			apptest.SendMessage(t, w.Client, core.SendMessage{SessionID: id, Content: "hello"})
-			first := apptest.ReadTurn(t, w.Send(t.Context(), core.SendMessage{SessionID: id, Content: c.flagged}))
+			first := apptest.ReadTurn(t, apptest.Send(t.Context(), w, core.SendMessage{SessionID: id, Content: c.flagged}))
 			compare.Equal(t, "the message", c.run, first.Run.Status)
 			w.on.Store(true)
 			var warned []string
@@ -155,7 +155,7 @@ func TestWindowOfTheSettingsIsTooLarge(t *testing.T) {
 			var refused []int64
 			var last core.ContextReport
 			for i := range 4 {
-				turn := apptest.ReadTurn(t, w.Send(t.Context(), core.SendMessage{SessionID: id, Content: "go on"}))
+				turn := apptest.ReadTurn(t, apptest.Send(t.Context(), w, core.SendMessage{SessionID: id, Content: "go on"}))
 				if failed := i == 0 && status != http.StatusBadRequest; failed != (turn.Run.Status == core.RunFailed) {
 					t.Errorf("got the run %s of message %d, want it failed: %v", turn.Run.Status, i, failed)
 				}
@@ -214,7 +214,7 @@ func TestOutageShortensNoConversation(t *testing.T) {
 	id := w.importLong(t, "lorem")
 	w.status.Store(http.StatusServiceUnavailable)
 	for _, want := range []int64{4, 9} {
-		turn := apptest.ReadTurn(t, w.Send(t.Context(), core.SendMessage{SessionID: id, Content: "go on"}))
+		turn := apptest.ReadTurn(t, apptest.Send(t.Context(), w, core.SendMessage{SessionID: id, Content: "go on"}))
 		compare.Equal(t, "the run", core.RunFailed, turn.Run.Status)
 		compare.Equal(t, "calls", want, w.refused.Load())
 	}
@@ -230,7 +230,7 @@ func TestOutageShortensNoConversation(t *testing.T) {
 func (w *filtered) say(t *testing.T, id core.SessionID, content string, parts ...core.Part) string {
 	t.Helper()
 	before, code, marks := w.refused.Load(), "ok", ""
-	turn := apptest.ReadTurn(t, w.Send(t.Context(), core.SendMessage{SessionID: id, Content: content, Parts: parts}))
+	turn := apptest.ReadTurn(t, apptest.Send(t.Context(), w, core.SendMessage{SessionID: id, Content: content, Parts: parts}))
 	var report core.ContextReport
 	if turn.Run.Error != nil {
 		code = turn.Run.Error.Code
@@ -282,7 +282,7 @@ func TestRefusedMessageStopsNoConversation(t *testing.T) {
 					parts = []core.Part{upload(t, w.Client, "cat.png", picture(t, 64, 48))}
 				case "well":
 					w.healthy.Store(true)
-					must.Get(client.Call(t.Context(), w, ops.RegenerateMessage, ops.Regenerate{InMessage: apptest.InMessage(id, apptest.ListMessages(t, w.Client, id)[0].ID)}))(t)
+					must.Get(client.Call(t.Context(), w, ops.RegenerateMessage, core.Regenerate{SessionID: id, MessageID: apptest.ListMessages(t, w.Client, id)[0].ID}))(t)
 				case "edit":
 					edited := ops.NewMessage{InSession: ops.InSession{SessionID: id}, Content: "harmless", Run: new(false)}
 					must.Get(client.Call(t.Context(), w, ops.EditMessage, ops.EditedMessage{NewMessage: edited, MessageID: apptest.ListMessages(t, w.Client, id)[0].ID}))(t)

@@ -320,7 +320,12 @@ func (a *API) CancelResponse(c *gin.Context) error {
 	ctx := c.Request.Context()
 	b, session, err := a.findResponse(ctx, id.Tenant(), c.Param("id"))
 	if err == nil {
-		b.run, err = a.Chat.Cancel(ctx, id.Tenant(), b.run.ID, true)
+		b.run, err = a.Chat.Cancel(ctx, id.Tenant(), b.run.ID)
+	}
+	if err == nil && !b.run.Status.Ended() {
+		var out core.Outcome
+		out, err = a.Chat.Wait(ctx, id.Tenant(), b.run)
+		b.run = out.Run
 	}
 	if err == nil {
 		session, err = a.Sessions.Get(ctx, id.Tenant(), session.ID) // with the events since

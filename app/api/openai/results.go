@@ -108,7 +108,7 @@ func (a *API) cancelReplaced(ctx context.Context, r request) {
 		return
 	}
 	if session, err := a.Sessions.Get(ctx, r.tenant, run.SessionID); err == nil && session.Temporary {
-		_, _ = a.Chat.Cancel(ctx, r.tenant, id, false)
+		_, _ = a.Chat.Cancel(ctx, r.tenant, id)
 	}
 }
 
