@@ -276,21 +276,22 @@ func TestTakesDocuments(t *testing.T) {
 // others where the operator says so.
 func TestWhichModelsGetDocuments(t *testing.T) {
 	t.Parallel()
-	no := false
+	no, yes := false, true
 	entries := []llm.Entry{
 		{Info: llm.Info{Name: "own server", Provider: "openai"}, Model: "gpt-4o", BaseURL: "http://127.0.0.1:8000/v1"},
 		{Info: llm.Info{Name: "server that does", Provider: "openai", Documents: llm.DocumentsAlways}, Model: "x", BaseURL: "http://127.0.0.1:8000/v1"},
 		{Info: llm.Info{Name: "told not to", Provider: "openai", Documents: llm.DocumentsNever}, Model: "gpt-4o"},
 		{Info: llm.Info{Name: "blind", Provider: "openai"}, Model: "gpt-4o", SeesImages: &no},
+		{Info: llm.Info{Name: "told to see", Provider: "openai"}, Model: "new", SeesImages: &yes},
 	}
 	defaults := llm.Defaults{
-		Images:    func(string) bool { return true },
+		Images:    func(model string) bool { return model != "new" },
 		Documents: func(string) llm.Documents { return llm.DocumentsScanned },
 	}
 	keys := []string{"OPENAI_API_KEY=a", "ANTHROPIC_API_KEY=b", "GEMINI_API_KEY=c", "OPENROUTER_API_KEY=d"}
 	for name, want := range map[string]llm.Documents{
 		"gpt-4o": llm.DocumentsScanned, "claude-sonnet-4-5": llm.DocumentsScanned, "gemini-2.5-flash": "", "openrouter/openai/gpt-4o": "",
-		"ollama/llava": "", "own server": "", "server that does": llm.DocumentsAlways, "told not to": llm.DocumentsNever, "blind": "",
+		"ollama/llava": "", "own server": "", "server that does": llm.DocumentsAlways, "told not to": llm.DocumentsNever, "blind": "", "told to see": llm.DocumentsScanned,
 	} {
 		defaults.Env = variables(keys...)
 		compare.Equal(t, fmt.Sprintf("%s: m.Info().Documents", name), want, must.Get(newRegistry(t, entries, defaults).Get(name))(t).Info().Documents)
