@@ -240,7 +240,9 @@ func (r Runs) Decide(ctx context.Context, tenant core.Tenant, run core.RunID, id
 // AnswerCalls gives calls of a client's tools their results, all of them or none.
 func (r Runs) AnswerCalls(ctx context.Context, tenant core.Tenant, in core.AnswerCalls) (out core.Decided, err error) {
 	err = r.s.inSession(ctx, "AnswerCalls", tenant, in.SessionID, func(c *Conversation) error {
-		change, err := conversation.AnswerCalls(r.s.stateOfCalls(in.SessionID, in.Results, false), in)
+		state := r.s.stateOfCalls(in.SessionID, in.Results, false)
+		state.Session = c.Session
+		change, err := conversation.AnswerCalls(state, in)
 		if err == nil {
 			r.s.apply(c, change)
 			out = core.Decided{Run: change.Run, Events: c.fresh}

@@ -72,14 +72,16 @@ func (r *Runs) AnswerCalls(ctx context.Context, tenant core.Tenant, in core.Answ
 			if err := note(stx.tx, ""); err != nil {
 				return err
 			}
-			var s conversation.State
+			s := conversation.State{Session: stx.session.Core()}
 			err := stx.loadCalls(&s, in.Results, "")
 			if err != nil {
 				return err
 			}
 			change, err := conversation.AnswerCalls(s, in)
 			if err == nil && change.Run.Options != s.Run.Options {
-				err = stx.replaceOptions(s.Run, change.Run)
+				addBytes(stx, -1, []core.Run{s.Run})
+				addBytes(stx, 1, []core.Run{change.Run})
+				err = stx.tx.Model(&models.Run{}).Where("id = ?", s.Run.ID).UpdateColumns(map[string]any{"options": models.EncodeJSON(change.Run.Options)}).Error
 			}
 			out, err = stx.saveDecided(change, err)
 			return err
@@ -90,13 +92,6 @@ func (r *Runs) AnswerCalls(ctx context.Context, tenant core.Tenant, in core.Answ
 		return r.AnswerCalls(core.WithoutKeyedWork(ctx), tenant, in)
 	}
 	return out, wrapError(err, "session", in.SessionID)
-}
-
-// replaceOptions stores the options of a run in place of those it had.
-func (stx *sessionTx) replaceOptions(was, run core.Run) error {
-	addBytes(stx, -1, []core.Run{was})
-	addBytes(stx, 1, []core.Run{run})
-	return stx.tx.Model(&models.Run{}).Where("id = ?", run.ID).UpdateColumns(map[string]any{"options": models.EncodeJSON(run.Options)}).Error
 }
 
 // loadCalls loads the state for results of calls: the approvals of the runs that have the calls,
