@@ -240,9 +240,7 @@ func (r Runs) Decide(ctx context.Context, tenant core.Tenant, run core.RunID, id
 // AnswerCalls gives calls of a client's tools their results, all of them or none.
 func (r Runs) AnswerCalls(ctx context.Context, tenant core.Tenant, in core.AnswerCalls) (out core.Decided, err error) {
 	err = r.s.inSession(ctx, "AnswerCalls", tenant, in.SessionID, func(c *Conversation) error {
-		state := r.s.stateOfCalls(in.SessionID, in.Results, false)
-		state.Session = c.Session
-		change, err := conversation.AnswerCalls(state, in)
+		change, err := conversation.AnswerCalls(r.s.stateOfCalls(in.SessionID, in.Results, false), in)
 		if err == nil {
 			r.s.apply(c, change)
 			out = core.Decided{Run: change.Run, Events: c.fresh}
@@ -278,6 +276,7 @@ func (s *Store) stateOf(run *core.Run) conversation.State {
 // stateOfCalls returns the approvals of the runs that have the calls, with those of a waiting run,
 // and the newest of these runs.
 func (s *Store) stateOfCalls(session core.SessionID, results []core.CallResult, waiting bool) (out conversation.State) {
+	out.Session = s.conversations[session].Session
 	for _, run := range s.runsOf(session) {
 		asked := slices.ContainsFunc(s.approvals[run.ID], func(a core.Approval) bool {
 			return a.Kind == core.KindClientTool && slices.ContainsFunc(results, func(r core.CallResult) bool { return r.ToolCallID == a.ToolCallID })
