@@ -59,7 +59,7 @@ func (s *Service) AnswerCalls(ctx context.Context, tenant core.Tenant, in core.A
 		return out, err
 	}
 	s.resumeDecided(ctx, decided)
-	out.Run = decided.Run
+	out.Run, out.Events = decided.Run, decided.Events
 	return out, nil
 }
 

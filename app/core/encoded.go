@@ -3,6 +3,7 @@ package core
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -52,7 +53,7 @@ func describeEncoded(text string) string {
 func readEncoded(text string, i int) (end int, kind string) {
 	end, n := letters{}.read(text, i)
 	for line := i; n.other && end-line >= wrappedLine; {
-		line = end + lineBreak(text[end:])
+		line = len(text) - len(strings.TrimLeft(text[end+len(lineEnd.FindString(text[end:])):], " \t"))
 		next, all := n.read(text, line)
 		if next-line < wrappedLine {
 			break
@@ -88,7 +89,7 @@ func (n letters) read(text string, i int) (int, letters) {
 			n.lower, n.other = n.lower+1, n.other || c > 'f'
 		case c >= 'A' && c <= 'Z':
 			n.upper, n.other = n.upper+1, n.other || c > 'F'
-		case n.alphabet != '-' && (c == '+' || c == '/' || c == '\\' && escapedLetter(text[i:]) > 0):
+		case n.alphabet != '-' && (c == '+' || c == '/' || c == '\\' && isEscaped(text[i:])):
 			n.alphabet, n.other = '+', true
 		case n.alphabet != '+' && (c == '-' || c == '_'):
 			n.alphabet, n.other = '-', true
@@ -99,26 +100,14 @@ func (n letters) read(text string, i int) (int, letters) {
 	return i, n
 }
 
-// escapedLetter returns the length of the beginning of a letter of base64 as JSON, or JSON in a text of JSON, may write it; 0 = there is none.
-func escapedLetter(text string) int {
-	return beginsWith(text, `\\\/`, `\\/`, `\/`, `\u002f`, `\u002F`, `\u002b`, `\u002B`)
+// isEscaped reports whether the text begins with a letter of base64 as JSON, or JSON in a text of JSON, may write it.
+func isEscaped(text string) bool {
+	rest := strings.ToLower(strings.TrimLeft(text[:min(len(text), 9)], `\`))
+	return strings.HasPrefix(rest, "/") || strings.HasPrefix(rest, "u002f") || strings.HasPrefix(rest, "u002b")
 }
 
-// beginsWith returns the length of the word that the text begins with; 0 = none of them.
-func beginsWith(text string, words ...string) int {
-	for _, word := range words {
-		if strings.HasPrefix(text, word) {
-			return len(word)
-		}
-	}
-	return 0
-}
-
-// lineBreak returns the length of the line break, also as JSON writes it, and the blanks that the text begins with.
-func lineBreak(text string) int {
-	end := beginsWith(text, "\r\n", "\n", `\r\n`, `\n`, `\\r\\n`, `\\n`)
-	return len(text) - len(strings.TrimLeft(text[end:], " \t"))
-}
+// lineEnd is the end of a line, also as JSON writes it.
+var lineEnd = regexp.MustCompile(`^(\r?\n|(\\r)?\\n|(\\\\r)?\\\\n)`)
 
 // dataURL returns where the data: URL begins whose data begins at i, and its type; empty = there is none.
 func dataURL(text string, i int) (begin int, media string) {

@@ -24,12 +24,6 @@ const ToolReadResult = "read_result"
 // ExcerptKey is the key of the excerpt in the metadata of a message.
 const ExcerptKey = "excerpt"
 
-// headParts of tailParts+headParts of an excerpt are the beginning.
-const (
-	headParts = 2
-	tailParts = 1
-)
-
 // WithExcerpt returns the message, which has no metadata yet, with its ExcerptOf.
 func WithExcerpt(m Message, limit int) Message {
 	if e, ok := ExcerptOf(m, limit); ok {
@@ -49,7 +43,7 @@ func ExcerptOf(m Message, limit int) (e Excerpt, ok bool) {
 	if limit <= 0 || len(text) <= limit {
 		return e, e.Described
 	}
-	e.Head, e.Tail = limit*headParts/(headParts+tailParts), limit*tailParts/(headParts+tailParts)
+	e.Head, e.Tail = limit*2/3, limit/3
 	return e.of(text), true
 }
 
@@ -70,13 +64,8 @@ func (e Excerpt) of(text string) Excerpt {
 // Excerpt returns what prompts show of the message, and the text that it is of: the content, or the
 // one that describes data; false = all of it. Only of a tool's result something else is left out.
 func (m Message) Excerpt() (_ Excerpt, text string, ok bool) {
-	if !bytes.Contains(m.Metadata, []byte(`"`+ExcerptKey+`"`)) {
-		return Excerpt{}, "", false
-	}
-	var data struct {
-		Excerpt *Excerpt `json:"excerpt"`
-	}
-	if json.Unmarshal(m.Metadata, &data) != nil || data.Excerpt == nil {
+	var data struct{ Excerpt *Excerpt }
+	if !bytes.Contains(m.Metadata, []byte(`"`+ExcerptKey+`"`)) || json.Unmarshal(m.Metadata, &data) != nil || data.Excerpt == nil {
 		return Excerpt{}, "", false
 	}
 	text = m.Content

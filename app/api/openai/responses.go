@@ -259,7 +259,8 @@ func (a *API) findResponse(ctx context.Context, tenant core.Tenant, id string) (
 
 // isStored reports whether the run answers a response that is to be stored.
 func isStored(run core.Run) bool {
-	return run.Options != nil && run.Options.Response != nil && run.Options.Response.Stored
+	details := run.Options.At(0).Response
+	return details != nil && details.Stored
 }
 
 // readResponse returns the response as it is now. It does not wait for anything.

@@ -70,7 +70,7 @@ func (r *Runs) AnswerCalls(ctx context.Context, tenant core.Tenant, in core.Answ
 			if err := note(stx.tx, ""); err != nil {
 				return err
 			}
-			var s conversation.State
+			s := conversation.State{Session: stx.session.Core()}
 			err := stx.loadCalls(&s, in.Results, "")
 			if err != nil {
 				return err
