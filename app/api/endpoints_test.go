@@ -65,8 +65,7 @@ func TestUsage(t *testing.T) {
 // What a request asks for decides its answer.
 func TestArguments(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New(t))
-	server := api.New(opts)
+	server := api.New(apitest.New(t).Options)
 	for ask, want := range map[string]string{
 		"GET usage?group_by=user&from=2026-01-01&to=2026-02-01T12:00:00%2B01:00&limit=1": `{"group_by":"user","from":"2026-01-01T00:00:00Z","to":"2026-02-01T11:00:00Z"`,
 		`POST memories/search {"query":"inspection on Friday","limit":1}`:                `The inspection is on Friday.`,
@@ -99,8 +98,7 @@ func TestBrokenPages(t *testing.T) {
 // the router.
 func TestEncodedPaths(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New(t))
-	server := api.New(opts)
+	server := api.New(apitest.New(t).Options)
 	for _, path := range []string{
 		"/api%2fv1/sessions", "/api%2Fv1/sessions", "/api/v1%2fsessions", "/%61pi/v1/sessions", "/metric%73", "/%69nternal/v1/purge/users",
 		sessionPath() + "/m%65ssages",

@@ -169,8 +169,7 @@ func TestReady(t *testing.T) {
 // A browser that opens the printed address finds the page, and HEAD what GET has.
 func TestFirstLook(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New(t))
-	server := api.New(opts)
+	server := api.New(apitest.New(t).Options)
 	for _, tt := range []struct {
 		method, path string
 		status       int

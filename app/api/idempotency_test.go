@@ -51,8 +51,7 @@ func TestIdempotencyKey(t *testing.T) {
 // A second request of OpenAI's clients with the same key gets the first answer.
 func TestRepeatedKeysOfConversations(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New(t))
-	server := api.New(opts)
+	server := api.New(apitest.New(t).Options)
 	run := strings.ReplaceAll(apitest.WaitingRunID, "-", "")
 	for path, body := range map[string]string{
 		"/v1/conversations": `{}`, "/v1/conversations/conv_" + apitest.SessionID: `{"metadata":{"a":"b"}}`,
@@ -136,8 +135,7 @@ func TestIdempotentAnswerIsGone(t *testing.T) {
 // For what an agent answers, the key is the client_message_id.
 func TestIdempotencyKeyOfMessages(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New(t))
-	server := api.New(opts)
+	server := api.New(apitest.New(t).Options)
 	var got []string
 	for _, body := range []string{`{"content":"x"}`, `{"content":"x"}`, `{"content":"x","client_message_id":"c"}`} {
 		w := do(server, request("POST", sessionPath()+"/messages", body, withKey, "Prefer: respond-async"))
@@ -149,8 +147,7 @@ func TestIdempotencyKeyOfMessages(t *testing.T) {
 
 func TestIdempotencyKeyIsChecked(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New(t))
-	server := api.New(opts)
+	server := api.New(apitest.New(t).Options)
 	for _, key := range []string{"", strings.Repeat("k", 201), "ü", "a\tb"} {
 		r := request("POST", "/api/v1/sessions", `{}`)
 		r.Header["Idempotency-Key"] = []string{key}

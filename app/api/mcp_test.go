@@ -128,8 +128,7 @@ func TestMCPRefusesRequests(t *testing.T) {
 // Other methods of HTTP are refused as the protocol says: there is no stream to listen to.
 func TestMCPMethods(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New(t))
-	server := api.New(opts)
+	server := api.New(apitest.New(t).Options)
 	for _, method := range []string{"GET", "DELETE", "HEAD", "PUT"} {
 		w := do(server, request(method, "/mcp", "", mcpHeaders("2025-11-25")...))
 		compare.Equal(t, method+": Allow: want 405 and POST", []any{http.StatusMethodNotAllowed, "POST"}, []any{w.Code, w.Header().Get("Allow")})
@@ -142,8 +141,7 @@ func TestMCPMethods(t *testing.T) {
 // specification, and lists say how long they may be used.
 func TestMCPStateless(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New(t))
-	server := api.New(opts)
+	server := api.New(apitest.New(t).Options)
 	for name, tt := range map[string]struct {
 		body    string
 		headers []string

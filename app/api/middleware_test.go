@@ -18,8 +18,7 @@ import (
 
 func TestRequestID(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New(t))
-	server := api.New(opts)
+	server := api.New(apitest.New(t).Options)
 	for _, id := range []string{"abc-1.2_3:4", strings.Repeat("x", 128)} {
 		compare.Equal(t, "request id: want the caller's", id, do(server, request("GET", "/healthz", "", "X-Request-ID: "+id)).Header().Get("X-Request-ID"))
 	}
@@ -91,8 +90,7 @@ func TestAccessLog(t *testing.T) {
 // streams are not.
 func TestCompression(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New(t))
-	server := api.New(opts)
+	server := api.New(apitest.New(t).Options)
 	do(server, request("POST", sessionPath()+"/messages", `{"run":false,"content":"`+strings.Repeat("All work and no play. ", 5000)+`"}`))
 	const takes = "Accept-Encoding: gzip, br"
 	plain := do(server, request("GET", sessionPath()+"/messages", ""))

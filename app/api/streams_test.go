@@ -45,8 +45,7 @@ func TestStreamOfASend(t *testing.T) {
 // TestResume: where a stream begins (API, Last-Event-ID).
 func TestResume(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New(t))
-	server := api.New(opts)
+	server := api.New(apitest.New(t).Options)
 	session := "/api/v1/sessions/" + apitest.WaitingID
 	feed := watch(t, server, session+"/events") // from now on
 	compare.Contains(t, "the session", `"last_event_id":`+feed.Header().Get("Last-Event-ID")+"}", do(server, request("GET", session+"/messages", "")).Body.String())

@@ -18,8 +18,7 @@ import (
 
 func TestAppendFields(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New(t))
-	server := api.New(opts)
+	server := api.New(apitest.New(t).Options)
 	w := do(server, request("POST", sessionPath()+"/messages",
 		`{"run":false,"role":"assistant","content":"x","tool_calls":[{"id":"c","name":"n","arguments":"{ }"}],"author":"A","author_id":"a-1","source":"slack","client_message_id":"m","metadata":{"k":1},"created_at":"2026-01-02T03:04:05Z"}`))
 	for _, want := range []string{`"role":"assistant"`, `"content":"x"`, `"tool_calls":[{"id":"c","name":"n","arguments":"{ }"}]`, `"author":"A"`, `"author_id":"a-1"`, `"source":"slack"`, `"client_message_id":"m"`, `"metadata":{"k":1}`, `"created_at":"2026-01-02T03:04:05Z"`} {
@@ -62,8 +61,7 @@ func TestAppendFields(t *testing.T) {
 
 func TestImportMediaTypes(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New(t))
-	server := api.New(opts)
+	server := api.New(apitest.New(t).Options)
 	const line = `{"role":"user","content":"x"}`
 	for media, body := range map[string]string{"application/jsonl": line, "application/x-ndjson; charset=utf-8": line + "\n" + line, "application/json": "[" + line + "]"} {
 		w := do(server, request("POST", sessionPath()+"/messages/import?source=cli", body, "Content-Type: "+media))
@@ -105,8 +103,7 @@ func TestImportBodyLimit(t *testing.T) {
 
 func TestExportNames(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New(t))
-	server := api.New(opts)
+	server := api.New(apitest.New(t).Options)
 	id := apitest.SessionID[24:]
 	for title, want := range map[string]string{
 		"":                       "bobbin-" + id,
