@@ -138,17 +138,6 @@ func say(question string) string {
 	}
 }
 
-// poll waits until the condition holds.
-func poll(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for limit := time.Now().Add(patience); !holds(); {
-		if time.Now().After(limit) {
-			t.Fatalf("%s: not within %s", what, patience)
-		}
-		process.Pause(t.Context(), 20*time.Millisecond)
-	}
-}
-
 // Headers between the clients and the proxy.
 const (
 	headerCase = "X-Test-Case" // whose request it is

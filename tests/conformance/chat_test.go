@@ -11,6 +11,7 @@ import (
 	apiclient "bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/must"
+	"bobbin/tests/process"
 )
 
 // chatScenarios are for every client: chat completions.
@@ -89,7 +90,7 @@ func approval(t *testing.T, c *conversation) {
 	q := c.question("use a tool")
 	answers := c.cl.begin(t, c.newChat("stream", []any{user(q)}, nil))
 	var run core.Run
-	poll(t, "the question of the run", func() bool {
+	process.Await(t, "the question of the run", func() bool {
 		run = c.runOf(t, q)
 		return len(run.Approvals) > 0
 	})
@@ -123,7 +124,7 @@ func cancelStream(t *testing.T, c *conversation) {
 	got := strings.TrimSpace(deltas(t, c.do(t, made).events))
 	wantEqual(t, "text before the end of the connection", got, "answer to:")
 	id := c.session()
-	poll(t, "the end of the run", func() bool { return c.latestRun(t, id).Status == core.RunCanceled })
+	process.Await(t, "the end of the run", func() bool { return c.latestRun(t, id).Status == core.RunCanceled })
 	next := c.question("next")
 	c.history = []any{user(held), assistant(got)}
 	c.ask(t, next)

@@ -334,7 +334,7 @@ func TestClientsShell(t *testing.T) {
 	}
 	shell(lines[0])
 	addr := serveDemo(t, dir, strings.Fields(lines[1])[2:]...)
-	poll(t, "the MCP server's start", func() bool {
+	process.Await(t, "the MCP server's start", func() bool {
 		log, err := os.ReadFile(filepath.Join(dir, "log"))
 		return err == nil && strings.Contains(string(log), "mcp server connected")
 	})
@@ -357,7 +357,7 @@ func serveDemo(t *testing.T, dir string, args ...string) string {
 		}
 	})
 	c := must.Get(apiclient.New(apiclient.Options{URL: "http://" + addr}))(t)
-	poll(t, "Bobbin's start", func() bool {
+	process.Await(t, "Bobbin's start", func() bool {
 		select {
 		case <-p.Exited:
 			t.Fatalf("Bobbin ended at its start: %s", p.Cmd.ProcessState)

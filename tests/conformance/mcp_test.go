@@ -236,7 +236,7 @@ func TestMCPServers(t *testing.T) {
 		out, err := cmd.Output()
 		return string(out), err
 	}
-	poll(t, "the server over HTTP", func() bool {
+	process.Await(t, "the server over HTTP", func() bool {
 		out, err := bobbin("mcp", "list", "remote")
 		return err == nil && strings.Contains(out, "echo")
 	})

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"bobbin/tests/compare"
+	"bobbin/tests/process"
 	"bobbin/tests/seed"
 )
 
@@ -267,7 +268,7 @@ func responseBackground(t *testing.T, c *conversation) {
 	}
 	wantEqual(t, "status of an unfinished response", get().Status, "in_progress")
 	gate.release()
-	poll(t, "the end of the response", func() bool { return get().Status == "completed" })
+	process.Await(t, "the end of the response", func() bool { return get().Status == "completed" })
 	wantEqual(t, "text", get().text(), "answer to: "+held)
 }
 

@@ -11,6 +11,7 @@ import (
 	apiclient "bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/must"
+	"bobbin/tests/process"
 	"bobbin/tests/provider"
 )
 
@@ -169,7 +170,7 @@ func (c *conversation) replaceStatelessRun(t *testing.T) {
 	c.history = append(c.history, user(next))
 	wantEqual(t, "text", c.askWith(t, "create").text(), "answer to: "+next)
 	c.wantSeen(t, next, "sunny in Bonn")
-	poll(t, "the end of the run that made the call", func() bool {
+	process.Await(t, "the end of the run that made the call", func() bool {
 		run := must.Get(apiclient.Call(t.Context(), c, ops.GetRun, ops.InRun{RunID: before.Items[0].ID}))(t)
 		return run.Status == core.RunCanceled
 	})
@@ -344,7 +345,7 @@ func responseApproval(t *testing.T, c *conversation) {
 	begun := c.respond(t, q, object{"background": true})
 	var run core.Run
 	id := c.session()
-	poll(t, "the question of the run", func() bool {
+	process.Await(t, "the question of the run", func() bool {
 		run = c.latestRun(t, id)
 		return len(run.Approvals) > 0
 	})

@@ -236,17 +236,11 @@ func (g *grace) terminate(t *testing.T, sig syscall.Signal) {
 // refused waits until the server is not ready, and looks how it refuses.
 func (g *grace) refused(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	for {
+	process.Await(t, "the signal counts", func() bool {
 		res := g.ask(t, "/readyz", "")
-		if _ = res.Body.Close(); res.StatusCode != http.StatusOK {
-			break
-		}
-		if ctx.Err() != nil {
-			t.Fatalf("still ready %s after the signal", patience)
-		}
-	}
+		_ = res.Body.Close()
+		return res.StatusCode != http.StatusOK
+	})
 	compare.Equal(t, "/healthz while it stops: it lives", http.StatusOK, g.ask(t, "/healthz", "").StatusCode)
 	for _, request := range [][2]string{{"/api/v1/sessions/" + string(g.session) + "/messages", `{"content":"And now?"}`}, {"/api/v1/sessions", ""}} {
 		res := g.ask(t, request[0], request[1])

@@ -102,14 +102,10 @@ func (s *slackSync) openThreads(n int) {
 func (th *syncThread) beginInSlack() {
 	th.t.Helper()
 	th.root = th.post("", th.ws.Bot().Mention()+" ")
-	ctx, cancel := context.WithTimeout(th.t.Context(), patience)
-	defer cancel()
-	for th.session == "" && process.Pause(ctx, 20*time.Millisecond) {
-		th.database.Gorm.WithContext(ctx).Raw("SELECT session_id FROM slack_threads WHERE thread = ?", th.root).Scan(&th.session)
-	}
-	if th.session == "" {
-		th.t.Fatalf("the thread in %s has no session after %s", th.channel, patience)
-	}
+	process.Await(th.t, "the session of the thread in "+th.channel, func() bool {
+		th.database.Gorm.WithContext(th.t.Context()).Raw("SELECT session_id FROM slack_threads WHERE thread = ?", th.root).Scan(&th.session)
+		return th.session != ""
+	})
 }
 
 // beginOnWeb attaches a session to a thread that was there before.

@@ -126,13 +126,7 @@ func (w writer) count(d *db.DB, query string, args ...any) (n int) {
 // wait waits until the condition holds for no session.
 func (w writer) wait(d *db.DB, what, condition string) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
-	defer cancel()
-	for w.count(d, "SELECT COUNT(*) FROM sessions WHERE "+condition) > 0 {
-		if !process.Pause(ctx, 20*time.Millisecond) {
-			w.t.Fatalf("waited %s until %s", patience, what)
-		}
-	}
+	process.Await(w.t, what, func() bool { return w.count(d, "SELECT COUNT(*) FROM sessions WHERE "+condition) == 0 })
 }
 
 // check waits until nothing is busy any more, and looks at what is left.

@@ -214,15 +214,9 @@ func (w *world) killAgain(ctx context.Context) {
 func (w *world) spare(ctx context.Context) {
 	d := w.place.open(w.t)
 	defer func() { _ = d.Close() }() // only read
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	for n := int64(1); ; {
+	process.Await(w.t, "the end of runs that outlived two kills", func() (none bool) {
+		var n int64
 		must.Do(w.t, d.Gorm.WithContext(ctx).Model(&models.Run{}).Where("status = 'running' AND deaths >= 2").Count(&n).Error)
-		if n == 0 {
-			return
-		}
-		if !process.Pause(ctx, 5*time.Millisecond) {
-			w.t.Fatalf("%d runs that outlived two kills do not end", n)
-		}
-	}
+		return n == 0
+	})
 }

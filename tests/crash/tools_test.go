@@ -1,7 +1,6 @@
 package crash_test
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -143,15 +142,8 @@ func (w *toolWorld) killInMidCall(t *testing.T) core.Run {
 	run, err := apptest.SendAsync(t.Context(), w.client, core.SendMessage{SessionID: session.ID, Content: content,
 		Options: &core.RunOptions{Tools: []core.ClientTool{{Name: "lookup"}}}})
 	must.Do(t, err)
-	reached, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
 	for _, c := range callsInFlight {
-		for w.countCalls(c.tool) == 0 {
-			if !process.Pause(reached, 5*time.Millisecond) {
-				run, err := client.Call(t.Context(), w.client, ops.GetRun, ops.InRun{RunID: run.ID})
-				t.Fatalf("%s is not called; the run is %+v, %v", c.tool, run, err)
-			}
-		}
+		process.Await(t, "a call of "+c.tool, func() bool { return w.countCalls(c.tool) > 0 })
 	}
 	w.Kill()
 	must.Do(t, os.Rename(filepath.Join(w.dir, "slept"), filepath.Join(w.dir, "slept-before")))

@@ -8,12 +8,10 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"bobbin/app"
 	"bobbin/app/api/handlers"
@@ -26,6 +24,7 @@ import (
 	"bobbin/tests/apptest"
 	"bobbin/tests/compare"
 	"bobbin/tests/must"
+	"bobbin/tests/process"
 	"bobbin/tests/provider"
 )
 
@@ -95,7 +94,9 @@ func TestFullDisk(t *testing.T) {
 	refused(t, h, "disk_full")
 	awaitReadiness(t, h, http.StatusServiceUnavailable, `"field":"database","detail":"the disk of the database is full`)
 	release()
-	awaitLog(t, h, "requeueing run", "retrying")
+	process.Await(t, "the log", func() bool {
+		return strings.Contains(h.Log.String(), "requeueing run") && strings.Contains(h.Log.String(), "retrying")
+	})
 	for _, id := range runs {
 		if run, err := client.Call(t.Context(), h, operations.GetRun, operations.InRun{RunID: id}); err != nil || run.Status.Ended() {
 			t.Errorf("got %s, %v while the disk is full, want the run to wait", run.Status, err)
@@ -120,21 +121,6 @@ func TestDiskThatIsNearlyFull(t *testing.T) {
 	wantRefused(t, forked, http.StatusServiceUnavailable, quota.CodeStorageFull)
 	wantRefused(t, imported, http.StatusServiceUnavailable, quota.CodeStorageFull)
 	apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "hello"})
-}
-
-// awaitLog waits until the log has all of the words.
-func awaitLog(t *testing.T, h *apptest.Bobbin, words ...string) {
-	t.Helper()
-	for limit := time.Now().Add(apptest.Patience); ; {
-		text := h.Log.String()
-		if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) }) {
-			return
-		}
-		if time.Now().After(limit) {
-			t.Fatalf("got the log %s, want %q in it", text, words)
-		}
-		apptest.PauseBriefly(t)
-	}
 }
 
 // A start on a full disk says so, and doctor too. With room again it goes on where it was.

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -24,6 +23,7 @@ import (
 	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
+	"bobbin/tests/process"
 	"bobbin/tests/provider"
 )
 
@@ -70,19 +70,8 @@ func (e exposition) sum(name string, labels ...string) float64 {
 // ends after an answer is counted a moment later.
 func eventually(t testing.TB, c *client.Client, want float64, name string, labels ...string) exposition {
 	t.Helper()
-	limit := time.Now().Add(apptest.Patience)
-	for {
-		m := scrape(t, c)
-		switch {
-		case m.sum(name, labels...) == want:
-			// A scrape reads one metric after the other: what was counted before this one
-			// is surely in the next.
-			return scrape(t, c)
-		case time.Now().After(limit):
-			t.Fatalf("%s%v: got %v, want %v", name, labels, m.sum(name, labels...), want)
-		}
-		apptest.PauseBriefly(t)
-	}
+	process.Await(t, fmt.Sprintf("%s%v is %v", name, labels, want), func() bool { return scrape(t, c).sum(name, labels...) == want })
+	return scrape(t, c) // one metric is read after the other: what was counted before this is surely in it
 }
 
 // want fails the test unless the metric's series with the labels add up to want.

@@ -29,6 +29,7 @@ import (
 	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
+	"bobbin/tests/process"
 	"bobbin/tests/provider"
 )
 
@@ -123,16 +124,10 @@ func TestReadyWithoutDatabase(t *testing.T) {
 		}
 		back()
 		awaitReadiness(t, h, http.StatusOK, `"runs":"ok"`)
-		answered := func() bool { // connections that were cut are found out one by one
+		process.Await(t, "an answer with the database back", func() bool { // connections that were cut are found out one by one
 			a, err := apptest.SendAndWait(t.Context(), h, core.SendMessage{SessionID: id, Content: "Are you back?"})
 			return err == nil && a.Run.Status == core.RunSucceeded
-		}
-		for limit := time.Now().Add(apptest.Patience); !answered(); {
-			if time.Now().After(limit) {
-				t.Fatal("no answer with the database back")
-			}
-			apptest.PauseBriefly(t)
-		}
+		})
 	})
 }
 
@@ -152,17 +147,10 @@ func takeAway(t *testing.T, url string) (back func()) {
 // becomes waits until the readiness has the status, with the words in the answer.
 func awaitReadiness(t *testing.T, h *apptest.Bobbin, want int, words string) {
 	t.Helper()
-	limit := time.Now().Add(apptest.Patience)
-	for {
+	process.Await(t, fmt.Sprintf("/readyz answers %d %s", want, words), func() bool {
 		status, _, body := followPath(h, "/readyz")
-		if status == want && strings.Contains(body, words) {
-			return
-		}
-		if time.Now().After(limit) {
-			t.Fatalf("/readyz answers %d %s, want %d and %s", status, body, want, words)
-		}
-		apptest.PauseBriefly(t)
-	}
+		return status == want && strings.Contains(body, words)
+	})
 }
 
 // One process works on a SQLite file, whatever data folders are named and by whatever

@@ -1,11 +1,11 @@
 package e2e_test
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"bobbin/app/api/ops"
 	"bobbin/app/client"
@@ -15,6 +15,7 @@ import (
 	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
+	"bobbin/tests/process"
 	"bobbin/tests/provider"
 )
 
@@ -90,11 +91,9 @@ func (k *toolTalk) wantAdded(name string) {
 // awaitTool waits until the agent has a tool, or no longer.
 func (k *toolTalk) awaitTool(name string, want bool) {
 	k.t.Helper()
-	for deadline := time.Now().Add(apptest.Patience); slices.Contains(agentNamed(k.t, k.Bobbin, "helper").Tools, name) != want; {
-		if time.Now().After(deadline) {
-			k.t.Fatalf("the tools have %s: still not %v", name, want)
-		}
-	}
+	process.Await(k.t, fmt.Sprintf("the tools have %s: %v", name, want), func() bool {
+		return slices.Contains(agentNamed(k.t, k.Bobbin, "helper").Tools, name) == want
+	})
 }
 
 // The agent's file gets a tool, its MCP server another, a run brings one of its client; a restart takes

@@ -259,6 +259,16 @@ func (d *Door) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 // Pause waits for d and reports false if ctx ended before.
 func Pause(ctx context.Context, d time.Duration) bool { return PauseUnless(ctx, d, nil) }
 
+// Await waits until the condition holds, and fails the test when it does not within two minutes.
+func Await(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	for limit := time.Now().Add(2 * time.Minute); !holds(); Pause(t.Context(), 20*time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatalf("%s: not within two minutes", what)
+		}
+	}
+}
+
 // PauseUnless is Pause that ends with the channel, too.
 func PauseUnless(ctx context.Context, d time.Duration, closed <-chan struct{}) bool {
 	timer := time.NewTimer(d)

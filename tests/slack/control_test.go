@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"bobbin/app/api/ops"
 	"bobbin/app/client"
@@ -18,6 +17,7 @@ import (
 	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
+	"bobbin/tests/process"
 	"bobbin/tests/provider"
 	"bobbin/tests/slackfake/fakeslack"
 )
@@ -93,15 +93,10 @@ func TestSlackUninstalled(t *testing.T) {
 		must.Get(apptest.SendAndWait(t.Context(), w.house, core.SendMessage{SessionID: session.ID, Content: "on the web", Source: core.SourceWeb}))(t)
 		refused := func(c fakeslack.Call) bool { return c.Error == "account_inactive" }
 		must.Do(t, w.Wait(t.Context(), func() bool { return slices.ContainsFunc(w.Calls(""), refused) }))
-		for limit := time.Now().Add(time.Minute); ; apptest.PauseBriefly(t) {
+		process.Await(t, "since when posts are missing, and why", func() bool {
 			status := must.Get(client.Call(t.Context(), w.house, ops.GetSlackThread, ops.InSession{SessionID: session.ID}))(t)
-			if strings.Contains(status.Reason, "account_inactive") && status.BehindSince != nil {
-				break
-			}
-			if time.Now().After(limit) {
-				t.Fatalf("got %+v, want to read since when posts are missing, and why", status)
-			}
-		}
+			return strings.Contains(status.Reason, "account_inactive") && status.BehindSince != nil
+		})
 		_, all := w.conversation(t, 4)
 		compare.Equal(t, "messages", []string{"hello", "on the web"}, contents(all, core.RoleUser))
 		compare.Equal(t, "messages in the thread: want no post after the removal", 3, len(w.ws.Thread(w.channel, root)))
@@ -282,11 +277,7 @@ func TestSlackManyWorkspaces(t *testing.T) {
 			t.Errorf("got the users %s and %s", sessions[0].UserID, sessions[1].UserID)
 		}
 		acme.ws.Uninstall()
-		for limit := time.Now().Add(time.Minute); !slices.ContainsFunc(houses, noticedRemoval); apptest.PauseBriefly(t) {
-			if time.Now().After(limit) {
-				t.Fatal("not noticed within a minute")
-			}
-		}
+		process.Await(t, "the removal is noticed", func() bool { return slices.ContainsFunc(houses, noticedRemoval) })
 		before, posted := len(acme.callsOf(acme.ws.ID)), len(other.ws.Thread(other.channel, second))
 		for _, s := range sessions { // from the web, in both
 			must.Get(apptest.SendAsync(t.Context(), acme.house, core.SendMessage{SessionID: s.ID, Content: "and its size?", Source: core.SourceWeb}))(t)

@@ -17,6 +17,7 @@ import (
 	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
+	"bobbin/tests/process"
 	"bobbin/tests/provider"
 	"bobbin/tests/slackfake/fakeslack"
 )
@@ -78,11 +79,11 @@ func TestSlackPurgeOfWaitingChanges(t *testing.T) {
 		must.Do(t, w.bob.Edit(w.channel, bobs, "the pump is blue"))
 		must.Do(t, carol.Delete(w.channel, carols))
 		const waiting = " FROM slack_inbox WHERE lane LIKE 'change/%' AND finished_at IS NULL AND attempts > 0 AND lease_owner = ''"
-		for limit, n := time.Now().Add(time.Minute), 0; n < 2; apptest.PauseBriefly(t) {
-			if p.ReadRow(&n, "SELECT COUNT(*)"+waiting); time.Now().After(limit) {
-				t.Fatalf("%d changes wait after a minute, want 2", n)
-			}
-		}
+		process.Await(t, "two changes wait", func() bool {
+			var n int
+			p.ReadRow(&n, "SELECT COUNT(*)"+waiting)
+			return n == 2
+		})
 		for _, user := range []string{"bob@example.org", "slack:" + w.ws.ID + "/" + carol.ID} {
 			var n int
 			if p.ReadRow(&n, "SELECT COUNT(*)"+waiting+" AND user_id = ? AND session_id = ?", user, session.ID); n != 1 {
@@ -182,11 +183,7 @@ func TestSlackLostAnswerIsFoundByItsEvent(t *testing.T) {
 			t.Errorf("without events: got the faults %+v, want an unknown post", f)
 		}
 		w.DisturbEvents(fakeslack.EventFaults{})
-		for limit := time.Now().Add(time.Minute); len(w.faults(t, session.ID)) > 0; apptest.PauseBriefly(t) {
-			if time.Now().After(limit) {
-				t.Fatalf("after the events: got the faults %+v, want none", w.faults(t, session.ID))
-			}
-		}
+		process.Await(t, "no faults after the events", func() bool { return len(w.faults(t, session.ID)) == 0 })
 		w.wantPosts(t, root, 5)
 	})
 }

@@ -18,6 +18,7 @@ import (
 	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
+	"bobbin/tests/process"
 	"bobbin/tests/slackfake/fakeslack"
 )
 
@@ -92,16 +93,12 @@ func (w *workspace) awaitDelivered(t *testing.T) {
 // sessions returns the sessions once the condition holds.
 func (w *workspace) sessions(t *testing.T, what string, holds func([]core.Session) bool) []core.Session {
 	t.Helper()
-	for limit := time.Now().Add(time.Minute); ; {
-		page := must.Get(client.Call(t.Context(), w.house, ops.ListSessions, core.SessionQuery{}))(t)
-		if holds(page.Items) {
-			return page.Items
-		}
-		if time.Now().After(limit) {
-			t.Fatalf("%s: not within a minute; there are %+v", what, page.Items)
-		}
-		apptest.PauseBriefly(t)
-	}
+	var page core.Page[core.Session]
+	process.Await(t, what, func() bool {
+		page = must.Get(client.Call(t.Context(), w.house, ops.ListSessions, core.SessionQuery{}))(t)
+		return holds(page.Items)
+	})
+	return page.Items
 }
 
 // conversation returns the only session and its messages once they are so many and no run is
@@ -239,15 +236,10 @@ func TestSlackDeletion(t *testing.T) {
 		root := w.post(t, w.alice, "", w.mention("the code is 4711"))
 		must.Do(t, w.alice.Delete(w.channel, root)) // the run may be at work
 		session := w.sessions(t, "the session", func(list []core.Session) bool { return len(list) == 1 })[0]
-		for limit := time.Now().Add(time.Minute); ; apptest.PauseBriefly(t) {
+		process.Await(t, "the deletion", func() bool { // lists leave out what was deleted
 			page := must.Get(client.Call(t.Context(), w.house, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: session.ID}, MessageQuery: core.MessageQuery{AllBranches: true}}))(t)
-			if len(page.Items) == 1 && page.Items[0].Role == core.RoleAssistant {
-				break // lists leave out what was deleted
-			}
-			if time.Now().After(limit) {
-				t.Fatalf("not deleted within a minute: %+v", page.Items)
-			}
-		}
+			return len(page.Items) == 1 && page.Items[0].Role == core.RoleAssistant
+		})
 	})
 }
 
