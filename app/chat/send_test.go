@@ -163,9 +163,8 @@ func TestSendWhileARunIsActive(t *testing.T) {
 		compare.Equal(t, "the interrupted run: want it canceled", core.RunCanceled, h.db.Run(long.Run.ID).Status)
 		h.wantTexts(t, "long", "half a sentence", "queued", "re: queued", "urgent", "re: urgent")
 		synctest.Wait()
-		if want := []string{"long", "queued", "urgent"}; !slices.Equal(executed, want) {
-			t.Errorf("got executed %q, want %q", executed, want)
-		}
+		want := []string{"long", "queued", "urgent"}
+		compare.True(t, slices.Equal(executed, want), "got executed %q, want %q", executed, want)
 	})
 }
 
@@ -212,9 +211,7 @@ func TestCancel(t *testing.T) {
 		long, queued := h.send(t, "long"), h.send(t, "queued")
 		synctest.Wait()
 		run, err := h.Cancel(t.Context(), ann, queued.Run.ID, true)
-		if err != nil || run.Status != core.RunCanceled {
-			t.Errorf("got run %s and error %v, want the queued one canceled at once", run.Status, err)
-		}
+		compare.True(t, err == nil && run.Status == core.RunCanceled, "got run %s and error %v, want the queued one canceled at once", run.Status, err)
 		_, err = h.Cancel(t.Context(), core.Tenant{Owner: "bob"}, long.Run.ID, true)
 		wantKind(t, err, core.ErrNotFound)
 		for range 2 {
