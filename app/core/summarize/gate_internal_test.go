@@ -32,7 +32,6 @@ func TestPairsOfASummary(t *testing.T) {
 		"extends the earlier": {"The bank gives half if its name is on the tickets. Forty stalls are booked, Norwood Catering wants the corner.", earlier, nil},
 		"forgets the earlier": {"Forty stalls are booked, Norwood Catering wants the corner by the gate.", earlier, errForgotten},
 	} {
-		got := (evidence{transcript: talk, previous: tt.previous, prompt: ours}).checkText(tt.text, 100)
-		compare.True(t, got == tt.want, "%s: got %v, want %v", name, got, tt.want)
+		compare.Error(t, name, tt.want, (evidence{transcript: talk, previous: tt.previous, prompt: ours}).checkText(tt.text, 100))
 	}
 }
