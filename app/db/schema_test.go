@@ -183,7 +183,7 @@ func TestBothSchemasAreTheSame(t *testing.T) {
 		}
 	}
 	refs := lite["sessions"].References
-	compare.True(t, slices.Contains(refs, "summary_through_id -> messages.id"), "sessions: got references %q, want summary_through_id -> messages.id", refs)
+	compare.True(t, slices.Contains(refs, "summary_through_id -> messages.id"), "sessions: got references %q, want summary_through_id -> messages.id", refs) // W2
 	for name, tab := range lite {
 		_, owned := tab.Columns["owner"]
 		if !owned && name != "model_calibrations" && name != "message_vector_work" && name != "receiver_outages" && name != "write_checks" && name != "signing_keys" { // facts about models, the index, hosts and the database, nobody's

@@ -180,7 +180,7 @@ func TestCanceledRunKeepsWhatWasSaid(t *testing.T) {
 		if partial.ID != "m9" || partial.Content != "half a sentence" || partial.Status != core.MessagePartial || got.AnswerID != "m9" {
 			t.Errorf("got %+v and answer %s, want the partial message with the id of its deltas", partial, got.AnswerID)
 		}
-		compare.Equal(t, "writes: the end is one", 3, p.db.CallCount("Write"))
+		compare.Equal(t, "writes: the end is one", 3, p.db.CallCount("Write")) // the calls, the end, the next answer
 		compare.Equal(t, "last: want the next run's answer", "re: next", log[len(log)-1].Content)
 	})
 }

@@ -160,7 +160,7 @@ func TestLapsedRunsWaitForSlots(t *testing.T) {
 				ended++
 			}
 		}
-		compare.True(t, ended >= 19*slots, "got %d runs answered in 40 s, want the slots busy all the time", ended)
+		compare.True(t, ended >= 19*slots, "got %d runs answered in 40 s, want the slots busy all the time", ended) // those of the 20th round end at this instant
 		p.stop()
 	})
 }

@@ -124,7 +124,7 @@ func TestLoadTexts(t *testing.T) {
 	for _, key := range config.Keys() {
 		value, ok := values[key.Name]
 		if !ok {
-			compare.True(t, slices.Contains([]string{"nats.url", "auth.jwt.jwks_file", "auth.jwt.owner", "slack.bot_token"}, key.Name), "no test sets %s", key.Name)
+			compare.True(t, slices.Contains([]string{"nats.url", "auth.jwt.jwks_file", "auth.jwt.owner", "slack.bot_token"}, key.Name), "no test sets %s", key.Name) // not beside others
 			continue
 		}
 		env[key.Env()] = value

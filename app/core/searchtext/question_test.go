@@ -135,7 +135,7 @@ func TestQuestionsAreBounded(t *testing.T) { //nolint:paralleltest // it counts 
 	}
 	text := strings.Join(words, ".")
 	spans, ok := ask(t, "hello "+text+"*").FindWords("hello " + text)
-	compare.Equal(t, "a long prefix: places", []any{true, 65}, []any{ok, len(spans)})
+	compare.Equal(t, "a long prefix: places", []any{true, 65}, []any{ok, len(spans)}) // hello, w0 to w62, w69
 	if _, ok := (searchtext.Query{Terms: []searchtext.Term{{Words: words}}}).Find(text); ok {
 		t.Error("found a phrase of 70 words, want that nothing finds it")
 	}

@@ -82,7 +82,7 @@ func TestFindIsBounded(t *testing.T) {
 	compare.True(t, len(long) == 0, "got %d long instructions, want none", len(long))
 	late := standing.Find(strings.Repeat("x ", standing.MaxText/2) + "\nNever call me early.")
 	compare.True(t, len(late) == 0, "got %+v after the limit, want none", late)
-	compare.Equal(t, "wishes after quotes without an end", 1, len(standing.Find(strings.Repeat("“ ‘a 'b „ ", standing.MaxText/20)+"? Never call me early.")))
+	compare.Equal(t, "wishes after quotes without an end", 1, len(standing.Find(strings.Repeat("“ ‘a 'b „ ", standing.MaxText/20)+"? Never call me early."))) // in linear time
 }
 
 // Only the user's own words count, and orders against the rules are found as any wish.

@@ -113,7 +113,7 @@ func TestRow8FactsSurvive(t *testing.T) {
 			total += n
 		}
 	}
-	compare.True(t, total >= 45, "got %d of 60 facts in the ledger", total)
+	compare.True(t, total >= 45, "got %d of 60 facts in the ledger", total) // what the budget holds with these texts
 	t.Logf("%d of 60 facts in the ledger", total)
 }
 

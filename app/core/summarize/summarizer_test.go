@@ -36,7 +36,7 @@ func TestAccepted(t *testing.T) {
 	sent := model.Requests()[0]
 	exact := counter{}.Text(sent.System[0]) + counter{}.Text(lastUser(t, sent))
 	want := exact + 4 + 4 + 3
-	compare.True(t, c.Estimated == want, "got %d tokens estimated, want %d", c.Estimated, want)
+	compare.True(t, c.Estimated == want, "got %d tokens estimated, want %d", c.Estimated, want) // a block, a message, a list (B8)
 	if len(sent.Tools) != 0 || sent.Temperature == nil || *sent.Temperature != 0.2 || sent.MaxOutputTokens < req.Limit || sent.MaxOutputTokens > 4_096 {
 		t.Errorf("got request %+v, want no tools, temperature 0.2 and an output limit of its own", sent)
 	}

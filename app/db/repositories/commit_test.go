@@ -118,7 +118,7 @@ func TestChangesShareCommits(t *testing.T) {
 		compare.Error(t, fmt.Sprintf("change %d", i), nil, err)
 	}
 	got := s.Statements() - before
-	compare.True(t, got <= n+6, "got %d statements for %d changes, want a few besides those that load the sessions", got, n)
+	compare.True(t, got <= n+6, "got %d statements for %d changes, want a few besides those that load the sessions", got, n) // each loads its session
 }
 
 // A session whose row another transaction has locked does not hold up its batch.

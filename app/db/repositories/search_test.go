@@ -361,6 +361,6 @@ func TestWindowsOfLongSessions(t *testing.T) {
 				h.wantBounded(t, "a query of windows", asked)
 			}
 		}
-		compare.True(t, windows >= 4, "got %d queries of windows, want at least 4", windows)
+		compare.True(t, windows >= 4, "got %d queries of windows, want at least 4", windows) // on PostgreSQL five: its index has more than is ranked whole
 	})
 }
