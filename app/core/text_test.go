@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -105,6 +106,32 @@ func TestExcerptsThatAreNone(t *testing.T) {
 	compare.Equal(t, "of a user's message: want all", user.Content, user.Shown(true))
 }
 
+// An excerpt of a text with descriptions, which other rules may have written when it was stored, shows such a text, and
+// no more of a tool's result than it did.
+func TestExcerptsOfOtherDescriptions(t *testing.T) {
+	t.Parallel()
+	content := strings.Repeat("ü", 100) + " " + strings.Repeat("iVBORw0K", 1000) + " end"
+	whole := strings.Repeat("ü", 100) + " [base64, 6 KB] end"
+	for _, c := range []struct {
+		role       core.Role
+		head, tail int
+		want       string
+	}{
+		{core.RoleTool, 5000, 2500, whole},
+		{core.RoleTool, 9000, 0, whole},
+		{core.RoleTool, len(whole) - 10, 11, whole},
+		{core.RoleTool, -1, 0, whole},
+		{core.RoleTool, 5, 4, "üü\n[… 211 of 219 bytes are left out here; the whole result is message m1 …]\n end"},
+		{core.RoleTool, 4, 216, whole},
+		{core.RoleTool, 4, 214, "üü\n[… 2 of 219 bytes are left out here; the whole result is message m1 …]\n" + whole[6:]},
+		{core.RoleUser, 9000, 0, whole},
+		{core.RoleUser, 5, 4, whole},
+	} {
+		m := core.Message{ID: "m1", Role: c.role, Content: content, Metadata: json.RawMessage(fmt.Sprintf(`{"excerpt":{"head":%d,"tail":%d,"described":true}}`, c.head, c.tail))}
+		compare.Equal(t, fmt.Sprintf("%s, %d and %d bytes", c.role, c.head, c.tail), c.want, m.Shown(false))
+	}
+}
+
 // Data in a tool's text is described in prompts, and the log keeps it. Keys, hashes, long words and
 // numbers are text.
 func TestDataInResults(t *testing.T) {
@@ -122,25 +149,39 @@ func TestDataInResults(t *testing.T) {
 	lastLine := "\n" + data[len(data)-len(data)%76:]
 	hashes := strings.Repeat(hex.EncodeToString(bytes[:32])+"\n", 100)
 	key := base64.StdEncoding.EncodeToString(bytes[:700])
+	php := strings.NewReplacer("/", `\/`, "\n", `\r\n`).Replace(lines.String())
+	php2 := strings.NewReplacer(`\`, `\\`, "/", `\/`).Replace(php)
+	var folders, tests, branches strings.Builder // each 76 letters
+	for i := range 40 {
+		fmt.Fprintf(&folders, "/Volumes/Backup%02d/Library/Containers/Photos/Data/Originals/2024/07/Album%05d\n", i, i)
+		fmt.Fprintf(&tests, "orders/OrderService/RefundIsRejectedWhenTheInvoiceBelongsToAnotherTenant%04d\n", i)
+		fmt.Fprintf(&branches, "feature-SHOP-%04d_Let-Customers-Change-The-Address-Of-An-Order-Until-It-Leaves\n", i)
+	}
 	for name, c := range map[string]struct{ content, want string }{
-		"data URL":           {`{"ok": true, "shot": "data:image/png;base64,` + data + `", "note": "x"}`, `{"ok": true, "shot": "[image/png, 150 KB]", "note": "x"}`},
-		"escaped":            {`{"shot":"data:image\/png;charset=x;base64,` + strings.ReplaceAll(data, "/", `\/`) + `"}`, `{"shot":"[image/png, 152 KB]"}`},
-		"two":                {"a " + data + " b data:;base64," + data[:400] + " c", "a [base64, 150 KB] b [data, 300 bytes] c"},
-		"URL safe":           {base64.RawURLEncoding.EncodeToString(bytes), "[base64, 150 KB]"},
-		"lines":              {"begin\n\n" + lines.String() + "\nend", "begin\n\n[base64, 152 KB]" + lastLine + "\n\nend"},
-		"lines, then a word": {lines.String() + "and so on", "[base64, 152 KB]" + lastLine + "\nand so on"},
-		"lines in JSON":      {`{"a":"` + strings.ReplaceAll(lines.String(), "\n", `\r\n`) + `"}`, `{"a":"[base64, 158 KB]` + strings.ReplaceAll(lastLine, "\n", `\r\n`) + `\r\n"}`},
-		"indented lines":     {"a: |\n    " + strings.ReplaceAll(lines.String(), "\n", "\n    ") + "end", "a: |\n    [base64, 160 KB]\n    " + lastLine[1:] + "\n    end"},
-		"words":              {strings.ReplaceAll(lines.String(), "\n", " ") + "end", "[base64, 152 KB] " + lastLine[1:] + " end"},
-		"escaped twice":      {`{\"shot\":\"data:image\\/png;base64,` + strings.ReplaceAll(data, "/", `\\/`) + `\"}`, `{\"shot\":\"[image/png, 155 KB]\"}`},
-		"escaped by number":  {`{"shot":"data:image\u002Fpng;base64,` + strings.NewReplacer("/", `\u002F`, "+", `\u002b`).Replace(data) + `"}`, `{"shot":"[image/png, 173 KB]"}`},
-		"hex":                {"x=" + hex.EncodeToString(bytes) + ".", "x=[hex, 150 KB]."},
-		"key":                {key, key},
-		"small URL":          {"data:image/gif;base64,R0lGODlhAQABAAAAACw=", "data:image/gif;base64,R0lGODlhAQABAAAAACw="},
-		"hashes":             {hashes, hashes},
-		"letters":            {strings.Repeat("GATTACA", 1000), strings.Repeat("GATTACA", 1000)},
-		"digits":             {strings.Repeat("3141592653", 1000), strings.Repeat("3141592653", 1000)},
-		"lines of words":     {strings.Repeat("Word2 ", 1000), strings.Repeat("Word2 ", 1000)},
+		"data URL":            {`{"ok": true, "shot": "data:image/png;base64,` + data + `", "note": "x"}`, `{"ok": true, "shot": "[image/png, 150 KB]", "note": "x"}`},
+		"escaped":             {`{"shot":"data:image\/png;charset=x;base64,` + strings.ReplaceAll(data, "/", `\/`) + `"}`, `{"shot":"[image/png, 152 KB]"}`},
+		"two":                 {"a " + data + " b data:;base64," + data[:400] + " c", "a [base64, 150 KB] b [data, 300 bytes] c"},
+		"URL safe":            {base64.RawURLEncoding.EncodeToString(bytes), "[base64, 150 KB]"},
+		"lines":               {"begin\n\n" + lines.String() + "\nend", "begin\n\n[base64, 152 KB]" + lastLine + "\n\nend"},
+		"lines, then a word":  {lines.String() + "and so on", "[base64, 152 KB]" + lastLine + "\nand so on"},
+		"lines in JSON":       {`{"a":"` + strings.ReplaceAll(lines.String(), "\n", `\r\n`) + `"}`, `{"a":"[base64, 158 KB]` + strings.ReplaceAll(lastLine, "\n", `\r\n`) + `\r\n"}`},
+		"indented lines":      {"a: |\n    " + strings.ReplaceAll(lines.String(), "\n", "\n    ") + "end", "a: |\n    [base64, 160 KB]\n    " + lastLine[1:] + "\n    end"},
+		"words":               {strings.ReplaceAll(lines.String(), "\n", " ") + "end", "[base64, 152 KB] " + lastLine[1:] + " end"},
+		"escaped twice":       {`{\"shot\":\"data:image\\/png;base64,` + strings.ReplaceAll(data, "/", `\\/`) + `\"}`, `{\"shot\":\"[image/png, 155 KB]\"}`},
+		"escaped by number":   {`{"shot":"data:image\u002Fpng;base64,` + strings.NewReplacer("/", `\u002F`, "+", `\u002b`).Replace(data) + `"}`, `{"shot":"[image/png, 173 KB]"}`},
+		"lines of PHP":        {`{"a":"` + php + `"}`, `{"a":"[base64, 160 KB]` + php[strings.LastIndex(php[:len(php)-4], `\r\n`):] + `"}`},
+		"PHP in JSON in PHP":  {php2, "[base64, 169 KB]" + php2[strings.LastIndex(php2[:len(php2)-6], `\\r\\n`):]},
+		"two alphabets":       {data[:4000] + "--" + key[:40], "[base64, 3 KB]--" + key[:40]},
+		"folders":             {folders.String(), folders.String()},
+		"tests in words":      {strings.ReplaceAll(tests.String(), "\n", " "), strings.ReplaceAll(tests.String(), "\n", " ")},
+		"branches in a table": {strings.ReplaceAll(branches.String(), "\n", "\t"), strings.ReplaceAll(branches.String(), "\n", "\t")},
+		"hex":                 {"x=" + hex.EncodeToString(bytes) + ".", "x=[hex, 150 KB]."},
+		"key":                 {key, key},
+		"small URL":           {"data:image/gif;base64,R0lGODlhAQABAAAAACw=", "data:image/gif;base64,R0lGODlhAQABAAAAACw="},
+		"hashes":              {hashes, hashes},
+		"letters":             {strings.Repeat("GATTACA", 1000), strings.Repeat("GATTACA", 1000)},
+		"digits":              {strings.Repeat("3141592653", 1000), strings.Repeat("3141592653", 1000)},
+		"lines of words":      {strings.Repeat("Word2 ", 1000), strings.Repeat("Word2 ", 1000)},
 	} {
 		m := core.WithExcerpt(core.Message{ID: "m1", Role: core.RoleTool, Content: c.content}, 64<<10)
 		compare.Equal(t, name, []string{c.content, c.want}, []string{m.Content, m.Shown(true)})

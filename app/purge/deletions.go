@@ -89,10 +89,7 @@ func (d *Deletions) acceptDeletion(ctx context.Context, in core.Deletion) (core.
 	}
 	accepted, err := d.store.Create(ctx, in)
 	if err == nil {
-		select {
-		case d.wake <- struct{}{}:
-		default:
-		}
+		core.Signal(d.wake)
 	}
 	return accepted, err
 }

@@ -15,6 +15,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/anthropic"
+	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
 	"bobbin/tests/provider"
@@ -142,9 +143,7 @@ func TestCloudThoughtsStayThere(t *testing.T) {
 	here := newCloudThinker(t, google, provider.Strict{}, "claude-opus-5-5", nil)
 	here.req = there.req
 	here.ask("bye")
-	if got := here.counts(); got != (provider.Thoughts{}) {
-		t.Errorf("got %+v, want none of Bedrock's thoughts", got)
-	}
+	compare.Equal(t, "Bedrock's thoughts", provider.Thoughts{}, here.counts())
 }
 
 // A body that changes behind the signature is refused, so the signature is the last step.

@@ -14,6 +14,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/compare"
 	"bobbin/tests/golden"
 	"bobbin/tests/must"
 )
@@ -70,9 +71,7 @@ func TestRecordings(t *testing.T) {
 					must.Get(llm.Collect(model.Stream(t.Context(), req), nil))(t)
 				}
 				got := server.Received()
-				if !bytes.Equal(got[0].Body, got[1].Body) {
-					t.Errorf("got two bodies of one request:\n%s\n%s", got[0].Body, got[1].Body)
-				}
+				compare.Equal(t, "two bodies of one request", string(got[0].Body), string(got[1].Body))
 				golden.Check(t, "testdata/requests/"+name+"."+cmp.Or(d.cloud.recording, d.name)+".json", string(got[0].Body)+"\n")
 			})
 		}
@@ -112,9 +111,7 @@ func TestPrefixGrowsAtItsEnd(t *testing.T) {
 			got := server.Received()
 			mark := []byte(`"cache_control":{"type":"ephemeral"},`)
 			for _, part := range []string{"system", "instructions", "tools"} {
-				if before, after := member(t, got[0].Body, part), member(t, got[1].Body, part); !bytes.Equal(before, after) {
-					t.Errorf("%s: got %s, want %s as before", part, after, before)
-				}
+				compare.Equal(t, part, string(member(t, got[0].Body, part)), string(member(t, got[1].Body, part)))
 			}
 			before := bytes.ReplaceAll(member(t, got[0].Body, d.messages), mark, nil)
 			after := bytes.ReplaceAll(member(t, got[1].Body, d.messages), mark, nil)

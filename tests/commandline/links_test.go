@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -28,9 +29,7 @@ func TestPreparedDataFolder(t *testing.T) {
 			t.Errorf("%v: got %s, want it refused", args, got.out)
 		}
 	}
-	if got := s.read(t, "victim"); got != "important\n" {
-		t.Errorf("the file of somebody else is now %q", got)
-	}
+	compare.Equal(t, "the file of somebody else", "important\n", s.read(t, "victim"))
 	for _, made := range []string{"new-file", "made.db", "made.lock"} {
 		if _, err := os.Lstat(filepath.Join(s.dir, made)); err == nil {
 			t.Errorf("%s was made outside of the folder", made)
@@ -58,9 +57,7 @@ func TestDataFolderWithOtherFiles(t *testing.T) {
 	}
 	s.run(t, "", "sessions", "list", "--data-dir", ".")
 	for _, name := range kept {
-		if got := s.read(t, name); got != "important\n" {
-			t.Errorf("%s is now %q", name, got)
-		}
+		compare.Equal(t, name, "important\n", s.read(t, name))
 	}
 	if _, err := os.Lstat(filepath.Join(s.dir, "requests/bobbin-request-123")); err == nil {
 		t.Error("the file of a request of a dead process is still there")
@@ -72,9 +69,7 @@ func TestDataFolderWithOtherFiles(t *testing.T) {
 	if got := s.run(t, "", "sessions", "list", "--data-dir", "data"); got.code == 0 || !strings.Contains(got.errs, "requests") {
 		t.Errorf("a link to another folder: got %+v, want it refused", got)
 	}
-	if got := s.read(t, "elsewhere/bobbin-request-7"); got != "important\n" {
-		t.Errorf("the file of the other folder is now %q", got)
-	}
+	compare.Equal(t, "the file of the other folder", "important\n", s.read(t, "elsewhere/bobbin-request-7"))
 }
 
 // A folder that came from somebody else sends nothing of the environment, and no
@@ -91,9 +86,7 @@ func TestForeignFolder(t *testing.T) {
 			t.Errorf("%s: got %d, %s%s, want what was refused and how to trust it", command, got.code, got.out, got.errs)
 		}
 	}
-	if n := author.requests.Load(); n != 0 {
-		t.Errorf("%d connections to the author of the folder, want none", n)
-	}
+	compare.Equal(t, "connections to the author of the folder", 0, author.requests.Load())
 	s.run(t, "my question\n", "chat", "--config", "bobbin.yaml")
 	if author.requests.Load() == 0 {
 		t.Error("the file that was named is not in force")
@@ -107,7 +100,5 @@ func TestOwnFolder(t *testing.T) {
 	s := newShell(t)
 	s.write(t, "bobbin.yaml", "default_llm: demo\naddr: 127.0.0.1:0\nlimits: {run_time: 5m}\n")
 	s.serve(t)
-	if log := s.read(t, "serve.log"); !strings.Contains(log, "  settings  bobbin.yaml\n") {
-		t.Errorf("the start does not say which file is in force:\n%s", log)
-	}
+	compare.Contains(t, "the start says which file is in force", "  settings  bobbin.yaml\n", s.read(t, "serve.log"))
 }

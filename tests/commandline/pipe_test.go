@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"bobbin/tests/compare"
 )
 
 // hostile is an answer with everything that a terminal obeys or that turns it round.
@@ -101,15 +103,9 @@ func TestCommandLineUsesNoProxy(t *testing.T) {
 			if said := s.serve(t, "--addr", addr); !strings.HasPrefix(said.URL, host) {
 				t.Errorf("the server announces %s, want %s", said.URL, host)
 			}
-			if got := s.run(t, "", "sessions", "list"); got.code != 0 {
-				t.Errorf("got %d: %s%s", got.code, got.out, got.errs)
-			}
-			if log := s.read(t, "serve.log"); !strings.Contains(log, "api       "+host) {
-				t.Errorf("the start does not say %s:\n%s", host, log)
-			}
-			if n := proxy.requests.Load(); n != 0 {
-				t.Errorf("%d connections to the proxy, want none", n)
-			}
+			compare.Equal(t, "sessions list", 0, s.run(t, "", "sessions", "list").code)
+			compare.Contains(t, "the start", "api       "+host, s.read(t, "serve.log"))
+			compare.Equal(t, "connections to the proxy", 0, proxy.requests.Load())
 		})
 	}
 }

@@ -1,9 +1,6 @@
 package commandline_test
 
 import (
-	"bobbin/tests/compare"
-	"bobbin/tests/must"
-	"bobbin/tests/process"
 	"bytes"
 	"context"
 	"flag"
@@ -14,6 +11,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"bobbin/tests/compare"
+	"bobbin/tests/must"
+	"bobbin/tests/process"
 )
 
 var refresh = flag.Bool("update", false, "write the transcript of the README anew")
@@ -62,9 +63,7 @@ func TestReadmeCommands(t *testing.T) {
 				t.Fatalf("%v:\n%s\nof\n%s", err, out.String(), text)
 			}
 			for _, says := range []string{"event: message.delta", "My name is Ada.”", `"used"`, "facts reachable"} {
-				if !strings.Contains(out.String(), says) {
-					t.Errorf("no %q in\n%s", says, out.String())
-				}
+				compare.Contains(t, "output", says, out.String())
 			}
 		})
 	}

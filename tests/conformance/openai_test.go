@@ -453,9 +453,7 @@ func models(t *testing.T, c *conversation) {
 	}
 	got := " " + strings.Join(names, " ") + " "
 	for _, want := range []string{"plain", "careful", "plain/small"} {
-		if !strings.Contains(got, " "+want+" ") {
-			t.Errorf("got the models %s, want %s among them", got, want)
-		}
+		compare.Contains(t, "models", " "+want+" ", got)
 	}
 	one := decode[model](t, c.do(t, c.newCall("models.retrieve", nil, "plain/small")).result)
 	wantEqual(t, "model", one.ID, "plain/small")

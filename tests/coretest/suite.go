@@ -102,9 +102,7 @@ func (s *suite) fails(what string, got, want error) {
 // equal compares what a store returned, as it is printed.
 func (s *suite) equal(what string, got, want any) {
 	s.Helper()
-	if have := fmt.Sprint(got); have != fmt.Sprint(want) {
-		s.Errorf("%s: got %s, want %v", what, have, want)
-	}
+	compare.Equal(s, what, fmt.Sprint(want), fmt.Sprint(got))
 }
 
 func (s *suite) create(in core.Session) core.Session {

@@ -125,9 +125,7 @@ func TestKubernetes(t *testing.T) {
 		cfg := loaded(t, name, environment(t, c, name, secret), nil)
 		enough(t, name, time.Duration(pod.Grace-c.Lifecycle.PreStop.Sleep.Seconds)*time.Second, cfg.Limits.ShutdownGrace)
 		names[cfg.Replica.Name] = true
-		if want := name + "." + set.Spec.ServiceName + ":6222"; !strings.Contains(strings.Join(cfg.NATS.Peers, ","), want) {
-			t.Errorf("the others do not look for %s, but for %v", want, cfg.NATS.Peers)
-		}
+		compare.Contains(t, "the others look for", name+"."+set.Spec.ServiceName+":6222", strings.Join(cfg.NATS.Peers, ","))
 		if c.Mounts[0].Path != cfg.DataDir || c.Mounts[0].Name != pod.Volumes[0].Name || !strings.HasSuffix(cfg.Addr, ":8080") {
 			t.Errorf("%s writes to %s and listens on %s; mounted is %+v", name, cfg.DataDir, cfg.Addr, c.Mounts)
 		}
@@ -153,9 +151,7 @@ func TestKubernetesIsClosedAsItStands(t *testing.T) {
 	all := documents[object](t, "kubernetes.yaml")
 	secret := one(t, all, "Secret", "bobbin")
 	for name, value := range secret.StringData {
-		if value != "" {
-			t.Errorf("the secret %s is %q, want it empty", name, value)
-		}
+		compare.Equal(t, "the secret "+name, "", value)
 	}
 	env := environment(t, one(t, all, "StatefulSet", "bobbin").Spec.Template.Spec.Containers[0], "bobbin-0", secret)
 	for _, name := range []string{"BOBBIN_DATABASE_URL", "BOBBIN_NATS_SECRET"} {

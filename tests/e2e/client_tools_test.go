@@ -10,6 +10,7 @@ import (
 	"bobbin/app/api/ops"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
 )
@@ -44,9 +45,7 @@ func TestKeyOfToolResults(t *testing.T) {
 		}
 	}
 	for _, a := range []foreignAnswer{result("in Paris", ""), result("in London", `,"temperature":0.5`)} {
-		if a.Error.Code != core.CodeKeyReused {
-			t.Errorf("another request with the key: got %d %s, want %s", a.status, a.text, core.CodeKeyReused)
-		}
+		compare.Equal(t, "another request with the key", core.CodeKeyReused, a.Error.Code)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/pgproxy"
@@ -198,9 +199,7 @@ func TestLostCommits(t *testing.T) {
 				if r.rows["runs"] > 0 && table != "runs" {
 					continue // the run goes on beside the test
 				}
-				if n := after[table] - before[table]; n != r.rows[table] {
-					t.Errorf("got %d new rows in %s, want %d", n, table, r.rows[table])
-				}
+				compare.Equal(t, "new rows in "+table, r.rows[table], after[table]-before[table])
 			}
 		})
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"image"
 	"image/png"
@@ -78,9 +77,7 @@ func TestManageFiles(t *testing.T) {
 			!strings.Contains(header.Get("Content-Security-Policy"), "sandbox") {
 			t.Errorf("a drawing that may hold a program: got %v", header)
 		}
-		if _, err := client.Call(ctx, ann, ops.LinkFile, ops.NewBlobLink{InBlob: ops.InBlob{BlobID: cat.BlobID}, ExpiresIn: 3601}); !errors.Is(err, core.ErrInvalid) {
-			t.Errorf("a link for too long: got %v", err)
-		}
+		compare.Error(t, "a link for too long", core.ErrInvalid, compare.ErrorOf(client.Call(ctx, ann, ops.LinkFile, ops.NewBlobLink{InBlob: ops.InBlob{BlobID: cat.BlobID}, ExpiresIn: 3601})))
 		later := must.Get(url.Parse(link.URL))(t)
 		query := later.Query()
 		query.Set("expires", "9999999999")
@@ -103,9 +100,7 @@ func TestManageFiles(t *testing.T) {
 			t.Errorf("the link of a deleted file: got %d, %s", status, body)
 		}
 		compare.Error(t, "a deleted file", core.ErrNotFound, compare.ErrorOf(readBlob(ctx, ann, cat.BlobID)))
-		if got := apptest.ListMessages(t, ann, id)[0].Parts[0]; got.Name != "cat.png" {
-			t.Errorf("got the part %+v, want it kept", got)
-		}
+		compare.Equal(t, "the part that is kept", "cat.png", apptest.ListMessages(t, ann, id)[0].Parts[0].Name)
 		apptest.SendMessage(t, ann, core.SendMessage{SessionID: id, Content: "again"})
 		prompts := p.Prompts()
 		if last := prompts[len(prompts)-1][0]; !strings.Contains(last, `[image "cat.png"`) || !strings.Contains(last, "it is not stored any more]") {
@@ -173,13 +168,9 @@ func TestFilesInMessages(t *testing.T) {
 			}
 		}
 		prompts := p.Prompts()
-		if prompts[0][0] != prompts[1][0] {
-			t.Errorf("the first message was sent as %q, then as %q", prompts[0][0], prompts[1][0])
-		}
+		compare.Equal(t, "the first message, sent again", prompts[0][0], prompts[1][0])
 		for _, words := range []string{"look\n[file \"data.csv\", text/csv, 20 bytes", "<attached_file>\npump,pressure\n7,3.5\n\n</attached_file>", "[file \"paper.pdf\", application/pdf, 2 pages, ", "1 of 2 pages have no text", "[page 1]\nPump seven leaks.\n</attached_file>"} {
-			if !strings.Contains(prompts[0][0], words) {
-				t.Errorf("got the prompt %q, want %q in it", prompts[0][0], words)
-			}
+			compare.Contains(t, "prompt", words, prompts[0][0])
 		}
 		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "and you?", Model: "blind"})
 		last := len(p.Prompts()) - 1

@@ -163,9 +163,7 @@ func TestMCPTwoOwners(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "not for end users") {
 		t.Errorf("got %v for the prompt, want it refused", err)
 	}
-	if templates := must.Get(kim.ListResourceTemplates(t.Context(), nil))(t); len(templates.ResourceTemplates) != 2 {
-		t.Errorf("got %+v, want no prompt", templates.ResourceTemplates)
-	}
+	compare.Equal(t, "templates: no prompt", 2, len(must.Get(kim.ListResourceTemplates(t.Context(), nil))(t).ResourceTemplates))
 }
 
 // A key lists and calls what its scopes allow.
@@ -195,9 +193,7 @@ func TestMCPScopes(t *testing.T) {
 				t.Errorf("%s: got the annotations %+v", tool.Name, a)
 			}
 		}
-		if !slices.Equal(names, tt.tools) {
-			t.Errorf("%s: got the tools %v, want %v", name, names, tt.tools)
-		}
+		compare.Equal(t, "tools", tt.tools, names)
 		for _, tool := range append(slices.Clone(reading), writing...) {
 			if !slices.Contains(tt.tools, tool) {
 				p.wantFailure("requires the scope", tool, arguments{})

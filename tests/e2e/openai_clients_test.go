@@ -111,9 +111,7 @@ func TestRecordedRequestsOfPrograms(t *testing.T) {
 		a := postForeign(t, h, "responses", `{"model":"plain/o4","input":"hello","top_p":0.5}`, "Idempotency-Key", "response")
 		compare.Equal(t, "what a response left out", "top_p", a.header.Get("X-Bobbin-Ignored"))
 	}
-	if a := postForeign(t, h, "chat/completions", `{"model":"plain/o4","messages":[{"role":"user","content":"hello"}],"stop":["x"]}`); a.status != http.StatusBadRequest {
-		t.Errorf("got %d for what an answer depends on, want 400", a.status)
-	}
+	compare.Equal(t, "what an answer depends on", http.StatusBadRequest, postForeign(t, h, "chat/completions", `{"model":"plain/o4","messages":[{"role":"user","content":"hello"}],"stop":["x"]}`).status)
 }
 
 // What a client says that was said before is stored as its word, and marked in exports.
@@ -150,16 +148,12 @@ func TestNamesAndKeysOfEndUsers(t *testing.T) {
 				t.Errorf("%s, %s: got %d and the session of %q: %s", user, header, first.status, other, first.text)
 			}
 			sessions[id] = user + ", " + header
-			if again := postForeign(t, h, "chat/completions", body, "Authorization", token, name, value).header.Get("X-Session-Id"); again != id {
-				t.Errorf("%s, %s: got the session %s later, want %s", user, header, again, id)
-			}
+			compare.Equal(t, user+", "+header+": session later", id, postForeign(t, h, "chat/completions", body, "Authorization", token, name, value).header.Get("X-Session-Id"))
 		}
 	}
 	token := "Bearer " + s.User(t, "ada")
 	for _, other := range []string{`{"model":"assistant","messages":[{"role":"user","content":"bye"}]}`, `{"model":"assistant","temperature":0.5,"messages":[{"role":"user","content":"hello"}]}`, `{"model":"researcher","messages":[{"role":"user","content":"hello"}]}`} {
-		if a := postForeign(t, h, "chat/completions", other, "Authorization", token, "Idempotency-Key", "1"); a.Error.Code != core.CodeKeyReused {
-			t.Errorf("the same key with %s: got %s", other, a.text)
-		}
+		compare.Equal(t, "the same key with "+other, core.CodeKeyReused, postForeign(t, h, "chat/completions", other, "Authorization", token, "Idempotency-Key", "1").Error.Code)
 	}
 	for range 2 {
 		made := postForeign(t, h, "conversations", `{"items":[{"role":"user","content":"hi"}]}`, "Authorization", token, "Idempotency-Key", "2")
@@ -171,8 +165,6 @@ func TestNamesAndKeysOfEndUsers(t *testing.T) {
 		}
 	}
 	for path, other := range map[string]string{"conversations": `{}`, "chat/completions": body, "responses": `{"model":"assistant","input":"hi"}`} {
-		if a := postForeign(t, h, path, other, "Authorization", token, "Idempotency-Key", "2"); a.Error.Code != core.CodeKeyReused {
-			t.Errorf("the key of a conversation for %s: got %s", path, a.text)
-		}
+		compare.Equal(t, "the key of a conversation for "+path, core.CodeKeyReused, postForeign(t, h, path, other, "Authorization", token, "Idempotency-Key", "2").Error.Code)
 	}
 }

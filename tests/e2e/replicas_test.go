@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -37,9 +36,7 @@ func newReplicas(t *testing.T) (a, b *apptest.Bobbin, g *gate, run core.Run) {
 	url := dbtest.PostgresURL(t)
 	a = apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p), apptest.WithGrace(time.Millisecond), withCluster(addr))
 	b = apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p), apptest.WithGrace(time.Millisecond), withCluster("127.0.0.1:0", addr))
-	if said := b.App.Joined(); !strings.Contains(said, addr) {
-		t.Errorf("the start-up lines say %q, want that it looks for %s", said, addr)
-	}
+	compare.Contains(t, "the start-up lines", addr, b.App.Joined())
 	_, run = held(t, a, g)
 	return a, b, g, run
 }
@@ -124,9 +121,7 @@ func TestReplicaTakesOver(t *testing.T) {
 	if err != nil || got.Attempt != 2 {
 		t.Errorf("got attempt %d, %v, want the second", got.Attempt, err)
 	}
-	if _, err := client.Call(ctx, b, ops.CancelRun, ops.Cancel{InRun: ops.InRun{RunID: core.NewID[core.RunID]()}}); !errors.Is(err, core.ErrNotFound) {
-		t.Errorf("got %v, want no such run", err)
-	}
+	compare.Error(t, "no such run", core.ErrNotFound, compare.ErrorOf(client.Call(ctx, b, ops.CancelRun, ops.Cancel{InRun: ops.InRun{RunID: core.NewID[core.RunID]()}})))
 }
 
 // TestTwins: two processes with one replica's name on one database. The second one says
@@ -169,9 +164,7 @@ func TestTwins(t *testing.T) {
 	}
 	a.Stop()
 	b.Restart()
-	if strings.Count(b.Log.String(), warning) != 1 {
-		t.Errorf("a name that is free again was not taken without a word:\n%s", b.Log)
-	}
+	compare.Equal(t, "warnings: a name that is free again is taken without a word", 1, strings.Count(b.Log.String(), warning))
 	b.Stop()
 	compare.Equal(t, "doctor on a name that nobody has", operator.VerdictOK, look().Status)
 }

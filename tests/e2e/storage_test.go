@@ -4,23 +4,32 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
-	"bobbin/app/api/ops"
+	"bobbin/app"
+	"bobbin/app/api/handlers"
+	operations "bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
+	"bobbin/app/ops"
 	"bobbin/tests/apptest"
 	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
+	"bobbin/tests/provider"
 )
 
 // Without NATS a replica serves all the same: it is ready, and says that it is degraded.
@@ -29,7 +38,7 @@ func TestReadyWithoutNATS(t *testing.T) {
 	h := apptest.New(t, dbtest.MigratedPostgresURL(t), func(c *config.Config) { c.NATS.URL = config.NewSecret("nats://127.0.0.1:1") })
 	awaitReadiness(t, h, http.StatusOK, `"status":"degraded"`)
 	awaitReadiness(t, h, http.StatusOK, `"nats":"not connected`)
-	answer, err := h.SendAndWait(t.Context(), core.SendMessage{SessionID: apptest.NewSession(t, h.Client, ops.NewSession{}), Content: "hello"})
+	answer, err := h.SendAndWait(t.Context(), core.SendMessage{SessionID: apptest.NewSession(t, h.Client, operations.NewSession{}), Content: "hello"})
 	if err != nil || answer.Run.Status != core.RunSucceeded {
 		t.Errorf("got %+v, %v, want an answer without NATS", answer.Run, err)
 	}
@@ -42,13 +51,13 @@ func TestReadOnlyDatabase(t *testing.T) {
 	url := dbtest.MigratedPostgresURL(t)
 	p, gate := newHolding(t)
 	h := apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p))
-	id := apptest.NewSession(t, h.Client, ops.NewSession{})
+	id := apptest.NewSession(t, h.Client, operations.NewSession{})
 	run := must.Get(h.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "hold this"}))(t)
 	<-gate.arrived
 	setReadOnly(t, url, true)
 	refused(t, h, "database_read_only")
 	awaitReadiness(t, h, http.StatusServiceUnavailable, `"field":"database","detail":"the database is currently read-only`)
-	compare.Error(t, "read: want the session", nil, compare.ErrorOf(client.Call(t.Context(), h, ops.GetSession, ops.InSession{SessionID: id})))
+	compare.Error(t, "read: want the session", nil, compare.ErrorOf(client.Call(t.Context(), h, operations.GetSession, operations.InSession{SessionID: id})))
 	gate.open()
 	setReadOnly(t, url, false)
 	awaitReadiness(t, h, http.StatusOK, `"database":"ok"`)
@@ -81,7 +90,7 @@ func alterDatabase(t *testing.T, raw, change string, breaks bool) {
 func refused(t *testing.T, h *apptest.Bobbin, code string) {
 	t.Helper()
 	for limit := time.Now().Add(apptest.Patience); ; {
-		_, err := client.Call(t.Context(), h, ops.CreateSession, ops.NewSession{Instructions: strings.Repeat("x", 16<<10)})
+		_, err := client.Call(t.Context(), h, operations.CreateSession, operations.NewSession{Instructions: strings.Repeat("x", 16<<10)})
 		problem, _ := errors.AsType[*client.ProblemError](err)
 		switch {
 		case problem != nil && problem.Code == code:
@@ -101,7 +110,7 @@ func TestReadyWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	dbtest.EachURL(t, func(t *testing.T, url string) {
 		h := apptest.New(t, url)
-		id := apptest.NewSession(t, h.Client, ops.NewSession{})
+		id := apptest.NewSession(t, h.Client, operations.NewSession{})
 		const older = "UPDATE goose_db_version SET version_id = -version_id"
 		must.Do(t, dbtest.Open(t, url).Gorm.Exec(older).Error)
 		awaitReadiness(t, h, http.StatusServiceUnavailable, `"field":"migrations"`)
@@ -154,4 +163,121 @@ func awaitReadiness(t *testing.T, h *apptest.Bobbin, want int, words string) {
 		}
 		apptest.PauseBriefly(t)
 	}
+}
+
+// One process works on a SQLite file, whatever data folders are named and by whatever
+// path; the second one says which process that is. Who only reads it may.
+func TestOneProcessOnAFile(t *testing.T) {
+	t.Parallel()
+	url := dbtest.MigratedSQLiteURL(t)
+	h := apptest.New(t, url)
+	file := strings.TrimPrefix(url, "sqlite://")
+	folder := filepath.Join(t.TempDir(), "link")
+	must.Do(t, os.Symlink(filepath.Dir(file), folder))
+	quiet := slog.New(slog.DiscardHandler)
+	for _, other := range []string{url, "sqlite://" + filepath.Join(folder, filepath.Base(file))} {
+		cfg := h.Config
+		cfg.DataDir, cfg.Database.URL = t.TempDir(), config.NewSecretURL(other)
+		_, started := app.New(t.Context(), cfg, handlers.Build{}, quiet)
+		if !errors.Is(started, core.ErrConflict) || !strings.Contains(started.Error(), fmt.Sprintf("process %d uses the database", os.Getpid())) {
+			t.Errorf("got %v, want a conflict that names the process", started)
+		}
+		compare.Error(t, "backup", nil, compare.ErrorOf(ops.Backup(t.Context(), cfg, quiet, filepath.Join(cfg.DataDir, "copy.db"), "test")))
+		for _, f := range ops.Doctor(t.Context(), ops.DoctorOptions{Config: cfg, Logger: quiet}).Findings {
+			if f.Check == "database" && f.Status != ops.VerdictOK {
+				t.Errorf("doctor: got %+v, want the database sound", f)
+			}
+		}
+	}
+	h.Restart() // it may come back to its own file
+	apptest.NewSession(t, h.Client, operations.NewSession{})
+}
+
+// What was acknowledged before a backup began is in it, though others wrote on while it
+// was made; a Bobbin on the copy is sound, and its conversations go on.
+func TestBackupUnderLoad(t *testing.T) {
+	t.Parallel()
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
+		model := apptest.WithModel("echo", 8192, 1024, apptest.NewProvider(t, provider.Options{}))
+		h := apptest.New(t, url, model)
+		quiet := apptest.NewSession(t, h.Client, operations.NewSession{})
+		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: quiet, Content: "Remember the harpsichord."})
+		ctx, stop := context.WithCancel(t.Context())
+		answers := make(chan core.Message, 10_000)
+		var talking sync.WaitGroup
+		for who := range 4 {
+			id := apptest.NewSession(t, h.Client, operations.NewSession{})
+			talking.Go(func() {
+				for n := 0; ctx.Err() == nil; n++ {
+					a, err := h.SendAndWait(ctx, core.SendMessage{SessionID: id, Content: fmt.Sprintf("question %d of %d", n, who)})
+					if ctx.Err() == nil && (err != nil || a.Message == nil) {
+						t.Errorf("question %d of %d: %v", n, who, err)
+						stop()
+					} else if ctx.Err() == nil {
+						answers <- *a.Message
+					}
+				}
+			})
+		}
+		await := func(n int) (list []core.Message) {
+			for range n {
+				select {
+				case m := <-answers:
+					list = append(list, m)
+				case <-ctx.Done():
+					t.Fatal("the conversations have ended")
+				}
+			}
+			return list
+		}
+		known := await(20)
+		copied := backUp(t, h, url)
+		await(len(answers) + 4) // it went on
+		stop()
+		talking.Wait()
+		want := apptest.ListMessages(t, h.Client, quiet)
+		h.Stop()
+
+		restored := apptest.New(t, copied, model)
+		logs := map[core.SessionID][]core.Message{}
+		for _, answer := range known {
+			if logs[answer.SessionID] == nil {
+				logs[answer.SessionID] = apptest.ListMessages(t, restored.Client, answer.SessionID)
+			}
+			if !slices.ContainsFunc(logs[answer.SessionID], func(m core.Message) bool { return m.ID == answer.ID && m.Content == answer.Content }) {
+				t.Errorf("message %s (%q) of before the backup is not there", answer.ID, answer.Content)
+			}
+		}
+		if got := apptest.ListMessages(t, restored.Client, quiet); len(got) != len(want) || got[1].Content != want[1].Content {
+			t.Errorf("got %d messages of the quiet session, want the %d of before", len(got), len(want))
+		}
+		apptest.SendMessage(t, restored.Client, core.SendMessage{SessionID: quiet, Content: "And go on."})
+		checkup := ops.Doctor(t.Context(), ops.DoctorOptions{Config: restored.Config, Logger: slog.New(slog.DiscardHandler)})
+		for _, f := range checkup.Findings {
+			if (f.Check == "database" || f.Check == "migrations") && f.Status != ops.VerdictOK {
+				t.Errorf("doctor on the copy: %+v", f)
+			}
+		}
+	})
+}
+
+// backUp makes a backup with the tools that operators have, while the house works, and
+// returns the URL of what was restored from it.
+func backUp(t *testing.T, h *apptest.Bobbin, url string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "backup")
+	if strings.HasPrefix(url, "sqlite://") {
+		must.Get(ops.Backup(t.Context(), h.Config, slog.New(slog.DiscardHandler), file, "test"))(t)
+		return "sqlite://" + file
+	}
+	empty := dbtest.PostgresURL(t)
+	for _, args := range [][]string{
+		{dbtest.Program(t, "pg_dump"), "--format=custom", "--no-owner", "--file=" + file, url},
+		{dbtest.Program(t, "pg_restore"), "--no-owner", "--exit-on-error", "--dbname=" + empty, file},
+	} {
+		if out, err := exec.CommandContext(t.Context(), args[0], args[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", filepath.Base(args[0]), err, out)
+		}
+	}
+	return empty
 }

@@ -12,6 +12,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/provider"
@@ -124,9 +125,7 @@ func TestThoughtsStayValidBehindToolChanges(t *testing.T) {
 				asked = must.Get(k.SendAndWait(t.Context(), core.SendMessage{SessionID: k.id, Content: "use the tool lookup", Options: &core.RunOptions{Tools: []core.ClientTool{lookup}}}))(t)
 				call := strings.ReplaceAll(string(asked.Run.ID), "-", "") + "_" + must.Get(client.Call(t.Context(), k, ops.GetRun, ops.InRun{RunID: asked.Run.ID}))(t).Approvals[0].ToolCallID
 				a := postForeign(t, k.Bobbin, "chat/completions", `{"model":"helper","messages":[{"role":"user","content":"go on"},{"role":"tool","tool_call_id":"call_`+call+`","content":"in London"}],"tools":`+tools+`}`)
-				if a.status != http.StatusOK {
-					t.Errorf("tools %s: got %d %s", tools, a.status, a.text)
-				}
+				compare.Equal(t, "tools "+tools+": "+a.text, http.StatusOK, a.status)
 				k.wantKept()
 			}
 			say()

@@ -8,19 +8,141 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/mcptest"
 	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
+
+// asks sends a message in a new session and returns its run, which waits. That the
+// request is answered at all shows that it is not held until somebody decides.
+func asks(t *testing.T, h *apptest.Bobbin, content string) core.Run {
+	t.Helper()
+	return asksIn(t, h, apptest.NewSession(t, h.Client, ops.NewSession{Agent: "careful"}), content)
+}
+
+func asksIn(t *testing.T, h *apptest.Bobbin, id core.SessionID, content string) core.Run {
+	t.Helper()
+	got, err := h.SendAndWait(t.Context(), core.SendMessage{SessionID: id, Content: content})
+	if err != nil || got.Run.Status != core.RunWaiting {
+		t.Fatalf("%q: got the run %s, %v, want it waiting", content, got.Run.Status, err)
+	}
+	run, err := client.Call(t.Context(), h, ops.GetRun, ops.InRun{RunID: got.Run.ID})
+	if err != nil || len(run.Approvals) == 0 {
+		t.Fatalf("got %+v, %v, want a run with questions", run, err)
+	}
+	return run
+}
+
+// decide answers all questions of a run.
+func decide(t *testing.T, h *apptest.Bobbin, run core.Run, in ops.Decision) {
+	t.Helper()
+	for _, a := range run.Approvals {
+		in.RunID, in.ApprovalID = run.ID, a.ID
+		must.Get(client.Call(t.Context(), h, ops.DecideApproval, in))(t)
+	}
+}
+
+// ended waits for the run and returns it with what its tools answered.
+func ended(t *testing.T, h *apptest.Bobbin, id core.RunID) (core.Run, []string) {
+	t.Helper()
+	for _, err := range h.WatchRun(t.Context(), id, core.Cursor{}) {
+		must.Do(t, err)
+	}
+	run := must.Get(client.Call(t.Context(), h, ops.GetRun, ops.InRun{RunID: id}))(t)
+	var results []string
+	for _, m := range apptest.ListMessages(t, h.Client, run.SessionID) {
+		if m.Role == core.RoleTool && m.RunID == id {
+			results = append(results, m.ToolName+": "+m.Content)
+		}
+	}
+	return run, results
+}
+
+func wantEnd(t *testing.T, h *apptest.Bobbin, id core.RunID, status core.RunStatus, results ...string) {
+	t.Helper()
+	run, got := ended(t, h, id)
+	if run.Status != status || !cmp.Equal(got, results) {
+		t.Errorf("the run has %s, its tools answered %q, want %s and %q", run.Status, got, status, results)
+	}
+}
+
+// A person approves and denies tool calls; calls that need nobody's approval do not wait for the others.
+func TestApprovals(t *testing.T) {
+	t.Parallel()
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
+		h := apptest.NewAsking(t, url)
+		run := asks(t, h, "use the calculator and search_history for me")
+		a := run.Approvals[0]
+		if len(run.Approvals) != 1 || a.Tool != "calculator" || a.Arguments != `{"expression": "6*7"}` || a.ExpiresAt == nil || a.Status != core.ApprovalOpen {
+			t.Errorf("got the questions %+v, want one for the calculator", run.Approvals)
+		}
+		if log := apptest.ListMessages(t, h.Client, run.SessionID); len(log) != 3 || log[2].ToolName != "search_history" {
+			t.Errorf("got %d messages while it waits, want the question, the calls and the result of the free one", len(log))
+		}
+		decide(t, h, run, ops.Decision{Decision: "approve"})
+		done, results := ended(t, h, run.ID)
+		if done.Status != core.RunSucceeded || len(results) != 2 || !strings.Contains(results[1], "42") || done.Approvals != nil {
+			t.Errorf("approved: got %s with %q, want the calculator's result", done.Status, results)
+		}
+		var told []core.EventType
+		for e, err := range h.WatchRun(t.Context(), run.ID, core.Cursor{}) {
+			must.Do(t, err)
+			if e.Seq > 0 && e.Type != core.EventMessageCreated && !strings.HasPrefix(string(e.Type), "context.") {
+				told = append(told, e.Type)
+			}
+		}
+		want := []core.EventType{
+			core.EventRunStarted, core.EventToolStarted, core.EventToolFinished, core.EventApprovalRequested, core.EventRunWaiting,
+			core.EventApprovalDecided, core.EventRunStarted, core.EventToolStarted, core.EventToolFinished, core.EventRunSucceeded,
+		}
+		told = slices.DeleteFunc(told, func(k core.EventType) bool { return k == core.EventSessionUpdated })
+		compare.Equal(t, "events", want, told)
+
+		run = asks(t, h, "use the calculator")
+		decide(t, h, run, ops.Decision{Decision: "deny", Comment: "do it in your head"})
+		wantEnd(t, h, run.ID, core.RunSucceeded, "calculator: not approved: do it in your head")
+		_, err := client.Call(t.Context(), h, ops.DecideApproval, ops.Decision{InRun: ops.InRun{RunID: run.ID}, ApprovalID: run.Approvals[0].ID, Decision: "approve"})
+		wantProblem(t, err, core.ErrConflict, http.StatusConflict, "it was denied by local")
+		if again, err := client.Call(t.Context(), h, ops.DecideApproval, ops.Decision{InRun: ops.InRun{RunID: run.ID}, ApprovalID: run.Approvals[0].ID, Decision: "deny"}); err != nil || again.Comment != "do it in your head" {
+			t.Errorf("the same again: got %+v, %v, want the first answer", again, err)
+		}
+		_, err = client.Call(t.Context(), h, ops.DecideApproval, ops.Decision{InRun: ops.InRun{RunID: run.ID}, ApprovalID: core.NewID[core.ApprovalID](), Decision: "approve"})
+		wantProblem(t, err, core.ErrNotFound, http.StatusNotFound, "does not exist")
+
+		run = asks(t, h, "use the calculator") // of decisions at once the first one counts
+		var all sync.WaitGroup
+		counted := make(chan string, 8)
+		for i := range cap(counted) {
+			all.Go(func() {
+				in := ops.Decision{InRun: ops.InRun{RunID: run.ID}, ApprovalID: run.Approvals[0].ID, Decision: []string{"approve", "deny"}[i%2]}
+				if _, err := client.Call(t.Context(), h, ops.DecideApproval, in); err == nil {
+					counted <- in.Decision
+				}
+			})
+		}
+		all.Wait()
+		close(counted)
+		first := <-counted
+		for also := range counted {
+			compare.Equal(t, "another one that counted", first, also)
+		}
+		_, results = ended(t, h, run.ID)
+		compare.Contains(t, "the result", map[string]string{"approve": "42", "deny": "not approved"}[first], results[0])
+	})
+}
 
 // calling is a provider that answers a message by a call of the tool.
 func calling(t *testing.T, tool, arguments string) *provider.Server {
@@ -51,9 +173,7 @@ func TestFetchURLRefusesThisMachine(t *testing.T) {
 			t.Errorf("%s: got %s %q, want it refused", url, m.Status, m.Content)
 		}
 	}
-	if hits.Load() != 0 {
-		t.Errorf("%d requests arrived", hits.Load())
-	}
+	compare.Equal(t, "requests that arrived", 0, hits.Load())
 }
 
 // withTool writes a file of the folder of tools and allows all kinds.

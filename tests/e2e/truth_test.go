@@ -13,6 +13,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/documents"
 	"bobbin/tests/must"
@@ -140,9 +141,7 @@ func (tr *truth) compare(what string, r core.ContextReport, got provider.Receive
 			continue
 		}
 		used += s.Tokens
-		if s.Tokens != want[s.Name] {
-			tr.t.Errorf("%s: %s: %d tokens reported, %d received", what, s.Name, s.Tokens, want[s.Name])
-		}
+		compare.Equal(tr.t, what+": reported of "+s.Name+", and received", want[s.Name], s.Tokens)
 	}
 	if r.Used != used || r.Used != got.Tokens || r.Planned < r.Used || r.Used+r.Free > r.Usable && r.Free > 0 {
 		tr.t.Errorf("%s: used %d (planned %d, free %d), the sections have %d, the provider counted %d", what, r.Used, r.Planned, r.Free, used, got.Tokens)
@@ -222,9 +221,7 @@ func (tr *truth) run() {
 	between := contextOf(t, tr.Client, id)
 	r := tr.ask("summary, pinned as a note", id, w.Sentences(2)+" Use a tool.")
 	for i, s := range between.Sections[:5] { // all but the run
-		if s != r.Sections[i] {
-			t.Errorf("between two runs: %+v was shown, then %+v", s, r.Sections[i])
-		}
+		compare.Equal(t, "shown between two runs, then", r.Sections[i], s)
 	}
 	if r.Sections[2].Tokens == 0 || r.Sections[3].Tokens == 0 {
 		t.Errorf("got %+v, want a summary and a note", r.Sections)

@@ -1,9 +1,16 @@
 package e2e_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
+	"maps"
+	"math"
 	"net/http"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +22,9 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
+	"bobbin/tests/pgproxy"
+	"bobbin/tests/process"
 	"bobbin/tests/provider"
 )
 
@@ -149,4 +159,237 @@ func (c *turnsCell) talk(t *testing.T, h *apptest.Bobbin, turns int) {
 		}
 	}
 	c.summaries = c.server.Summaries()
+}
+
+// What a plain turn may take from its request to the end of its answer, with the client's reading
+// of it. A turn waits for PostgreSQL twice when its message is accepted and once when its answer
+// is stored.
+const (
+	maxStatements = 11
+	maxRoundTrips = 3
+)
+
+// The same with what follows in the background. Six statements make the messages searchable; turns
+// that follow one another share them.
+const (
+	maxAllStatements = 20
+	maxAllRoundTrips = 12
+)
+
+// A plain turn loads and stores everything once; that the agent has tools of an MCP server and of
+// files takes no statement. Background loops add statements to the turns that they meet: one turn
+// must do without.
+func TestStatementsOfATurn(t *testing.T) {
+	t.Parallel()
+	for name, agent := range map[string]string{"built-in tools": "assistant", "tools of an MCP server and of HTTP": "own"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
+				w := newStatementCounter(t, url, agent)
+				least, waits := w.repeat(maxStatements, maxRoundTrips, w.h.App.Statements)
+				t.Logf("a turn takes at least %d statements, %d round trips", least, waits)
+				if apptest.IsLong() { // on a busy machine loops meet every turn that waits for them
+					least, waits = w.repeat(maxAllStatements, maxAllRoundTrips, func() int64 { return settledStatements(t, w.h) })
+					t.Logf("and what follows: %d statements, %d round trips", least, waits)
+				}
+			})
+		})
+	}
+}
+
+// statementCounter counts what turns take.
+type statementCounter struct {
+	t     *testing.T
+	h     *apptest.Bobbin
+	id    core.SessionID
+	trips func() int64
+}
+
+func newStatementCounter(t *testing.T, url, agent string) *statementCounter {
+	w := &statementCounter{t: t, trips: func() int64 { return 0 }} // SQLite has none
+	if strings.HasPrefix(url, "postgres") {
+		proxy := pgproxy.New(t, url)
+		url, w.trips = proxy.URL, proxy.RoundTrips
+	}
+	w.h = apptest.New(t, url, apptest.WithModel("house", 128_000, 1000, apptest.NewProvider(t, provider.Options{Pieces: 5})),
+		mcpTool(t, "local", ""), withTool(t, "weather.yaml", "name: weather\nkind: http\ndescription: The weather.\nurl: https://example.com/weather\n"),
+		apptest.WithAgent("own", "name: own\ntools: [local, weather, calculator]\n"))
+	w.id = apptest.NewSession(t, w.h.Client, ops.NewSession{Agent: agent})
+	apptest.SendMessage(t, w.h.Client, core.SendMessage{SessionID: w.id, Content: "hello"})
+	return w
+}
+
+// repeat has turns until one takes no more than the limits, and fails if none of 100 does. It
+// returns what the best one took.
+func (w *statementCounter) repeat(statements, trips int64, count func() int64) (leastStatements, leastTrips int64) {
+	w.t.Helper()
+	leastStatements, leastTrips = math.MaxInt64, math.MaxInt64
+	for range 100 {
+		before, tripsBefore := count(), w.trips()
+		apptest.ReadTurn(w.t, w.h.Client.Send(w.t.Context(), core.SendMessage{SessionID: w.id, Content: "How far is it to Oslo ?!"}))
+		leastStatements, leastTrips = min(leastStatements, count()-before), min(leastTrips, w.trips()-tripsBefore)
+		if leastStatements <= statements && leastTrips <= trips {
+			return leastStatements, leastTrips
+		}
+	}
+	w.t.Errorf("got at least %d statements and %d round trips a turn, want at most %d and %d", leastStatements, leastTrips, statements, trips)
+	return leastStatements, leastTrips
+}
+
+// settledStatements returns the statements so far when no more follow from the last turn.
+func settledStatements(t *testing.T, h *apptest.Bobbin) int64 {
+	t.Helper()
+	for n, quiet := h.App.Statements(), 0; ; {
+		apptest.PauseBriefly(t)
+		now := h.App.Statements()
+		if quiet++; now != n {
+			n, quiet = now, 0
+		}
+		if quiet == 20 {
+			return n
+		}
+	}
+}
+
+// nextClients is how many clients write to a session of their own at once.
+const nextClients = 64
+
+// Clients that write as soon as an answer has ended, on a connection of their own, beside the
+// indexing of what they wrote, imports and searches: nobody is told that the session, or anything
+// that the last run held, is busy. Each client has all the open streams that it may have.
+func TestShowNext(t *testing.T) {
+	t.Parallel()
+	turns := apptest.ChooseSize(4*nextClients, 50_000)
+	if n, err := strconv.Atoi(os.Getenv("BOBBIN_TEST_NEXT")); err == nil {
+		turns = n
+	}
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
+		p := apptest.NewProvider(t, provider.Options{Window: 8192})
+		streams := func(c *config.Config) {
+			c.Limits.RequestsPerSecond = 0
+			c.Limits.OpenStreamsPerOwner = nextClients
+			c.Limits.RequestMemoryBytes = 1 << 30 // the import beside them takes its share
+		}
+		h := apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p), streams)
+		plain := &http.Client{Transport: process.PatientTransport{Transport: &http.Transport{MaxIdleConnsPerHost: 2 * nextClients}}}
+		t.Cleanup(plain.CloseIdleConnections)
+		c := must.Get(client.New(client.Options{URL: h.URL, HTTP: plain}))(t)
+		w := &nextWorld{client: c, refused: map[string]int{}, done: map[string]int{}}
+		stop := w.startLoad(t)
+		began := time.Now()
+		var all sync.WaitGroup
+		for i := range nextClients {
+			id := apptest.NewSession(t, c, ops.NewSession{})
+			all.Go(func() { w.talk(t, id, i, turns/nextClients) })
+		}
+		all.Wait()
+		took := time.Since(began)
+		stop()
+		fig := apptest.NewTable("%d clients that write as soon as an answer has ended, %.0f turns/s (%s)", nextClients, float64(w.done["message"])/took.Seconds(), t.Name())
+		for _, what := range slices.Sorted(maps.Keys(w.done)) {
+			fig.AddRow(what, w.done[what])
+		}
+		fig.AddRow("refused", fmt.Sprint(w.refused))
+		fig.Log(t)
+		for what := range w.refused { // forks have places
+			if what != "fork quota_exceeded" {
+				t.Errorf("got %v, want no other refusals than of forks", w.refused)
+			}
+		}
+	})
+}
+
+// nextWorld is what the clients share.
+type nextWorld struct {
+	client *client.Client
+
+	mu      sync.Mutex
+	done    map[string]int // guarded by mu
+	refused map[string]int // by what was wanted and the code; guarded by mu
+}
+
+// count counts an operation, and why it was refused.
+func (w *nextWorld) count(t *testing.T, what string, err error) {
+	var p *client.ProblemError
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case err == nil:
+		w.done[what]++
+	case errors.As(err, &p) && (p.Status == http.StatusConflict || p.Status == http.StatusTooManyRequests || p.Status == http.StatusServiceUnavailable):
+		if w.refused[what+" "+p.Code]++; w.refused[what+" "+p.Code] == 1 {
+			t.Logf("%s: %v", what, err)
+		}
+	default:
+		t.Errorf("%s: %v", what, err)
+	}
+}
+
+// talk has the turns of one session. Every 16th is followed by other writes to the session.
+func (w *nextWorld) talk(t *testing.T, id core.SessionID, first, turns int) {
+	ctx := t.Context()
+	for n := range turns {
+		question, answer, err := w.send(ctx, id, fmt.Sprintf("Question %d: what of it?", n))
+		w.count(t, "message", err)
+		switch (n + first) % 64 {
+		case 0:
+			_, err := client.Call(ctx, w.client, ops.RegenerateMessage, ops.Regenerate{InMessage: apptest.InMessage(id, answer)})
+			w.count(t, "new answer", err)
+		case 16:
+			_, err := client.Call(ctx, w.client, ops.ForkSession, core.ForkSession{SessionID: id})
+			w.count(t, "fork", err)
+		case 32:
+			_, err := client.Call(ctx, w.client, ops.SendMessage, ops.NewMessage{InSession: ops.InSession{SessionID: id}, Run: new(false), Role: core.RoleUser, Content: "By the way."})
+			w.count(t, "note", err)
+		case 48:
+			_, err := client.Call(ctx, w.client, ops.EditMessage, ops.EditedMessage{NewMessage: ops.NewMessage{InSession: ops.InSession{SessionID: id}, Content: fmt.Sprintf("Question %d, revised", n), Run: new(false)}, MessageID: question})
+			w.count(t, "revision", err)
+		}
+	}
+}
+
+// send sends a message and returns at the event that ends its run; the end of the response is not
+// waited for.
+func (w *nextWorld) send(ctx context.Context, id core.SessionID, text string) (question, answer core.MessageID, err error) {
+	for e, err := range w.client.Send(ctx, core.SendMessage{SessionID: id, Content: text}) {
+		if err != nil {
+			return "", "", err
+		}
+		if d, ok := e.Data.(core.MessageData); ok && d.Message.Role == core.RoleUser {
+			question = d.Message.ID
+		} else if ok {
+			answer = d.Message.ID
+		}
+		switch {
+		case e.Type == core.EventRunSucceeded:
+			return question, answer, nil
+		case e.Type.EndsRun():
+			return "", "", errors.New(string(e.Type))
+		}
+	}
+	return "", "", io.ErrUnexpectedEOF
+}
+
+// startLoad imports histories into other sessions and searches, until stop is called.
+func (w *nextWorld) startLoad(t *testing.T) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	id := apptest.NewSession(t, w.client, ops.NewSession{})
+	all.Go(func() {
+		for ctx.Err() == nil {
+			_, err := w.client.ImportMessages(ctx, core.ImportMessages{SessionID: id, Body: strings.NewReader(history(400)), Format: core.ImportLines})
+			if ctx.Err() == nil {
+				w.count(t, "import", err)
+			}
+		}
+	})
+	all.Go(func() {
+		for ctx.Err() == nil {
+			_, _ = client.Call(ctx, w.client, ops.Search, core.SearchQuery{Text: "question"}) // it may take too long: it is only load
+		}
+	})
+	return func() {
+		cancel()
+		all.Wait()
+	}
 }

@@ -100,9 +100,7 @@ func TestWebhooks(t *testing.T) {
 	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
 		h := apptest.New(t, url, withWebhooks)
 		plain := apptest.NewSession(t, h.Client, ops.NewSession{})
-		if _, err := client.Call(t.Context(), h, ops.GetWebhook, struct{}{}); status(err) != http.StatusNotFound {
-			t.Errorf("before: got %v, want 404", err)
-		}
+		compare.Equal(t, "before", http.StatusNotFound, status(compare.ErrorOf(client.Call(t.Context(), h, ops.GetWebhook, struct{}{}))))
 		at, byDefault := hookServer(t)
 		for range 2 { // may be repeated
 			hook, err := client.Call(t.Context(), h, ops.PutWebhook, ops.NewWebhook{URL: at, Secret: "whsec_" + hookKey})
@@ -129,9 +127,7 @@ func TestWebhooks(t *testing.T) {
 			t.Errorf("deliveries: %+v, want one, delivered at the second try", list)
 		}
 		must.Get(client.Call(t.Context(), h, ops.RetryDelivery, ops.InDelivery{InRun: ops.InRun{RunID: asked.Run.ID}, DeliveryID: list[0].ID}))(t)
-		if again := <-told; again.id != first.id {
-			t.Errorf("asked again: got id %s, want %s", again.id, first.id)
-		}
+		compare.Equal(t, "asked again", first.id, (<-told).id)
 		elsewhere, others := hookServer(t)
 		own := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "And 19 * 23?", Webhook: &core.Webhook{URL: core.Target(elsewhere)}})
 		if got := <-others; got.run.ID != own.Run.ID || got.signature != "" {

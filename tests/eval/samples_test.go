@@ -2,10 +2,20 @@ package eval_test
 
 import (
 	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/core"
 	"bobbin/app/core/config"
@@ -92,9 +102,7 @@ func timings(t *testing.T, r eval.Report) {
 		}
 		for _, turn := range p.Turns {
 			for _, c := range turn.Compactions {
-				if c.After != after {
-					t.Errorf("%s, turn %d: got %+v, want after the answer: %v", p.Policy, turn.Turn, c, after)
-				}
+				compare.Equal(t, fmt.Sprintf("%s, turn %d: after the answer", p.Policy, turn.Turn), after, c.After)
 			}
 		}
 	}
@@ -110,4 +118,182 @@ func TestSameAgain(t *testing.T) {
 	}
 	first, second := evaluate(t, sample(t, "incident", policies...)), evaluate(t, sample(t, "incident", policies...))
 	compare.Equal(t, "second replay", first, second)
+}
+
+// docs is the folder of the documentation.
+var docs = filepath.Join("..", "..", "docs")
+
+// The table in docs/EVALUATION.md is the one of the sample.
+func TestDocumentation(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(docs, "EVALUATION.md")
+	text := must.Get(os.ReadFile(file))(t)
+	table := must.Get(os.ReadFile(filepath.Join("testdata", "coding.txt")))(t)
+	block := regexp.MustCompile("(?s)```text\n.*?```")
+	if len(block.FindAll(text, -1)) != 1 {
+		t.Fatalf("%s: want one block of text, which is the table", file)
+	}
+	golden(t, file, block.ReplaceAllLiteral(text, []byte("```text\n"+string(table)+"```")))
+	for _, s := range eval.List() {
+		compare.Contains(t, fmt.Sprintf("%s: want a row of the sample %s", file, s.Name), "| `"+s.Name+"` |", string(text))
+	}
+}
+
+// Every field of --json is in docs/CLI.md.
+func TestFieldsAreDocumented(t *testing.T) {
+	t.Parallel()
+	text := must.Get(os.ReadFile(filepath.Join(docs, "CLI.md")))(t)
+	raw := must.Get(json.Marshal(evaluate(t, sample(t, "incident", "window"))))(t)
+	var report any
+	must.Do(t, json.Unmarshal(raw, &report))
+	names := fields(report)
+	if len(names) < 40 {
+		t.Fatalf("got %d fields, want all of the report: %v", len(names), names)
+	}
+	for _, name := range names {
+		if !regexp.MustCompile("`" + name + "(\\[\\])?`").Match(text) {
+			t.Errorf("docs/CLI.md does not tell of the field %s of --json", name)
+		}
+	}
+}
+
+// fields returns the names of all members of a JSON value, each once, sorted.
+func fields(v any) []string {
+	var names []string
+	switch v := v.(type) {
+	case []any:
+		for _, item := range v {
+			names = append(names, fields(item)...)
+		}
+	case map[string]any:
+		for name, value := range v {
+			names = append(append(names, name), fields(value)...)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// refresh is the command that writes the golden files anew.
+const refresh = "go test ./tests/eval -update"
+
+// golden compares with a stored file, as near does.
+func golden(t *testing.T, file string, got []byte) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, got, 0o644); err != nil { //nolint:gosec // part of the source
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("%v; make it with: %s", err, refresh)
+	}
+	if near(string(want), string(got)) {
+		return
+	}
+	diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(string(got), "\n"))
+	if len(diff) > 4000 {
+		diff = diff[:4000] + "…"
+	}
+	t.Errorf("%s is stale: if the change is wanted, write it anew with: %s\n(-want +got):\n%s", file, refresh, diff)
+}
+
+// How far numbers may be from the stored ones: another sentence in a prompt, or a
+// tool described in other words, makes no table stale.
+const (
+	nearShare = 0.05
+	nearSteps = 2 // for small numbers
+)
+
+var (
+	numbers = regexp.MustCompile(`\d[\d,]*(?:\.\d+)?`)
+	blanks  = regexp.MustCompile(` +`)
+)
+
+// near reports whether two texts differ in nothing but a little in their numbers.
+// Columns move with the digits in them, so that runs of blanks are alike.
+func near(want, got string) bool {
+	if want == got {
+		return true
+	}
+	words := func(s string) string { return blanks.ReplaceAllString(numbers.ReplaceAllString(s, "0"), " ") }
+	if words(want) != words(got) {
+		return false
+	}
+	wants, gots := numbers.FindAllString(want, -1), numbers.FindAllString(got, -1)
+	for i := range wants {
+		a, errA := strconv.ParseFloat(strings.ReplaceAll(wants[i], ",", ""), 64)
+		b, errB := strconv.ParseFloat(strings.ReplaceAll(gots[i], ",", ""), 64)
+		if errA != nil || errB != nil || math.Abs(a-b) > math.Max(nearSteps, nearShare*math.Abs(a)) {
+			return false
+		}
+	}
+	return true
+}
+
+// laws are what holds for every report.
+func laws(t *testing.T, r eval.Report) {
+	t.Helper()
+	for _, p := range r.Policies {
+		what := r.Source + ", " + p.Policy
+		if p.Failed == nil {
+			wholeLog(t, what, r, p)
+		}
+		sums(t, what, p)
+		// Invariant 1, by the count of what was really sent.
+		if p.Largest > p.Budget.Usable {
+			t.Errorf("%s: got a prompt of %d tokens in turn %d, want at most %d", what, p.Largest, p.LargestTurn, p.Budget.Usable)
+		}
+		f := p.Facts
+		if f.Reachable+len(f.Unreachable) != f.Planted || f.Prompt+f.Summary+f.First5+f.First20 != f.Reachable {
+			t.Errorf("%s: got facts %+v, want each of them in one place", what, f)
+		}
+		if s := f.SearchAlone; f.First5 > s.First5 || s.First5 > s.First20 || s.First20 > f.Asked || f.Asked > f.Planted {
+			t.Errorf("%s: got facts %+v, want search to find what it was asked for", what, f)
+		}
+		if p.Policy == "off" && p.Summaries > 0 {
+			t.Errorf("%s: got %d summaries, want none", what, p.Summaries)
+		}
+	}
+}
+
+// wholeLog: every message is in exactly one place (invariant 2), and every recorded
+// answer was asked for.
+func wholeLog(t *testing.T, what string, r eval.Report, p eval.Result) {
+	t.Helper()
+	c := p.Coverage
+	if sum := c.Summarized + c.Compacted + c.Verbatim + c.Masked + c.Shortened + c.LeftOut + c.Excluded; c.Messages != r.Messages || sum != r.Messages || c.Lost != 0 {
+		t.Errorf("%s: got %+v, sum %d, want each of the %d messages once", what, c, sum, r.Messages)
+	}
+	if len(p.Turns) != r.Turns || p.Prompts != r.Everything.Prompts {
+		t.Errorf("%s: got %d turns and %d prompts, want %d and %d", what, len(p.Turns), p.Prompts, r.Turns, r.Everything.Prompts)
+	}
+}
+
+// sums: the totals are those of the turns, and what is cached is part of what is sent.
+func sums(t *testing.T, what string, p eval.Result) {
+	t.Helper()
+	prompts, tokens, cached, completed := 0, 0, 0, 0
+	var before eval.Prompt
+	for _, turn := range p.Turns {
+		for _, prompt := range turn.Prompts {
+			prompts, tokens, cached = prompts+1, tokens+prompt.Tokens, cached+prompt.CachedTokens
+			if prompt.CachedTokens > min(prompt.Tokens, before.Tokens) || prompt.CachedBytes > min(prompt.Bytes, before.Bytes) || prompt.Everything <= before.Everything {
+				t.Errorf("%s, turn %d: got %+v after %+v, want a prefix of both as cached, and everything to grow", what, turn.Turn, prompt, before)
+			}
+			before = prompt
+		}
+		for _, c := range turn.Compactions {
+			if c.Event == string(core.EventContextCompleted) && c.Version > 0 {
+				completed++
+			}
+		}
+	}
+	if prompts != p.Prompts || tokens != p.Tokens || cached != p.CachedTokens || before.Tokens != p.Last {
+		t.Errorf("%s: got %d prompts, %d tokens, %d cached; the turns have %d, %d, %d", what, p.Prompts, p.Tokens, p.CachedTokens, prompts, tokens, cached)
+	}
+	compare.Equal(t, what+": summaries and events of them", p.Summaries, completed)
 }

@@ -143,9 +143,7 @@ func TestFirstMessage(t *testing.T) {
 	w := newWorld(t, 8192, "hello back")
 	must.Do(t, w.ask("hello"))
 	compare.Equal(t, "log", []core.Role{core.RoleUser, core.RoleAssistant}, w.roles())
-	if got := w.run.Status; got != core.RunSucceeded {
-		t.Errorf("status %s, want succeeded", got)
-	}
+	compare.Equal(t, "status", core.RunSucceeded, w.run.Status)
 	req := w.model.Requests()[0]
 	if len(req.Messages) != 1 || req.Messages[0].Content != "hello" || !strings.HasPrefix(req.System[0], "You are a tester.") {
 		t.Errorf("prompt %+v, want the system prompt and the message", req)
@@ -159,9 +157,7 @@ func TestAllMessagesAfterTheCursorAreSent(t *testing.T) {
 	w := newWorld(t, 128_000, "ok")
 	w.turns(30, 20)
 	must.Do(t, w.ask("and now?"))
-	if got := len(w.model.Requests()[0].Messages); got != 61 {
-		t.Errorf("prompt has %d messages, want 61", got)
-	}
+	compare.Equal(t, "messages of the prompt", 61, len(w.model.Requests()[0].Messages))
 }
 
 // W5, W6, W7, W10: over the threshold the oldest are summarized, the session row is
@@ -176,9 +172,7 @@ func TestSummarizeOverThreshold(t *testing.T) {
 	if w.Session.SummaryVersion != 1 || w.Session.ConversationSummary == nil {
 		t.Fatalf("session %+v, want a summary", w.Session)
 	}
-	if len(w.Messages) != before+2 {
-		t.Errorf("log has %d messages, want %d: nothing is deleted", len(w.Messages), before+2)
-	}
+	compare.Equal(t, "messages of the log: nothing is deleted", before+2, len(w.Messages))
 	system := w.model.Requests()[0].System
 	if len(system) != 3 || !strings.HasPrefix(system[1], "Summary of earlier conversation:") || !strings.Contains(system[1], "Test the tester") {
 		t.Errorf("system blocks %q, want prompt, summary, tool usage", system)
@@ -208,9 +202,7 @@ func TestSummaryIsExtended(t *testing.T) {
 	if !strings.Contains(text, "FIRST SUMMARY") || strings.Contains(text, "[1] user: turn 1 user") {
 		t.Errorf("the second summary request does not extend the first: %.500s", text)
 	}
-	if w.Summaries[1].FromSeq != w.Summaries[0].ThroughSeq+1 {
-		t.Errorf("second version begins at %d, the first ended at %d", w.Summaries[1].FromSeq, w.Summaries[0].ThroughSeq)
-	}
+	compare.Equal(t, "beginning of the second version", w.Summaries[0].ThroughSeq+1, w.Summaries[1].FromSeq)
 }
 
 // A run is done by the agent that it was accepted for, also when the session was given another one
@@ -221,9 +213,7 @@ func TestAgentIsChangedWhileARunWaits(t *testing.T) {
 	run := w.accept("hello")
 	run.Agent = "former"
 	must.Do(t, w.engine.Execute(t.Context(), core.Claimed{Run: run}))
-	if got := w.model.Requests()[0].System[0]; !strings.Contains(got, "Your name is former.") {
-		t.Errorf("got the prompt %q, want that of the run's agent", got)
-	}
+	compare.Contains(t, "the prompt of the run's agent", "Your name is former.", w.model.Requests()[0].System[0])
 }
 
 // summaryText is an answer that may be stored as a summary.

@@ -248,9 +248,7 @@ func TestReindex(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() { // somebody who goes on writing
 			for i := range 20 {
-				if _, err := s.Create(t.Context(), ann(), core.Memory{Content: fmt.Sprintf("valve %d", i)}); err != nil {
-					t.Error(err)
-				}
+				compare.Error(t, "create", nil, compare.ErrorOf(s.Create(t.Context(), ann(), core.Memory{Content: fmt.Sprintf("valve %d", i)})))
 			}
 		})
 		embedded, failed, q := 0, 0, core.Reindex{AllOwners: true, Limit: 7}
@@ -273,9 +271,7 @@ func TestReindex(t *testing.T) {
 			}
 		}
 		for _, limit := range []int{-1, 257} {
-			if _, err := s.Reindex(t.Context(), ann(), core.Reindex{Limit: limit}); !errors.Is(err, core.ErrInvalid) {
-				t.Errorf("limit %d: got error %v, want it refused", limit, err)
-			}
+			compare.Error(t, fmt.Sprintf("limit %d", limit), core.ErrInvalid, compare.ErrorOf(s.Reindex(t.Context(), ann(), core.Reindex{Limit: limit})))
 		}
 	})
 }
@@ -292,9 +288,7 @@ func TestMemoryInputs(t *testing.T) {
 		if !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), name) {
 			t.Errorf("create: got error %v, want %q", err, name)
 		}
-		if _, err := s.Update(t.Context(), ann(), in); !errors.Is(err, core.ErrInvalid) {
-			t.Errorf("update: got error %v, want %q", err, name)
-		}
+		compare.Error(t, "update: "+name, core.ErrInvalid, compare.ErrorOf(s.Update(t.Context(), ann(), in)))
 	}
 	low, high := float32(-1.1), float32(1.1)
 	for name, q := range map[string]core.MemorySearch{

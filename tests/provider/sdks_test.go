@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 	"bobbin/tests/process"
 	"bobbin/tests/provider"
@@ -25,10 +26,6 @@ func TestStrictSDKs(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if got, want := claude.Thoughts(), (provider.Thoughts{Verified: 22, Dropped: 3, Refused: 1}); got != want {
-		t.Errorf("Claude: got %+v, want %+v", got, want)
-	}
-	if got, want := gpt.Thoughts(), (provider.Thoughts{Verified: 6, Dropped: 3}); got != want {
-		t.Errorf("GPT: got %+v, want %+v", got, want)
-	}
+	compare.Equal(t, "Claude", provider.Thoughts{Verified: 22, Dropped: 3, Refused: 1}, claude.Thoughts())
+	compare.Equal(t, "GPT", provider.Thoughts{Verified: 6, Dropped: 3}, gpt.Thoughts())
 }

@@ -10,6 +10,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/slackfake/fakeslack"
@@ -44,13 +45,10 @@ func TestSlackAttachments(t *testing.T) {
 			"Queue is full\n*orders* has [9,000](https://q.example)\nowner: Bob\n\nsince 10:00",
 			forwarded, "what is wrong here?",
 		}
-		if got := contents(all, core.RoleUser); !slices.Equal(got, want) {
-			t.Errorf("got the messages %q, want %q", got, want)
-		}
+		compare.Equal(t, "messages", want, contents(all, core.RoleUser))
 		w.send(t, w.bob, w.channel, fakeslack.Message{ThreadTS: root, Text: "and this?", Attachments: []byte(forward)})
-		if _, all = w.conversation(t, 7); all[5].Content != "and this?\n"+forwarded {
-			t.Errorf("got %q, want the comment and what was forwarded", all[5].Content)
-		}
+		_, all = w.conversation(t, 7)
+		compare.Equal(t, "the comment and what was forwarded", "and this?\n"+forwarded, all[5].Content)
 		w.send(t, w.bob, w.channel, fakeslack.Message{ThreadTS: root, Text: "and these?", Attachments: []byte(`[{"is_share": true, "text": "", "message_blocks": [{"team": "T1", "message": {"blocks": [
 			{"type": "section", "text": {"type": "mrkdwn", "text": "*Pumps*"}},
 			{"type": "table", "rows": [[{"type": "raw_text", "text": "name"}, {"type": "raw_text", "text": "state"}],
@@ -67,17 +65,13 @@ func TestSlackForwardedToBot(t *testing.T) {
 	t.Parallel()
 	inWorkspace(t, func(t *testing.T, w *workspace) {
 		w.send(t, w.bob, w.bob.DM().ID, fakeslack.Message{Attachments: []byte(`[{"image_url": "https://x.example/a.gif"}]`)})
-		if got := w.awaitPrivate(t, w.bob, 1); !strings.Contains(got, "Nothing of this message can be read") {
-			t.Errorf("Bob was told %q", got)
-		}
+		compare.Contains(t, "Bob was told", "Nothing of this message can be read", w.awaitPrivate(t, w.bob, 1))
 		w.send(t, w.alice, w.alice.DM().ID, fakeslack.Message{Attachments: []byte(`[{"is_share": true, "author_name": "Carol", "channel_id": "C1", "text": "The pump is red."}]`)})
 		if _, all := w.conversation(t, 2); all[0].Content != "Forwarded from Carol (#pumps):\n> The pump is red." {
 			t.Errorf("got %q", all[0].Content)
 		}
 		w.send(t, w.bob, w.bob.DM().ID, fakeslack.Message{Attachments: []byte(`[{"is_share": true, "text": "", "message_blocks": [{"message": {"blocks": [{"type": "image"}]}}]}]`)})
-		if got := w.awaitPrivate(t, w.bob, 2); !strings.Contains(got, "Nothing of this message can be read") {
-			t.Errorf("Bob was told %q of an empty message that he forwarded", got)
-		}
+		compare.Contains(t, "Bob was told", "Nothing of this message can be read", w.awaitPrivate(t, w.bob, 2))
 	})
 }
 
@@ -151,9 +145,7 @@ func TestSlackMembersOnly(t *testing.T) {
 		w := newWorkspace(t, apptest.New, url, func(c *config.Config) { c.Slack.MembersOnly = true })
 		w.bob.Restricted = true
 		root := w.post(t, w.bob, "", w.mention("hello"))
-		if got := w.awaitPrivate(t, w.bob, 1); !strings.Contains(got, "Only members") {
-			t.Errorf("Bob was told %q", got)
-		}
+		compare.Contains(t, "Bob was told", "Only members", w.awaitPrivate(t, w.bob, 1))
 		w.post(t, w.alice, root, w.mention("hello"))
 		w.conversation(t, 3)
 		w.post(t, w.bob, root, "and me?")

@@ -135,9 +135,7 @@ func TestSlackThread(t *testing.T) {
 		w.post(t, w.bob, root, "It stands in <#C1>, says "+w.alice.Mention()+".")
 		w.post(t, w.alice, root, w.mention("what color is it &amp; where?"))
 		_, all := w.conversation(t, 4)
-		if got, want := contents(all, core.RoleUser), []string{"The pump is red.", "It stands in #pumps, says @Alice Lee.", "what color is it & where?"}; !slices.Equal(got, want) {
-			t.Errorf("got the messages %q, want %q", got, want)
-		}
+		compare.Equal(t, "messages", []string{"The pump is red.", "It stands in #pumps, says @Alice Lee.", "what color is it & where?"}, contents(all, core.RoleUser))
 		w.post(t, w.bob, root, "And how tall?")
 		session, all := w.conversation(t, 6)
 		first, last := all[2], all[4]
@@ -215,9 +213,7 @@ func TestSlackEdit(t *testing.T) {
 	t.Parallel()
 	inWorkspace(t, func(t *testing.T, w *workspace) {
 		root := w.post(t, w.alice, "", w.mention("the pump is red"))
-		if err := w.alice.Edit(w.channel, root, w.mention("the pump is &lt;blue&gt;, says "+w.bob.Mention())); err != nil { // the run may be at work
-			t.Fatal(err)
-		}
+		must.Do(t, w.alice.Edit(w.channel, root, w.mention("the pump is &lt;blue&gt;, says "+w.bob.Mention()))) // the run may be at work
 		w.sessions(t, "the edit", func(list []core.Session) bool {
 			if len(list) != 1 || list[0].MessageCount != 2 || list[0].Status != core.SessionIdle {
 				return false
@@ -241,9 +237,7 @@ func TestSlackDeletion(t *testing.T) {
 	t.Parallel()
 	inWorkspace(t, func(t *testing.T, w *workspace) {
 		root := w.post(t, w.alice, "", w.mention("the code is 4711"))
-		if err := w.alice.Delete(w.channel, root); err != nil { // the run may be at work
-			t.Fatal(err)
-		}
+		must.Do(t, w.alice.Delete(w.channel, root)) // the run may be at work
 		session := w.sessions(t, "the session", func(list []core.Session) bool { return len(list) == 1 })[0]
 		for limit := time.Now().Add(time.Minute); ; apptest.PauseBriefly(t) {
 			page := must.Get(client.Call(t.Context(), w.house, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: session.ID}, MessageQuery: core.MessageQuery{AllBranches: true}}))(t)
@@ -329,9 +323,7 @@ func TestSlackApproval(t *testing.T) {
 			}
 		}
 		click(carol)
-		if got := w.awaitPrivate(t, carol, 1); !strings.Contains(got, "Only the person who asked") {
-			t.Errorf("Carol was told %q", got)
-		}
+		compare.Contains(t, "Carol was told", "Only the person who asked", w.awaitPrivate(t, carol, 1))
 		click(w.bob)
 		end := apptest.ReadTurn(t, w.house.WatchRun(t.Context(), run.ID, core.Cursor{})).Run
 		events := w.sessions(t, "the end", func(list []core.Session) bool { return list[0].Status == core.SessionIdle })
@@ -359,9 +351,7 @@ func TestSlackSocketMode(t *testing.T) {
 		w.post(t, w.alice, root, "and tall")
 		_, all := w.conversation(t, 4)
 		compare.Equal(t, "contents(all, core.RoleUser)", []string{"the pump is red", "and tall"}, contents(all, core.RoleUser))
-		if got, err := w.alice.Command(w.channel, "/bobbin", "context"); err != nil {
-			t.Fatalf("got %+v, %v", got, err)
-		}
+		must.Get(w.alice.Command(w.channel, "/bobbin", "context"))(t)
 		w.awaitPrivate(t, w.alice, 1)
 	})
 }

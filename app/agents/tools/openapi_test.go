@@ -55,7 +55,7 @@ components:
 `
 
 // openAPI returns the source of a document in a file, loaded.
-func openAPI(t *testing.T, document string, d core.ToolDefinition) (tools.Listing, *tools.Fault) {
+func openAPI(t *testing.T, document string, d core.ToolDefinition) (tools.Listing, *core.FieldError) {
 	t.Helper()
 	dir := t.TempDir()
 	must.Do(t, os.WriteFile(filepath.Join(dir, "api.yaml"), []byte(document), 0o644))
@@ -149,7 +149,7 @@ func TestOpenAPIFaults(t *testing.T) {
 				operation = "getItems"
 			}
 			_, fault := openAPI(t, c.document, core.ToolDefinition{Operations: []string{operation}})
-			compare.True(t, fault != nil && fault.Key == c.key && strings.HasPrefix(fault.Problem, c.want) && len(fault.Problem) <= 500, "got %+v, want %s %s", fault, c.key, c.want)
+			compare.True(t, fault != nil && fault.Field == c.key && strings.HasPrefix(fault.Detail, c.want) && len(fault.Detail) <= 500, "got %+v, want %s %s", fault, c.key, c.want)
 		})
 	}
 }

@@ -27,7 +27,7 @@ paths:
 `
 
 // items returns the tool of listItems at a server that answers with the request, or its fault.
-func items(t *testing.T, path, rest string, d core.ToolDefinition) (*tools.Custom, *tools.Fault) {
+func items(t *testing.T, path, rest string, d core.ToolDefinition) (*tools.Custom, *core.FieldError) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, r.RequestURI)
@@ -147,7 +147,7 @@ func TestUnsupportedParameters(t *testing.T) {
 			t.Parallel()
 			_, fault := items(t, c.path, "parameters: ["+c.parameter+"]", core.ToolDefinition{})
 			want := "operation listItems: " + c.want
-			compare.True(t, fault != nil && fault.Key == "operations[0]" && fault.Problem == want, "got %+v, want %s", fault, want)
+			compare.True(t, fault != nil && fault.Field == "operations[0]" && fault.Detail == want, "got %+v, want %s", fault, want)
 		})
 	}
 }
@@ -177,7 +177,7 @@ func TestOperationBodies(t *testing.T) {
 			got, fault := openAPI(t, strings.Replace(document, "get:", "post:", 1), core.ToolDefinition{Operations: []string{"listItems"}, Server: server.URL})
 			var text string
 			if fault != nil {
-				text = "refused: " + fault.Problem
+				text = "refused: " + fault.Detail
 			} else if answer, err := callTool(t, got.Tools[0], c.arguments); err != nil {
 				text = "error: " + err.Error()
 			} else {

@@ -36,7 +36,7 @@ func TestSetVectors(t *testing.T) {
 		if len(all) != 5 {
 			t.Fatalf("got %d stale memories, want 5", len(all))
 		}
-		compare.Equal(t, "stale of bob: len(page.Items)", 2, len(must.Get(r.Stale(t.Context(), bob(), space(), core.PageQuery{Limit: 9}))(t).Items))
+		compare.Equal(t, "stale of bob: len(page.Items)", 2, len(must.Get(r.Stale(t.Context(), bob(), space(), core.PageQuery{Limit: core.MaxReindexBatch}))(t).Items))
 		_, err := r.Stale(t.Context(), bob(), space(), core.PageQuery{Limit: 9, Cursor: "x"})
 		wantError(t, "a bad cursor", err, core.ErrInvalid)
 

@@ -134,7 +134,7 @@ func TestArchivedSessions(t *testing.T) {
 		s.exec(t, "UPDATE sessions SET archived_at = '2020-01-01 00:00:00+00:00' WHERE id IN (?, ?)", older.ID, working.ID)
 		s.exec(t, "UPDATE sessions SET archived_at = '2020-02-01 00:00:00+00:00' WHERE id = ?", old.ID)
 		for limit, want := range map[int][]core.SessionID{1: {older.ID}, 10: {older.ID, old.ID}} {
-			got := must.Get(r.ArchivedSessions(t.Context(), month, limit))(t)
+			got := must.Get(r.ExpiredSessions(t.Context(), false, month, limit))(t)
 			compare.True(t, len(got) == len(want) && got[0] == want[0] && got[len(got)-1] == want[len(want)-1], "up to %d: got %v, want %v", limit, got, want)
 		}
 	})

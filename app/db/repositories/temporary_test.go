@@ -75,7 +75,7 @@ func TestTemporarySessionsExpire(t *testing.T) {
 		for _, id := range []core.SessionID{old, waiting, busy, kept} {
 			s.exec(t, "UPDATE sessions SET updated_at = '2020-01-01 00:00:00+00:00' WHERE id = ?", id)
 		}
-		due, err := r.TemporarySessions(t.Context(), core.TemporaryLife, 10)
+		due, err := r.ExpiredSessions(t.Context(), true, core.TemporaryLife, 10)
 		if want := []core.SessionID{old, waiting}; err != nil || !slices.Equal(sorted(due), sorted(want)) {
 			t.Errorf("got %v, %v, want %v and neither %s at work nor %s in use", due, err, want, busy, fresh)
 		}

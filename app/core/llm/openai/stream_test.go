@@ -255,7 +255,7 @@ func TestFinishReasons(t *testing.T) {
 	t.Parallel()
 	for word, want := range map[string]core.FinishReason{
 		"stop": core.FinishStop, "length": core.FinishLength, "model_length": core.FinishLength, "MAX_TOKENS": core.FinishLength,
-		"content_filter": core.FinishContentFilter, "function_call": core.FinishToolCalls, "abort": "abort",
+		"content_filter": core.FinishContentFilter, "sensitive": core.FinishContentFilter, "function_call": core.FinishToolCalls, "abort": "abort",
 	} {
 		s := serve(t, stream(text("x"), fmt.Sprintf(`{"choices":[{"delta":{},"finish_reason":%q}]}`, word), done))
 		compare.Equal(t, word, want, must.Get(collect(t, s.model(t, openai.Options{}), ask("hi")))(t).Finish)
@@ -332,6 +332,29 @@ func TestConnectionBreaksAfterTheFinishReason(t *testing.T) {
 }
 
 // Which model has answered comes with the end of the answer, if the provider says it.
+// Pieces that came together are one delta. None waits for what has not come, a comment behind it or not.
+func TestPiecesThatCameTogether(t *testing.T) {
+	t.Parallel()
+	shown := make(chan string)
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, events := range [][]string{{text("a"), text("b")}, {text("c"), text("d"), finishStop, done}} {
+			_, _ = fmt.Fprint(w, "data: "+strings.Join(events, "\n\ndata: ")+"\n\n: ping\n\n")
+			w.(http.Flusher).Flush()
+			select {
+			case got := <-shown:
+				compare.Equal(t, "text", map[string]string{"a": "ab", "c": "cd"}[got[:1]], got)
+			case <-r.Context().Done():
+			}
+		}
+	})
+	for d, err := range s.model(t, openai.Options{}).Stream(t.Context(), ask("hi")) {
+		if must.Do(t, err); d.Text != "" {
+			shown <- d.Text
+		}
+	}
+}
+
 func TestAnsweringModel(t *testing.T) {
 	t.Parallel()
 	for want, event := range map[string]string{

@@ -1,0 +1,244 @@
+package e2e_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
+	"bobbin/app/core"
+	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
+	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
+	"bobbin/tests/provider"
+)
+
+// Messages are read one by one and newest first, rated and labeled: nothing runs, watchers
+// are notified, exports have it, and it goes with the message.
+func TestAnnotations(t *testing.T) {
+	t.Parallel()
+	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
+		h := apptest.New(t, url)
+		id := apptest.NewSession(t, h.Client, ops.NewSession{})
+		for _, text := range []string{"one", "two", "three"} {
+			apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: text})
+		}
+		log := apptest.ListMessages(t, h.Client, id)
+		newest, err := client.Call(t.Context(), h, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: id}, MessageQuery: core.MessageQuery{Descending: true, PageQuery: core.PageQuery{Limit: 4}}})
+		if err != nil || len(newest.Items) != 4 || newest.Items[0].ID != log[5].ID || newest.NextCursor == nil {
+			t.Fatalf("newest first: got %+v, %v", newest, err)
+		}
+		rest, err := client.Call(t.Context(), h, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: id}, MessageQuery: core.MessageQuery{Descending: true, PageQuery: core.PageQuery{Limit: 4, Cursor: *newest.NextCursor}}})
+		all := append(newest.Items, rest.Items...)
+		slices.Reverse(all)
+		if err != nil || len(all) != 6 || !slices.EqualFunc(all, log, func(a, b core.Message) bool { return a.ID == b.ID }) {
+			t.Errorf("two pages: got %d messages, %v, want the log", len(all), err)
+		}
+
+		answer := log[5]
+		got, err := client.Call(t.Context(), h, ops.GetMessage, apptest.InMessage(id, answer.ID))
+		if err != nil || got.Content != answer.Content {
+			t.Errorf("got the message %+v, %v", got, err)
+		}
+		since := newest.LastEventID
+		rated, err := client.Call(t.Context(), h, ops.PutFeedback, ops.MessageFeedback{InMessage: apptest.InMessage(id, answer.ID), Rating: core.RatingDown, Comment: "The date is wrong."})
+		if err != nil || rated.Feedback == nil || rated.Feedback.Rating != core.RatingDown || rated.Feedback.At.IsZero() {
+			t.Fatalf("rated: got %+v, %v", rated.Feedback, err)
+		}
+		labeled, err := client.Call(t.Context(), h, ops.PutMessageMetadata, ops.MessageMetadata{InMessage: apptest.InMessage(id, answer.ID), Metadata: json.RawMessage(`{"label": "important", "excerpt": {"head": 0, "tail": 0}}`)})
+		if err != nil || !sameJSON(labeled.Metadata, `{"label": "important"}`) || labeled.Feedback == nil {
+			t.Errorf("labeled: got %s, %+v, %v, want the label and no excerpt", labeled.Metadata, labeled.Feedback, err)
+		}
+		told := 0
+		for e, err := range h.WatchSession(t.Context(), id, core.Cursor{After: since}) {
+			if err != nil || e.Type != core.EventMessageUpdated {
+				t.Fatalf("got event %s, %v, want message.updated", e.Type, err)
+			}
+			if told++; told == 2 {
+				break
+			}
+		}
+		if after := apptest.ListMessages(t, h.Client, id); len(after) != 6 || after[5].Branch != nil || after[5].Feedback == nil {
+			t.Errorf("got %d messages, the last one %+v, want no branch", len(after), after[len(after)-1])
+		}
+		var file bytes.Buffer
+		if err := client.Download(t.Context(), h.Client, ops.ExportSession, ops.SessionExport{InSession: ops.InSession{SessionID: id}, Format: core.ExportJSON}, &file); err != nil || !strings.Contains(file.String(), "The date is wrong.") {
+			t.Errorf("the export has no feedback, %v", err)
+		}
+		compare.Equal(t, "a rating that does not exist", http.StatusUnprocessableEntity, status(compare.ErrorOf(client.Call(t.Context(), h, ops.PutFeedback, ops.MessageFeedback{InMessage: apptest.InMessage(id, answer.ID), Rating: "sideways"}))))
+		must.Get(client.Call(t.Context(), h, ops.DeleteFeedback, apptest.InMessage(id, answer.ID)))(t)
+		if got, err = client.Call(t.Context(), h, ops.GetMessage, apptest.InMessage(id, answer.ID)); err != nil || got.Feedback != nil || len(got.Metadata) == 0 {
+			t.Errorf("got %+v, %v, want the feedback removed and nothing else", got, err)
+		}
+		must.Get(client.Call(t.Context(), h, ops.PutFeedback, ops.MessageFeedback{InMessage: apptest.InMessage(id, answer.ID), Rating: core.RatingUp, Comment: "Rosebud"}))(t)
+		must.Get(client.Call(t.Context(), h, ops.DeleteMessage, apptest.InMessage(id, answer.ID)))(t)
+		compare.Equal(t, "a deleted message", http.StatusNotFound, status(compare.ErrorOf(client.Call(t.Context(), h, ops.GetMessage, apptest.InMessage(id, answer.ID)))))
+		compare.Equal(t, "feedback on a deleted message", http.StatusNotFound, status(compare.ErrorOf(client.Call(t.Context(), h, ops.PutFeedback, ops.MessageFeedback{InMessage: apptest.InMessage(id, answer.ID), Rating: core.RatingUp}))))
+	})
+}
+
+// sameJSON reports whether two texts say the same in JSON.
+func sameJSON(a []byte, b string) bool {
+	var x, y any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal([]byte(b), &y) == nil && reflect.DeepEqual(x, y)
+}
+
+// status returns the status of the server's refusal; 0 = it did not refuse.
+func status(err error) int {
+	var problem *client.ProblemError
+	if errors.As(err, &problem) {
+		return problem.Status
+	}
+	return 0
+}
+
+// Lists of sessions are narrowed by what people sort them by.
+func TestSessionFilters(t *testing.T) {
+	t.Parallel()
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
+		h := apptest.New(t, url)
+		begin := core.Now()
+		pumps := apptest.NewSession(t, h.Client, ops.NewSession{Title: "Pumps", Pinned: true, Tags: []string{"work", "hall 3", "work"}, Metadata: json.RawMessage(`{"project": "p-1", "n": 3, "done": true}`)})
+		bees := apptest.NewSession(t, h.Client, ops.NewSession{Title: "Bees", Tags: []string{"home"}, Metadata: json.RawMessage(`{"project": "p-2", "n": 3, "done": "true"}`)})
+		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: bees, Content: "Pumps are not about bees."})
+		plain := apptest.NewSession(t, h.Client, ops.NewSession{})
+		all := []core.SessionID{pumps, bees, plain}
+		yes, no := true, false
+		for name, c := range map[string]struct {
+			q    core.SessionQuery
+			want []core.SessionID
+		}{
+			"pinned":              {core.SessionQuery{Pinned: &yes}, all[:1]},
+			"not pinned":          {core.SessionQuery{Pinned: &no}, all[1:]},
+			"tag":                 {core.SessionQuery{Tag: "hall 3"}, all[:1]},
+			"part of a tag":       {core.SessionQuery{Tag: "hall"}, nil},
+			"metadata":            {core.SessionQuery{Metadata: json.RawMessage(`{"n": 3}`)}, all[:2]},
+			"two members":         {core.SessionQuery{Metadata: json.RawMessage(`{"n": 3.0, "project": "p-2"}`)}, all[1:2]},
+			"boolean":             {core.SessionQuery{Metadata: json.RawMessage(`{"done": true}`)}, all[:1]},
+			"text like a boolean": {core.SessionQuery{Metadata: json.RawMessage(`{"done": "true"}`)}, all[1:2]},
+			"quotes":              {core.SessionQuery{Metadata: json.RawMessage(`{"n') OR 1=1 --": "'"}`)}, nil},
+			"words":               {core.SessionQuery{Text: "pumps"}, all[:2]},
+			"words in titles":     {core.SessionQuery{Text: "pumps", TitlesOnly: true}, all[:1]},
+			"idle":                {core.SessionQuery{Status: core.SessionIdle}, all},
+			"running":             {core.SessionQuery{Status: core.SessionRunning}, nil},
+			"created from now":    {core.SessionQuery{CreatedAfter: time.Now().Add(time.Hour)}, nil},
+			"created before":      {core.SessionQuery{CreatedBefore: begin}, nil},
+			"active since":        {core.SessionQuery{UpdatedAfter: begin}, all},
+			"all at once":         {core.SessionQuery{Pinned: &yes, Tag: "work", Text: "pumps", Status: core.SessionIdle, CreatedAfter: begin}, all[:1]},
+		} {
+			page, err := client.Call(t.Context(), h, ops.ListSessions, c.q)
+			var got []core.SessionID
+			for _, s := range page.Items {
+				got = append(got, s.ID)
+			}
+			slices.Sort(got)
+			if err != nil || !slices.Equal(got, c.want) {
+				t.Errorf("%s: got %v, %v, want %v", name, got, err, c.want)
+			}
+		}
+		for _, q := range []string{`[1]`, `{}`, `{"a": null}`, `{"a": {"b": 1}}`, `{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1,"i":1}`, `{`} {
+			compare.Equal(t, "metadata="+q, http.StatusUnprocessableEntity, status(compare.ErrorOf(client.Call(t.Context(), h, ops.ListSessions, core.SessionQuery{Metadata: json.RawMessage(q)}))))
+		}
+		changed, err := client.Call(t.Context(), h, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: pumps}, SessionPatch: core.SessionPatch{Pinned: &no, Tags: []string{}}})
+		if err != nil || changed.Pinned || len(changed.Tags) != 0 || changed.Title != "Pumps" {
+			t.Errorf("got %+v, %v, want it without pin and tags", changed, err)
+		}
+		compare.Equal(t, "21 empty tags", http.StatusUnprocessableEntity, status(compare.ErrorOf(client.Call(t.Context(), h, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: pumps}, SessionPatch: core.SessionPatch{Tags: make([]string, 21)}}))))
+	})
+}
+
+// The messages that a process keeps in memory are those of the log, whatever happens between two
+// turns: the prompt is what /prompt, which reads the log, shows before.
+func TestPromptsFollowTheLog(t *testing.T) {
+	t.Parallel()
+	dbtest.EachURL(t, func(t *testing.T, url string) {
+		p := apptest.NewProvider(t, provider.Options{Record: true})
+		h := apptest.New(t, url, apptest.WithModel("house", 32_000, 1000, p))
+		c, ctx := h.Client, t.Context()
+		id := apptest.NewSession(t, c, ops.NewSession{})
+		turn := func(content string) {
+			t.Helper()
+			view := must.Get(client.Call(ctx, c, ops.GetPrompt, ops.InSession{SessionID: id}))(t)
+			asked := len(p.Received())
+			apptest.SendMessage(t, c, core.SendMessage{SessionID: id, Content: content})
+			var want, got []string
+			for _, m := range append(view.Messages, core.PromptMessage{Role: core.RoleUser, Content: content}) {
+				if n := len(want); n > 0 && m.Role == core.RoleUser && strings.HasPrefix(want[n-1], "user: ") {
+					want[n-1] += "\n\n" + m.Content // providers want turns
+					continue
+				}
+				want = append(want, fmt.Sprintf("%s: %s", m.Role, m.Content))
+			}
+			for _, m := range p.Received()[asked].Messages {
+				got = append(got, fmt.Sprintf("%s: %s", m.Role, m.Text))
+			}
+			compare.Equal(t, content+": prompt", want, got)
+		}
+		find := func(role core.Role, content string) core.MessageID {
+			t.Helper()
+			page := must.Get(client.Call(ctx, c, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: id}, MessageQuery: core.MessageQuery{AllBranches: true, PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}}))(t)
+			messages := page.Items
+			i := slices.IndexFunc(messages, func(m core.Message) bool { return m.Role == role && strings.HasSuffix(m.Content, content) })
+			if i < 0 {
+				t.Fatalf("there is no message %q", content)
+			}
+			return messages[i].ID
+		}
+		turn("one")
+		turn("two")
+		turn("three")
+		turn("tool four")
+		turn("five")
+		must.Get(client.Call(ctx, c, ops.DeleteMessage, apptest.InMessage(id, find(core.RoleAssistant, "one"))))(t)
+		turn("six, after a message was deleted")
+		must.Get(client.Call(ctx, c, ops.EditMessage, ops.EditedMessage{NewMessage: ops.NewMessage{InSession: ops.InSession{SessionID: id}, Content: "two, in other words", Run: new(false)}, MessageID: find(core.RoleUser, "two")}))(t)
+		turn("seven, after a message was revised")
+		must.Get(client.Call(ctx, c, ops.SendMessage, ops.NewMessage{InSession: ops.InSession{SessionID: id}, Run: new(false), Role: core.RoleUser, Content: "in passing"}))(t)
+		turn("eight, after a message without a run")
+		old := find(core.RoleAssistant, "eight, after a message without a run")
+		apptest.SendMessage(t, c, core.SendMessage{SessionID: id, Content: "five, otherwise", Edits: find(core.RoleUser, "five")})
+		turn("nine, on another branch")
+		must.Get(client.Call(ctx, c, ops.SelectMessage, apptest.InMessage(id, old)))(t)
+		turn("ten, on the first branch")
+		ten := find(core.RoleAssistant, "ten, on the first branch")
+		must.Get(client.Call(ctx, c, ops.RegenerateMessage, ops.Regenerate{InMessage: apptest.InMessage(id, ten)}))(t)
+		newest := must.Get(client.Call(ctx, c, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: id}, MessageQuery: core.MessageQuery{Descending: true}}))(t)
+		compare.Equal(t, "the new answer's branch", &core.Branch{Index: 2, Count: 2, Previous: ten}, newest.Items[0].Branch)
+		turn("eleven, after a new answer")
+		must.Get(client.Call(ctx, c, ops.PinMessage, ops.Pinned{InMessage: apptest.InMessage(id, find(core.RoleUser, "three")), Pinned: new(true)}))(t)
+		turn("twelve, after a pin")
+		must.Get(client.Call(ctx, c, ops.SummarizeSession, ops.Summarize{InSession: ops.InSession{SessionID: id}}))(t)
+		turn("thirteen, after a summary")
+		turn("fourteen")
+
+		page := must.Get(client.Call(ctx, c, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: id}, MessageQuery: core.MessageQuery{PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}}))(t)
+		for i, m := range page.Items[1:] {
+			if before := page.Items[i]; m.ParentID != before.ID && before.Seq == m.Seq-1 {
+				t.Errorf("message %d: got the parent %s, want %s", m.Seq, m.ParentID, before.ID)
+			}
+		}
+		paths := 0
+		for e, err := range c.WatchSession(ctx, id, core.Cursor{}) { // everything once more
+			must.Do(t, err)
+			if d, ok := e.Data.(core.SessionData); ok && d.Path != nil {
+				paths++
+			}
+			if strings.Contains(dataText(t, e), `"answer to: one"`) {
+				t.Errorf("event %d has what was deleted: %+v", e.Seq, e.Data)
+			}
+			if e.Seq == page.LastEventID {
+				break
+			}
+		}
+		compare.Equal(t, "changes of the path: an edit, a selection, a new answer", 3, paths)
+	})
+}
