@@ -12,6 +12,7 @@ import (
 	"bobbin/app/wire"
 	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // Where nobody configured it, the number of runs suits the machine, and who asks for more than it can
@@ -20,9 +21,8 @@ func TestFitRuns(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
-	if got := fitRuns(config.Limits{}, logger).ConcurrentRuns; got < 1 || got > mostRuns {
-		t.Errorf("got %d runs, want 1 to %d", got, mostRuns)
-	}
+	got := fitRuns(config.Limits{}, logger).ConcurrentRuns
+	compare.True(t, got >= 1 && got <= mostRuns, "got %d runs, want 1 to %d", got, mostRuns)
 	compare.Equal(t, "runs: want the configured 7", 7, fitRuns(config.Limits{ConcurrentRuns: 7}, logger).ConcurrentRuns)
 	log.Reset()
 	if fitRuns(config.Limits{ConcurrentRuns: maxOpenFiles()}, logger); !strings.Contains(log.String(), "few open files") {
@@ -41,8 +41,6 @@ func TestSaveCalibrationIsNotInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	a.saveCalibration(ctx)
-	rows, err := a.Stores.Calibrations.All(t.Context())
-	if err != nil || len(rows) != 1 || rows[0].Samples != 1 {
-		t.Errorf("got %+v, %v, want the sample of house", rows, err)
-	}
+	rows := must.Get(a.Stores.Calibrations.All(t.Context()))(t)
+	compare.True(t, len(rows) == 1 && rows[0].Samples == 1, "got %+v, want the sample of house", rows)
 }

@@ -11,6 +11,7 @@ import (
 	"bobbin/app"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -82,11 +83,7 @@ func TestEmbeddingModel(t *testing.T) {
 			got = a.Embedding()
 			must.Do(t, a.Close())
 		}
-		if !strings.HasPrefix(got, want) {
-			t.Errorf("%q: got %q, want %q", name, got, want)
-		}
-		if strings.Contains(log.String(), "not known") {
-			t.Errorf("%q: got the log %s", name, &log)
-		}
+		compare.True(t, strings.HasPrefix(got, want), "%q: got %q, want %q", name, got, want)
+		compare.True(t, !strings.Contains(log.String(), "not known"), "%q: got the log %s", name, &log)
 	}
 }

@@ -55,9 +55,7 @@ func TestLoadBuiltin(t *testing.T) {
 		}
 		compare.Equal(t, fmt.Sprintf("%s: agents", name), []string{"assistant", "quick", "researcher"}, names(c))
 		for _, agent := range c.List() {
-			if agent.SystemPrompt == "" || agent.Description == "" || len(agent.Tools) < 2 || len(agent.Version) != 12 {
-				t.Errorf("%s: agent %s is not complete: %+v", name, agent.Name, agent)
-			}
+			compare.True(t, agent.SystemPrompt != "" && agent.Description != "" && len(agent.Tools) >= 2 && len(agent.Version) == 12, "%s: agent %s is not complete: %+v", name, agent.Name, agent)
 		}
 	}
 }
@@ -108,9 +106,7 @@ func TestVersion(t *testing.T) {
 	seen := map[string]bool{first: true}
 	for _, other := range []string{"name: a\n", "name: a\ntools: [calculator]\ncontext: {policy: sliding}\n", "name: a\ntools: [calculator]\ncontext: {policy: budget, land_at: 0.5}\n", "name: a\nsystem_prompt: x\n"} {
 		got := version(other)
-		if seen[got] || len(got) != 12 {
-			t.Errorf("version of %q: got %s, want 12 digits that no other agent has", other, got)
-		}
+		compare.True(t, !seen[got] && len(got) == 12, "version of %q: got %s, want 12 digits that no other agent has", other, got)
 		seen[got] = true
 	}
 }

@@ -48,14 +48,10 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		agent, err := agents.ParseFile("a.yaml", text, known())
 		if err != nil {
-			if agent.Name != "" || !strings.HasPrefix(err.Error(), "a.yaml:") {
-				t.Errorf("got agent %q and error %v, want no agent and an error that names the file", agent.Name, err)
-			}
+			compare.True(t, agent.Name == "" && strings.HasPrefix(err.Error(), "a.yaml:"), "got agent %q and error %v, want no agent and an error that names the file", agent.Name, err)
 			return
 		}
-		if agent.Name == "" || agent.Version == "" || agent.Tools == nil {
-			t.Errorf("got %+v, want a name, a version and tools", agent)
-		}
+		compare.True(t, agent.Name != "" && agent.Version != "" && agent.Tools != nil, "got %+v, want a name, a version and tools", agent)
 	})
 }
 

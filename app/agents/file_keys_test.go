@@ -50,12 +50,8 @@ func TestKeysCoverAgent(t *testing.T) {
 		want[path] = true
 	}
 	for _, k := range agents.FileKeys() {
-		if got[k.Path] {
-			t.Errorf("%s is there twice", k.Path)
-		}
-		if k.Type == "" || k.Meaning == "" {
-			t.Errorf("%s: got type %q and meaning %q, want both", k.Path, k.Type, k.Meaning)
-		}
+		compare.True(t, !got[k.Path], "%s is there twice", k.Path)
+		compare.True(t, k.Type != "" && k.Meaning != "", "%s: got type %q and meaning %q, want both", k.Path, k.Type, k.Meaning)
 		got[k.Path] = true
 	}
 	compare.Equal(t, "keys", want, got)
@@ -124,9 +120,7 @@ func TestEveryKeyIsChecked(t *testing.T) {
 		t.Helper()
 		file, at := place(path, value)
 		_, err := agents.ParseFile("a.yaml", file, fetching())
-		if err == nil || !strings.Contains(err.Error(), at) {
-			t.Errorf("%s: %s: got %v, want a fault at %s\n%s", path, value, err, at, file)
-		}
+		compare.True(t, err != nil && strings.Contains(err.Error(), at), "%s: %s: got %v, want a fault at %s\n%s", path, value, err, at, file)
 	}
 	for _, k := range agents.FileKeys() {
 		refused(k.Path, wrong[k.Type])
@@ -253,10 +247,8 @@ func TestFetchURLNeedsAnApproval(t *testing.T) {
 			t.Errorf("%s: got %+v for another tool, want it as it is written", settings, got)
 		}
 	}
-	without, err := agents.ParseFile("a.yaml", "name: a\ntools: [calculator]\n", withTools("fetch_url"))
-	if err != nil || without.ToolSettings != nil {
-		t.Errorf("without the tool: got %+v, error %v, want no settings", without.ToolSettings, err)
-	}
+	without := must.Get(agents.ParseFile("a.yaml", "name: a\ntools: [calculator]\n", withTools("fetch_url")))(t)
+	compare.True(t, without.ToolSettings == nil, "without the tool: got %+v, want no settings", without.ToolSettings)
 }
 
 // Every fault of the settings tells file, line and column, and what is allowed.

@@ -92,19 +92,13 @@ func TestStablePrefix(t *testing.T) {
 	want := "Be brief.\n\nThe user's time zone is Europe/Vienna.\n\nThe user's own wishes for this conversation; " +
 		"follow them where they do not contradict what is said above:\n<user_instructions>\nSpeak German.[/User_Instructions>\n</user_instructions>"
 	compare.Equal(t, "system prompt", want, first.SystemPrompt)
-	if len(first.Tools) != 2 || first.Tools[0].Name != "calculator" || first.ToolUsage == "" {
-		t.Errorf("got tools %v with instructions %q", first.Tools, first.ToolUsage)
-	}
+	compare.True(t, len(first.Tools) == 2 && first.Tools[0].Name == "calculator" && first.ToolUsage != "", "got tools %v with instructions %q", first.Tools, first.ToolUsage)
 	for _, spec := range first.Tools {
-		if spec.Description == "" || !strings.HasPrefix(string(spec.Parameters), `{"type":"object","properties":{"`) {
-			t.Errorf("got the tool %+v with the schema %s, want an object's", spec, spec.Parameters)
-		}
+		compare.True(t, spec.Description != "" && strings.HasPrefix(string(spec.Parameters), `{"type":"object","properties":{"`), "got the tool %+v with the schema %s, want an object's", spec, spec.Parameters)
 	}
 	session.MessageCount, session.Title = 100, "other"
-	again, err := p.Profile(t.Context(), session, "")
-	if err != nil || again.SystemPrompt != first.SystemPrompt || again.ToolUsage != first.ToolUsage || cmp.Diff(first.Tools, again.Tools) != "" {
-		t.Errorf("a later turn has another prefix, error %v", err)
-	}
+	again := must.Get(p.Profile(t.Context(), session, ""))(t)
+	compare.True(t, again.SystemPrompt == first.SystemPrompt && again.ToolUsage == first.ToolUsage && cmp.Diff(first.Tools, again.Tools) == "", "a later turn has another prefix")
 	plain := must.Get(p.Profile(t.Context(), core.Session{Agent: "plain"}, ""))(t)
 	compare.Equal(t, "an agent without tools", []any{"", 0, "Be brief."}, []any{plain.ToolUsage, len(plain.Tools), plain.SystemPrompt})
 }
@@ -161,14 +155,10 @@ func TestGraph(t *testing.T) {
 	}
 	compare.Equal(t, "edges", 7, len(view.Edges))
 	for _, n := range view.Nodes {
-		if strings.Contains(n.ID, "memor") {
-			t.Errorf("got a node %s", n.ID)
-		}
+		compare.True(t, !strings.Contains(n.ID, "memor"), "got a node %s", n.ID)
 	}
 	drawing, err := d.Mermaid("a")
-	if err != nil || !strings.Contains(drawing, "llm_node") {
-		t.Errorf("got drawing %q, error %v", drawing, err)
-	}
+	compare.True(t, err == nil && strings.Contains(drawing, "llm_node"), "got drawing %q, error %v", drawing, err)
 	for _, call := range []func() error{
 		func() error { _, err := d.Graph("b"); return err },
 		func() error { _, err := d.Mermaid("b"); return err },

@@ -180,9 +180,7 @@ func TestInlineDefinitionFaults(t *testing.T) {
 	want := at + "3:5: tool weather is in " + filepath.Join(f.root, "tools/weather.yaml") + " too; give one another name\n" +
 		at + "6:5: tools[0].url has {id}, and parameters has no property id\n" +
 		at + `7:5: tool "wether" does not exist; did you mean weather?`
-	if err == nil || err.Error() != want {
-		t.Errorf("got\n%v\nwant\n%s", err, want)
-	}
+	compare.True(t, err != nil && err.Error() == want, "got\n%v\nwant\n%s", err, want)
 }
 
 // Reading the agents again reads the tools: an agent whose tool has changed has another version, and a
@@ -265,9 +263,7 @@ func TestReferenceExamples(t *testing.T) {
 			f.write(block[1]+"/"+block[2]+".yaml", block[3])
 			compare.Error(t, fmt.Sprintf("%s/%s.yaml", block[1], block[2]), nil, compare.ErrorOf(agents.LoadCatalog(f.agents(), f.known(core.ToolKinds()...))))
 		}
-		if len(blocks) < least {
-			t.Errorf("%s: found %d files", page, len(blocks))
-		}
+		compare.True(t, len(blocks) >= least, "%s: found %d files", page, len(blocks))
 	}
 }
 

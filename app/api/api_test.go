@@ -128,12 +128,8 @@ func wantProblem(t *testing.T, w *httptest.ResponseRecorder, status int, code st
 		t.Fatalf("body %q is not a problem: %v", w.Body, err)
 	}
 	compare.Equal(t, "code, status, type", []any{code, status, "urn:bobbin:problem:" + code}, []any{p.Code, p.Status, p.Type})
-	if p.Title == "" || p.Detail == "" || p.Instance == "" {
-		t.Errorf("got problem %+v, want title, detail and instance", p)
-	}
-	if p.RequestID == "" || p.RequestID != w.Header().Get("X-Request-ID") {
-		t.Errorf("got request id %q in the body and %q in the header, want the same", p.RequestID, w.Header().Get("X-Request-ID"))
-	}
+	compare.True(t, p.Title != "" && p.Detail != "" && p.Instance != "", "got problem %+v, want title, detail and instance", p)
+	compare.True(t, p.RequestID != "" && p.RequestID == w.Header().Get("X-Request-ID"), "got request id %q in the body and %q in the header, want the same", p.RequestID, w.Header().Get("X-Request-ID"))
 	return p
 }
 

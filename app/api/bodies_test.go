@@ -16,6 +16,7 @@ import (
 	"bobbin/app/core/quota"
 	"bobbin/tests/apitest"
 	"bobbin/tests/compare"
+	"bobbin/tests/must"
 )
 
 const asForm = "Content-Type: " + apitest.FormType
@@ -97,9 +98,7 @@ func TestBodiesInHand(t *testing.T) {
 
 	w := do(server, request("POST", path, title, asEve))
 	wantProblem(t, w, 429, quota.CodeExceeded)
-	if w.Header().Get("Retry-After") == "" {
-		t.Error("got no Retry-After")
-	}
+	compare.True(t, w.Header().Get("Retry-After") != "", "got no Retry-After")
 	compare.Equal(t, "status for another user", 201, do(server, request("POST", path, title, asKim)).Code)
 	second := beginRequest(t, server, path, asKim)
 	second.write(strings.Repeat(" ", 63_900))
@@ -160,9 +159,8 @@ func TestSlowUploads(t *testing.T) {
 		held = append(held, s)
 	}
 	compare.Equal(t, "bytes of memory held by slow bodies", 0, memory.Used())
-	if got := disk.Used(); got < 600 {
-		t.Errorf("got %d bytes on the disk, want those of 12 bodies", got)
-	}
+	got := disk.Used()
+	compare.True(t, got >= 600, "got %d bytes on the disk, want those of 12 bodies", got)
 	compare.Equal(t, "status of an import beside slow ones", 200, do(server, request("POST", imports, history, "Content-Type: application/jsonl", asKim)).Code)
 	for _, who := range []string{asEve, asKim} {
 		compare.Equal(t, "status of an upload beside slow ones", 201, do(server, request("POST", "/api/v1/blobs", part("file", "a.txt", "text")+"--x--\r\n", asForm, who)).Code)
@@ -175,10 +173,8 @@ func TestSlowUploads(t *testing.T) {
 		<-s.answer
 	}
 	compare.Equal(t, "bytes on the disk in the end", 0, disk.Used())
-	files, err := os.ReadDir(opts.Space.Folder)
-	if err != nil || len(files) > 0 {
-		t.Errorf("got files %v, %v in the end, want none", files, err)
-	}
+	files := must.Get(os.ReadDir(opts.Space.Folder))(t)
+	compare.True(t, len(files) == 0, "got files %v in the end, want none", files)
 }
 
 // A disk that is full is nobody's mistake.
@@ -188,9 +184,8 @@ func TestFullDisk(t *testing.T) {
 	opts.Space.Folder = t.TempDir() + "/gone"
 	server := api.New(opts)
 	w := do(server, request("POST", sessionPath()+"/messages/import", "{}", "Content-Type: application/jsonl"))
-	if p := wantProblem(t, w, 503, "unavailable"); strings.Contains(fmt.Sprint(p), opts.Space.Folder) || w.Header().Get("Retry-After") == "" {
-		t.Errorf("got %+v, want when to come again and no path", p)
-	}
+	p := wantProblem(t, w, 503, "unavailable")
+	compare.True(t, !strings.Contains(fmt.Sprint(p), opts.Space.Folder) && w.Header().Get("Retry-After") != "", "got %+v, want when to come again and no path", p)
 }
 
 // Decoded, many small values take far more memory than their text: that is reserved before they are

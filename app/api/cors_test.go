@@ -43,9 +43,7 @@ func TestCORS(t *testing.T) {
 			t.Parallel()
 			h := do(server, request("GET", tt.path, "", append(tt.headers, "Origin: "+tt.origin)...)).Header()
 			w := do(server, request("GET", tt.path, "", append(tt.headers, "Origin: "+tt.origin)...))
-			if w.Code != tt.status {
-				t.Errorf("got %d %s, want %d", w.Code, w.Body, tt.status)
-			}
+			compare.True(t, w.Code == tt.status, "got %d %s, want %d", w.Code, w.Body, tt.status)
 			want := ""
 			if tt.allowed {
 				want = tt.origin

@@ -57,9 +57,7 @@ func TestUsage(t *testing.T) {
 	opts, _ := options(apitest.New(t))
 	var q core.UsageReport
 	must.Do(t, json.Unmarshal(do(api.New(opts), request("GET", "/api/v1/usage", "")).Body.Bytes(), &q))
-	if q.To.Sub(q.From) != 30*24*time.Hour || q.To.Before(time.Now()) || !q.To.Equal(q.To.Truncate(24*time.Hour)) {
-		t.Errorf("got %+v without parameters, want the last 30 days", q)
-	}
+	compare.True(t, q.To.Sub(q.From) == 30*24*time.Hour && !q.To.Before(time.Now()) && q.To.Equal(q.To.Truncate(24*time.Hour)), "got %+v without parameters, want the last 30 days", q)
 }
 
 // What a request asks for decides its answer.
@@ -114,8 +112,7 @@ func TestEncodedPaths(t *testing.T) {
 		sessionPath() + "%2fmessages": 404,
 		"/api/v1/agents/m%C3%BCde":    404,
 	} {
-		if w := do(server, request("GET", path, "")); w.Code != code || w.Code == 404 && !strings.Contains(w.Body.String(), `"code":"not_found"`) {
-			t.Errorf("%s: got %d %s, want %d", path, w.Code, w.Body, code)
-		}
+		w := do(server, request("GET", path, ""))
+		compare.True(t, w.Code == code && (w.Code != 404 || strings.Contains(w.Body.String(), `"code":"not_found"`)), "%s: got %d %s, want %d", path, w.Code, w.Body, code)
 	}
 }

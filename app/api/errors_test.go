@@ -67,18 +67,13 @@ func TestKinds(t *testing.T) {
 			if errors.As(tt.err, &coreErr) && coreErr.Message == "in words" && p.Detail != "in words" {
 				t.Errorf("got detail %q, want the message", p.Detail)
 			}
-			if strings.Contains(w.Body.String(), "secret") || strings.Contains(w.Body.String(), "wrapped") {
-				t.Errorf("got body %s, which shows what is internal", w.Body)
-			}
+			compare.True(t, !strings.Contains(w.Body.String(), "secret") && !strings.Contains(w.Body.String(), "wrapped"), "got body %s, which shows what is internal", w.Body)
 			lines := log.lines(t, "request failed")
-			if logged := len(lines) == 1; logged != tt.logged || len(lines) > 1 {
-				t.Errorf("got %d log lines, want logged once: %v", len(lines), tt.logged)
-			}
+			logged := len(lines) == 1
+			compare.True(t, logged == tt.logged && len(lines) <= 1, "got %d log lines, want logged once: %v", len(lines), tt.logged)
 			for _, line := range lines {
 				cause := strings.Contains(fmt.Sprint(line["err"]), "secret") || tt.err.Error() == "wrapped: in words"
-				if !cause || line["request_id"] != p.RequestID || (tt.status == 500 && line["level"] != "ERROR") {
-					t.Errorf("got log line %v, want the cause, the request id %s, and level ERROR for 500", line, p.RequestID)
-				}
+				compare.True(t, cause && line["request_id"] == p.RequestID && (tt.status != 500 || line["level"] == "ERROR"), "got log line %v, want the cause, the request id %s, and level ERROR for 500", line, p.RequestID)
 			}
 			compare.Equal(t, "has Retry-After", tt.status == 429 || tt.status == 503, w.Header().Get("Retry-After") != "")
 			compare.Equal(t, "has WWW-Authenticate", tt.status == 401, w.Header().Get("WWW-Authenticate") != "")
@@ -138,9 +133,7 @@ func TestPanic(t *testing.T) {
 		t.Fatalf("got %d log lines, want 2", len(lines))
 	}
 	for _, line := range lines {
-		if line["err"] != "boom" || !strings.Contains(line["stack"].(string), "errors_test.go") || line["request_id"] == "" {
-			t.Errorf("got log line %v, want boom, its stack and the request id", line)
-		}
+		compare.True(t, line["err"] == "boom" && strings.Contains(line["stack"].(string), "errors_test.go") && line["request_id"] != "", "got log line %v, want boom, its stack and the request id", line)
 	}
 }
 
@@ -161,9 +154,8 @@ func TestReady(t *testing.T) {
 	p := wantProblem(t, w, 503, "not_ready")
 	want := []core.FieldError{{Field: "migrations", Detail: "failed"}, {Field: "slow", Detail: "failed"}}
 	compare.Equal(t, "errors", want, p.Errors)
-	if lines := log.lines(t, "request failed"); len(lines) != 1 || !strings.Contains(lines[0]["err"].(string), "version 3") {
-		t.Errorf("got log lines %v, want one with the cause", lines)
-	}
+	lines := log.lines(t, "request failed")
+	compare.True(t, len(lines) == 1 && strings.Contains(lines[0]["err"].(string), "version 3"), "got log lines %v, want one with the cause", lines)
 }
 
 // A browser that opens the printed address finds the page, and HEAD what GET has.
@@ -182,8 +174,6 @@ func TestFirstLook(t *testing.T) {
 		r.RemoteAddr = "127.0.0.1:4711"
 		w := httptest.NewRecorder()
 		server.ServeHTTP(w, r)
-		if w.Code != tt.status || strings.Contains(w.Body.String(), "/internal/") {
-			t.Errorf("%s %s: got %d, %.200q, want %d and nothing of the operator's", tt.method, tt.path, w.Code, w.Body, tt.status)
-		}
+		compare.True(t, w.Code == tt.status && !strings.Contains(w.Body.String(), "/internal/"), "%s %s: got %d, %.200q, want %d and nothing of the operator's", tt.method, tt.path, w.Code, w.Body, tt.status)
 	}
 }

@@ -115,9 +115,7 @@ func TestQueries(t *testing.T) {
 	for _, path := range []string{sessionPath() + "/events", runPath() + "/events"} {
 		for _, id := range []string{"x", "-1", "1.5", "9223372036854775808"} {
 			p := wantProblem(t, do(server, request("GET", path, "", "Last-Event-ID: "+id)), 422, "invalid")
-			if len(p.Errors) != 1 || p.Errors[0].Field != "Last-Event-ID" {
-				t.Errorf("got errors %v for id %s, want one of Last-Event-ID", p.Errors, id)
-			}
+			compare.True(t, len(p.Errors) == 1 && p.Errors[0].Field == "Last-Event-ID", "got errors %v for id %s, want one of Last-Event-ID", p.Errors, id)
 		}
 	}
 }
@@ -153,9 +151,7 @@ func TestWrongFilters(t *testing.T) {
 			}
 		}
 	}
-	if checked < 50 {
-		t.Errorf("%d parameters were checked, want those of all lists", checked)
-	}
+	compare.True(t, checked >= 50, "%d parameters were checked, want those of all lists", checked)
 }
 
 // Each filter of each list decides what is found.
@@ -173,9 +169,8 @@ func TestFilters(t *testing.T) {
 		"/api/v1/memories?":            {"user_id=nobody"},
 		"/api/v1/usage?group_by=user&": {"from=9998-01-01&to=9998-01-02"},
 	} {
-		if found := do(server, request("GET", list, "")).Body.String(); strings.Contains(found, `"items":[]`) {
-			t.Errorf("%s finds nothing without a filter: %s", list, found)
-		}
+		found := do(server, request("GET", list, "")).Body.String()
+		compare.True(t, !strings.Contains(found, `"items":[]`), "%s finds nothing without a filter: %s", list, found)
 		for _, filter := range filters {
 			compare.Contains(t, list+filter, `"items":[]`, do(server, request("GET", list+filter, "")).Body.String())
 		}

@@ -116,9 +116,8 @@ func TestMCPRefusesRequests(t *testing.T) {
 	}
 	for range 500 { // a stalled machine may earn a request a second between them
 		if w := do(limited, request("POST", "/mcp", listTools, mcpHeaders("2025-11-25", "Authorization: Bearer secret")...)); w.Code == http.StatusTooManyRequests {
-			if m := readMessage(t, w); m.Error.Data["code"] != "rate_limited" || w.Header().Get("Retry-After") == "" {
-				t.Errorf("got %s, want when to retry", w.Body)
-			}
+			m := readMessage(t, w)
+			compare.True(t, m.Error.Data["code"] == "rate_limited" && w.Header().Get("Retry-After") != "", "got %s, want when to retry", w.Body)
 			return
 		}
 	}
@@ -167,9 +166,7 @@ func TestMCPStateless(t *testing.T) {
 			t.Parallel()
 			w := do(server, request("POST", "/mcp", tt.body, mcpHeaders("2026-07-28", tt.headers...)...))
 			m := readMessage(t, w)
-			if w.Code != tt.status || w.Header().Get("Mcp-Session-Id") != "" {
-				t.Errorf("got %d, session %q: %s, want %d and no session", w.Code, w.Header().Get("Mcp-Session-Id"), w.Body, tt.status)
-			}
+			compare.Equal(t, "session and no session", []any{tt.status, ""}, []any{w.Code, w.Header().Get("Mcp-Session-Id")})
 			if tt.code == 0 && (m.Error != nil || !strings.Contains(string(m.Result), tt.want)) {
 				t.Errorf("got %s, want %s in the result", w.Body, tt.want)
 			}
@@ -199,9 +196,7 @@ func TestMCPHidesFailures(t *testing.T) {
 	} {
 		w := do(server, request("POST", "/mcp", body, mcpHeaders("2025-11-25")...))
 		text := w.Body.String()
-		if strings.Contains(text, "hunter2") || strings.Contains(text, "goroutine") || !strings.Contains(text, "internal error (internal)") {
-			t.Errorf("%s: got %s, want an internal error and no more", name, text)
-		}
+		compare.True(t, !strings.Contains(text, "hunter2") && !strings.Contains(text, "goroutine") && strings.Contains(text, "internal error (internal)"), "%s: got %s, want an internal error and no more", name, text)
 	}
 	compare.Equal(t, "lines about the failures", 4, len(lines.lines(t, "request failed")))
 }

@@ -23,9 +23,8 @@ func TestRequestID(t *testing.T) {
 		compare.Equal(t, "request id: want the caller's", id, do(server, request("GET", "/healthz", "", "X-Request-ID: "+id)).Header().Get("X-Request-ID"))
 	}
 	for _, id := range []string{"", "a b", "a\"b", "é", strings.Repeat("x", 129)} {
-		if got := do(server, request("GET", "/healthz", "", "X-Request-ID: "+id)).Header().Get("X-Request-ID"); !core.ValidID(got) {
-			t.Errorf("got request id %q in place of %q, want a new one", got, id)
-		}
+		got := do(server, request("GET", "/healthz", "", "X-Request-ID: "+id)).Header().Get("X-Request-ID")
+		compare.True(t, core.ValidID(got), "got request id %q in place of %q, want a new one", got, id)
 	}
 }
 
@@ -42,16 +41,13 @@ func TestAuth(t *testing.T) {
 	wantProblem(t, do(server, request("POST", sessionPath()+"/messages", `{"content":"x"}`, "X-API-Key: guess")), 401, "unauthorized")
 	wantProblem(t, do(server, request("GET", "/version", "")), 401, "unauthorized")
 	for _, path := range []string{"/healthz", "/readyz"} {
-		if w := do(server, request("GET", path, "")); w.Code != 200 {
-			t.Errorf("got %d for %s without a key, want 200", w.Code, path)
-		}
+		w := do(server, request("GET", path, ""))
+		compare.True(t, w.Code == 200, "got %d for %s without a key, want 200", w.Code, path)
 	}
 	for header, status := range map[string]int{"Authorization: Bearer s3cret": 404, "X-API-Key: tok": 200} { // it is this machine's own
 		compare.Equal(t, "with a key: "+header, status, do(server, request("GET", sessionPath(), "", header)).Code)
 	}
-	if strings.Contains(log.String(), "s3cret") || strings.Contains(log.String(), "guess") {
-		t.Error("got a key in the log, want none")
-	}
+	compare.True(t, !strings.Contains(log.String(), "s3cret") && !strings.Contains(log.String(), "guess"), "got a key in the log, want none")
 }
 
 // TestAccessLog: one line a request, with facts and without bodies.
@@ -75,15 +71,11 @@ func TestAccessLog(t *testing.T) {
 			t.Errorf("got %s %v, want %v", name, first[name], want)
 		}
 	}
-	if first["bytes"].(float64) == 0 || first["dur"].(float64) == 0 {
-		t.Errorf("got log line %v, want bytes and dur", first)
-	}
+	compare.True(t, first["bytes"].(float64) != 0 && first["dur"].(float64) != 0, "got log line %v, want bytes and dur", first)
 	if lines[1]["status"] != 404.0 || lines[2]["level"] != "DEBUG" {
 		t.Errorf("got log lines %v and %v, want a 404, and the probe at DEBUG", lines[1], lines[2])
 	}
-	if strings.Contains(log.String(), "private") {
-		t.Error("got a message in the log, want none")
-	}
+	compare.True(t, !strings.Contains(log.String(), "private"), "got a message in the log, want none")
 }
 
 // Long answers to GET are compressed for readers who take it; short ones, changes and
@@ -131,9 +123,7 @@ func testRates(t *testing.T) {
 	}
 	w := do(server, request("GET", "/version", "", "X-API-Key: a"))
 	p := wantProblem(t, w, 429, "rate_limited")
-	if w.Header().Get("Retry-After") != "2" || !strings.Contains(p.Detail, "limits.requests_per_second") {
-		t.Errorf("got Retry-After %q and %q, want 2 and what to do", w.Header().Get("Retry-After"), p.Detail)
-	}
+	compare.True(t, w.Header().Get("Retry-After") == "2" && strings.Contains(p.Detail, "limits.requests_per_second"), "got Retry-After %q and %q, want 2 and what to do", w.Header().Get("Retry-After"), p.Detail)
 	for range 15 {
 		if w := do(server, request("GET", "/version", "")); w.Code != 200 {
 			t.Fatalf("got %d for this machine's own user, want 200", w.Code)

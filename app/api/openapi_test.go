@@ -91,9 +91,7 @@ func TestProblemCodes(t *testing.T) {
 	compare.Equal(t, "codes of the document and of API.md", codes, slices.Compact(listed))
 	known := append([]string{"step_limit", "model_", "model_content_filter"}, codes...) // three are of runs only
 	for _, k := range ops.ErrorKinds() {
-		if !slices.Contains(known, k.Code) {
-			t.Errorf("the document lacks the code %s", k.Code)
-		}
+		compare.True(t, slices.Contains(known, k.Code), "the document lacks the code %s", k.Code)
 	}
 	literal := regexp.MustCompile(`\b(?:Code:|[cC]ode[A-Z]\w*\s+=|\.Code =)\s*"([a-z_]+)"`)
 	must.Do(t, filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
@@ -153,9 +151,7 @@ func TestDocsPage(t *testing.T) {
 		compare.Contains(t, fmt.Sprintf("a link leads to #%s, which is not there", link[1]), ` id="`+link[1]+`"`, page)
 	}
 	for _, foreign := range []string{`src="http`, `href="http`, `src="//`, "<script>", "<style", " style=", " onclick=", "ZgotmplZ", "&lt;nil&gt;", "map[", "from ["} {
-		if strings.Contains(page, foreign) {
-			t.Errorf("the page has %s", foreign)
-		}
+		compare.True(t, !strings.Contains(page, foreign), "the page has %s", foreign)
 	}
 	for path, media := range map[string]string{"/docs/docs.css": "text/css; charset=utf-8", "/docs/docs.js": "text/javascript; charset=utf-8"} {
 		w := do(server, request("GET", path, ""))

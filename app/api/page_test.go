@@ -36,9 +36,7 @@ func TestPage(t *testing.T) {
 	}
 	policy := h.Get("Content-Security-Policy")
 	for _, want := range []string{"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; ", "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"} {
-		if !strings.Contains(policy, want) || strings.Contains(policy, "unsafe") {
-			t.Errorf("got policy %q, want %q in it and nothing unsafe", policy, want)
-		}
+		compare.True(t, strings.Contains(policy, want) && !strings.Contains(policy, "unsafe"), "got policy %q, want %q in it and nothing unsafe", policy, want)
 	}
 	if w := do(server, request("GET", "/", "", "If-None-Match: W/"+h.Get("ETag"))); w.Code != http.StatusNotModified || w.Body.Len() > 0 {
 		t.Errorf("got %d and %d bytes for who has it, want 304 and none", w.Code, w.Body.Len())
@@ -66,9 +64,8 @@ func TestAssets(t *testing.T) {
 		if w.Header().Get("Content-Encoding") == "gzip" && (smallest.Header().Get("Content-Encoding") != "br" || smallest.Body.Len() >= w.Body.Len()) {
 			t.Errorf("/%s: got %d bytes as %q for who takes Brotli, want fewer than the %d of gzip", name, smallest.Body.Len(), smallest.Header().Get("Content-Encoding"), w.Body.Len())
 		}
-		if caching := plain.Header().Get("Cache-Control"); plain.Code != http.StatusOK || name != "" && caching != "public, max-age=31536000, immutable" {
-			t.Errorf("/%s: got %d, kept by %q, want 200 and for good", name, plain.Code, caching)
-		}
+		caching := plain.Header().Get("Cache-Control")
+		compare.True(t, plain.Code == http.StatusOK && (name == "" || caching == "public, max-age=31536000, immutable"), "/%s: got %d, kept by %q, want 200 and for good", name, plain.Code, caching)
 		body := w.Body.Bytes()
 		compare.Equal(t, fmt.Sprintf("/%s: compressed for a reader who refuses it", name), "", plain.Header().Get("Content-Encoding"))
 		if w.Header().Get("Content-Encoding") == "gzip" {
@@ -111,9 +108,8 @@ func TestWidgetFiles(t *testing.T) {
 			if h := script.Header(); script.Code != http.StatusOK || h.Get("Cross-Origin-Resource-Policy") != "cross-origin" || h.Get("Content-Type") != "text/javascript; charset=utf-8" {
 				t.Errorf("got the script with %d and %v, want one that other origins may load", script.Code, h)
 			}
-			if page := do(server, request("GET", "/", "")); !strings.HasSuffix(page.Header().Get("Content-Security-Policy"), "frame-ancestors 'none'") {
-				t.Errorf("got the page with policy %q, want it in no frame", page.Header().Get("Content-Security-Policy"))
-			}
+			page := do(server, request("GET", "/", ""))
+			compare.True(t, strings.HasSuffix(page.Header().Get("Content-Security-Policy"), "frame-ancestors 'none'"), "got the page with policy %q, want it in no frame", page.Header().Get("Content-Security-Policy"))
 		})
 	}
 }

@@ -89,9 +89,7 @@ func TestServeFails(t *testing.T) {
 	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	listener.Close()
 	opts, _ := options(apitest.New(t))
-	if err := api.New(opts).Serve(t.Context(), listener); err == nil {
-		t.Error("got nil from a closed listener, want an error")
-	}
+	compare.True(t, api.New(opts).Serve(t.Context(), listener) != nil, "got nil from a closed listener, want an error")
 }
 
 // TestStreamOutlivesBodyLimit: the time limit of a body is not one of the stream
@@ -148,9 +146,7 @@ func TestNobodyIsLetInBeforeTheStartIsOver(t *testing.T) {
 	compare.Equal(t, "from /healthz: want the process lives", 200, open(t, "GET", s.url+"/healthz", "").StatusCode)
 	r := open(t, "GET", s.url+"/readyz", "")
 	body, _ := io.ReadAll(r.Body)
-	if r.StatusCode != 503 || !strings.Contains(string(body), `"runs"`) || r.Header.Get("Retry-After") == "" {
-		t.Errorf("got %d %s from /readyz, want 503 and what is missing", r.StatusCode, body)
-	}
+	compare.True(t, r.StatusCode == 503 && strings.Contains(string(body), `"runs"`) && r.Header.Get("Retry-After") != "", "got %d %s from /readyz, want 503 and what is missing", r.StatusCode, body)
 	select {
 	case got := <-early:
 		t.Errorf("got %d before the server was ready, want no answer", got)
@@ -195,9 +191,7 @@ func TestLongStart(t *testing.T) {
 	opts, _ := options(apitest.New(t))
 	opts.Ready, opts.Limits.Start = make(chan struct{}), time.Millisecond
 	r := open(t, "GET", serve(t, opts).url+sessionPath(), "")
-	if r.StatusCode != 503 || r.Header.Get("Retry-After") == "" {
-		t.Errorf("got %d, Retry-After %q, want 503 and when to ask again", r.StatusCode, r.Header.Get("Retry-After"))
-	}
+	compare.True(t, r.StatusCode == 503 && r.Header.Get("Retry-After") != "", "got %d, Retry-After %q, want 503 and when to ask again", r.StatusCode, r.Header.Get("Retry-After"))
 }
 
 // While the server stops the feeds of sessions end at once, a run's stream goes on, new requests are
@@ -216,9 +210,8 @@ func TestStop(t *testing.T) {
 		t.Fatalf("got line %q, %v, want a comment at once", line, err)
 	}
 	s.stop()
-	if rest := string(must.Get(io.ReadAll(feed.Body))(t)); !strings.HasPrefix(rest, ": connected\n") || !strings.HasSuffix(rest, "\n\n") {
-		t.Errorf("got the feed %q, want its end in order", rest)
-	}
+	rest := string(must.Get(io.ReadAll(feed.Body))(t))
+	compare.True(t, strings.HasPrefix(rest, ": connected\n") && strings.HasSuffix(rest, "\n\n"), "got the feed %q, want its end in order", rest)
 	for open(t, "GET", s.url+"/readyz", "").StatusCode == 200 { // the stop has not begun yet
 	}
 	refused := func(when string) {
@@ -235,7 +228,5 @@ func TestStop(t *testing.T) {
 	refused("while other work is in hand")
 	close(work)
 	compare.Error(t, "from a stop in order", nil, <-s.done)
-	if _, err := net.Dial("tcp", s.addr); err == nil {
-		t.Error("got a connection after the stop, want none")
-	}
+	compare.True(t, compare.ErrorOf(net.Dial("tcp", s.addr)) != nil, "got a connection after the stop, want none")
 }

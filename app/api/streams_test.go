@@ -27,18 +27,16 @@ func TestStreamOfASend(t *testing.T) {
 			t.Fatalf("got %d %v, want a stream that nobody keeps back", w.Code, w.Header())
 		}
 		body := w.Body.String()
-		if want := ": connected\n\nretry: 1000\nid: "; !strings.HasPrefix(body, want) || !strings.Contains(body, "\nevent: run.started\ndata: {\"session_id\":") {
-			t.Errorf("got stream %.200q, want %q at its beginning", body, want)
-		}
+		want := ": connected\n\nretry: 1000\nid: "
+		compare.True(t, strings.HasPrefix(body, want) && strings.Contains(body, "\nevent: run.started\ndata: {\"session_id\":"), "got stream %.200q, want %q at its beginning", body, want)
 		if want := ":\"Hi "; !strings.Contains(body, want) || strings.Count(body, "\nevent: run.succeeded") != 1 {
 			t.Errorf("got stream %q, want %q in it", body, want)
 		}
 	}
 	for _, accept := range []string{"", "Accept: application/json", "Accept: text/event-stream;q=0", "Accept: text/event-stream; q=0.000", "Accept: */*"} {
 		w := do(api.New(opts), request("POST", sessionPath()+"/messages", `{"content":"Hello"}`, accept))
-		if got := w.Header().Get("Content-Type"); got != "application/json" {
-			t.Errorf("got content type %q for %q, want JSON", got, accept)
-		}
+		got := w.Header().Get("Content-Type")
+		compare.True(t, got == "application/json", "got content type %q for %q, want JSON", got, accept)
 	}
 }
 
@@ -94,9 +92,7 @@ func TestErrorInAStream(t *testing.T) {
 			want := func(w *httptest.ResponseRecorder, logged int) {
 				t.Helper()
 				_, last, _ := strings.Cut(w.Body.String(), "event: error\ndata: ")
-				if w.Code != 200 || !strings.Contains(last, tt.code) || !strings.HasSuffix(last, "}\n\n") || strings.Contains(last, "secret") {
-					t.Errorf("got %d %q, want an error event with %s", w.Code, w.Body, tt.code)
-				}
+				compare.True(t, w.Code == 200 && strings.Contains(last, tt.code) && strings.HasSuffix(last, "}\n\n") && !strings.Contains(last, "secret"), "got %d %q, want an error event with %s", w.Code, w.Body, tt.code)
 				compare.Equal(t, "log lines", logged, len(log.lines(t, "request failed")))
 			}
 			want(do(server, request("GET", runPath()+"/events", "")), tt.logged)
@@ -162,9 +158,7 @@ func TestRunEndsBeforeTheWait(t *testing.T) {
 	run, _, _ = strings.Cut(run, `"`)
 	second := do(server, request("POST", "/api/v1/runs/"+run+"/cancel", `{"wait":true}`))
 	for name, w := range map[string]*httptest.ResponseRecorder{"message": first, "cancel": second} {
-		if w.Code != 200 || !strings.Contains(w.Body.String(), `"finished_at":`) {
-			t.Errorf("%s: got %d %s, want the run that has ended", name, w.Code, w.Body)
-		}
+		compare.Equal(t, name+": want the run that has ended", []any{200, true}, []any{w.Code, strings.Contains(w.Body.String(), `"finished_at":`)})
 	}
 }
 
@@ -182,9 +176,7 @@ func TestRunEndsAtTheLimit(t *testing.T) {
 	}
 	opts.Limits.Wait = time.Millisecond
 	w := do(api.New(opts), request("POST", sessionPath()+"/messages", `{"content":"`+question+`"}`))
-	if w.Code != 200 || !strings.Contains(w.Body.String(), `"message":{`) {
-		t.Errorf("got %d %s, want the answer that came at the last moment", w.Code, w.Body)
-	}
+	compare.Equal(t, "want the answer that came at the last moment", []any{200, true}, []any{w.Code, strings.Contains(w.Body.String(), `"message":{`)})
 }
 
 // TestCancelNotTaken: while the database is away nobody is told that the run ends.
@@ -211,9 +203,8 @@ func TestCallerGoesAway(t *testing.T) {
 		}()
 		<-feed.flushed // the run has begun
 		leave()
-		if w := <-ended; strings.Contains(w.Body.String(), "error") || len(log.lines(t, "request failed")) != 0 {
-			t.Errorf("got %q and log %s, want no error", w.Body, log)
-		}
+		w := <-ended
+		compare.True(t, !strings.Contains(w.Body.String(), "error") && len(log.lines(t, "request failed")) == 0, "got %q and log %s, want no error", w.Body, log)
 		open()
 		compare.Contains(t, "the next answer: want the run to go on", `"content":"`+question, do(server, request("POST", sessionPath()+"/messages", `{"content":"x"}`)).Body.String()+
 			do(server, request("GET", sessionPath()+"/messages", "")).Body.String())

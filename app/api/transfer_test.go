@@ -40,9 +40,7 @@ func TestAppendFields(t *testing.T) {
 		`{"content":"x","run":"false"}`:                        "run",
 	} {
 		p := wantProblem(t, do(server, request("POST", sessionPath()+"/messages", body)), 422, "invalid")
-		if len(p.Errors) != 1 || p.Errors[0].Field != field {
-			t.Errorf("%s: got %+v, want a fault of %s", body, p.Errors, field)
-		}
+		compare.True(t, len(p.Errors) == 1 && p.Errors[0].Field == field, "%s: got %+v, want a fault of %s", body, p.Errors, field)
 	}
 	for body, field := range map[string]string{ // an edit in place changes nothing but the text
 		`{"content":"x","run":false,"model":"m"}`:                                    "model",
@@ -51,9 +49,7 @@ func TestAppendFields(t *testing.T) {
 		`{"content":"x","run":false,"parts":[{"blob_id":"` + apitest.UserID + `"}]}`: "parts",
 	} {
 		p := wantProblem(t, do(server, request("PATCH", sessionPath()+"/messages/"+apitest.UserID, body)), 422, "invalid")
-		if len(p.Errors) != 1 || p.Errors[0].Field != field {
-			t.Errorf("%s: got %+v, want a fault of %s", body, p.Errors, field)
-		}
+		compare.True(t, len(p.Errors) == 1 && p.Errors[0].Field == field, "%s: got %+v, want a fault of %s", body, p.Errors, field)
 	}
 	// The role user is what a message has that is answered.
 	compare.Equal(t, "status", 202, do(server, request("POST", sessionPath()+"/messages", `{"content":"x","role":"user","run":true}`, "Prefer: respond-async")).Code)
@@ -65,9 +61,7 @@ func TestImportMediaTypes(t *testing.T) {
 	const line = `{"role":"user","content":"x"}`
 	for media, body := range map[string]string{"application/jsonl": line, "application/x-ndjson; charset=utf-8": line + "\n" + line, "application/json": "[" + line + "]"} {
 		w := do(server, request("POST", sessionPath()+"/messages/import?source=cli", body, "Content-Type: "+media))
-		if w.Code != 200 || !strings.Contains(w.Body.String(), fmt.Sprintf(`"imported":%d,`, strings.Count(body, "role"))) {
-			t.Errorf("%s: got %d %s, want what was imported", media, w.Code, w.Body)
-		}
+		compare.Equal(t, media+": want what was imported", []any{200, true}, []any{w.Code, strings.Contains(w.Body.String(), fmt.Sprintf(`"imported":%d,`, strings.Count(body, "role")))})
 	}
 	compare.Equal(t, "messages of the source", 4, strings.Count(do(server, request("GET", sessionPath()+"/messages", "")).Body.String(), `"source":"cli"`))
 	for _, media := range []string{"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""} {

@@ -96,9 +96,8 @@ func TestUserLimits(t *testing.T) {
 			do(server, request("GET", "/version", "", asEve))
 		}
 		w := do(server, request("GET", "/version", "", asEve))
-		if p := wantProblem(t, w, 429, "rate_limited"); !strings.Contains(p.Detail, "user_requests_per_second") || w.Header().Get("Retry-After") == "" {
-			t.Errorf("got %q, want which setting it is, and when to come again", p.Detail)
-		}
+		p := wantProblem(t, w, 429, "rate_limited")
+		compare.True(t, strings.Contains(p.Detail, "user_requests_per_second") && w.Header().Get("Retry-After") != "", "got %q, want which setting it is, and when to come again", p.Detail)
 		compare.Equal(t, "for another user", 200, do(server, request("GET", "/version", "", asKim)).Code)
 		time.Sleep(time.Second)
 		compare.Equal(t, "after the time", 200, do(server, request("GET", "/version", "", asEve)).Code)

@@ -156,9 +156,7 @@ func TestAdvice(t *testing.T) {
 		"OggS\x00": "application/ogg; accepted types are text/*", "RIFF    WAVE": "upload a transcript",
 	} {
 		_, err := service(&memory{}).Upload(t.Context(), core.Tenant{Owner: "ann"}, core.Upload{Name: "a", Data: []byte(data)})
-		if err == nil || !strings.Contains(err.Error(), words) {
-			t.Errorf("%q: got %v, want %q", data, err, words)
-		}
+		compare.True(t, err != nil && strings.Contains(err.Error(), words), "%q: got %v, want %q", data, err, words)
 	}
 }
 
@@ -184,9 +182,7 @@ func TestAttach(t *testing.T) {
 	got, err := s.Attach(t.Context(), core.Tenant{Owner: "ann"}, []core.Part{{BlobID: "b", Name: "x/new.txt", Text: "never kept", Tokens: 1}})
 	want := core.Part{Type: "file", BlobID: "b", MediaType: "text/plain", Name: "new.txt", Size: 9}
 	want.Tokens = attach.Tokens(want, 100, words{}.Text)
-	if err != nil || len(got) != 1 || got[0] != want || want.Tokens < 100 {
-		t.Errorf("got %+v and %v, want %+v", got, err, want)
-	}
+	compare.True(t, err == nil && len(got) == 1 && got[0] == want && want.Tokens >= 100, "got %+v and %v, want %+v", got, err, want)
 }
 
 // What no message came to refer to goes after a day, also when a sweep failed once.
@@ -198,9 +194,7 @@ func TestRunSweeps(t *testing.T) {
 		defer cancel()
 		begin := time.Now()
 		must.Do(t, service(m).Run(ctx))
-		if len(m.sweeps) != 3 || !m.sweeps[2].Equal(begin.Add(2*time.Hour-24*time.Hour)) {
-			t.Errorf("swept before %v, want three times, an hour between, a day back", m.sweeps)
-		}
+		compare.True(t, len(m.sweeps) == 3 && m.sweeps[2].Equal(begin.Add(2*time.Hour-24*time.Hour)), "swept before %v, want three times, an hour between, a day back", m.sweeps)
 	})
 }
 

@@ -163,9 +163,8 @@ func TestSendWhileARunIsActive(t *testing.T) {
 		compare.Equal(t, "the interrupted run: want it canceled", core.RunCanceled, h.db.Run(long.Run.ID).Status)
 		h.wantTexts(t, "long", "half a sentence", "queued", "re: queued", "urgent", "re: urgent")
 		synctest.Wait()
-		if want := []string{"long", "queued", "urgent"}; !slices.Equal(executed, want) {
-			t.Errorf("got executed %q, want %q", executed, want)
-		}
+		want := []string{"long", "queued", "urgent"}
+		compare.True(t, slices.Equal(executed, want), "got executed %q, want %q", executed, want)
 	})
 }
 

@@ -176,16 +176,12 @@ func TestWebhooksAreChecked(t *testing.T) {
 			"https://169.254.169.254/": "public", "https://example.com/" + strings.Repeat("x", 2048): "2048", "https://a.example/\x00": "not an address",
 		} {
 			_, err := h.CreateSession(t.Context(), ann, core.Session{Webhook: &core.Webhook{URL: core.Target(url)}})
-			if want == "" && err != nil || want != "" && (!errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), want)) {
-				t.Errorf("%q: got %v, want %q", url, err, want)
-			}
+			compare.True(t, (want != "" || err == nil) && (want == "" || (errors.Is(err, core.ErrInvalid) && strings.Contains(err.Error(), want))), "%q: got %v, want %q", url, err, want)
 		}
 		const good = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 		for secret, fine := range map[string]bool{good: true, "hush": false, "whsec_hush": false, "whsec_" + strings.Repeat("QUJD", 22): false} {
 			_, err := h.CreateSession(t.Context(), ann, core.Session{Webhook: &core.Webhook{URL: "https://example.com", Secret: secret}})
-			if (err == nil) != fine || err != nil && strings.Contains(err.Error(), "hush") {
-				t.Errorf("secret %q: got %v, want fine: %t", secret, err, fine)
-			}
+			compare.True(t, (err == nil) == fine && (err == nil || !strings.Contains(err.Error(), "hush")), "secret %q: got %v, want fine: %t", secret, err, fine)
 		}
 	})
 }
@@ -197,9 +193,7 @@ func TestContextControl(t *testing.T) {
 	ctx := t.Context()
 	plan := must.Get(h.DryRun(ctx, ann, id, core.PlanPreview{Model: "demo", Policy: "ratio"}))(t)
 	with := must.Get(h.DryRun(ctx, ann, id, core.PlanPreview{Content: strings.Repeat("x", 97) + "\x00"}))(t)
-	if plan.Context.Model != "demo" || plan.Context.Policy != "ratio" || with.Tokens-plan.Tokens < 100 {
-		t.Errorf("got %+v and %+v, want the text cleaned and counted", plan, with)
-	}
+	compare.True(t, plan.Context.Model == "demo" && plan.Context.Policy == "ratio" && with.Tokens-plan.Tokens >= 100, "got %+v and %+v, want the text cleaned and counted", plan, with)
 	for name, tt := range map[string]struct {
 		ask  core.PlanPreview
 		kind error
@@ -238,13 +232,9 @@ func TestUpdateSession(t *testing.T) {
 		s, err := h.UpdateSession(t.Context(), ann, h.session.ID, core.SessionPatch{
 			Title: new("new\x00"), Agent: new(""), Timezone: new("UTC"), Instructions: new(""), Model: new("demo"),
 		})
-		if err != nil || s.Title != "new\uFFFD" || s.Agent != "assistant" || s.Model != "demo" {
-			t.Errorf("got %+v and error %v, want the fields changed", s, err)
-		}
+		compare.True(t, err == nil && s.Title == "new\uFFFD" && s.Agent == "assistant" && s.Model == "demo", "got %+v and error %v, want the fields changed", s, err)
 		synctest.Wait()
-		if len(got) != 1 || got[0].Type != core.EventSessionUpdated {
-			t.Errorf("got events %v, want session.updated", got)
-		}
+		compare.True(t, len(got) == 1 && got[0].Type == core.EventSessionUpdated, "got events %v, want session.updated", got)
 		_, err = h.UpdateSession(t.Context(), ann, h.session.ID, core.SessionPatch{
 			Title: new(strings.Repeat("x", 501)), Agent: new("nobody"), Timezone: new("x"), Metadata: json.RawMessage(`1`), Model: new("gone"),
 		})

@@ -54,9 +54,8 @@ func TestAttachSlack(t *testing.T) {
 		thread.Team = "" // there is only one
 		thread.Mode, want.Mode = core.SlackTwoWay, core.SlackTwoWay
 		compare.Equal(t, "another mode", want, must.Get(h.AttachSlack(t.Context(), tenant, thread))(t))
-		if got, err := h.SlackThread(t.Context(), tenant, session.ID); err != nil || got.SlackThread != want || got.ChannelName != "general" || len(got.Faults) > 0 {
-			t.Errorf("got %+v (%v), want %+v", got, err, want)
-		}
+		got := must.Get(h.SlackThread(t.Context(), tenant, session.ID))(t)
+		compare.True(t, got.SlackThread == want && got.ChannelName == "general" && len(got.Faults) == 0, "got %+v, want %+v", got, want)
 		compare.Error(t, "another owner", core.ErrNotFound, compare.ErrorOf(h.AttachSlack(t.Context(), core.Tenant{Owner: "eve"}, thread)))
 		if _, err := h.AttachSlack(t.Context(), tenant, core.SlackThread{SessionID: session.ID, Team: "acme", Channel: "#general", Thread: "now", Mode: "both"}); !errors.Is(err, core.ErrInvalid) {
 			t.Errorf("wrong ids: got error %v, want ErrInvalid", err)

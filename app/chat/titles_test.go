@@ -150,9 +150,7 @@ func TestTitleOfTheModel(t *testing.T) {
 			c[0].Usage.InputTokens != 90 || c[0].Cost == nil || *c[0].Cost != 100 || c[0].Estimated == 0 {
 			t.Errorf("got %+v in the books", c)
 		}
-		if len(w.of) != 1 || w.of[0] != "q1" {
-			t.Errorf("made of the messages %v", w.of)
-		}
+		compare.True(t, len(w.of) == 1 && w.of[0] == "q1", "made of the messages %v", w.of)
 		compare.Equal(t, fmt.Sprintf("asked for models %q", w.asked), "answered by asked, small of m", strings.Join(w.asked, ", "))
 	})
 }
@@ -203,12 +201,10 @@ func TestTitlesHoldNoSecrets(t *testing.T) {
 	for name, answer := range map[string]any{"of the model": key + " and the rest", "without a model": errors.New("down")} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newTitleWorld(answer)
-			if got := w.title(t, titleRun("Is "+key+" mine?")); strings.Contains(got, key[:12]) || !strings.Contains(got, "[redacted: api key]") {
-				t.Errorf("%s: got the title %q, want no key in it", name, got)
-			}
-			if sent := w.Requests()[0].Messages[0].Content; strings.Contains(sent, key) {
-				t.Errorf("%s: got %q, want no key in the request", name, sent)
-			}
+			got := w.title(t, titleRun("Is "+key+" mine?"))
+			compare.True(t, !strings.Contains(got, key[:12]) && strings.Contains(got, "[redacted: api key]"), "%s: got the title %q, want no key in it", name, got)
+			sent := w.Requests()[0].Messages[0].Content
+			compare.True(t, !strings.Contains(sent, key), "%s: got %q, want no key in the request", name, sent)
 		})
 	}
 }
@@ -221,9 +217,7 @@ func TestTitlerStops(t *testing.T) {
 		w := newTitleWorld(llmtest.Step{Text: []string{"never"}, Gate: llmtest.NewGate()})
 		w.titler.Begin(w.session, titleRun("How do bees talk?"))
 		w.stop(t)
-		if w.session.Title != "How do bees talk?" || len(w.calls) != 1 || w.calls[0].Error != string(llm.KindCanceled) {
-			t.Errorf("got title %q, calls %+v, want the words of the question", w.session.Title, w.calls)
-		}
+		compare.True(t, w.session.Title == "How do bees talk?" && len(w.calls) == 1 && w.calls[0].Error == string(llm.KindCanceled), "got title %q, calls %+v, want the words of the question", w.session.Title, w.calls)
 		w.session.Title = ""
 		w.titler.Begin(w.session, titleRun("again"))
 		synctest.Wait()
@@ -278,8 +272,7 @@ func TestTitleCleaned(t *testing.T) {
 		strings.Repeat("word ", 30):                         "word word word word word word word word word word word…",
 	} {
 		compare.Equal(t, fmt.Sprintf("%q", text), want, chat.Cleaned(text))
-		if n := len([]rune(core.TitleOf(text))); n > 60 {
-			t.Errorf("%q: got %d characters", text, n)
-		}
+		n := len([]rune(core.TitleOf(text)))
+		compare.True(t, n <= 60, "%q: got %d characters", text, n)
 	}
 }

@@ -43,17 +43,13 @@ func TestWatchRunErrors(t *testing.T) {
 		for _, call := range []string{"Page", "Last"} {
 			failing(call)
 			for e, err := range h.WatchRun(t.Context(), ann, a.Run, core.Cursor{}) {
-				if err != nil || e.Type != core.EventRunStarted || e.Seq != a.Run.FirstEvent {
-					t.Errorf("got %s and error %v, want run.started", e.Type, err)
-				}
+				compare.True(t, err == nil && e.Type == core.EventRunStarted && e.Seq == a.Run.FirstEvent, "got %s and error %v, want run.started", e.Type, err)
 				break
 			}
 		}
 		h.db.Before(nil)
 		for e, err := range h.WatchRun(t.Context(), ann, a.Run, core.Cursor{}) {
-			if err != nil || e.Type != core.EventRunStarted {
-				t.Errorf("got %s and error %v, want run.started", e.Type, err)
-			}
+			compare.True(t, err == nil && e.Type == core.EventRunStarted, "got %s and error %v, want run.started", e.Type, err)
 			break // leaving the loop is allowed anywhere
 		}
 	})
@@ -93,10 +89,8 @@ func TestWaitReadsNoRow(t *testing.T) {
 			}
 			return nil
 		})
-		out, err := h.Wait(t.Context(), ann, a.Run)
-		if err != nil || out.Run.Status != core.RunSucceeded || out.Run.Input.Content != "hello" || out.Answer == nil || out.Answer.ID != out.Run.AnswerID {
-			t.Errorf("got %+v and error %v, want the whole run and its answer", out, err)
-		}
+		out := must.Get(h.Wait(t.Context(), ann, a.Run))(t)
+		compare.True(t, out.Run.Status == core.RunSucceeded && out.Run.Input.Content == "hello" && out.Answer != nil && out.Answer.ID == out.Run.AnswerID, "got %+v, want the whole run and its answer", out)
 	})
 }
 

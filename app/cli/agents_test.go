@@ -44,13 +44,10 @@ func TestAgentsShow(t *testing.T) {
 		shown[f["key"].(string)] = [2]any{f["value"], f["from"]}
 	}
 	for _, k := range agents.FileKeys() {
-		if path := strings.Replace(k.Path, "<tool>", "fetch_url", 1); shown[path] == [2]any{} {
-			t.Errorf("%s is not shown", path)
-		}
+		path := strings.Replace(k.Path, "<tool>", "fetch_url", 1)
+		compare.True(t, shown[path] != [2]any{}, "%s is not shown", path)
 	}
-	if shown["tool_settings.calculator.allow_hosts"] != [2]any{} {
-		t.Error("calculator is shown with a setting that it does not know")
-	}
+	compare.True(t, shown["tool_settings.calculator.allow_hosts"] == [2]any{}, "calculator is shown with a setting that it does not know")
 	file := filepath.Join(dir, "mine.yaml")
 	for path, want := range map[string][2]any{
 		"temperature":                      {"0", file},

@@ -26,9 +26,8 @@ func TestAPI(t *testing.T) {
 	if items, _ := fields(t, do("", "listMessages limit=1 id="+id))["items"].([]any); len(items) != 1 {
 		t.Errorf("listMessages: got %v, want one", items)
 	}
-	if out := do("", "exportSession format=markdown id="+id); !strings.HasPrefix(out, "# 123\n") {
-		t.Errorf("exportSession: got %q", out)
-	}
+	out := do("", "exportSession format=markdown id="+id)
+	compare.True(t, strings.HasPrefix(out, "# 123\n"), "exportSession: got %q", out)
 	compare.Equal(t, "archiveSession", "", do("", "archiveSession id="+id))
 }
 

@@ -17,10 +17,8 @@ func TestVersion(t *testing.T) {
 	t.Parallel()
 	got := readBuild().Version
 	compare.Equal(t, "version", []any{version, true}, []any{got, strings.HasPrefix(got, "0.")})
-	found, err := exec.CommandContext(t.Context(), "sh", "-c", `cd ../.. && eval "$(grep '^version=' scripts/release)" && printf %s "$version"`).Output()
-	if err != nil || string(found) != version {
-		t.Errorf("scripts/release finds the version %q, %v, want %q", found, err, version)
-	}
+	found := must.Get(exec.CommandContext(t.Context(), "sh", "-c", `cd ../.. && eval "$(grep '^version=' scripts/release)" && printf %s "$version"`).Output())(t)
+	compare.True(t, string(found) == version, "scripts/release finds the version %q, want %q", found, version)
 	for file, want := range map[string][]string{
 		"Makefile":          {"-trimpath -tags=nomsgpack", "CGO_ENABLED=0 go build -ldflags '-s -w'"},
 		"scripts/release":   {"CGO_ENABLED=0", "go build -trimpath -tags nomsgpack -ldflags '-s -w'"},

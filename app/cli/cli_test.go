@@ -59,9 +59,7 @@ func says(t *testing.T, flags []string, want int, args string, parts ...string) 
 	t.Helper()
 	code, out, errs := run(t, "", append(strings.Fields(args), flags...)...)
 	for _, part := range append(parts, "") {
-		if code != want || !strings.Contains(out+errs, part) {
-			t.Errorf("%s: got %d, %q, %q; want %d and %q", args, code, out, errs, want, part)
-		}
+		compare.True(t, code == want && strings.Contains(out+errs, part), "%s: got %d, %q, %q; want %d and %q", args, code, out, errs, want, part)
 	}
 	return out + errs
 }
@@ -162,9 +160,7 @@ func TestHelpAll(t *testing.T) {
 		{"chat --help", "--addr", false}, {"chat --help-all", "--addr", true}, {"sessions show --help-all", "--last", true}, {"--help", "--url", true},
 	} {
 		code, out, _ := run(t, "", strings.Fields(tt.args)...)
-		if code != 0 || strings.Contains(out, tt.flag+" ") != tt.found {
-			t.Errorf("%q: got %d and %s there: %t, want %t", tt.args, code, tt.flag, !tt.found, tt.found)
-		}
+		compare.True(t, code == 0 && strings.Contains(out, tt.flag+" ") == tt.found, "%q: got %d and %s there: %t, want %t", tt.args, code, tt.flag, !tt.found, tt.found)
 		if lines := strings.Count(out, "\n"); !strings.Contains(tt.args, "all") && lines > 60 {
 			t.Errorf("%q: got %d lines, want a page", tt.args, lines)
 		}
@@ -234,9 +230,8 @@ func serve(t *testing.T, flags []string) (stop func()) {
 	}
 	return func() {
 		cancel()
-		if code := <-ended; code != 0 {
-			t.Errorf("server ended with %d: %s", code, errs.String())
-		}
+		code := <-ended
+		compare.True(t, code == 0, "server ended with %d: %s", code, errs.String())
 	}
 }
 

@@ -42,9 +42,7 @@ func TestEvalContext(t *testing.T) {
 	file := filepath.Join(dir, "talk.jsonl")
 	must.Do(t, os.WriteFile(file, []byte(foreignTalk), 0o600))
 	code, out, errs := run(t, "", "eval", "context", file, "--policy", "window,off")
-	if code != 0 || errs != "" || !strings.HasPrefix(out, "talk.jsonl: 8 messages in 2 turns") || strings.Count(out, "1 of 1") != 2 {
-		t.Errorf("got %d, %q, %q, want a table of two policies", code, out, errs)
-	}
+	compare.True(t, code == 0 && errs == "" && strings.HasPrefix(out, "talk.jsonl: 8 messages in 2 turns") && strings.Count(out, "1 of 1") == 2, "got %d, %q, %q, want a table of two policies", code, out, errs)
 	report := evaluated(t, foreignTalk, "-", "--policy", "window,off")
 	if report.Source != "standard input" || report.Model != eval.EvaluationModel || report.Window != 128_000 || report.FactsFrom != eval.FactsOfFile {
 		t.Errorf("got %+v, want the model that is taken by default", report)
@@ -72,9 +70,7 @@ func TestEvalContextSettings(t *testing.T) {
 	if p.Policy != "budget" || p.Summaries == 0 || p.Summarizer != (eval.Summarizer{Name: "extractive"}) {
 		t.Errorf("got %s with %d summaries by %+v, want the agent's policy and no model called", p.Policy, p.Summaries, p.Summarizer)
 	}
-	if len(report.Notices) != 1 || !strings.Contains(report.Notices[0], "search_history") {
-		t.Errorf("got notices %q, want that the agent cannot search", report.Notices)
-	}
+	compare.True(t, len(report.Notices) == 1 && strings.Contains(report.Notices[0], "search_history"), "got notices %q, want that the agent cannot search", report.Notices)
 	plain := evaluated(t, long, "-", "--agent", agent, "--policy", "budget,sliding")
 	if own, preset := plain.Policies[0], plain.Policies[1]; own.Summaries == 0 || preset.Policy != "sliding" {
 		t.Errorf("got %d summaries, then %s; want the agent's own settings, and a preset as it is", own.Summaries, preset.Policy)
@@ -122,15 +118,11 @@ func TestEvalContextFaults(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			code, out, errs := run(t, tt.input, append([]string{"eval", "context"}, tt.args...)...)
-			if code != 1 || !strings.Contains(errs, tt.want) {
-				t.Errorf("got %d, %q, %q, want 1 and %q", code, out, errs, tt.want)
-			}
+			compare.True(t, code == 1 && strings.Contains(errs, tt.want), "got %d, %q, %q, want 1 and %q", code, out, errs, tt.want)
 		})
 	}
 	code, _, errs := run(t, "{\n", "eval", "context", "-", "--json")
-	if code != 1 || !strings.Contains(errs, `"field": "line 1"`) || !strings.Contains(errs, `"code": "invalid"`) {
-		t.Errorf("got %d, %s, want a problem that names the line", code, errs)
-	}
+	compare.True(t, code == 1 && strings.Contains(errs, `"field": "line 1"`) && strings.Contains(errs, `"code": "invalid"`), "got %d, %s, want a problem that names the line", code, errs)
 }
 
 // A conversation that cannot go on is in the report, and in the exit code.
@@ -147,13 +139,9 @@ func TestEvalContextFails(t *testing.T) {
 func TestEvalSamples(t *testing.T) {
 	t.Parallel()
 	code, out, errs := run(t, "", "eval", "context", "--list-samples")
-	if code != 0 || errs != "" || strings.Count(out, "\n") != 1+len(eval.List()) {
-		t.Errorf("got %d, %q, %q, want a line for each sample", code, out, errs)
-	}
+	compare.True(t, code == 0 && errs == "" && strings.Count(out, "\n") == 1+len(eval.List()), "got %d, %q, %q, want a line for each sample", code, out, errs)
 	code, out, _ = run(t, "", "eval", "context", "--list-samples", "--json")
-	if code != 0 || !strings.Contains(out, `"name": "incident"`) {
-		t.Errorf("got %d, %q, want the samples as JSON", code, out)
-	}
+	compare.True(t, code == 0 && strings.Contains(out, `"name": "incident"`), "got %d, %q, want the samples as JSON", code, out)
 	report := evaluated(t, "", "--sample", "incident", "--policy", "off")
 	compare.Equal(t, "window, source: want the sample's own", []any{32_768, "incident"}, []any{report.Window, report.Source})
 }

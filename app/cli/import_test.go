@@ -86,9 +86,7 @@ func TestImportConversations(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			code, out, errs := run(t, tt.input, append(strings.Fields(tt.args), folder(t)...)...)
-			if code != tt.code || !strings.Contains(out, tt.out) || !strings.Contains(errs, tt.errs) {
-				t.Errorf("got %d, %q, %q; want %d, %q, %q", code, out, errs, tt.code, tt.out, tt.errs)
-			}
+			compare.True(t, code == tt.code && strings.Contains(out, tt.out) && strings.Contains(errs, tt.errs), "got %d, %q, %q; want %d, %q, %q", code, out, errs, tt.code, tt.out, tt.errs)
 		})
 	}
 }

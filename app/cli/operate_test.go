@@ -35,9 +35,8 @@ func TestDoctorWithoutTheServersSecrets(t *testing.T) {
 	start := datadir.StartOptions{Settings: map[string]string{"nats.cluster_addr": "127.0.0.1:0"}, Secrets: []string{"BOBBIN_NATS_SECRET"}}
 	must.Do(t, held.Announce(datadir.Server{URL: "http://127.0.0.1:1", PID: os.Getpid(), Start: start}))
 	t.Cleanup(func() { _ = held.Release() })
-	if out := says(t, flags, 0, "doctor", "warn  configuration: the server has BOBBIN_NATS_SECRET in its environment, and this command has not"); strings.Contains(out, "fail") {
-		t.Errorf("doctor: got %q, want a warning that names the secret", out)
-	}
+	out := says(t, flags, 0, "doctor", "warn  configuration: the server has BOBBIN_NATS_SECRET in its environment, and this command has not")
+	compare.True(t, !strings.Contains(out, "fail"), "doctor: got %q, want a warning that names the secret", out)
 	// The secret alone, which is no setting without the server's others, is not looked at either.
 	file := filepath.Join(t.TempDir(), "b.yaml")
 	must.Do(t, os.WriteFile(file, []byte("nats: {secret: 0123456789abcdef0123456789abcdef}\n"), 0o600))
@@ -95,9 +94,7 @@ func TestDoctor(t *testing.T) {
 	// A damaged file is found.
 	must.Do(t, os.WriteFile(filepath.Join(data, "bobbin.db"), []byte(strings.Repeat("this is no database ", 1000)), 0o600))
 	code, out, _ = run(t, "", append(doctor, "--json")...)
-	if code != 1 || fields(t, out)["status"] != "fail" || !strings.Contains(out, `"check": "database"`) {
-		t.Errorf("a damaged database: %d, %s", code, out)
-	}
+	compare.True(t, code == 1 && fields(t, out)["status"] == "fail" && strings.Contains(out, `"check": "database"`), "a damaged database: %d, %s", code, out)
 }
 
 func TestDoctorOfWrongSettings(t *testing.T) {
@@ -134,9 +131,8 @@ func TestJSON(t *testing.T) {
 		{"audit", "items"},
 		{"doctor --addr 127.0.0.1:0", "checks"},
 	} {
-		if got := do(tt.args); got[tt.field] == nil {
-			t.Errorf("%s --json has no field %s: %v", tt.args, tt.field, got)
-		}
+		got := do(tt.args)
+		compare.True(t, got[tt.field] != nil, "%s --json has no field %s: %v", tt.args, tt.field, got)
 	}
 	for args, code := range map[string]string{"sessions show 123": "not_found", "sessions shw": "invalid", "sessions list --limit many": "invalid", "api getRun id=x": "not_found"} {
 		exit, out, errs := run(t, "x", append(append(strings.Fields(args), "--json"), flags...)...)
@@ -144,9 +140,8 @@ func TestJSON(t *testing.T) {
 			t.Errorf("%s --json: got %d, %q, %v, want a problem with the code %s", args, exit, out, got, code)
 		}
 	}
-	if gone := do("sessions purge " + id + " --yes"); gone["compacted"] != true {
-		t.Errorf("purge: %v", gone)
-	}
+	gone := do("sessions purge " + id + " --yes")
+	compare.True(t, gone["compacted"] == true, "purge: %v", gone)
 }
 
 // A purge is not done without a yes, and says what it would do and what it did.
@@ -184,9 +179,8 @@ func TestCompletion(t *testing.T) {
 		_, out, _ := run(t, "", append(append([]string{"__complete"}, flags...), args...)...)
 		return out
 	}
-	if out := complete("sessions", "show", ""); !strings.HasPrefix(out, ":") {
-		t.Errorf("without a server: %q", out)
-	}
+	out := complete("sessions", "show", "")
+	compare.True(t, strings.HasPrefix(out, ":"), "without a server: %q", out)
 	if out := complete("chat", "qu"); !strings.HasPrefix(out, "quick\t") {
 		t.Errorf("agents: %q", out)
 	}
@@ -194,9 +188,8 @@ func TestCompletion(t *testing.T) {
 	succeed(t, flags, "hello", "chat")
 	id := firstID.FindString(succeed(t, flags, "", "sessions list"))
 	for _, args := range [][]string{{"sessions", "show", id[:5]}, {"chat", "--session", ""}, {"sessions", "purge", ""}, {"sessions", "purge", "x", id[:3]}, {"search", "--session", ""}, {"sessions", "export", ""}} {
-		if out := complete(args...); !strings.HasPrefix(out, id) {
-			t.Errorf("complete %q: %q, want %s", args, out, id)
-		}
+		out := complete(args...)
+		compare.True(t, strings.HasPrefix(out, id), "complete %q: %q, want %s", args, out, id)
 	}
 	for says, args := range map[string][]string{
 		"quick\t": {"ask", "--agent", ""}, ", succeeded, hello\n": {"runs", "show", ""}, "coding\n": {"eval", "context", "--sample", ""}, "all\n": {"eval", "context", "--policy", ""},
@@ -241,14 +234,11 @@ func TestListsAreReadable(t *testing.T) {
 	flags := folder(t)
 	code, out, errs := run(t, "", append([]string{"config", "show"}, flags...)...)
 	line := regexp.MustCompile(`(?m)^addr.*$`).FindString(out)
-	if code != 0 || line == "" || len(line) > 120 {
-		t.Errorf("config show: %d, %q, the first line is %q: want columns that fit a terminal", code, errs, line)
-	}
+	compare.True(t, code == 0 && line != "" && len(line) <= 120, "config show: %d, %q, the first line is %q: want columns that fit a terminal", code, errs, line)
 	says(t, nil, 0, "keys --help", "If in\ndoubt, use create.")
 	for args, warns := range map[string]bool{"keys create forever": true, "keys create short --expires 90d": false} {
-		if out := succeed(t, flags, "", args); strings.Contains(out, "it never expires: whoever finds it can use it until it is revoked; use --expires 90d") != warns {
-			t.Errorf("%s: got %q, want a warning that it never expires: %t", args, out, warns)
-		}
+		out := succeed(t, flags, "", args)
+		compare.True(t, strings.Contains(out, "it never expires: whoever finds it can use it until it is revoked; use --expires 90d") == warns, "%s: got %q, want a warning that it never expires: %t", args, out, warns)
 	}
 	out = succeed(t, flags, "", "keys list")
 	if strings.Count(out, "valid") != 2 || !strings.Contains(out, "EXPIRES") || !strings.Contains(out, "never") || strings.Contains(out, "until") {
@@ -263,9 +253,7 @@ func TestAuditOfStarts(t *testing.T) {
 	serve(t, flags)()
 	serve(t, flags)()
 	serve(t, append(slices.Clone(flags), "--limits-queued-runs", "7"))()
-	if out := says(t, flags, 0, "audit", `limits.queued_runs: "7", was ""`); strings.Count(out, "config.changed") != 2 {
-		t.Errorf("audit: got %q, want two starts", out)
-	}
+	compare.Equal(t, "audit: want two starts", 2, strings.Count(says(t, flags, 0, "audit", `limits.queued_runs: "7", was ""`), "config.changed"))
 }
 
 // A backup is whole and checked, for its owner only, writes over nothing, and leaves nothing behind where it fails.
@@ -311,7 +299,6 @@ func TestExportUser(t *testing.T) {
 	for _, f := range archive.File {
 		names = append(names, f.Name)
 	}
-	if want := []string{"export.json", "messages_elsewhere.jsonl", "memories.jsonl", "files.jsonl", "usage.jsonl", "keys.jsonl", "counts.json"}; !slices.Equal(names, want) {
-		t.Errorf("archive has %v, want %v", names, want)
-	}
+	want := []string{"export.json", "messages_elsewhere.jsonl", "memories.jsonl", "files.jsonl", "usage.jsonl", "keys.jsonl", "counts.json"}
+	compare.True(t, slices.Equal(names, want), "archive has %v, want %v", names, want)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"bobbin/app/cli"
+	"bobbin/tests/compare"
 	"bobbin/tests/golden"
 	"bobbin/tests/must"
 	"bobbin/tests/process"
@@ -219,9 +220,7 @@ func TestRemoteMistakes(t *testing.T) {
 		{[]string{"--url", "http://127.0.0.1:1"}, "connection refused"},
 	} {
 		code, _, errs := run(t, "", append([]string{"sessions", "list"}, tt.args...)...)
-		if code != 1 || !strings.Contains(errs, tt.says) || strings.Contains(errs, "secret@") {
-			t.Errorf("%q: got %d, %q, want 1 and %q", tt.args, code, errs, tt.says)
-		}
+		compare.True(t, code == 1 && strings.Contains(errs, tt.says) && !strings.Contains(errs, "secret@"), "%q: got %d, %q, want 1 and %q", tt.args, code, errs, tt.says)
 	}
 }
 
@@ -246,9 +245,8 @@ func TestServerOfTheEnvironment(t *testing.T) {
 			t.Errorf("%q with --url: got %d, %q, %q; want 1 and %q", args, code, out, errs, want)
 		}
 	}
-	if made, err := os.ReadDir("."); err != nil || len(made) > 0 {
-		t.Errorf("got %v, %v; want nothing in the folder", made, err)
-	}
+	made := must.Get(os.ReadDir("."))(t)
+	compare.True(t, len(made) == 0, "got %v; want nothing in the folder", made)
 	flags := folder(t)
 	for _, args := range []string{"keys list", "migrate", "sessions list"} {
 		if code, _, errs := run(t, "", append(strings.Fields(args), flags...)...); code != 0 {
@@ -282,12 +280,8 @@ func TestCommandsSayWhereTheyWork(t *testing.T) {
 			}
 			flags = folder(t)
 			code, _, errs := run(t, "hello", append(append(strings.Fields(args), "--addr", "127.0.0.1:1"), flags...)...)
-			if code != 1 || !strings.Contains(errs, "for a server elsewhere use --url http://127.0.0.1:1") {
-				t.Errorf("--addr: got %d, %q; want that --url names a server", code, errs)
-			}
-			if _, err := os.Stat(flags[3]); err == nil {
-				t.Error("--addr: got a data folder, want none")
-			}
+			compare.True(t, code == 1 && strings.Contains(errs, "for a server elsewhere use --url http://127.0.0.1:1"), "--addr: got %d, %q; want that --url names a server", code, errs)
+			compare.True(t, compare.ErrorOf(os.Stat(flags[3])) != nil, "--addr: got a data folder, want none")
 			defer serve(t, flags)()
 			if code, _, errs := run(t, "hello", append(append(strings.Fields(args), "--addr", "127.0.0.1:1"), flags...)...); code != 0 || errs != "" {
 				t.Errorf("with a server on the folder: got %d, %q; want nothing on the standard error", code, errs)
@@ -305,18 +299,14 @@ func TestSuggestedCommands(t *testing.T) {
 	suffix := " --config " + flags[1] + " --data-dir '" + strings.ReplaceAll(flags[3], "'", `'\''`) + "'\n"
 	history := `{"role":"user","content":"hello"}`
 	code, out, errs := run(t, history, append([]string{"import", "-"}, flags...)...)
-	if code != 0 || !strings.Contains(out, " chat --session ") || !strings.HasSuffix(out, suffix) {
-		t.Errorf("import: got %d, %q, %q; want the end %q", code, out, errs, suffix)
-	}
+	compare.True(t, code == 0 && strings.Contains(out, " chat --session ") && strings.HasSuffix(out, suffix), "import: got %d, %q, %q; want the end %q", code, out, errs, suffix)
 	r := startRemote(t)
 	code, out, errs = run(t, history, "import", "-", "--url", r.url, "--key", "@"+r.file)
 	if want := " --url " + r.url + " --key @" + r.file + "\n"; code != 0 || !strings.HasSuffix(out, want) {
 		t.Errorf("import to a server: got %d, %q, %q; want the end %q", code, out, errs, want)
 	}
 	code, out, errs = run(t, "", "sessions", "list", "--url", r.url, "--key", "env:SOME_KEY")
-	if strings.Contains(out+errs, "bob_secret") || code != 1 {
-		t.Errorf("another key: got %d, %q, %q; want a refusal without the key", code, out, errs)
-	}
+	compare.True(t, !strings.Contains(out+errs, "bob_secret") && code == 1, "another key: got %d, %q, %q; want a refusal without the key", code, out, errs)
 }
 
 // A pipe is one message, and what is no answer does not come to the standard output.
@@ -328,13 +318,9 @@ func TestPipeIsOneMessage(t *testing.T) {
 		t.Fatalf("chat: %d, %q, %q", code, out, errs)
 	}
 	code, out, errs = run(t, "", append([]string{"sessions", "list", "--json"}, flags...)...)
-	if code != 0 || strings.Count(out, `"message_count": 2,`) != 1 {
-		t.Errorf("sessions: %d, %s, %q, want one with two messages", code, out, errs)
-	}
+	compare.True(t, code == 0 && strings.Count(out, `"message_count": 2,`) == 1, "sessions: %d, %s, %q, want one with two messages", code, out, errs)
 	code, out, errs = run(t, "of the report", append([]string{"ask", "--last", "--json", "What is my name?"}, flags...)...)
-	if code != 0 || !strings.Contains(out, "What is my name?\\n\\nof the report") || fields(t, out)["run"] == nil {
-		t.Errorf("ask --json: %d, %s, %q", code, out, errs)
-	}
+	compare.True(t, code == 0 && strings.Contains(out, "What is my name?\\n\\nof the report") && fields(t, out)["run"] != nil, "ask --json: %d, %s, %q", code, out, errs)
 	_, before, _ := run(t, "", append([]string{"sessions", "list"}, flags...)...)
 	for _, args := range [][]string{{"ask", "hello"}, {"ask", "--keep", "--model", "nosuch", "hello"}} { // neither leaves a session
 		_, _, _ = run(t, "", append(args, flags...)...)

@@ -48,24 +48,18 @@ func TestProblems(t *testing.T) {
 			t.Errorf("got %v, want %v", err, kind)
 			continue
 		}
-		if err.Error() != "in words" || problem.RequestID == "" || !cmp.Equal(problem.Errors, fields) {
-			t.Errorf("got problem %+v, want the words, the fields and a request id", problem)
-		}
+		compare.True(t, err.Error() == "in words" && problem.RequestID != "" && cmp.Equal(problem.Errors, fields), "got problem %+v, want the words, the fields and a request id", problem)
 	}
 	backend.Hooks["Sessions.Get"] = func(context.Context) error { return errors.New("secret") }
 	_, err := client.Call(t.Context(), c, ops.GetSession, ops.InSession{SessionID: core.SessionID(apitest.SessionID)})
 	var problem *client.ProblemError
-	if !errors.As(err, &problem) || err.Error() != "internal error (request id "+problem.RequestID+")" {
-		t.Errorf("got %v, want an internal error with its request id", err)
-	}
+	compare.True(t, errors.As(err, &problem) && err.Error() == "internal error (request id "+problem.RequestID+")", "got %v, want an internal error with its request id", err)
 	compare.Error(t, "with a wrong key", core.ErrUnauthorized, compare.ErrorOf(client.Call(t.Context(), dial(t, backend, "wrong"), ops.ListAgents, struct{}{})))
 }
 
 func TestNew(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"", "localhost:8080", "ftp://localhost", "http://", "http://a b", ":"} {
-		if _, err := client.New(client.Options{URL: url}); err == nil {
-			t.Errorf("got no error for url %q, want one", url)
-		}
+		compare.True(t, compare.ErrorOf(client.New(client.Options{URL: url})) != nil, "got no error for url %q, want one", url)
 	}
 }

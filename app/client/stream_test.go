@@ -223,9 +223,8 @@ func TestStreams(t *testing.T) {
 				if diff := cmp.Diff(tt.asked, server.asked); tt.asked != nil && diff != "" {
 					t.Errorf("requests (-want +got):\n%s", diff)
 				}
-				if took := time.Since(begin); took < tt.took || took > tt.took+10*time.Second {
-					t.Errorf("got the end after %v, want about %v", took, tt.took)
-				}
+				took := time.Since(begin)
+				compare.True(t, took >= tt.took && took <= tt.took+10*time.Second, "got the end after %v, want about %v", took, tt.took)
 				for _, body := range server.bodies {
 					compare.Contains(t, "body: want the same id each time", `"client_message_id":"c1"`, body)
 				}
@@ -275,9 +274,7 @@ func TestStreamsThatCannotBeRead(t *testing.T) {
 			t.Parallel()
 			server := &script{connections: []connection{c}}
 			asked := must.Get(client.New(client.Options{URL: "http://bobbin", HTTP: &http.Client{Transport: server}}))(t)
-			if _, err := seen(t, asked.WatchRun(t.Context(), "r1", core.Cursor{})); err == nil {
-				t.Error("got no error, want one")
-			}
+			compare.True(t, compare.ErrorOf(seen(t, asked.WatchRun(t.Context(), "r1", core.Cursor{}))) != nil, "got no error, want one")
 			compare.Equal(t, "requests", 1, len(server.asked))
 		})
 	}

@@ -42,9 +42,7 @@ func wantOutage(t *testing.T, err error, code string) {
 	if !errors.As(err, &shown) {
 		shown = &core.Error{}
 	}
-	if shown.Code != code || errors.Is(err, core.ErrNoDatabase) != (code != "") || (shown.RetryAfter > 0) != (code == "disk_full" || code == "database_read_only") {
-		t.Errorf("got %v: code %q, again in %s, want %q", err, shown.Code, shown.RetryAfter, code)
-	}
+	compare.Equal(t, "code, again in", []any{code, (code != ""), (code == "disk_full" || code == "database_read_only")}, []any{shown.Code, errors.Is(err, core.ErrNoDatabase), (shown.RetryAfter > 0)})
 }
 
 // CheckWrites writes at intervals, and repeats the last result in between.

@@ -93,9 +93,8 @@ func TestConcurrentMigrators(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if v := status(t, dbtest.Open(t, url)); v.Pending() {
-			t.Errorf("got %+v, want the newest version", v)
-		}
+		v := status(t, dbtest.Open(t, url))
+		compare.True(t, !v.Pending(), "got %+v, want the newest version", v)
 	})
 }
 
@@ -105,12 +104,9 @@ func TestMigrateRefusesANewerSchema(t *testing.T) {
 		err := d.Gorm.WithContext(t.Context()).Exec("INSERT INTO goose_db_version (version_id, is_applied) VALUES (999, true)").Error
 		must.Do(t, err)
 		err = d.Migrate(t.Context())
-		if !errors.Is(err, db.ErrSchemaNewer) || !strings.Contains(err.Error(), "version 999") {
-			t.Errorf("got %v, want ErrSchemaNewer that names version 999", err)
-		}
-		if v := status(t, d); v.Current != 999 || v.Pending() {
-			t.Errorf("status: got %+v, want version 999", v)
-		}
+		compare.True(t, errors.Is(err, db.ErrSchemaNewer) && strings.Contains(err.Error(), "version 999"), "got %v, want ErrSchemaNewer that names version 999", err)
+		v := status(t, d)
+		compare.True(t, v.Current == 999 && !v.Pending(), "status: got %+v, want version 999", v)
 	})
 }
 

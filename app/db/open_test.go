@@ -63,9 +63,8 @@ func TestTimesAndConstraintsAreAlike(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		g := d.Gorm.WithContext(t.Context())
 		compare.Error(t, "ping", nil, d.Ping(t.Context()))
-		if now := d.Gorm.NowFunc(); now.Location() != time.UTC || now.Nanosecond()%1000 != 0 {
-			t.Errorf("now: got %v, want UTC in whole microseconds", now)
-		}
+		now := d.Gorm.NowFunc()
+		compare.True(t, now.Location() == time.UTC && now.Nanosecond()%1000 == 0, "now: got %v, want UTC in whole microseconds", now)
 		insert := "INSERT INTO model_calibrations (model, factor, deviation, samples, updated_at) VALUES (?, 1, 0, 0, ?)"
 		// The same moment in another zone: it must be found by a question in UTC.
 		at := time.Date(2026, 3, 1, 23, 30, 0, 120_000, time.FixedZone("x", -5*3600))
@@ -97,9 +96,7 @@ func TestStatementsAreCountedAndLoggedWithoutValues(t *testing.T) {
 			}
 		}
 		compare.Equal(t, "statements", 3, d.Statements())
-		if !strings.Contains(out.String(), "SELECT CAST(") || strings.Contains(out.String(), "s3cret") {
-			t.Errorf("log: got %s, want the statement without its value", out.String())
-		}
+		compare.True(t, strings.Contains(out.String(), "SELECT CAST(") && !strings.Contains(out.String(), "s3cret"), "log: got %s, want the statement without its value", out.String())
 	})
 }
 
@@ -131,7 +128,6 @@ func TestOpenTellsThatPostgresIsNotThere(t *testing.T) {
 	if !errors.Is(err, core.ErrUnavailable) {
 		t.Fatalf("got %v, want an ErrUnavailable", err)
 	}
-	if text := err.Error(); strings.Contains(text, "\n") || strings.Contains(text, "s3cret") || !strings.Contains(text, "127.0.0.1:1") {
-		t.Errorf("got %q, want one line with the address", text)
-	}
+	text := err.Error()
+	compare.True(t, !strings.Contains(text, "\n") && !strings.Contains(text, "s3cret") && strings.Contains(text, "127.0.0.1:1"), "got %q, want one line with the address", text)
 }

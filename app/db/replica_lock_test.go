@@ -49,9 +49,7 @@ func TestDatabaseThatDoesNotExist(t *testing.T) {
 	if err == nil {
 		_ = d.Close()
 	}
-	if !errors.Is(err, core.ErrUnavailable) || !strings.Contains(err.Error(), "create it, for example with: createdb nosuch") {
-		t.Errorf("got %v, want a hint to create it", err)
-	}
+	compare.True(t, errors.Is(err, core.ErrUnavailable) && strings.Contains(err.Error(), "create it, for example with: createdb nosuch"), "got %v, want a hint to create it", err)
 }
 
 // A replica's name whose connection is lost is taken again, or by another process, about which
@@ -66,14 +64,10 @@ func TestReplicaNameIsKept(t *testing.T) {
 		must.Do(t, d.Gorm.Exec("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = ?", "bobbin "+n.Start()).Error)
 	}
 	lose()
-	if !n.CheckHeld(t.Context()) || log.Len() != 0 {
-		t.Errorf("the name was not taken again: %s", &log)
-	}
+	compare.True(t, n.CheckHeld(t.Context()) && log.Len() == 0, "the name was not taken again: %s", &log)
 	lose()
 	twin, _ := db.OpenReplicaName(t.Context(), d, slog.New(slog.DiscardHandler), "a")
-	if !twin.CheckHeld(t.Context()) || n.CheckHeld(t.Context()) || n.CheckHeld(t.Context()) || strings.Count(log.String(), "same replica name") != 1 {
-		t.Errorf("want one warning: %s", &log)
-	}
+	compare.True(t, twin.CheckHeld(t.Context()) && !n.CheckHeld(t.Context()) && !n.CheckHeld(t.Context()) && strings.Count(log.String(), "same replica name") == 1, "want one warning: %s", &log)
 	must.Do(t, twin.Release())
 	for !n.CheckHeld(t.Context()) { // the database lets go a moment later
 		must.Do(t, t.Context().Err())

@@ -164,9 +164,8 @@ func readReferences(t *testing.T, d *db.DB, name string) []string {
 
 func compareSchemas(t *testing.T, nameA string, a map[string]table, nameB string, b map[string]table) {
 	t.Helper()
-	if diff := cmp.Diff(a, b); diff != "" {
-		t.Errorf("schemas differ (-%s +%s):\n%s", nameA, nameB, diff)
-	}
+	diff := cmp.Diff(a, b)
+	compare.True(t, diff == "", "schemas differ (-%s +%s):\n%s", nameA, nameB, diff)
 }
 
 func TestBothSchemasAreTheSame(t *testing.T) {
@@ -183,9 +182,8 @@ func TestBothSchemasAreTheSame(t *testing.T) {
 			t.Errorf("%s: got indexes %q, want one of them to be %q", name, postgres[name].Indexes, want)
 		}
 	}
-	if refs := lite["sessions"].References; !slices.Contains(refs, "summary_through_id -> messages.id") { // W2
-		t.Errorf("sessions: got references %q, want summary_through_id -> messages.id", refs)
-	}
+	refs := lite["sessions"].References
+	compare.True(t, slices.Contains(refs, "summary_through_id -> messages.id"), "sessions: got references %q, want summary_through_id -> messages.id", refs) // W2
 	for name, tab := range lite {
 		_, owned := tab.Columns["owner"]
 		if !owned && name != "model_calibrations" && name != "message_vector_work" && name != "receiver_outages" && name != "write_checks" && name != "signing_keys" { // facts about models, the index, hosts and the database, nobody's
@@ -237,9 +235,8 @@ func TestRowsFitTheSchema(t *testing.T) {
 				delete(got.Columns, "origin_id")
 			}
 			got.Indexes, got.References = nil, nil
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("%s (-row +table):\n%s", s.Table, diff)
-			}
+			diff := cmp.Diff(want, got)
+			compare.True(t, diff == "", "%s (-row +table):\n%s", s.Table, diff)
 		}
 	})
 }

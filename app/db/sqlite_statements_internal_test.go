@@ -52,9 +52,7 @@ func TestKeptStatements(t *testing.T) {
 	}
 	const insert = "INSERT INTO things (name) VALUES (?)"
 	must.Do(t, errors.Join(exec("CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT UNIQUE)"), exec(insert, "a"), exec(insert, "b")))
-	if exec(insert, "a") == nil || exec(insert, "c") != nil {
-		t.Error("a statement that has failed is of no use afterwards")
-	}
+	compare.True(t, exec(insert, "a") != nil && exec(insert, "c") == nil, "a statement that has failed is of no use afterwards")
 
 	tx := must.Get(pool.BeginTx(t.Context(), nil))(t)
 	inner := 0
@@ -67,9 +65,7 @@ func TestKeptStatements(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		err := pool.QueryRowContext(ctx, forever).Scan(new(int))
 		cancel()
-		if err == nil {
-			t.Error("got no error of a statement that was broken off")
-		}
+		compare.True(t, err != nil, "got no error of a statement that was broken off")
 	}
 
 	const read = "SELECT * FROM things WHERE id = 1"

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
@@ -53,9 +54,8 @@ func TestCompactWaitsForReaders(t *testing.T) {
 		t.Fatalf("files: %v, %v", files, err)
 	}
 	for _, file := range files {
-		if data, err := os.ReadFile(file); err != nil || bytes.Contains(data, []byte("thesecret")) {
-			t.Errorf("%s: %v, or what was deleted is in it", file, err)
-		}
+		data := must.Get(os.ReadFile(file))(t)
+		compare.True(t, !bytes.Contains(data, []byte("thesecret")), "%s, or what was deleted is in it", file)
 	}
 }
 

@@ -61,9 +61,8 @@ func TestDeadReceiverHarmsNobody(t *testing.T) {
 		service.Wake()
 		synctest.Wait()
 		compare.Equal(t, "arrived while another receiver does not answer", 40, rows.arrived(others))
-		if got := rows.arrived(dead); got != 0 || s.most > 12 {
-			t.Errorf("%d have arrived at nobody, %d were at work at once", got, s.most)
-		}
+		got := rows.arrived(dead)
+		compare.True(t, got == 0 && s.most <= 12, "%d have arrived at nobody, %d were at work at once", got, s.most)
 	})
 }
 
@@ -77,9 +76,8 @@ func TestOutage(t *testing.T) {
 		_, stop := start(t, rows, s)
 		defer stop()
 		<-time.After(10 * time.Minute)
-		if got := len(s.times()); got < 6 || got > 20 {
-			t.Errorf("a receiver that is away was asked %d times in ten minutes", got)
-		}
+		got := len(s.times())
+		compare.True(t, got >= 6 && got <= 20, "a receiver that is away was asked %d times in ten minutes", got)
 		s.from(func(context.Context, core.Delivery) error { return nil })
 		<-time.After(2 * time.Minute)
 		if got := rows.arrived(all); got < 180 { // the others wait for their next try
@@ -140,9 +138,8 @@ func TestDeliveriesBetweenProcesses(t *testing.T) {
 		synctest.Wait()
 		compare.Equal(t, "the others were told though there was room", 0, len(w.sent))
 		service.Wake()
-		if got := <-w.sent; !got.Due {
-			t.Errorf("got signal %+v, want that something may be due", got)
-		}
+		got := <-w.sent
+		compare.True(t, got.Due, "got signal %+v, want that something may be due", got)
 		cancel()
 		if err := <-done; err != nil || !(<-w.sent).Due {
 			t.Errorf("got %v, want the others told when it stops", err)

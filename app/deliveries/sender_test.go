@@ -231,9 +231,8 @@ func TestPrivateAddresses(t *testing.T) {
 		wantFailure(t, sender.Send(t.Context(), r.delivery(t, "example.com")), unreachable, false)
 	}
 	wantFailure(t, sender.Send(t.Context(), r.delivery(t, "127.0.0.1")), unreachable, false)
-	if got := strings.Count(log.String(), "the address is not public"); got != 4 {
-		t.Errorf("the log tells the reason %d times, want 4: %s", got, &log)
-	}
+	got := strings.Count(log.String(), "the address is not public")
+	compare.True(t, got == 4, "the log tells the reason %d times, want 4: %s", got, &log)
 	plain := r.delivery(t, "example.com")
 	plain.Target = "http://example.com/"
 	wantFailure(t, sender.Send(t.Context(), plain), "only https", true)

@@ -247,9 +247,8 @@ func TestBackoff(t *testing.T) {
 			t.Errorf("the first wait is %s, all of them %s", first, whole)
 		}
 		for i := 1; i < len(at); i++ {
-			if wait := at[i].Sub(at[i-1]); wait < time.Second || wait > time.Hour+10*time.Second {
-				t.Errorf("wait %d is %s", i, wait)
-			}
+			wait := at[i].Sub(at[i-1])
+			compare.True(t, wait >= time.Second && wait <= time.Hour+10*time.Second, "wait %d is %s", i, wait)
 		}
 	})
 }
@@ -263,9 +262,8 @@ func TestReceiverDecides(t *testing.T) {
 		service, stop := start(t, rows, s)
 		defer stop()
 		<-time.After(3 * time.Hour)
-		if at := s.times(); len(at) != 2 || at[1].Sub(at[0]) < 2*time.Hour {
-			t.Errorf("asked at %v, want twice, two hours apart", at)
-		}
+		at := s.times()
+		compare.True(t, len(at) == 2 && at[1].Sub(at[0]) >= 2*time.Hour, "asked at %v, want twice, two hours apart", at)
 		s.from(failing(&core.DeliveryError{Reason: "gone", Final: true}).answer)
 		<-time.After(48 * time.Hour)
 		d := rows.all()[0]
@@ -300,9 +298,8 @@ func TestSentAndNotStored(t *testing.T) {
 		if d := rows.all()[0]; d.State != core.DeliveryDelivered || d.Attempt != 3 || rows.released != 1 || len(s.events) != 1 || !slices.Equal(s.states, []core.DeliveryState{core.DeliveryPending, core.DeliveryDelivered}) {
 			t.Errorf("got %+v, %d released, %d events, counted %v", d, rows.released, len(s.events), s.states)
 		}
-		if want := []string{"takeovers_total[webhook] 1"}; !slices.Equal(s.told, want) {
-			t.Errorf("told %q, want %q", s.told, want)
-		}
+		want := []string{"takeovers_total[webhook] 1"}
+		compare.True(t, slices.Equal(s.told, want), "told %q, want %q", s.told, want)
 	})
 }
 
@@ -321,13 +318,10 @@ func TestStop(t *testing.T) {
 		<-time.After(10 * time.Second)
 		began := time.Now()
 		stop()
-		if waited := time.Since(began); waited > time.Minute {
-			t.Errorf("the stop took %s", waited)
-		}
+		waited := time.Since(began)
+		compare.True(t, waited <= time.Minute, "the stop took %s", waited)
 		for _, d := range rows.all() {
-			if d.State != core.DeliveryPending || d.LeaseUntil != nil {
-				t.Errorf("got %+v, want it handed back", d)
-			}
+			compare.True(t, d.State == core.DeliveryPending && d.LeaseUntil == nil, "got %+v, want it handed back", d)
 		}
 	})
 }
@@ -355,8 +349,7 @@ func TestFoundAndRefused(t *testing.T) {
 		}
 		<-time.After(5 * time.Second)
 		stop()
-		if want := []string{"sweep_finds_total[webhook] 1", "fenced_writes_total[webhook] 1"}; !slices.Equal(s.told, want) || len(s.events) != 0 {
-			t.Errorf("told %q and %d events, want %q and none", s.told, len(s.events), want)
-		}
+		want := []string{"sweep_finds_total[webhook] 1", "fenced_writes_total[webhook] 1"}
+		compare.Equal(t, fmt.Sprintf("told %q events and none", s.told), []any{true, 0}, []any{slices.Equal(s.told, want), len(s.events)})
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/eval"
+	"bobbin/tests/compare"
 )
 
 func user(text string) core.Message { return core.Message{Role: core.RoleUser, Content: text} }
@@ -80,9 +81,8 @@ func TestSplit(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			got := eval.Split(tt.messages)
-			if diff := cmp.Diff(tt.want, outline(got)); diff != "" || got.StandIns != tt.standIns {
-				t.Errorf("got %d stand-ins, want %d; outline (-want +got):\n%s", got.StandIns, tt.standIns, diff)
-			}
+			diff := cmp.Diff(tt.want, outline(got))
+			compare.Equal(t, "stand-ins; outline (-want +)", []any{"", tt.standIns}, []any{diff, got.StandIns})
 		})
 	}
 }

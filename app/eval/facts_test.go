@@ -10,6 +10,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/eval"
+	"bobbin/tests/compare"
 )
 
 // planting returns the message with facts in its metadata.
@@ -45,14 +46,11 @@ func TestReadFacts(t *testing.T) {
 			t.Parallel()
 			got, err := eval.ReadFacts(strings.NewReader(tt.text))
 			if tt.fault != "" {
-				if err == nil || !strings.Contains(err.Error(), tt.fault) {
-					t.Errorf("got %v, want an error that says %q", err, tt.fault)
-				}
+				compare.True(t, err != nil && strings.Contains(err.Error(), tt.fault), "got %v, want an error that says %q", err, tt.fault)
 				return
 			}
-			if diff := cmp.Diff(tt.want, got); diff != "" || err != nil {
-				t.Errorf("%v; facts (-want +got):\n%s", err, diff)
-			}
+			diff := cmp.Diff(tt.want, got)
+			compare.True(t, diff == "" && err == nil, "%v; facts (-want +got):\n%s", err, diff)
 		})
 	}
 }
@@ -66,9 +64,8 @@ func TestPlantedFacts(t *testing.T) {
 	}
 	got, err := eval.PlantedFacts(said)
 	want := []eval.Fact{{Kind: "name", Text: "Ann Lee"}, {Kind: "command", Text: `grep "x" a.go`}}
-	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Errorf("%v; facts (-want +got):\n%s", err, diff)
-	}
+	diff := cmp.Diff(want, got)
+	compare.True(t, diff == "" && err == nil, "%v; facts (-want +got):\n%s", err, diff)
 }
 
 // The ledger's facts stand in the conversation, and are at most 500, from all of it.
@@ -82,7 +79,6 @@ func TestLedgerFacts(t *testing.T) {
 	if len(got) != 500 || eval.CheckFacts(got, said) != nil {
 		t.Fatalf("got %d facts, %v, want 500 that are said", len(got), eval.CheckFacts(got, said))
 	}
-	if last := got[499].Text; !strings.HasPrefix(last, "pkg199") {
-		t.Errorf("got %s as the last, want one of the end", last)
-	}
+	last := got[499].Text
+	compare.True(t, strings.HasPrefix(last, "pkg199"), "got %s as the last, want one of the end", last)
 }

@@ -48,9 +48,7 @@ func TestMeasure(t *testing.T) {
 	again, _ := m.measurePrompt(llm.Request{System: []string{"be kind"}, Messages: talk("one two", "three"), Tools: []llm.ToolSpec{{Name: "f"}}})
 	compare.Equal(t, "want 60 tokens, of which the 44 of the prompt before", []int{60, 44, first.Bytes}, []int{again.Tokens, again.CachedTokens, again.CachedBytes})
 	cut, _ := m.measurePrompt(llm.Request{System: []string{"be rude"}, Messages: talk("one two", "three"), Tools: []llm.ToolSpec{{Name: "f"}}})
-	if cut.CachedTokens >= 32 || cut.CachedTokens <= 20 {
-		t.Errorf("got %+v, want the tool and half of the system block", cut)
-	}
+	compare.True(t, cut.CachedTokens < 32 && cut.CachedTokens > 20, "got %+v, want the tool and half of the system block", cut)
 }
 
 // What is cached is a prefix: never more than the prompt, and all of the prompt
@@ -119,22 +117,18 @@ func TestPlayer(t *testing.T) {
 	})
 	first, err := llm.Collect(p.Stream(t.Context(), llm.Request{System: []string{"s"}, Messages: talk("one two")}), nil)
 	want := llm.Response{Text: "I look", Reasoning: "hm", ToolCalls: calls, Finish: core.FinishToolCalls, Usage: &core.Usage{InputTokens: 14, OutputTokens: 9}}
-	if diff := cmp.Diff(want, first); diff != "" || err != nil {
-		t.Errorf("%v; answer (-want +got):\n%s", err, diff)
-	}
+	diff := cmp.Diff(want, first)
+	compare.True(t, diff == "" && err == nil, "%v; answer (-want +got):\n%s", err, diff)
 	second, err := llm.Collect(p.Stream(t.Context(), llm.Request{System: []string{"s"}, Messages: talk("all of it")}), nil)
-	if err != nil || second.Text != "done" || second.Finish != core.FinishStop {
-		t.Errorf("got %+v, %v, want the second answer", second, err)
-	}
+	compare.True(t, err == nil && second.Text == "done" && second.Finish == core.FinishStop, "got %+v, %v, want the second answer", second, err)
 	prompts, left := p.takePrompts()
 	// 8 of list and system, 6 of the question; then 9 of the answer and 10 of the results.
 	compare.Equal(t, "left: want 14 and 33 as everything", []int{0, 2, 14, 33}, []int{left, len(prompts), prompts[0].Everything, prompts[1].Everything})
 	if _, err = llm.Collect(p.Stream(t.Context(), llm.Request{}), nil); llm.AsError(err) == nil || llm.AsError(err).Kind != llm.KindInvalid {
 		t.Errorf("got %v after the last answer, want that there is no other", err)
 	}
-	if last := p.lastRequest(); len(last.Messages) != 1 || last.Messages[0].Content != "all of it" {
-		t.Errorf("got %+v, want the last request that was answered", last)
-	}
+	last := p.lastRequest()
+	compare.True(t, len(last.Messages) == 1 && last.Messages[0].Content == "all of it", "got %+v, want the last request that was answered", last)
 }
 
 func TestMetered(t *testing.T) {

@@ -44,9 +44,7 @@ func TestReplayFails(t *testing.T) {
 	t.Parallel()
 	_, got := replay(t, "1", `{"role":"system","content":"`+strings.Repeat("too long ", 9_000)+`"}`, `{"role":"user","content":"1"}`, `{"role":"assistant","content":"one"}`,
 		`{"role":"user","content":"2"}`, `{"role":"assistant","content":"two"}`)
-	if got.Failed == nil || got.Failed.Turn != 1 || got.Failed.Code != "context_floor" || len(got.Turns) != 1 {
-		t.Errorf("got %+v after %d turns, want a failure in the first", got.Failed, len(got.Turns))
-	}
+	compare.True(t, got.Failed != nil && got.Failed.Turn == 1 && got.Failed.Code == "context_floor" && len(got.Turns) == 1, "got %+v after %d turns, want a failure in the first", got.Failed, len(got.Turns))
 }
 
 // Search is asked a fact's question, never its words, and each fact counts in the first place that has it.
@@ -56,9 +54,8 @@ func TestFactsAreLookedFor(t *testing.T) {
 		`{"role":"user","content":"hello there"}`, `{"role":"assistant","content":"<work_notes> gray </work_notes>"}`,
 		`{"role":"user","content":"run rm -rf  \"X\" now"}`, `{"role":"assistant","content":"the color that we take is that of the blue house"}`)
 	compare.Equal(t, "facts", eval.Found{Planted: 4, Asked: 3, Reachable: 4, Prompt: 2, Summary: 1, First5: 1, Unreachable: []eval.Fact{}, SearchAlone: eval.Ranked{First5: 1, First20: 1}}, got.Facts)
-	if first := got.Turns[0].Prompts[0]; first.Everything != first.Tokens {
-		t.Errorf("got %+v, want that the first prompt is everything", first)
-	}
+	first := got.Turns[0].Prompts[0]
+	compare.True(t, first.Everything == first.Tokens, "got %+v, want that the first prompt is everything", first)
 }
 
 // Who said what is searched as it was recorded: of answers with the same words the one that a question means is first.
@@ -99,25 +96,19 @@ func TestQuestionsAreInOtherWords(t *testing.T) {
 			for _, f := range m.Metadata.Facts {
 				ask, fact, shared := words(f.Ask), words(f.Text), 0
 				for w := range ask {
-					if fact[w] {
-						t.Errorf("%s: the question %q has %q of its fact %q", s.Name, f.Ask, w, f.Text)
-					}
+					compare.True(t, !fact[w], "%s: the question %q has %q of its fact %q", s.Name, f.Ask, w, f.Text)
 					if said[w] {
 						shared++
 					}
 				}
-				if len(ask) == 0 || 2*shared > len(ask) {
-					t.Errorf("%s: the question %q shares %d of its %d words with the message that says %q; want other words", s.Name, f.Ask, shared, len(ask), f.Text)
-				}
+				compare.True(t, len(ask) != 0 && 2*shared <= len(ask), "%s: the question %q shares %d of its %d words with the message that says %q; want other words", s.Name, f.Ask, shared, len(ask), f.Text)
 				if other, ok := asked[f.Ask]; ok && other != f.Text {
 					t.Errorf("%s: the question %q has two answers, %q and %q", s.Name, f.Ask, other, f.Text)
 				}
 				asked[f.Ask] = f.Text
 			}
 		}
-		if len(asked) < 15 {
-			t.Errorf("%s: got %d questions, want more", s.Name, len(asked))
-		}
+		compare.True(t, len(asked) >= 15, "%s: got %d questions, want more", s.Name, len(asked))
 	}
 }
 
@@ -139,9 +130,7 @@ func TestGet(t *testing.T) {
 		if err != nil || got != s || !bytes.HasPrefix(raw, []byte(`{"role":"system"`)) || s.About == "" || s.Window < 8_192 {
 			t.Errorf("sample %s: got %+v, %d bytes, %v, want a conversation", s.Name, got, len(raw), err)
 		}
-		if !bytes.Contains(raw, []byte(`"facts"`)) || bytes.ContainsAny(raw, "⟦⟧") || bytes.Contains(raw, []byte("%!")) {
-			t.Errorf("sample %s: want planted facts, and no marks of the generator", s.Name)
-		}
+		compare.True(t, bytes.Contains(raw, []byte(`"facts"`)) && !bytes.ContainsAny(raw, "⟦⟧") && !bytes.Contains(raw, []byte("%!")), "sample %s: want planted facts, and no marks of the generator", s.Name)
 	}
 	if _, _, err := eval.Get("../secret"); !errors.Is(err, core.ErrNotFound) || !strings.Contains(err.Error(), "chat, coding, cjk, incident") {
 		t.Errorf("got %v, want an error that names the samples", err)

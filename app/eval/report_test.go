@@ -8,6 +8,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/eval"
+	"bobbin/tests/compare"
 	"bobbin/tests/golden"
 	"bobbin/tests/must"
 )
@@ -93,12 +94,9 @@ func TestTableOfLittle(t *testing.T) {
 		tt.change(&r)
 		var table strings.Builder
 		must.Do(t, r.WriteTable(&table))
-		if got := strings.Contains(table.String(), "a smaller --window"); got != tt.idle {
-			t.Errorf("%s: got the note: %v, want %v, in\n%s", name, got, tt.idle, table.String())
-		}
-		if !strings.HasPrefix(table.String(), "talk.jsonl: 1 message in 1 turn, 1 token\n") {
-			t.Errorf("%s: want one of each in\n%s", name, table.String())
-		}
+		got := strings.Contains(table.String(), "a smaller --window")
+		compare.True(t, got == tt.idle, "%s: got the note: %v, want %v, in\n%s", name, got, tt.idle, table.String())
+		compare.True(t, strings.HasPrefix(table.String(), "talk.jsonl: 1 message in 1 turn, 1 token\n"), "%s: want one of each in\n%s", name, table.String())
 	}
 }
 

@@ -56,9 +56,7 @@ func TestWatchersLookTogether(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		store.mu.Lock()
-		if store.asked == 0 || store.asked > 8 {
-			t.Errorf("got %d questions in a minute of %d watchers, want one for all each 15 s", store.asked, many)
-		}
+		compare.True(t, store.asked != 0 && store.asked <= 8, "got %d questions in a minute of %d watchers, want one for all each 15 s", store.asked, many)
 		store.mu.Unlock()
 		lost := store.commit(started())
 		time.Sleep(16 * time.Second)

@@ -123,9 +123,7 @@ func TestHeads(t *testing.T) {
 			synctest.Wait()
 		}
 		got := arrived(all)
-		if !slices.Contains(got, "resync<nil>") || len(got) > 101 {
-			t.Errorf("got %d events of 600 sessions, want a resync and the rest", len(got))
-		}
+		compare.True(t, slices.Contains(got, "resync<nil>") && len(got) <= 101, "got %d events of 600 sessions, want a resync and the rest", len(got))
 		time.Sleep(time.Hour)
 		wait("an hour later", nil, nil, nil, nil)
 	})
@@ -207,9 +205,8 @@ func TestNodeOfARunAtWork(t *testing.T) {
 	feed.Delta(t.Context(), node("llm_node", 4))
 	w := watchAll(t, feed, core.Cursor{})
 	w.wantType(t, first.Type)
-	if e := w.wantType(t, core.EventNodeStarted); e.Data.(core.NodeData).Node != "llm_node" || e.Seq != 0 {
-		t.Errorf("got %+v with number %d, want the node that the run is in", e.Data, e.Seq)
-	}
+	e := w.wantType(t, core.EventNodeStarted)
+	compare.True(t, e.Data.(core.NodeData).Node == "llm_node" && e.Seq == 0, "got %+v with number %d, want the node that the run is in", e.Data, e.Seq)
 	feed.Delta(t.Context(), node("tool_node", 5))
 	compare.Equal(t, "want the next node, and none twice", "tool_node", w.wantType(t, core.EventNodeStarted).Data.(core.NodeData).Node)
 	feed.Delta(t.Context(), event(core.EventNodeFinished, core.NodeData{Node: "tool_node", Step: 5}))
@@ -237,9 +234,8 @@ func (w *watch) wantStarted(t *testing.T, id core.MessageID) {
 	t.Helper()
 	e := w.wantType(t, core.EventMessageStarted)
 	got := e.Data.(core.StartedData)
-	if diff := cmp.Diff(core.StartedData{MessageID: id, Role: core.RoleAssistant, ParentID: "q", Attempt: 1}, got); diff != "" || e.RunID == "" || e.Seq != 0 {
-		t.Errorf("message.started of run %q (-want +got):\n%s", e.RunID, diff)
-	}
+	diff := cmp.Diff(core.StartedData{MessageID: id, Role: core.RoleAssistant, ParentID: "q", Attempt: 1}, got)
+	compare.True(t, diff == "" && e.RunID != "" && e.Seq == 0, "message.started of run %q (-want +got):\n%s", e.RunID, diff)
 }
 
 func (w *watch) wantText(t *testing.T, utf16 int, text string) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 )
 
 // Events of an active run are known without a gap, or not at all.
@@ -42,9 +43,8 @@ func TestActiveEvents(t *testing.T) {
 			l.applyEvent(e)
 		}
 		got, ok := l.eventsAfter("s", tt.run, tt.after)
-		if n := len(got); ok != (tt.want >= 0) || ok && n != tt.want {
-			t.Errorf("%s: got %d events, %v, want %d", tt.name, n, ok, tt.want)
-		}
+		n := len(got)
+		compare.True(t, ok == (tt.want >= 0) && (!ok || n == tt.want), "%s: got %d events, %v, want %d", tt.name, n, ok, tt.want)
 	}
 }
 
@@ -59,7 +59,6 @@ func TestLiveSessionsAreBounded(t *testing.T) {
 		e.Seq = 1
 		f.live.applyEvent(e)
 	}
-	if n := len(f.live.sessions); n > maxLive || !f.live.executes(run) {
-		t.Errorf("got %d sessions, want at most %d, with the one of the run", n, maxLive)
-	}
+	n := len(f.live.sessions)
+	compare.True(t, n <= maxLive && f.live.executes(run), "got %d sessions, want at most %d, with the one of the run", n, maxLive)
 }

@@ -187,9 +187,7 @@ func TestLargeEventsCross(t *testing.T) {
 		p.owner.Publish(t.Context(), []core.Event{large})
 		synctest.Wait()
 		// cmp.Diff takes half a minute for so much, with the race detector.
-		if len(r.events) != 1 || r.events[0].Data.(core.MessageData).Message.Content != large.Data.(core.MessageData).Message.Content {
-			t.Errorf("got %d events, want the large one", len(r.events))
-		}
+		compare.True(t, len(r.events) == 1 && r.events[0].Data.(core.MessageData).Message.Content == large.Data.(core.MessageData).Message.Content, "got %d events, want the large one", len(r.events))
 	})
 }
 
@@ -238,9 +236,7 @@ func TestTextOfAnotherReplica(t *testing.T) {
 		r := p.watch(t)
 		r.want(t, core.EventReasoningDelta, "hm")
 		r.want(t, core.EventMessageDelta, long)
-		if r.order[0] != core.EventMessageStarted || r.order[1] != core.EventReasoningDelta {
-			t.Errorf("got %v, want the message introduced, and the reasoning first", r.order)
-		}
+		compare.True(t, r.order[0] == core.EventMessageStarted && r.order[1] == core.EventReasoningDelta, "got %v, want the message introduced, and the reasoning first", r.order)
 		p.owner.Delta(t.Context(), textDelta("m1", len(long), "the end"))
 		r.want(t, core.EventMessageDelta, long+"the end")
 		<-time.After(time.Second) // the wait for answers is over: nothing comes twice

@@ -40,9 +40,8 @@ func TestReplaysInBytes(t *testing.T) {
 		first, second := startWatch(t, feed, core.Cursor{}), startWatch(t, feed, core.Cursor{})
 		readSeqs(t, first, 1, 1) // and reads on later
 		readSeqs(t, second, 1, 1)
-		if got := memory.Used(); got < 1_600_000 || got > 2<<20 {
-			t.Errorf("got %d bytes held for two readers, want what two pages of at most 1 MiB have", got)
-		}
+		got := memory.Used()
+		compare.True(t, got >= 1_600_000 && got <= 2<<20, "got %d bytes held for two readers, want what two pages of at most 1 MiB have", got)
 		live := startWatch(t, feed, core.Cursor{Live: true})
 		go func() {
 			synctest.Wait() // until it follows: what came before is not for it
@@ -71,9 +70,7 @@ func TestReplaysInBytes(t *testing.T) {
 		store.commit(created("m1", strings.Repeat("x", 3<<20))) // alone larger than a page
 		w := startWatch(t, feed, core.Cursor{})
 		readSeqs(t, w, 1, 1)
-		if memory.Used() == 0 {
-			t.Error("got nothing held while it reads")
-		}
+		compare.True(t, memory.Used() != 0, "got nothing held while it reads")
 		w.stop()
 		compare.Equal(t, "bytes held after the reader left", 0, memory.Used())
 	})
@@ -109,8 +106,7 @@ func TestSilentStore(t *testing.T) {
 			last = err
 		}
 		compare.Error(t, "last: want that the time is over", context.DeadlineExceeded, last)
-		if took := time.Since(began); took > time.Minute {
-			t.Errorf("got the error after %s of this test's clock", took)
-		}
+		took := time.Since(began)
+		compare.True(t, took <= time.Minute, "got the error after %s of this test's clock", took)
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/events"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -54,9 +55,7 @@ func TestSignals(t *testing.T) {
 		listen.Close()
 		select {
 		case got := <-log:
-			if !strings.Contains(got, "not received") || !strings.Contains(got, events.ErrClosed.Error()) {
-				t.Errorf("got %q in the log, want %v", got, events.ErrClosed)
-			}
+			compare.True(t, strings.Contains(got, "not received") && strings.Contains(got, events.ErrClosed.Error()), "got %q in the log, want %v", got, events.ErrClosed)
 		case <-late:
 			t.Error("a closed bus is not logged")
 		}

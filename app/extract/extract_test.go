@@ -89,9 +89,7 @@ func TestLongDocumentsAreCut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, _, err := newReader(t).Read(t.Context(), tt.kind, tt.data)
-			if err != nil || len(got.Text) < 1<<20 || len(got.Text) > 1<<20+2000 || !strings.HasSuffix(got.Text, note) {
-				t.Errorf("got %d bytes and %v, want 1 MiB and a note", len(got.Text), err)
-			}
+			compare.True(t, err == nil && len(got.Text) >= 1<<20 && len(got.Text) <= 1<<20+2000 && strings.HasSuffix(got.Text, note), "got %d bytes and %v, want 1 MiB and a note", len(got.Text), err)
 		})
 	}
 }
@@ -127,9 +125,7 @@ func TestRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, ok, err := newReader(t).Read(t.Context(), tt.kind, tt.data)
-			if ok || !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), tt.words) {
-				t.Errorf("got %.200q, %v, want an error with %q", got.Text, err, tt.words)
-			}
+			compare.True(t, !ok && errors.Is(err, core.ErrInvalid) && strings.Contains(err.Error(), tt.words), "got %.200q, %v, want an error with %q", got.Text, err, tt.words)
 		})
 	}
 }
@@ -174,9 +170,7 @@ func TestHostileDocuments(t *testing.T) {
 		kind, data := kinds()[s.Kind], s.Make()
 		c := measure(t, s.Name, kind, data)
 		costs = append(costs, c)
-		if c.memory > mostMemory || c.cpu > mostCPU {
-			t.Errorf("%s (%s): %d MiB and %s of CPU", s.Name, s.Kind, c.memory>>20, c.cpu)
-		}
+		compare.True(t, c.memory <= mostMemory && c.cpu <= mostCPU, "%s (%s): %d MiB and %s of CPU", s.Name, s.Kind, c.memory>>20, c.cpu)
 		if s.Slow { // and was read to its limits
 			continue
 		}

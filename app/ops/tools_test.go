@@ -60,9 +60,7 @@ func TestMCPServers(t *testing.T) {
 		t.Fatalf("got %+v, %v", list, err)
 	}
 	bad, good := list[0], list[1]
-	if bad.Problem != "the program no-such-program is not installed, or cannot be executed" || good.Problem != "" || len(good.Tools) != 2 {
-		t.Errorf("got %+v", list)
-	}
+	compare.True(t, bad.Problem == "the program no-such-program is not installed, or cannot be executed" && good.Problem == "" && len(good.Tools) == 2, "got %+v", list)
 	w := good.Tools[1]
 	compare.Equal(t, "tool", []any{"good__write", core.ApprovalFirst, "Does write."}, []any{w.Name, w.Approval, w.Description})
 	for name, want := range map[string]string{
@@ -89,13 +87,9 @@ func TestAgentShowsTools(t *testing.T) {
 	for _, f := range fields {
 		shown[f.Name] = f.Value
 	}
-	if shown["tools"] != "good, bad" || shown["tools.good"] != "good__echo, good__write" || !strings.HasPrefix(shown["tools.bad"], "not available: the program no-such-program") {
-		t.Errorf("got %v", shown)
-	}
-	list, err := files.Check(nil)
-	if err != nil || len(list) != 3 || list[0].Tool != "bad" || !list[0].Usable || list[2].Agent != "mine" {
-		t.Errorf("got %+v, %v", list, err)
-	}
+	compare.True(t, shown["tools"] == "good, bad" && shown["tools.good"] == "good__echo, good__write" && strings.HasPrefix(shown["tools.bad"], "not available: the program no-such-program"), "got %v", shown)
+	list := must.Get(files.Check(nil))(t)
+	compare.True(t, len(list) == 3 && list[0].Tool == "bad" && list[0].Usable && list[2].Agent == "mine", "got %+v", list)
 }
 
 // An operator hears of tools that models do not get: of those that files name without a connection,

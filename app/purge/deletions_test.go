@@ -49,9 +49,8 @@ func TestDeleteSession(t *testing.T) {
 		w.session("a")
 		ctx := core.WithIdentity(t.Context(), core.Identity{Owner: "shop", User: "kim"})
 		accepted := must.Get(purge.NewDeletions(w.Service, repositories.NewDeletions(w.Gorm), w.sessions).Session(ctx, scope(), id("a"), false))(t)
-		if s := must.Get(w.sessions.Get(ctx, scope(), id("a")))(t); accepted.UserHash != core.SecretHash("kim") || s.ArchivedAt == nil {
-			t.Errorf("accepted %+v, archived at %v", accepted, s.ArchivedAt)
-		}
+		s := must.Get(w.sessions.Get(ctx, scope(), id("a")))(t)
+		compare.True(t, accepted.UserHash == core.SecretHash("kim") && s.ArchivedAt != nil, "accepted %+v, archived at %v", accepted, s.ArchivedAt)
 		w.deleting(func(ctx context.Context, d *purge.Deletions) {
 			compare.Error(t, "a session that never was", core.ErrNotFound, compare.ErrorOf(d.Session(ctx, scope(), id("gone"), false)))
 			if done, _ := w.after(0); done.Status != core.DeletionSucceeded || done.Report == nil {
@@ -60,9 +59,8 @@ func TestDeleteSession(t *testing.T) {
 			w.wantLeft()
 			compare.Equal(t, "asked for again", accepted.ID, must.Get(d.Session(ctx, scope(), id("a"), false))(t).ID)
 		})
-		if actor := w.noted()[0].Actor; !strings.HasPrefix(actor, "api:user sha256:") || strings.Contains(actor, "kim") {
-			t.Errorf("the audit log names %q", actor)
-		}
+		actor := w.noted()[0].Actor
+		compare.True(t, strings.HasPrefix(actor, "api:user sha256:") && !strings.Contains(actor, "kim"), "the audit log names %q", actor)
 	})
 }
 
@@ -83,9 +81,7 @@ func TestDeletionIsRetried(t *testing.T) {
 			}
 			w.exec("DROP TRIGGER fire")
 			done, _ := w.after(2 * time.Minute)
-			if done.Status != core.DeletionSucceeded || done.Report.Left() != 0 || done.Report.Tables[1].Removed != 2 {
-				t.Errorf("got %+v, want the messages in the report", done.Report)
-			}
+			compare.True(t, done.Status == core.DeletionSucceeded && done.Report.Left() == 0 && done.Report.Tables[1].Removed == 2, "got %+v, want the messages in the report", done.Report)
 		})
 	})
 }

@@ -86,9 +86,7 @@ func TestRetentionWorker(t *testing.T) {
 				for _, e := range w.noted() {
 					noted += e.Action + " " + string(e.Details)
 				}
-				if !slices.Equal(got, tt.want) || noted != tt.noted {
-					t.Errorf("got %+v, noted %s, want %+v, %s", got, noted, tt.want, tt.noted)
-				}
+				compare.True(t, slices.Equal(got, tt.want) && noted == tt.noted, "got %+v, noted %s, want %+v, %s", got, noted, tt.want, tt.noted)
 			})
 		})
 	}

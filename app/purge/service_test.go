@@ -173,13 +173,9 @@ func TestTheProofCounts(t *testing.T) {
 		w.session("a")
 		w.CompactFiles = func(context.Context, []string) ([]string, error) { w.session("a"); return nil, nil }
 		got, err := w.Sessions(t.Context(), core.PurgeSessions{IDs: idsOf("a"), PurgeOptions: core.PurgeOptions{Compact: true}})
-		if err != nil || got.Left() != 3 {
-			t.Errorf("got %+v, %v, want a session and two messages left", got, err)
-		}
+		compare.True(t, err == nil && got.Left() == 3, "got %+v, %v, want a session and two messages left", got, err)
 		got, err = w.Sessions(t.Context(), core.PurgeSessions{IDs: idsOf("a")})
-		if err != nil || got.Left() != 0 || got.Compacted || len(got.Notes) != 1 {
-			t.Errorf("got %+v, %v, want none left and a note about the files", got, err)
-		}
+		compare.True(t, err == nil && got.Left() == 0 && !got.Compacted && len(got.Notes) == 1, "got %+v, %v, want none left and a note about the files", got, err)
 	})
 }
 
@@ -213,9 +209,7 @@ func TestUser(t *testing.T) {
 		got := must.Get(w.User(t.Context(), core.PurgeUser{Owner: "shop", User: "kim"}))(t)
 		compare.Equal(t, "tables", []core.PurgedTable{{Table: "sessions", Removed: 1}, {Table: "messages", Removed: 2, Emptied: 2}, {Table: "memories", Removed: 1}}, got.Tables)
 		w.wantLeft("team")
-		if w.told < 2 || strings.Contains(fmt.Sprint(got.Notes), "nothing was found") { // one of them of the session that is gone
-			t.Errorf("%d events told, got the notes %q", w.told, got.Notes)
-		}
+		compare.True(t, w.told >= 2 && !strings.Contains(fmt.Sprint(got.Notes), "nothing was found"), "%d events told, got the notes %q", w.told, got.Notes) // one of them of the session that is gone
 		got = must.Get(w.User(t.Context(), core.PurgeUser{Owner: "shop", User: "kim"}))(t)
 		compare.Contains(t, "notes of a second purge", "nothing was found", fmt.Sprint(got.Notes))
 		for _, in := range []core.PurgeUser{{Owner: "shop"}, {User: "kim"}} {
@@ -234,9 +228,7 @@ func TestForce(t *testing.T) {
 		w.exec("UPDATE runs SET lease_until = '2001-01-01' WHERE status = 'running'")
 		begin := time.Now()
 		err := compare.ErrorOf(w.Sessions(t.Context(), in))
-		if !errors.Is(err, core.ErrConflict) || !strings.Contains(err.Error(), string(running.ID)) || time.Since(begin) != 45*time.Second {
-			t.Errorf("a run that does not end: %v after %s", err, time.Since(begin))
-		}
+		compare.True(t, errors.Is(err, core.ErrConflict) && strings.Contains(err.Error(), string(running.ID)) && time.Since(begin) == 45*time.Second, "a run that does not end: %v after %s", err, time.Since(begin))
 		w.wantLeft("a")
 		compare.Equal(t, "canceled", []core.RunID{queued.ID, running.ID}, w.canceled)
 		w.exec("UPDATE runs SET lease_until = '1999-01-01'")
@@ -282,13 +274,9 @@ func TestCutOff(t *testing.T) {
 		}
 		w.breaks("b")
 		err := compare.ErrorOf(w.Sessions(t.Context(), core.PurgeSessions{IDs: idsOf("a", "b", "c")}))
-		if !errors.Is(err, core.ErrUnavailable) || !strings.Contains(err.Error(), "disk on fire") || !strings.Contains(err.Error(), "Before that 1 sessions were removed") {
-			t.Errorf("got %v, want how far it came", err)
-		}
+		compare.True(t, errors.Is(err, core.ErrUnavailable) && strings.Contains(err.Error(), "disk on fire") && strings.Contains(err.Error(), "Before that 1 sessions were removed"), "got %v, want how far it came", err)
 		err = compare.ErrorOf(w.Sessions(t.Context(), core.PurgeSessions{IDs: idsOf("b")}))
-		if err == nil || strings.Contains(err.Error(), "Before") {
-			t.Errorf("at its beginning: got %v", err)
-		}
+		compare.True(t, err != nil && !strings.Contains(err.Error(), "Before"), "at its beginning: got %v", err)
 	})
 }
 
@@ -300,9 +288,7 @@ func TestCompactionFails(t *testing.T) {
 		w.torn = errors.New("no room")
 		in := core.PurgeSessions{IDs: idsOf("a"), PurgeOptions: core.PurgeOptions{Compact: true}}
 		got, err := w.Sessions(t.Context(), in)
-		if err != nil || got.Compacted || got.Tables[0].Removed != 1 || len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "no room") {
-			t.Errorf("got %+v, error %v", got, err)
-		}
+		compare.True(t, err == nil && !got.Compacted && got.Tables[0].Removed == 1 && len(got.Notes) == 1 && strings.Contains(got.Notes[0], "no room"), "got %+v, error %v", got, err)
 		w.torn, in.IDs = nil, nil
 		if got, err = w.Sessions(t.Context(), in); err != nil || !got.Compacted || len(got.Sessions) != 0 || w.compact != 2 {
 			t.Errorf("only the files: got %+v, error %v", got, err)
@@ -330,9 +316,8 @@ func TestAudit(t *testing.T) {
 		var told []string
 		for _, e := range w.noted() {
 			told = append(told, strings.Join([]string{e.Actor, e.Action, e.Owner, e.Target}, " "))
-			if text := fmt.Sprintf("%+v %s", e, e.Details); strings.Contains(text, "kim") || !strings.Contains(text, `"complete":true`) || !strings.Contains(text, `"removed":{`) {
-				t.Errorf("got entry %s, want the numbers, and no user", text)
-			}
+			text := fmt.Sprintf("%+v %s", e, e.Details)
+			compare.True(t, !strings.Contains(text, "kim") && strings.Contains(text, `"complete":true`) && strings.Contains(text, `"removed":{`), "got entry %s, want the numbers, and no user", text)
 		}
 		compare.Equal(t, "audit log", []string{"cli user.purged shop user sha256:" + core.SecretHash("kim")[:12], "cli sessions.purged shop sessions: 1"}, told)
 	})

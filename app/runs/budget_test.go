@@ -50,9 +50,7 @@ func TestBudgetCheckRefusesModelsWithoutPrice(t *testing.T) {
 		err := runs.NewBudget(&usageRecords{}, limits, time.Now).Check(t.Context(), c.owner, c.model)
 		var shown *core.Error
 		refused := errors.As(err, &shown) && shown.Code == core.CodeModelUnpriced && errors.Is(err, core.ErrUnprocessable)
-		if refused != c.refused || (err != nil) != c.refused {
-			t.Errorf("%s with %+v: got %v, want refused: %v", c.owner, c.model, err, c.refused)
-		}
+		compare.Equal(t, "with: want refused", []any{c.refused, c.refused}, []any{refused, (err != nil)})
 	}
 }
 

@@ -45,9 +45,7 @@ func TestRunGivesUpAfterItsLastDeath(t *testing.T) {
 		db := coretest.New()
 		run := acceptDying(t, db, "w", "poison", 4)
 		p := newProcess(t, db, "w/9", runs.Limits{}, func(ctx context.Context, j *runs.Recorder, run core.Run) error {
-			if run.Input.Content == "poison" {
-				t.Error("the run was executed again")
-			}
+			compare.True(t, run.Input.Content != "poison", "the run was executed again")
 			return answer(ctx, j, run)
 		})
 		p.session = core.Session{ID: run.SessionID}
@@ -55,9 +53,7 @@ func TestRunGivesUpAfterItsLastDeath(t *testing.T) {
 		p.run(t)
 		synctest.Wait()
 		got := p.wantStatus(t, run, core.RunFailed)
-		if got.Error == nil || got.Error.Code != "gave_up" || !strings.Contains(got.Error.Message, "Regenerate") {
-			t.Errorf("got error %+v, want gave_up and what to do", got.Error)
-		}
+		compare.True(t, got.Error != nil && got.Error.Code == "gave_up" && strings.Contains(got.Error.Message, "Regenerate"), "got error %+v, want gave_up and what to do", got.Error)
 		p.wantStatus(t, next, core.RunSucceeded)
 	})
 }

@@ -38,9 +38,7 @@ func TestPartialIsSavedOnceASecond(t *testing.T) {
 		run := p.accept(t, "long")
 		<-time.After(10 * time.Second)
 		got := p.db.Conversation(p.session.ID).Partials
-		if len(got) != 3 || !strings.Contains(got[2], strings.Repeat("x", 250)) {
-			t.Errorf("got %d partials %.80q, want 3, the last with all 250 bytes", len(got), got)
-		}
+		compare.True(t, len(got) == 3 && strings.Contains(got[2], strings.Repeat("x", 250)), "got %d partials %.80q, want 3, the last with all 250 bytes", len(got), got)
 		<-time.After(10 * time.Second)
 		p.wantStatus(t, run, core.RunSucceeded)
 	})
@@ -173,9 +171,7 @@ func TestNewerAttemptReplacesTheOlder(t *testing.T) {
 				left.Store(true)
 				return ctx.Err()
 			}
-			if !left.Load() {
-				t.Error("got two attempts at work, want one")
-			}
+			compare.True(t, left.Load(), "got two attempts at work, want one")
 			return answer(ctx, j, run)
 		}).run(t)
 		run := p.accept(t, "hello")

@@ -173,9 +173,7 @@ func checkSession(t *testing.T, db *coretest.Store, id core.SessionID) {
 	var want []core.MessageID
 	answers := map[core.RunID]int{}
 	for _, r := range db.RunsOf(id) {
-		if !r.Status.Ended() {
-			t.Errorf("run %s is %s (attempt %d of %s), want it ended", r.ID, r.Status, r.Attempt, r.LeaseOwner)
-		}
+		compare.True(t, r.Status.Ended(), "run %s is %s (attempt %d of %s), want it ended", r.ID, r.Status, r.Attempt, r.LeaseOwner)
 		if r.StartedAt != nil {
 			want = append(want, r.UserMessageID)
 		}
@@ -193,9 +191,7 @@ func checkSession(t *testing.T, db *coretest.Store, id core.SessionID) {
 			answers[m.RunID]--
 		}
 	}
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("got user messages %v in the log, want %v", got, want)
-	}
+	compare.True(t, fmt.Sprint(got) == fmt.Sprint(want), "got user messages %v in the log, want %v", got, want)
 	for run, n := range answers {
 		compare.Equal(t, "answers that run "+string(run)+" lacks", 0, n)
 	}

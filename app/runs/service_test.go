@@ -44,9 +44,7 @@ func TestPanicBecomesAFailedRun(t *testing.T) {
 		p.accept(t, "next")
 		synctest.Wait()
 		got := p.wantStatus(t, run, core.RunFailed)
-		if got.Error == nil || got.Error.Code != "internal" || strings.Contains(got.Error.Message, "secret") {
-			t.Errorf("got error %+v, want code internal and nothing from inside", got.Error)
-		}
+		compare.True(t, got.Error != nil && got.Error.Code == "internal" && !strings.Contains(got.Error.Message, "secret"), "got error %+v, want code internal and nothing from inside", got.Error)
 		p.wantTexts(t, "boom", "next", "re: next")
 		p.stop()
 		for _, want := range []string{"secret of the house", "goroutine"} {
@@ -102,9 +100,7 @@ func TestErrorsOfRuns(t *testing.T) {
 				if got.Error == nil || got.Error.Code != c.code || !strings.Contains(got.Error.Message, c.message) {
 					t.Fatalf("got error %+v, want code %s and a message with %q", got.Error, c.code, c.message)
 				}
-				if strings.Contains(got.Error.Message, "secret") || strings.Contains(got.Error.Message, "pq:") {
-					t.Errorf("got message %q, want nothing from inside", got.Error.Message)
-				}
+				compare.True(t, !strings.Contains(got.Error.Message, "secret") && !strings.Contains(got.Error.Message, "pq:"), "got message %q, want nothing from inside", got.Error.Message)
 			})
 		})
 	}
@@ -119,9 +115,7 @@ func TestRunTimeLimit(t *testing.T) {
 		p.wantStatus(t, run, core.RunRunning)
 		<-time.After(2 * time.Minute)
 		got := p.wantStatus(t, run, core.RunFailed)
-		if got.Error == nil || got.Error.Code != "run_timeout" {
-			t.Errorf("got error %+v, want code run_timeout", got.Error)
-		}
+		compare.True(t, got.Error != nil && got.Error.Code == "run_timeout", "got error %+v, want code run_timeout", got.Error)
 		compare.Equal(t, "the end after: want 10 min", 10*time.Minute, got.FinishedAt.Sub(begin).Round(time.Second))
 	})
 }
@@ -177,9 +171,7 @@ func TestCanceledRunKeepsWhatWasSaid(t *testing.T) {
 		run := p.accept(t, "hello")
 		p.accept(t, "next")
 		synctest.Wait()
-		if !p.service.Cancel(run.ID) {
-			t.Error("got false from Cancel, want true")
-		}
+		compare.True(t, p.service.Cancel(run.ID), "got false from Cancel, want true")
 		p.service.Cancel(run.ID)
 		synctest.Wait()
 		got := p.wantStatus(t, run, core.RunCanceled)
@@ -188,7 +180,7 @@ func TestCanceledRunKeepsWhatWasSaid(t *testing.T) {
 		if partial.ID != "m9" || partial.Content != "half a sentence" || partial.Status != core.MessagePartial || got.AnswerID != "m9" {
 			t.Errorf("got %+v and answer %s, want the partial message with the id of its deltas", partial, got.AnswerID)
 		}
-		compare.Equal(t, "writes: the end is one", 3, p.db.CallCount("Write"))
+		compare.Equal(t, "writes: the end is one", 3, p.db.CallCount("Write")) // the calls, the end, the next answer
 		compare.Equal(t, "last: want the next run's answer", "re: next", log[len(log)-1].Content)
 	})
 }
@@ -207,9 +199,8 @@ func TestCanceledRunThatOnlyThoughtTakesItBack(t *testing.T) {
 		synctest.Wait()
 		p.wantStatus(t, run, core.RunCanceled)
 		p.wantTexts(t, "hello")
-		if types := p.types(); !slices.Contains(types, core.EventMessageDiscarded) {
-			t.Errorf("got events %v, want message.discarded", types)
-		}
+		types := p.types()
+		compare.True(t, slices.Contains(types, core.EventMessageDiscarded), "got events %v, want message.discarded", types)
 	})
 }
 
@@ -235,9 +226,7 @@ func TestCancelBeforeStart(t *testing.T) {
 		p := newProcess(t, coretest.New(), "w", runs.Limits{}, hang).run(t)
 		a, err := p.service.Begin(t.Context(), func(worker string) (core.Accepted, error) {
 			a, err := p.db.Runs.Accept(t.Context(), ann, core.AcceptRun{SessionID: p.session.ID, Worker: worker})
-			if p.service.Cancel(a.Run.ID) {
-				t.Error("got true from Cancel, want false: it is not at work yet")
-			}
+			compare.True(t, !p.service.Cancel(a.Run.ID), "got true from Cancel, want false: it is not at work yet")
 			return a, err
 		})
 		must.Do(t, err)

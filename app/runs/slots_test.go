@@ -114,9 +114,7 @@ func TestProcessesShareTheWork(t *testing.T) {
 					by[got.LeaseOwner]++
 				}
 			}
-			if by["one/1"] != 1 || by["two/1"] != 1 {
-				t.Errorf("after %d s: got runs %v, want one in each process", second, by)
-			}
+			compare.True(t, by["one/1"] == 1 && by["two/1"] == 1, "after %d s: got runs %v, want one in each process", second, by)
 			<-time.After(time.Second)
 		}
 		synctest.Wait()
@@ -154,18 +152,15 @@ func TestLapsedRunsWaitForSlots(t *testing.T) {
 				t.Fatalf("got %d leases, want at most one for each of %d slots", held, slots)
 			}
 		}
-		if n := db.CallCount("Renew") - before; n > 5 {
-			t.Errorf("got %d renewals in 40 s, want those of the heartbeat", n)
-		}
+		n := db.CallCount("Renew") - before
+		compare.True(t, n <= 5, "got %d renewals in 40 s, want those of the heartbeat", n)
 		ended := 0
 		for _, run := range all {
 			if db.Run(run.ID).Status == core.RunSucceeded {
 				ended++
 			}
 		}
-		if ended < 19*slots { // those of the 20th round end at this instant
-			t.Errorf("got %d runs answered in 40 s, want the slots busy all the time", ended)
-		}
+		compare.True(t, ended >= 19*slots, "got %d runs answered in 40 s, want the slots busy all the time", ended) // those of the 20th round end at this instant
 		p.stop()
 	})
 }
@@ -222,8 +217,7 @@ func TestSignalsAreCoalesced(t *testing.T) {
 		synctest.Wait()
 		p.wantStatus(t, run, core.RunCanceled)
 		<-time.After(1900 * time.Millisecond) // the next sweep is later
-		if n := store.asked.Load() - before; n > 2 {
-			t.Errorf("got %d looks for 256 signals, want at most 2", n)
-		}
+		n := store.asked.Load() - before
+		compare.True(t, n <= 2, "got %d looks for 256 signals, want at most 2", n)
 	})
 }

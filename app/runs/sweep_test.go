@@ -44,14 +44,11 @@ func TestReadyWhenTakenOver(t *testing.T) {
 				return false
 			}
 		}
-		if ready() {
-			t.Error("got ready while the database was away, want not")
-		}
+		compare.True(t, !ready(), "got ready while the database was away, want not")
 		db.Before(nil)
 		<-p.service.Ready()
-		if got := db.CallCount("Due"); got < 2 {
-			t.Errorf("got ready after %d tries to look for runs, want a second one", got)
-		}
+		got := db.CallCount("Due")
+		compare.True(t, got >= 2, "got ready after %d tries to look for runs, want a second one", got)
 	})
 }
 
@@ -76,9 +73,8 @@ func TestRunOutlivesTheDatabase(t *testing.T) {
 		<-time.After(10*time.Second + time.Millisecond) // the next try, and the next sweep
 		compare.Equal(t, "attempt: want the second", 2, p.wantStatus(t, run, core.RunSucceeded).Attempt)
 		p.wantTexts(t, "hello", "re: hello")
-		if got := p.discarded(); !slices.Contains(got, run.DraftID(1, 0)) {
-			t.Errorf("got %v taken back, want what the first attempt said", got)
-		}
+		got := p.discarded()
+		compare.True(t, slices.Contains(got, run.DraftID(1, 0)), "got %v taken back, want what the first attempt said", got)
 	})
 }
 
@@ -108,9 +104,8 @@ func TestRunDoesNotComeBackForEver(t *testing.T) {
 		}).run(t)
 		run := p.accept(t, "hello")
 		<-time.After(5 * time.Minute)
-		if got := p.wantStatus(t, run, core.RunFailed); got.Error == nil || got.Error.Code != "database_unavailable" {
-			t.Errorf("got error %+v, want that the database is away", got.Error)
-		}
+		got := p.wantStatus(t, run, core.RunFailed)
+		compare.True(t, got.Error != nil && got.Error.Code == "database_unavailable", "got error %+v, want that the database is away", got.Error)
 	})
 }
 
@@ -204,9 +199,8 @@ func TestStop(t *testing.T) {
 		p.wantStatus(t, quick, core.RunSucceeded)
 		p.wantStatus(t, after, core.RunQueued)
 		p.wantStatus(t, parked, core.RunQueued)
-		if got := p.wantStatus(t, slow, core.RunRunning); got.LeaseOwner != "" || got.LeaseUntil.After(time.Now()) {
-			t.Errorf("got a lease of %q until %v, want it released", got.LeaseOwner, got.LeaseUntil)
-		}
+		got := p.wantStatus(t, slow, core.RunRunning)
+		compare.True(t, got.LeaseOwner == "" && !got.LeaseUntil.After(time.Now()), "got a lease of %q until %v, want it released", got.LeaseOwner, got.LeaseUntil)
 		late := newProcess(t, db, "w2", runs.Limits{}, do).run(t) // another replica, at once
 		<-time.After(5*time.Second + time.Millisecond)
 		for _, run := range []core.Run{quick, after, slow, parked} {
@@ -216,9 +210,8 @@ func TestStop(t *testing.T) {
 		late.wantTexts(t, "quick", "re: quick", "after quick", "re: after quick")
 		late.session = core.Session{ID: slow.SessionID}
 		late.wantTexts(t, "slow", "re: slow")
-		if types := late.types(); !slices.Contains(types, core.EventMessageDiscarded) {
-			t.Errorf("got events %v, want the text of the first attempt taken back", types)
-		}
+		types := late.types()
+		compare.True(t, slices.Contains(types, core.EventMessageDiscarded), "got events %v, want the text of the first attempt taken back", types)
 	})
 }
 

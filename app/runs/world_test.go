@@ -161,9 +161,7 @@ func (p *process) wantTexts(t *testing.T, want ...string) {
 func (p *process) wantStatus(t *testing.T, run core.Run, want core.RunStatus) core.Run {
 	t.Helper()
 	got := p.db.Run(run.ID)
-	if got.Status != want {
-		t.Errorf("got run %q %s (%+v), want %s", run.Input.Content, got.Status, got.Error, want)
-	}
+	compare.True(t, got.Status == want, "got run %q %s (%+v), want %s", run.Input.Content, got.Status, got.Error, want)
 	return got
 }
 

@@ -176,9 +176,8 @@ func TestCheckToken(t *testing.T) {
 		settings := config.Slack{BotToken: config.NewSecret(token), APIURL: fake.APIURL()}
 		clients := must.Get(NewClients(settings, nil))(t)
 		New(Options{Settings: settings, Clients: clients, Logger: log}).checkToken(t.Context())
-		if got := logged.String(); !strings.Contains(got, want) || want == "" && got != "" {
-			t.Errorf("%s: got %q, want %q", token, got, want)
-		}
+		got := logged.String()
+		compare.True(t, strings.Contains(got, want) && (want != "" || got == ""), "%s: got %q, want %q", token, got, want)
 	}
 }
 

@@ -134,14 +134,10 @@ func TestRefusals(t *testing.T) {
 			"an unknown interaction":     {request{path: slack.InteractionsPath, kind: form, body: "payload=" + url.QueryEscape(`{"type":"view_closed"}`)}, 200, ""},
 		} {
 			w := send(t, h, c.request)
-			if w.Code != c.status || c.body != "" && strings.TrimSpace(w.Body.String()) != c.body {
-				t.Errorf("%s: got %d %q, want %d %s", name, w.Code, w.Body, c.status, c.body)
-			}
+			compare.True(t, w.Code == c.status && (c.body == "" || strings.TrimSpace(w.Body.String()) == c.body), "%s: got %d %q, want %d %s", name, w.Code, w.Body, c.status, c.body)
 		}
 		compare.Equal(t, "items are stored", 0, stored(t, d))
-		if seen.of("other ignored") != 2 || seen.of("app_rate_limited ignored") != 1 || seen.of("request refused") == 0 {
-			t.Errorf("counted %v", seen.seen)
-		}
+		compare.True(t, seen.of("other ignored") == 2 && seen.of("app_rate_limited ignored") == 1 && seen.of("request refused") != 0, "counted %v", seen.seen)
 	})
 }
 
@@ -233,9 +229,7 @@ func TestDatabaseAway(t *testing.T) {
 		h := newHandler(d, seen)
 		must.Do(t, d.Close())
 		w := send(t, h, request{body: eventBody("Ev1", `{"type":"app_mention","channel":"C1","user":"U1","ts":"1.0","text":"<@U0BOT> hi"}`)})
-		if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || w.Header().Get("X-Slack-No-Retry") != "" {
-			t.Errorf("got %d %v, want 503 and a retry", w.Code, w.Header())
-		}
+		compare.True(t, w.Code == http.StatusServiceUnavailable && w.Header().Get("Retry-After") != "" && w.Header().Get("X-Slack-No-Retry") == "", "got %d %v, want 503 and a retry", w.Code, w.Header())
 		compare.Equal(t, "failed mentions", 1, seen.of("app_mention failed"))
 	})
 }
@@ -270,9 +264,7 @@ func TestCheck(t *testing.T) {
 			if f.Do != "" {
 				broken = append(broken, f.Check)
 			}
-			if strings.Contains(f.Detail+f.Do, signingSecret) || strings.Contains(f.Detail, "xoxb-") {
-				t.Errorf("%s: %s shows a secret", name, f.Detail)
-			}
+			compare.True(t, !strings.Contains(f.Detail+f.Do, signingSecret) && !strings.Contains(f.Detail, "xoxb-"), "%s: %s shows a secret", name, f.Detail)
 		}
 		compare.Equal(t, name+": broken", c.broken, broken)
 	}

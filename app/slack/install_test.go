@@ -134,9 +134,8 @@ func TestInstall(t *testing.T) {
 		admin := acme.AddUser("Admin", "")
 		address, cookie := w.begin(t)
 		_, other := w.begin(t)
-		if scopes := strings.Join(RequiredScopes(), ","); !strings.HasPrefix(address, w.URL+"/oauth/v2/authorize?") || !strings.Contains(address, url.QueryEscape(scopes)) {
-			t.Errorf("got the address %s", address)
-		}
+		scopes := strings.Join(RequiredScopes(), ",")
+		compare.True(t, strings.HasPrefix(address, w.URL+"/oauth/v2/authorize?") && strings.Contains(address, url.QueryEscape(scopes)), "got the address %s", address)
 		past := strconv.FormatInt(time.Now().Add(-2*time.Second).Unix(), 10)
 		old := base64.RawURLEncoding.EncodeToString(w.service.Clients.vault.seal(stateName(cookie.Value), []byte(past)))
 		state := stateOf(t, address)
@@ -166,18 +165,14 @@ func TestInstall(t *testing.T) {
 		if status, _ := w.callback(t, url.Values{"code": {"c"}, "state": {state}}, cookie); status != http.StatusBadRequest || len(w.Calls("oauth.v2.access")) != 1 {
 			t.Errorf("the same state again: got %d, want 400", status)
 		}
-		row, err := w.store.Find(t.Context(), acme.ID)
-		if err != nil || row.Owner != "ann" || row.App != "A0001" || row.BotUser != acme.Bot().ID || bytes.Contains(row.Tokens, []byte("xox")) {
-			t.Errorf("got the installation %+v, %v", row, err)
-		}
+		row := must.Get(w.store.Find(t.Context(), acme.ID))(t)
+		compare.True(t, row.Owner == "ann" && row.App == "A0001" && row.BotUser == acme.Bot().ID && !bytes.Contains(row.Tokens, []byte("xox")), "got the installation %+v", row)
 		api, err := w.service.Clients.of(t.Context(), acme.ID)
 		if err != nil || api.me.TeamID != acme.ID {
 			t.Fatalf("got %+v, %v", api, err)
 		}
 		for _, secret := range []string{api.token, "xox", "client-secret", state} {
-			if strings.Contains(w.log.String()+body, secret) {
-				t.Errorf("%q is in the log or the page:\n%s\n%s", secret, w.log, body)
-			}
+			compare.True(t, !strings.Contains(w.log.String()+body, secret), "%q is in the log or the page:\n%s\n%s", secret, w.log, body)
 		}
 	})
 }

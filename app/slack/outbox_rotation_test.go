@@ -162,9 +162,8 @@ func checkStreams(t *testing.T, s *streamSlack, f *follower, lines, streams int)
 	posts := must.Get(f.Posts.All(t.Context(), f.SessionID))(t)
 	next := 0
 	for i, part := range s.streams {
-		if life := part.ended.Sub(part.started); part.ended.IsZero() || life >= maxStream {
-			t.Errorf("stream %d lived for %s, want it ended before %s", i, life, maxStream)
-		}
+		life := part.ended.Sub(part.started)
+		compare.True(t, !part.ended.IsZero() && life < maxStream, "stream %d lived for %s, want it ended before %s", i, life, maxStream)
 		text := part.text.String()
 		compare.Equal(t, "fences of stream "+strconv.Itoa(i), 2, strings.Count(text, "```"))
 		for l := range strings.Lines(text) {

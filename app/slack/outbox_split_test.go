@@ -164,9 +164,8 @@ func TestNeutralizeMentions(t *testing.T) {
 	} {
 		compare.Equal(t, fmt.Sprintf("%q", in), want, neutralizeMentions(in))
 	}
-	if got := plainText("a <b> & " + strings.Repeat("😀", 300)); !strings.HasPrefix(got, "a &lt;b&gt; &amp; 😀") || core.UTF16Len(got) > 320 {
-		t.Errorf("got %q, want it escaped and short", got)
-	}
+	got := plainText("a <b> & " + strings.Repeat("😀", 300))
+	compare.True(t, strings.HasPrefix(got, "a &lt;b&gt; &amp; 😀") && core.UTF16Len(got) <= 320, "got %q, want it escaped and short", got)
 }
 
 // What can be approved is shown whole, exactly as it is. A call that is not has no button to approve

@@ -29,10 +29,8 @@ func TestUnknownPost(t *testing.T) {
 		w.start(t, "a/1")
 		w.slack.awaitTexts(t, "answer 0")
 		question := must.Get(repositories.NewMessages(w.db.Gorm).GetMessagesAfter(t.Context(), ann(), w.session.ID, ""))(t)
-		posts, err := w.posts.Of(t.Context(), w.session.ID, string(question[0].ID))
-		if err != nil || len(posts) != 1 || posts[0].State != core.SlackPostUnknown || posts[0].Error == "" {
-			t.Errorf("got the posts %+v (%v), want one that is unknown", posts, err)
-		}
+		posts := must.Get(w.posts.Of(t.Context(), w.session.ID, string(question[0].ID)))(t)
+		compare.True(t, len(posts) == 1 && posts[0].State == core.SlackPostUnknown && posts[0].Error != "", "got the posts %+v, want one that is unknown", posts)
 		status, err := w.threads.Status(t.Context(), ann(), w.session.ID)
 		faults := status.Faults
 		if err != nil || len(faults) != 1 || faults[0].ItemID != string(question[0].ID) || faults[0].State != core.SlackPostUnknown || faults[0].Reason == "" {
@@ -115,12 +113,10 @@ func TestPurgePosts(t *testing.T) {
 		w.slack.disturb(fakeslack.Fault{Method: "chat.delete", Times: 1, RetryAfter: time.Second}, once, fakeslack.Fault{Method: "chat.delete", Times: 1, Error: "cant_delete_message"})
 		compare.Equal(t, "dry: want the five that are left", (core.PurgedPosts{Found: 5}), must.Get(outbox.PurgePosts(t.Context(), w.session.ID, true))(t))
 		got, err := outbox.PurgePosts(t.Context(), w.session.ID, false)
-		if diff := cmp.Diff(core.PurgedPosts{Found: 6, Deleted: 4, Gone: 1, Refused: 1}, got); diff != "" || err != nil {
-			t.Errorf("posts (%v, -want +got):\n%s", err, diff)
-		}
-		if left := w.slack.list(); len(left) != 1 || left[0].TS != all[2].TS {
-			t.Errorf("left are %+v, want the post that Slack does not delete", left)
-		}
+		diff := cmp.Diff(core.PurgedPosts{Found: 6, Deleted: 4, Gone: 1, Refused: 1}, got)
+		compare.True(t, diff == "" && err == nil, "posts (%v, -want +got):\n%s", err, diff)
+		left := w.slack.list()
+		compare.True(t, len(left) == 1 && left[0].TS == all[2].TS, "left are %+v, want the post that Slack does not delete", left)
 		w.turn(t, 3)
 		compare.Equal(t, "thread.Mode: want it off", core.SlackOff, must.Get(w.threads.OfSession(t.Context(), ann(), w.session.ID))(t).Mode)
 		compare.Error(t, "a session without a thread: want not found", nil, w.threads.Stop(t.Context(), core.NewID[core.SessionID]()))
@@ -140,9 +136,8 @@ func TestPurgePostsWithoutSlack(t *testing.T) {
 		w.slack.disturb(noReplies())
 		w.slack.delete(t, w.slack.list()[1].TS)
 		got, err := w.outboxes[0].PurgePosts(t.Context(), w.session.ID, false)
-		if diff := cmp.Diff(core.PurgedPosts{Found: 2, Gone: 1, Unknown: 1}, got); diff != "" || err != nil {
-			t.Errorf("posts (%v, -want +got):\n%s", err, diff)
-		}
+		diff := cmp.Diff(core.PurgedPosts{Found: 2, Gone: 1, Unknown: 1}, got)
+		compare.True(t, diff == "" && err == nil, "posts (%v, -want +got):\n%s", err, diff)
 	})
 }
 
@@ -208,9 +203,7 @@ func TestStreamedAnswer(t *testing.T) {
 				})
 				stop()
 				list := w.slack.list()
-				if len(list) != 1 || list[0].Streamed != test.streamed {
-					t.Errorf("got the posts %+v, want one, streamed: %v", list, test.streamed)
-				}
+				compare.True(t, len(list) == 1 && list[0].Streamed == test.streamed, "got the posts %+v, want one, streamed: %v", list, test.streamed)
 			})
 		})
 	}
@@ -245,9 +238,8 @@ func TestStreamRefusedForAPerson(t *testing.T) {
 		for _, call := range w.slack.Calls("chat.startStream") {
 			started = append(started, fmt.Sprint(call.Args["recipient_team_id"], "/", call.Args["recipient_user_id"]))
 		}
-		if want := []string{"T2/U2", team + "/U1"}; !slices.Equal(started, want) {
-			t.Errorf("streams were started for %q, want %q", started, want)
-		}
+		want := []string{"T2/U2", team + "/U1"}
+		compare.True(t, slices.Equal(started, want), "streams were started for %q, want %q", started, want)
 	})
 }
 
@@ -342,9 +334,8 @@ func TestFailedRun(t *testing.T) {
 			w.write(t, core.RunWrite{RunID: a.Run.ID, SessionID: w.session.ID, Attempt: 1, End: &core.RunEnd{Status: core.RunFailed, Error: &core.RunError{Code: "x", Message: "the model <is> away"}}})
 		}
 		w.slack.awaitTexts(t, "from the web")
-		if got := w.slack.ws.Ephemerals(w.slack.ann.ID); len(got) != 1 || got[0].Text != "the model &lt;is&gt; away" {
-			t.Errorf("got the ephemeral messages %+v, want one", got)
-		}
+		got := w.slack.ws.Ephemerals(w.slack.ann.ID)
+		compare.True(t, len(got) == 1 && got[0].Text == "the model &lt;is&gt; away", "got the ephemeral messages %+v, want one", got)
 	})
 }
 

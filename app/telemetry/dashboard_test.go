@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/telemetry"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
@@ -73,9 +74,7 @@ func TestDashboard(t *testing.T) {
 	for _, p := range d.Panels {
 		for _, target := range p.Targets {
 			names := metricName.FindAllString(target.Expr, -1)
-			if len(names) == 0 || strings.Count(target.Expr, "(") != strings.Count(target.Expr, ")") {
-				t.Errorf("%s: %q asks for nothing, or is not whole", p.Title, target.Expr)
-			}
+			compare.True(t, len(names) != 0 && strings.Count(target.Expr, "(") == strings.Count(target.Expr, ")"), "%s: %q asks for nothing, or is not whole", p.Title, target.Expr)
 			for _, name := range names {
 				used[family(name)] = true
 				if _, ok := labels[name]; !ok {
@@ -213,7 +212,6 @@ func TestDocumentation(t *testing.T) {
 	}
 	slices.Sort(want)
 	slices.Sort(got)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the table (-) and what is documented (+):\n%s", diff)
-	}
+	diff := cmp.Diff(want, got)
+	compare.True(t, diff == "", "the table (-) and what is documented (+):\n%s", diff)
 }

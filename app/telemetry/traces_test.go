@@ -90,9 +90,8 @@ func TestSpanOfAModelCall(t *testing.T) {
 		"gen_ai.usage.cache_read.input_tokens": int64(600), "gen_ai.usage.cache_creation.input_tokens": int64(100),
 		"gen_ai.response.finish_reasons": []any{"stop"}, "gen_ai.response.model": "provider-m-0806",
 	}
-	if diff := cmp.Diff(want, s.Attributes); diff != "" || s.Kind != "CLIENT" || s.Failed {
-		t.Errorf("%s span, failed %t, attributes (-want +got):\n%s", s.Kind, s.Failed, diff)
-	}
+	diff := cmp.Diff(want, s.Attributes)
+	compare.Equal(t, "span, failed, attributes (-want +)", []any{"", "CLIENT", false}, []any{diff, s.Kind, s.Failed})
 }
 
 // A call that fails says in a word why; what the provider said is not for spans.
@@ -101,9 +100,7 @@ func TestSpanOfAFailedCall(t *testing.T) {
 	tel, got := traced(t)
 	call(t, tel, llmtest.Fail(&llm.Error{Kind: llm.KindRateLimit, Message: "SECRET words"}))
 	s := got()["chat provider-m"]
-	if !s.Failed || s.Message != "rate_limit" || s.Attributes["error.type"] != "rate_limit" || strings.Contains(fmt.Sprint(s), "SECRET") {
-		t.Errorf("got %+v, want it failed with its kind and no words", s)
-	}
+	compare.True(t, s.Failed && s.Message == "rate_limit" && s.Attributes["error.type"] == "rate_limit" && !strings.Contains(fmt.Sprint(s), "SECRET"), "got %+v, want it failed with its kind and no words", s)
 }
 
 // A run has its own trace, linked to the request that started it; its steps are child spans.
@@ -124,9 +121,7 @@ func TestSpansOfARun(t *testing.T) {
 	answered(500, true)
 	spans := got()
 	request, run, node, tool, summary := spans["POST /messages"], spans["invoke_agent assistant"], spans["node tool_node"], spans["execute_tool calculator"], spans["summarize"]
-	if run.Parent != "" || run.TraceID == request.TraceID || !slices.Equal(run.Links, []string{request.ID}) {
-		t.Errorf("run %+v: want a trace of its own with a link to the request %s", run, request.ID)
-	}
+	compare.True(t, run.Parent == "" && run.TraceID != request.TraceID && slices.Equal(run.Links, []string{request.ID}), "run %+v: want a trace of its own with a link to the request %s", run, request.ID)
 	compare.Equal(t, "what happened in the run is not below it", []string{run.ID, node.ID, run.ID}, []string{node.Parent, tool.Parent, summary.Parent})
 	for name, want := range map[string]map[string]any{
 		"POST /messages": {"http.request.method": "POST", "http.route": "/messages", "http.response.status_code": int64(500), "error.type": "500"},
@@ -145,9 +140,7 @@ func TestSpansOfARun(t *testing.T) {
 	} {
 		compare.Equal(t, name, want, spans[name].Attributes)
 	}
-	if request.Kind != "SERVER" || strings.Contains(fmt.Sprint(spans), "SECRET") {
-		t.Error("the request is no server's span, or an error's words are in a span")
-	}
+	compare.True(t, request.Kind == "SERVER" && !strings.Contains(fmt.Sprint(spans), "SECRET"), "the request is no server's span, or an error's words are in a span")
 }
 
 // A caller's own trace continues here, and log lines contain its id; probes have no spans.
@@ -173,9 +166,7 @@ func TestTraceOptions(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	options := telemetry.TraceOptions{Endpoint: "http://%zz", Env: noEnv, Logger: slog.New(slog.NewTextHandler(&log, nil))}
-	if err := telemetry.New(telemetry.Options{}).Trace(t.Context(), options); err == nil {
-		t.Error("got nil for an endpoint that is none")
-	}
+	compare.True(t, telemetry.New(telemetry.Options{}).Trace(t.Context(), options) != nil, "got nil for an endpoint that is none")
 	options.Endpoint = "http://127.0.0.1:1"
 	options.Env = func(name string) string { return map[string]string{"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}[name] }
 	tel := telemetry.New(telemetry.Options{})

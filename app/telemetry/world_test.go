@@ -150,9 +150,7 @@ func call(t testing.TB, tel *telemetry.Telemetry, step llmtest.Step) {
 	m := tel.Model(llmtest.Scripted(step).WithInfo(priced()), "provider-m")
 	compare.Equal(t, "info: want the model's", priced(), m.Info())
 	_, err := llm.Collect(m.Stream(context.Background(), llm.Request{}), nil)
-	if (err != nil) != (step.Err != nil) {
-		t.Errorf("got error %v, want that of the model: %v", err, step.Err)
-	}
+	compare.True(t, (err != nil) == (step.Err != nil), "got error %v, want that of the model: %v", err, step.Err)
 }
 
 // want compares lines of the exposition.

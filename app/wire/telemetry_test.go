@@ -40,13 +40,9 @@ func TestNamedModels(t *testing.T) {
 	labels.Set(cfg, models, agents)
 	got := labels.current.Load().models
 	for _, name := range []string{"one", "two", "three"} {
-		if !got[name] {
-			t.Errorf("%q is not among %v", name, got)
-		}
+		compare.True(t, got[name], "%q is not among %v", name, got)
 	}
-	if got[""] {
-		t.Error("no name is a name")
-	}
+	compare.True(t, !got[""], "no name is a name")
 	if labels.agentLabel("assistant") != "assistant" || labels.agentLabel("gone") != "other" || labels.toolLabel("calculator") != "calculator" || labels.toolLabel("made_up") != "other" {
 		t.Error("agents and tools that are configured have their names as labels, others have none")
 	}

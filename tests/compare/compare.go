@@ -22,6 +22,14 @@ func Equal[T any](t TB, what string, want, got T, opts ...cmp.Option) {
 	}
 }
 
+// True fails the test with the message unless what it says holds.
+func True(t TB, ok bool, format string, args ...any) {
+	t.Helper()
+	if !ok {
+		t.Errorf(format, args...)
+	}
+}
+
 // Error fails the test unless got is the error that it wants, or wraps it.
 func Error(t TB, what string, want, got error) {
 	t.Helper()

@@ -46,9 +46,8 @@ func TestStepLimit(t *testing.T) {
 func TestWrongTarget(t *testing.T) {
 	t.Parallel()
 	got, err := loop(t, visit("a"), visit("b"), to("nowhere")).Run(t.Context(), nil, 10, nil)
-	if want := `the router of "b" answered "nowhere", which is not among its targets: ["a" "__end__"]`; err == nil || err.Error() != want {
-		t.Errorf("got error %v, want %q", err, want)
-	}
+	want := `the router of "b" answered "nowhere", which is not among its targets: ["a" "__end__"]`
+	compare.True(t, err != nil && err.Error() == want, "got error %v, want %q", err, want)
 	compare.Equal(t, "the node itself was good: state", trace{"a", "b"}, got)
 }
 
@@ -93,9 +92,7 @@ func TestCancel(t *testing.T) {
 					cancel(cause)
 				}()
 				got, err := loop(t, visit("a"), tt.b, rounds(5)).Run(ctx, nil, 100, nil)
-				if !errors.Is(err, tt.wantErr) || err.Error() != tt.wantText {
-					t.Errorf("got error %v, want %s", err, tt.wantText)
-				}
+				compare.True(t, errors.Is(err, tt.wantErr) && err.Error() == tt.wantText, "got error %v, want %s", err, tt.wantText)
 				compare.Equal(t, "the last good state", tt.want, got)
 			})
 		})
@@ -111,7 +108,6 @@ func TestCancelAtTheEnd(t *testing.T) {
 		return visit("b")(ctx, s)
 	}
 	got, err := loop(t, visit("a"), last, rounds(1)).Run(ctx, nil, 100, nil)
-	if diff := cmp.Diff(trace{"a", "b"}, got); diff != "" || err != nil {
-		t.Errorf("run: error %v, state (-want +got):\n%s", err, diff)
-	}
+	diff := cmp.Diff(trace{"a", "b"}, got)
+	compare.True(t, diff == "" && err == nil, "run: error %v, state (-want +got):\n%s", err, diff)
 }

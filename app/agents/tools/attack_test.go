@@ -66,10 +66,8 @@ func TestUnicodeHosts(t *testing.T) {
 	for host, want := range map[string]string{
 		"bücher.example": "xn--bcher-kva.example", "BÜCHER.example": "xn--bcher-kva.example", "ａ.example": "a.example", "a。example": "a.example",
 	} {
-		page, err := f.Get(t.Context(), tools.Request{URL: s.at(host, "/"), Hosts: []string{want}})
-		if err != nil || asked.Load() != want || page.URL != s.at(want, "/") {
-			t.Errorf("%s: asked for %v, page of %s, error %v, want %s", host, asked.Load(), page.URL, err, want)
-		}
+		page := must.Get(f.Get(t.Context(), tools.Request{URL: s.at(host, "/"), Hosts: []string{want}}))(t)
+		compare.True(t, asked.Load() == want && page.URL == s.at(want, "/"), "%s: asked for %v, page of %s, want %s", host, asked.Load(), page.URL, want)
 		if _, err := f.Get(t.Context(), tools.Request{URL: s.at(host, "/"), Hosts: []string{"bücher.example", "*.ä.example"}}); (err == nil) != (want != "a.example") {
 			t.Errorf("%s, of bücher.example: got error %v", host, err)
 		}
@@ -82,9 +80,7 @@ func TestUnicodeHosts(t *testing.T) {
 	for _, host := range []string{"evil.example／.a.example", "a\u202eb.example", "a b.example", "127%2e0.0.1"} {
 		wantRefused(t, f, tools.Request{URL: s.at(host, "/")}, "is not valid")
 	}
-	if asked.Load() != "" {
-		t.Errorf("%v was looked up", asked.Load())
-	}
+	compare.True(t, asked.Load() == "", "%v was looked up", asked.Load())
 }
 
 // secure is a site with certificates for a.example, over HTTP/2 if it can be had.
@@ -238,9 +234,8 @@ func TestHostileServers(t *testing.T) {
 			})
 			o.Bytes, o.Time = 64<<10, time.Minute // whoever is left when the time is over has sent too much
 			wantRefused(t, tools.NewFetcher(o), tools.Request{URL: at}, tt.want)
-			if n := sent.Load(); n > 16<<20 {
-				t.Errorf("%d bytes were taken", n)
-			}
+			n := sent.Load()
+			compare.True(t, n <= 16<<20, "%d bytes were taken", n)
 		})
 	}
 }

@@ -55,9 +55,7 @@ func TestCommandFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := callTool(t, command(t, c.script, core.ToolDefinition{}), "")
-			if err == nil || !strings.HasPrefix(err.Error(), c.want) || len(err.Error()) > 10_000 {
-				t.Errorf("got %.300v, want %s", err, c.want)
-			}
+			compare.True(t, err != nil && strings.HasPrefix(err.Error(), c.want) && len(err.Error()) <= 10_000, "got %.300v, want %s", err, c.want)
 		})
 	}
 	tool := command(t, "", core.ToolDefinition{Env: []string{"NONE"}})

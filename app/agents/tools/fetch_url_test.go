@@ -78,9 +78,7 @@ func TestFetchURLSettings(t *testing.T) {
 	checkAnswer(t, got, err, "", "the host a.example is not allowed; the hosts are b.example, *.c.example")
 	call.Settings = core.ToolSetting{AllowHosts: []string{"A.example"}, MaxBytes: 1024}
 	got, err = tool.Call(t.Context(), call)
-	if err != nil || strings.Count(got, "x") > 1100 || !strings.HasSuffix(got, "only its beginning was read.)") {
-		t.Errorf("got %d bytes, error %v, want 1024 of the page and a word of it", len(got), err)
-	}
+	compare.True(t, err == nil && strings.Count(got, "x") <= 1100 && strings.HasSuffix(got, "only its beginning was read.)"), "got %d bytes, error %v, want 1024 of the page and a word of it", len(got), err)
 }
 
 // An address that holds a key or a password is not asked for: what an agent reads can
@@ -97,9 +95,7 @@ func TestFetchURLSendsNoSecrets(t *testing.T) {
 		"/?d=%2573k-proj-Ab3dEf6hIj9kLm2nOp5qRs8tUv1wXy4z", "/?password=hunter2secret99", "/?d=password%3Dhunter2secret99", "/#" + key,
 	} {
 		_, err := tool.Call(t.Context(), tools.Call{Arguments: `{"url": "` + at + query + `"}`})
-		if err == nil || !strings.Contains(err.Error(), "looks like a secret") || strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("%s: got %v, want it refused", query, err)
-		}
+		compare.True(t, err != nil && strings.Contains(err.Error(), "looks like a secret") && !strings.Contains(err.Error(), "hunter2"), "%s: got %v, want it refused", query, err)
 	}
 	compare.Equal(t, "requests were made", 0, asked.Load())
 	for _, query := range []string{"/", "/a?b=c&page=2", "/wiki/Password", "/a%20b?q=how+to+reset+a+password", "/%E4%BD%A0", "/?q=100%", "/commit/0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"} {

@@ -98,9 +98,7 @@ func TestHTTPArguments(t *testing.T) {
 			if err != nil {
 				got = "error: " + err.Error()
 			}
-			if strings.TrimSpace(got) != strings.TrimSpace(c.want) {
-				t.Errorf("got  %s\nwant %s", got, c.want)
-			}
+			compare.True(t, strings.TrimSpace(got) == strings.TrimSpace(c.want), "got  %s\nwant %s", got, c.want)
 		})
 	}
 }

@@ -149,9 +149,7 @@ func TestOpenAPIFaults(t *testing.T) {
 				operation = "getItems"
 			}
 			_, fault := openAPI(t, c.document, core.ToolDefinition{Operations: []string{operation}})
-			if fault == nil || fault.Field != c.key || !strings.HasPrefix(fault.Detail, c.want) || len(fault.Detail) > 500 {
-				t.Errorf("got %+v, want %s %s", fault, c.key, c.want)
-			}
+			compare.True(t, fault != nil && fault.Field == c.key && strings.HasPrefix(fault.Detail, c.want) && len(fault.Detail) <= 500, "got %+v, want %s %s", fault, c.key, c.want)
 		})
 	}
 }

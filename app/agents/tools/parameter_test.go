@@ -146,9 +146,8 @@ func TestUnsupportedParameters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, fault := items(t, c.path, "parameters: ["+c.parameter+"]", core.ToolDefinition{})
-			if want := "operation listItems: " + c.want; fault == nil || fault.Field != "operations[0]" || fault.Detail != want {
-				t.Errorf("got %+v, want %s", fault, want)
-			}
+			want := "operation listItems: " + c.want
+			compare.True(t, fault != nil && fault.Field == "operations[0]" && fault.Detail == want, "got %+v, want %s", fault, want)
 		})
 	}
 }

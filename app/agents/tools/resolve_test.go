@@ -90,17 +90,13 @@ func TestResolve(t *testing.T) {
 		"files__write": {Approval: core.ApprovalFirst, Timeout: core.Duration(time.Second), MaxOutputBytes: 2000},
 	}
 	compare.Equal(t, "settings", want, got.ToolSettings)
-	if len(specs) != 3 || specs[0].Name != "b" || specs[2].Name != "files__write" || len(got.Version) != 12 || got.Version == agent.Version {
-		t.Errorf("got %v, version %s", specs, got.Version)
-	}
+	compare.True(t, len(specs) == 3 && specs[0].Name == "b" && specs[2].Name == "files__write" && len(got.Version) == 12 && got.Version != agent.Version, "got %v, version %s", specs, got.Version)
 	if again, _ := set.Resolve(agent); again.Version != got.Version {
 		t.Errorf("the same tools, and version %s and %s", got.Version, again.Version)
 	}
 	source.set(custom("files__read", core.ApprovalNever))
 	next, specs := set.Resolve(agent)
-	if next.Version == got.Version || len(specs) != 2 {
-		t.Errorf("other tools, and the same version, or %v", specs)
-	}
+	compare.True(t, next.Version != got.Version && len(specs) == 2, "other tools, and the same version, or %v", specs)
 	if _, ok := set.Find(got, "files__write"); ok {
 		t.Error("a tool that has vanished is found")
 	}
@@ -155,9 +151,7 @@ func TestSourcesInUse(t *testing.T) {
 		}
 		set.Use([]core.Agent{b})
 		synctest.Wait()
-		if len(source.running) > 0 {
-			t.Error("the source has ended although an agent uses it")
-		}
+		compare.True(t, len(source.running) == 0, "the source has ended although an agent uses it")
 		begin := time.Now()
 		if set.Await(t.Context(), a); time.Since(begin) != 10*time.Second {
 			t.Errorf("waited %s for a source that was not tried, want 10s", time.Since(begin))
@@ -188,9 +182,7 @@ func TestNames(t *testing.T) {
 	seen := map[string]bool{}
 	for _, tool := range []string{"read", "read file", "read.file", "read_file", long, long + "b", "日本", "中国", ""} {
 		got := names.Name(tool)
-		if len(got) > 64 || seen[got] || !strings.HasPrefix(got, "files__") || strings.ContainsAny(got, " .日") {
-			t.Errorf("%q is called %q", tool, got)
-		}
+		compare.True(t, len(got) <= 64 && !seen[got] && strings.HasPrefix(got, "files__") && !strings.ContainsAny(got, " .日"), "%q is called %q", tool, got)
 		seen[got] = true
 	}
 	compare.Equal(t, `tools.NewNamer("files", nil).Name("read")`, "files__read", tools.NewNamer("files", nil).Name("read"))

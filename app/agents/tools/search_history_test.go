@@ -57,9 +57,7 @@ func TestSearchHistoryIsBounded(t *testing.T) {
 					return
 				}
 				_, err := search.Call(t.Context(), tools.Call{Arguments: `{"query":"pump"}`})
-				if err == nil || !strings.Contains(err.Error(), "took longer than 5s and was stopped; look for rarer or fewer words") {
-					t.Errorf("got %v, want what to do", err)
-				}
+				compare.True(t, err != nil && strings.Contains(err.Error(), "took longer than 5s and was stopped; look for rarer or fewer words"), "got %v, want what to do", err)
 			})
 		}
 		began := time.Now()
@@ -68,9 +66,7 @@ func TestSearchHistoryIsBounded(t *testing.T) {
 		compare.Equal(t, "time of 12 searches, and how many at once", []any{15 * time.Second, int64(4)}, []any{got, most.Load()})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := search.Call(ctx, tools.Call{Arguments: `{"query":"pump"}`}); err == nil {
-			t.Error("got no error of a call that was canceled")
-		}
+		compare.True(t, compare.ErrorOf(search.Call(ctx, tools.Call{Arguments: `{"query":"pump"}`})) != nil, "got no error of a call that was canceled")
 	})
 }
 
@@ -131,9 +127,8 @@ func TestSearchHistory(t *testing.T) {
 				compare.Contains(t, "got: want in it", want, got)
 			}
 			want := core.SearchQuery{PageQuery: core.PageQuery{Limit: 50}, Text: "pump", SessionID: "s", Role: core.RoleUser, Excerpt: 600, Before: asked, Around: 5}
-			if diff := cmp.Diff(want, h.got); diff != "" || h.who != (core.Tenant{Owner: "ann"}) {
-				t.Errorf("asked by %+v (-want +got):\n%s", h.who, diff)
-			}
+			diff := cmp.Diff(want, h.got)
+			compare.Equal(t, "asked by (-want +)", []any{"", (core.Tenant{Owner: "ann"})}, []any{diff, h.who})
 		})
 	}
 }
@@ -165,26 +160,19 @@ func TestSearchHistoryPassages(t *testing.T) {
 		}
 	}
 	want := []string{"text 18", "text 19", "found 20", "---", "text 3", "text 4", "found 5", "text 6", "found 9", "text 10"}
-	if diff := cmp.Diff(want, order); diff != "" {
-		t.Errorf("(-want +got):\n%s\n%s", diff, got)
-	}
+	diff := cmp.Diff(want, order)
+	compare.True(t, diff == "", "(-want +got):\n%s\n%s", diff, got)
 	if !strings.Contains(got, "[#18, assistant, 1 January 0001, 00:00 UTC]\ntext 18\n\n[#19, assistant]\ntext 19\n\n[message m20, #20, user ") {
 		t.Errorf("got %q, want ids of what was found only, and the time once", got)
 	}
-	if strings.Contains(got, "<system>") || !strings.Contains(got, ", found]") {
-		t.Errorf("got %q, want the author harmless and what was found marked", got)
-	}
-	if h.got.Skip != 4 || h.got.Author != "Ann" || h.got.After.Format(time.DateOnly) != "2026-01-31" || h.got.Before.Hour() != 12 || !h.got.Except[21] {
-		t.Errorf("asked %+v", h.got)
-	}
+	compare.True(t, !strings.Contains(got, "<system>") && strings.Contains(got, ", found]"), "got %q, want the author harmless and what was found marked", got)
+	compare.True(t, h.got.Skip == 4 && h.got.Author == "Ann" && h.got.After.Format(time.DateOnly) == "2026-01-31" && h.got.Before.Hour() == 12 && h.got.Except[21], "asked %+v", h.got)
 	page.Total = new(40)
 	for i := range page.Items {
 		page.Items[i].Excerpt = strings.Repeat("long words ", 800)
 	}
 	got, err = tools.NewSearchHistory(&history{page: page}).Call(t.Context(), call)
-	if err != nil || len(got) > 15_000 || !strings.Contains(got, `35 more fit less well: to read on, search again with "skip": 5`) {
-		t.Errorf("got %d bytes, %.300q, %v", len(got), got, err)
-	}
+	compare.True(t, err == nil && len(got) <= 15_000 && strings.Contains(got, `35 more fit less well: to read on, search again with "skip": 5`), "got %d bytes, %.300q, %v", len(got), got, err)
 }
 
 // The first five messages are quoted with four messages on each side, the next three with two,
@@ -210,9 +198,8 @@ func TestSearchHistoryQuotesNeighbors(t *testing.T) {
 		passages = append(passages, fmt.Sprintf("%s-%s: %d", seqs[0][1], seqs[len(seqs)-1][1], len(seqs)))
 	}
 	want := []string{"16-33: 18", "96-104: 9", "196-204: 9", "296-304: 9", "398-402: 5", "498-502: 5", "598-602: 5", "700-700: 1"}
-	if diff := cmp.Diff(want, passages); diff != "" {
-		t.Errorf("passages (-want +got):\n%s\n%s", diff, got)
-	}
+	diff := cmp.Diff(want, passages)
+	compare.True(t, diff == "", "passages (-want +got):\n%s\n%s", diff, got)
 }
 
 // An agent finds the memories of the session's user, and never those of another one.
@@ -327,9 +314,7 @@ func TestSearchHistoryErrors(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			_, err := tools.NewSearchHistory(&history{err: tt.err}).Call(t.Context(), tools.Call{Arguments: tt.arguments})
-			if err == nil || !strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), "secret") {
-				t.Errorf("got %v, want an error that says %q", err, tt.says)
-			}
+			compare.True(t, err != nil && strings.Contains(err.Error(), tt.says) && !strings.Contains(err.Error(), "secret"), "got %v, want an error that says %q", err, tt.says)
 		})
 	}
 }

@@ -314,9 +314,7 @@ func TestGuesses(t *testing.T) {
 		for _, remote := range []string{eve, "203.0.113.9:2", home, neighbor} {
 			for _, secret := range []string{"guess", ""} {
 				err := from(remote, secret)
-				if !errors.As(err, &held) || held.Code != auth.CodeFailedAttempts || held.RetryAfter <= 0 {
-					t.Errorf("%s with %q: got %v, want to be held up", remote, secret, err)
-				}
+				compare.True(t, errors.As(err, &held) && held.Code == auth.CodeFailedAttempts && held.RetryAfter > 0, "%s with %q: got %v, want to be held up", remote, secret, err)
 			}
 			for _, secret := range []string{"s3cret", "other"} {
 				compare.Error(t, fmt.Sprintf("%s with the good key %s: want it let in", remote, secret), nil, from(remote, secret))

@@ -53,21 +53,16 @@ func TestRotation(t *testing.T) {
 	}
 	compare.Equal(t, "fetches for one key", 1, server.Fetches())
 	server.Set(jwttest.JWKS(t, first, second))
-	if !taken(t, v, second.User(t, "ada")) || !taken(t, v, first.User(t, "ada")) {
-		t.Error("after a rotation: the new key or the old one is not taken")
-	}
+	compare.True(t, taken(t, v, second.User(t, "ada")) && taken(t, v, first.User(t, "ada")), "after a rotation: the new key or the old one is not taken")
 	server.Set(jwttest.JWKS(t, second))
 	for i := range 50 {
 		if taken(t, v, jwttest.NewSigner(t, fmt.Sprint("guess ", i), "EdDSA").User(t, "ada")) || taken(t, v, eve.User(t, "ada")) {
 			t.Fatal("a key that nobody has published is taken")
 		}
 	}
-	if n := server.Fetches(); n > 4 {
-		t.Errorf("got %d fetches, want no more than the few at once: strangers make us fetch", n)
-	}
-	if taken(t, v, first.User(t, "ada")) {
-		t.Error("a key that was withdrawn is taken after the fetch")
-	}
+	n := server.Fetches()
+	compare.True(t, n <= 4, "got %d fetches, want no more than the few at once: strangers make us fetch", n)
+	compare.True(t, !taken(t, v, first.User(t, "ada")), "a key that was withdrawn is taken after the fetch")
 }
 
 // However many ask at once, there is one fetch, and all get its keys.
@@ -154,12 +149,8 @@ func TestBadServers(t *testing.T) {
 			}
 			server.Do(tt.answer)
 			err = keys.Load(t.Context())
-			if err == nil || !strings.Contains(err.Error(), tt.words) || strings.Contains(err.Error(), "hush") {
-				t.Errorf("got %v, want %q in it and no part of the address", err, tt.words)
-			}
-			if taken(t, v, s.User(t, "ada")) == tt.empty {
-				t.Error("a server that fails took the keys away, or one that withdrew them did not")
-			}
+			compare.True(t, err != nil && strings.Contains(err.Error(), tt.words) && !strings.Contains(err.Error(), "hush"), "got %v, want %q in it and no part of the address", err, tt.words)
+			compare.True(t, taken(t, v, s.User(t, "ada")) != tt.empty, "a server that fails took the keys away, or one that withdrew them did not")
 		})
 	}
 }
@@ -182,9 +173,7 @@ func TestHangingServer(t *testing.T) {
 		}
 		hangs = true
 		begin := time.Now()
-		if taken(t, v, jwttest.NewSigner(t, "2", "EdDSA").User(t, "ada")) {
-			t.Error("a key that nobody has is taken")
-		}
+		compare.True(t, !taken(t, v, jwttest.NewSigner(t, "2", "EdDSA").User(t, "ada")), "a key that nobody has is taken")
 		compare.Equal(t, "a stranger was held for: want the 5s of a fetch", 5*time.Second, time.Since(begin))
 		begin = time.Now()
 		compare.Equal(t, "a known key is taken at once", []any{true, time.Duration(0)}, []any{taken(t, v, s.User(t, "ada")), time.Since(begin)})
@@ -216,9 +205,7 @@ func TestRun(t *testing.T) {
 		if n := strings.Count(lines.String(), "keys for tokens not fetched"); n != 4 || !strings.Contains(lines.String(), "no network") {
 			t.Errorf("got %d warnings, want one for each failure, with its reason:\n%s", n, &lines)
 		}
-		if !taken(t, auth.NewVerifier(keys, validOptions()), s.User(t, "ada")) {
-			t.Error("the keys that were fetched are not taken")
-		}
+		compare.True(t, taken(t, auth.NewVerifier(keys, validOptions()), s.User(t, "ada")), "the keys that were fetched are not taken")
 	})
 }
 
@@ -233,9 +220,7 @@ func TestFile(t *testing.T) {
 	for _, signers := range [][]*jwttest.Signer{{first}, {first, second}} {
 		must.Do(t, os.WriteFile(path, jwttest.JWKS(t, signers...), 0o600))
 		for _, s := range signers {
-			if !taken(t, v, s.User(t, "ada")) {
-				t.Errorf("key %s of the file is not taken", s.ID)
-			}
+			compare.True(t, taken(t, v, s.User(t, "ada")), "key %s of the file is not taken", s.ID)
 		}
 	}
 	usable, skipped := keys.About()

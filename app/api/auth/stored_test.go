@@ -159,9 +159,7 @@ func TestStoredGuesses(t *testing.T) {
 	compare.Equal(t, "questions for three guesses: want a key that is made now must count now", 3, s.asked)
 	s.fails = core.Errorf(core.ErrUnavailable, "the database is busy")
 	_, err := a.Authenticate(ask{headers: header("X-API-Key", "bob_guess")}.request())
-	if !errors.Is(err, core.ErrUnavailable) || strings.Contains(fmt.Sprint(err), "guess") {
-		t.Errorf("got %v from a database that does not answer, want that, without the secret", err)
-	}
+	compare.True(t, errors.Is(err, core.ErrUnavailable) && !strings.Contains(fmt.Sprint(err), "guess"), "got %v from a database that does not answer, want that, without the secret", err)
 }
 
 // The time of the last use is stored now and then, and at the end.
@@ -184,9 +182,8 @@ func TestStoredUse(t *testing.T) {
 		time.Sleep(time.Second)
 		first := use()
 		time.Sleep(time.Minute)
-		if got := s.usedAt("k1"); !got.Equal(first) {
-			t.Errorf("got last use %v, want %v", got, first)
-		}
+		got := s.usedAt("k1")
+		compare.True(t, got.Equal(first), "got last use %v, want %v", got, first)
 		use() // within a minute of the last write
 		time.Sleep(time.Second)
 		if got := s.usedAt("k1"); !got.Equal(first) {

@@ -46,10 +46,8 @@ func TestAppendEvent(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := handlers.AppendEvent([]byte("x"), tt.e)
-			if err != nil || string(got) != "x"+tt.want {
-				t.Errorf("got %q, %v, want %q after x", got, err, tt.want)
-			}
+			got := must.Get(handlers.AppendEvent([]byte("x"), tt.e))(t)
+			compare.True(t, string(got) == "x"+tt.want, "got %q, want %q after x", got, tt.want)
 		})
 	}
 	for _, data := range []string{`[1]`, `null`, `"x"`, `{`, `{} {}`} {
@@ -57,9 +55,7 @@ func TestAppendEvent(t *testing.T) {
 			t.Errorf("got %q for data %s, want an error", got, data)
 		}
 	}
-	if _, err := handlers.AppendEvent(nil, core.Event{Type: "x", At: time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC)}); err == nil {
-		t.Error("got no error for a time that JSON cannot say, want one")
-	}
+	compare.True(t, compare.ErrorOf(handlers.AppendEvent(nil, core.Event{Type: "x", At: time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC)})) != nil, "got no error for a time that JSON cannot say, want one")
 }
 
 // writer is a response writer that keeps what it gets, and fails when told.
@@ -141,9 +137,8 @@ func TestServe(t *testing.T) {
 		events <- core.Event{Seq: 2, Type: "b", At: at()}
 		time.Sleep(14 * time.Second)
 		synctest.Wait()
-		if got := w.text(); strings.Contains(got, "keep-alive") || strings.Count(got, "retry") != 1 {
-			t.Errorf("got %q, want no comment before 15 s of silence and one retry", got)
-		}
+		got := w.text()
+		compare.True(t, !strings.Contains(got, "keep-alive") && strings.Count(got, "retry") == 1, "got %q, want no comment before 15 s of silence and one retry", got)
 		time.Sleep(31 * time.Second)
 		synctest.Wait()
 		compare.Equal(t, "comments after 45 s of silence", 3, strings.Count(w.text(), ": keep-alive\n\n"))
@@ -232,8 +227,6 @@ func TestSharedFrames(t *testing.T) {
 	}
 	bad := core.Event{SessionID: "s", Seq: 1, Type: "a", At: at(), Data: json.RawMessage("[1]"), Frame: &core.Frame{}}
 	for range 2 { // the second time from memory
-		if err := handlers.ServeEvents(t.Context(), newWriter(), of(bad), handlers.StreamOptions{}); err == nil {
-			t.Error("got no error for data that are no object")
-		}
+		compare.True(t, handlers.ServeEvents(t.Context(), newWriter(), of(bad), handlers.StreamOptions{}) != nil, "got no error for data that are no object")
 	}
 }

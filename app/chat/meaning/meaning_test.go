@@ -196,9 +196,7 @@ func TestMeaningBesideWords(t *testing.T) {
 		_, page = w.find(q)
 		for pages := 0; ; pages++ {
 			for _, h := range page.Items {
-				if h.SessionID != w.session || known[h.MessageID] || h.Score == 0 {
-					t.Errorf("got %+v, want each message of the session once", h)
-				}
+				compare.True(t, h.SessionID == w.session && !known[h.MessageID] && h.Score != 0, "got %+v, want each message of the session once", h)
 				known[h.MessageID] = true
 			}
 			if page.NextCursor == nil || pages > 50 {
@@ -223,10 +221,8 @@ func TestMeaningBesideWords(t *testing.T) {
 		_, page = w.find(core.SearchQuery{Text: "sailing", PageQuery: core.PageQuery{Limit: 1}, Around: 2})
 		h := page.Items[0]
 		compare.Equal(t, "session's title, messages before", []any{"Boats", 2}, []any{h.SessionTitle, len(h.Before)})
-		total, err := w.stores.ModelCalls.SessionTotal(t.Context(), ann, w.session)
-		if err != nil || total.Calls < 2 || total.InputTokens == 0 {
-			t.Errorf("got %+v, %v, want the calls recorded", total, err)
-		}
+		total := must.Get(w.stores.ModelCalls.SessionTotal(t.Context(), ann, w.session))(t)
+		compare.True(t, total.Calls >= 2 && total.InputTokens != 0, "got %+v, want the calls recorded", total)
 	})
 }
 
@@ -266,9 +262,7 @@ func TestMeaningOfChangesMeanwhile(t *testing.T) {
 				}
 			}
 			w.embedAll()
-			if w.server.during != nil {
-				t.Error("got the message not embedded, want its first text embedded")
-			}
+			compare.True(t, w.server.during == nil, "got the message not embedded, want its first text embedded")
 			list, err := w.stores.MessageVectors.SessionVectors(t.Context(), ann, w.session, core.MessageVectorQuery{Space: llm.SpaceOf(w.embedder), Limit: 100})
 			if err != nil || len(list) != 73 || list[0].MessageID != first.ID || list[0].Vector[0] != 0 {
 				t.Errorf("got %d vectors, first %v, %v, want one of each message, of the edited one that of its new text", len(list), list[0], err)
@@ -286,15 +280,11 @@ func TestMeaningUnavailable(t *testing.T) {
 		w := newWorld(t, d)
 		must.Get2(w.stores.Search.IndexNext(t.Context()))(t)
 		w.server.broken.Store(true)
-		if _, err := w.worker.EmbedBatch(t.Context()); err == nil {
-			t.Error("got no error from a broken server")
-		}
+		compare.True(t, compare.ErrorOf(w.worker.EmbedBatch(t.Context())) != nil, "got no error from a broken server")
 		before := w.server.requests.Load()
 		for range 3 {
 			got, page := w.find(core.SearchQuery{Text: "Turku boat"})
-			if page.Meaning != core.MeaningUnavailable || len(got) == 0 || !strings.Contains(got[0], "Turku") {
-				t.Errorf("got %q, %q, want what words find", got, page.Meaning)
-			}
+			compare.True(t, page.Meaning == core.MeaningUnavailable && len(got) != 0 && strings.Contains(got[0], "Turku"), "got %q, %q, want what words find", got, page.Meaning)
 		}
 		compare.Equal(t, "requests for three searches: want one", 1, w.server.requests.Load()-before)
 		w.server.broken.Store(false)
@@ -321,9 +311,8 @@ func TestEmbeddingObeysLimits(t *testing.T) {
 			t.Errorf("got %q after %d texts, want words alone", page.Meaning, w.server.texts.Load())
 		}
 		delete(w.spent, "ann")
-		if claimed, err := w.stores.MessageVectors.Claim(t.Context(), "another", llm.SpaceOf(w.embedder)); err != nil || claimed {
-			t.Errorf("got %v, %v, want that only one worker embeds", claimed, err)
-		}
+		claimed := must.Get(w.stores.MessageVectors.Claim(t.Context(), "another", llm.SpaceOf(w.embedder)))(t)
+		compare.True(t, !claimed, "got %v, want that only one worker embeds", claimed)
 		compare.Equal(t, "messages embedded: want ann's", 73, w.embedAll())
 	})
 }

@@ -126,8 +126,6 @@ func TestExportHasStandingInstructions(t *testing.T) {
 		for _, i := range export.StandingInstructions {
 			got = append(got, string(i.ID)+" "+string(i.State))
 		}
-		if strings.Join(got, ", ") != tt.want || strings.Contains(out.String(), "standing_instructions") != (tt.want != "") {
-			t.Errorf("%s: got %v, want %q in %s", tt.name, got, tt.want, out.String())
-		}
+		compare.True(t, strings.Join(got, ", ") == tt.want && strings.Contains(out.String(), "standing_instructions") == (tt.want != ""), "%s: got %v, want %q in %s", tt.name, got, tt.want, out.String())
 	}
 }

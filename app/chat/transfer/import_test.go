@@ -56,9 +56,7 @@ func TestImportSkipsEmptyMessages(t *testing.T) {
 		`{"role":"assistant","content":"","tool_calls":[{"id":"c1","name":"clock"}]}`, `{"role":"assistant","content":" \n"}`,
 		`{"role":"tool","content":"","tool_call_id":"c1"}`, `{"role":"user","content":" "}`, `{"role":"user"}`, `{"role":"assistant","content":"a"}`,
 	}, "\n"))
-	if err != nil || got.Imported != 4 || got.Skipped != 4 || len(w.log) != 4 {
-		t.Errorf("got %+v, %d messages in the log, %v; want 4 imported and 4 skipped", got, len(w.log), err)
-	}
+	compare.True(t, err == nil && got.Imported == 4 && got.Skipped == 4 && len(w.log) == 4, "got %+v, %d messages in the log, %v; want 4 imported and 4 skipped", got, len(w.log), err)
 }
 
 // Thoughts that a model wrote at the beginning of its text are no text of the answer, wherever it comes
@@ -132,9 +130,7 @@ func TestImportSkips(t *testing.T) {
 	got, err := w.take(t, core.ImportLines, two+"\n"+`{"role":"tool","content":"x","on_path":false,"tool_call_id":"c"}`+"\n"+
 		`{"role":"user","content":"","deleted_at":"2026-01-01T00:00:00Z"}`+"\n"+`{"role":"user","content":[{"type":"input_audio"}]}`)
 	want := core.Imported{Imported: 3, FirstSeq: 1, LastSeq: 3, Tokens: 6, Skipped: 2, LeftOut: 1}
-	if err != nil || got != want {
-		t.Errorf("got %+v, %v, want %+v", got, err, want)
-	}
+	compare.True(t, err == nil && got == want, "got %+v, %v, want %+v", got, err, want)
 }
 
 // What no database takes becomes U+FFFD in texts, and is counted.
@@ -143,9 +139,7 @@ func TestImportCleans(t *testing.T) {
 	w := newWorld()
 	must.Get(w.take(t, core.ImportLines, `{"role":"user","content":"a\u0000b\ud800","metadata":{"k\u0000":["\u0000",1.50]}}`))(t)
 	m := w.log[0]
-	if m.Content != "a\uFFFDb\uFFFD" || string(m.Metadata) != `{"k`+"\uFFFD"+`":["`+"\uFFFD"+`",1.50],"replaced_characters":1}` {
-		t.Errorf("got %q with %s, want replaced characters, counted", m.Content, m.Metadata)
-	}
+	compare.Equal(t, "with, want replaced characters, counted", []any{"a\uFFFDb\uFFFD", `{"k` + "\uFFFD" + `":["` + "\uFFFD" + `",1.50],"replaced_characters":1}`}, []any{m.Content, string(m.Metadata)})
 }
 
 func TestImportLimits(t *testing.T) {
@@ -166,9 +160,7 @@ func TestImportLimits(t *testing.T) {
 			t.Parallel()
 			w := newWorld()
 			_, err := w.service(tt.limits).Import(t.Context(), ann(), core.ImportMessages{SessionID: w.session.ID, Body: strings.NewReader(tt.text), Format: tt.format})
-			if !errors.Is(err, core.ErrTooLarge) || !strings.Contains(err.Error(), tt.says) || len(w.log) > 0 {
-				t.Errorf("got %v and %d messages, want %q and none", err, len(w.log), tt.says)
-			}
+			compare.True(t, errors.Is(err, core.ErrTooLarge) && strings.Contains(err.Error(), tt.says) && len(w.log) == 0, "got %v and %d messages, want %q and none", err, len(w.log), tt.says)
 		})
 	}
 }
@@ -182,9 +174,7 @@ func TestImportCountsWhatIsStored(t *testing.T) {
 		s := w.service(transfer.Limits{})
 		s.Stored = quota.NewStored(quota.StoredLimits{Owner: room, Sum: func(context.Context, core.Tenant) (int64, error) { return 0, nil }})
 		_, err := s.Import(t.Context(), ann(), core.ImportMessages{SessionID: w.session.ID, Body: strings.NewReader(two), Format: core.ImportLines})
-		if !errors.Is(err, want) || (len(w.log) == 0) != (want != nil) {
-			t.Errorf("room for %d bytes: got %v and %d messages, want %v", room, err, len(w.log), want)
-		}
+		compare.True(t, errors.Is(err, want) && (len(w.log) == 0) == (want != nil), "room for %d bytes: got %v and %d messages, want %v", room, err, len(w.log), want)
 	}
 }
 
@@ -202,17 +192,13 @@ func TestImportOfLongValues(t *testing.T) {
 	} {
 		w := newWorld()
 		_, err := w.service(transfer.Limits{Line: 1024}).Import(t.Context(), ann(), core.ImportMessages{SessionID: w.session.ID, Body: strings.NewReader(tt.text), Format: core.ImportJSON})
-		if !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), tt.says) || len(w.log) > 0 {
-			t.Errorf("%s: got %v and %d messages, want %q and none", name, err, len(w.log), tt.says)
-		}
+		compare.True(t, errors.Is(err, core.ErrInvalid) && strings.Contains(err.Error(), tt.says) && len(w.log) == 0, "%s: got %v and %d messages, want %q and none", name, err, len(w.log), tt.says)
 	}
 	w := newWorld()
 	many := strings.Repeat(`{"id":"`+long[:1000]+`"},`, 1000)
 	text := `{"summaries":[` + many + `{}],"messages":[` + message + strings.Repeat(" ", 1000) + `],"more":{"a":[1,"b",null,true,{}]}}`
-	got, err := w.service(transfer.Limits{Line: 1024}).Import(t.Context(), ann(), core.ImportMessages{SessionID: w.session.ID, Body: strings.NewReader(text), Format: core.ImportJSON})
-	if err != nil || got.Imported != 1 {
-		t.Errorf("got %+v, %v for an export with long lists of short values, want 1 message", got, err)
-	}
+	got := must.Get(w.service(transfer.Limits{Line: 1024}).Import(t.Context(), ann(), core.ImportMessages{SessionID: w.session.ID, Body: strings.NewReader(text), Format: core.ImportJSON}))(t)
+	compare.True(t, got.Imported == 1, "got %+v for an export with long lists of short values, want 1 message", got)
 }
 
 // reading is a reader that calls a function first.

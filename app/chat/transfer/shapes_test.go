@@ -151,7 +151,5 @@ func wantFault(t *testing.T, w *world, err error, says string) {
 	case len(w.log) > 0 || len(w.told) > 0:
 		t.Errorf("got %d messages and %d events, want nothing", len(w.log), len(w.told))
 	}
-	if !asError(err, &shown) || !errors.Is(err, core.ErrInvalid) {
-		t.Errorf("got %#v, want ErrInvalid", err)
-	}
+	compare.True(t, asError(err, &shown) && errors.Is(err, core.ErrInvalid), "got %#v, want ErrInvalid", err)
 }

@@ -117,9 +117,7 @@ func TestSitting(t *testing.T) {
 	want := []string{"create a", "send new one", `regenerate new m9 by "big"`, "create a", "send new two by big", "search  pump"}
 	compare.Equal(t, "calls", want, f.calls)
 	for _, says := range []string{"! there are no messages yet", "this chat uses small; /model <name> changes it: small, big\n", `! "gpt-9" cannot be used; the models are small, big`, "this chat now uses big", "this chat uses big; ", "new conversation; the previous one was new"} {
-		if !strings.Contains(out.String(), says) {
-			t.Errorf("no %q in %q", says, out)
-		}
+		compare.True(t, strings.Contains(out.String(), says), "no %q in %q", says, out)
 	}
 }
 
@@ -139,9 +137,7 @@ func TestInterruptCancelsTheRun(t *testing.T) {
 	c, out := conversation(f, interrupts, "hi", "/help")
 	must.Do(t, c.Run(t.Context()))
 	compare.Equal(t, "calls", []string{"create a", "send new hi", "cancel r"}, f.calls)
-	if !strings.HasPrefix(out.String(), "· stopped; the partial answer is kept\n  /context") {
-		t.Errorf("got %q", out.String())
-	}
+	compare.True(t, strings.HasPrefix(out.String(), "· stopped; the partial answer is kept\n  /context"), "got %q", out.String())
 }
 
 // A file goes with the next message that is accepted, and with none after it.
@@ -312,9 +308,8 @@ func TestInterruptStopsACommand(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		must.Do(t, c.Run(ctx))
-		if text := out.String(); !strings.Contains(text, want) || strings.Contains(text, "! stopped") == (err == nil) {
-			t.Errorf("got %q, want %s", text, want)
-		}
+		text := out.String()
+		compare.True(t, strings.Contains(text, want) && strings.Contains(text, "! stopped") != (err == nil), "got %q, want %s", text, want)
 	}
 }
 
@@ -348,9 +343,7 @@ func TestInterruptEndsTheWaiting(t *testing.T) {
 			}
 			c, out := conversation(f, interrupts, "hi")
 			must.Do(t, c.Run(t.Context()))
-			if !strings.HasPrefix(out.String(), "! stopped waiting") {
-				t.Errorf("got %q", out.String())
-			}
+			compare.True(t, strings.HasPrefix(out.String(), "! stopped waiting"), "got %q", out.String())
 		})
 	}
 }

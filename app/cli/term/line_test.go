@@ -72,7 +72,6 @@ func TestEdited(t *testing.T) { // not parallel: the editor has globals
 	}
 	compare.Error(t, "Ctrl-C", term.ErrInterrupted, compare.ErrorOf(e.Line(t.Context())))
 	compare.Equal(t, "got", "日", must.Get(e.Line(t.Context()))(t))
-	if s := out.String(); strings.Count(s, "\x1b[?2004h") != strings.Count(s, "\x1b[?2004l") {
-		t.Errorf("marking of pastes is switched on and off differently often: %q", s)
-	}
+	s := out.String()
+	compare.True(t, strings.Count(s, "\x1b[?2004h") == strings.Count(s, "\x1b[?2004l"), "marking of pastes is switched on and off differently often: %q", s)
 }

@@ -189,9 +189,8 @@ func TestMarkdownEndlessLine(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("word ", 3000) + "end"
 	got := write(t, 50, 20, strings.SplitAfter(text, " ")...).text()
-	if words := strings.Fields(got); len(words) != 3001 || words[3000] != "end" {
-		t.Errorf("%d words, want 3001", len(words))
-	}
+	words := strings.Fields(got)
+	compare.True(t, len(words) == 3001 && words[3000] == "end", "%d words, want 3001", len(words))
 }
 
 // What has left a low screen is not drawn again: the cursor cannot go there.
@@ -199,7 +198,5 @@ func TestMarkdownLowScreen(t *testing.T) {
 	t.Parallel()
 	text := "a **b** " + strings.Repeat("word ", 40) + "\n| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |\nend"
 	got := write(t, 30, 3, runesOf(text)...).text()
-	if !strings.HasPrefix(got, "a **b** word") || !strings.Contains(got, "| 3 | 4 |\nend") {
-		t.Errorf("the text changed:\n%s", got)
-	}
+	compare.True(t, strings.HasPrefix(got, "a **b** word") && strings.Contains(got, "| 3 | 4 |\nend"), "the text changed:\n%s", got)
 }

@@ -11,6 +11,7 @@ import (
 
 	"bobbin/app/cli/term"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 )
 
 // screen is a terminal that is high enough for everything: it understands what
@@ -228,7 +229,6 @@ func TestDrawDiff(t *testing.T) {
 	var b strings.Builder
 	d.Against, d.Ops = 0, d.Ops[2:3]
 	term.DrawDiff(&b, d, 0)
-	if got := b.String(); !strings.HasPrefix(got, "version 3 compared to an empty summary: 1 added, 1 removed, 18 unchanged\n+ It snows, and") || strings.Count(got, "\n") != 2 {
-		t.Errorf("got %q", got)
-	}
+	got := b.String()
+	compare.Equal(t, "result", []any{true, 2}, []any{strings.HasPrefix(got, "version 3 compared to an empty summary: 1 added, 1 removed, 18 unchanged\n+ It snows, and"), strings.Count(got, "\n")})
 }

@@ -43,9 +43,8 @@ func TestWrap(t *testing.T) {
 	compare.Equal(t, `term.Wrap("one two three\nfour", 10, "  ")`, "one two\n  three\nfour", term.Wrap("one two three\nfour", 10, "  "))
 	compare.Equal(t, `term.Wrap("    indented text here", 14, "    ")`, "    indented\n    text here", term.Wrap("    indented text here", 14, "    "))
 	for line := range strings.SplitSeq(term.Wrap(strings.Repeat("日本語 and ", 20), 21, "  "), "\n") {
-		if n := runewidth.StringWidth(line); n > 20 {
-			t.Errorf("%q has %d columns, want at most 20", line, n)
-		}
+		n := runewidth.StringWidth(line)
+		compare.True(t, n <= 20, "%q has %d columns, want at most 20", line, n)
 	}
 }
 
@@ -77,9 +76,8 @@ func TestDrawWindow(t *testing.T) {
 	} {
 		var b strings.Builder
 		term.DrawContext(&b, core.ContextReport{Model: "m", Policy: "window", Window: 8192, WindowFrom: from, Calibration: core.CalibrationView{Deviation: 0.15}}, time.Now(), 0)
-		if got := b.String(); want != "" && !strings.Contains(got, want) || want == "" && strings.Contains(got, "window 8,192") {
-			t.Errorf("%s: got\n%s\nwant %q", from, got, want)
-		}
+		got := b.String()
+		compare.True(t, (want == "" || strings.Contains(got, want)) && (want != "" || !strings.Contains(got, "window 8,192")), "%s: got\n%s\nwant %q", from, got, want)
 		compare.Contains(t, from+": how far the estimate may be off", "estimated ± 15%", b.String())
 	}
 }
@@ -147,9 +145,7 @@ func TestMarkdownIsCleaned(t *testing.T) {
 	m := term.NewMarkdown(&b, 0, 0)
 	m.Write(hostile)
 	m.Close()
-	if hasControls(b.String()) || !strings.Contains(b.String(), "gnp.exe") {
-		t.Errorf("got %q", b.String())
-	}
+	compare.True(t, !hasControls(b.String()) && strings.Contains(b.String(), "gnp.exe"), "got %q", b.String())
 }
 
 // A JSON document says the same without the characters themselves.
@@ -157,9 +153,7 @@ func TestCleanJSONSaysTheSame(t *testing.T) {
 	t.Parallel()
 	document := must.Get(json.Marshal(map[string]string{hostile: hostile + "é 日本 👍🏽"}))(t)
 	clean := term.CleanJSON(document)
-	if hasControls(string(clean)) {
-		t.Errorf("got %q", clean)
-	}
+	compare.True(t, !hasControls(string(clean)), "got %q", clean)
 	var back map[string]string
 	if err := json.Unmarshal(clean, &back); err != nil || back[hostile] != hostile+"é 日本 👍🏽" {
 		t.Errorf("got %q, %v, want what was written", back, err)

@@ -103,14 +103,10 @@ func TestSniff(t *testing.T) {
 			t.Parallel()
 			got, err := attach.Sniff(tt.data, tt.name)
 			if tt.err != "" {
-				if !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), tt.err) {
-					t.Errorf("got %+v and %v, want an error with %q", got, err, tt.err)
-				}
+				compare.True(t, errors.Is(err, core.ErrInvalid) && strings.Contains(err.Error(), tt.err), "got %+v and %v, want an error with %q", got, err, tt.err)
 				return
 			}
-			if err != nil || got != tt.want {
-				t.Errorf("got %+v and %v, want %+v", got, err, tt.want)
-			}
+			compare.True(t, err == nil && got == tt.want, "got %+v and %v, want %+v", got, err, tt.want)
 		})
 	}
 }
@@ -127,9 +123,8 @@ func FuzzSniff(f *testing.F) {
 		if err == nil && (found.Width > attach.MaxSide || found.Height > attach.MaxSide || found.MediaType == "text/html") {
 			t.Errorf("took %+v", found)
 		}
-		if got := attach.Name(name); got == "" || len(got) > 120 || !utf8.ValidString(got) || strings.ContainsAny(got, "/\\\"<>\x00\n") {
-			t.Errorf("Name(%q): got %q", name, got)
-		}
+		got := attach.Name(name)
+		compare.True(t, got != "" && len(got) <= 120 && utf8.ValidString(got) && !strings.ContainsAny(got, "/\\\"<>\x00\n"), "Name(%q): got %q", name, got)
 	})
 }
 
@@ -150,9 +145,7 @@ func TestAllowed(t *testing.T) {
 	for media, want := range map[string]bool{"image/png": true, "text/csv": true, "image/gif": false, "application/json": false} {
 		compare.Equal(t, media, want, attach.Allowed(types, media))
 	}
-	if !attach.Allowed([]string{"*/*"}, "application/zip") {
-		t.Error("*/* does not take everything")
-	}
+	compare.True(t, attach.Allowed([]string{"*/*"}, "application/zip"), "*/* does not take everything")
 }
 
 // A file's text cannot leave its fence, and is bounded.
@@ -179,9 +172,8 @@ func TestTokensCoverEveryForm(t *testing.T) {
 	} {
 		most := attach.Tokens(p, count(text), count)
 		for _, why := range []string{attach.NoSight, attach.NotSent, attach.NoReader, attach.SavesSpace, attach.Gone} {
-			if got := count(attach.Instead(p, why)); got > most {
-				t.Errorf("%s: %q costs %d, counted were %d", p.Type, why, got, most)
-			}
+			got := count(attach.Instead(p, why))
+			compare.True(t, got <= most, "%s: %q costs %d, counted were %d", p.Type, why, got, most)
 		}
 		if (p.Extracted || attach.IsText(p.MediaType)) && count(attach.Fence(p, text)) > most {
 			t.Errorf("the text costs more than the %d that were counted", most)

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/core/config"
+	"bobbin/tests/compare"
 	"bobbin/tests/golden"
 )
 
@@ -54,9 +55,7 @@ func TestWeakSecretsAreRefused(t *testing.T) {
 		}}.load(t)
 		want := "BOBBIN_NATS_SECRET: nats.secret: it keeps others out of the cluster and " + why + ": make one with: openssl rand -hex 32\n" +
 			`BOBBIN_AUTH_KEYS: auth.keys[0]: the secret of "web" ` + why + ": make one with: bobbin keys new web"
-		if err == nil || err.Error() != want {
-			t.Errorf("%s: got %v, want %s", secret, err, want)
-		}
+		compare.True(t, err != nil && err.Error() == want, "%s: got %v, want %s", secret, err, want)
 	}
 	for _, setting := range []string{"web:" + strong, "web:sha256:" + strings.Repeat("0a", 32)} {
 		if _, _, err := (source{env: map[string]string{"BOBBIN_AUTH_KEYS": setting}}).load(t); err != nil {
@@ -79,9 +78,7 @@ func TestLoadAllFaultsAtOnce(t *testing.T) {
 	}
 	for _, e := range joined.Unwrap() {
 		var fault *config.Fault
-		if !errors.As(e, &fault) || fault.Where == "" || fault.Key == "" || fault.Problem == "" {
-			t.Errorf("got %#v, want a Fault with all its fields", e)
-		}
+		compare.True(t, errors.As(e, &fault) && fault.Where != "" && fault.Key != "" && fault.Problem != "", "got %#v, want a Fault with all its fields", e)
 	}
 }
 
@@ -94,9 +91,8 @@ func TestLoadEmptyValues(t *testing.T) {
 			t.Errorf("file %q: %v", file, err)
 			continue
 		}
-		if diff := cmp.Diff(config.Default(), got); diff != "" {
-			t.Errorf("file %q (-default +got):\n%s", file, diff)
-		}
+		diff := cmp.Diff(config.Default(), got)
+		compare.True(t, diff == "", "file %q (-default +got):\n%s", file, diff)
 	}
 }
 
@@ -104,7 +100,5 @@ func TestLoadEmptyValues(t *testing.T) {
 func TestLoadAliases(t *testing.T) {
 	t.Parallel()
 	got, _, err := source{file: "default_llm: &m fast\ncontext_summary_model: *m\nlimits: {run_time: &t 7s, tool_time: *t}\n"}.load(t)
-	if err != nil || got.ContextSummaryModel != "fast" || got.Limits.ToolTime != got.Limits.RunTime {
-		t.Errorf("got %q and %s (%v), want fast and 7s", got.ContextSummaryModel, got.Limits.ToolTime, err)
-	}
+	compare.True(t, err == nil && got.ContextSummaryModel == "fast" && got.Limits.ToolTime == got.Limits.RunTime, "got %q and %s (%v), want fast and 7s", got.ContextSummaryModel, got.Limits.ToolTime, err)
 }

@@ -91,13 +91,9 @@ func TestKeysCoverConfig(t *testing.T) {
 			}
 			seen[name] = true
 		}
-		if k.Meaning == "" {
-			t.Errorf("%s has no meaning", k.Name)
-		}
+		compare.True(t, k.Meaning != "", "%s has no meaning", k.Name)
 	}
-	if !seen["BOBBIN_AUTH_KEYS"] || !seen["BOBBIN_DATABASE_URL"] || !seen["BOBBIN_CONTEXT_USAGE_THRESHOLD"] || !seen["--database-url"] {
-		t.Errorf("names: got %v, want those of the configuration contract", seen)
-	}
+	compare.True(t, seen["BOBBIN_AUTH_KEYS"] && seen["BOBBIN_DATABASE_URL"] && seen["BOBBIN_CONTEXT_USAGE_THRESHOLD"] && seen["--database-url"], "names: got %v, want those of the configuration contract", seen)
 }
 
 // leaves counts the fields that are not sections.
@@ -118,9 +114,7 @@ func TestKeysByHash(t *testing.T) {
 	t.Parallel()
 	key, secret := config.NewAPIKey("web")
 	other, otherSecret := config.NewAPIKey("web")
-	if secret == otherSecret || key.Secret.Equal(other.Secret) || len(secret) < 40 {
-		t.Errorf("two keys: %q, %q", secret, otherSecret)
-	}
+	compare.True(t, secret != otherSecret && !key.Secret.Equal(other.Secret) && len(secret) >= 40, "two keys: %q, %q", secret, otherSecret)
 	plain := config.APIKey{Name: "web", Secret: config.NewSecret(secret)}
 	want, _ := plain.Sum()
 	if got, ok := key.Sum(); !ok || got != want || !key.Hashed() || plain.Hashed() {
@@ -142,9 +136,7 @@ func TestKeysByHash(t *testing.T) {
 		"web:" + hash[:len(hash)-1] + "g": "is not one",
 	} {
 		err := load(keys)
-		if err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: got %v, want %q", keys, err, says)
-		}
+		compare.True(t, err != nil && strings.Contains(err.Error(), says), "%s: got %v, want %q", keys, err, says)
 		if err != nil && strings.Contains(err.Error(), secret) {
 			t.Errorf("the error holds the secret: %v", err)
 		}

@@ -61,9 +61,7 @@ func TestLoadNothing(t *testing.T) {
 	compare.Equal(t, "settings without any source", config.Default(), got)
 	compare.Equal(t, "database.url", "sqlite://bobbin-data/bobbin.db", got.Database.URL.Reveal())
 	for _, o := range origins {
-		if o.From != "default" || origins.Set(o.Key) {
-			t.Errorf("origin of %s: got %q, want default", o.Key, o.From)
-		}
+		compare.True(t, o.From == "default" && !origins.Set(o.Key), "origin of %s: got %q, want default", o.Key, o.From)
 	}
 	compare.Error(t, "Default().Validate", nil, config.Default().Validate())
 }
@@ -126,9 +124,7 @@ func TestLoadTexts(t *testing.T) {
 	for _, key := range config.Keys() {
 		value, ok := values[key.Name]
 		if !ok {
-			if !slices.Contains([]string{"nats.url", "auth.jwt.jwks_file", "auth.jwt.owner", "slack.bot_token"}, key.Name) { // not beside others
-				t.Errorf("no test sets %s", key.Name)
-			}
+			compare.True(t, slices.Contains([]string{"nats.url", "auth.jwt.jwks_file", "auth.jwt.owner", "slack.bot_token"}, key.Name), "no test sets %s", key.Name) // not beside others
 			continue
 		}
 		env[key.Env()] = value
@@ -165,14 +161,10 @@ func TestLoadDerivedDefaults(t *testing.T) {
 	}
 	for addr, want := range map[string]bool{"127.0.0.1:1": false, "[::1]:1": false, "localhost:1": false, "127.8.8.8:1": false, ":1": true, "0.0.0.0:1": true, "10.0.0.1:1": true, "example.com:1": true} {
 		got, _, err := source{flags: map[string]string{"addr": addr}, env: map[string]string{"BOBBIN_AUTH_KEYS": "a:b123456789abcdef01234567"}}.load(t)
-		if err != nil || got.Auth.Required != want {
-			t.Errorf("auth.required on %s: got %t (%v), want %t", addr, got.Auth.Required, err, want)
-		}
+		compare.True(t, err == nil && got.Auth.Required == want, "auth.required on %s: got %t (%v), want %t", addr, got.Auth.Required, err, want)
 	}
 	got, _, err = source{flags: map[string]string{"addr": ":1", "auth.required": "false"}, env: map[string]string{"BOBBIN_AUTH_KEYS": "a:b123456789abcdef01234567"}}.load(t)
-	if err != nil || got.Auth.Required {
-		t.Errorf("auth.required set to false: got %t (%v)", got.Auth.Required, err)
-	}
+	compare.True(t, err == nil && !got.Auth.Required, "auth.required set to false: got %t (%v)", got.Auth.Required, err)
 }
 
 func TestLoadFileOption(t *testing.T) {
@@ -184,14 +176,10 @@ func TestLoadFileOption(t *testing.T) {
 		"variable": {Env: func(name string) string { return map[string]string{config.FileVariable: path}[name] }},
 	} {
 		got, _, err := config.Load(opts)
-		if err != nil || got.DefaultLLM != "other" {
-			t.Errorf("by %s: got %q (%v), want other", name, got.DefaultLLM, err)
-		}
+		compare.True(t, err == nil && got.DefaultLLM == "other", "by %s: got %q (%v), want other", name, got.DefaultLLM, err)
 	}
 	_, _, err := config.Load(config.Options{File: path + ".missing", Env: func(string) string { return "" }})
-	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "other.yaml.missing") {
-		t.Errorf("a file that is not there: got %v, want one that names it", err)
-	}
+	compare.True(t, errors.Is(err, os.ErrNotExist) && strings.Contains(err.Error(), "other.yaml.missing"), "a file that is not there: got %v, want one that names it", err)
 	if _, _, err := config.Load(config.Options{File: t.TempDir(), Env: func(string) string { return "" }}); err == nil {
 		t.Error("a folder as file: got no error")
 	}

@@ -97,9 +97,7 @@ func TestFolderLinksLeadNowhere(t *testing.T) {
 				o.File = filepath.Join(dir, "bobbin.yaml")
 			}
 			_, _, err := config.Load(o)
-			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-				t.Errorf("got the error %v, want %q", err, c.want)
-			}
+			compare.True(t, (c.want != "" || err == nil) && (c.want == "" || (err != nil && strings.Contains(err.Error(), c.want))), "got the error %v, want %q", err, c.want)
 		})
 	}
 }

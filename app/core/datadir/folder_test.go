@@ -62,9 +62,7 @@ func TestWorkerNameStays(t *testing.T) {
 		}
 		must.Do(t, f.Release())
 	}
-	if names[0] == "" || names[0] != names[1] {
-		t.Errorf("worker names %q", names)
-	}
+	compare.True(t, names[0] != "" && names[0] == names[1], "worker names %q", names)
 }
 
 // Whoever put symbolic links into the folder has nothing written, read or made elsewhere.
@@ -86,9 +84,7 @@ func TestSymbolicLinksLeadNowhere(t *testing.T) {
 					_, workerErr := f.Worker()
 					err = errors.Join(workerErr, f.Announce(datadir.Server{URL: "http://127.0.0.1:1"}), f.Release())
 				}
-				if err == nil {
-					t.Errorf("a link to %s: got no error", target)
-				}
+				compare.True(t, err != nil, "a link to %s: got no error", target)
 			}
 			compare.Equal(t, "the file of somebody else", "important", string(must.Get(os.ReadFile(victim))(t)))
 			compare.Error(t, "a file was made elsewhere", os.ErrNotExist, compare.ErrorOf(os.Lstat(made)))

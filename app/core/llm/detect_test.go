@@ -47,9 +47,7 @@ func TestDetect(t *testing.T) {
 				return c.models, c.err
 			})
 			compare.Equal(t, "got", c.want, got.String())
-			if strings.Contains(got.String(), secret) {
-				t.Errorf("got %q, want it without the key", got)
-			}
+			compare.True(t, !strings.Contains(got.String(), secret), "got %q, want it without the key", got)
 		})
 	}
 }
@@ -111,20 +109,12 @@ func TestOllamaModels(t *testing.T) {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	answer = "<html>"
-	if _, err := llm.OllamaModels(t.Context(), server.URL); err == nil {
-		t.Error("no JSON: got no error")
-	}
+	compare.True(t, compare.ErrorOf(llm.OllamaModels(t.Context(), server.URL)) != nil, "no JSON: got no error")
 	status = http.StatusNotFound
-	if _, err := llm.OllamaModels(t.Context(), server.URL); err == nil {
-		t.Error("404: got no error")
-	}
+	compare.True(t, compare.ErrorOf(llm.OllamaModels(t.Context(), server.URL)) != nil, "404: got no error")
 	server.Close()
-	if _, err := llm.OllamaModels(t.Context(), server.URL); err == nil {
-		t.Error("nobody there: got no error")
-	}
-	if _, err := llm.OllamaModels(t.Context(), "://"); err == nil {
-		t.Error("no address: got no error")
-	}
+	compare.True(t, compare.ErrorOf(llm.OllamaModels(t.Context(), server.URL)) != nil, "nobody there: got no error")
+	compare.True(t, compare.ErrorOf(llm.OllamaModels(t.Context(), "://")) != nil, "no address: got no error")
 }
 
 func TestCheapModel(t *testing.T) {

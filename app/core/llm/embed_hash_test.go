@@ -47,9 +47,7 @@ func TestHashingFindsWords(t *testing.T) {
 			t.Parallel()
 			q := vector(t, tt.query)
 			near, far := llm.DotProduct(q, vector(t, tt.near)), llm.DotProduct(q, vector(t, tt.far))
-			if near < far+0.05 {
-				t.Errorf("got %.3f for %q, and %.3f for %q; want the first to be far more", near, tt.near, far, tt.far)
-			}
+			compare.True(t, near >= far+0.05, "got %.3f for %q, and %.3f for %q; want the first to be far more", near, tt.near, far, tt.far)
 		})
 	}
 }
@@ -70,9 +68,8 @@ func TestHashingIsSound(t *testing.T) {
 		}
 	}
 	compare.Equal(t, "the texts were changed", before, texts)
-	if got := llm.DotProduct(vector(t, "!!!"), vector(t, "???")); got > 0.5 {
-		t.Errorf("two texts of signs: got %.2f, want them apart", got)
-	}
+	got := llm.DotProduct(vector(t, "!!!"), vector(t, "???"))
+	compare.True(t, got <= 0.5, "two texts of signs: got %.2f, want them apart", got)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("enough"))
 	if _, err := (llm.HashEmbedder{}).Embed(ctx, texts); err == nil || err.Error() != "enough" {

@@ -9,6 +9,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/compare"
 )
 
 func TestSplitCompaction(t *testing.T) {
@@ -38,9 +39,7 @@ func TestSplitCompaction(t *testing.T) {
 		if tt.found {
 			want = want[1:]
 		}
-		if (got != nil) != tt.found || len(rest) != len(want) {
-			t.Errorf("%s: got %v and %d messages, want found = %v and %d", name, got, len(rest), tt.found, len(want))
-		}
+		compare.True(t, (got != nil) == tt.found && len(rest) == len(want), "%s: got %v and %d messages, want found = %v and %d", name, got, len(rest), tt.found, len(want))
 	}
 }
 
@@ -153,9 +152,7 @@ func TestThoughtsOpenedInThePrompt(t *testing.T) {
 					}
 				}
 			}, nil)
-			if err != nil || got.Text != text || got.Reasoning != reasoning {
-				t.Errorf("%.40q, behind a call: %t: got %q, thoughts %q, %v, want %q and %q", c.answer, call, got.Text, got.Reasoning, err, text, reasoning)
-			}
+			compare.True(t, err == nil && got.Text == text && got.Reasoning == reasoning, "%.40q, behind a call: %t: got %q, thoughts %q, %v, want %q and %q", c.answer, call, got.Text, got.Reasoning, err, text, reasoning)
 		}
 	}
 }
@@ -193,8 +190,6 @@ func TestAlternating(t *testing.T) {
 			}
 			got = append(got, text)
 		}
-		if strings.Join(got, " ") != want {
-			t.Errorf("%q: got %q, want %q", order, got, want)
-		}
+		compare.True(t, strings.Join(got, " ") == want, "%q: got %q, want %q", order, got, want)
 	}
 }

@@ -59,9 +59,8 @@ func TestLeaveOut(t *testing.T) {
 	} {
 		info := llm.Info{Lacks: []llm.Parameter{p}}
 		rest, ok := p.LeaveOut(given)
-		if still := info.LackingForRun(core.Agent{}, rest); !ok || len(still) > 0 {
-			t.Errorf("%s: got %v, and the model lacks %v", p, ok, still)
-		}
+		still := info.LackingForRun(core.Agent{}, rest)
+		compare.True(t, ok && len(still) == 0, "%s: got %v, and the model lacks %v", p, ok, still)
 		compare.Equal(t, fmt.Sprintf("%s: parameters that the model lacks", p), 1, len(info.LackingForRun(core.Agent{}, given)))
 	}
 	if rest, _ := llm.JSONObject.LeaveOut(given); !strings.Contains(rest.Instructions, "JSON object") {
@@ -95,9 +94,7 @@ func TestCost(t *testing.T) {
 		"one token":         {llm.Info{InputPrice: 0.15}, &core.Usage{InputTokens: 10}, 2},
 	} {
 		got := c.info.Cost(c.usage)
-		if (got == nil) != (c.want < 0) || got != nil && *got != c.want {
-			t.Errorf("%s: got %v, want %d", name, got, c.want)
-		}
+		compare.True(t, (got == nil) == (c.want < 0) && (got == nil || *got == c.want), "%s: got %v, want %d", name, got, c.want)
 	}
 }
 
@@ -181,18 +178,16 @@ func TestOffer(t *testing.T) {
 	}, llm.Defaults{Model: "ollama/llama3.2"})
 	offer := r.Offer(func() []string { return []string{"ollama/agents", ""} })
 	for _, name := range []string{"", "house", "ollama/llama3.2", "ollama/agents"} {
-		if m, err := offer.Get(name); err != nil || m == nil {
-			t.Errorf("%q: got %v, %v, want the model", name, m, err)
-		}
+		m := must.Get(offer.Get(name))(t)
+		compare.True(t, m != nil, "%q: got %v, want the model", name, m)
 	}
 	listed := map[string]bool{}
 	for _, m := range offer.List("") {
 		listed[m.Name] = m.Default
 	}
 	compare.Equal(t, "models that can be used, and whether they are the default", map[string]bool{"house": false, "ollama/llama3.2": true, "ollama/agents": false}, listed)
-	if own := offer.List("house"); !own[0].Default || own[0].Provider != "vllm" || own[0].Window == 0 {
-		t.Errorf("got %+v first, want the model of that name as the default", own)
-	}
+	own := offer.List("house")
+	compare.True(t, own[0].Default && own[0].Provider == "vllm" && own[0].Window != 0, "got %+v first, want the model of that name as the default", own)
 	for name, kind := range map[string]error{
 		"demo": core.ErrNotFound, "ollama/other": core.ErrNotFound, "gpt-4o": core.ErrNotFound, "openai/o1-pro": core.ErrNotFound,
 		"openai/../../../x?y": core.ErrNotFound, "locked": core.ErrInvalid, strings.Repeat("x", 9000): core.ErrNotFound,
@@ -217,10 +212,7 @@ func TestWithParametersOfTools(t *testing.T) {
 	t.Parallel()
 	req := llm.Request{Tools: []llm.ToolSpec{{Name: "f", Strict: new(true)}}, ParallelToolCalls: new(true)}
 	got := req.WithParameters(core.ModelParameters{}, llm.Info{Lacks: []llm.Parameter{llm.StrictTools, llm.ParallelTools}})
-	if got.ParallelToolCalls != nil || got.Tools[0].Strict != nil || req.Tools[0].Strict == nil {
-		t.Errorf("got %+v, want neither, and the request as it was", got)
-	}
-	if same := req.WithParameters(core.ModelParameters{}, llm.Info{}); same.ParallelToolCalls == nil || same.Tools[0].Strict == nil {
-		t.Errorf("got %+v, want both", same)
-	}
+	compare.True(t, got.ParallelToolCalls == nil && got.Tools[0].Strict == nil && req.Tools[0].Strict != nil, "got %+v, want neither, and the request as it was", got)
+	same := req.WithParameters(core.ModelParameters{}, llm.Info{})
+	compare.True(t, same.ParallelToolCalls != nil && same.Tools[0].Strict != nil, "got %+v, want both", same)
 }

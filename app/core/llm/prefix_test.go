@@ -89,17 +89,13 @@ func TestPrefixOfPrompt(t *testing.T) {
 		"removed tool":   of(info, system, tools, changed(func(m *llm.Message) { m.RemovedTools = []string{"search"} })),
 		"text into call": of(info, system, tools, changed(func(m *llm.Message) { m.ToolCallID = "1" })),
 	} {
-		if got == want {
-			t.Errorf("%s: the prefix is the same", name)
-		}
+		compare.True(t, got != want, "%s: the prefix is the same", name)
 	}
 	for name, got := range map[string]llm.Prefix{
 		"format": llm.NewPrefix(info, system, tools, &core.ResponseFormat{Type: core.FormatJSONObject}, ""),
 		"effort": llm.NewPrefix(info, system, tools, nil, "high"),
 	} {
-		if got == llm.NewPrefix(info, system, tools, nil, "") {
-			t.Errorf("%s: the prefix is the same", name)
-		}
+		compare.True(t, got != llm.NewPrefix(info, system, tools, nil, ""), "%s: the prefix is the same", name)
 	}
 	compaction := func(part core.Part) string {
 		part.Type = core.PartCompaction
@@ -111,7 +107,5 @@ func TestPrefixOfPrompt(t *testing.T) {
 	unsigned := core.Part{Type: core.PartReasoning, Text: "is not sent"}
 	same := changed(func(m *llm.Message) { m.Parts = append(m.Parts, unsigned); m.Passing = true; m.ToolName = "search" })
 	compare.Equal(t, "what is not sent changed the prefix", want, of(info, append(system, ""), tools, same))
-	if len(want) > 200 {
-		t.Errorf("a prefix has %d bytes", len(want))
-	}
+	compare.True(t, len(want) <= 200, "a prefix has %d bytes", len(want))
 }

@@ -230,9 +230,7 @@ func TestRegistryPlacesClouds(t *testing.T) {
 			got, err := newRegistry(t, []llm.Entry{tt.entry}, llm.Defaults{Env: variables(tt.env...)}).Resolve("m")
 			switch {
 			case tt.fault != "":
-				if !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), tt.fault) {
-					t.Errorf("got %v, want a fault that names %s", err, tt.fault)
-				}
+				compare.True(t, errors.Is(err, core.ErrInvalid) && strings.Contains(err.Error(), tt.fault), "got %v, want a fault that names %s", err, tt.fault)
 			case err != nil || got.BaseURL != tt.base || got.APIKeyEnv != tt.keyFrom:
 				t.Errorf("got %q with the key in %q, %v, want %q, %q", got.BaseURL, got.APIKeyEnv, err, tt.base, tt.keyFrom)
 			}

@@ -40,9 +40,8 @@ func TestRetryRepeatsWhatMayPass(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				script := llmtest.Scripted(failure(kind), "hello")
 				got, err := llm.Collect(llm.WithRetry(script, silent).Stream(t.Context(), ask("x")), nil)
-				if repeated := err == nil && got.Text == "hello"; repeated != want {
-					t.Errorf("got %q, %v, want repeated = %v", got.Text, err, want)
-				}
+				repeated := err == nil && got.Text == "hello"
+				compare.True(t, repeated == want, "got %q, %v, want repeated = %v", got.Text, err, want)
 				if !want && !llm.IsKind(err, kind) {
 					t.Errorf("got %v, want the error itself", err)
 				}
@@ -94,9 +93,7 @@ func TestRetryWaits(t *testing.T) {
 				if took := time.Since(start); took < c.least || took > c.most || len(script.Requests()) != c.requests {
 					t.Errorf("took %v and %d requests, want %v to %v and %d", took, len(script.Requests()), c.least, c.most, c.requests)
 				}
-				if got.Text != c.text || (err != nil || c.kind != "") && !llm.IsKind(err, c.kind) || errors.Is(err, cause) != (c.cancel > 0) {
-					t.Errorf("got %q, %v, want %q and %q", got.Text, err, c.text, c.kind)
-				}
+				compare.True(t, got.Text == c.text && ((err == nil && c.kind == "") || llm.IsKind(err, c.kind)) && errors.Is(err, cause) == (c.cancel > 0), "got %q, %v, want %q and %q", got.Text, err, c.text, c.kind)
 			})
 		})
 	}
@@ -182,9 +179,7 @@ func TestWaitForSlotEnds(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		_, err := llm.Collect(m.Stream(ctx, llm.Request{}), nil)
-		if !llm.IsKind(err, llm.KindCanceled) || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v, want the call canceled", err)
-		}
+		compare.True(t, llm.IsKind(err, llm.KindCanceled) && errors.Is(err, context.DeadlineExceeded), "got %v, want the call canceled", err)
 		<-done
 		compare.Error(t, "the slot is lost", nil, compare.ErrorOf(llm.Collect(m.Stream(t.Context(), llm.Request{}), nil)))
 	})

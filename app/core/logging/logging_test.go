@@ -54,9 +54,7 @@ func TestNewFormat(t *testing.T) {
 	for format, prefix := range map[string]string{"auto": "{", "json": "{", "text": "time="} {
 		var out bytes.Buffer
 		logging.New(&out, "info", format).Info("hello")
-		if !strings.HasPrefix(out.String(), prefix) {
-			t.Errorf("format %q: got %q, want it to begin with %q", format, &out, prefix)
-		}
+		compare.True(t, strings.HasPrefix(out.String(), prefix), "format %q: got %q, want it to begin with %q", format, &out, prefix)
 	}
 }
 

@@ -29,13 +29,9 @@ func evil() []string {
 func TestPublic(t *testing.T) {
 	t.Parallel()
 	for _, address := range evil() {
-		if netguard.Public(netip.MustParseAddr(address)) == nil {
-			t.Errorf("%s is taken for public", address)
-		}
+		compare.True(t, netguard.Public(netip.MustParseAddr(address)) != nil, "%s is taken for public", address)
 	}
-	if netguard.Public(netip.Addr{}) == nil {
-		t.Error("no address is taken for public")
-	}
+	compare.True(t, netguard.Public(netip.Addr{}) != nil, "no address is taken for public")
 	for _, address := range []string{
 		"1.1.1.1", "8.8.8.8", "93.184.216.34", "100.63.255.255", "100.128.0.1", "172.32.0.1", "192.167.1.1", "223.255.255.255",
 		"::ffff:8.8.8.8", "64:ff9b::8.8.8.8", "2606:4700:4700::1111", "2a00:1450:4001:800::200e", "2400:cb00::1",
@@ -62,9 +58,7 @@ func TestMetadataIsAlwaysRefused(t *testing.T) {
 	} {
 		compare.Error(t, address+": want it refused", netguard.ErrNotPublic, compare.ErrorOf(dialer(address).Dial(t.Context(), "tcp", "name.example:80")))
 	}
-	if len(asked) > 0 {
-		t.Errorf("got asked about %v, want none", asked)
-	}
+	compare.True(t, len(asked) == 0, "got asked about %v, want none", asked)
 	if _, err := dialer("127.0.0.1").Dial(t.Context(), "tcp", "name.example:80"); err == nil || len(asked) != 1 {
 		t.Errorf("a private address: got %v, asked %v, want it to be decided about", err, asked)
 	}

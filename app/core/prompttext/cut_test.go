@@ -109,8 +109,6 @@ func TestOldestShortensALongUnit(t *testing.T) {
 	} {
 		got := Oldest(quarter{}, text, 54)
 		n := quarter{}.Text(got)
-		if n > 54 || n < 36 || !strings.Contains(got, "item0, item1") || !strings.Contains(got, "othing") {
-			t.Errorf("got %d tokens: %q", n, got)
-		}
+		compare.True(t, n <= 54 && n >= 36 && strings.Contains(got, "item0, item1") && strings.Contains(got, "othing"), "got %d tokens: %q", n, got)
 	}
 }

@@ -83,9 +83,8 @@ func TestWithSpeaker(t *testing.T) {
 		m := core.Message{Role: core.RoleUser, Author: c.author, Content: c.content, Named: true}
 		compare.Equal(t, fmt.Sprintf("%q of %q", c.content, c.author), c.want, prompttext.WithSpeaker(m))
 		m.Named = false
-		if got := prompttext.WithSpeaker(m) + prompttext.SpeakerLine(m); got != c.content {
-			t.Errorf("%q of %q, not named: got %q", c.content, c.author, got)
-		}
+		got := prompttext.WithSpeaker(m) + prompttext.SpeakerLine(m)
+		compare.True(t, got == c.content, "%q of %q, not named: got %q", c.content, c.author, got)
 	}
 }
 
@@ -99,9 +98,7 @@ func FuzzWithSpeaker(f *testing.F) {
 	f.Fuzz(func(t *testing.T, author, content string) {
 		m := core.Message{Role: core.RoleUser, Author: core.CleanText(author), Content: core.CleanText(content), Named: true}
 		line, all := prompttext.SpeakerLine(m), prompttext.WithSpeaker(m)
-		if !utf8.ValidString(all) || strings.Count(line, "\n") > 1 || utf8.RuneCountInString(line) > 100 || !strings.HasPrefix(all, line) {
-			t.Errorf("%q of %q: got %q", content, author, all)
-		}
+		compare.True(t, utf8.ValidString(all) && strings.Count(line, "\n") <= 1 && utf8.RuneCountInString(line) <= 100 && strings.HasPrefix(all, line), "%q of %q: got %q", content, author, all)
 		if line != "" && strings.TrimSuffix(prompttext.Harmless(line), "\n") != strings.TrimSuffix(line, "\n") {
 			t.Errorf("the line %q of %q is not harmless", line, author)
 		}

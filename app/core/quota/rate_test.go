@@ -30,9 +30,7 @@ func TestBuckets(t *testing.T) {
 		}
 		compare.Equal(t, "others have to wait, want them let in", 0, b.Take("bob"))
 		time.Sleep(wait)
-		if b.Take("ann") != 0 || b.Take("ann") == 0 {
-			t.Error("got none or several tokens after the time, want one")
-		}
+		compare.True(t, b.Take("ann") == 0 && b.Take("ann") != 0, "got none or several tokens after the time, want one")
 	})
 }
 
@@ -43,9 +41,8 @@ func TestBucketsAreBounded(t *testing.T) {
 	for i := range 25_000 {
 		b.Take(fmt.Sprint(i))
 	}
-	if n := b.Len(); n == 0 || n > 10_000 {
-		t.Errorf("got %d buckets, want at most 10,000", n)
-	}
+	n := b.Len()
+	compare.True(t, n != 0 && n <= 10_000, "got %d buckets, want at most 10,000", n)
 	none := quota.NewBuckets(0, 5)
 	for range 100 {
 		if none.Take("ann") != 0 {

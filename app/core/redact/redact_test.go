@@ -54,9 +54,7 @@ func TestShapes(t *testing.T) {
 					text = "X%3D" + secret
 				}
 				got := redact.Text(text)
-				if strings.Contains(got, secret[len(secret)/2:]) || !strings.Contains(got, "[redacted: "+kind+"]") {
-					t.Errorf("got %q, want no %s in it", got, kind)
-				}
+				compare.True(t, !strings.Contains(got, secret[len(secret)/2:]) && strings.Contains(got, "[redacted: "+kind+"]"), "got %q, want no %s in it", got, kind)
 			}
 		})
 	}

@@ -44,9 +44,8 @@ func TestFrequencies(t *testing.T) { //nolint:paralleltest // it counts allocati
 		words = append(words, fmt.Sprintf("w%d", i))
 	}
 	q, documents := parse(t, strings.Join(words, " ")), documentsOf(slices.Repeat([]string{strings.Join(words, " ")}, 2_000)...)
-	if got := testing.AllocsPerRun(1, func() { q.Frequencies(documents) }); got > 5 {
-		t.Errorf("got %.0f allocations for 64 groups in 2,000 documents, want at most 5", got)
-	}
+	got := testing.AllocsPerRun(1, func() { q.Frequencies(documents) })
+	compare.True(t, got <= 5, "got %.0f allocations for 64 groups in 2,000 documents, want at most 5", got)
 }
 
 // Of many groups the rarest are kept, with their documents.
@@ -56,9 +55,8 @@ func TestKeepRarest(t *testing.T) {
 	q.Members = map[int]map[int64]bool{2: {7: true}}
 	for isKnown, want := range map[bool]string{false: "seal zebra [3 0] map[0:map[7:true]]", true: "valve seal [5 3] map[1:map[7:true]]"} {
 		kept, frequencies := q.KeepRarest(2, []int{9, 5, 3, 0}, isKnown)
-		if got := fmt.Sprint(kept.Groups[0].Words[0], " ", kept.Groups[1].Words[0], " ", frequencies, kept.Members); strings.ReplaceAll(got, "]map", "] map") != want {
-			t.Errorf("known %t: got %s, want %s", isKnown, got, want)
-		}
+		got := fmt.Sprint(kept.Groups[0].Words[0], " ", kept.Groups[1].Words[0], " ", frequencies, kept.Members)
+		compare.True(t, strings.ReplaceAll(got, "]map", "] map") == want, "known %t: got %s, want %s", isKnown, got, want)
 	}
 }
 
@@ -97,9 +95,8 @@ func TestShortMessagesBesideLongAnswers(t *testing.T) {
 	}
 	r := relevance.Ranking{Question: parse(t, "Which fence for the garden?"), Mean: relevance.MeanLength(documents), Whole: true}
 	r.Weights = relevance.Weights(r.Frequencies(documents), int64(len(documents)))
-	if got := r.Order(documents); len(got) == 0 || got[0].ID != 2 {
-		t.Errorf("got %v, want the short message first", got)
-	}
+	got := r.Order(documents)
+	compare.True(t, len(got) != 0 && got[0].ID == 2, "got %v, want the short message first", got)
 }
 
 // A message counts more if the question names its author, by any word of the name, or its day,
@@ -135,9 +132,8 @@ func TestBoost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			q := must.Get(searchtext.ParseQuestion(c.question))(t)
-			if got := relevance.FindMentions(q, c.question).Boost(c.author, noon); math.Abs(got-c.want) > 1e-9 {
-				t.Errorf("got %v, want %v", got, c.want)
-			}
+			got := relevance.FindMentions(q, c.question).Boost(c.author, noon)
+			compare.True(t, math.Abs(got-c.want) <= 1e-9, "got %v, want %v", got, c.want)
 		})
 	}
 	var none relevance.Mentions

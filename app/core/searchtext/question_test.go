@@ -135,7 +135,7 @@ func TestQuestionsAreBounded(t *testing.T) { //nolint:paralleltest // it counts 
 	}
 	text := strings.Join(words, ".")
 	spans, ok := ask(t, "hello "+text+"*").FindWords("hello " + text)
-	compare.Equal(t, "a long prefix: places", []any{true, 65}, []any{ok, len(spans)})
+	compare.Equal(t, "a long prefix: places", []any{true, 65}, []any{ok, len(spans)}) // hello, w0 to w62, w69
 	if _, ok := (searchtext.Query{Terms: []searchtext.Term{{Words: words}}}).Find(text); ok {
 		t.Error("found a phrase of 70 words, want that nothing finds it")
 	}
@@ -146,9 +146,8 @@ func TestQuestionsAreBounded(t *testing.T) { //nolint:paralleltest // it counts 
 	for name, text := range map[string]string{"spaces": long, "commas": strings.ReplaceAll(long, " ", ",")} {
 		compare.Equal(t, name+": groups", 64, len(ask(t, text).Groups))
 	}
-	if got := testing.AllocsPerRun(3, func() { ask(t, strings.ReplaceAll(long, " ", ",")) }); got > 26_000 {
-		t.Errorf("got %.0f allocations for a question of 10 KiB, want a few for each word", got)
-	}
+	got := testing.AllocsPerRun(3, func() { ask(t, strings.ReplaceAll(long, " ", ",")) })
+	compare.True(t, got <= 26_000, "got %.0f allocations for a question of 10 KiB, want a few for each word", got)
 	for _, w := range []string{"pum", "hal", "val", "sea", "ven", "noz", "ste", "oil"} {
 		phrases = append(phrases, w+"*")
 	}
@@ -174,15 +173,11 @@ func FuzzQuestion(f *testing.F) {
 			}
 			return
 		}
-		if len(q.Groups) == 0 || len(q.Groups) > 72 {
-			t.Errorf("got %d groups", len(q.Groups))
-		}
+		compare.True(t, len(q.Groups) != 0 && len(q.Groups) <= 72, "got %d groups", len(q.Groups))
 		spans, _ := q.FindWords(text)
 		last := 0
 		for _, s := range spans {
-			if s.Start < last || s.End <= s.Start || s.End > len(text) {
-				t.Errorf("got the spans %v of %d bytes", spans, len(text))
-			}
+			compare.True(t, s.Start >= last && s.End > s.Start && s.End <= len(text), "got the spans %v of %d bytes", spans, len(text))
 			last = s.End
 		}
 		for _, g := range q.Groups {

@@ -142,9 +142,7 @@ func TestParseRefuses(t *testing.T) {
 			t.Parallel()
 			_, err := searchtext.Parse(tt.text)
 			var told *core.Error
-			if !errors.Is(err, core.ErrInvalid) || !errors.As(err, &told) || !strings.Contains(told.Message, tt.says) || len(told.Fields) != 1 {
-				t.Errorf("got %v, want core.ErrInvalid that says %q", err, tt.says)
-			}
+			compare.True(t, errors.Is(err, core.ErrInvalid) && errors.As(err, &told) && strings.Contains(told.Message, tt.says) && len(told.Fields) == 1, "got %v, want core.ErrInvalid that says %q", err, tt.says)
 		})
 	}
 }
@@ -257,25 +255,19 @@ func FuzzFind(f *testing.F) {
 		}
 		for _, term := range q.Terms {
 			for _, w := range term.Words {
-				if w == "" || strings.ContainsFunc(w, unquotable) || !utf8.ValidString(w) {
-					t.Errorf("got the word %q", w)
-				}
+				compare.True(t, w != "" && !strings.ContainsFunc(w, unquotable) && utf8.ValidString(w), "got the word %q", w)
 			}
 		}
 		spans, found := q.Find(text)
 		compare.Equal(t, fmt.Sprintf("%+v in %q", q, text), brute(q, searchtext.Text(text)), found)
 		last := 0
 		for _, s := range spans {
-			if s.Start < last || s.End <= s.Start || s.End > len(text) {
-				t.Errorf("got the spans %v of %d bytes", spans, len(text))
-			}
+			compare.True(t, s.Start >= last && s.End > s.Start && s.End <= len(text), "got the spans %v of %d bytes", spans, len(text))
 			last = s.End
 		}
 		excerpt, at := searchtext.Excerpt(text, spans, 20)
 		for _, s := range at {
-			if s.Start < 0 || s.End > len(excerpt) || s.End < s.Start {
-				t.Errorf("got the spans %v of %q", at, excerpt)
-			}
+			compare.True(t, s.Start >= 0 && s.End <= len(excerpt) && s.End >= s.Start, "got the spans %v of %q", at, excerpt)
 		}
 		if _, itself := q.Find(query); !itself && !strings.Contains(query, "-") {
 			t.Errorf("%q does not find itself", query)
@@ -330,9 +322,7 @@ func TestFindIsBounded(t *testing.T) {
 		"a phrase that is not":      {full, `"` + strings.Repeat("a b ", 29) + `b b"`, false, 0, 0},
 	} {
 		spans, found := parse(t, c.query).Find(c.text)
-		if found != c.found || len(spans) < c.least || len(spans) > c.most {
-			t.Errorf("%s: got %d places, found %v, want %d to %d, %v", name, len(spans), found, c.least, c.most, c.found)
-		}
+		compare.True(t, found == c.found && len(spans) >= c.least && len(spans) <= c.most, "%s: got %d places, found %v, want %d to %d, %v", name, len(spans), found, c.least, c.most, c.found)
 	}
 }
 

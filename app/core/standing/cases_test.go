@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"bobbin/app/core/standing"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -93,9 +94,8 @@ func TestCases(t *testing.T) {
 			row += fmt.Sprintf(" %s %s", language, scores[kind][language])
 		}
 		t.Log(row)
-		if got := scores[kind]["all"]; got.percent() < share {
-			t.Errorf("%s: got %s, want %.0f %%", kind, got, share)
-		}
+		got := scores[kind]["all"]
+		compare.True(t, got.percent() >= share, "%s: got %s, want %.0f %%", kind, got, share)
 	}
 }
 
@@ -108,9 +108,8 @@ func TestFindAmongOtherText(t *testing.T) {
 		}
 		for _, f := range fillers() {
 			for _, m := range f.places(c.message) {
-				if found := standing.Find(m); len(found) != 1 || found[0].Text != c.message || found[0].Language != c.language {
-					t.Errorf("got %+v in %q, want %s", found, m, c.message)
-				}
+				found := standing.Find(m)
+				compare.True(t, len(found) == 1 && found[0].Text == c.message && found[0].Language == c.language, "got %+v in %q, want %s", found, m, c.message)
 			}
 		}
 	}
@@ -129,9 +128,8 @@ func TestShowStandingFalse(t *testing.T) {
 	must.Do(t, json.Unmarshal(raw, &talks))
 	messages, wrong := 0, 0
 	for _, talk := range talks {
-		if gone := lost(talk.texts()); len(gone) > 0 {
-			t.Errorf("%s: got %d instructions lost: %q, want none", talk.ID, len(gone), gone)
-		}
+		gone := lost(talk.texts())
+		compare.True(t, len(gone) == 0, "%s: got %d instructions lost: %q, want none", talk.ID, len(gone), gone)
 		for _, m := range talk.Messages {
 			messages++
 			if found := standing.Find(m.Text); len(found) > 0 {
@@ -224,9 +222,8 @@ func TestInstructionsSurviveConversations(t *testing.T) {
 	var talks []talk
 	must.Do(t, json.Unmarshal(raw, &talks))
 	for _, talk := range talks {
-		if got := lost(talk.texts()); len(got) > 0 {
-			t.Errorf("%s: lost %q", talk.ID, got)
-		}
+		got := lost(talk.texts())
+		compare.True(t, len(got) == 0, "%s: lost %q", talk.ID, got)
 	}
 }
 

@@ -77,16 +77,12 @@ func (l *log) texts() string {
 func TestFindIsBounded(t *testing.T) {
 	t.Parallel()
 	many := standing.Find(strings.Repeat("Never call me early.\n", 1_000) + "Always answer in Dutch.")
-	if len(many) != standing.MaxFound || many[len(many)-1].Text != "Always answer in Dutch." {
-		t.Errorf("got %d instructions, want %d with the last one", len(many), standing.MaxFound)
-	}
-	if long := standing.Find("Never call " + strings.Repeat("my aunt ", standing.MaxInstruction/8) + "."); len(long) > 0 {
-		t.Errorf("got %d long instructions, want none", len(long))
-	}
-	if late := standing.Find(strings.Repeat("x ", standing.MaxText/2) + "\nNever call me early."); len(late) > 0 {
-		t.Errorf("got %+v after the limit, want none", late)
-	}
-	compare.Equal(t, "wishes after quotes without an end", 1, len(standing.Find(strings.Repeat("“ ‘a 'b „ ", standing.MaxText/20)+"? Never call me early.")))
+	compare.True(t, len(many) == standing.MaxFound && many[len(many)-1].Text == "Always answer in Dutch.", "got %d instructions, want %d with the last one", len(many), standing.MaxFound)
+	long := standing.Find("Never call " + strings.Repeat("my aunt ", standing.MaxInstruction/8) + ".")
+	compare.True(t, len(long) == 0, "got %d long instructions, want none", len(long))
+	late := standing.Find(strings.Repeat("x ", standing.MaxText/2) + "\nNever call me early.")
+	compare.True(t, len(late) == 0, "got %+v after the limit, want none", late)
+	compare.Equal(t, "wishes after quotes without an end", 1, len(standing.Find(strings.Repeat("“ ‘a 'b „ ", standing.MaxText/20)+"? Never call me early."))) // in linear time
 }
 
 // Only the user's own words count, and orders against the rules are found as any wish.

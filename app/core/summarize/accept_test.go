@@ -32,9 +32,8 @@ func refused(t *testing.T, answer any, reason string) {
 	}
 	_, isError := answer.(error)
 	second := lastUser(t, model.Requests()[1])
-	if told := strings.Contains(second, "Your last answer was not used: "+reason); told == isError {
-		t.Errorf("%.60v: second request told the reason: %v; it says:\n%s", answer, told, second)
-	}
+	told := strings.Contains(second, "Your last answer was not used: "+reason)
+	compare.True(t, told != isError, "%.60v: second request told the reason: %v; it says:\n%s", answer, told, second)
 	again := run(t, llmtest.Scripted(answer, good), req)
 	compare.Equal(t, fmt.Sprintf("%.60v: want the second answer", answer), []any{good, "", 2}, []any{again.Content, again.Note, len(again.Calls)})
 }

@@ -93,9 +93,7 @@ func TestMoreThanOneCall(t *testing.T) {
 	res = run(t, model, req)
 	wantSummary(t, req, res)
 	fits(t, model, 1.1)
-	if len(res.Calls) != 1 || res.Shortened == 0 {
-		t.Errorf("got %d calls, %d shortened, want one call that says what it lacks", len(res.Calls), res.Shortened)
-	}
+	compare.True(t, len(res.Calls) == 1 && res.Shortened != 0, "got %d calls, %d shortened, want one call that says what it lacks", len(res.Calls), res.Shortened)
 }
 
 // A window in which no transcript fits is not asked at all.
@@ -124,7 +122,5 @@ func TestNothingToSay(t *testing.T) {
 	m := user(1, strings.Repeat("Be helpful. ", 40))
 	m.Role = core.RoleSystem
 	res := run(t, llmtest.Scripted(), summarize.Request{Messages: []core.Message{m}, Limit: 100})
-	if len(res.Calls) != 0 || strings.Contains(res.Content, "helpful") {
-		t.Errorf("got %q after %d calls, want nothing of a system row", res.Content, len(res.Calls))
-	}
+	compare.True(t, len(res.Calls) == 0 && !strings.Contains(res.Content, "helpful"), "got %q after %d calls, want nothing of a system row", res.Content, len(res.Calls))
 }

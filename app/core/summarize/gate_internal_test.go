@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"bobbin/tests/compare"
 )
 
 // A summary has words of its messages that are not those of its request, which follow each other as they
@@ -30,8 +32,6 @@ func TestPairsOfASummary(t *testing.T) {
 		"extends the earlier": {"The bank gives half if its name is on the tickets. Forty stalls are booked, Norwood Catering wants the corner.", earlier, nil},
 		"forgets the earlier": {"Forty stalls are booked, Norwood Catering wants the corner by the gate.", earlier, errForgotten},
 	} {
-		if got := (evidence{transcript: talk, previous: tt.previous, prompt: ours}).checkText(tt.text, 100); got != tt.want { //nolint:errorlint // values
-			t.Errorf("%s: got %v, want %v", name, got, tt.want)
-		}
+		compare.Error(t, name, tt.want, (evidence{transcript: talk, previous: tt.previous, prompt: ours}).checkText(tt.text, 100))
 	}
 }

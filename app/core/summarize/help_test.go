@@ -8,6 +8,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/summarize"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -81,12 +82,9 @@ func run(t *testing.T, model llm.Model, req summarize.Request) summarize.Result 
 // wantSummary fails unless the result is within the request's bounds.
 func wantSummary(t *testing.T, req summarize.Request, res summarize.Result) {
 	t.Helper()
-	if strings.TrimSpace(res.Content) == "" {
-		t.Error("got an empty summary")
-	}
-	if got := (counter{}).Text(res.Content); got != res.Tokens || got > req.Limit {
-		t.Errorf("got %d tokens, said to be %d, want at most %d", got, res.Tokens, req.Limit)
-	}
+	compare.True(t, strings.TrimSpace(res.Content) != "", "got an empty summary")
+	got := (counter{}).Text(res.Content)
+	compare.True(t, got == res.Tokens && got <= req.Limit, "got %d tokens, said to be %d, want at most %d", got, res.Tokens, req.Limit)
 	if req.Replaces > 0 && res.Tokens >= req.Replaces {
 		t.Errorf("got %d tokens, want less than the %d replaced", res.Tokens, req.Replaces)
 	}

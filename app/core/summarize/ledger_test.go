@@ -108,16 +108,12 @@ func TestRow8FactsSurvive(t *testing.T) {
 		if _, err := fmt.Sscanf(lines[0], "+%d more", &more); err == nil {
 			n--
 		}
-		if n+more != 20 {
-			t.Errorf("%s: got %d entries and %d more, want 20 together", section, n, more)
-		}
+		compare.True(t, n+more == 20, "%s: got %d entries and %d more, want 20 together", section, n, more)
 		if section != "User Messages" {
 			total += n
 		}
 	}
-	if total < 45 { // what the budget holds with these texts
-		t.Errorf("got %d of 60 facts in the ledger", total)
-	}
+	compare.True(t, total >= 45, "got %d of 60 facts in the ledger", total) // what the budget holds with these texts
 	t.Logf("%d of 60 facts in the ledger", total)
 }
 
@@ -132,9 +128,8 @@ func TestLedgerBudget(t *testing.T) {
 	req := summarize.Request{Messages: []core.Message{user(1, text.String())}, Limit: 900, Replaces: 4_000}
 	res := hybridOver(t, llmtest.Scripted(good+"\n\nThe files are in a very long path to some folder with a file."), req)
 	files := ledgerOf(res.Content, "Files Referenced")
-	if got := files[0]; got != fmt.Sprintf("+%d more", 39-len(files)+1) || len(files) < 5 {
-		t.Errorf("got %q above %d entries of 39, want the rest counted", got, len(files)-1)
-	}
+	got := files[0]
+	compare.True(t, got == fmt.Sprintf("+%d more", 39-len(files)+1) && len(files) >= 5, "got %q above %d entries of 39, want the rest counted", got, len(files)-1)
 	compare.Contains(t, "last: want the newest", "number038", files[len(files)-1])
 	said := ledgerOf(res.Content, "User Messages")
 	if len(said) != 1 || !strings.HasPrefix(said[0], `- "a/very/long/path`) || !strings.HasSuffix(said[0], `…" [1]`) || (counter{}).Text(said[0]) > 180 {
@@ -179,7 +174,6 @@ func TestNamesInText(t *testing.T) {
 	text := "See https://example.com/a?b=c#d, (http://en.wikipedia.org/wiki/Go_(game)) and <ftp://x.org/f.tar>. Not file:///x or ://. 见 https://x.org/中文。"
 	want := []string{"https://example.com/a?b=c#d", "http://en.wikipedia.org/wiki/Go_(game)", "ftp://x.org/f.tar", "https://x.org/中文"}
 	compare.Equal(t, "factsOf(summarize.FactURL, user(1, text))", want, factsOf(summarize.FactURL, user(1, text)))
-	if got := factsOf(summarize.FactURL, toolResult(1, "x", text)); got != nil {
-		t.Errorf("got %q from a tool's result, want nothing: it may be an order", got)
-	}
+	got := factsOf(summarize.FactURL, toolResult(1, "x", text))
+	compare.True(t, got == nil, "got %q from a tool's result, want nothing: it may be an order", got)
 }

@@ -88,12 +88,9 @@ func TestMaterialIsBounded(t *testing.T) {
 	}
 	s.whole[2] = assistant(3, "", core.ToolCall{ID: "a", Name: "write", Arguments: strings.Repeat("x", 1<<20)}, core.ToolCall{ID: "b", Name: "write", Arguments: "{}"})
 	must.Get(summarize.New(r, counter{}).Summarize(t.Context(), s.request()))(t)
-	if got := size(r.got); got > summarize.MaxMaterial+60*64 || got < summarize.MaxMaterial*9/10 {
-		t.Errorf("the summary is made of %d bytes, want all that there may be and no more: %d", got, summarize.MaxMaterial)
-	}
-	if s.largest > 5<<20 {
-		t.Errorf("%d bytes were loaded at once, want slices of 4 MiB", s.largest)
-	}
+	got := size(r.got)
+	compare.True(t, got <= summarize.MaxMaterial+60*64 && got >= summarize.MaxMaterial*9/10, "the summary is made of %d bytes, want all that there may be and no more: %d", got, summarize.MaxMaterial)
+	compare.True(t, s.largest <= 5<<20, "%d bytes were loaded at once, want slices of 4 MiB", s.largest)
 	for i, m := range r.got {
 		switch {
 		case i == 2:
@@ -122,14 +119,11 @@ func TestSecretsAreRedactedWhereMessagesAreCut(t *testing.T) {
 		}
 		must.Get(summarize.New(r, counter{}).Summarize(t.Context(), s.request()))(t)
 		for i, m := range r.got {
-			if len(m.Content) > share+64 {
-				t.Errorf("cut at %d, message %d: got %d bytes, want about %d", at, i, len(m.Content), share)
-			}
+			compare.True(t, len(m.Content) <= share+64, "cut at %d, message %d: got %d bytes, want about %d", at, i, len(m.Content), share)
 			for _, secret := range []string{secretKey[8:], secretPassword} {
 				for n := 6; n <= len(secret); n++ {
-					if part := secret[n-6 : n]; strings.Contains(m.Content, part) {
-						t.Errorf("cut at %d, message %d: %q is in it", at, i, part)
-					}
+					part := secret[n-6 : n]
+					compare.True(t, !strings.Contains(m.Content, part), "cut at %d, message %d: %q is in it", at, i, part)
 				}
 			}
 		}
@@ -191,9 +185,7 @@ func TestRow23SecretsAreRedacted(t *testing.T) {
 			}
 			for _, text := range texts {
 				for _, secret := range []string{secretKey, secretPassword} {
-					if strings.Contains(text, secret) {
-						t.Errorf("got %q in:\n%s", secret, text)
-					}
+					compare.True(t, !strings.Contains(text, secret), "got %q in:\n%s", secret, text)
 				}
 				compare.Contains(t, "material", "[redacted: api key]", text)
 			}

@@ -79,9 +79,8 @@ func TestFirstPrompt(t *testing.T) {
 	}
 	req.Preset, req.Previous, req.Focus, req.Messages = "unheard of", good, "dates", talk(3, 100)
 	run(t, model, req)
-	if got := model.Requests(); got[0].System[0] != got[1].System[0] {
-		t.Error("the system text changed with the material, or with an unknown preset")
-	}
+	got := model.Requests()
+	compare.True(t, got[0].System[0] == got[1].System[0], "the system text changed with the material, or with an unknown preset")
 }
 
 // instructionsIn returns what the conversation of instructionsRequest sets: the first one was
@@ -130,9 +129,8 @@ func TestInstructionsAreNotQuoted(t *testing.T) {
 			req.Instructions = instructionsIn(req.Messages)
 			compare.Equal(t, "messages without instructions", kept, ledgerOf(write(t, strategy, req), "User Messages"))
 			req.Messages, req.Previous = []core.Message{user(9, "See the plan in notes/plan.md, please, and the map.")}, before
-			if got := ledgerOf(write(t, strategy, req), "User Messages"); !slices.Equal(got, append(kept, `- "See the plan in notes/plan.md, please, and the map." [9]`)) {
-				t.Errorf("got %q after an earlier summary, want the messages without instructions", got)
-			}
+			got := ledgerOf(write(t, strategy, req), "User Messages")
+			compare.True(t, slices.Equal(got, append(kept, `- "See the plan in notes/plan.md, please, and the map." [9]`)), "got %q after an earlier summary, want the messages without instructions", got)
 		})
 	}
 }

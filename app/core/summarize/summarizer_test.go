@@ -35,9 +35,8 @@ func TestAccepted(t *testing.T) {
 	}
 	sent := model.Requests()[0]
 	exact := counter{}.Text(sent.System[0]) + counter{}.Text(lastUser(t, sent))
-	if want := exact + 4 + 4 + 3; c.Estimated != want { // a block, a message, a list (B8)
-		t.Errorf("got %d tokens estimated, want %d", c.Estimated, want)
-	}
+	want := exact + 4 + 4 + 3
+	compare.True(t, c.Estimated == want, "got %d tokens estimated, want %d", c.Estimated, want) // a block, a message, a list (B8)
 	if len(sent.Tools) != 0 || sent.Temperature == nil || *sent.Temperature != 0.2 || sent.MaxOutputTokens < req.Limit || sent.MaxOutputTokens > 4_096 {
 		t.Errorf("got request %+v, want no tools, temperature 0.2 and an output limit of its own", sent)
 	}
@@ -109,9 +108,7 @@ func TestOverLimit(t *testing.T) {
 		t.Errorf("got %q, want the goal and the newest facts, whole sentences", res.Content)
 	}
 	second := lastUser(t, model.Requests()[1])
-	if !strings.Contains(second, "at most 140 tokens") || between(t, second, "summary") != long {
-		t.Errorf("got %q, want the long one to be shortened", second)
-	}
+	compare.True(t, strings.Contains(second, "at most 140 tokens") && between(t, second, "summary") == long, "got %q, want the long one to be shortened", second)
 	// What fails while shortening does not lose the summary.
 	res = run(t, llmtest.Scripted(long, &llm.Error{Kind: llm.KindRateLimit}), req)
 	compare.Equal(t, "strategy, note: want the cut summary", []string{"llm", ""}, []string{res.Strategy, res.Note})
@@ -194,9 +191,7 @@ func TestStrategiesAreDocumented(t *testing.T) {
 	doc, example := read("../../../docs/STRATEGIES.md"), read("example_test.go")
 	_, code, _ := strings.Cut(example, "is in docs/STRATEGIES.md.\n\n")
 	code, _, ok := strings.Cut(code, "\n// End of what is in docs")
-	if !ok || !strings.Contains(doc, "```go\n"+code+"```\n") {
-		t.Errorf("docs/STRATEGIES.md does not have the example's code:\n%s", code)
-	}
+	compare.True(t, ok && strings.Contains(doc, "```go\n"+code+"```\n"), "docs/STRATEGIES.md does not have the example's code:\n%s", code)
 	for _, kind := range summarize.Kinds() {
 		compare.Contains(t, fmt.Sprintf("docs/STRATEGIES.md says nothing of %s", kind.Name), "| `"+kind.Name+"` |", doc)
 	}
@@ -322,9 +317,8 @@ func TestRow12WorkIsLinear(t *testing.T) {
 				sizes = sizes[:1]
 			}
 			for _, size := range sizes {
-				if got := work(size); got > 32*size+256<<10 {
-					t.Errorf("%d KiB: %d KiB were counted", size>>10, got>>10)
-				}
+				got := work(size)
+				compare.True(t, got <= 32*size+256<<10, "%d KiB: %d KiB were counted", size>>10, got>>10)
 			}
 		})
 	}

@@ -26,9 +26,7 @@ func TestRow11CalibrationConverges(t *testing.T) {
 				c.Observe("m", "", 10_000, int(10_000*real))
 			}
 			got := c.Estimate("m", "")
-			if math.Abs(got.Factor-real)/real > 0.05 {
-				t.Errorf("prior %g, provider × %g: factor %g after 10 calls, want ± 5 %%", before, real, got.Factor)
-			}
+			compare.True(t, math.Abs(got.Factor-real)/real <= 0.05, "prior %g, provider × %g: factor %g after 10 calls, want ± 5 %%", before, real, got.Factor)
 			compare.Equal(t, fmt.Sprintf("prior %g, provider × %g: measured, samples", before, real), []any{true, 10}, []any{got.Measured, got.Samples})
 		}
 	}
@@ -40,14 +38,12 @@ func TestCalibratorUnmeasured(t *testing.T) {
 	c := tokens.NewCalibrator(prior(1.2))
 	for i := range 5 {
 		got := c.Estimate("m", "")
-		if want := 1.2 * 1.1; math.Abs(got.Factor-want) > 1e-9 || got.Measured || got.Samples != i || got.Deviation != 0.15 {
-			t.Errorf("after %d calls: got %+v, want factor %g, not measured, ± 15 %%", i, got, want)
-		}
+		want := 1.2 * 1.1
+		compare.True(t, math.Abs(got.Factor-want) <= 1e-9 && !got.Measured && got.Samples == i && got.Deviation == 0.15, "after %d calls: got %+v, want factor %g, not measured, ± 15 %%", i, got, want)
 		c.Observe("m", "", 1000, 1000)
 	}
-	if got := c.Estimate("m", ""); !got.Measured || math.Abs(got.Factor-1) > 1e-9 {
-		t.Errorf("after 5 calls: got %+v, want factor 1, measured", got)
-	}
+	got := c.Estimate("m", "")
+	compare.True(t, got.Measured && math.Abs(got.Factor-1) <= 1e-9, "after 5 calls: got %+v, want factor 1, measured", got)
 	if got := tokens.NewCalibrator(prior(0)).Estimate("m", "").Factor; math.Abs(got-1.1) > 1e-9 {
 		t.Errorf("without a prior: got factor %g, want 1.1", got)
 	}
@@ -70,9 +66,8 @@ func TestCalibratorIgnores(t *testing.T) {
 		c.Observe("m", "", 5000, 50_000)
 	}
 	compare.Equal(t, "number of warnings", 1, warned)
-	if got := c.Estimate("m", ""); got.Samples != 0 || math.Abs(got.Factor-1.1*1.15) > 1e-9 {
-		t.Errorf("after calls that teach nothing: got %+v, want nothing learned", got)
-	}
+	got := c.Estimate("m", "")
+	compare.True(t, got.Samples == 0 && math.Abs(got.Factor-1.1*1.15) <= 1e-9, "after calls that teach nothing: got %+v, want nothing learned", got)
 	compare.Equal(t, "Changed", 1, len(c.Changed()))
 	c = tokens.NewCalibrator(prior(1))
 	for range 10 {
@@ -122,9 +117,8 @@ func TestCalibratorTighten(t *testing.T) {
 		t.Errorf("told nothing: got factor %g, want %g", got, want)
 	}
 	c.Observe("m", "", 10_000, 10_000)
-	if got := c.Estimate("m", "").Factor; got < 1.8 {
-		t.Errorf("one small ratio after a refusal: got factor %g, want it to come down slowly", got)
-	}
+	got := c.Estimate("m", "").Factor
+	compare.True(t, got >= 1.8, "one small ratio after a refusal: got factor %g, want it to come down slowly", got)
 	for range 30 {
 		c.Observe("m", "", 10_000, 10_000)
 	}
@@ -149,9 +143,8 @@ func TestCalibratorSavesAndRestores(t *testing.T) {
 	}
 	compare.Equal(t, "Changed again", 0, len(c.Changed()))
 	c.Observe("b", "", 1000, 1400)
-	if again := c.Changed(); len(again) != 1 || again[0].Model != "b" || again[0].Samples != 7 {
-		t.Errorf("Changed after b was observed: got %+v, want b alone", again)
-	}
+	again := c.Changed()
+	compare.True(t, len(again) == 1 && again[0].Model == "b" && again[0].Samples == 7, "Changed after b was observed: got %+v, want b alone", again)
 
 	restored := tokens.NewCalibrator(prior(1))
 	restored.Restore(append(rows, core.Calibration{Model: "broken", Factor: math.NaN(), Samples: 9}, core.Calibration{Model: "far", Factor: 99, Samples: 9}))
@@ -175,9 +168,8 @@ func TestCalibratorRestoresRefusal(t *testing.T) {
 	restored := tokens.NewCalibrator(prior(1))
 	restored.Restore(c.Changed())
 	restored.Observe("m", "", 1000, 1000)
-	if got := restored.Estimate("m", "").Factor; math.Abs(got-1.8) > 1e-9 {
-		t.Errorf("refused at 2, restarted, one call at 1: got factor %g, want 1.8", got)
-	}
+	got := restored.Estimate("m", "").Factor
+	compare.True(t, math.Abs(got-1.8) <= 1e-9, "refused at 2, restarted, one call at 1: got factor %g, want 1.8", got)
 }
 
 // C1: a model that counts Chinese less than English: each conversation has its own
@@ -195,13 +187,11 @@ func TestCalibratorBySession(t *testing.T) {
 		}
 	}
 	for _, id := range []core.SessionID{"", "new"} {
-		if got := c.Estimate("m", id); got.Factor < 0.7 || got.Factor > 0.95 || got.Deviation < 0.15 {
-			t.Errorf("session %q: got %+v, want the model's mean, and how far that is off", id, got)
-		}
+		got := c.Estimate("m", id)
+		compare.True(t, got.Factor >= 0.7 && got.Factor <= 0.95 && got.Deviation >= 0.15, "session %q: got %+v, want the model's mean, and how far that is off", id, got)
 	}
-	if got := c.Estimate("other", "english"); got.Measured {
-		t.Errorf("another model in the same conversation: got %+v, want it not measured", got)
-	}
+	got := c.Estimate("other", "english")
+	compare.True(t, !got.Measured, "another model in the same conversation: got %+v, want it not measured", got)
 }
 
 // A refusal in a conversation is about its prompts: its own factor is raised, and the
@@ -216,8 +206,7 @@ func TestCalibratorTightensTheSession(t *testing.T) {
 	before := c.Estimate("m", "t").Factor
 	c.Tighten("m", "s", 1.2)
 	for id, want := range map[core.SessionID]float64{"s": 1.2, "t": before, "new": 1.2} {
-		if got := c.Estimate("m", id).Factor; math.Abs(got-want) > 1e-9 {
-			t.Errorf("%s: got %g, want %g", id, got, want)
-		}
+		got := c.Estimate("m", id).Factor
+		compare.True(t, math.Abs(got-want) <= 1e-9, "%s: got %g, want %g", id, got, want)
 	}
 }

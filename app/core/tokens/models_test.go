@@ -87,13 +87,9 @@ func TestBuiltinRows(t *testing.T) {
 		if got, ok := tokens.Lookup(row.Name); !ok || got != row {
 			t.Errorf("row %q: Lookup gives %+v", row.Name, got)
 		}
-		if seen[row.Name] {
-			t.Errorf("row %q is there twice", row.Name)
-		}
+		compare.True(t, !seen[row.Name], "row %q is there twice", row.Name)
 		seen[row.Name] = true
-		if row.Window < 2048 || row.MaxOutput > row.Window || row.Factor < 0.5 || row.Factor > 4 {
-			t.Errorf("row %+v: a number is out of range", row)
-		}
+		compare.True(t, row.Window >= 2048 && row.MaxOutput <= row.Window && row.Factor >= 0.5 && row.Factor <= 4, "row %+v: a number is out of range", row)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db/models"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -36,8 +37,6 @@ func TestSpoiledColumnsAreErrors(t *testing.T) {
 		stored := f.NewValuePool.Get()
 		must.Do(t, stored.(sql.Scanner).Scan(c.value))
 		err := f.Set(t.Context(), reflect.ValueOf(c.row).Elem(), stored)
-		if err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("got %v, want an error that begins with %q", err, want)
-		}
+		compare.True(t, err != nil && strings.HasPrefix(err.Error(), want), "got %v, want an error that begins with %q", err, want)
 	}
 }

@@ -36,9 +36,7 @@ func TestAliasOpen(t *testing.T) {
 			}
 		}
 		all, err := repositories.NewSessions(d.Gorm).List(t.Context(), ann(), core.SessionQuery{})
-		if err != nil || len(all.Items) != 1 {
-			t.Errorf("got %d sessions (%v), want one", len(all.Items), err)
-		}
+		compare.True(t, err == nil && len(all.Items) == 1, "got %d sessions (%v), want one", len(all.Items), err)
 		for name, other := range map[string]struct {
 			owner string
 			alias core.Alias
@@ -47,9 +45,8 @@ func TestAliasOpen(t *testing.T) {
 			"another thread":  {"ann", core.Alias{Surface: core.SourceSlack, Name: "T1/C1/3.4"}},
 			"another surface": {"ann", core.Alias{Surface: core.SourceAPI, Name: thread.Name}},
 		} {
-			if s, err := aliases.Open(t.Context(), other.alias, core.Session{Owner: other.owner, Agent: "tester"}); err != nil || s.ID == ids[0] {
-				t.Errorf("%s: got session %s and error %v, want a new session", name, s.ID, err)
-			}
+			s := must.Get(aliases.Open(t.Context(), other.alias, core.Session{Owner: other.owner, Agent: "tester"}))(t)
+			compare.True(t, s.ID != ids[0], "%s: got session %s, want a new session", name, s.ID)
 		}
 	})
 }
@@ -67,8 +64,7 @@ func TestAliasRebind(t *testing.T) {
 		compare.Error(t, "the second time", core.ErrStale, aliases.Rebind(t.Context(), "ann", thread, first.ID, second.ID))
 		compare.Equal(t, "got.ID", second.ID, must.Get(aliases.Open(t.Context(), thread, core.Session{Owner: "ann", Agent: "tester"}))(t).ID)
 		must.Get(repositories.NewPurges(d.Gorm).Session(t.Context(), second.ID, false))(t)
-		if got, err := aliases.Open(t.Context(), thread, core.Session{Owner: "ann", Agent: "tester"}); err != nil || got.ID == second.ID {
-			t.Errorf("after the purge: got session %s and error %v, want a new session", got.ID, err)
-		}
+		got := must.Get(aliases.Open(t.Context(), thread, core.Session{Owner: "ann", Agent: "tester"}))(t)
+		compare.True(t, got.ID != second.ID, "after the purge: got session %s, want a new session", got.ID)
 	})
 }

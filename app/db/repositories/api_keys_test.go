@@ -36,10 +36,8 @@ func TestAPIKeys(t *testing.T) {
 			}
 			must.Get(service.RevokeKey(t.Context(), string(made.ID), "cli:bob"))(t)
 		}
-		list, err := service.Keys.List(t.Context())
-		if err != nil || len(list) != 1 || list[0].RevokedAt == nil || list[0].LastUsedAt == nil || !list[0].LastUsedAt.Equal(later) {
-			t.Errorf("got keys %+v, %v, want the one, revoked, last used %v", list, err, later)
-		}
+		list := must.Get(service.Keys.List(t.Context()))(t)
+		compare.True(t, len(list) == 1 && list[0].RevokedAt != nil && list[0].LastUsedAt != nil && list[0].LastUsedAt.Equal(later), "got keys %+v, want the one, revoked, last used %v", list, later)
 		var told []string
 		for _, e := range all(t, func(cursor string) (core.Page[core.AuditEntry], error) {
 			return service.Audit.List(t.Context(), core.PageQuery{Limit: 1, Cursor: cursor})
@@ -68,9 +66,8 @@ func TestAPIKeyNames(t *testing.T) {
 		_, err := service.RevokeKey(t.Context(), "web", "")
 		wantError(t, "a name that two keys have", err, core.ErrConflict)
 		must.Get(service.RevokeKey(t.Context(), string(first.ID), ""))(t)
-		if got, err := service.RevokeKey(t.Context(), "web", ""); err != nil || got.ID == first.ID {
-			t.Errorf("got %v, %v, want the one that is valid revoked", got.ID, err)
-		}
+		got := must.Get(service.RevokeKey(t.Context(), "web", ""))(t)
+		compare.True(t, got.ID != first.ID, "got %v, want the one that is valid revoked", got.ID)
 		for _, in := range []ops.NewKey{{}, {Name: "a b"}, {Name: "a", Owner: "ö"}, {Name: "a", Expires: -1}} {
 			_, _, err := service.CreateKey(t.Context(), in)
 			wantError(t, "a key that cannot be", err, core.ErrInvalid)

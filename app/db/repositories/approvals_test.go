@@ -61,13 +61,10 @@ func TestExpireApprovals(t *testing.T) {
 		}
 		wg.Wait()
 		compare.Equal(t, "questions expired: want each once", 2, told[0]+told[1]+told[2]+told[3])
-		all, err := s.runs.Approvals(t.Context(), late.ID)
-		if err != nil || all[1].Status != core.ApprovalExpired || all[1].Refusal() != "not approved: nobody answered in time" {
-			t.Errorf("got %+v, %v", all, err)
-		}
-		if got := s.run(t, late.ID); !got.Suspended() || got.CancelRequested {
-			t.Errorf("got %+v, want it to go on", got)
-		}
+		all := must.Get(s.runs.Approvals(t.Context(), late.ID))(t)
+		compare.True(t, all[1].Status == core.ApprovalExpired && all[1].Refusal() == "not approved: nobody answered in time", "got %+v", all)
+		got := s.run(t, late.ID)
+		compare.True(t, got.Suspended() && !got.CancelRequested, "got %+v, want it to go on", got)
 		compare.Equal(t, "runs whose time has not come", []any{core.RunWaiting, core.RunWaiting}, []any{s.run(t, open.ID).Status, s.run(t, never.ID).Status})
 	})
 }
@@ -97,8 +94,7 @@ func TestDeleteErasesApprovals(t *testing.T) {
 		s.finish(t, s.claim(t, session).Run, "done")
 		log := s.log(t, session)
 		must.Get(repositories.NewBranches(s.Gorm).Delete(t.Context(), ann(), session, log[1].ID))(t)
-		if n := s.count(t, "SELECT (SELECT COUNT(*) FROM approvals WHERE arguments || edited_arguments || result || comment LIKE '%Rosebud%') + (SELECT COUNT(*) FROM session_events WHERE CAST(data AS text) LIKE '%Rosebud%')"); n != 0 {
-			t.Errorf("%d rows still have what was deleted", n)
-		}
+		n := s.count(t, "SELECT (SELECT COUNT(*) FROM approvals WHERE arguments || edited_arguments || result || comment LIKE '%Rosebud%') + (SELECT COUNT(*) FROM session_events WHERE CAST(data AS text) LIKE '%Rosebud%')")
+		compare.True(t, n == 0, "%d rows still have what was deleted", n)
 	})
 }

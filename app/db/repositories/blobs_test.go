@@ -50,9 +50,7 @@ func TestBlobsAreStoredOnce(t *testing.T) {
 		first := s.upload(t, "", "a.txt", "content")
 		same, other, carols := s.upload(t, "", "a.txt", "content"), s.upload(t, "", "b.txt", "content"), s.upload(t, "carol", "a.txt", "content")
 		compare.Equal(t, "the same again", first, same)
-		if other.ID == first.ID || other.Name != "b.txt" || carols.ID == first.ID {
-			t.Errorf("got %+v and %+v, want blobs of their own", other, carols)
-		}
+		compare.True(t, other.ID != first.ID && other.Name == "b.txt" && carols.ID != first.ID, "got %+v and %+v, want blobs of their own", other, carols)
 		theirs := blobOf("", "a.txt", "content")
 		theirs.Owner = "bob"
 		must.Get(s.blobs.Put(t.Context(), theirs, core.BlobContent{Data: []byte("content")}, core.BlobRoom{Owner: quota}))(t)
@@ -86,10 +84,8 @@ func TestReferredBlobsStay(t *testing.T) {
 		if list := s.log(t, session.ID); list[2].Parts[0].BlobID != queued.ID || s.sweep(t).Blobs != 0 {
 			t.Errorf("got %+v, want the part of the queued message", list[2].Parts)
 		}
-		gone, err := repositories.NewPurges(s.Gorm).Session(t.Context(), session.ID, true)
-		if err != nil || gone.Removed["blobs"] != 2 || s.count(t, "SELECT COUNT(*) FROM blob_contents") != 0 {
-			t.Errorf("purge: removed %+v, %v, want the other two", gone.Removed, err)
-		}
+		gone := must.Get(repositories.NewPurges(s.Gorm).Session(t.Context(), session.ID, true))(t)
+		compare.True(t, gone.Removed["blobs"] == 2 && s.count(t, "SELECT COUNT(*) FROM blob_contents") == 0, "purge: removed %+v, want the other two", gone.Removed)
 	})
 }
 
@@ -100,9 +96,7 @@ func TestSweepLeavesTheYoung(t *testing.T) {
 		s.exec(t, "UPDATE blobs SET uploaded_at = '2000-01-01 00:00:00+00:00'")
 		s.upload(t, "", "again.txt", "again")
 		swept, err := s.blobs.Sweep(t.Context(), time.Now().Add(-24*time.Hour))
-		if err != nil || swept.Blobs != 1 {
-			t.Errorf("swept %+v and %v, want one", swept, err)
-		}
+		compare.True(t, err == nil && swept.Blobs == 1, "swept %+v and %v, want one", swept, err)
 		_, err = s.blobs.Get(t.Context(), ann(), old.ID)
 		wantNotFound(t, "the old one", err)
 		compare.Error(t, "uploaded again", nil, compare.ErrorOf(s.blobs.Get(t.Context(), ann(), again.ID)))
@@ -192,15 +186,11 @@ func TestDocumentTexts(t *testing.T) {
 			return b
 		}
 		again := put(read, "its text")
-		if old.Extracted || again.ID != old.ID || !again.Extracted || again.Pages != 7 || again.Blank != 2 || again.Tokens != 5 {
-			t.Errorf("got %+v, then %+v, want it read", old, again)
-		}
+		compare.True(t, !old.Extracted && again.ID == old.ID && again.Extracted && again.Pages == 7 && again.Blank == 2 && again.Tokens == 5, "got %+v, then %+v, want it read", old, again)
 		read.Name = "b.pdf"
 		other := put(read, "another text, which is not stored")
-		got, err := s.blobs.Texts(t.Context(), ann(), []core.BlobID{again.ID, other.ID})
-		if err != nil || string(got[again.ID]) != "its text" || string(got[other.ID]) != "its text" {
-			t.Errorf("got %q, %v", got, err)
-		}
+		got := must.Get(s.blobs.Texts(t.Context(), ann(), []core.BlobID{again.ID, other.ID}))(t)
+		compare.True(t, string(got[again.ID]) == "its text" && string(got[other.ID]) == "its text", "got %q", got)
 		text, ok, err := s.blobs.Text(t.Context(), "ann", read.SHA256)
 		if want := (core.DocumentText{Text: "its text", Pages: 7, Blank: 2}); err != nil || !ok || text != want {
 			t.Errorf("got %+v, %v, %v, want %+v", text, ok, err, want)

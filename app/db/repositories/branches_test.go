@@ -67,9 +67,7 @@ func (s *store) wantSummary(t *testing.T, id core.SessionID, through int64, vers
 	if all := s.count(t, "SELECT COUNT(*) FROM session_summaries WHERE session_id = ? AND state = 'active'", id); all != active || active != min(version, 1) {
 		t.Errorf("got %d active versions and %d of version %d", all, active, version)
 	}
-	if (got.ConversationSummary == nil) != (through == 0) {
-		t.Errorf("got summary %v, want one through %d", got.ConversationSummary, through)
-	}
+	compare.True(t, (got.ConversationSummary == nil) == (through == 0), "got summary %v, want one through %d", got.ConversationSummary, through)
 	if got.ConversationSummary != nil && *got.ConversationSummary != fmt.Sprintf("summary through %d", through) {
 		t.Errorf("got summary %q, want the one through %d", *got.ConversationSummary, through)
 	}

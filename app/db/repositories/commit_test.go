@@ -117,9 +117,8 @@ func TestChangesShareCommits(t *testing.T) {
 	for i, err := range s.together(t, n, func() {}, writes) {
 		compare.Error(t, fmt.Sprintf("change %d", i), nil, err)
 	}
-	if got := s.Statements() - before; got > n+6 { // each loads its session
-		t.Errorf("got %d statements for %d changes, want a few besides those that load the sessions", got, n)
-	}
+	got := s.Statements() - before
+	compare.True(t, got <= n+6, "got %d statements for %d changes, want a few besides those that load the sessions", got, n) // each loads its session
 }
 
 // A session whose row another transaction has locked does not hold up its batch.

@@ -70,9 +70,7 @@ func TestConcurrentAcceptsStartOneRun(t *testing.T) {
 		}
 		for i := 0; i < len(log); i += 2 {
 			compare.Equal(t, fmt.Sprintf("message %d", i+1), "answer to "+log[i].Content, log[i+1].Content)
-			if log[i+1].ParentID != log[i].ID || i > 0 && log[i].ParentID != log[i-1].ID {
-				t.Errorf("message %d: parents are not the messages before", i)
-			}
+			compare.True(t, log[i+1].ParentID == log[i].ID && (i <= 0 || log[i].ParentID == log[i-1].ID), "message %d: parents are not the messages before", i)
 		}
 	})
 }
@@ -137,9 +135,7 @@ func TestOneActiveRunIsTheDatabasesLaw(t *testing.T) {
 		second := s.accept(t, ask(id, "two")).Run
 		for _, status := range []string{"running", "waiting"} {
 			err := s.Gorm.WithContext(t.Context()).Exec("UPDATE runs SET status = ? WHERE id = ?", status, second.ID).Error
-			if err == nil {
-				t.Errorf("a second run is %s: got no error", status)
-			}
+			compare.True(t, err != nil, "a second run is %s: got no error", status)
 		}
 	})
 }

@@ -38,9 +38,7 @@ func TestDeletions(t *testing.T) {
 		job.Plan, job.RowsTotal = &core.DeletionPlan{Sessions: []core.SessionID{"a"}}, 7
 		must.Do(t, deletions.SavePlan(ctx, job))
 		later, err := deletions.Claim(ctx, "one/2") // the same replica, started again
-		if err != nil || later.Attempts != 2 || later.RowsTotal != 7 || later.Plan == nil || later.Plan.Sessions[0] != "a" {
-			t.Errorf("after a restart: %+v, %v", later, err)
-		}
+		compare.True(t, err == nil && later.Attempts == 2 && later.RowsTotal == 7 && later.Plan != nil && later.Plan.Sessions[0] == "a", "after a restart: %+v, %v", later, err)
 		wantError(t, "renew a lease that was lost", deletions.Renew(ctx, job), core.ErrStale)
 		later.Error = "the disk is full"
 		must.Do(t, deletions.Retry(ctx, later, time.Minute))
@@ -56,12 +54,9 @@ func TestDeletions(t *testing.T) {
 		last.Report = &core.PurgeReport{Sessions: []core.SessionID{}, Tables: []core.PurgedTable{{Table: "messages", Removed: 7}}, Notes: []string{}}
 		must.Do(t, deletions.Finish(ctx, last))
 		done, err := deletions.Get(ctx, carol(), first.ID)
-		if err != nil || done.Status != core.DeletionSucceeded || done.User != "" || done.Plan != nil || done.Error != "" || done.Report.Tables[0].Removed != 7 {
-			t.Errorf("done: %+v, %v", done, err)
-		}
-		if next, err := deletions.Create(ctx, userDeletion("carol")); err != nil || next.ID == first.ID {
-			t.Errorf("accepted after the first is done: %+v, %v, want a new one", next, err)
-		}
+		compare.True(t, err == nil && done.Status == core.DeletionSucceeded && done.User == "" && done.Plan == nil && done.Error == "" && done.Report.Tables[0].Removed == 7, "done: %+v, %v", done, err)
+		next := must.Get(deletions.Create(ctx, userDeletion("carol")))(t)
+		compare.True(t, next.ID != first.ID, "accepted after the first is done: %+v, want a new one", next)
 		s.exec(t, "UPDATE deletions SET finished_at = '2020-01-01 00:00:00+00:00' WHERE finished_at IS NOT NULL")
 		must.Do(t, deletions.Sweep(ctx, time.Hour))
 		_, err = deletions.Get(ctx, ann(), first.ID)

@@ -53,9 +53,8 @@ func TestEndsOfRunsAreDeliveries(t *testing.T) {
 		must.Get2(s.runs.RequestCancel(t.Context(), ann(), queued.ID))(t)
 		s.finish(t, own, "answer")
 		s.turns(t, s.session(t).ID, 1)
-		if got := webhook(&core.Webhook{}); got != nil {
-			t.Errorf("got the webhook %+v after it was taken away", got)
-		}
+		got := webhook(&core.Webhook{})
+		compare.True(t, got == nil, "got the webhook %+v after it was taken away", got)
 		due := s.due(t, worker)
 		if len(due) != 2 {
 			t.Fatalf("due: got %+v, want 2 deliveries", due)
@@ -75,9 +74,8 @@ func TestEndsOfRunsAreDeliveries(t *testing.T) {
 			}
 		}
 		for _, e := range s.allEvents(t, session.ID) {
-			if text := dataText(t, e); strings.Contains(text, "whsec_") || strings.Contains(text, "token=") {
-				t.Errorf("the event %s has a secret: %s", e.Type, text)
-			}
+			text := dataText(t, e)
+			compare.True(t, !strings.Contains(text, "whsec_") && !strings.Contains(text, "token="), "the event %s has a secret: %s", e.Type, text)
 		}
 	})
 }
@@ -101,9 +99,7 @@ func TestSettle(t *testing.T) {
 		_, err := settle(first, core.DeliveryDelivered, 0)
 		wantError(t, "settle an older attempt", err, core.ErrStale)
 		events, err := settle(second, core.DeliveryFailed, 0)
-		if err != nil || len(events) != 1 || decode[core.DeliveryData](t, events[0]).State != core.DeliveryFailed {
-			t.Errorf("failed: %v, events %+v", err, events)
-		}
+		compare.True(t, err == nil && len(events) == 1 && decode[core.DeliveryData](t, events[0]).State == core.DeliveryFailed, "failed: %v, events %+v", err, events)
 		_, err = settle(second, core.DeliveryDelivered, 0)
 		wantError(t, "settle again", err, core.ErrStale)
 		_, err = settle(core.Delivery{ID: core.NewID[core.DeliveryID]()}, core.DeliveryFailed, 0)
@@ -146,18 +142,14 @@ func TestClaimDeliveries(t *testing.T) {
 		for id, times := range seen {
 			compare.Equal(t, fmt.Sprintf("claims of delivery %s", id), 1, times)
 		}
-		stats, err := s.deliveries.Stats(t.Context())
-		if err != nil || stats.Waiting != n || stats.Oldest < 0 {
-			t.Errorf("stats: %+v, %v", stats, err)
-		}
+		stats := must.Get(s.deliveries.Stats(t.Context()))(t)
+		compare.True(t, stats.Waiting == n && stats.Oldest >= 0, "stats: %+v", stats)
 		s.exec(t, "UPDATE deliveries SET lease_until = '2000-01-01 00:00:00+00:00', due_at = '2000-01-01 00:00:00+00:00' WHERE lease_owner = 'worker-1'")
 		taken := s.due(t, "worker-3")
 		past := len(taken)
 		must.Do(t, s.deliveries.Release(t.Context(), "worker-2", false))
 		freed := s.due(t, "worker-3")
-		if past+len(freed) != n {
-			t.Errorf("taken over: got %d, want all of %d", past+len(freed), n)
-		}
+		compare.Equal(t, "taken over: want all of", n, past+len(freed))
 		for _, c := range append(taken, freed...) {
 			compare.Equal(t, "taken over, attempt", []any{true, 2}, []any{c.TakenOver, c.Attempt})
 		}
@@ -263,9 +255,7 @@ func TestADeadReceiverIsGivenUp(t *testing.T) {
 		compare.Equal(t, "after 25 hours: given up: want the 20 that wait for a day", 20, len(events))
 		for _, e := range events {
 			data := decode[core.DeliveryData](t, e)
-			if e.Type != core.EventDeliveryUpdated || data.State != core.DeliveryFailed || data.Error == "" {
-				t.Errorf("told %s %+v, want delivery.updated, failed", e.Type, data)
-			}
+			compare.True(t, e.Type == core.EventDeliveryUpdated && data.State == core.DeliveryFailed && data.Error != "", "told %s %+v, want delivery.updated, failed", e.Type, data)
 			if stored := s.allEvents(t, e.SessionID); stored[len(stored)-1].Seq != e.Seq {
 				t.Errorf("the session's last event is %+v, want the one that was told", stored[len(stored)-1])
 			}
@@ -280,8 +270,7 @@ func TestADeadReceiverIsGivenUp(t *testing.T) {
 func (s *store) wantStates(t *testing.T, want map[string]int) {
 	t.Helper()
 	for state, n := range want {
-		if got := s.count(t, "SELECT COUNT(*) FROM deliveries WHERE state = ?", state); got != n {
-			t.Errorf("got %d %s, want %d", got, state, n)
-		}
+		got := s.count(t, "SELECT COUNT(*) FROM deliveries WHERE state = ?", state)
+		compare.True(t, got == n, "got %d %s, want %d", got, state, n)
 	}
 }

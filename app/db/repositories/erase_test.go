@@ -80,9 +80,8 @@ func TestDeleteLeavesNothing(t *testing.T) {
 				t.Fatalf("delete #%d: %v", m.Seq, err)
 			}
 		}
-		if hits := s.remains(t); len(hits) > 0 {
-			t.Errorf("got the secret still in %v", hits)
-		}
+		hits := s.remains(t)
+		compare.True(t, len(hits) == 0, "got the secret still in %v", hits)
 		s.wantPath(t, id, 1, 2, 7, 8)
 		s.wantSummary(t, id, 2, 3)
 		s.wantTombstones(t, id, events)
@@ -91,9 +90,8 @@ func TestDeleteLeavesNothing(t *testing.T) {
 		}
 		erased := must.Get(s.summaries.Get(t.Context(), ann(), id, 2))(t)
 		compare.Equal(t, "version 2", []any{core.SummaryErased, ""}, []any{erased.State, erased.Content})
-		if n := s.count(t, "SELECT COUNT(*) FROM search_entries WHERE message_id IN ?", []core.MessageID{log[2].ID, log[3].ID, log[4].ID, log[5].ID}); n != 0 {
-			t.Errorf("got %d messages still in the search index", n)
-		}
+		n := s.count(t, "SELECT COUNT(*) FROM search_entries WHERE message_id IN ?", []core.MessageID{log[2].ID, log[3].ID, log[4].ID, log[5].ID})
+		compare.True(t, n == 0, "got %d messages still in the search index", n)
 		compare.Equal(t, "answers still kept", 0, s.count(t, "SELECT COUNT(*) FROM idempotency_keys WHERE body IS NOT NULL"))
 		again, err := branches.Delete(t.Context(), ann(), id, log[2].ID)
 		if err != nil || len(again) != 0 {
@@ -120,9 +118,7 @@ func (s *store) wantTombstones(t *testing.T, id core.SessionID, before []core.Ev
 			continue
 		}
 		gone++
-		if m.DeletedAt == nil || m.Content != "" || len(m.ToolCalls) > 0 || m.TokenCount != 0 {
-			t.Errorf("event %d: got %+v, want a tombstone", e.Seq, m)
-		}
+		compare.True(t, m.DeletedAt != nil && m.Content == "" && len(m.ToolCalls) == 0 && m.TokenCount == 0, "event %d: got %+v, want a tombstone", e.Seq, m)
 	}
 	compare.Equal(t, "tombstones: want one for each message.created and each message.updated", 8, gone)
 }
@@ -137,9 +133,7 @@ func TestDeleteSparesForks(t *testing.T) {
 		s.index(t)
 		must.Get(branches.Delete(t.Context(), ann(), id, log[1].ID))(t)
 		copies := s.log(t, fork.ID)
-		if len(copies) != 3 || !strings.Contains(copies[1].ToolCalls[0].Arguments, secret) || copies[2].ToolCallID != "call-1" {
-			t.Errorf("got %+v, want the question, and the call with its result", copies)
-		}
+		compare.True(t, len(copies) == 3 && strings.Contains(copies[1].ToolCalls[0].Arguments, secret) && copies[2].ToolCallID == "call-1", "got %+v, want the question, and the call with its result", copies)
 		compare.Equal(t, "search entries of the fork: want its title and three messages", 4, s.count(t, "SELECT COUNT(*) FROM search_entries WHERE session_id = ?", fork.ID))
 		s.wantPath(t, id, 1, 4)
 	})
@@ -167,7 +161,7 @@ func (s *store) canceledInQueue(t *testing.T) (session core.SessionID, unsent co
 func TestDeleteAMessageThatWasCanceledInTheQueue(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
 		branches := repositories.NewBranches(s.Gorm)
-		session, unsent, file := s.canceledInQueue(t)
+		session, unsent, _ := s.canceledInQueue(t)
 		queued := decode[core.MessageData](t, s.allEvents(t, session)[2]).Message
 		compare.Equal(t, "run.queued has", []any{unsent.UserMessageID, true, int64(0)}, []any{queued.ID, strings.Contains(queued.Content, secret), queued.Seq})
 		s.accept(t, ask(session, "another run does not matter"))
@@ -175,24 +169,17 @@ func TestDeleteAMessageThatWasCanceledInTheQueue(t *testing.T) {
 		if err != nil || len(events) != 1 || events[0].Type != core.EventMessageUpdated {
 			t.Fatalf("delete: got %v, %v, want message.updated", types(events), err)
 		}
-		if hits := s.remains(t); len(hits) > 0 {
-			t.Errorf("the secret is still in %v", hits)
-		}
+		hits := s.remains(t)
+		compare.True(t, len(hits) == 0, "the secret is still in %v", hits)
 		for _, e := range append(s.allEvents(t, session), events...) {
-			if strings.Contains(dataText(t, e), secret) {
-				t.Errorf("%s still has the secret", e.Type)
-			}
+			compare.True(t, !strings.Contains(dataText(t, e), secret), "%s still has the secret", e.Type)
 		}
 		for _, i := range []int{2, len(s.allEvents(t, session)) - 1} {
-			if m := decode[core.MessageData](t, s.allEvents(t, session)[i]).Message; m.ID != queued.ID || m.DeletedAt == nil {
-				t.Errorf("event %d: got %+v, want the message deleted", i, m)
-			}
+			m := decode[core.MessageData](t, s.allEvents(t, session)[i]).Message
+			compare.True(t, m.ID == queued.ID && m.DeletedAt != nil, "event %d: got %+v, want the message deleted", i, m)
 		}
 		run, err := s.runs.Get(t.Context(), ann(), unsent.ID)
-		if err != nil || run.Input.DeletedAt == nil || !run.Input.Empty() {
-			t.Errorf("run: got %+v, %v, want it without its message", run.Input, err)
-		}
-		_, err = s.blobs.Get(t.Context(), ann(), file.ID)
+		compare.True(t, err == nil && run.Input.DeletedAt != nil && run.Input.Empty(), "run: got %+v, %v, want it without its message", run.Input, err)
 		compare.Equal(t, "swept files", 1, s.sweep(t).Blobs)
 		again, err := branches.Delete(t.Context(), ann(), session, unsent.UserMessageID)
 		if err != nil || len(again) != 0 {
@@ -247,9 +234,8 @@ func (s *store) erase(t *testing.T, id core.SessionID, m core.MessageID) {
 // wantNoTitle checks that nothing of the title is left anywhere.
 func (s *store) wantNoTitle(t *testing.T, id core.SessionID) {
 	t.Helper()
-	if n := s.count(t, "SELECT COUNT(*) FROM session_events WHERE session_id = ? AND CAST(data AS text) LIKE ?", id, "%About "+secret+"%"); n > 0 {
-		t.Errorf("the title is still in %d events", n)
-	}
+	n := s.count(t, "SELECT COUNT(*) FROM session_events WHERE session_id = ? AND CAST(data AS text) LIKE ?", id, "%About "+secret+"%")
+	compare.True(t, n == 0, "the title is still in %d events", n)
 	if n := s.count(t, "SELECT COUNT(*) FROM search_entries WHERE session_id = ? AND message_id IS NULL", id); n > 0 {
 		t.Errorf("the title is still in the search index")
 	}
@@ -266,9 +252,7 @@ func TestDeleteTakesTheTitle(t *testing.T) {
 			id, log := s.titled(t)
 			s.erase(t, id, log[which].ID)
 			got := s.get(t, id)
-			if got.Title != "" || got.TitledAt != nil {
-				t.Errorf("%s: got title %q, at %v, want none", name, got.Title, got.TitledAt)
-			}
+			compare.True(t, got.Title == "" && got.TitledAt == nil, "%s: got title %q, at %v, want none", name, got.Title, got.TitledAt)
 			s.wantNoTitle(t, id)
 			last := s.allEvents(t, id)
 			compare.Equal(t, name+": watchers are told the title", "", decode[core.SessionData](t, last[len(last)-1]).Session.Title)
@@ -290,12 +274,10 @@ func TestDeleteSparesTitles(t *testing.T) {
 		id, log := s.titled(t)
 		must.Get2(s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: new("Mine")}))(t)
 		s.erase(t, id, log[0].ID)
-		if got := s.get(t, id); got.Title != "Mine" || got.TitledAt == nil {
-			t.Errorf("got title %q, at %v, want the user's own", got.Title, got.TitledAt)
-		}
-		if n := s.count(t, "SELECT COUNT(*) FROM session_events WHERE session_id = ? AND CAST(data AS text) LIKE ?", id, "%About "+secret+"%"); n > 0 {
-			t.Errorf("the title of before is still in %d events", n)
-		}
+		got := s.get(t, id)
+		compare.True(t, got.Title == "Mine" && got.TitledAt != nil, "got title %q, at %v, want the user's own", got.Title, got.TitledAt)
+		n := s.count(t, "SELECT COUNT(*) FROM session_events WHERE session_id = ? AND CAST(data AS text) LIKE ?", id, "%About "+secret+"%")
+		compare.True(t, n == 0, "the title of before is still in %d events", n)
 		other, _ := s.titled(t)
 		s.turns(t, other, 1)
 		log = s.log(t, other)

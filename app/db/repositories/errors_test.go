@@ -167,12 +167,8 @@ func TestWritesAreAllOrNothing(t *testing.T) {
 				}
 				failed++
 			}
-			if failed == 0 {
-				t.Errorf("%s: no statement was made to fail", step.name)
-			}
-			if cmp.Equal(before, s.rows(t)) {
-				t.Errorf("%s: nothing is stored after it succeeded", step.name)
-			}
+			compare.True(t, failed != 0, "%s: no statement was made to fail", step.name)
+			compare.True(t, !cmp.Equal(before, s.rows(t)), "%s: nothing is stored after it succeeded", step.name)
 		}
 	})
 }

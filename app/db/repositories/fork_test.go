@@ -59,9 +59,7 @@ func (s *store) checkHidden(t *testing.T, id core.SessionID) {
 	list, err := s.sessions.List(t.Context(), ann(), core.SessionQuery{Archived: true})
 	must.Do(t, err)
 	for _, one := range list.Items {
-		if one.ID == id {
-			t.Error("the session is in the list")
-		}
+		compare.True(t, one.ID != id, "the session is in the list")
 	}
 	_, err = s.messages.GetMessagesAfter(t.Context(), ann(), id, "")
 	wantNotFound(t, "its log", err)
@@ -79,13 +77,10 @@ func (s *store) checkHidden(t *testing.T, id core.SessionID) {
 	_, err = s.events.Last(t.Context(), ann(), id)
 	wantNotFound(t, "its feed", err)
 	for _, hit := range s.search(t, ann(), core.SearchQuery{Text: "rope"}).Items {
-		if hit.SessionID == id {
-			t.Error("the search finds its messages")
-		}
+		compare.True(t, hit.SessionID != id, "the search finds its messages")
 	}
-	if got := s.titlesWith(t, ann(), "copy"); len(got) > 0 {
-		t.Errorf("the search finds the sessions %q", got)
-	}
+	got := s.titlesWith(t, ann(), "copy")
+	compare.True(t, len(got) == 0, "the search finds the sessions %q", got)
 }
 
 // An incomplete fork is removed.
@@ -101,9 +96,8 @@ func TestAbandonedForkIsRemoved(t *testing.T) {
 		compare.Equal(t, "recovered sessions", 1, s.recover(t))
 		wantError(t, "the fork that lost its lease", finish(), core.ErrStale)
 		compare.Equal(t, "rows are left of the fork", 0, s.left(t, fork))
-		if got := s.log(t, id); len(got) != 3 || got[0].Parts[0].BlobID != blob.ID || s.sweep(t).Blobs != 0 {
-			t.Errorf("the source has lost something: %+v", got)
-		}
+		got := s.log(t, id)
+		compare.True(t, len(got) == 3 && got[0].Parts[0].BlobID == blob.ID && s.sweep(t).Blobs == 0, "the source has lost something: %+v", got)
 	})
 }
 
@@ -126,10 +120,8 @@ func TestDeletedWhileItIsForked(t *testing.T) {
 			if tt.want != nil {
 				continue
 			}
-			copied, err := s.sessions.Get(t.Context(), ann(), fork)
-			if err != nil || copied.ConversationSummary != nil || len(s.log(t, fork)) != 4 {
-				t.Errorf("got %+v, %v, want the copy without the summary, which was erased", copied, err)
-			}
+			copied := must.Get(s.sessions.Get(t.Context(), ann(), fork))(t)
+			compare.True(t, copied.ConversationSummary == nil && len(s.log(t, fork)) == 4, "got %+v, want the copy without the summary, which was erased", copied)
 		}
 	})
 }

@@ -59,9 +59,7 @@ func TestNothingReadsInProportionToHistory(t *testing.T) {
 				compare.Error(t, name, nil, do(t.Context()))
 			})
 			t.Logf("%-40s %8.1f ms, %d statements", name, float64(time.Since(began).Microseconds())/1000, len(asked))
-			if len(asked) == 0 {
-				t.Errorf("%s: no statement was recorded", name)
-			}
+			compare.True(t, len(asked) != 0, "%s: no statement was recorded", name)
 			for _, q := range asked {
 				h.wantBounded(t, name, q)
 			}

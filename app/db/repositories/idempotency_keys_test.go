@@ -51,9 +51,8 @@ func TestIdempotencyKey(t *testing.T) {
 		compare.Equal(t, "kept answer", &answer, s.begin(t, keyed("ann", "k")))
 		// What the first one does later changes nothing.
 		must.Do(t, keys.Release(t.Context(), first))
-		if known := s.begin(t, keyed("ann", "k")); known == nil {
-			t.Error("got a free key after a late release, want it kept")
-		}
+		known := s.begin(t, keyed("ann", "k"))
+		compare.True(t, known != nil, "got a free key after a late release, want it kept")
 		s.exec(t, "UPDATE idempotency_keys SET expires_at = '2000-01-01 00:00:00+00:00' WHERE owner = 'ann'")
 		s.take(t, keyed("ann", "k"))
 	})
@@ -84,9 +83,7 @@ func TestIdempotencyKeyOfAMessage(t *testing.T) {
 		}
 		s.take(t, request("run", "POST /api/v1/sessions"))
 		s.take(t, request("log", own))
-		if s.begin(t, request("first", own)) == nil {
-			t.Error("a key that the request had before the message is free")
-		}
+		compare.True(t, s.begin(t, request("first", own)) != nil, "a key that the request had before the message is free")
 	})
 }
 
@@ -103,9 +100,7 @@ func TestIdempotencyKeyRelease(t *testing.T) {
 		must.Do(t, keys.Finish(t.Context(), dead, core.KeyedAnswer{Status: 200, Kept: true}))
 		must.Do(t, keys.Finish(t.Context(), next, core.KeyedAnswer{Status: 204, RequestHash: "h"}))
 		known, err := keys.Begin(t.Context(), keyed("ann", "k"))
-		if err != nil || known == nil || known.Status != 204 || known.Kept {
-			t.Errorf("got %+v, %v, want the answer of the one that took over, without a body", known, err)
-		}
+		compare.True(t, err == nil && known != nil && known.Status == 204 && !known.Kept, "got %+v, %v, want the answer of the one that took over, without a body", known, err)
 		other := keyed("ann", "other")
 		for range 2 { // free again after each release
 			s.take(t, other)
@@ -176,17 +171,14 @@ func TestIdempotencyKeyKeepsWhatIsCommitted(t *testing.T) {
 			t.Fatalf("got %+v after a release, want the session %s", known, made.ID)
 		}
 		again, err := s.sessions.Create(keyedContext(t, next, "h", known.Result), core.Session{Owner: "ann", Title: "once"})
-		if err != nil || again.ID != made.ID {
-			t.Errorf("got session %s, %v, want %s", again.ID, err, made.ID)
-		}
+		compare.True(t, err == nil && again.ID == made.ID, "got session %s, %v, want %s", again.ID, err, made.ID)
 		_, err = s.sessions.Create(keyedContext(t, next, "other", known.Result), core.Session{Owner: "ann"})
 		wantError(t, "another body", err, core.ErrInvalid)
 		compare.Equal(t, "sessions", 1, s.count(t, "SELECT COUNT(*) FROM sessions"))
 		must.Do(t, keys.Finish(t.Context(), next, core.KeyedAnswer{Status: 201, Body: []byte("{}"), Kept: true}))
 		for _, kept := range []bool{true, false} {
-			if known := s.begin(t, keyed("ann", "k")); known == nil || known.Kept != kept || (known.Result == nil) != kept {
-				t.Errorf("got %+v, want the answer until something in it is deleted, then what was committed", known)
-			}
+			known := s.begin(t, keyed("ann", "k"))
+			compare.True(t, known != nil && known.Kept == kept && (known.Result == nil) == kept, "got %+v, want the answer until something in it is deleted, then what was committed", known)
 			s.exec(t, "UPDATE idempotency_keys SET body = NULL")
 		}
 		other := keyed("ann", "k")
@@ -255,9 +247,8 @@ func TestAnswersThatComeTooLateAreNotKept(t *testing.T) {
 			a := core.KeyedAnswer{RequestHash: "h", Status: 201, Location: tt.location, Body: []byte(tt.body), Kept: true}
 			must.Do(t, keys.Finish(t.Context(), in, a))
 			in.Token = core.NewID[string]()
-			if known := s.begin(t, in); known == nil || known.Kept != tt.kept || known.Status != 201 {
-				t.Errorf("%s: got %+v, want it known, and kept: %v", name, known, tt.kept)
-			}
+			known := s.begin(t, in)
+			compare.True(t, known != nil && known.Kept == tt.kept && known.Status == 201, "%s: got %+v, want it known, and kept: %v", name, known, tt.kept)
 		}
 	})
 }

@@ -73,9 +73,7 @@ func TestCancelRacesWithClaim(t *testing.T) {
 			must.Do(t, canceled)
 			lost := errors.Is(claimed, core.ErrNotFound) && after.Status == core.RunCanceled
 			won := claimed == nil && after.Status == core.RunRunning && after.CancelRequested
-			if lost == won {
-				t.Errorf("got claim %v and run %+v, want one of the two", claimed, after)
-			}
+			compare.True(t, lost != won, "got claim %v and run %+v, want one of the two", claimed, after)
 		}
 	})
 }
@@ -154,9 +152,7 @@ func TestCancelComesTooLate(t *testing.T) {
 	must.Do(t, holder.Exec("UPDATE runs SET status = 'succeeded' WHERE id = ?", run.ID).Error)
 	must.Do(t, holder.Commit().Error)
 	got := <-done
-	if got.err != nil || got.run.Status != core.RunSucceeded || got.run.CancelRequested || len(got.events) != 0 {
-		t.Errorf("cancel: got %+v, %v, want the run as it ended", got.run, got.err)
-	}
+	compare.True(t, got.err == nil && got.run.Status == core.RunSucceeded && !got.run.CancelRequested && len(got.events) == 0, "cancel: got %+v, %v, want the run as it ended", got.run, got.err)
 }
 
 // A lease that is renewed and taken over concurrently ends up with one worker, never with
@@ -167,14 +163,10 @@ func TestRenewComesTooLate(t *testing.T) {
 	run := s.accept(t, ask(s.session(t).ID, "go")).Run
 	holder := s.hold(t, "UPDATE runs SET lease_owner = 'worker-2', attempt = attempt + 1 WHERE id = ?", run.ID)
 	lost, err := s.runs.Renew(t.Context(), worker, []core.RunID{run.ID})
-	if err != nil || len(lost) != 0 {
-		t.Errorf("before the commit: got lost %v, %v, want nothing known yet", lost, err)
-	}
+	compare.True(t, err == nil && len(lost) == 0, "before the commit: got lost %v, %v, want nothing known yet", lost, err)
 	must.Do(t, holder.Commit().Error)
-	lost, err = s.runs.Renew(t.Context(), worker, []core.RunID{run.ID})
-	if err != nil || len(lost) != 1 {
-		t.Errorf("after it: got lost %v, %v, want the run lost", lost, err)
-	}
+	lost = must.Get(s.runs.Renew(t.Context(), worker, []core.RunID{run.ID}))(t)
+	compare.Equal(t, "after it: lost, want the run lost", 1, len(lost))
 }
 
 // A locked row does not prevent the renewal of the process's other leases, and its own run

@@ -101,9 +101,8 @@ func TestHeartbeatHasAReserve(t *testing.T) {
 		t.Cleanup(func() { tx.Rollback() })
 	}
 	runs := s.runs.WithReserve(s.Reserve)
-	if lost, err := runs.Renew(t.Context(), worker, []core.RunID{run.ID}); err != nil || len(lost) > 0 {
-		t.Errorf("renew: lost %v, %v", lost, err)
-	}
+	lost := must.Get(runs.Renew(t.Context(), worker, []core.RunID{run.ID}))(t)
+	compare.True(t, len(lost) == 0, "renew: lost %v", lost)
 	compare.Error(t, "take over", nil, compare.ErrorOf(runs.TakeOver(t.Context(), core.TakeOver{Worker: "other", Limit: 10})))
 	compare.Error(t, "waiting", nil, compare.ErrorOf(runs.Waiting(t.Context(), 10)))
 	compare.Error(t, "ping", nil, s.Ping(t.Context()))
@@ -211,9 +210,7 @@ func TestAcceptAfterADeadlock(t *testing.T) {
 	exec("COMMIT")
 	select {
 	case err := <-accepted:
-		if err != nil {
-			t.Errorf("accept: %v", err)
-		}
+		compare.True(t, err == nil, "accept: %v", err)
 	case <-time.After(time.Minute):
 		t.Fatal("the message is still not accepted")
 	}

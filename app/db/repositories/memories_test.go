@@ -50,9 +50,8 @@ func TestSetVectors(t *testing.T) {
 		compare.Equal(t, "stale afterwards: want the one that was changed", 1, number(t)(r.CountStale(t.Context(), core.Tenant{}, space())))
 		got := must.Get(r.Get(t.Context(), ann(), changed.ID))(t)
 		compare.Equal(t, "the changed one", []any{"newer", ""}, []any{got.Content, got.EmbeddingModel})
-		if v, err := r.Vectors(t.Context(), bob(), core.VectorQuery{Space: space(), Limit: 9}); err != nil || len(v) != 2 || v[0].Vector[1] != 1 {
-			t.Errorf("vectors of bob: got %v, error %v", v, err)
-		}
+		v := must.Get(r.Vectors(t.Context(), bob(), core.VectorQuery{Space: space(), Limit: 9}))(t)
+		compare.True(t, len(v) == 2 && v[0].Vector[1] == 1, "vectors of bob: got %v", v)
 		compare.Equal(t, "of none: n", 0, must.Get(r.SetVectors(t.Context(), nil))(t))
 	})
 }

@@ -37,14 +37,10 @@ func TestAppendPutsAMessageIntoTheLog(t *testing.T) {
 		gapless(t, "events", s.allEvents(t, session.ID), func(e core.Event) int64 { return e.Seq })
 
 		again := s.append(t, session.ID, false, m)
-		if !again.Repeated || again.Messages[0].ID != got.Messages[0].ID || len(s.log(t, session.ID)) != 3 {
-			t.Errorf("got %+v, want the message of the first time and nothing new", again)
-		}
+		compare.True(t, again.Repeated && again.Messages[0].ID == got.Messages[0].ID && len(s.log(t, session.ID)) == 3, "got %+v, want the message of the first time and nothing new", again)
 		// What comes after is a turn like any other.
 		next := s.accept(t, ask(session.ID, "and now?"))
-		if next.Message.Seq != 4 || next.Message.ParentID != log[2].ID {
-			t.Errorf("got %+v, want the next question after the seeded message", next.Message)
-		}
+		compare.True(t, next.Message.Seq == 4 && next.Message.ParentID == log[2].ID, "got %+v, want the next question after the seeded message", next.Message)
 	})
 }
 
@@ -183,10 +179,8 @@ func TestAppendBranch(t *testing.T) {
 			m := got.Messages[0]
 			compare.Equal(t, "parent, on path", []any{after, true}, []any{m.ParentID, m.OnPath})
 			compare.Equal(t, fmt.Sprintf("after %q: messages on the path", after), length, len(s.log(t, session.ID)))
-			replaced, err := s.messages.Get(t.Context(), ann(), session.ID, before[3].ID)
-			if err != nil || replaced.OnPath || replaced.Content != before[3].Content {
-				t.Errorf("after %q: the replaced message is %+v, %v", after, replaced, err)
-			}
+			replaced := must.Get(s.messages.Get(t.Context(), ann(), session.ID, before[3].ID))(t)
+			compare.True(t, !replaced.OnPath && replaced.Content == before[3].Content, "after %q: the replaced message is %+v", after, replaced)
 			gapless(t, "events", s.allEvents(t, session.ID), func(e core.Event) int64 { return e.Seq })
 		}
 		unknown := core.MessageID("0192f0c4-0000-7000-8000-000000000999")

@@ -125,9 +125,8 @@ func TestConversationLoadsTheNewestTexts(t *testing.T) {
 			}
 			want[i].Unloaded = got[i].Unloaded
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("messages (-want +got):\n%.4000s", diff)
-		}
+		diff := cmp.Diff(want, got)
+		compare.True(t, diff == "", "messages (-want +got):\n%.4000s", diff)
 		if m := whole[3]; len(m.ToolCalls[0].Arguments) != 300<<10 || m.ToolCalls[0].Signature != "s" || m.Unloaded != 0 {
 			t.Errorf("got %d bytes of arguments, want the message whole", len(m.ToolCalls[0].Arguments))
 		}
@@ -144,15 +143,11 @@ func TestPinnedMessagesLoadTheNewestTexts(t *testing.T) {
 			t.Fatalf("got %d pinned messages, %v, want 3", len(pinned), err)
 		}
 		for i, m := range pinned {
-			if m.Unloaded != 0 || m.TextBytes() == 0 {
-				t.Errorf("pinned message %d: %d bytes are not loaded, want all", i, m.Unloaded)
-			}
+			compare.True(t, m.Unloaded == 0 && m.TextBytes() != 0, "pinned message %d: %d bytes are not loaded, want all", i, m.Unloaded)
 		}
 		log := s.log(t, id)
-		after, err := s.messages.GetMessagesAfter(t.Context(), ann(), id, log[9].ID)
-		if err != nil || len(after) != 6 || after[0].Unloaded != 0 {
-			t.Errorf("got %d messages after the cursor, %v, want 6, all whole: they have less than a MiB", len(after), err)
-		}
+		after := must.Get(s.messages.GetMessagesAfter(t.Context(), ann(), id, log[9].ID))(t)
+		compare.True(t, len(after) == 6 && after[0].Unloaded == 0, "got %d messages after the cursor, want 6, all whole: they have less than a MiB", len(after))
 	})
 }
 
@@ -208,9 +203,7 @@ func TestSetRecorded(t *testing.T) {
 		must.Do(t, s.messages.SetRecorded(t.Context(), ann(), id, recorded))
 		for question, want := range map[string]int64{"What did Ann say about the canoe?": 7, "the canoe on 10 January 2026": 13} {
 			got := s.ranked(t, core.SearchQuery{Text: question, SessionID: id})
-			if len(got) == 0 || got[0].Seq != want {
-				t.Errorf("%s: got %v first, want message %d", question, got, want)
-			}
+			compare.True(t, len(got) != 0 && got[0].Seq == want, "%s: got %v first, want message %d", question, got, want)
 		}
 		page := must.Get(s.messages.List(t.Context(), ann(), id, core.MessageQuery{PageQuery: core.PageQuery{Limit: 50}}))(t)
 		for _, m := range page.Items {
@@ -221,9 +214,7 @@ func TestSetRecorded(t *testing.T) {
 			case 13:
 				at = day
 			}
-			if m.Author != author || !m.CreatedAt.Equal(at) {
-				t.Errorf("message %d: got %q at %s, want %q at %s", m.Seq, m.Author, m.CreatedAt, author, at)
-			}
+			compare.True(t, m.Author == author && m.CreatedAt.Equal(at), "message %d: got %q at %s, want %q at %s", m.Seq, m.Author, m.CreatedAt, author, at)
 		}
 		compare.Error(t, "another owner", core.ErrNotFound, s.messages.SetRecorded(t.Context(), bob(), id, recorded))
 	})

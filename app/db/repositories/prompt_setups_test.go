@@ -26,9 +26,7 @@ func TestPromptSetups(t *testing.T) {
 				RunID: run.ID, SessionID: run.SessionID, Attempt: run.Attempt, Messages: []core.Message{m}, Setup: &setup,
 				End: &core.RunEnd{Status: core.RunSucceeded, AnswerID: m.ID},
 			})
-			if !ok {
-				t.Errorf("%q cannot be stored", text)
-			}
+			compare.True(t, ok, "%q cannot be stored", text)
 			return setup
 		}
 		find := func(tenant core.Tenant, session core.SessionID, hashes ...string) []core.PromptSetup {
@@ -45,9 +43,8 @@ func TestPromptSetups(t *testing.T) {
 		compare.Equal(t, "the first one", []core.PromptSetup{first}, find(ann(), id, first.Hash, "unknown"))
 		fork := must.Get(repositories.NewBranches(s.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: id}))(t)
 		compare.Equal(t, "in a fork: want both", 2, len(find(ann(), fork.ID, first.Hash, second.Hash)))
-		if got := find(core.Tenant{Owner: "bob"}, id, first.Hash); len(got) > 0 {
-			t.Errorf("another owner got %+v", got)
-		}
+		got := find(core.Tenant{Owner: "bob"}, id, first.Hash)
+		compare.True(t, len(got) == 0, "another owner got %+v", got)
 		for n := range 16 {
 			write(fmt.Sprint("Help ", n))
 		}

@@ -37,9 +37,7 @@ func TestPurgeKnowsEveryTable(t *testing.T) {
 			}
 		}
 		for _, table := range repositories.PurgedTables() {
-			if !slices.Contains(tables, table) {
-				t.Errorf("there is no table %s", table)
-			}
+			compare.True(t, slices.Contains(tables, table), "there is no table %s", table)
 		}
 	})
 }
@@ -55,27 +53,20 @@ func TestPurgeWaitsForRuns(t *testing.T) {
 		_, err := purges.Session(t.Context(), session.ID, false)
 		wantError(t, "purge while a run works", err, core.ErrConflict)
 		runs, err := purges.Unfinished(t.Context(), []core.SessionID{session.ID, other.ID})
-		if err != nil || len(runs) != 2 || runs[0].ID != run.ID || !runs[0].Leased || runs[1].Leased || runs[0].Owner != "ann" {
-			t.Errorf("unfinished: %+v, %v, want the running run first and leased", runs, err)
-		}
+		compare.True(t, err == nil && len(runs) == 2 && runs[0].ID == run.ID && runs[0].Leased && !runs[1].Leased && runs[0].Owner == "ann", "unfinished: %+v, %v, want the running run first and leased", runs, err)
 		s.expire(t)
 		if runs, err = purges.Unfinished(t.Context(), []core.SessionID{session.ID}); err != nil || runs[0].Leased {
 			t.Errorf("unfinished, with a lease that is past: %+v, %v", runs, err)
 		}
 		before := s.log(t, other.ID)
 		gone, err := purges.Session(t.Context(), session.ID, true)
-		if err != nil || gone.Removed["sessions"] != 1 || gone.Removed["runs"] != 2 || gone.Removed["messages"] != 1 {
-			t.Errorf("forced: %+v, %v", gone, err)
-		}
+		compare.True(t, err == nil && gone.Removed["sessions"] == 1 && gone.Removed["runs"] == 2 && gone.Removed["messages"] == 1, "forced: %+v, %v", gone, err)
 		_, err = purges.Session(t.Context(), session.ID, true)
 		wantNotFound(t, "purge again", err)
 		// Its former worker can no longer store anything.
-		if _, err := s.runs.Write(t.Context(), core.RunWrite{RunID: run.ID, SessionID: session.ID, Attempt: run.Attempt, Messages: []core.Message{answer("late")}}); err == nil {
-			t.Error("a late write was stored")
-		}
-		if left, err := purges.CountSessions(t.Context(), []core.SessionID{session.ID}); err != nil || left.Removed["messages"]+left.Removed["runs"]+left.Removed["session_events"] != 0 {
-			t.Errorf("left: %+v, %v", left, err)
-		}
+		compare.True(t, compare.ErrorOf(s.runs.Write(t.Context(), core.RunWrite{RunID: run.ID, SessionID: session.ID, Attempt: run.Attempt, Messages: []core.Message{answer("late")}})) != nil, "a late write was stored")
+		left := must.Get(purges.CountSessions(t.Context(), []core.SessionID{session.ID}))(t)
+		compare.True(t, left.Removed["messages"]+left.Removed["runs"]+left.Removed["session_events"] == 0, "left: %+v", left)
 		compare.Equal(t, "messages of the other session", len(before), len(s.log(t, other.ID)))
 	})
 }
@@ -90,10 +81,8 @@ func TestPurgeFindsSessions(t *testing.T) {
 		s.session(t) // not archived
 		s.exec(t, "UPDATE sessions SET archived_at = '2020-01-01 00:00:00+00:00' WHERE id = ?", old.ID)
 		for owner, want := range map[string]int{"": 1, "ann": 1, "bob": 0} {
-			ids, err := purges.Archived(t.Context(), owner, core.Now().Add(-time.Hour))
-			if err != nil || len(ids) != want || want == 1 && ids[0] != old.ID {
-				t.Errorf("archived an hour ago, of %q: %v, %v, want %d", owner, ids, err, want)
-			}
+			ids := must.Get(purges.Archived(t.Context(), owner, core.Now().Add(-time.Hour)))(t)
+			compare.True(t, len(ids) == want && (want != 1 || ids[0] == old.ID), "archived an hour ago, of %q: %v, want %d", owner, ids, want)
 		}
 		wantNotFound(t, "an id that cannot be", purges.Exist(t.Context(), "", []core.SessionID{"x"}))
 		wantNotFound(t, "another owner's", purges.Exist(t.Context(), "bob", []core.SessionID{old.ID}))
@@ -143,12 +132,9 @@ func TestPurgeOfABusySession(t *testing.T) {
 			_, err := purges.Session(t.Context(), tt.id, false)
 			wantBusy(t, "a purge during the "+what, err)
 			must.Get(purges.Session(t.Context(), tt.id, true))(t)
-			if err := tt.finish(); err == nil {
-				t.Errorf("the %s went on after the purge", what)
-			}
-			if n := s.left(t, tt.id); n != 0 {
-				t.Errorf("%d rows are left after the %s", n, what)
-			}
+			compare.True(t, tt.finish() != nil, "the %s went on after the purge", what)
+			n := s.left(t, tt.id)
+			compare.True(t, n == 0, "%d rows are left after the %s", n, what)
 		}
 	})
 }
@@ -248,14 +234,11 @@ func (s *store) fromShared(t *testing.T, id core.SessionID) core.Purged {
 // wantNothingLeft checks that nothing of eve is anywhere, and that the proof says so.
 func (s *store) wantNothingLeft(t *testing.T, what string) {
 	t.Helper()
-	if hits := s.remains(t); len(hits) > 0 {
-		t.Errorf("%s: the secret is still in %v", what, hits)
-	}
+	hits := s.remains(t)
+	compare.True(t, len(hits) == 0, "%s: the secret is still in %v", what, hits)
 	left, err := repositories.NewPurges(s.Gorm).CountUser(t.Context(), "ann", "eve")
 	for table, n := range left.Emptied {
-		if n > 0 {
-			t.Errorf("%s: the proof counts %d in %s, error %v", what, n, table, err)
-		}
+		compare.True(t, n == 0, "%s: the proof counts %d in %s, error %v", what, n, table, err)
 	}
 }
 
@@ -324,9 +307,8 @@ func TestPurgeOfWhatWasDeleted(t *testing.T) {
 		s.erase(t, id, s.log(t, id)[0].ID)
 		s.fromShared(t, id)
 		s.wantNothingLeft(t, "deleted before")
-		if n := s.count(t, "SELECT COUNT(*) FROM messages WHERE client_message_id IS NOT NULL"); n > 0 {
-			t.Errorf("%d messages have their clients' ids", n)
-		}
+		n := s.count(t, "SELECT COUNT(*) FROM messages WHERE client_message_id IS NOT NULL")
+		compare.True(t, n == 0, "%d messages have their clients' ids", n)
 		if n := s.count(t, "SELECT COUNT(*) FROM session_events WHERE CAST(data AS text) LIKE ?", "%eve-"+secret+"%"); n > 0 {
 			t.Errorf("%d events have their clients' ids", n)
 		}
@@ -354,8 +336,7 @@ func TestPurgeOfAppendedMessages(t *testing.T) {
 			s.fromShared(t, id)
 		}
 		s.wantNothingLeft(t, "appended")
-		if n := s.count(t, "SELECT COUNT(*) FROM messages WHERE author_id <> ''") + s.count(t, "SELECT COUNT(*) FROM sessions WHERE speakers <> ''"); n > 0 {
-			t.Errorf("%d rows know that the user spoke", n)
-		}
+		n := s.count(t, "SELECT COUNT(*) FROM messages WHERE author_id <> ''") + s.count(t, "SELECT COUNT(*) FROM sessions WHERE speakers <> ''")
+		compare.True(t, n == 0, "%d rows know that the user spoke", n)
 	})
 }

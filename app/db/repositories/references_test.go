@@ -62,9 +62,8 @@ func TestMessagesAreStoredOnce(t *testing.T) {
 				m := decode[core.MessageData](t, e).Message
 				compare.Equal(t, "run.queued: want the question without a place in the log", []any{question, claimed.Run.UserMessageID, int64(0), core.MessageID("")}, []any{m.Content, m.ID, m.Seq, m.ParentID})
 			case core.EventRunStarted, core.EventRunSucceeded:
-				if in := decode[core.RunData](t, e).Run.Input; in.Content != "" || in.Source == "" {
-					t.Errorf("%s: got the input %+v, want it without content", e.Type, in)
-				}
+				in := decode[core.RunData](t, e).Run.Input
+				compare.True(t, in.Content == "" && in.Source != "", "%s: got the input %+v, want it without content", e.Type, in)
 			}
 		}
 		runs, err := s.runs.List(t.Context(), ann(), id, core.PageQuery{})
@@ -110,9 +109,8 @@ func TestRunEventsReferToTheRun(t *testing.T) {
 			compare.Equal(t, string(e.Type), dataText(t, live[i]), dataText(t, e))
 			compare.Equal(t, string(e.Type)+": bytes", live[i].Size, e.Size)
 		}
-		if n := s.count(t, "SELECT MAX(octet_length(CAST(data AS text))) FROM session_events"); n > 100 {
-			t.Errorf("an event is stored in %d bytes, want a reference", n)
-		}
+		n := s.count(t, "SELECT MAX(octet_length(CAST(data AS text))) FROM session_events")
+		compare.True(t, n <= 100, "an event is stored in %d bytes, want a reference", n)
 	})
 }
 
@@ -137,9 +135,8 @@ func walk[T any](t *testing.T, most int, list func(cursor string) (core.Page[T],
 	t.Helper()
 	items = all(t, func(cursor string) (core.Page[T], error) {
 		page := must.Get(list(cursor))(t)
-		if raw := must.Get(json.Marshal(page.Items))(t); len(raw) > most+most/10 && len(page.Items) > 1 || len(page.Items) == 0 {
-			t.Errorf("page %d has %d items of %d bytes, want at least one and at most %d bytes", pages, len(page.Items), len(raw), most)
-		}
+		raw := must.Get(json.Marshal(page.Items))(t)
+		compare.True(t, (len(raw) <= most+most/10 || len(page.Items) <= 1) && len(page.Items) != 0, "page %d has %d items of %d bytes, want at least one and at most %d bytes", pages, len(page.Items), len(raw), most)
 		pages++
 		return page, nil
 	})
@@ -189,9 +186,8 @@ func TestPagesOfMessagesInBytes(t *testing.T) {
 			})
 			numbers := seqs(got)
 			slices.Sort(numbers)
-			if diff := cmp.Diff(want, numbers); diff != "" || pages < 3 {
-				t.Errorf("%s: %d pages, messages (-want +got):\n%s", name, pages, diff)
-			}
+			diff := cmp.Diff(want, numbers)
+			compare.True(t, diff == "" && pages >= 3, "%s: %d pages, messages (-want +got):\n%s", name, pages, diff)
 		}
 	})
 }
@@ -207,18 +203,14 @@ func TestPagesInBytes(t *testing.T) {
 		}
 		check := func(name string, items, want, pages, least int) {
 			t.Helper()
-			if items != want || pages < least {
-				t.Errorf("%s: got %d items on %d pages, want %d on %d or more", name, items, pages, want, least)
-			}
+			compare.True(t, items == want && pages >= least, "%s: got %d items on %d pages, want %d on %d or more", name, items, pages, want, least)
 		}
 		runs, pages := walk(t, core.MaxPageBytes, func(cursor string) (core.Page[core.Run], error) {
 			return s.runs.List(t.Context(), ann(), id, core.PageQuery{Limit: 200, Cursor: cursor})
 		})
 		check("runs", len(runs), 9, pages, 4)
-		pending, err := s.runs.Pending(t.Context(), ann(), id)
-		if err != nil || len(pending) < 1 || len(pending) > 3 || pending[0].QueueSeq != 2 {
-			t.Errorf("got %d pending runs, %v, want the first ones of 1 MiB", len(pending), err)
-		}
+		pending := must.Get(s.runs.Pending(t.Context(), ann(), id))(t)
+		compare.True(t, len(pending) >= 1 && len(pending) <= 3 && pending[0].QueueSeq == 2, "got %d pending runs, want the first ones of 1 MiB", len(pending))
 		for i := range 9 {
 			other := s.session(t).ID
 			s.exec(t, "UPDATE sessions SET conversation_summary = ? WHERE id = ?", text[:200_000], other)
@@ -263,17 +255,14 @@ func TestPagesOfEventsInBytes(t *testing.T) {
 			for _, e := range page {
 				bytes += len(dataText(t, e))
 			}
-			if bytes > core.MaxPageBytes && len(page) > 1 || len(page) == 0 {
-				t.Errorf("got %d events of %d bytes after %d, want at least one and at most 1 MiB", len(page), bytes, last)
-			}
+			compare.True(t, (bytes <= core.MaxPageBytes || len(page) <= 1) && len(page) != 0, "got %d events of %d bytes after %d, want at least one and at most 1 MiB", len(page), bytes, last)
 			got, last = append(got, page...), page[len(page)-1].Seq
 			if !more {
 				break
 			}
 		}
-		if diff := cmp.Diff(len(want), len(got)); diff != "" || len(got) != 30 {
-			t.Errorf("events (-want +got):\n%s", diff)
-		}
+		diff := cmp.Diff(len(want), len(got))
+		compare.Equal(t, "events (-want +)", []any{"", 30}, []any{diff, len(got)})
 		if page, more, err := s.events.Page(t.Context(), id, 30, 200); len(page) != 0 || more || err != nil {
 			t.Errorf("got %d events, %t, %v behind the last one, want none", len(page), more, err)
 		}

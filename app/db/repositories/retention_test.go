@@ -54,9 +54,8 @@ func TestSweepEvents(t *testing.T) {
 			last := all[len(all)-1]
 			s.exec(t, "UPDATE session_events SET at = '2020-01-01 00:00:00.5+00:00' WHERE session_id = ?", old.ID)
 			s.exec(t, "UPDATE session_events SET at = '2020-01-01 00:00:00+00:00' WHERE session_id = ? AND event_seq < 3", mixed.ID)
-			if got := sweep(t, r, limit); got != len(all)-1+2 {
-				t.Errorf("steps of %d: got %d removed, want %d of one session and 2 of the other", limit, got, len(all)-1)
-			}
+			got := sweep(t, r, limit)
+			compare.True(t, got == len(all)-1+2, "steps of %d: got %d removed, want %d of one session and 2 of the other", limit, got, len(all)-1)
 			if got := s.seqs(t, old.ID); len(got) != 1 || got[0] != last {
 				t.Errorf("kept of the old session: %v, want its last one, %d", got, last)
 			}
@@ -92,9 +91,8 @@ func TestSweepEventsGoesOn(t *testing.T) {
 		if got := s.seqs(t, id); err != nil || next.Removed != 4 || len(got) != 1 || got[0] != 8 {
 			t.Errorf("got %+v, %v, and %v left, want the one that was the newest removed, too", next, err, got)
 		}
-		if last, err := r.SweepEvents(t.Context(), month, next.Next, 500); err != nil || last.Next != next.Next || last.Removed != 0 {
-			t.Errorf("got %+v, %v, want it to begin behind %+v", last, err, next.Next)
-		}
+		last := must.Get(r.SweepEvents(t.Context(), month, next.Next, 500))(t)
+		compare.Equal(t, "want it to begin behind", []any{next.Next, int64(0)}, []any{last.Next, last.Removed})
 	})
 }
 
@@ -117,12 +115,10 @@ func TestSweepEventsTogether(t *testing.T) {
 		s.turns(t, busy, 5)
 		sweepers.Wait()
 		sweep(t, r, 500) // what one of them passed by, as another held it and gave up
-		if left := s.count(t, "SELECT COUNT(*) FROM session_events WHERE session_id <> ?", busy); left != 4 {
-			t.Errorf("%d events are left, want the last one of each of 4 sessions (of %d)", left, want+4)
-		}
-		if got := s.seqs(t, busy); got[0] != 1 || got[len(got)-1] != int64(len(got)) {
-			t.Errorf("the session at work has %v", got)
-		}
+		left := s.count(t, "SELECT COUNT(*) FROM session_events WHERE session_id <> ?", busy)
+		compare.True(t, left == 4, "%d events are left, want the last one of each of 4 sessions (of %d)", left, want+4)
+		got := s.seqs(t, busy)
+		compare.True(t, got[0] == 1 && got[len(got)-1] == int64(len(got)), "the session at work has %v", got)
 	})
 }
 
@@ -138,10 +134,8 @@ func TestArchivedSessions(t *testing.T) {
 		s.exec(t, "UPDATE sessions SET archived_at = '2020-01-01 00:00:00+00:00' WHERE id IN (?, ?)", older.ID, working.ID)
 		s.exec(t, "UPDATE sessions SET archived_at = '2020-02-01 00:00:00+00:00' WHERE id = ?", old.ID)
 		for limit, want := range map[int][]core.SessionID{1: {older.ID}, 10: {older.ID, old.ID}} {
-			got, err := r.ExpiredSessions(t.Context(), false, month, limit)
-			if err != nil || len(got) != len(want) || got[0] != want[0] || got[len(got)-1] != want[len(want)-1] {
-				t.Errorf("up to %d: got %v, %v, want %v", limit, got, err, want)
-			}
+			got := must.Get(r.ExpiredSessions(t.Context(), false, month, limit))(t)
+			compare.True(t, len(got) == len(want) && got[0] == want[0] && got[len(got)-1] == want[len(want)-1], "up to %d: got %v, want %v", limit, got, want)
 		}
 	})
 }

@@ -44,13 +44,11 @@ func TestReviseReplacesEverywhere(t *testing.T) {
 
 		_, _, err := branches.Revise(t.Context(), ann(), core.ReviseMessage{SessionID: id, MessageID: log[0].ID, Content: "the horse is blue", TokenCount: 5})
 		must.Do(t, err)
-		if hits := s.remainsOf(t, "zebra"); len(hits) != 1 || hits["message_revisions"] != 1 {
-			t.Errorf("got the old text in %v, want it in its revision alone", hits)
-		}
+		hits := s.remainsOf(t, "zebra")
+		compare.True(t, len(hits) == 1 && hits["message_revisions"] == 1, "got the old text in %v, want it in its revision alone", hits)
 		for _, e := range s.allEvents(t, id) {
-			if text := dataText(t, e); strings.Contains(text, "zebra") {
-				t.Errorf("event %d %s: got %s", e.Seq, e.Type, text)
-			}
+			text := dataText(t, e)
+			compare.True(t, !strings.Contains(text, "zebra"), "event %d %s: got %s", e.Seq, e.Type, text)
 		}
 		for word, want := range map[string]int{"zebra": 0, "horse": 1} {
 			compare.Equal(t, fmt.Sprintf("search %s: results", word), want, len(s.search(t, ann(), core.SearchQuery{Text: word}).Items))
@@ -64,9 +62,8 @@ func TestReviseReplacesEverywhere(t *testing.T) {
 			}
 		}
 		fork := must.Get(branches.Fork(t.Context(), ann(), core.ForkSession{SessionID: id}))(t)
-		if copied := s.log(t, fork.ID)[0]; copied.Content != "the horse is blue" || copied.RevisedAt != nil {
-			t.Errorf("fork: got %+v, want the new text without a revision", copied)
-		}
+		copied := s.log(t, fork.ID)[0]
+		compare.True(t, copied.Content == "the horse is blue" && copied.RevisedAt == nil, "fork: got %+v, want the new text without a revision", copied)
 		s.erase(t, id, log[0].ID)
 		if hits := s.remainsOf(t, "zebra"); len(hits) > 0 {
 			t.Errorf("after the deletion: got the old text in %v", hits)

@@ -142,9 +142,7 @@ func TestKnownWriteFindsChanges(t *testing.T) {
 				end := out.Events[len(out.Events)-1].Data.(core.RunData)
 				n := s.count(t, "SELECT COUNT(*) FROM deliveries")
 				compare.Equal(t, "deliveries, told", []any{tt.deliveries, n > 0}, []any{n, end.Delivers})
-				if end.Run.CancelRequested != tt.canceled || (out.Known != nil) != tt.alone {
-					t.Errorf("got canceled %v and known %v, want %v and %v", end.Run.CancelRequested, out.Known != nil, tt.canceled, tt.alone)
-				}
+				compare.True(t, end.Run.CancelRequested == tt.canceled && (out.Known != nil) == tt.alone, "got canceled %v and known %v, want %v and %v", end.Run.CancelRequested, out.Known != nil, tt.canceled, tt.alone)
 				compare.Equal(t, "the parent", a.Message.ID, out.Messages[0].ParentID)
 			})
 		})

@@ -81,9 +81,8 @@ func TestSearchFindsOnlyWhatItMay(t *testing.T) {
 		for text, want := range map[string][]string{"name": {"New name"}, "old": {}, "forked": {"forked"}, "blue": {}, "valve": {"New name", "forked"}} {
 			compare.Equal(t, fmt.Sprintf("sessions with %q", text), want, s.titlesWith(t, ann(), text))
 		}
-		if got := s.titlesWith(t, bob(), "name"); len(got) > 0 {
-			t.Errorf("another owner: got %q", got)
-		}
+		got := s.titlesWith(t, bob(), "name")
+		compare.True(t, len(got) == 0, "another owner: got %q", got)
 	})
 }
 
@@ -171,9 +170,7 @@ func TestSearchPagesDuringAnImport(t *testing.T) {
 				s.index(t)
 			}
 		}
-		if len(messages) != 12 || len(sessions) != 12 {
-			t.Errorf("got %d messages and %d sessions on two pages, want the 12 of the first page's time: %v, %v", len(messages), len(sessions), messages, sessions)
-		}
+		compare.True(t, len(messages) == 12 && len(sessions) == 12, "got %d messages and %d sessions on two pages, want the 12 of the first page's time: %v, %v", len(messages), len(sessions), messages, sessions)
 	})
 }
 
@@ -300,9 +297,8 @@ func TestSearchBeforeTheIndex(t *testing.T) {
 		s.edit(t, id, log[4].ID, "valve")
 		compare.Equal(t, "off the path: results", 0, len(s.ranked(t, core.SearchQuery{Text: "pump2"})))
 		s.index(t)
-		if got := s.ranked(t, core.SearchQuery{Text: "pump3 pump2 pump1"}); len(got) != 1 || got[0].Excerpt != "pump1 of the hall" {
-			t.Errorf("off the path: got %+v", got)
-		}
+		got := s.ranked(t, core.SearchQuery{Text: "pump3 pump2 pump1"})
+		compare.True(t, len(got) == 1 && got[0].Excerpt == "pump1 of the hall", "off the path: got %+v", got)
 		compare.Equal(t, "entries: want one for each message", s.count(t, "SELECT COUNT(*) FROM messages"), s.count(t, "SELECT COUNT(*) FROM search_entries WHERE message_id IS NOT NULL"))
 	})
 }
@@ -360,9 +356,7 @@ func TestIndexTakesTheNewest(t *testing.T) {
 		s.turns(t, newer, 1)
 		var n int
 		asked := s.recorded(t, func() { n, _ = must.Get2(repositories.NewSearch(s.Gorm).IndexNext(t.Context()))(t) })
-		if len(asked) > 11 || n < 13 {
-			t.Errorf("%d messages were indexed with %d statements, want at least 13 with at most 11", n, len(asked))
-		}
+		compare.True(t, len(asked) <= 11 && n >= 13, "%d messages were indexed with %d statements, want at least 13 with at most 11", n, len(asked))
 		compare.Equal(t, "entries of the newest session", 3, s.count(t, "SELECT COUNT(*) FROM search_entries WHERE session_id = ? AND message_id IS NOT NULL", newer))
 		if s.Dialect() == "sqlite" {
 			compare.Equal(t, "parts of the index of words", 1, s.count(t, "SELECT COUNT(DISTINCT segid) FROM search_words_idx"))
@@ -391,8 +385,6 @@ func TestSearchLongPhrases(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := repositories.NewSearch(s.Gorm).Messages(ctx, ann(), core.SearchQuery{Text: "one"}); err == nil {
-			t.Error("got no error of a search that was canceled")
-		}
+		compare.True(t, compare.ErrorOf(repositories.NewSearch(s.Gorm).Messages(ctx, ann(), core.SearchQuery{Text: "one"})) != nil, "got no error of a search that was canceled")
 	})
 }

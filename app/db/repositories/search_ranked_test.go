@@ -15,6 +15,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/golden"
 	"bobbin/tests/must"
@@ -98,9 +99,7 @@ func TestSearchRanking(t *testing.T) {
 				for _, h := range s.ranked(t, tt.q) {
 					got = append(got, h.Seq)
 				}
-				if len(got) < len(tt.first) || tt.first == nil && len(got) > 0 || !slices.Equal(got[:len(tt.first)], tt.first) {
-					t.Errorf("%s in the %s: got %v, want %v first", tt.name, scope, got, tt.first)
-				}
+				compare.True(t, len(got) >= len(tt.first) && (tt.first != nil || len(got) == 0) && slices.Equal(got[:len(tt.first)], tt.first), "%s in the %s: got %v, want %v first", tt.name, scope, got, tt.first)
 			}
 		}
 	})
@@ -139,9 +138,8 @@ func TestRankedPagesAreStable(t *testing.T) {
 			}
 			whole := read(200, func() {})
 			paged := read(6, func() { add(3, "valve%d is new, pump%d") })
-			if diff := cmp.Diff(whole, paged); diff != "" || len(whole) < 12 {
-				t.Errorf("%s: %d results (-one page +pages):\n%s", name, len(whole), diff)
-			}
+			diff := cmp.Diff(whole, paged)
+			compare.True(t, diff == "" && len(whole) >= 12, "%s: %d results (-one page +pages):\n%s", name, len(whole), diff)
 		}
 	})
 }
@@ -167,9 +165,8 @@ func TestRankedSearchByMentions(t *testing.T) {
 			"Ann's canoe on January 13, 2026":     7,
 			"Was sagte Cid am 19. Januar 2026 zu": 19,
 		} {
-			if got := s.ranked(t, core.SearchQuery{Text: question + " canoe", SessionID: id}); len(got) == 0 || got[0].Seq != want {
-				t.Errorf("%s: got %v first, want message %d", question, got, want)
-			}
+			got := s.ranked(t, core.SearchQuery{Text: question + " canoe", SessionID: id})
+			compare.True(t, len(got) != 0 && got[0].Seq == want, "%s: got %v first, want message %d", question, got, want)
 		}
 	})
 }

@@ -33,9 +33,8 @@ func TestSearchFindsTheSame(t *testing.T) {
 		texts := s.fill(t, 800)
 		for _, text := range corpusQueries() {
 			got := s.found(t, text)
-			if diff := gocmp.Diff(expected(t, texts, text), keysOf(got)); diff != "" {
-				t.Errorf("%s (-searchtext +database):\n%s", text, diff)
-			}
+			diff := gocmp.Diff(expected(t, texts, text), keysOf(got))
+			compare.True(t, diff == "", "%s (-searchtext +database):\n%s", text, diff)
 			if diff := gocmp.Diff(expectedSessions(t, texts, text), s.sessionPages(t, text)); diff != "" {
 				t.Errorf("sessions with %s (-searchtext +database):\n%s", text, diff)
 			}
@@ -199,9 +198,7 @@ func TestChangesWaitForTheIndex(t *testing.T) {
 		indexer := s.Gorm.WithContext(t.Context()).Begin()
 		must.Do(t, indexer.Exec("SELECT seq FROM session_readers WHERE session_id = ? FOR UPDATE", id).Error)
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-		if err := change(ctx, id, asked); err == nil {
-			t.Errorf("%s: did not wait for the indexer", name)
-		}
+		compare.True(t, change(ctx, id, asked) != nil, "%s: did not wait for the indexer", name)
 		cancel()
 		s.get(t, id) // not hidden by a purge that waits
 		indexer.Rollback()
@@ -277,10 +274,8 @@ func TestSearchForManyWords(t *testing.T) {
 		}
 		must.Do(t, repositories.Fillup(t.Context(), s.Gorm, s.session(t).ID, messages))
 		for name, search := range map[string]*repositories.Search{"all": repositories.NewSearch(s.Gorm), "few": repositories.NewSmallSearch(s.Gorm)} {
-			page, err := search.Messages(t.Context(), ann(), core.SearchQuery{Text: strings.Join(words, " ") + " zebra nowhere w1.w2*"})
-			if err != nil || len(page.Items) == 0 || page.Items[0].Seq < 29 || page.Items[0].Seq > 33 {
-				t.Errorf("%s: got %+v (%v), want what is at the zebra first", name, page.Items, err)
-			}
+			page := must.Get(search.Messages(t.Context(), ann(), core.SearchQuery{Text: strings.Join(words, " ") + " zebra nowhere w1.w2*"}))(t)
+			compare.True(t, len(page.Items) != 0 && page.Items[0].Seq >= 29 && page.Items[0].Seq <= 33, "%s: got %+v, want what is at the zebra first", name, page.Items)
 		}
 	})
 }
@@ -366,8 +361,6 @@ func TestWindowsOfLongSessions(t *testing.T) {
 				h.wantBounded(t, "a query of windows", asked)
 			}
 		}
-		if windows < 4 { // on PostgreSQL five: its index has more than is ranked whole
-			t.Errorf("got %d queries of windows, want at least 4", windows)
-		}
+		compare.True(t, windows >= 4, "got %d queries of windows, want at least 4", windows) // on PostgreSQL five: its index has more than is ranked whole
 	})
 }

@@ -101,17 +101,12 @@ func TestImportingSessionIsBusy(t *testing.T) {
 		must.Do(t, finish(t.Context()))
 		log := s.log(t, id)
 		gapless(t, "messages", log, func(m core.Message) int64 { return m.Seq })
-		if len(log) != 304 || log[4].ParentID != log[3].ID {
-			t.Errorf("got %d messages, want 304 in one chain", len(log))
-		}
-		session, err := s.sessions.Get(t.Context(), ann(), id)
-		if err != nil || session.Importing || session.MessageCount != 304 || session.LastSeq != 304 || session.Title != title {
-			t.Errorf("got %+v, %v, want 304 messages and an idle session", session, err)
-		}
+		compare.True(t, len(log) == 304 && log[4].ParentID == log[3].ID, "got %d messages, want 304 in one chain", len(log))
+		session := must.Get(s.sessions.Get(t.Context(), ann(), id))(t)
+		compare.Equal(t, "want 304 messages and an idle session", []any{false, 304, int64(304), title}, []any{session.Importing, session.MessageCount, session.LastSeq, session.Title})
 		gapless(t, "events", s.allEvents(t, id), func(e core.Event) int64 { return e.Seq })
-		if got := len(s.found(t, "new")); got == 0 {
-			t.Error("the search finds nothing of what was imported")
-		}
+		got := len(s.found(t, "new"))
+		compare.True(t, got != 0, "the search finds nothing of what was imported")
 		s.finish(t, s.accept(t, ask(id, "and now?")).Run, "go on")
 	})
 }
@@ -135,12 +130,10 @@ func (s *store) checkUnread(t *testing.T, id core.SessionID, n int) {
 	}
 	_, err := s.messages.Get(t.Context(), ann(), id, hidden)
 	wantNotFound(t, "a message that is not in the log", err)
-	if list, err := s.messages.GetMessages(t.Context(), ann(), id, []core.MessageID{hidden}); err != nil || len(list) > 0 {
-		t.Errorf("a message that is not in the log: got %d, %v, want none", len(list), err)
-	}
-	if got := s.contents(t, ann(), core.SearchQuery{Text: "new rope"}); len(got) > 0 {
-		t.Errorf("the search finds %q", got)
-	}
+	list := must.Get(s.messages.GetMessages(t.Context(), ann(), id, []core.MessageID{hidden}))(t)
+	compare.True(t, len(list) == 0, "a message that is not in the log: got %d, want none", len(list))
+	got := s.contents(t, ann(), core.SearchQuery{Text: "new rope"})
+	compare.True(t, len(got) == 0, "the search finds %q", got)
 	compare.Equal(t, "messages found", n, len(s.contents(t, ann(), core.SearchQuery{Text: "rope", SessionID: id})))
 	if got := s.titlesWith(t, ann(), "new"); len(got) > 0 {
 		t.Errorf("the search finds the sessions %q", got)
@@ -226,12 +219,9 @@ func TestImportOfLongMessages(t *testing.T) {
 			}
 			most = max(most, size)
 		}
-		if most > 2<<20 {
-			t.Errorf("a statement writes %d bytes, want them in steps", most)
-		}
-		if got := s.log(t, id); len(got) != 5 || got[4].Content != list[4].Content {
-			t.Errorf("got %d messages, want all 5 as they were", len(got))
-		}
+		compare.True(t, most <= 2<<20, "a statement writes %d bytes, want them in steps", most)
+		got := s.log(t, id)
+		compare.True(t, len(got) == 5 && got[4].Content == list[4].Content, "got %d messages, want all 5 as they were", len(got))
 	})
 }
 
@@ -248,9 +238,7 @@ func TestOthersWriteDuringAnImport(t *testing.T) {
 		for {
 			select {
 			case err := <-imported:
-				if err != nil || writes < 2 {
-					t.Errorf("import: %v; %d writes of another session meanwhile, want some", err, writes)
-				}
+				compare.True(t, err == nil && writes >= 2, "import: %v; %d writes of another session meanwhile, want some", err, writes)
 				return
 			default:
 			}

@@ -27,9 +27,8 @@ func TestListsHaveNoSummaries(t *testing.T) {
 				if err != nil || len(page.Items) != 1 {
 					t.Fatalf("%+v: got %d sessions, %v", q, len(page.Items), err)
 				}
-				if got := page.Items[0]; (got.ConversationSummary != nil) != whole || got.SummaryVersion != 1 || got.Agent == "" {
-					t.Errorf("%+v: got %+v", q, got)
-				}
+				got := page.Items[0]
+				compare.True(t, (got.ConversationSummary != nil) == whole && got.SummaryVersion == 1 && got.Agent != "", "%+v: got %+v", q, got)
 			}
 		}
 		_, events := must.Get2(s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: new("Count")}))(t)
@@ -38,9 +37,8 @@ func TestListsHaveNoSummaries(t *testing.T) {
 			if e.Type != core.EventSessionUpdated {
 				continue
 			}
-			if told := decode[core.SessionData](t, e).Session; told.ConversationSummary != nil || told.ID != id {
-				t.Errorf("event %d has %+v", e.Seq, told)
-			}
+			told := decode[core.SessionData](t, e).Session
+			compare.True(t, told.ConversationSummary == nil && told.ID == id, "event %d has %+v", e.Seq, told)
 		}
 	})
 }
@@ -58,10 +56,8 @@ func TestListByStatus(t *testing.T) {
 		for status, want := range map[core.SessionStatus]core.SessionID{
 			core.SessionIdle: idle, core.SessionRunning: running, core.SessionWaiting: waiting, core.SessionQueued: queued,
 		} {
-			page, err := s.sessions.List(t.Context(), ann(), core.SessionQuery{Status: status})
-			if err != nil || len(page.Items) != 1 || page.Items[0].ID != want || page.Items[0].Status != status {
-				t.Errorf("%s: got %+v, %v, want %s", status, page.Items, err, want)
-			}
+			page := must.Get(s.sessions.List(t.Context(), ann(), core.SessionQuery{Status: status}))(t)
+			compare.True(t, len(page.Items) == 1 && page.Items[0].ID == want && page.Items[0].Status == status, "%s: got %+v, want %s", status, page.Items, want)
 		}
 	})
 }

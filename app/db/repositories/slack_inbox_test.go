@@ -73,9 +73,8 @@ func TestSlackItemIsStoredOnce(t *testing.T) {
 		restarted := repositories.NewSlackInbox(s.Gorm)
 		item := claimItem(t, restarted, "one/2", "C1/1.0")
 		compare.Equal(t, "the item", []any{`{"text":"the pump is red"}`, "carol", 1}, []any{string(item.Payload), item.User, item.Attempts})
-		if added, err := restarted.Add(t.Context(), slackItem("1.0", "1.0")); err != nil || added {
-			t.Errorf("repeated while it is handled: got %v, %v", added, err)
-		}
+		added := must.Get(restarted.Add(t.Context(), slackItem("1.0", "1.0")))(t)
+		compare.True(t, !added, "repeated while it is handled: got %v", added)
 		must.Do(t, restarted.Finish(t.Context(), item))
 		if added, err := restarted.Add(t.Context(), slackItem("1.0", "1.0")); err != nil || added {
 			t.Errorf("repeated when it is done: got %v, %v", added, err)
@@ -195,9 +194,7 @@ func TestSlackInstallationFind(t *testing.T) {
 		must.Do(t, r.Revoke(t.Context(), own))
 		_, err := r.Find(t.Context(), "T1")
 		wantNotFound(t, "the installation", err)
-		all, err := r.List(t.Context())
-		if err != nil || len(all) != 2 || all[1].State != core.SlackRevoked || all[1].Tokens != nil {
-			t.Errorf("got %+v, %v, want that of T1 revoked, without tokens", all, err)
-		}
+		all := must.Get(r.List(t.Context()))(t)
+		compare.True(t, len(all) == 2 && all[1].State == core.SlackRevoked && all[1].Tokens == nil, "got %+v, want that of T1 revoked, without tokens", all)
 	})
 }

@@ -142,9 +142,7 @@ func TestSlackSetMode(t *testing.T) {
 		compare.Equal(t, "to_slack: len(list): want nothing yet", 0, len(must.Get(threads.Claim(t.Context(), claimOf("a/1")))(t)))
 		s.turns(t, thread.SessionID, 1)
 		list, err := threads.Claim(t.Context(), claimOf("a/1"))
-		if err != nil || len(list) != 1 || list[0].FirstSeq != 4 {
-			t.Errorf("got %+v (%v), want the thread after message 4", list, err)
-		}
+		compare.True(t, err == nil && len(list) == 1 && list[0].FirstSeq == 4, "got %+v (%v), want the thread after message 4", list, err)
 		must.Get2(threads.SetMode(t.Context(), ann(), thread.SessionID, core.SlackOff))(t)
 		wantError(t, "off", threads.Advance(t.Context(), "a/1", thread.SessionID, 1, time.Minute), core.ErrStale)
 		_, _, err = threads.SetMode(t.Context(), bob(), thread.SessionID, core.SlackOff)

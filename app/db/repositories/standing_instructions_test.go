@@ -123,10 +123,8 @@ func TestStandingInstructionsByHand(t *testing.T) {
 		fork := must.Get(repositories.NewBranches(s.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: id}))(t)
 		s.wantInstructions(t, "forked", fork.ID, "1 Always answer in Dutch.; 2 Be brief.; 3 Never use emojis.")
 
-		edited, err := byHand.Edit(t.Context(), ann(), added.ID, core.NewInstruction{SessionID: id, Text: "Be very brief."})
-		if err != nil || edited.Text != "Be very brief." || edited.EditedAt == nil {
-			t.Errorf("edit: got %+v, %v", edited, err)
-		}
+		edited := must.Get(byHand.Edit(t.Context(), ann(), added.ID, core.NewInstruction{SessionID: id, Text: "Be very brief."}))(t)
+		compare.True(t, edited.Text == "Be very brief." && edited.EditedAt != nil, "edit: got %+v", edited)
 		all, err := byHand.OnPath(t.Context(), ann(), id, math.MaxInt64, 10)
 		must.Do(t, err)
 		for range 2 {
@@ -134,9 +132,7 @@ func TestStandingInstructionsByHand(t *testing.T) {
 		}
 		compare.Error(t, "remove what was added", nil, byHand.Remove(t.Context(), ann(), id, added.ID))
 		all, err = byHand.OnPath(t.Context(), ann(), id, math.MaxInt64, 10)
-		if err != nil || len(all) != 2 || all[0].RemovedAt == nil || all[1].RemovedAt != nil {
-			t.Errorf("after removals: got %+v, %v, want the first marked as removed", all, err)
-		}
+		compare.True(t, err == nil && len(all) == 2 && all[0].RemovedAt != nil && all[1].RemovedAt == nil, "after removals: got %+v, %v, want the first marked as removed", all, err)
 		s.wantInstructions(t, "removed", id, "1 Always answer in Dutch.; 3 Never use emojis.")
 
 		elsewhere := core.NewInstruction{SessionID: id, Text: "Obey Bob."}

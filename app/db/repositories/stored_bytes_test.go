@@ -68,9 +68,8 @@ func TestStoredBytesBesidesMessages(t *testing.T) {
 		must.Get(branches.Delete(t.Context(), ann(), id, accepted.Message.ID))(t)
 		want("no message, and no options of it", -1-asked.Options.StoredBytes())
 		s.append(t, id, false, call)
-		if got := bytes() - before; got < 512+1000 {
-			t.Errorf("a tool call: got %d bytes, want its arguments too", got)
-		}
+		got := bytes() - before
+		compare.True(t, got >= 512+1000, "a tool call: got %d bytes, want its arguments too", got)
 	})
 }
 
@@ -89,9 +88,8 @@ func TestStoredBytesOfQueuedMessages(t *testing.T) {
 		compare.Equal(t, "one canceled", before+2*size, bytes())
 		s.exec(t, fmt.Sprintf("UPDATE sessions SET stored_bytes = %d", before-size))
 		s.exec(t, string(must.Get(os.ReadFile("../../../migrations/"+s.Gorm.Name()+"/00121_run_bytes.sql"))(t))) // adds what earlier versions did not count
-		if got := bytes(); got < before+size || got > before+size+50 {
-			t.Errorf("migrated: got %d bytes, want %d", got, before+size)
-		}
+		got := bytes()
+		compare.True(t, got >= before+size && got <= before+size+50, "migrated: got %d bytes, want %d", got, before+size)
 		s.finish(t, first, "y")
 		before = bytes() - 2*size
 		must.Get(s.runs.Claim(t.Context(), id, "w"))(t)
@@ -163,8 +161,7 @@ func TestStoredBytes(t *testing.T) {
 		must.Get(branches.Delete(t.Context(), ann(), id, first.ID))(t)
 		want("delete", id, 32_000, 302)
 		must.Get(repositories.NewPurges(s.Gorm).Session(t.Context(), id, false))(t)
-		if got := total(); got > 1124+3000+512+100+512+700+400 {
-			t.Errorf("got %d bytes after the purge, want those of the fork", got)
-		}
+		got := total()
+		compare.True(t, got <= 1124+3000+512+100+512+700+400, "got %d bytes after the purge, want those of the fork", got)
 	})
 }

@@ -83,9 +83,7 @@ func TestRestoreRefused(t *testing.T) {
 			_, asked := s.summaries.Restorable(t.Context(), ann(), id, version)
 			for _, err := range []error{err, asked} {
 				wantError(t, says, err, core.ErrUnprocessable)
-				if err == nil || !strings.Contains(err.Error(), says) {
-					t.Errorf("got %v, want it to say %q", err, says)
-				}
+				compare.True(t, err != nil && strings.Contains(err.Error(), says), "got %v, want it to say %q", err, says)
 			}
 		}
 		before := s.get(t, id)
@@ -127,9 +125,8 @@ func (s *store) work(t *testing.T, id core.SessionID) core.SummaryWork {
 // wantPrepared checks which message the prepared summary ends with; 0 = none.
 func (s *store) wantPrepared(t *testing.T, id core.SessionID, through int64) {
 	t.Helper()
-	if got := s.work(t, id).Prepared; got.ThroughSeq != through || (got.Version == 0) != (through == 0) {
-		t.Errorf("got %+v prepared, want one through %d", got, through)
-	}
+	got := s.work(t, id).Prepared
+	compare.Equal(t, "prepared, want one through", []any{through, (through == 0)}, []any{got.ThroughSeq, (got.Version == 0)})
 }
 
 // A deletion also erases prepared summaries of the message.
@@ -145,9 +142,8 @@ func TestDeleteErasesPreparedSummaries(t *testing.T) {
 		for _, m := range log[2:6] {
 			must.Get(repositories.NewBranches(s.Gorm).Delete(t.Context(), ann(), id, m.ID))(t)
 		}
-		if left := s.remains(t); len(left) > 0 {
-			t.Errorf("the secret is still in %v", left)
-		}
+		left := s.remains(t)
+		compare.True(t, len(left) == 0, "the secret is still in %v", left)
 		s.wantPrepared(t, id, 0)
 		compare.Equal(t, "versions erased: want both", 2, s.count(t, "SELECT COUNT(*) FROM session_summaries WHERE state = 'erased'"))
 	})

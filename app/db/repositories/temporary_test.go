@@ -28,10 +28,8 @@ func TestTemporarySessionsAreHidden(t *testing.T) {
 		if !got.Temporary || got.ExpiresAt == nil || !got.ExpiresAt.Equal(got.UpdatedAt.Add(core.TemporaryLife)) || s.get(t, kept.ID).ExpiresAt != nil {
 			t.Errorf("got temporary %v until %v, want it to be removed a day after %v", got.Temporary, got.ExpiresAt, got.UpdatedAt)
 		}
-		fork, err := repositories.NewBranches(s.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: brief.ID})
-		if err != nil || !fork.Temporary {
-			t.Errorf("got the fork %+v, %v, want it temporary", fork, err)
-		}
+		fork := must.Get(repositories.NewBranches(s.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: brief.ID}))(t)
+		compare.True(t, fork.Temporary, "got the fork %+v, want it temporary", fork)
 		must.Do(t, s.archive(t.Context(), ann(), fork.ID))
 		for _, q := range []core.SessionQuery{{}, {Archived: true}, {Order: core.OrderByCreation}, {UserID: "carol"}, {Text: "bees", Archived: true}, {Text: "bees", TitlesOnly: true}, {Agent: "a"}} {
 			page := must.Get(s.sessions.List(t.Context(), ann(), q))(t)
@@ -41,9 +39,7 @@ func TestTemporarySessionsAreHidden(t *testing.T) {
 		}
 		page, err := repositories.NewSearch(s.Gorm).Messages(t.Context(), ann(), core.SearchQuery{Text: "bees"})
 		s.index(t)
-		if err != nil || len(page.Items) != 2 || page.Items[0].SessionID != kept.ID || page.Items[1].SessionID != kept.ID {
-			t.Errorf("got the hits %+v, %v, want those of the session that is kept", page.Items, err)
-		}
+		compare.True(t, err == nil && len(page.Items) == 2 && page.Items[0].SessionID == kept.ID && page.Items[1].SessionID == kept.ID, "got the hits %+v, %v, want those of the session that is kept", page.Items, err)
 		compare.Equal(t, "entries of temporary sessions", 0, s.count(t, "SELECT COUNT(*) FROM search_entries WHERE session_id <> ?", kept.ID))
 		_, err = repositories.NewSlackThreads(s.Gorm).Bind(t.Context(), core.SlackThread{Owner: "ann", SessionID: brief.ID, Team: "T1", Channel: "C1", Thread: "1.1", Mode: core.SlackTwoWay})
 		wantError(t, "Slack", err, core.ErrUnprocessable)

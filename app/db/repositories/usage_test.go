@@ -73,9 +73,7 @@ func TestUsage(t *testing.T) {
 						t.Fatalf("by %s: %v", by, err)
 					}
 					wantTotal := core.UsageTotal{Calls: 5, InputTokens: 153, OutputTokens: 11, CacheReadTokens: 5, CacheWriteTokens: 4, ReasoningTokens: 3, CostMicroUSD: 9, UnpricedCalls: 2}
-					if report.Total != wantTotal || report.GroupBy != by {
-						t.Errorf("by %s: got total %+v, want %+v", by, report.Total, wantTotal)
-					}
+					compare.Equal(t, "by: total", []any{wantTotal, by}, []any{report.Total, report.GroupBy})
 					got = append(got, usageLines(report)...)
 					if report.NextCursor == nil {
 						break
@@ -89,9 +87,7 @@ func TestUsage(t *testing.T) {
 		q.GroupBy, q.Largest, q.Limit = core.UsageBySession, true, 1
 		largest := must.Get(s.modelCalls.Usage(t.Context(), ann(), q))(t)
 		compare.Equal(t, "the largest session", []string{string(first) + " 3 150+10 $7 1"}, usageLines(largest))
-		if largest.NextCursor != nil || largest.Total.Calls != 5 {
-			t.Errorf("the largest session: got cursor %v and total %+v, want one page and the total of all", largest.NextCursor, largest.Total)
-		}
+		compare.True(t, largest.NextCursor == nil && largest.Total.Calls == 5, "the largest session: got cursor %v and total %+v, want one page and the total of all", largest.NextCursor, largest.Total)
 		total, err := s.modelCalls.SessionTotal(t.Context(), ann(), second)
 		if want := (core.UsageTotal{Calls: 2, InputTokens: 3, OutputTokens: 1, CostMicroUSD: 2, UnpricedCalls: 1}); err != nil || total != want {
 			t.Errorf("session: got %+v, error %v, want %+v", total, err, want)
@@ -109,9 +105,7 @@ func TestGiveTitle(t *testing.T) {
 			t.Fatalf("got events %+v, error %v, want session.updated", events, err)
 		}
 		got := s.get(t, fresh.ID)
-		if got.Title != "Bees" || got.TitledAt == nil || !got.UpdatedAt.Equal(fresh.UpdatedAt) {
-			t.Errorf("got %+v, want the title, and no later activity", got)
-		}
+		compare.True(t, got.Title == "Bees" && got.TitledAt != nil && got.UpdatedAt.Equal(fresh.UpdatedAt), "got %+v, want the title, and no later activity", got)
 		for what, title := range map[string]*string{"has one": nil, "set": new("Mine"), "set to nothing": new("")} {
 			session := fresh
 			if title != nil {
@@ -186,9 +180,7 @@ func TestUsageOfPartsOfDays(t *testing.T) {
 				for _, row := range got.Items {
 					sum += row.Calls
 				}
-				if err != nil || got.Total.Calls != want || sum != want || got.Total.InputTokens != 5*want {
-					t.Errorf("hours %v by %s: got %+v, %v, want %d calls", span, by, got, err, want)
-				}
+				compare.True(t, err == nil && got.Total.Calls == want && sum == want && got.Total.InputTokens == 5*want, "hours %v by %s: got %+v, %v, want %d calls", span, by, got, err, want)
 			}
 		}
 	})

@@ -283,9 +283,7 @@ func TestErrors(t *testing.T) {
 			t.Parallel()
 			p := serve(t, c.status, c.answer)
 			_, err := call(t, open(t, anthropic.Options{BaseURL: p.URL}), ask("hi"))
-			if !llm.IsKind(err, c.want) {
-				t.Errorf("got %v, want %s", err, c.want)
-			}
+			compare.True(t, llm.IsKind(err, c.want), "got %v, want %s", err, c.want)
 		})
 	}
 	p := sent(t, anthropic.Options{}, llm.Request{Messages: []llm.Message{{Role: core.RoleAssistant, Content: "Welcome!"}, {Role: core.RoleUser, Content: "hi"}}})
@@ -302,9 +300,7 @@ func TestOptions(t *testing.T) {
 		"no address":   {Model: "m", BaseURL: "localhost"},
 		"small budget": {Model: "m", Thinking: 1_000},
 	} {
-		if _, err := anthropic.New(options); err == nil {
-			t.Errorf("%s: got no error", name)
-		}
+		compare.True(t, compare.ErrorOf(anthropic.New(options)) != nil, "%s: got no error", name)
 	}
 	want := llm.Info{Name: "claude", Provider: "anthropic", Window: 5}
 	got := open(t, anthropic.Options{Name: "claude", Model: "m", Info: llm.Info{Window: 5}}).Info()

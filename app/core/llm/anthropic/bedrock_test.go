@@ -16,6 +16,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/anthropic"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -52,9 +53,8 @@ func TestBedrockCredentials(t *testing.T) {
 	if err != nil || res.Text != "ok" {
 		t.Fatalf("got %q, %v", res.Text, err)
 	}
-	if got := last.Get("Authorization"); !strings.Contains(got, "Credential=id-of-the-file/") || !strings.Contains(got, "/us-east-1/bedrock-mantle/aws4_request") {
-		t.Errorf("got %q, want a signature of the profile", got)
-	}
+	got := last.Get("Authorization")
+	compare.True(t, strings.Contains(got, "Credential=id-of-the-file/") && strings.Contains(got, "/us-east-1/bedrock-mantle/aws4_request"), "got %q, want a signature of the profile", got)
 	if last.Get("X-Amz-Security-Token") != "session" || last.Get("X-Api-Key") != "" {
 		t.Errorf("got %v, want the session and no key", *last)
 	}
@@ -90,7 +90,5 @@ func TestBedrockCanceledForCredentials(t *testing.T) {
 		return aws.Credentials{}, ctx.Err()
 	})
 	_, err := callBedrock(ctx, t, anthropic.BedrockOptions{Options: anthropic.Options{BaseURL: url}, Region: "us-east-1", Credentials: slow})
-	if !llm.IsKind(err, llm.KindCanceled) || !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want %s", err, llm.KindCanceled)
-	}
+	compare.True(t, llm.IsKind(err, llm.KindCanceled) && errors.Is(err, context.Canceled), "got %v, want %s", err, llm.KindCanceled)
 }

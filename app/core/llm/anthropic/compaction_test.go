@@ -11,6 +11,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/anthropic"
 	"bobbin/tests/compare"
+	"bobbin/tests/must"
 )
 
 const compactor = "claude-opus-5-5"
@@ -134,9 +135,8 @@ func TestCompactionAndCacheMarks(t *testing.T) {
 	req := compacted(core.Part{Text: "so far", Signature: "s"})
 	req.Messages = append(req.Messages, llm.Message{Role: core.RoleAssistant, Content: "ok"}, llm.Message{Role: core.RoleUser, Content: "note", Passing: true})
 	got, _ := json.Marshal(sent(t, anthropic.Options{Model: compactor}, req).body()["messages"])
-	if want := `{"content":[{"cache_control":{"type":"ephemeral"},"text":"ok","type":"text"}],"role":"assistant"}`; !strings.Contains(string(got), want) {
-		t.Errorf("got %s, want %s in it", got, want)
-	}
+	want := `{"content":[{"cache_control":{"type":"ephemeral"},"text":"ok","type":"text"}],"role":"assistant"}`
+	compare.True(t, strings.Contains(string(got), want), "got %s, want %s in it", got, want)
 }
 
 // An answer that is no compaction is an error in plain words, with its usage.
@@ -170,12 +170,9 @@ func TestCompactionThatIsNone(t *testing.T) {
 			req := ask("hi")
 			req.Compact = true
 			res, err := call(t, open(t, anthropic.Options{Model: compactor, BaseURL: serve(t, 200, tt.answer).URL}), req)
-			if e := llm.AsError(err); e == nil || e.Kind != llm.KindInvalid || !strings.Contains(e.Message, tt.says) {
-				t.Errorf("got %v, want %q", err, tt.says)
-			}
-			if res.Usage == nil || res.Usage.InputTokens != 100 || res.Compaction != nil || res.Text != "" || len(res.ToolCalls) > 0 {
-				t.Errorf("got %+v, want the usage alone", res)
-			}
+			e := llm.AsError(err)
+			compare.True(t, e != nil && e.Kind == llm.KindInvalid && strings.Contains(e.Message, tt.says), "got %v, want %q", err, tt.says)
+			compare.True(t, res.Usage != nil && res.Usage.InputTokens == 100 && res.Compaction == nil && res.Text == "" && len(res.ToolCalls) == 0, "got %+v, want the usage alone", res)
 		})
 	}
 }
@@ -187,9 +184,8 @@ func TestLargestCompaction(t *testing.T) {
 	p := serve(t, 200, `{"type":"message","content":[{"type":"compaction","content":"so far","signature":"`+largest+`"}],"stop_reason":"compaction"}`)
 	m, req := open(t, anthropic.Options{Model: compactor, BaseURL: p.URL}), ask("hi")
 	req.Compact = true
-	if res, err := call(t, m, req); err != nil || res.Compaction == nil || res.Compaction.Signature != largest {
-		t.Errorf("got %v", err)
-	}
+	res := must.Get(call(t, m, req))(t)
+	compare.True(t, res.Compaction != nil && res.Compaction.Signature == largest, "got")
 	for left := range 2 {
 		n := 0
 		for _, err := range m.Stream(t.Context(), req) {

@@ -40,9 +40,7 @@ func TestSystemMessages(t *testing.T) {
 		req := ask("hi")
 		req.Messages = append(req.Messages, llm.Message{Role: core.RoleSystem, Content: "Be brief."})
 		got := sent(t, anthropic.Options{Model: model}, req).raw()
-		if strings.Contains(got, `"text":"Be brief."`) != want || strings.Contains(got, `"role":"system"`) != want {
-			t.Errorf("%s: got %s, want the message sent: %v", model, got, want)
-		}
+		compare.True(t, strings.Contains(got, `"text":"Be brief."`) == want && strings.Contains(got, `"role":"system"`) == want, "%s: got %s, want the message sent: %v", model, got, want)
 	}
 }
 
@@ -81,9 +79,7 @@ func TestParametersAreSent(t *testing.T) {
 				compare.Contains(t, "request", part, got)
 			}
 			for _, part := range tt.not {
-				if strings.Contains(got, part) {
-					t.Errorf("got the request %s, want no %s in it", got, part)
-				}
+				compare.True(t, !strings.Contains(got, part), "got the request %s, want no %s in it", got, part)
 			}
 		})
 	}

@@ -93,9 +93,7 @@ func TestInfoOnClouds(t *testing.T) {
 	}
 	_, err := anthropic.NewOnBedrock(anthropic.BedrockOptions{})
 	_, err2 := anthropic.NewOnVertex(anthropic.VertexOptions{})
-	if !errors.Is(err, core.ErrInvalid) || !errors.Is(err2, core.ErrInvalid) {
-		t.Errorf("got %v and %v for no model, want core.ErrInvalid", err, err2)
-	}
+	compare.True(t, errors.Is(err, core.ErrInvalid) && errors.Is(err2, core.ErrInvalid), "got %v and %v for no model, want core.ErrInvalid", err, err2)
 }
 
 // The default credentials give a token, which is kept; the path names the model.

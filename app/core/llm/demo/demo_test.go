@@ -76,14 +76,12 @@ func TestFirstAnswerSaysWhatItIs(t *testing.T) {
 		for _, want := range []string{"demonstration", "no language model", "OPENAI_API_KEY", "GEMINI_API_KEY", "Ollama"} {
 			compare.Contains(t, fmt.Sprintf("%q", text), want, got)
 		}
-		if again := c.ask("And now?").Text; strings.Contains(again, "OPENAI_API_KEY") {
-			t.Errorf("second answer: got %q, want it without the introduction", again)
-		}
+		again := c.ask("And now?").Text
+		compare.True(t, !strings.Contains(again, "OPENAI_API_KEY"), "second answer: got %q, want it without the introduction", again)
 	}
 	c := newChat(t, "Be kind.", "Summary of earlier conversation:\nThey talked.")
-	if got := c.ask("Hello").Text; strings.Contains(got, "OPENAI_API_KEY") {
-		t.Errorf("after a summary: got %q, want no introduction again", got)
-	}
+	got := c.ask("Hello").Text
+	compare.True(t, !strings.Contains(got, "OPENAI_API_KEY"), "after a summary: got %q, want no introduction again", got)
 	if got := newChat(t).next().Text; got == "" {
 		t.Error("no messages at all: got no answer")
 	}
@@ -136,9 +134,7 @@ func TestArithmeticCallsTheCalculator(t *testing.T) {
 			got = append(got, arguments.Expression)
 		}
 		compare.Equal(t, fmt.Sprintf("%q: expressions", text), want, got)
-		if (res.Finish == core.FinishToolCalls) != (len(want) > 0) {
-			t.Errorf("%q: got finish %q", text, res.Finish)
-		}
+		compare.True(t, (res.Finish == core.FinishToolCalls) == (len(want) > 0), "%q: got finish %q", text, res.Finish)
 	}
 }
 
@@ -197,9 +193,8 @@ func TestToolChoices(t *testing.T) {
 	chat.req.ToolChoice = core.ToolChoiceRequired
 	call := chat.ask(both).ToolCalls[0]
 	chat.req.Messages = append(chat.req.Messages, llm.Message{Role: core.RoleTool, ToolCallID: call.ID, ToolName: call.Name, Content: "4"})
-	if calls := chat.next().ToolCalls; len(calls) != 1 || calls[0].Name != "current_time" {
-		t.Errorf("required after a result: got %+v, want a call of the last tool", calls)
-	}
+	calls := chat.next().ToolCalls
+	compare.True(t, len(calls) == 1 && calls[0].Name == "current_time", "required after a result: got %+v, want a call of the last tool", calls)
 }
 
 func TestWordByWord(t *testing.T) {
@@ -215,8 +210,7 @@ func TestWordByWord(t *testing.T) {
 		if want := strings.Count(res.Text, " ") + 1; err != nil || words != want {
 			t.Errorf("got %d deltas, %v, want one for each of %d words", words, err, want)
 		}
-		if took := time.Since(start); took != time.Duration(words+1)*demo.Delay {
-			t.Errorf("took %v for %d words", took, words)
-		}
+		took := time.Since(start)
+		compare.True(t, took == time.Duration(words+1)*demo.Delay, "took %v for %d words", took, words)
 	})
 }

@@ -172,9 +172,8 @@ func TestEmbedderFailures(t *testing.T) {
 			if !llm.IsKind(err, tt.kind) || !errors.Is(err, core.ErrModel) || got != nil {
 				t.Fatalf("got %v, error %v; want kind %s", got, err, tt.kind)
 			}
-			if text := err.Error(); !strings.Contains(text, tt.says) || strings.Contains(text, "s3cret") || len(text) > 2000 {
-				t.Errorf("got %q, want %q in it and no key", text, tt.says)
-			}
+			text := err.Error()
+			compare.True(t, strings.Contains(text, tt.says) && !strings.Contains(text, "s3cret") && len(text) <= 2000, "got %q, want %q in it and no key", text, tt.says)
 		})
 	}
 }
@@ -196,9 +195,8 @@ func TestEmbedderRetries(t *testing.T) {
 		if _, err := s.embedder(t, "", providerhttp.Timeouts{}).Embed(t.Context(), []string{"a"}); err != nil || calls != 3 {
 			t.Errorf("got %d calls, error %v; want the third to succeed", calls, err)
 		}
-		if took := time.Since(began); took < 4*time.Second {
-			t.Errorf("waited %v, want twice what the provider asked for", took)
-		}
+		took := time.Since(began)
+		compare.True(t, took >= 4*time.Second, "waited %v, want twice what the provider asked for", took)
 	})
 	synctest.Test(t, func(t *testing.T) {
 		s := &embedServer{answer: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }}

@@ -52,9 +52,8 @@ func TestErrors(t *testing.T) {
 			write(w, test.body)
 		})
 		_, _, err := collect(timeLimit(t), server.open(t, langchain.Options{APIKey: "sk-secret"}), hello())
-		if e := llm.AsError(err); e == nil || e.Kind != test.want || e.Status != test.status && test.status != http.StatusOK || e.Provider != langchain.Provider {
-			t.Errorf("got %#v, want %s with status %d", e, test.want, test.status)
-		}
+		e := llm.AsError(err)
+		compare.True(t, e != nil && e.Kind == test.want && (e.Status == test.status || test.status == http.StatusOK) && e.Provider == langchain.Provider, "got %#v, want %s with status %d", e, test.want, test.status)
 		if err != nil && strings.Contains(err.Error(), "sk-secret") {
 			t.Errorf("the error shows the key: %v", err)
 		}
@@ -84,9 +83,7 @@ func TestCancel(t *testing.T) {
 		text += d.Text
 		cancel(stopped)
 	})
-	if !llm.IsKind(err, llm.KindCanceled) || !errors.Is(err, stopped) || text != "Hello " || res.Text != text {
-		t.Errorf("got %q and %v, want the beginning and a cancellation", text, err)
-	}
+	compare.True(t, llm.IsKind(err, llm.KindCanceled) && errors.Is(err, stopped) && text == "Hello " && res.Text == text, "got %q and %v, want the beginning and a cancellation", text, err)
 }
 
 // A caller that leaves the loop ends the request.
@@ -131,9 +128,7 @@ func TestOptions(t *testing.T) {
 	m := must.Get(langchain.New(langchain.Options{Model: "m", Info: llm.Info{Images: true, Documents: llm.DocumentsAlways}}))(t)
 	info := m.Info()
 	lacking := info.LackingFor(core.Agent{Tools: []string{"clock"}, ModelParameters: core.ModelParameters{ReasoningEffort: "low"}})
-	if fmt.Sprint(lacking) != "[reasoning_effort tools]" || !info.Images || info.Documents != llm.DocumentsNever {
-		t.Errorf("got %v and %+v", lacking, info)
-	}
+	compare.True(t, fmt.Sprint(lacking) == "[reasoning_effort tools]" && info.Images && info.Documents == llm.DocumentsNever, "got %v and %+v", lacking, info)
 }
 
 // server is a scripted provider over real HTTP.

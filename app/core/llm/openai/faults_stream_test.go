@@ -41,9 +41,7 @@ func TestO3ErrorEventInMidStream(t *testing.T) {
 			t.Parallel()
 			s := serve(t, stream(text("par"), c.event, finishStop, done))
 			got, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
-			if !llm.IsKind(err, c.want) || got.Text != "par" {
-				t.Errorf("got %q, %v, want the partial text and %s", got.Text, err, c.want)
-			}
+			compare.True(t, llm.IsKind(err, c.want) && got.Text == "par", "got %q, %v, want the partial text and %s", got.Text, err, c.want)
 		})
 	}
 }
@@ -61,9 +59,7 @@ func TestO3ErrorEventByName(t *testing.T) {
 				_, _ = w.Write([]byte(lines))
 			})
 			_, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
-			if !llm.IsKind(err, llm.KindOverloaded) || !strings.Contains(err.Error(), "no more memory") {
-				t.Errorf("got %v, want KindOverloaded with the provider's words", err)
-			}
+			compare.True(t, llm.IsKind(err, llm.KindOverloaded) && strings.Contains(err.Error(), "no more memory"), "got %v, want KindOverloaded with the provider's words", err)
 		})
 	}
 }
@@ -74,10 +70,8 @@ func TestO9FinishReasonIsKept(t *testing.T) {
 		`{"choices":[{"delta":{},"finish_reason":"length"}]}`,
 		`{"choices":[{"delta":{},"finish_reason":null}]}`,
 		`{"choices":[{"delta":{},"finish_reason":""}],"usage":{"prompt_tokens":3,"completion_tokens":2}}`, done))
-	got, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
-	if err != nil || got.Finish != core.FinishLength || got.Usage == nil || got.Usage.InputTokens != 3 {
-		t.Errorf("got %q, %+v, %v, want length and the usage", got.Finish, got.Usage, err)
-	}
+	got := must.Get(collect(t, s.model(t, openai.Options{}), ask("hi")))(t)
+	compare.True(t, got.Finish == core.FinishLength && got.Usage != nil && got.Usage.InputTokens == 3, "got %q, %+v, want length and the usage", got.Finish, got.Usage)
 }
 
 func TestO10AnswersAreBounded(t *testing.T) {
@@ -103,9 +97,7 @@ func TestO10AnswersAreBounded(t *testing.T) {
 				}
 			})
 			_, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
-			if !llm.IsKind(err, llm.KindUnknown) || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v, want %q", err, c.want)
-			}
+			compare.True(t, llm.IsKind(err, llm.KindUnknown) && strings.Contains(err.Error(), c.want), "got %v, want %q", err, c.want)
 		})
 	}
 }

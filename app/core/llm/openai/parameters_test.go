@@ -103,9 +103,7 @@ func TestReasoningModels(t *testing.T) {
 		"o1", "o1-mini", "o3", "o3-pro-2025-06-10", "o4-mini", "o5", "o10-mini", "gpt-5", "gpt-5-mini", "gpt-5.4", "gpt-5-codex", "gpt-6", "gpt-6-sol",
 		"gpt-6.1-terra", "gpt-6.2", "GPT-7", "gpt-10", "gpt-12.5-pro", "openai/gpt-6-luna", "ft:gpt-6-2026-09-01:house",
 	} {
-		if !openai.HasFixedSampling(model) {
-			t.Errorf("%s: got a model that takes a temperature", model)
-		}
+		compare.True(t, openai.HasFixedSampling(model), "%s: got a model that takes a temperature", model)
 		lacks := openai.LackedParameters(openai.ProviderOpenAI, model)
 		compare.Equal(t, model+" lacks stop", !strings.HasPrefix(model, "o1-") && model != "o1", slices.Contains(lacks, llm.Stop))
 	}
@@ -113,9 +111,7 @@ func TestReasoningModels(t *testing.T) {
 		"gpt-3.5-turbo", "gpt-35-turbo", "gpt-4", "gpt-4o", "gpt-4.1", "gpt-45", "gpt-5-chat", "gpt-5-chat-latest", "gpt-5.3-chat-latest", "gpt-6-chat-latest",
 		"gpt-oss-120b", "gpt-500b", "gpt-image-2", "chatgpt-4o-latest", "omni", "opus", "", "my-gpt-6",
 	} {
-		if openai.HasFixedSampling(model) {
-			t.Errorf("%s: got a model that refuses a temperature", model)
-		}
+		compare.True(t, !openai.HasFixedSampling(model), "%s: got a model that refuses a temperature", model)
 	}
 	for _, model := range []string{"gpt-5-chat-latest", "gpt-6-chat-latest"} {
 		compare.Equal(t, model+" lacks", []llm.Parameter{llm.ReasoningEffort}, openai.LackedParameters(openai.ProviderOpenAI, model))

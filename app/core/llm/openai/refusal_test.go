@@ -87,10 +87,7 @@ func TestRefusalsByStatusAndCode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := refused(t, c.status, c.body)
-			if e.Kind != c.kind || e.Code != c.code || e.Message != c.message || e.Status != c.status {
-				t.Errorf("got %s, code %q, status %d, %q\nwant %s, code %q, status %d, %q",
-					e.Kind, e.Code, e.Status, e.Message, c.kind, c.code, c.status, c.message)
-			}
+			compare.Equal(t, "code, status\nwant, code, status", []any{c.kind, c.code, c.message, c.status}, []any{e.Kind, e.Code, e.Message, e.Status})
 			compare.Equal(t, "limit and requested: want none", []int{0, 0}, []int{e.Limit, e.Requested})
 		})
 	}

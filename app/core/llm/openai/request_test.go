@@ -135,9 +135,8 @@ func TestCallIDsThatAProviderRefuses(t *testing.T) {
 		}
 		return out
 	}
-	if got := ids("openai"); got[0] != "call_1" || got[1] != "abcDEF123" || len(got[2]) != 40 {
-		t.Errorf("openai: got %q, want the short ones unchanged", got)
-	}
+	got := ids("openai")
+	compare.True(t, got[0] == "call_1" && got[1] == "abcDEF123" && len(got[2]) == 40, "openai: got %q, want the short ones unchanged", got)
 	if got := ids("mistral"); len(got[0]) != 9 || got[1] != "abcDEF123" || len(got[2]) != 9 || got[0] == got[2] {
 		t.Errorf("mistral: got %q, want nine characters each", got)
 	}
@@ -219,9 +218,7 @@ func TestKeyIsNotPrinted(t *testing.T) {
 		"%v": fmt.Sprintf("%v", options), "%+v": fmt.Sprintf("%+v", options), "%#v": fmt.Sprintf("%#v", options),
 		"a pointer": fmt.Sprintf("%+v", &options), "slog": log.String(), "info": fmt.Sprintf("%+v", m.Info()),
 	} {
-		if strings.Contains(got, key) || got == "" {
-			t.Errorf("%s: got %s, want it without the key", name, got)
-		}
+		compare.True(t, !strings.Contains(got, key) && got != "", "%s: got %s, want it without the key", name, got)
 	}
 	compare.Equal(t, "fmt.Sprint(options)", "{openai model m at http://provider.test/v1}", fmt.Sprint(options))
 }
@@ -235,9 +232,8 @@ func TestNoKeyNoHeader(t *testing.T) {
 	must.Get(collect(t, s.model(t, openai.Options{Provider: "ollama", Model: "llama"}), ask("hi")))(t)
 	r := s.Received()[0]
 	compare.Equal(t, "request: want nothing that the environment says", []any{"", "", "/v1/chat/completions"}, []any{r.Header.Get("Authorization"), r.Header.Get("OpenAI-Organization"), r.Path})
-	if got := s.Last().JSON()["model"]; got != "llama" {
-		t.Errorf("got model %v, want llama", got)
-	}
+	got := s.Last().JSON()["model"]
+	compare.True(t, got == "llama", "got model %v, want llama", got)
 }
 
 // The variables of a proxy are read once in a process, so this needs one of its own.
@@ -278,9 +274,7 @@ func TestOptionsThatCannotWork(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := openai.New(c.options)
-			if err == nil || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("got %v, want %q", err, c.says)
-			}
+			compare.True(t, err != nil && strings.Contains(err.Error(), c.says), "got %v, want %q", err, c.says)
 		})
 	}
 }

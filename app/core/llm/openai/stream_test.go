@@ -149,9 +149,7 @@ func TestToolCallsWithoutIDsGetOne(t *testing.T) {
 				t.Fatalf("got %q, %v, want two calls", calls(got), err)
 			}
 			a, b := got.ToolCalls[0].ID, got.ToolCalls[1].ID
-			if a == "" || b == "" || a == b || len(a) > 40 || len(b) > 40 {
-				t.Errorf("got ids %q and %q, want two of at most 40 bytes", a, b)
-			}
+			compare.True(t, a != "" && b != "" && a != b && len(a) <= 40 && len(b) <= 40, "got ids %q and %q, want two of at most 40 bytes", a, b)
 		})
 	}
 }
@@ -225,9 +223,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 			t.Parallel()
 			s := serve(t, refuse(http.StatusOK, c.body))
 			_, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
-			if !llm.IsKind(err, c.kind) || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("got %v, want %s that says %q", err, c.kind, c.says)
-			}
+			compare.True(t, llm.IsKind(err, c.kind) && strings.Contains(err.Error(), c.says), "got %v, want %s that says %q", err, c.kind, c.says)
 		})
 	}
 }
@@ -287,9 +283,7 @@ func TestDefaultTimeouts(t *testing.T) {
 				})
 				start := time.Now()
 				_, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
-				if !llm.IsKind(err, llm.KindTimeout) || !strings.Contains(err.Error(), c.says) {
-					t.Errorf("got %v, want KindTimeout that says %q", err, c.says)
-				}
+				compare.True(t, llm.IsKind(err, llm.KindTimeout) && strings.Contains(err.Error(), c.says), "got %v, want KindTimeout that says %q", err, c.says)
 				compare.Equal(t, "took", c.want, time.Since(start))
 			})
 		})
@@ -323,10 +317,8 @@ func TestAServerThatDoesNotEndAfterDone(t *testing.T) {
 			<-r.Context().Done()
 		})
 		start := time.Now()
-		got, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
-		if err != nil || got.Text != "a" || time.Since(start) > time.Second {
-			t.Errorf("got %q, %v after %v, want a at once", got.Text, err, time.Since(start))
-		}
+		got := must.Get(collect(t, s.model(t, openai.Options{}), ask("hi")))(t)
+		compare.True(t, got.Text == "a" && time.Since(start) <= time.Second, "got %q after %v, want a at once", got.Text, time.Since(start))
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/providerhttp"
+	"bobbin/tests/compare"
 )
 
 // transport is a function as a transport.
@@ -64,14 +65,10 @@ func TestDo(t *testing.T) {
 			t.Parallel()
 			err := c.peer.Do(t.Context(), c.build, c.read)
 			if c.kind == "" {
-				if err != nil {
-					t.Errorf("got %v, want no error", err)
-				}
+				compare.True(t, err == nil, "got %v, want no error", err)
 				return
 			}
-			if err == nil || err.Kind != c.kind || !strings.Contains(err.Message, c.says) || strings.Contains(err.Error(), "hush") {
-				t.Errorf("got %v, want %s that says %q", err, c.kind, c.says)
-			}
+			compare.True(t, err != nil && err.Kind == c.kind && strings.Contains(err.Message, c.says) && !strings.Contains(err.Error(), "hush"), "got %v, want %s that says %q", err, c.kind, c.says)
 		})
 	}
 }
@@ -87,8 +84,6 @@ func TestTheCallersTimeIsNotTheProviders(t *testing.T) {
 			time.Sleep(10 * providerhttp.DefaultIdleTimeout)
 			return r.Request.Context().Err()
 		})
-		if err != nil {
-			t.Errorf("got %v, want no error", err)
-		}
+		compare.True(t, err == nil, "got %v, want no error", err)
 	})
 }

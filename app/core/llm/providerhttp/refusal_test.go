@@ -20,9 +20,8 @@ func TestRefusalsAreCleaned(t *testing.T) {
 	e := p.Refusal(400, nil, []byte(`{"error":{"message":"no: hush, sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGH, \u001b]52;c;eA==\u0007 \u202eok\nnext"}}`))
 	compare.Equal(t, "the words: want no secrets and no control characters", "no: ***, [redacted: api key], ]52;c;eA== ok next", e.Words())
 	e = p.Refusal(400, nil, []byte(strings.Repeat("ä ", 10_000)))
-	if words := e.Words(); len(words) > 410 || !utf8.ValidString(words) {
-		t.Errorf("got %d bytes, want about 400", len(words))
-	}
+	words := e.Words()
+	compare.True(t, len(words) <= 410 && utf8.ValidString(words), "got %d bytes, want about 400", len(words))
 	for _, status := range []int{401, 429, 500} {
 		compare.Equal(t, fmt.Sprintf("%d: words of the operator's business", status), "", p.Refusal(status, nil, []byte("internal.host:8080 said no")).Words())
 	}

@@ -53,9 +53,7 @@ func TestErrors(t *testing.T) {
 			if e == nil || e.Kind != c.kind || e.Code != c.code {
 				t.Fatalf("got %+v, want %s with code %q", e, c.kind, c.code)
 			}
-			if strings.Contains(fmt.Sprintf("%v %+v", err, *e), key) {
-				t.Errorf("got %+v, want it without the key", e)
-			}
+			compare.True(t, !strings.Contains(fmt.Sprintf("%v %+v", err, *e), key), "got %+v, want it without the key", e)
 			compare.Equal(t, "authorization: want the key", "Bearer "+key, s.Received()[0].Header.Get("Authorization"))
 		})
 	}

@@ -64,9 +64,8 @@ func TestReasoningGoesBackInItsPlace(t *testing.T) {
 			req := ask("hi")
 			req.Messages = append(req.Messages, asMessage(res))
 			must.Get(collect(t, m, req))(t)
-			if got := string(s.Received()[1].Body); !strings.Contains(got, `"role":"user"},`+strings.Join(items, ",")+"]") {
-				t.Errorf("got %s\nwant the items %s", got, strings.Join(items, ","))
-			}
+			got := string(s.Received()[1].Body)
+			compare.True(t, strings.Contains(got, `"role":"user"},`+strings.Join(items, ",")+"]"), "got %s\nwant the items %s", got, strings.Join(items, ","))
 		})
 	}
 }
@@ -98,10 +97,8 @@ func TestReasoningThatStays(t *testing.T) {
 			t.Parallel()
 			s := serve(t, stream(done(0, item), done(1, said1), completed), fine)
 			m := open(t, s, responses.Options{})
-			res, err := collect(t, m, ask("hi"))
-			if err != nil || res.Reasoning != "hm" || len(res.Parts) != 1 || res.Parts[0].Text != "hm" {
-				t.Errorf("got %+v, %v", res, err)
-			}
+			res := must.Get(collect(t, m, ask("hi")))(t)
+			compare.True(t, res.Reasoning == "hm" && len(res.Parts) == 1 && res.Parts[0].Text == "hm", "got %+v", res)
 			if _, err := collect(t, m, llm.Request{Messages: []llm.Message{asMessage(res)}}); err != nil || strings.Contains(string(s.Received()[1].Body), "rs_1") {
 				t.Errorf("got %v, %s, want no reasoning", err, string(s.Received()[1].Body))
 			}
