@@ -31,7 +31,7 @@ type scenario struct {
 func scenarios() []scenario {
 	var all []scenario
 	lists := map[string][]scenario{
-		"chat": append(chatScenarios(), toolScenarios()...), "openai": append(openAIScenarios(), responseToolScenarios()...), "langchain": langChainScenarios(),
+		"chat": append(chatScenarios(), toolScenarios()...), "openai": append(openAIScenarios(), responseToolScenarios()...), "langchain": {{name: "with_structured_output", run: langChainStructured}},
 	}
 	for _, protocol := range []string{"chat", "openai", "langchain"} {
 		for _, s := range lists[protocol] {

@@ -115,11 +115,9 @@ func (h transport) RoundTrip(r *http.Request) (*http.Response, error) {
 // formType is the media type of a form.
 const formType = "Content-Type: " + apitest.FormType
 
-func session() string { return "/api/v1/sessions/" + apitest.SessionID }
-
 func TestAnswers(t *testing.T) {
 	t.Parallel()
-	session := session()
+	session := "/api/v1/sessions/" + apitest.SessionID
 	message, memory, run := session+"/messages/"+apitest.UserID, "/api/v1/memories/"+apitest.MemoryID, "/api/v1/runs/"+apitest.RunID
 	blob, waiting := "/api/v1/blobs/"+apitest.BlobID, "/api/v1/runs/"+apitest.WaitingRunID
 	approval, delivery := waiting+"/approvals/"+apitest.ApprovalID, run+"/deliveries/"+apitest.MissingID

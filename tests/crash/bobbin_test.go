@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -124,20 +123,6 @@ func eachPlace(t *testing.T, test func(t *testing.T, p place)) {
 func (p place) open(t *testing.T) *db.DB {
 	t.Helper()
 	return must.Get(db.Open(t.Context(), p.database, slog.New(slog.DiscardHandler)))(t)
-}
-
-// environmentInt returns the number in a variable of the environment.
-func environmentInt(t *testing.T, name string, otherwise int) int {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 {
-		t.Fatalf("%s is %q, want a number", name, text)
-	}
-	return n
 }
 
 // dice returns random choices of their own for one goroutine.

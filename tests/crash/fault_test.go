@@ -42,7 +42,7 @@ type settings struct {
 
 func readSettings(t *testing.T) settings {
 	t.Helper()
-	s := settings{time: 12 * time.Second, sessions: environmentInt(t, "BOBBIN_FAULT_SESSIONS", 10), keep: os.Getenv("BOBBIN_FAULT_KEEP")}
+	s := settings{time: 12 * time.Second, sessions: seed.Setting("BOBBIN_FAULT_SESSIONS", 10), keep: os.Getenv("BOBBIN_FAULT_KEEP")}
 	var err error
 	if text := os.Getenv("BOBBIN_FAULT_TIME"); text != "" {
 		if s.time, err = time.ParseDuration(text); err != nil || s.time <= 0 {

@@ -37,10 +37,6 @@ type talk struct {
 // tryTime bounds one try to send: after it the answer counts as lost.
 const tryTime = 20 * time.Second
 
-func newTalk(w *world) *talk {
-	return &talk{world: w, closed: make(chan struct{}), sent: map[string]*records.Sent{}, refused: map[string]int{}}
-}
-
 // open makes a session and begins to talk in it. Its requests are sent until they are
 // answered, with one key.
 func (k *talk) open(ctx context.Context, n int) core.SessionID {

@@ -66,14 +66,6 @@ func (e exposition) sum(name string, labels ...string) float64 {
 	return total
 }
 
-// eventually scrapes until the metric's series with the labels add up to want: what
-// ends after an answer is counted a moment later.
-func eventually(t testing.TB, c *client.Client, want float64, name string, labels ...string) exposition {
-	t.Helper()
-	process.Await(t, fmt.Sprintf("%s%v is %v", name, labels, want), func() bool { return scrape(t, c).sum(name, labels...) == want })
-	return scrape(t, c) // one metric is read after the other: what was counted before this is surely in it
-}
-
 // want fails the test unless the metric's series with the labels add up to want.
 func (e exposition) want(t testing.TB, want float64, name string, labels ...string) {
 	t.Helper()
@@ -131,7 +123,10 @@ func TestMetricsOfAConversation(t *testing.T) {
 		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "And on."}) // the summary may have come after the last prompt
 		turns++
 		model, agent := "model=house", "agent=assistant"
-		m := eventually(t, h.Client, float64(turns), "bobbin_runs_finished_total", agent, "status=succeeded")
+		process.Await(t, "the runs are counted, after their answers", func() bool {
+			return scrape(t, h.Client).sum("bobbin_runs_finished_total", agent, "status=succeeded") == float64(turns)
+		})
+		m := scrape(t, h.Client) // one metric is read after the other: what was counted before this is surely in it
 		calls := float64(p.Requests())
 		m.want(t, 0, "bobbin_runs_active")
 		m.want(t, 0, "bobbin_runs_queued")

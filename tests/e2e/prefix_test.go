@@ -271,7 +271,8 @@ type strictProvider struct {
 var strictProviders = map[string]func(t *testing.T, strict *provider.Strict) strictProvider{
 	"Anthropic": func(t *testing.T, strict *provider.Strict) strictProvider {
 		t.Helper()
-		p := apptest.NewProvider(t, provider.Options{Strict: strict, Say: briefly})
+		brief := func(question string) string { return question[:min(len(question), 80)] } // so that the user's messages fill the window
+		p := apptest.NewProvider(t, provider.Options{Strict: strict, Say: brief})
 		return strictProvider{config.Model{Provider: "anthropic", Model: "claude-opus-5-5", BaseURL: p.URL, ThinkingBudget: 1_024}, p.Thoughts}
 	},
 	"OpenAI": func(t *testing.T, strict *provider.Strict) strictProvider {
@@ -282,9 +283,6 @@ var strictProviders = map[string]func(t *testing.T, strict *provider.Strict) str
 		return strictProvider{config.Model{Provider: "openai", API: config.APIResponses, Model: "gpt-6.2", BaseURL: p.URL + "/v1"}, h.Thoughts}
 	},
 }
-
-// briefly is what the models say, so that the user's messages fill the window.
-func briefly(question string) string { return question[:min(len(question), 80)] }
 
 // newCompactorServer returns a server whose agent has the strategy native. Its models house, other_account
 // and other_model write compactions; writer writes the plain summaries.

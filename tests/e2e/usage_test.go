@@ -22,9 +22,6 @@ import (
 	"bobbin/tests/provider"
 )
 
-// withTitles gives sessions titles.
-func withTitles(c *config.Config) { c.Titles = true }
-
 // usageOf returns the usage of a session.
 func usageOf(t testing.TB, c *client.Client, id core.SessionID) core.UsageTotal {
 	t.Helper()
@@ -200,7 +197,7 @@ func TestPrivacy(t *testing.T) {
 			r := &readers{sent: map[string]map[string]int{}, read: map[string]int{}}
 			servers := map[string]*provider.Server{house: r.serverOf(t, house), cloud: r.serverOf(t, cloud)}
 			h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel(house, 32_768, 2048, servers[house]), apptest.WithModel("den", 32_768, 2048, servers[house]),
-				apptest.WithModel(cloud, 32_768, 2048, servers[cloud]), withTitles, c.setting,
+				apptest.WithModel(cloud, 32_768, 2048, servers[cloud]), func(c *config.Config) { c.Titles = true }, c.setting,
 				apptest.WithAgent("asked", fmt.Sprintf("name: asked\nsystem_prompt: You answer.\nmodel: %s\ncontext: {policy: %q}\n", c.model, policy)))
 			id := apptest.NewSession(t, h.Client, ops.NewSession{Agent: "asked"})
 			exchanges(t, h.Client, id, 12)

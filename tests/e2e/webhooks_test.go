@@ -77,8 +77,6 @@ func hookServer(t *testing.T, codes ...int) (url string, told <-chan hooked) {
 	return server.URL + "/hook?token=hush", seen
 }
 
-func withWebhooks(c *config.Config) { c.Webhooks.AllowPrivate = true }
-
 // delivered waits until a delivery of the session has come to its end, and returns
 // those of the run.
 func delivered(t *testing.T, c *client.Client, session core.SessionID, run core.RunID) []core.Delivery {
@@ -98,7 +96,7 @@ func delivered(t *testing.T, c *client.Client, session core.SessionID, run core.
 func TestWebhooks(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
-		h := apptest.New(t, url, withWebhooks)
+		h := apptest.New(t, url, func(c *config.Config) { c.Webhooks.AllowPrivate = true })
 		plain := apptest.NewSession(t, h.Client, ops.NewSession{})
 		compare.Equal(t, "before", http.StatusNotFound, status(compare.ErrorOf(client.Call(t.Context(), h, ops.GetWebhook, struct{}{}))))
 		at, byDefault := hookServer(t)

@@ -25,18 +25,10 @@ import (
 	"bobbin/tests/must"
 )
 
-// settings are those of a new user.
-func settings() config.Config { return config.Default() }
-
-// quiet is a logger of what somebody should act on.
-func quiet() *slog.Logger {
-	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
-}
-
 // evaluate replays.
 func evaluate(t *testing.T, e eval.Evaluation) eval.Report {
 	t.Helper()
-	report, err := eval.Evaluate(t.Context(), settings(), quiet(), e)
+	report, err := eval.Evaluate(t.Context(), config.Default(), slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})), e)
 	if err != nil {
 		t.Fatalf("evaluate %s: %v", e.Source, err)
 	}

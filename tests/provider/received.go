@@ -136,18 +136,13 @@ func MessageByTheBook(m Message, text func(string) int) int {
 	return n
 }
 
-// Cl100k returns a counter of cl100k_base tokens that is not Bobbin's.
-func Cl100k() (func(string) int, error) { return cl100k() }
-
-// O200k returns a counter of o200k_base tokens.
-func O200k() (func(string) int, error) { return o200k() }
-
-// The counters of the process: all that asks them remembers together.
+// Cl100k and O200k return counters of cl100k_base and o200k_base tokens that are not Bobbin's, one each for the
+// process: all that asks them remembers together.
 //
 //nolint:gochecknoglobals // loading one takes longer than most tests
 var (
-	cl100k = sync.OnceValues(func() (func(string) int, error) { return counterOf(tokenizer.Cl100kBase) })
-	o200k  = sync.OnceValues(func() (func(string) int, error) { return counterOf(tokenizer.O200kBase) })
+	Cl100k = sync.OnceValues(func() (func(string) int, error) { return counterOf(tokenizer.Cl100kBase) })
+	O200k  = sync.OnceValues(func() (func(string) int, error) { return counterOf(tokenizer.O200kBase) })
 )
 
 func counterOf(encoding tokenizer.Encoding) (func(string) int, error) {

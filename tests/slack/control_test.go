@@ -277,7 +277,11 @@ func TestSlackManyWorkspaces(t *testing.T) {
 			t.Errorf("got the users %s and %s", sessions[0].UserID, sessions[1].UserID)
 		}
 		acme.ws.Uninstall()
-		process.Await(t, "the removal is noticed", func() bool { return slices.ContainsFunc(houses, noticedRemoval) })
+		process.Await(t, "the removal is noticed", func() bool {
+			return slices.ContainsFunc(houses, func(h *apptest.Bobbin) bool {
+				return strings.Contains(h.Log.String(), "app removed from a workspace of Slack")
+			})
+		})
 		before, posted := len(acme.callsOf(acme.ws.ID)), len(other.ws.Thread(other.channel, second))
 		for _, s := range sessions { // from the web, in both
 			must.Get(acme.house.SendAsync(t.Context(), core.SendMessage{SessionID: s.ID, Content: "and its size?", Source: core.SourceWeb}))(t)
@@ -290,11 +294,6 @@ func TestSlackManyWorkspaces(t *testing.T) {
 			}
 		}
 	})
-}
-
-// noticedRemoval reports whether the log says that the app was removed.
-func noticedRemoval(h *apptest.Bobbin) bool {
-	return strings.Contains(h.Log.String(), "app removed from a workspace of Slack")
 }
 
 // callsOf returns the calls with tokens of the team.
