@@ -439,3 +439,5 @@ func TestWebhooks(t *testing.T) {
 		}
 	})
 }
+
+func TestMain(m *testing.M) { apptest.Main(m) }

@@ -119,10 +119,7 @@ func TestSpendLimits(t *testing.T) {
 			t.Errorf("got %+v, want when to come back", problem)
 		}
 		// What was accepted before is answered with its run.
-		again, err := alice.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "use the tool", ClientMessageID: "c-1"})
-		if err != nil || again.ID != got.Run.ID {
-			t.Errorf("got run %q, error %v, want that of the first time", again.ID, err)
-		}
+		compare.Equal(t, "the run of the first time", got.Run.ID, must.Get(alice.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "use the tool", ClientMessageID: "c-1"}))(t).ID)
 		compare.Equal(t, "requests to the provider", 1, p.Requests())
 		apptest.SendMessage(t, bob, core.SendMessage{SessionID: apptest.NewSession(t, bob, ops.NewSession{}), Content: "hello"})
 		const unpriced = `a model without a price is refused to keys with usd_per_day`

@@ -123,9 +123,7 @@ func TestSlackFeedback(t *testing.T) {
 			t.Fatalf("got the thread %+v: %v", w.ws.Thread(w.channel, root), err)
 		}
 		for i, rating := range []core.Rating{core.RatingUp, core.RatingDown} {
-			if got, err := w.bob.Click(w.channel, answers[i].TS, core.SlackActionFeedback, string(rating)); err != nil || got.Status != 200 {
-				t.Fatalf("got %+v, %v", got, err)
-			}
+			compare.Equal(t, "status", 200, must.Get(w.bob.Click(w.channel, answers[i].TS, core.SlackActionFeedback, string(rating)))(t).Status)
 			compare.Contains(t, "Bob was told", "Thank you", w.awaitPrivate(t, w.bob, i+1))
 		}
 		_, all := w.conversation(t, 4)
