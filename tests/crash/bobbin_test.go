@@ -157,7 +157,8 @@ func stopWithARunAtWork(t *testing.T, sig syscall.Signal) {
 		g := newGrace(t, p, "30s")
 		stream := g.ask(t, "/api/v1/sessions/"+string(g.session)+"/messages", `{"content":"Are you there?"}`)
 		<-g.half
-		g.terminate(t, sig)
+		compare.Equal(t, "/readyz before the signal", http.StatusOK, g.ask(t, "/readyz", "").StatusCode)
+		must.Do(t, g.Signal(sig))
 		g.refused(t)
 		g.release()
 		rest, err := io.ReadAll(stream.Body)
@@ -209,13 +210,6 @@ func (g *grace) ask(t *testing.T, path, body string) *http.Response {
 	}
 	t.Cleanup(func() { _ = res.Body.Close() })
 	return res
-}
-
-// terminate sends a signal to a process that is ready.
-func (g *grace) terminate(t *testing.T, sig syscall.Signal) {
-	t.Helper()
-	compare.Equal(t, "/readyz before the signal", http.StatusOK, g.ask(t, "/readyz", "").StatusCode)
-	must.Do(t, g.Signal(sig))
 }
 
 // refused waits until the server is not ready, and looks how it refuses.

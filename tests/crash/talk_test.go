@@ -63,12 +63,6 @@ func (k *talk) speakers(ctx context.Context, n int, session core.SessionID) {
 	}
 }
 
-// hush lets everybody end: messages on their way are sent until they are accepted.
-func (k *talk) hush() {
-	close(k.closed)
-	k.wait.Wait()
-}
-
 // speak sends one message after the other. Together all people of many sessions send
 // about eight a second.
 func (k *talk) speak(ctx context.Context, session core.SessionID, who int, r *rand.Rand) {

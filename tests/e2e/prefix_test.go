@@ -342,13 +342,6 @@ func (k *nativeTalk) sayUntilNative() {
 	k.t.Fatal("no native summary after 40 messages")
 }
 
-// changeAgent changes the agent's file, and checks that prompts go on to begin with the compaction.
-func (k *nativeTalk) changeAgent(prompt string) {
-	k.t.Helper()
-	changeAgent(k.t, k.h.Config, "thinker", thinker(prompt))
-	compare.Contains(k.t, "behind another version of the agent", "Prompts have the provider's own summary", k.check().SummaryReason)
-}
-
 // check checks that no message is without a place in the prompt or the summary.
 func (k *nativeTalk) check() core.ContextReport {
 	k.t.Helper()
@@ -377,7 +370,11 @@ func TestShowNative(t *testing.T) {
 			func() { k.say("other_model", 2); k.say("house", 2) },
 			func() { k.say("other_account", 2); k.say("house", 2) },
 			k.sayUntilNative,
-			func() { k.changeAgent(fmt.Sprintf("You think, %d.", n)); k.say("house", 2) },
+			func() {
+				changeAgent(t, h.Config, "thinker", thinker(fmt.Sprintf("You think, %d.", n)))
+				compare.Contains(t, "behind another version of the agent", "Prompts have the provider's own summary", k.check().SummaryReason)
+				k.say("house", 2)
+			},
 			k.sayUntilNative,
 			func() { r.all.Store(true); k.say("house", 1); r.all.Store(false) },
 			func() { k.say("house", 2) },
