@@ -3,7 +3,6 @@ package eval_test
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"log/slog"
 	"math"
@@ -22,6 +21,7 @@ import (
 	"bobbin/app/eval"
 	"bobbin/tests/apptest"
 	"bobbin/tests/compare"
+	"bobbin/tests/golden"
 	"bobbin/tests/must"
 )
 
@@ -49,7 +49,7 @@ func TestEval(t *testing.T) {
 	t.Parallel()
 	for _, s := range eval.List() {
 		policies := eval.Policies()
-		if !*update && !apptest.IsLong() {
+		if !*golden.Update && !apptest.IsLong() {
 			if s.Name != "coding" {
 				continue
 			}
@@ -63,7 +63,7 @@ func TestEval(t *testing.T) {
 			must.Do(t, report.WriteTable(&table))
 			t.Logf("%s\n\n%s", s.About, table.String())
 			if len(policies) > 1 {
-				golden(t, filepath.Join("testdata", s.Name+".txt"), table.Bytes())
+				golden.Check(t, filepath.Join("testdata", s.Name+".txt"), table.String(), cmp.Comparer(near))
 			}
 			for _, p := range report.Policies {
 				if f := p.Facts; f.Planted == 0 || f.Asked != f.Planted || p.Failed != nil {
@@ -125,7 +125,7 @@ func TestDocumentation(t *testing.T) {
 	if len(block.FindAll(text, -1)) != 1 {
 		t.Fatalf("%s: want one block of text, which is the table", file)
 	}
-	golden(t, file, block.ReplaceAllLiteral(text, []byte("```text\n"+string(table)+"```")))
+	golden.Check(t, file, string(block.ReplaceAllLiteral(text, []byte("```text\n"+string(table)+"```"))), cmp.Comparer(near))
 	for _, s := range eval.List() {
 		compare.Contains(t, fmt.Sprintf("%s: want a row of the sample %s", file, s.Name), "| `"+s.Name+"` |", string(text))
 	}
@@ -166,33 +166,6 @@ func fields(v any) []string {
 	return slices.Compact(names)
 }
 
-var update = flag.Bool("update", false, "write the golden files anew")
-
-// refresh is the command that writes the golden files anew.
-const refresh = "go test ./tests/eval -update"
-
-// golden compares with a stored file, as near does.
-func golden(t *testing.T, file string, got []byte) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, got, 0o644); err != nil { //nolint:gosec // part of the source
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("%v; make it with: %s", err, refresh)
-	}
-	if near(string(want), string(got)) {
-		return
-	}
-	diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(string(got), "\n"))
-	if len(diff) > 4000 {
-		diff = diff[:4000] + "…"
-	}
-	t.Errorf("%s is stale: if the change is wanted, write it anew with: %s\n(-want +got):\n%s", file, refresh, diff)
-}
-
 // How far numbers may be from the stored ones: another sentence in a prompt, or a
 // tool described in other words, makes no table stale.
 const (
@@ -219,7 +192,7 @@ func near(want, got string) bool {
 	for i := range wants {
 		a, errA := strconv.ParseFloat(strings.ReplaceAll(wants[i], ",", ""), 64)
 		b, errB := strconv.ParseFloat(strings.ReplaceAll(gots[i], ",", ""), 64)
-		if errA != nil || errB != nil || math.Abs(a-b) > math.Max(nearSteps, nearShare*math.Abs(a)) {
+		if errA != nil || errB != nil || math.Abs(a-b) > max(nearSteps, nearShare*math.Abs(a), nearShare*math.Abs(b)) {
 			return false
 		}
 	}
