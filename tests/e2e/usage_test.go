@@ -123,9 +123,7 @@ func TestSpendLimits(t *testing.T) {
 		compare.Equal(t, "requests to the provider", 1, p.Requests())
 		apptest.SendMessage(t, bob, core.SendMessage{SessionID: apptest.NewSession(t, bob, ops.NewSession{}), Content: "hello"})
 		const unpriced = `a model without a price is refused to keys with usd_per_day`
-		if strings.Contains(h.Log.String(), unpriced) {
-			t.Error("a start warns of models that have prices")
-		}
+		compare.Lacks(t, "the start with prices", h.Log.String(), unpriced)
 		h.Config.Models[0].InputPrice, h.Config.Models[0].OutputPrice = 0, 0
 		if h.Restart(); !strings.Contains(h.Log.String(), unpriced) || !strings.Contains(h.Log.String(), "model=house keys=[bob]") {
 			t.Errorf("got the log %s, want the model without a price, and whom it is refused to", h.Log)
@@ -362,11 +360,7 @@ func TestMetricsOfAConversation(t *testing.T) {
 			t.Errorf("got the factor %v, want about what the provider counts more", factor)
 		}
 		text := must.Get(readMetrics(t.Context(), h.Client))(t)
-		for _, secret := range []string{string(id), "user-4711", "SECRETWORD", "owner="} {
-			if strings.Contains(text, secret) {
-				t.Errorf("the metrics hold %q", secret)
-			}
-		}
+		compare.Lacks(t, "metrics", text, string(id), "user-4711", "SECRETWORD", "owner=")
 	})
 }
 
@@ -399,9 +393,5 @@ func TestTracesOfAConversation(t *testing.T) {
 	if run.Attributes["gen_ai.conversation.id"] != string(id) || run.Attributes["bobbin.run.status"] != "succeeded" {
 		t.Errorf("got the run's attributes %v", run.Attributes)
 	}
-	for _, secret := range []string{"SECRETWORD", "answer to", "6 * 7", "You are", "user-4711"} {
-		if strings.Contains(to.Text(), secret) {
-			t.Errorf("the spans hold %q", secret)
-		}
-	}
+	compare.Lacks(t, "spans", to.Text(), "SECRETWORD", "answer to", "6 * 7", "You are", "user-4711")
 }
