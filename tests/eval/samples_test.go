@@ -14,8 +14,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/app/eval"
@@ -63,7 +61,7 @@ func TestEval(t *testing.T) {
 			must.Do(t, report.WriteTable(&table))
 			t.Logf("%s\n\n%s", s.About, table.String())
 			if len(policies) > 1 {
-				golden.Check(t, filepath.Join("testdata", s.Name+".txt"), table.String(), cmp.Comparer(near))
+				golden.Check(t, filepath.Join("testdata", s.Name+".txt"), table.String(), near)
 			}
 			for _, p := range report.Policies {
 				if f := p.Facts; f.Planted == 0 || f.Asked != f.Planted || p.Failed != nil {
@@ -125,7 +123,7 @@ func TestDocumentation(t *testing.T) {
 	if len(block.FindAll(text, -1)) != 1 {
 		t.Fatalf("%s: want one block of text, which is the table", file)
 	}
-	golden.Check(t, file, string(block.ReplaceAllLiteral(text, []byte("```text\n"+string(table)+"```"))), cmp.Comparer(near))
+	golden.Check(t, file, string(block.ReplaceAllLiteral(text, []byte("```text\n"+string(table)+"```"))), near)
 	for _, s := range eval.List() {
 		compare.Contains(t, fmt.Sprintf("%s: want a row of the sample %s", file, s.Name), "| `"+s.Name+"` |", string(text))
 	}
@@ -192,7 +190,7 @@ func near(want, got string) bool {
 	for i := range wants {
 		a, errA := strconv.ParseFloat(strings.ReplaceAll(wants[i], ",", ""), 64)
 		b, errB := strconv.ParseFloat(strings.ReplaceAll(gots[i], ",", ""), 64)
-		if errA != nil || errB != nil || math.Abs(a-b) > max(nearSteps, nearShare*math.Abs(a), nearShare*math.Abs(b)) {
+		if errA != nil || errB != nil || math.Abs(a-b) > max(nearSteps, nearShare*math.Abs(a)) {
 			return false
 		}
 	}

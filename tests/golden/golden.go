@@ -5,10 +5,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"bobbin/tests/compare"
 	"bobbin/tests/must"
@@ -17,13 +16,16 @@ import (
 // Update is the flag -update.
 var Update = flag.Bool("update", false, "write the golden files anew") //nolint:gochecknoglobals // a flag
 
-// Check compares got with a file. With the flag -update it writes the file first.
-func Check(t testing.TB, file, got string, opts ...cmp.Option) {
+// Check compares got with a file, which may differ as alike says. With the flag -update it writes the file first.
+func Check(t testing.TB, file, got string, alike ...func(want, got string) bool) {
 	t.Helper()
 	if *Update {
 		must.Do(t, os.WriteFile(file, []byte(got), 0o600))
 	}
-	compare.Equal(t, file+"; if that is wanted, write it anew with -update", string(must.Get(os.ReadFile(file))(t)), got, opts...)
+	want := string(must.Get(os.ReadFile(file))(t))
+	if !slices.ContainsFunc(alike, func(are func(want, got string) bool) bool { return are(want, got) }) {
+		compare.Equal(t, file+"; if that is wanted, write it anew with -update", want, got)
+	}
 }
 
 // Cases compares what becomes of each case of a file with what is kept there. A case is its name in a
