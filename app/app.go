@@ -215,11 +215,11 @@ func (a *App) buildServices(build Build, space handlers.Space) error {
 			Chat: service, Sessions: s.Sessions, Messages: s.Messages, Runs: s.Runs, Files: a.files, Blobs: s.Blobs,
 			Summaries: s.Summaries, Agents: directory, Graph: directory.Graph, Mermaid: directory.Mermaid, Models: wire.NewOffer(a.Deps, a.agents).List, Memories: a.memories,
 			Search: a.Search, Searches: a.Searches, Transfer: wire.NewTransfer(a.Deps, a.engine), Usage: s.ModelCalls, Deliveries: s.Deliveries, Redeliver: a.outbox.Retry, Deletions: a.deletions,
+			PurgeSessions: a.purges.Sessions, PurgeUser: a.purges.User, ReloadAgents: a.ReloadAgents,
 		},
 		OpenAI: openai.Options{Models: a.Models.Names, EmbeddingModel: a.Config.EmbeddingModel, Embedder: a.embedder, CountTokens: a.Counter.Text},
 		Keys:   s.Keys, Auth: wire.NewAuth(a.Config, a.apiKeys, a.tokenKeys, a.token), Checks: a.readyChecks(),
-		Operator: handlers.OperatorOperations{PurgeSessions: a.purges.Sessions, PurgeUser: a.purges.User, ReloadAgents: a.ReloadAgents},
-		Metrics:  handlers.MetricsOptions{Expose: a.Telemetry.Expose, Open: a.Config.Metrics.Open}, Observer: a.Telemetry,
+		Metrics: handlers.MetricsOptions{Expose: a.Telemetry.Expose, Open: a.Config.Metrics.Open}, Observer: a.Telemetry,
 		Build: build, Origins: a.Config.Server.CORSOrigins, Framing: a.Config.Server.WidgetOrigins, Ready: a.runs.Ready(), Work: a.drained, Overloaded: a.runs.IsOverloaded,
 		Limits: limits, Logger: a.Logger, Space: space,
 	})

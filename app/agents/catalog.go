@@ -316,7 +316,12 @@ func parseAgent(path string, data []byte, known KnownParts) (core.Agent, error) 
 	if err := doc.err(); err != nil {
 		return core.Agent{}, err
 	}
-	if agent.Tools == nil || known.dropTools && modelLacksTools(agent, known) {
+	if known.dropTools && known.Model != nil {
+		if info, _ := known.Model(agent.Model); slices.Contains(info.Lacks, llm.Tools) { // its error is reported elsewhere
+			agent.Tools = nil
+		}
+	}
+	if agent.Tools == nil {
 		agent.Tools = []string{}
 	}
 	for _, name := range slices.Sorted(maps.Keys(doc.off)) { // tools that are switched off
@@ -327,15 +332,6 @@ func parseAgent(path string, data []byte, known KnownParts) (core.Agent, error) 
 	agent = agent.WithToolDefaults()
 	agent.Version, err = agentVersion(agent)
 	return agent, err
-}
-
-// modelLacksTools reports whether the agent's model takes no tools.
-func modelLacksTools(agent core.Agent, known KnownParts) bool {
-	if known.Model == nil {
-		return false
-	}
-	info, _ := known.Model(agent.Model) // its error is reported elsewhere
-	return slices.Contains(info.Lacks, llm.Tools)
 }
 
 // agentVersion returns the first 12 hexadecimal digits of the SHA-256 of the agent and of the

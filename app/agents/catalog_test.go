@@ -76,9 +76,8 @@ func TestLoadSamples(t *testing.T) {
 		if err != nil {
 			t.Fatalf("Resolve(%s): %v", name, err)
 		}
-		if got := [2]int{policy.MaxMessages, policy.MaxTokens}; policy.Name != "budget" || got != want {
-			t.Errorf("%s: got policy %s with %v, want budget with %v", name, policy.Name, got, want)
-		}
+		got := [2]int{policy.MaxMessages, policy.MaxTokens}
+		compare.Equal(t, name+": policy", []any{"budget", want}, []any{policy.Name, got})
 	}
 }
 
@@ -148,7 +147,7 @@ func (f folder) reload(c *agents.Catalog) []string {
 	files := must.Get(c.Reload(f.dir, known(), "assistant"))(f.t)
 	var lines []string
 	for _, file := range files {
-		compare.Equal(f.t, "want a version of the agent that is there, and none else", (file.Agent == "" || file.Change == core.AgentRemoved), (file.Version == ""))
+		compare.Equal(f.t, "want a version of the agent that is there, and none else", file.Agent == "" || file.Change == core.AgentRemoved, file.Version == "")
 		line := strings.Join(append([]string{file.File, string(file.Change), file.Agent}, file.Problems...), " ")
 		lines = append(lines, strings.ReplaceAll(line, f.dir+"/", ""))
 	}
@@ -203,9 +202,7 @@ func TestReload(t *testing.T) {
 		"same": "same", "edited": "new", "broken": "old", "added": "new", "after": "new",
 		"gone": "(gone is gone)", "before": "(before is gone)",
 	} {
-		if got := prompt(t, c, name); got != want {
-			t.Errorf("agent %s: got the prompt %q, want %q", name, got, want)
-		}
+		compare.Equal(t, fmt.Sprintf("agent %s: prompt", name), want, prompt(t, c, name))
 	}
 	if got := prompt(t, c, "quick"); got == "mine" || strings.HasPrefix(got, "(") {
 		t.Errorf("quick: got %q, want the built-in agent again", got)

@@ -34,16 +34,12 @@ func (d *Directory) List() []core.Agent {
 
 // Graph returns the agent's graph. ErrNotFound for an agent that does not exist.
 func (d *Directory) Graph(name string) (core.GraphView, error) {
-	if _, err := d.AgentCatalog.Get(name); err != nil {
-		return core.GraphView{}, err
-	}
-	return d.Engine.graph.Describe(), nil
+	_, err := d.AgentCatalog.Get(name)
+	return d.Engine.graph.Describe(), err
 }
 
 // Mermaid returns the agent's graph as a Mermaid drawing.
 func (d *Directory) Mermaid(name string) (string, error) {
-	if _, err := d.AgentCatalog.Get(name); err != nil {
-		return "", err
-	}
-	return d.Engine.graph.Mermaid(), nil
+	_, err := d.AgentCatalog.Get(name)
+	return d.Engine.graph.Mermaid(), err
 }

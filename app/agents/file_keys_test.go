@@ -216,10 +216,7 @@ func TestBuiltinAgentsWithoutTools(t *testing.T) {
 		return llm.Info{Name: name, Lacks: []llm.Parameter{llm.Tools}}, nil
 	}
 	agents := must.Get(agents.LoadCatalog("", k))(t)
-	agent, err := agents.Get("assistant")
-	if err != nil || len(agent.Tools) != 0 {
-		t.Errorf("got the tools %v, %v; want none", agent.Tools, err)
-	}
+	compare.Equal(t, "tools", 0, len(must.Get(agents.Get("assistant"))(t).Tools))
 }
 
 // withTools is known with more tools, and one that is off.
@@ -250,9 +247,8 @@ func TestFetchURLNeedsAnApproval(t *testing.T) {
 			file += "  fetch_url: " + settings + "\n"
 		}
 		agent := must.Get(agents.ParseFile("a.yaml", file, withTools("fetch_url")))(t)
-		if got := agent.ToolSettings["fetch_url"].Approval; got != want.mode || agent.SendsAnywhere() != want.anywhere {
-			t.Errorf("%s: got the approval %q, sends anywhere %v, want %+v", settings, got, agent.SendsAnywhere(), want)
-		}
+		got := agent.ToolSettings["fetch_url"].Approval
+		compare.Equal(t, settings+": approval, sends anywhere", []any{want.mode, want.anywhere}, []any{got, agent.SendsAnywhere()})
 		if got := agent.ToolSettings["calculator"]; got.Approval != "" || got.Timeout != core.Duration(2*time.Second) {
 			t.Errorf("%s: got %+v for another tool, want it as it is written", settings, got)
 		}

@@ -53,10 +53,8 @@ func TestGlobalSettings(t *testing.T) {
 		share float64
 		model string
 	}{"plain": {0.7, "ours"}, "own": {0.6, "mine"}} {
-		got, err := p.Profile(t.Context(), core.Session{Agent: name}, "")
-		if err != nil || got.Policy.UsageThreshold != want.share || got.Policy.SummaryModel != want.model {
-			t.Errorf("%s: got %v, %q, error %v, want %v", name, got.Policy.UsageThreshold, got.Policy.SummaryModel, err, want)
-		}
+		got := must.Get(p.Profile(t.Context(), core.Session{Agent: name}, ""))(t)
+		compare.Equal(t, name, []any{want.share, want.model}, []any{got.Policy.UsageThreshold, got.Policy.SummaryModel})
 	}
 	if _, err := p.Profile(t.Context(), core.Session{Agent: "broken"}, ""); !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), "broken") {
 		t.Errorf("got error %v, want ErrInvalid that names the agent", err)
@@ -74,10 +72,7 @@ func TestWhichModelAnswers(t *testing.T) {
 		{"a", "", "", "agent's"},
 		{"b", "", "", ""},
 	} {
-		got, err := p.Profile(t.Context(), core.Session{Agent: c.agent, Model: c.session}, c.asked)
-		if err != nil || got.Model.Info().Name != c.want {
-			t.Errorf("%+v: got model %q, error %v", c, got.Model.Info().Name, err)
-		}
+		compare.Equal(t, fmt.Sprintf("%+v: model", c), c.want, must.Get(p.Profile(t.Context(), core.Session{Agent: c.agent, Model: c.session}, c.asked))(t).Model.Info().Name)
 	}
 	for _, s := range []core.Session{{Agent: "nobody"}, {Agent: "b", Model: "gone"}} {
 		compare.Error(t, fmt.Sprintf("%+v", s), core.ErrNotFound, compare.ErrorOf(p.Profile(t.Context(), s, "")))
@@ -110,10 +105,8 @@ func TestStablePrefix(t *testing.T) {
 	if err != nil || again.SystemPrompt != first.SystemPrompt || again.ToolUsage != first.ToolUsage || cmp.Diff(first.Tools, again.Tools) != "" {
 		t.Errorf("a later turn has another prefix, error %v", err)
 	}
-	plain, err := p.Profile(t.Context(), core.Session{Agent: "plain"}, "")
-	if err != nil || plain.ToolUsage != "" || len(plain.Tools) != 0 || plain.SystemPrompt != "Be brief." {
-		t.Errorf("got %+v, error %v, want no word of tools", plain, err)
-	}
+	plain := must.Get(p.Profile(t.Context(), core.Session{Agent: "plain"}, ""))(t)
+	compare.Equal(t, "an agent without tools", []any{"", 0, "Be brief."}, []any{plain.ToolUsage, len(plain.Tools), plain.SystemPrompt})
 }
 
 // starting is a source that has its tools when the first attempt to load them has ended.
@@ -145,13 +138,9 @@ func TestFirstMessageHasTools(t *testing.T) {
 		set.Use([]core.Agent{agent})
 		time.AfterFunc(time.Second, func() { close(source.tried) })
 		profiles := agents.NewProfiles(agents.CatalogOf(agent), registry{}, set, contextwindow.Global{})
-		if got, err := profiles.Profile(t.Context(), core.Session{Agent: "a"}, ""); err != nil || len(got.Tools) != 0 {
-			t.Errorf("waited for the tools %v, error %v", got.Tools, err)
-		}
-		got, err := profiles.RunProfile(t.Context(), core.Session{Agent: "a"}, "")
-		if err != nil || len(got.Tools) != 1 || len(got.Agent.Tools) != 1 {
-			t.Errorf("got the tools %v of %v, error %v, want files__read", got.Tools, got.Agent.Tools, err)
-		}
+		compare.Equal(t, "waited for the tools", 0, len(must.Get(profiles.Profile(t.Context(), core.Session{Agent: "a"}, ""))(t).Tools))
+		got := must.Get(profiles.RunProfile(t.Context(), core.Session{Agent: "a"}, ""))(t)
+		compare.Equal(t, "tools: want files__read", []any{1, 1}, []any{len(got.Tools), len(got.Agent.Tools)})
 	})
 }
 

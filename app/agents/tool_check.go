@@ -42,7 +42,7 @@ func (d *document) readDefinition(text json.RawMessage, prefix string, known Kno
 	if len(d.faults) == before && def.Kind == core.ToolOpenAPI && !strings.Contains(def.Document, "://") { // a file
 		hash, fault := tools.CheckOpenAPI(def)
 		if fault != nil {
-			d.faultAt(prefix+fault.Key, "%s%s: %s", prefix, fault.Key, fault.Problem)
+			d.faultAt(prefix+fault.Field, "%s%s: %s", prefix, fault.Field, fault.Detail)
 		}
 		def.DocumentHash = hash
 	}
@@ -136,7 +136,7 @@ func (d *document) checkRequest(def core.ToolDefinition, prefix string) {
 	}
 	if def.Kind == core.ToolHTTP {
 		for _, fault := range tools.CheckRequest(def) {
-			d.faultAt(prefix+fault.Key, "%s%s %s", prefix, fault.Key, fault.Problem)
+			d.faultAt(prefix+fault.Field, "%s%s %s", prefix, fault.Field, fault.Detail)
 		}
 	}
 }

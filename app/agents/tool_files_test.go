@@ -97,9 +97,8 @@ tools:
 		string(w.Parameters) != `{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}` {
 		t.Errorf("got %+v", w)
 	}
-	if r := a.Definitions[1]; r.MaxMemory != 64 || filepath.Base(r.File) != "a.yaml" {
-		t.Errorf("got %+v", r)
-	}
+	r := a.Definitions[1]
+	compare.Equal(t, "limits and file", []any{64, "a.yaml"}, []any{r.MaxMemory, filepath.Base(r.File)})
 	other, _ := c.Get("assistant")
 	compare.Equal(t, "an agent without them has", 0, len(other.Definitions))
 	f.write("tools/weather.yaml", strings.Replace(weatherTool, "5s", "6s", 1))
@@ -206,9 +205,8 @@ func TestReloadOfTools(t *testing.T) {
 	}
 	f.write("tools/weather.yaml", "name: weather\nkind: http\n")
 	got := reload()
-	if w := got["weather.yaml"]; w.Change != core.AgentBroken || w.Tool != "weather" || len(w.Problems) != 2 {
-		t.Errorf("broken: got %+v", w)
-	}
+	w := got["weather.yaml"]
+	compare.Equal(t, "broken", []any{core.AgentBroken, "weather", 2}, []any{w.Change, w.Tool, len(w.Problems)})
 	if a, _ := c.Get("a"); a.Version != before.Version || got["a.yaml"].Change != core.AgentUnchanged {
 		t.Errorf("the agent has changed with a broken file: %+v", got["a.yaml"])
 	}

@@ -127,9 +127,7 @@ func wantProblem(t *testing.T, w *httptest.ResponseRecorder, status int, code st
 	if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
 		t.Fatalf("body %q is not a problem: %v", w.Body, err)
 	}
-	if p.Code != code || p.Status != status || p.Type != "urn:bobbin:problem:"+code {
-		t.Errorf("got code %q, status %d, type %q, want %q, %d", p.Code, p.Status, p.Type, code, status)
-	}
+	compare.Equal(t, "code, status, type", []any{code, status, "urn:bobbin:problem:" + code}, []any{p.Code, p.Status, p.Type})
 	if p.Title == "" || p.Detail == "" || p.Instance == "" {
 		t.Errorf("got problem %+v, want title, detail and instance", p)
 	}

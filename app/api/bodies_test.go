@@ -39,9 +39,7 @@ func TestFormMessageIsBounded(t *testing.T) {
 		form := part("message", "", message) + part("file", "a.txt", "text") + "--x--\r\n"
 		return do(server, request("POST", sessionPath()+"/messages", form, asForm, "Prefer: respond-async"))
 	}
-	if w := send(`{"content":"` + strings.Repeat("a", 60<<10) + `"}`); w.Code != 202 {
-		t.Errorf("got %d %s, want 202", w.Code, w.Body)
-	}
+	compare.Equal(t, "status", 202, send(`{"content":"`+strings.Repeat("a", 60<<10)+`"}`).Code)
 	before := do(server, request("GET", sessionPath(), "")).Body.String()
 	p := wantProblem(t, send(`{"parts":[`+strings.Repeat(`{},`, 1<<20)+`{}]}`), 413, "too_large")
 	compare.Equal(t, "p.Detail", "the field message is larger than 65536 bytes", p.Detail)
@@ -102,23 +100,15 @@ func TestBodiesInHand(t *testing.T) {
 	if w.Header().Get("Retry-After") == "" {
 		t.Error("got no Retry-After")
 	}
-	if w := do(server, request("POST", path, title, asKim)); w.Code != 201 {
-		t.Errorf("got %d %s for another user, want 201", w.Code, w.Body)
-	}
+	compare.Equal(t, "status for another user", 201, do(server, request("POST", path, title, asKim)).Code)
 	second := beginRequest(t, server, path, asKim)
 	second.write(strings.Repeat(" ", 63_900))
 	second.write(" ")
-	if w := do(server, request("POST", path, title)); w.Code != 201 {
-		t.Errorf("got %d %s for the owner's key, want 201", w.Code, w.Body)
-	}
+	compare.Equal(t, "status for the owner's key", 201, do(server, request("POST", path, title)).Code)
 
 	first.write("{}")
-	if w := first.end(); w.Code != 201 {
-		t.Errorf("got %d %s for a slow body, want 201", w.Code, w.Body)
-	}
-	if w := do(server, request("POST", path, title, asEve)); w.Code != 201 {
-		t.Errorf("got %d %s after it ended, want 201", w.Code, w.Body)
-	}
+	compare.Equal(t, "status for a slow body", 201, first.end().Code)
+	compare.Equal(t, "status after it ended", 201, do(server, request("POST", path, title, asEve)).Code)
 	second.write(strings.Repeat(" ", 200)) // beyond its share
 	wantProblem(t, second.end(), 429, quota.CodeExceeded)
 	compare.Equal(t, "bytes held in the end", 0, memory.Used())
@@ -173,13 +163,9 @@ func TestSlowUploads(t *testing.T) {
 	if got := disk.Used(); got < 600 {
 		t.Errorf("got %d bytes on the disk, want those of 12 bodies", got)
 	}
-	if w := do(server, request("POST", imports, history, "Content-Type: application/jsonl", asKim)); w.Code != 200 {
-		t.Errorf("got %d %s for an import beside slow ones, want 200", w.Code, w.Body)
-	}
+	compare.Equal(t, "status of an import beside slow ones", 200, do(server, request("POST", imports, history, "Content-Type: application/jsonl", asKim)).Code)
 	for _, who := range []string{asEve, asKim} {
-		if w := do(server, request("POST", "/api/v1/blobs", part("file", "a.txt", "text")+"--x--\r\n", asForm, who)); w.Code != 201 {
-			t.Errorf("got %d %s for an upload beside slow ones, want 201", w.Code, w.Body)
-		}
+		compare.Equal(t, "status of an upload beside slow ones", 201, do(server, request("POST", "/api/v1/blobs", part("file", "a.txt", "text")+"--x--\r\n", asForm, who)).Code)
 	}
 	// More than the share of a user.
 	w := do(server, request("POST", imports, strings.Repeat(history, 1000), "Content-Type: application/jsonl", asKim))

@@ -38,9 +38,8 @@ func TestPendingIsNotTwice(t *testing.T) {
 	for range 2 { // one at work, and one that waits
 		do(server, request("POST", sessionPath()+"/messages", `{"content":"`+question+`"}`, "Prefer: respond-async"))
 	}
-	if list := do(server, request("GET", sessionPath()+"/messages", "")).Body.String(); strings.Count(list, question) != 2 || !strings.Contains(list, `"pending":[{`) {
-		t.Errorf("got %s, want one of the two pending", list)
-	}
+	list := do(server, request("GET", sessionPath()+"/messages", "")).Body.String()
+	compare.Equal(t, "questions, one of them pending", []any{2, true}, []any{strings.Count(list, question), strings.Contains(list, `"pending":[{`)})
 	backend.Hooks["Runs.Pending"] = func(context.Context) error { // read, and now they begin
 		clear(backend.Hooks)
 		open()
@@ -66,8 +65,7 @@ func TestUsage(t *testing.T) {
 // What a request asks for decides its answer.
 func TestArguments(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New(t))
-	server := api.New(opts)
+	server := api.New(apitest.New(t).Options)
 	for ask, want := range map[string]string{
 		"GET usage?group_by=user&from=2026-01-01&to=2026-02-01T12:00:00%2B01:00&limit=1": `{"group_by":"user","from":"2026-01-01T00:00:00Z","to":"2026-02-01T11:00:00Z"`,
 		`POST memories/search {"query":"inspection on Friday","limit":1}`:                `The inspection is on Friday.`,
@@ -84,5 +82,40 @@ func TestArguments(t *testing.T) {
 		method, path, _ := strings.Cut(ask, " ")
 		path, body, _ := strings.Cut(path, " ")
 		compare.Contains(t, ask, want, do(server, request(method, "/api/v1/"+path, body)).Body.String())
+	}
+}
+
+// A page that cannot be written whole is an error.
+func TestBrokenPages(t *testing.T) {
+	t.Parallel()
+	backend := apitest.New(t)
+	must.Do(t, backend.Database.Gorm.WithContext(t.Context()).Exec("UPDATE messages SET metadata = '{'").Error)
+	opts, _ := options(backend)
+	wantProblem(t, do(api.New(opts), request("GET", sessionPath()+"/messages", "")), 500, "internal")
+}
+
+// A path has one spelling, so that a proxy in front that looks at paths sees the same as
+// the router.
+func TestEncodedPaths(t *testing.T) {
+	t.Parallel()
+	server := api.New(apitest.New(t).Options)
+	for _, path := range []string{
+		"/api%2fv1/sessions", "/api%2Fv1/sessions", "/api/v1%2fsessions", "/%61pi/v1/sessions", "/metric%73", "/%69nternal/v1/purge/users",
+		sessionPath() + "/m%65ssages",
+	} {
+		for _, method := range []string{"GET", "POST"} {
+			wantProblem(t, do(server, request(method, path, "")), 404, "no_such_route")
+		}
+	}
+	for path, code := range map[string]int{
+		"/api/v1/sessions":            200,
+		"/api/v1/agents/assist%61nt":  200, // of what is not a path there is more than one spelling
+		"/api/v1/agents/a%2fb":        404,
+		sessionPath() + "%2fmessages": 404,
+		"/api/v1/agents/m%C3%BCde":    404,
+	} {
+		if w := do(server, request("GET", path, "")); w.Code != code || w.Code == 404 && !strings.Contains(w.Body.String(), `"code":"not_found"`) {
+			t.Errorf("%s: got %d %s, want %d", path, w.Code, w.Body, code)
+		}
 	}
 }

@@ -80,12 +80,8 @@ func TestKinds(t *testing.T) {
 					t.Errorf("got log line %v, want the cause, the request id %s, and level ERROR for 500", line, p.RequestID)
 				}
 			}
-			if got, want := w.Header().Get("Retry-After") != "", tt.status == 429 || tt.status == 503; got != want {
-				t.Errorf("got Retry-After %v, want %v", got, want)
-			}
-			if got, want := w.Header().Get("WWW-Authenticate") != "", tt.status == 401; got != want {
-				t.Errorf("got WWW-Authenticate %v, want %v", got, want)
-			}
+			compare.Equal(t, "has Retry-After", tt.status == 429 || tt.status == 503, w.Header().Get("Retry-After") != "")
+			compare.Equal(t, "has WWW-Authenticate", tt.status == 401, w.Header().Get("WWW-Authenticate") != "")
 		})
 	}
 }
@@ -136,9 +132,7 @@ func TestPanic(t *testing.T) {
 	server := api.New(opts)
 	wantProblem(t, do(server, request("GET", sessionPath(), "")), 500, "internal")
 	w := do(server, request("GET", runPath()+"/events", ""))
-	if body := w.Body.String(); !strings.Contains(body, "event: error\ndata: {") {
-		t.Errorf("got stream %q, want the error", body)
-	}
+	compare.Contains(t, "stream with the error", "event: error\ndata: {", w.Body.String())
 	lines := log.lines(t, "panic")
 	if len(lines) != 2 {
 		t.Fatalf("got %d log lines, want 2", len(lines))
@@ -175,8 +169,7 @@ func TestReady(t *testing.T) {
 // A browser that opens the printed address finds the page, and HEAD what GET has.
 func TestFirstLook(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New(t))
-	server := api.New(opts)
+	server := api.New(apitest.New(t).Options)
 	for _, tt := range []struct {
 		method, path string
 		status       int

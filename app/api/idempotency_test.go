@@ -44,16 +44,14 @@ func TestIdempotencyKey(t *testing.T) {
 	compare.Equal(t, "sessions", before+1, count(t, backend))
 	// Reads need no key, and are never answered from the store.
 	do(server, request("GET", sessionPath(), "", withKey))
-	if w := do(server, request("GET", sessionPath(), "", withKey)); w.Code != 200 || w.Header().Get("Idempotency-Replayed") != "" {
-		t.Errorf("got %d, want the session as it is", w.Code)
-	}
+	w := do(server, request("GET", sessionPath(), "", withKey))
+	compare.Equal(t, "the session as it is", []any{200, ""}, []any{w.Code, w.Header().Get("Idempotency-Replayed")})
 }
 
 // A second request of OpenAI's clients with the same key gets the first answer.
 func TestRepeatedKeysOfConversations(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New(t))
-	server := api.New(opts)
+	server := api.New(apitest.New(t).Options)
 	run := strings.ReplaceAll(apitest.WaitingRunID, "-", "")
 	for path, body := range map[string]string{
 		"/v1/conversations": `{}`, "/v1/conversations/conv_" + apitest.SessionID: `{"metadata":{"a":"b"}}`,
@@ -91,9 +89,7 @@ func TestIdempotencyKeyAfterAnError(t *testing.T) {
 				t.Fatalf("got %d %s, want the problem", w.Code, w.Body)
 			}
 			failing = false
-			if w := do(server, request("POST", "/api/v1/sessions", `{"title":"another"}`, withKey)); w.Code != 201 {
-				t.Errorf("got %d %s, want it done now", w.Code, w.Body)
-			}
+			compare.Equal(t, "status of another request with the key", 201, do(server, request("POST", "/api/v1/sessions", `{"title":"another"}`, withKey)).Code)
 		})
 	}
 }
@@ -139,8 +135,7 @@ func TestIdempotentAnswerIsGone(t *testing.T) {
 // For what an agent answers, the key is the client_message_id.
 func TestIdempotencyKeyOfMessages(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New(t))
-	server := api.New(opts)
+	server := api.New(apitest.New(t).Options)
 	var got []string
 	for _, body := range []string{`{"content":"x"}`, `{"content":"x"}`, `{"content":"x","client_message_id":"c"}`} {
 		w := do(server, request("POST", sessionPath()+"/messages", body, withKey, "Prefer: respond-async"))
@@ -152,8 +147,7 @@ func TestIdempotencyKeyOfMessages(t *testing.T) {
 
 func TestIdempotencyKeyIsChecked(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New(t))
-	server := api.New(opts)
+	server := api.New(apitest.New(t).Options)
 	for _, key := range []string{"", strings.Repeat("k", 201), "ü", "a\tb"} {
 		r := request("POST", "/api/v1/sessions", `{}`)
 		r.Header["Idempotency-Key"] = []string{key}

@@ -45,6 +45,7 @@ func TestBodies(t *testing.T) {
 		{"unknown fields, all of them", messages, `{"contents":"x","xyzzy":"user"}`, "application/json; charset=utf-8", 422, "invalid", "", []core.FieldError{
 			{Field: "contents", Detail: "is not a known field (did you mean content?); known are content, client_message_id, model, multitask, user_id, author, source, metadata, parts, webhook, options, after, run, role, tool_calls, tool_call_id, tool_name, created_at, author_id"},
 			{Field: "xyzzy", Detail: "is not a known field; known are content, client_message_id, model, multitask, user_id, author, source, metadata, parts, webhook, options, after, run, role, tool_calls, tool_call_id, tool_name, created_at, author_id"}}},
+		{"an unknown part of a form", messages, "--x\r\nContent-Disposition: form-data; name=\"y\"\r\n\r\nz\r\n--x--\r\n", "multipart/form-data; boundary=x", 422, "invalid", "y is not a known field; known are message, file", nil},
 		{"other letters", "/summarize", `{"Focus":"x"}`, "application/json", 422, "invalid", "Focus is not a known field (did you mean focus?); known are focus", nil},
 		{"wrong types, all of them", messages, `{"content":7,"metadata":[1],"multitask":{}}`, "application/json", 422, "invalid",
 			"content must be a string, not number; metadata must be an object; multitask must be a string, not object", nil},
@@ -82,8 +83,7 @@ func TestBrokenBody(t *testing.T) {
 
 func TestQueries(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New(t))
-	server := api.New(opts)
+	server := api.New(apitest.New(t).Options)
 	tests := []struct{ path, field, detail string }{
 		{"/api/v1/sessions?limit=0", "limit", "must be a whole number from 1 to 200"},
 		{"/api/v1/sessions?limit=201", "limit", "must be a whole number from 1 to 200"},
@@ -125,8 +125,7 @@ func TestQueries(t *testing.T) {
 // Each parameter of each list is refused by its name when it can mean nothing.
 func TestWrongFilters(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New(t))
-	server := api.New(opts)
+	server := api.New(apitest.New(t).Options)
 	ids := strings.NewReplacer("sessions/{id}", "sessions/"+apitest.SessionID, "runs/{id}", "runs/"+apitest.RunID, "{mid}", apitest.UserID, "{version}", "1", "{name}", "assistant")
 	checked := 0
 	for _, op := range ops.All() {
@@ -162,8 +161,7 @@ func TestWrongFilters(t *testing.T) {
 // Each filter of each list decides what is found.
 func TestFilters(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New(t))
-	server := api.New(opts)
+	server := api.New(apitest.New(t).Options)
 	const late, early = "9998-01-01T00:00:00Z", "1998-01-01T00:00:00Z"
 	for list, filters := range map[string][]string{
 		"/api/v1/sessions?": {"agent=nobody", "user_id=nobody", "status=running", "pinned=true", "tag=nothing", "metadata=%7B%22team%22:%22b%22%7D", "q=zyzzyva", "in=title&q=zyzzyva",

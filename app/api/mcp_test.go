@@ -128,8 +128,7 @@ func TestMCPRefusesRequests(t *testing.T) {
 // Other methods of HTTP are refused as the protocol says: there is no stream to listen to.
 func TestMCPMethods(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New(t))
-	server := api.New(opts)
+	server := api.New(apitest.New(t).Options)
 	for _, method := range []string{"GET", "DELETE", "HEAD", "PUT"} {
 		w := do(server, request(method, "/mcp", "", mcpHeaders("2025-11-25")...))
 		compare.Equal(t, method+": Allow: want 405 and POST", []any{http.StatusMethodNotAllowed, "POST"}, []any{w.Code, w.Header().Get("Allow")})
@@ -142,8 +141,7 @@ func TestMCPMethods(t *testing.T) {
 // specification, and lists say how long they may be used.
 func TestMCPStateless(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New(t))
-	server := api.New(opts)
+	server := api.New(apitest.New(t).Options)
 	for name, tt := range map[string]struct {
 		body    string
 		headers []string
@@ -231,10 +229,8 @@ func TestMCPWaits(t *testing.T) {
 			r.Header.Set(name, value)
 		}
 		answer := must.Get(http.DefaultClient.Do(r))(t)
-		line, err := bufio.NewReader(answer.Body).ReadString('\n')
-		if err != nil || line != ": keep-alive\n" || answer.Header.Get("Content-Type") != "text/event-stream" {
-			t.Errorf("%s: got %q, %v, want a comment in an event stream", revision, line, err)
-		}
+		line := must.Get(bufio.NewReader(answer.Body).ReadString('\n'))(t)
+		compare.Equal(t, revision+": a comment in an event stream", []any{": keep-alive\n", "text/event-stream"}, []any{line, answer.Header.Get("Content-Type")})
 		leave()
 		_ = answer.Body.Close()
 	}

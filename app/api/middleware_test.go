@@ -1,24 +1,26 @@
 package api_test
 
 import (
+	"compress/gzip"
+	"encoding/json"
+	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"bobbin/app/api"
 	"bobbin/app/api/auth"
 	"bobbin/app/core"
 	"bobbin/tests/apitest"
 	"bobbin/tests/compare"
+	"bobbin/tests/must"
 )
 
 func TestRequestID(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New(t))
-	server := api.New(opts)
+	server := api.New(apitest.New(t).Options)
 	for _, id := range []string{"abc-1.2_3:4", strings.Repeat("x", 128)} {
-		if got := do(server, request("GET", "/healthz", "", "X-Request-ID: "+id)).Header().Get("X-Request-ID"); got != id {
-			t.Errorf("got request id %q, want the caller's %q", got, id)
-		}
+		compare.Equal(t, "request id: want the caller's", id, do(server, request("GET", "/healthz", "", "X-Request-ID: "+id)).Header().Get("X-Request-ID"))
 	}
 	for _, id := range []string{"", "a b", "a\"b", "é", strings.Repeat("x", 129)} {
 		if got := do(server, request("GET", "/healthz", "", "X-Request-ID: "+id)).Header().Get("X-Request-ID"); !core.ValidID(got) {
@@ -82,4 +84,60 @@ func TestAccessLog(t *testing.T) {
 	if strings.Contains(log.String(), "private") {
 		t.Error("got a message in the log, want none")
 	}
+}
+
+// Long answers to GET are compressed for readers who take it; short ones, changes and
+// streams are not.
+func TestCompression(t *testing.T) {
+	t.Parallel()
+	server := api.New(apitest.New(t).Options)
+	do(server, request("POST", sessionPath()+"/messages", `{"run":false,"content":"`+strings.Repeat("All work and no play. ", 5000)+`"}`))
+	const takes = "Accept-Encoding: gzip, br"
+	plain := do(server, request("GET", sessionPath()+"/messages", ""))
+	w := do(server, request("GET", sessionPath()+"/messages", "", takes))
+	if w.Header().Get("Content-Encoding") != "gzip" || !strings.Contains(strings.Join(w.Header().Values("Vary"), ","), "Accept-Encoding") || w.Body.Len() > plain.Body.Len()/20 {
+		t.Errorf("got %d of %d bytes with %v, want them compressed", w.Body.Len(), plain.Body.Len(), w.Header())
+	}
+	r := must.Get(gzip.NewReader(w.Body))(t)
+	text := must.Get(io.ReadAll(r))(t)
+	compare.Equal(t, "text, valid", []any{plain.Body.String(), true}, []any{string(text), json.Valid(text)})
+	for name, w := range map[string]string{
+		"nobody asked": plain.Header().Get("Content-Encoding"),
+		"refused":      do(server, request("GET", sessionPath()+"/messages", "", "Accept-Encoding: gzip;q=0, br")).Header().Get("Content-Encoding"),
+		"short":        do(server, request("GET", "/healthz", "", takes)).Header().Get("Content-Encoding"),
+		"a change":     do(server, request("POST", sessionPath()+"/messages", `{"content":"x"}`, takes)).Header().Get("Content-Encoding"),
+		"a stream":     do(server, request("GET", runPath()+"/events", "", takes)).Header().Get("Content-Encoding"),
+	} {
+		compare.Equal(t, name+": the encoding", "", w)
+	}
+}
+
+// TestRates: a key that asks too often is told when to go on; other keys, and this
+// machine's own user, are not held up.
+func TestRates(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, testRates) // no time passes
+}
+
+func testRates(t *testing.T) {
+	opts, _ := options(apitest.New(t))
+	opts.Limits.PerSecond = 1
+	opts.Auth = auth.New(auth.Options{Keys: []auth.Key{auth.NewKey("ann", "a", core.ReadWrite), auth.NewKey("bob", "b", core.ReadWrite)}})
+	server := api.New(opts)
+	for range 10 {
+		if w := do(server, request("GET", "/version", "", "X-API-Key: a")); w.Code != 200 {
+			t.Fatalf("got %d within the limit, want 200", w.Code)
+		}
+	}
+	w := do(server, request("GET", "/version", "", "X-API-Key: a"))
+	p := wantProblem(t, w, 429, "rate_limited")
+	if w.Header().Get("Retry-After") != "2" || !strings.Contains(p.Detail, "limits.requests_per_second") {
+		t.Errorf("got Retry-After %q and %q, want 2 and what to do", w.Header().Get("Retry-After"), p.Detail)
+	}
+	for range 15 {
+		if w := do(server, request("GET", "/version", "")); w.Code != 200 {
+			t.Fatalf("got %d for this machine's own user, want 200", w.Code)
+		}
+	}
+	compare.Equal(t, "for another key", 200, do(server, request("GET", "/version", "", "X-API-Key: b")).Code)
 }

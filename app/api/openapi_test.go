@@ -115,8 +115,7 @@ func TestProblemCodes(t *testing.T) {
 // TestOpenAPI: everybody gets the document, and who has it is told so.
 func TestOpenAPI(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New(t))
-	server := api.New(opts)
+	server := api.New(apitest.New(t).Options)
 	w := do(server, request("GET", "/openapi.json", "", "X-API-Key: wrong"))
 	if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "application/json" || !strings.HasPrefix(w.Body.String(), `{"openapi":"3.1.0"`) {
 		t.Fatalf("got %d %s %.40s, want the document", w.Code, w.Header().Get("Content-Type"), w.Body)
@@ -134,8 +133,7 @@ func TestOpenAPI(t *testing.T) {
 // comes from elsewhere or runs inline, so that its policy holds.
 func TestDocsPage(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New(t))
-	server := api.New(opts)
+	server := api.New(apitest.New(t).Options)
 	w := do(server, request("GET", "/docs", ""))
 	page := w.Body.String()
 	if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "text/html; charset=utf-8" || !strings.HasPrefix(w.Header().Get("Content-Security-Policy"), "default-src 'self'") {

@@ -2,10 +2,12 @@ package api_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -158,14 +160,11 @@ func TestAnswersWaitForMemory(t *testing.T) {
 		begin := time.Now()
 		wantProblem(t, do(server, request("GET", sessionPath(), "")), 503, quota.CodeExceeded)
 		compare.Equal(t, "an answer after: want 10 s", 10*time.Second, time.Since(begin))
-		if w := do(server, request("POST", "/api/v1/sessions", "{}")); w.Code != 201 {
-			t.Errorf("got %d %s for a session, want 201", w.Code, w.Body)
-		}
+		compare.Equal(t, "status for a session", 201, do(server, request("POST", "/api/v1/sessions", "{}")).Code)
 		time.AfterFunc(time.Second, func() { others.Keep(18 << 20) })
 		begin = time.Now()
-		if w := do(server, request("GET", sessionPath(), "")); w.Code != 200 || time.Since(begin) != time.Second {
-			t.Errorf("got %d after %v, want 200 when there is room", w.Code, time.Since(begin))
-		}
+		w := do(server, request("GET", sessionPath(), ""))
+		compare.Equal(t, "status and time when there is room", []any{200, time.Second}, []any{w.Code, time.Since(begin)})
 		time.AfterFunc(time.Second, func() { others.Keep(3 << 20) })
 		begin = time.Now()
 		if w := do(server, request("GET", sessionPath()+"/messages", "")); w.Code != 200 || time.Since(begin) != time.Second {
@@ -174,4 +173,53 @@ func TestAnswersWaitForMemory(t *testing.T) {
 		others.Release()
 		compare.Equal(t, "bytes held in the end", 0, memory.Used())
 	})
+}
+
+// A search that takes longer than 5 seconds ends with 503 and says when to come back; a
+// user has two at once, those of its agents included, an owner eight, and others are not held up by them.
+func TestSearchesAreBounded(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"/api/v1/search?q=pump", "/api/v1/sessions?q=pump"} {
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				backend := apitest.New(t)
+				untilEnd := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+				backend.Hooks["Search.Messages"], backend.Hooks["Sessions.List"] = untilEnd, untilEnd
+				opts := userOptions(backend)
+				server := api.New(opts)
+				answers := make(chan *httptest.ResponseRecorder, 20)
+				ask := func(headers ...string) { go func() { answers <- do(server, request("GET", path, "", headers...)) }() }
+				got := func() *httptest.ResponseRecorder { synctest.Wait(); return <-answers }
+				ask(asEve)
+				ask(asEve)
+				synctest.Wait()
+				ask(asEve)
+				wantProblem(t, got(), 429, quota.CodeExceeded)
+				agent := make(chan error, 1)
+				go func() {
+					_, err := backend.AgentSearch.Messages(t.Context(), core.Tenant{Owner: core.LocalOwner, User: "eve"}, core.SearchQuery{Text: "pump"})
+					agent <- err
+				}()
+				synctest.Wait()
+				compare.Equal(t, "searches of an agent that did not wait", 0, len(agent))
+				for range 6 { // of kim and of the owner
+					ask(asKim)
+					ask()
+					synctest.Wait()
+				}
+				for range 6 {
+					wantProblem(t, got(), 429, quota.CodeExceeded)
+				}
+				for range 8 {
+					w := <-answers
+					wantProblem(t, w, 503, "search_time")
+					compare.Equal(t, "Retry-After", "5", w.Header().Get("Retry-After"))
+				}
+				compare.Error(t, "the agent's search", nil, <-agent)
+				clear(backend.Hooks)
+				compare.Equal(t, "when all had ended", 200, do(server, request("GET", path, "", asEve)).Code)
+			})
+		})
+	}
 }

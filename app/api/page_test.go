@@ -22,8 +22,7 @@ const webPage = "../web/dist"
 // long as they are right. Everything else keeps its policy.
 func TestPage(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New(t))
-	server := api.New(opts)
+	server := api.New(apitest.New(t).Options)
 	w := do(server, request("GET", "/", "", "X-API-Key: wrong"))
 	index, err := os.ReadFile(webPage + "/index.html")
 	if err != nil || w.Code != http.StatusOK || w.Body.String() != string(index) {
@@ -55,8 +54,7 @@ func TestPage(t *testing.T) {
 // Every file of the build is served, compressed for those who accept it.
 func TestAssets(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New(t))
-	server := api.New(opts)
+	server := api.New(apitest.New(t).Options)
 	assets := must.Get(fs.Glob(os.DirFS(webPage), "assets/*"))(t)
 	for _, name := range append(assets, "") {
 		if strings.HasSuffix(name, ".gz") || strings.HasSuffix(name, ".br") {

@@ -13,17 +13,9 @@ import (
 	"bobbin/app/core"
 )
 
-// problem is an error as in RFC 9457, with the members code, request_id and errors.
+// problem is an error as it is answered.
 type problem struct {
-	Type      string            `json:"type"` // urn:bobbin:problem: and the code
-	Title     string            `json:"title"`
-	Status    int               `json:"status"`
-	Detail    string            `json:"detail"`
-	Instance  string            `json:"instance"` // path of the request
-	Code      string            `json:"code"`     // stable, for programs
-	RequestID string            `json:"request_id"`
-	Errors    []core.FieldError `json:"errors,omitempty"`
-
+	ops.Problem
 	retryAfter time.Duration
 	internal   bool // nothing of the error may be shown
 }
@@ -57,7 +49,7 @@ func problemOf(err error) problem {
 		if !known {
 			s, detail = ops.ErrorKind{Status: http.StatusInternalServerError, Title: "Internal error", Code: "internal"}, "internal error"
 		}
-		return problem{Type: typeOf(s.Code), Title: s.Title, Status: s.Status, Detail: detail, Code: s.Code, internal: true}
+		return problem{Problem: s.Problem(s.Code, detail), internal: true}
 	}
 	s, known := map[string]ops.ErrorKind{
 		handlers.CodeMalformed:   {Status: http.StatusBadRequest, Title: "Malformed body"},
@@ -73,17 +65,13 @@ func problemOf(err error) problem {
 	if !known {
 		return problemOf(errors.Join(shown.Err)) // no kind: a programming error
 	}
-	code := cmp.Or(shown.Code, s.Code)
-	return problem{Type: typeOf(code), Title: s.Title, Status: s.Status, Detail: shown.Message, Code: code, Errors: shown.Fields, retryAfter: shown.RetryAfter}
+	p := problem{Problem: s.Problem(cmp.Or(shown.Code, s.Code), shown.Message), retryAfter: shown.RetryAfter}
+	p.Errors = shown.Fields
+	return p
 }
 
-// Classify returns the status with which the API answers err, its title and its code.
-func Classify(err error) (number int, title, code string) {
-	p := problemOf(err)
-	return p.Status, p.Title, p.Code
-}
-
-func typeOf(code string) string { return "urn:bobbin:problem:" + code }
+// ProblemOf returns how the API answers err, without the request.
+func ProblemOf(err error) ops.Problem { return problemOf(err).Problem }
 
 // retrySeconds returns the value of the header Retry-After, 0 for none. Problems with status 429 and 503
 // always have one.

@@ -69,7 +69,7 @@ func (s *Server) registerRoutes(r *gin.Engine) {
 
 	known := r.Group("", s.withErrors(s.authenticateCaller), s.withErrors(s.reserveMemory))
 	known.GET("/version", s.withoutQuery(health.Version))
-	native := handlers.Native{Services: s.Services, Streams: s.streams, Space: s.Space, Own: s.Operator}
+	native := handlers.Native{Services: s.Services, Streams: s.streams, Space: s.Space}
 	native.Register(s.operationRouter(r, known))
 	r.Group("", s.withErrors(native.Follow), s.withErrors(s.reserveMemory)).GET("/api/v1/blobs/:id/content", s.withErrors(native.Content))
 	s.registerOpenAI(known)

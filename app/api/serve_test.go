@@ -3,6 +3,7 @@ package api_test
 import (
 	"bufio"
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -125,4 +126,116 @@ func TestLargeHeader(t *testing.T) {
 	response := must.Get(http.DefaultClient.Do(r))(t)
 	response.Body.Close()
 	compare.Equal(t, "response.StatusCode: want 431", http.StatusRequestHeaderFieldsTooLarge, response.StatusCode)
+}
+
+// Until the server is ready only probes are answered; what came early is answered then.
+func TestNobodyIsLetInBeforeTheStartIsOver(t *testing.T) {
+	t.Parallel()
+	ready := make(chan struct{})
+	opts, _ := options(apitest.New(t))
+	opts.Ready = ready
+	s := serve(t, opts)
+	early := make(chan int)
+	go func() {
+		response, err := http.Get(s.url + sessionPath())
+		if err != nil {
+			early <- 0
+			return
+		}
+		response.Body.Close()
+		early <- response.StatusCode
+	}()
+	compare.Equal(t, "from /healthz: want the process lives", 200, open(t, "GET", s.url+"/healthz", "").StatusCode)
+	r := open(t, "GET", s.url+"/readyz", "")
+	body, _ := io.ReadAll(r.Body)
+	if r.StatusCode != 503 || !strings.Contains(string(body), `"runs"`) || r.Header.Get("Retry-After") == "" {
+		t.Errorf("got %d %s from /readyz, want 503 and what is missing", r.StatusCode, body)
+	}
+	select {
+	case got := <-early:
+		t.Errorf("got %d before the server was ready, want no answer", got)
+	default:
+	}
+	close(ready)
+	compare.Equal(t, "for the early request", 200, <-early)
+	compare.Equal(t, "from /readyz at last", 200, open(t, "GET", s.url+"/readyz", "").StatusCode)
+}
+
+// Slack's requests are only stored, and Slack wants a quick answer: they do not wait for the start
+// to be over.
+func TestSlackDoesNotWaitForTheStart(t *testing.T) {
+	t.Parallel()
+	opts, _ := options(apitest.New(t))
+	opts.Ready = make(chan struct{})
+	opts.Slack = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) })
+	compare.Equal(t, "want the answer of Slack's handler", http.StatusAccepted, open(t, "POST", serve(t, opts).url+"/slack/events", "{}").StatusCode)
+}
+
+// A server that gets more messages than it can answer refuses what starts a run, before it reads the body
+// and asks who sends it; everything else is answered.
+func TestOverloadedServerRefusesMessages(t *testing.T) {
+	t.Parallel()
+	opts, _ := options(apitest.New(t))
+	opts.Overloaded = func() bool { return true }
+	s := serve(t, opts)
+	for path, method := range map[string]string{sessionPath() + "/messages": "POST", sessionPath() + "/messages/m": "PATCH", sessionPath() + "/messages/m/regenerate": "POST", "/v1/chat/completions": "POST", "/v1/responses": "POST"} {
+		r := open(t, method, s.url+path, "no JSON")
+		if body, _ := io.ReadAll(r.Body); r.StatusCode != 503 || !strings.Contains(string(body), "overloaded") || r.Header.Get("Retry-After") == "" {
+			t.Errorf("%s: got %d %s, want 503 and when to ask again", path, r.StatusCode, body)
+		}
+	}
+	for _, path := range []string{sessionPath(), sessionPath() + "/messages"} {
+		compare.Equal(t, path, 200, open(t, "GET", s.url+path, "").StatusCode)
+	}
+}
+
+// A start that takes long is told to who comes, before clients give up by themselves.
+func TestLongStart(t *testing.T) {
+	t.Parallel()
+	opts, _ := options(apitest.New(t))
+	opts.Ready, opts.Limits.Start = make(chan struct{}), time.Millisecond
+	r := open(t, "GET", serve(t, opts).url+sessionPath(), "")
+	if r.StatusCode != 503 || r.Header.Get("Retry-After") == "" {
+		t.Errorf("got %d, Retry-After %q, want 503 and when to ask again", r.StatusCode, r.Header.Get("Retry-After"))
+	}
+}
+
+// While the server stops the feeds of sessions end at once, a run's stream goes on, new requests are
+// refused and told to come again, also by connections that are new, and until the work beside them is
+// over. Only then the server ends.
+func TestStop(t *testing.T) {
+	t.Parallel()
+	opts, _ := options(apitest.New(t))
+	question, finish := apitest.Gate(t)
+	work := make(chan struct{})
+	opts.Work = work
+	s := serve(t, opts)
+	feed := open(t, "GET", s.url+sessionPath()+"/events", "")
+	run := bufio.NewReader(open(t, "POST", s.url+sessionPath()+"/messages", `{"content":"`+question+`"}`).Body)
+	if line, err := run.ReadString('\n'); err != nil || line != ": connected\n" {
+		t.Fatalf("got line %q, %v, want a comment at once", line, err)
+	}
+	s.stop()
+	if rest := string(must.Get(io.ReadAll(feed.Body))(t)); !strings.HasPrefix(rest, ": connected\n") || !strings.HasSuffix(rest, "\n\n") {
+		t.Errorf("got the feed %q, want its end in order", rest)
+	}
+	for open(t, "GET", s.url+"/readyz", "").StatusCode == 200 { // the stop has not begun yet
+	}
+	refused := func(when string) {
+		t.Helper()
+		r := open(t, "GET", s.url+sessionPath(), "")
+		if r.StatusCode != 503 || r.Header.Get("Retry-After") == "" || !r.Close {
+			t.Errorf("%s: got %d, Retry-After %q, closed %v, want 503, when to ask again, and a closed connection", when, r.StatusCode, r.Header.Get("Retry-After"), r.Close)
+		}
+		compare.Equal(t, when+": from /healthz", 200, open(t, "GET", s.url+"/healthz", "").StatusCode)
+	}
+	refused("while a run is at work")
+	finish()
+	compare.Contains(t, "stream with the run's end", "event: run.succeeded", string(must.Get(io.ReadAll(run))(t)))
+	refused("while other work is in hand")
+	close(work)
+	compare.Error(t, "from a stop in order", nil, <-s.done)
+	if _, err := net.Dial("tcp", s.addr); err == nil {
+		t.Error("got a connection after the stop, want none")
+	}
 }

@@ -32,7 +32,6 @@ type Options struct {
 	Origins      []string       // web origins that may read responses (CORS)
 	Framing      []string       // web origins whose pages may show the widget
 	Logger       *slog.Logger
-	Operator     handlers.OperatorOperations
 	OpenAI       openai.Options          // its Services and Streams follow from the others
 	Metrics      handlers.MetricsOptions // without Expose there is no route /metrics
 	Slack        http.Handler            // answers what Slack sends; nil = no such routes

@@ -45,8 +45,7 @@ func TestStreamOfASend(t *testing.T) {
 // TestResume: where a stream begins (API, Last-Event-ID).
 func TestResume(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New(t))
-	server := api.New(opts)
+	server := api.New(apitest.New(t).Options)
 	session := "/api/v1/sessions/" + apitest.WaitingID
 	feed := watch(t, server, session+"/events") // from now on
 	compare.Contains(t, "the session", `"last_event_id":`+feed.Header().Get("Last-Event-ID")+"}", do(server, request("GET", session+"/messages", "")).Body.String())
@@ -136,9 +135,7 @@ func TestWaitHasALimit(t *testing.T) {
 	}
 	open()
 	opts, _ := options(backend)
-	if w := do(api.New(opts), request("POST", sessionPath()+"/messages", `{"content":"x"}`)); w.Code != 200 {
-		t.Errorf("got %d %s after the others, want an answer", w.Code, w.Body)
-	}
+	compare.Equal(t, "status after the others", 200, do(api.New(opts), request("POST", sessionPath()+"/messages", `{"content":"x"}`)).Code)
 }
 
 // A run that ends before a request begins to wait for it is an answer, also for one that waits while it is canceled.

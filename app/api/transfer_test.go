@@ -18,8 +18,7 @@ import (
 
 func TestAppendFields(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New(t))
-	server := api.New(opts)
+	server := api.New(apitest.New(t).Options)
 	w := do(server, request("POST", sessionPath()+"/messages",
 		`{"run":false,"role":"assistant","content":"x","tool_calls":[{"id":"c","name":"n","arguments":"{ }"}],"author":"A","author_id":"a-1","source":"slack","client_message_id":"m","metadata":{"k":1},"created_at":"2026-01-02T03:04:05Z"}`))
 	for _, want := range []string{`"role":"assistant"`, `"content":"x"`, `"tool_calls":[{"id":"c","name":"n","arguments":"{ }"}]`, `"author":"A"`, `"author_id":"a-1"`, `"source":"slack"`, `"client_message_id":"m"`, `"metadata":{"k":1}`, `"created_at":"2026-01-02T03:04:05Z"`} {
@@ -57,15 +56,12 @@ func TestAppendFields(t *testing.T) {
 		}
 	}
 	// The role user is what a message has that is answered.
-	if w := do(server, request("POST", sessionPath()+"/messages", `{"content":"x","role":"user","run":true}`, "Prefer: respond-async")); w.Code != 202 {
-		t.Errorf("got %d %s, want 202", w.Code, w.Body)
-	}
+	compare.Equal(t, "status", 202, do(server, request("POST", sessionPath()+"/messages", `{"content":"x","role":"user","run":true}`, "Prefer: respond-async")).Code)
 }
 
 func TestImportMediaTypes(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New(t))
-	server := api.New(opts)
+	server := api.New(apitest.New(t).Options)
 	const line = `{"role":"user","content":"x"}`
 	for media, body := range map[string]string{"application/jsonl": line, "application/x-ndjson; charset=utf-8": line + "\n" + line, "application/json": "[" + line + "]"} {
 		w := do(server, request("POST", sessionPath()+"/messages/import?source=cli", body, "Content-Type: "+media))
@@ -90,9 +86,8 @@ func TestImportBodyLimit(t *testing.T) {
 	server := api.New(opts)
 	path := sessionPath() + "/messages/import"
 	history := `[{"role":"user","content":"x"}` + strings.Repeat(" ", 969) + "]"
-	if w := do(server, request("POST", path, history)); w.Code != 200 || len(history) != 1000 {
-		t.Errorf("got %d %s for %d bytes, want 200 for 1000", w.Code, w.Body, len(history))
-	}
+	w := do(server, request("POST", path, history))
+	compare.Equal(t, "status for 1000 bytes", []any{200, 1000}, []any{w.Code, len(history)})
 	for _, told := range []int64{1001, -1} { // beforehand
 		r := request("POST", path, strings.Repeat("x", 1001))
 		r.ContentLength = told
@@ -108,8 +103,7 @@ func TestImportBodyLimit(t *testing.T) {
 
 func TestExportNames(t *testing.T) {
 	t.Parallel()
-	opts, _ := options(apitest.New(t))
-	server := api.New(opts)
+	server := api.New(apitest.New(t).Options)
 	id := apitest.SessionID[24:]
 	for title, want := range map[string]string{
 		"":                       "bobbin-" + id,

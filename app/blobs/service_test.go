@@ -3,6 +3,7 @@ package blobs_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/url"
 	"strconv"
@@ -141,14 +142,10 @@ func TestUploadReadsDocuments(t *testing.T) {
 	s := service(m)
 	s.ReadText, s.Limits.Types = l.Read, []string{"application/pdf"}
 	for range 2 {
-		b, err := s.Upload(t.Context(), core.Tenant{Owner: "ann"}, core.Upload{Name: "a", Data: []byte("%PDF-1.4 two words")})
-		if err != nil || !b.Extracted || b.Pages != 7 || b.Blank != 2 || b.Tokens != 3 || m.text.Text != "PDF-1.4 two words" {
-			t.Errorf("got %+v, %v with the text %q", b, err, m.text.Text)
-		}
+		b := must.Get(s.Upload(t.Context(), core.Tenant{Owner: "ann"}, core.Upload{Name: "a", Data: []byte("%PDF-1.4 two words")}))(t)
+		compare.Equal(t, "extracted, pages, blank ones, tokens, text", []any{true, 7, 2, 3, "PDF-1.4 two words"}, []any{b.Extracted, b.Pages, b.Blank, b.Tokens, m.text.Text})
 	}
-	if l.reads != 1 {
-		t.Errorf("the document was read %d times, want once", l.reads)
-	}
+	compare.Equal(t, "how often the document was read", 1, l.reads)
 }
 
 // A rejected upload gets advice.
@@ -229,9 +226,7 @@ func TestLinksExpire(t *testing.T) {
 			t.Errorf("another file: got %v, want nothing told of it", err)
 		}
 		for _, lifetime := range []time.Duration{-1, time.Hour + time.Second} {
-			if _, err := s.Link(t.Context(), core.Tenant{Owner: "ann"}, "b", lifetime); !errors.Is(err, core.ErrInvalid) {
-				t.Errorf("%s: got %v, want it refused", lifetime, err)
-			}
+			compare.Error(t, fmt.Sprintf("%s: want it refused", lifetime), core.ErrInvalid, compare.ErrorOf(s.Link(t.Context(), core.Tenant{Owner: "ann"}, "b", lifetime)))
 		}
 	})
 }

@@ -75,9 +75,7 @@ func TestPinForkAndRevise(t *testing.T) {
 		message core.MessageID
 		pinned  bool
 	}{{large, true}, {large, false}, {small, true}} { // one that is pinned already is not checked
-		if m, err := h.Pin(t.Context(), ann, id, c.message, c.pinned); err != nil || m.Pinned != c.pinned {
-			t.Errorf("pin %+v: got %+v and %v", c, m, err)
-		}
+		compare.Equal(t, fmt.Sprintf("pin %+v", c), c.pinned, must.Get(h.Pin(t.Context(), ann, id, c.message, c.pinned))(t).Pinned)
 	}
 	compare.Error(t, "delete", nil, h.DeleteMessage(t.Context(), ann, id, large))
 	compare.Equal(t, "select: s.ID", id, must.Get(h.Select(t.Context(), ann, id, small))(t).ID)
@@ -87,10 +85,8 @@ func TestPinForkAndRevise(t *testing.T) {
 	}
 	compare.Error(t, "fork of nothing", core.ErrNotFound, compare.ErrorOf(h.Fork(t.Context(), ann, core.ForkSession{SessionID: core.NewID[core.SessionID]()})))
 
-	m, err := h.Revise(t.Context(), ann, id, small, "hello\x00 there")
-	if err != nil || m.Content != "hello\uFFFD there" || m.TokenCount != len(m.Content) {
-		t.Errorf("got %+v and %v, want the text as it is sent", m, err)
-	}
+	m := must.Get(h.Revise(t.Context(), ann, id, small, "hello\x00 there"))(t)
+	compare.Equal(t, "the text as it is sent", []any{"hello\uFFFD there", len(m.Content)}, []any{m.Content, m.TokenCount})
 	compare.Error(t, "revise: too large", core.ErrTooLarge, compare.ErrorOf(h.Revise(t.Context(), ann, id, small, strings.Repeat("x", 101))))
 	compare.Error(t, "revise: blank", core.ErrInvalid, compare.ErrorOf(h.Revise(t.Context(), ann, id, small, " \n")))
 }

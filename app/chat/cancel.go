@@ -8,33 +8,9 @@ import (
 )
 
 // Cancel ends a run: a queued one at once, one at work as soon as it can be
-// stopped; what it has said so far is kept. It returns the run as it is then, or
-// with wait as it has ended; Wait's errors apply. A run that has ended stays as it
-// is, so Cancel may be repeated. Canceling is committed even if the wait fails.
-func (s *Service) Cancel(ctx context.Context, tenant core.Tenant, id core.RunID, wait bool) (core.Run, error) {
-	run, err := s.cancelRun(ctx, tenant, id)
-	if err != nil || !wait || run.Status.Ended() {
-		return run, err
-	}
-	out, err := s.Wait(ctx, tenant, run)
-	return out.Run, err
-}
-
-// Stop cancels the session's active run, if there is one, and keeps what it has said so far.
-// Queued runs stay: the next one begins.
-func (s *Service) Stop(ctx context.Context, tenant core.Tenant, id core.SessionID) error {
-	active, err := s.Runs.Active(ctx, tenant, id)
-	if errors.Is(err, core.ErrNotFound) {
-		_, err = s.Sessions.Get(ctx, tenant, id)
-		return err
-	}
-	if err == nil {
-		_, err = s.cancelRun(ctx, tenant, active.ID)
-	}
-	return err
-}
-
-func (s *Service) cancelRun(ctx context.Context, tenant core.Tenant, id core.RunID) (core.Run, error) {
+// stopped; what it has said so far is kept. It returns the run as it is then. A run
+// that has ended stays as it is, so Cancel may be repeated.
+func (s *Service) Cancel(ctx context.Context, tenant core.Tenant, id core.RunID) (core.Run, error) {
 	run, events, err := s.Runs.RequestCancel(ctx, tenant, id)
 	if err != nil {
 		return core.Run{}, err
@@ -47,4 +23,18 @@ func (s *Service) cancelRun(ctx context.Context, tenant core.Tenant, id core.Run
 		s.Work.Cancel(id) // another process sees the request by its heartbeat
 	}
 	return run, nil
+}
+
+// Stop cancels the session's active run, if there is one, and keeps what it has said so far.
+// Queued runs stay: the next one begins.
+func (s *Service) Stop(ctx context.Context, tenant core.Tenant, id core.SessionID) error {
+	active, err := s.Runs.Active(ctx, tenant, id)
+	if errors.Is(err, core.ErrNotFound) {
+		_, err = s.Sessions.Get(ctx, tenant, id)
+		return err
+	}
+	if err == nil {
+		_, err = s.Cancel(ctx, tenant, active.ID)
+	}
+	return err
 }

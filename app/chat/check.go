@@ -2,7 +2,6 @@ package chat
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -74,7 +73,7 @@ func (s *Service) checkModel(f *faults, name string) {
 		return
 	}
 	if _, err := s.FindModel(name); err != nil {
-		f.Add("model", "cannot be used: %s", shownMessage(err))
+		f.Add("model", "cannot be used: %s", core.ShownMessage(err, "internal error"))
 	}
 }
 
@@ -84,15 +83,6 @@ func (s *Service) agentNames() string {
 		names = append(names, a.Name)
 	}
 	return strings.Join(names, ", ")
-}
-
-// shownMessage returns what may be shown of an error.
-func shownMessage(err error) string {
-	var e *core.Error
-	if errors.As(err, &e) {
-		return e.Message
-	}
-	return "internal error"
 }
 
 // ofUser returns how many runs the caller may have at once; 0 = no limit, for who acts

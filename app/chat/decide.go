@@ -59,7 +59,7 @@ func (s *Service) AnswerCalls(ctx context.Context, tenant core.Tenant, in core.A
 		return out, err
 	}
 	s.resumeDecided(ctx, decided)
-	out.Run = decided.Run
+	out.Run, out.Events = decided.Run, decided.Events
 	return out, nil
 }
 
@@ -102,15 +102,7 @@ func (s *Service) resumeDecided(ctx context.Context, d core.Decided) {
 func (s *Service) checkDecision(ctx context.Context, tenant core.Tenant, d core.ApprovalDecision) (core.ApprovalDecision, error) {
 	var f faults
 	d.Comment = f.Text("comment", d.Comment, maxComment)
-	kinds := 0
-	for _, given := range []bool{d.Approve, d.Respond != "", d.Result != nil} {
-		if given {
-			kinds++
-		}
-	}
 	switch {
-	case kinds > 1:
-		f.Add("decision", "is one of several answers: approve or deny, respond in place of the tool, or give the result")
 	case d.Arguments != "" && !d.Approve:
 		f.Add("arguments", "are for an approval: they take the place of the model's")
 	case d.IsError && d.Result == nil:
@@ -119,7 +111,7 @@ func (s *Service) checkDecision(ctx context.Context, tenant core.Tenant, d core.
 	d.Arguments = f.Text("arguments", d.Arguments, s.Limits.Message)
 	if d.Arguments != "" { // the tool checks them against its schema, as it does with the model's
 		if err := core.CheckJSON([]byte(d.Arguments), core.MaxBodyValues); err != nil {
-			f.Add("arguments", "%s", shownMessage(err))
+			f.Add("arguments", "%s", core.ShownMessage(err, "internal error"))
 		} else if !strings.HasPrefix(strings.TrimSpace(d.Arguments), "{") || !json.Valid([]byte(d.Arguments)) {
 			f.Add("arguments", "must be a JSON object")
 		}

@@ -140,7 +140,7 @@ func (s *Service) startRunOf(ctx context.Context, tenant core.Tenant, in core.Ac
 		// The new run is committed already: an interrupt that fails delays it and loses nothing.
 		active, err := s.Runs.Active(ctx, tenant, in.SessionID)
 		if err == nil && active.QueueSeq < accepted.Run.QueueSeq {
-			_, err = s.cancelRun(ctx, tenant, active.ID)
+			_, err = s.Cancel(ctx, tenant, active.ID)
 		}
 		if err != nil && !errors.Is(err, core.ErrNotFound) {
 			s.Logger.WarnContext(ctx, "active run not interrupted", "session_id", in.SessionID, "run_id", accepted.Run.ID, "err", err)
@@ -288,7 +288,7 @@ func (s *Service) sessionAgent(session core.SessionAgent, named string) (core.Ag
 	model, err := s.FindModel(cmp.Or(named, session.Model, agent.Model))
 	if err != nil {
 		return core.Agent{}, nil, &core.Error{Kind: core.ErrUnprocessable, Err: err,
-			Message: "the session's model cannot be used: " + shownMessage(err)}
+			Message: "the session's model cannot be used: " + core.ShownMessage(err, "internal error")}
 	}
 	for _, p := range model.Info().LackingFor(agent) {
 		if p.Binding() {

@@ -113,9 +113,8 @@ func TestSendCleansTheContent(t *testing.T) {
 			simulate(t, func(t *testing.T) {
 				h := newHouse(t, 0, answer)
 				a := h.sendAs(t, core.SendMessage{Content: c.content, Metadata: json.RawMessage(c.metadata)})
-				if got := a.Message; got.Content != c.want || string(got.Metadata) != c.wantMetadata {
-					t.Errorf("got %q with metadata %s, want %q with %s", got.Content, got.Metadata, c.want, c.wantMetadata)
-				}
+				got := a.Message
+				compare.Equal(t, "content, metadata", []any{c.want, c.wantMetadata}, []any{got.Content, string(got.Metadata)})
 			})
 		})
 	}
@@ -130,9 +129,7 @@ func TestSendRepeated(t *testing.T) {
 		synctest.Wait()
 		second := h.sendAs(t, m)
 		synctest.Wait()
-		if !second.Repeated || second.Run.ID != first.Run.ID {
-			t.Errorf("got run %s repeated %v, want the run %s of the first time", second.Run.ID, second.Repeated, first.Run.ID)
-		}
+		compare.Equal(t, "repeated: want the run of the first time", []any{true, first.Run.ID}, []any{second.Repeated, second.Run.ID})
 		m.SessionID, m.RequestHash = h.session.ID, "2"
 		_, err := h.Send(t.Context(), ann, m)
 		compare.Error(t, "another body", core.ErrInvalid, err)
@@ -140,10 +137,9 @@ func TestSendRepeated(t *testing.T) {
 		h.sendAs(t, waiting)
 		waiting.Multitask = core.MultitaskInterrupt
 		h.sendAs(t, waiting)
-		if got := h.db.Run(first.Run.ID); got.Status != core.RunRunning || got.CancelRequested {
-			t.Errorf("got the run %s, want the repeat not to interrupt it", got.Status)
-		}
-		must.Get(h.Cancel(t.Context(), ann, first.Run.ID, true))(t)
+		got := h.db.Run(first.Run.ID)
+		compare.Equal(t, "run: want the repeat not to interrupt it", []any{core.RunRunning, false}, []any{got.Status, got.CancelRequested})
+		h.cancel(t, first.Run.ID)
 	})
 }
 
@@ -159,9 +155,7 @@ func TestSendWhileARunIsActive(t *testing.T) {
 		synctest.Wait()
 		queued := h.send(t, "queued")
 		synctest.Wait()
-		if queued.Run.Status != core.RunQueued || queued.Message.Seq != 0 {
-			t.Errorf("got run %s with seq %d, want it queued and not in the log", queued.Run.Status, queued.Message.Seq)
-		}
+		compare.Equal(t, "run: want it queued and not in the log", []any{core.RunQueued, int64(0)}, []any{queued.Run.Status, queued.Message.Seq})
 		_, err := h.Send(t.Context(), ann, core.SendMessage{SessionID: h.session.ID, Content: "no", Multitask: core.MultitaskReject})
 		wantKind(t, err, core.ErrConflict)
 		urgent := h.sendAs(t, core.SendMessage{Content: "urgent", Multitask: core.MultitaskInterrupt})
@@ -189,7 +183,7 @@ func TestInterruptFails(t *testing.T) {
 		})
 		a := h.sendAs(t, core.SendMessage{Content: "urgent", Multitask: core.MultitaskInterrupt})
 		compare.Equal(t, "run: want it queued", core.RunQueued, a.Run.Status)
-		must.Get(h.Cancel(t.Context(), ann, long.Run.ID, false))(t)
+		must.Get(h.Cancel(t.Context(), ann, long.Run.ID))(t)
 		synctest.Wait()
 		h.wantTexts(t, "long", "half a sentence", "urgent", "re: urgent")
 	})
@@ -212,22 +206,22 @@ func TestSendWhoseCallerWentAway(t *testing.T) {
 	})
 }
 
+// cancel cancels a run of ann's and returns it when it has ended.
+func (h *house) cancel(t *testing.T, id core.RunID) core.Run {
+	t.Helper()
+	return must.Get(h.Wait(t.Context(), ann, must.Get(h.Cancel(t.Context(), ann, id))(t)))(t).Run
+}
+
 func TestCancel(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		h := newHouse(t, 0, talkUntilCanceled)
 		long, queued := h.send(t, "long"), h.send(t, "queued")
 		synctest.Wait()
-		run, err := h.Cancel(t.Context(), ann, queued.Run.ID, true)
-		if err != nil || run.Status != core.RunCanceled {
-			t.Errorf("got run %s and error %v, want the queued one canceled at once", run.Status, err)
-		}
-		_, err = h.Cancel(t.Context(), core.Tenant{Owner: "bob"}, long.Run.ID, true)
+		compare.Equal(t, "the queued run", core.RunCanceled, must.Get(h.Cancel(t.Context(), ann, queued.Run.ID))(t).Status)
+		_, err := h.Cancel(t.Context(), core.Tenant{Owner: "bob"}, long.Run.ID)
 		wantKind(t, err, core.ErrNotFound)
 		for range 2 {
-			run, err = h.Cancel(t.Context(), ann, long.Run.ID, true)
-			if err != nil || run.Status != core.RunCanceled {
-				t.Errorf("got run %s and error %v, want it canceled", run.Status, err)
-			}
+			compare.Equal(t, "the active run", core.RunCanceled, h.cancel(t, long.Run.ID).Status)
 		}
 		h.wantTexts(t, "long", "half a sentence")
 		var types []core.EventType
@@ -238,8 +232,6 @@ func TestCancel(t *testing.T) {
 			core.EventRunStarted, core.EventMessageCreated, core.EventRunQueued, core.EventRunCanceled,
 			core.EventMessageCreated, core.EventRunCanceled,
 		}
-		if !slices.Equal(types, want) {
-			t.Errorf("got events %v, want %v", types, want)
-		}
+		compare.Equal(t, "events", want, types)
 	})
 }

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 
 	"bobbin/app/core"
@@ -32,15 +33,9 @@ func (s *Service) newSession(tenant core.Tenant, in core.Session) (core.Session,
 		return core.Session{}, err
 	}
 	session := core.Session{
-		Owner: tenant.Owner, Agent: in.Agent, Model: in.Model, UserID: user, Source: in.Source,
+		Owner: tenant.Owner, Agent: cmp.Or(in.Agent, s.DefaultAgent), Model: in.Model, UserID: user, Source: cmp.Or(in.Source, core.SourceAPI),
 		Timezone: in.Timezone, Metadata: in.Metadata, Pinned: in.Pinned, Temporary: in.Temporary, Webhook: in.Webhook,
 		Speakers: in.Speakers,
-	}
-	if session.Agent == "" {
-		session.Agent = s.DefaultAgent
-	}
-	if session.Source == "" {
-		session.Source = core.SourceAPI
 	}
 	var f faults
 	session.Title = f.Text("title", in.Title, maxSessionTitle)

@@ -96,9 +96,7 @@ func TestOpenArchivedSession(t *testing.T) {
 				t.Fatalf("got the session %+v, want one fork of %s", s, first.ID)
 			}
 		}
-		if _, err := h.OpenSession(t.Context(), core.Tenant{Owner: "bea", User: "bob"}, thread, core.Session{}); !errors.Is(err, core.ErrNotFound) {
-			t.Errorf("another user: got error %v, want ErrNotFound", err)
-		}
+		compare.Error(t, "another user: want ErrNotFound", core.ErrNotFound, compare.ErrorOf(h.OpenSession(t.Context(), core.Tenant{Owner: "bea", User: "bob"}, thread, core.Session{})))
 	})
 }
 

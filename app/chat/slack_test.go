@@ -53,9 +53,7 @@ func TestAttachSlack(t *testing.T) {
 		}
 		thread.Team = "" // there is only one
 		thread.Mode, want.Mode = core.SlackTwoWay, core.SlackTwoWay
-		if got, err := h.AttachSlack(t.Context(), tenant, thread); err != nil || got != want {
-			t.Errorf("another mode: got %+v (%v), want %+v", got, err, want)
-		}
+		compare.Equal(t, "another mode", want, must.Get(h.AttachSlack(t.Context(), tenant, thread))(t))
 		if got, err := h.SlackThread(t.Context(), tenant, session.ID); err != nil || got.SlackThread != want || got.ChannelName != "general" || len(got.Faults) > 0 {
 			t.Errorf("got %+v (%v), want %+v", got, err, want)
 		}

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -74,10 +75,13 @@ func (t *Titler) Begin(session core.Session, run core.Run) {
 	t.busy[session.ID] = true
 	t.wait.Go(func() {
 		// More people see a title than the conversation, so secrets are left out.
-		m := material{run: run, session: session, question: redact.Text(run.Input.Content)}
-		title, calls := t.makeTitle(t.work, m)
-		if title != "" || len(calls) > 0 {
-			t.storeTitle(t.work, m, title, calls)
+		question := redact.Text(run.Input.Content)
+		title, calls, err := t.requestTitle(t.work, session, run, question)
+		if err != nil {
+			t.Logger.InfoContext(t.work, "title created without a model", "session_id", session.ID, "err", err)
+		}
+		if title = cmp.Or(title, core.TitleOf(question)); title != "" || len(calls) > 0 {
+			t.storeTitle(t.work, session, run, core.NewTitle{Title: title, Calls: calls})
 		}
 		t.mu.Lock()
 		defer t.mu.Unlock()
@@ -100,22 +104,14 @@ func (t *Titler) Run(ctx context.Context) error {
 	return nil
 }
 
-// material is the input of a title.
-type material struct {
-	run      core.Run
-	session  core.Session
-	question string
-}
-
 // storeTitle writes the title and its model calls, even while the process stops.
-func (t *Titler) storeTitle(ctx context.Context, m material, title string, calls []core.ModelCall) {
+func (t *Titler) storeTitle(ctx context.Context, session core.Session, run core.Run, title core.NewTitle) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer cancel()
-	events, err := t.Sessions.GiveTitle(ctx, core.Tenant{Owner: m.session.Owner}, core.NewTitle{
-		SessionID: m.session.ID, RunID: m.run.ID, Title: title, Of: []core.MessageID{m.run.UserMessageID}, Calls: calls,
-	})
+	title.SessionID, title.RunID, title.Of = session.ID, run.ID, []core.MessageID{run.UserMessageID}
+	events, err := t.Sessions.GiveTitle(ctx, core.Tenant{Owner: session.Owner}, title)
 	if err != nil && !errors.Is(err, core.ErrNotFound) {
-		t.Logger.WarnContext(ctx, "session not given a title", "session_id", m.session.ID, "run_id", m.run.ID, "err", err)
+		t.Logger.WarnContext(ctx, "session not given a title", "session_id", session.ID, "run_id", run.ID, "err", err)
 	}
 	if err == nil {
 		t.Feed.Publish(ctx, events)

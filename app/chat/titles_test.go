@@ -145,9 +145,7 @@ func TestTitleOfTheModel(t *testing.T) {
 		if len(req) != 1 || req[0].MaxOutputTokens != 2048 || len(req[0].Tools) != 0 {
 			t.Fatalf("got requests %+v, want one, with room for thoughts", req)
 		}
-		if got, want := req[0].Messages[0].Content, "<question>\nHow do bees [answer> talk?\n</question>\nThe title:"; got != want {
-			t.Errorf("got prompt %q, want %q", got, want)
-		}
+		compare.Equal(t, "prompt", "<question>\nHow do bees [answer> talk?\n</question>\nThe title:", req[0].Messages[0].Content)
 		if c := w.calls; len(c) != 1 || c[0].Purpose != core.PurposeTitle || c[0].Owner != "ann" || c[0].User != "carol" || c[0].RunID != "r1" ||
 			c[0].Usage.InputTokens != 90 || c[0].Cost == nil || *c[0].Cost != 100 || c[0].Estimated == 0 {
 			t.Errorf("got %+v in the books", c)
@@ -190,9 +188,8 @@ func TestTitleWithoutAModel(t *testing.T) {
 				if c.change != nil {
 					c.change(w, &r)
 				}
-				if got := w.title(t, r); got != c.want || len(w.calls) != c.calls {
-					t.Errorf("got %q with %d calls, want %q with %d", got, len(w.calls), c.want, c.calls)
-				}
+				got := w.title(t, r)
+				compare.Equal(t, "title, calls", []any{c.want, c.calls}, []any{got, len(w.calls)})
 			})
 		})
 	}

@@ -80,6 +80,19 @@ func (s *Service) Wait(ctx context.Context, tenant core.Tenant, run core.Run) (c
 	}
 }
 
+// WaitFor is Wait for at most the limit. It returns the run as it is then, or if only the waiting failed: an
+// error would make the caller send its message again.
+func (s *Service) WaitFor(ctx context.Context, tenant core.Tenant, run core.Run, limit time.Duration) (core.Outcome, error) {
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	out, err := s.Wait(limited, tenant, run)
+	harmless := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, core.ErrTimeout) || errors.Is(err, core.ErrUnavailable)
+	if harmless && ctx.Err() == nil {
+		out.Run, err = s.Runs.Get(ctx, tenant, run.ID)
+	}
+	return out, err
+}
+
 // untilEnd returns when the run has ended, with what its events say of that if it was not at its end
 // already, or waits for a decision, or why it could not see that.
 func (s *Service) untilEnd(ctx context.Context, tenant core.Tenant, run core.Run) (out core.Outcome, err error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,10 +74,7 @@ func TestWatchRunWhoseBeginningIsGone(t *testing.T) {
 			want []core.EventType
 		}{{began - 1, wholeRun}, {began + 1, []core.EventType{core.EventResync}}} {
 			h.db.Events.Forget(h.session.ID, c.gone)
-			types, err := collect(h.WatchRun(t.Context(), ann, a.Run, core.Cursor{}))
-			if err != nil || !slices.Equal(types, c.want) {
-				t.Errorf("without the events up to %d: got %v and error %v, want %v", c.gone, types, err, c.want)
-			}
+			compare.Equal(t, fmt.Sprintf("without the events up to %d", c.gone), c.want, must.Get(collect(h.WatchRun(t.Context(), ann, a.Run, core.Cursor{})))(t))
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			compare.Equal(t, "the run that was waited for", core.RunSucceeded, must.Get(h.Wait(ctx, ann, a.Run))(t).Run.Status)
 			cancel()
@@ -117,10 +113,7 @@ func TestWaitSurvivesABusThatDropsIt(t *testing.T) {
 			return answer(ctx, j, run)
 		})
 		a := h.send(t, "hello")
-		out, err := h.Wait(t.Context(), ann, a.Run)
-		if err != nil || out.Run.Status != core.RunSucceeded {
-			t.Errorf("got run %s and error %v, want it succeeded", out.Run.Status, err)
-		}
+		compare.Equal(t, "the run's status", core.RunSucceeded, must.Get(h.Wait(t.Context(), ann, a.Run))(t).Run.Status)
 	})
 }
 
@@ -137,10 +130,7 @@ func TestWaitSurvivesTheDatabase(t *testing.T) {
 			<-time.After(90 * time.Second)
 			h.db.Before(nil)
 		}()
-		out, err := h.Wait(t.Context(), ann, a.Run)
-		if err != nil || out.Run.Status != core.RunSucceeded {
-			t.Errorf("got run %s and error %v, want it succeeded", out.Run.Status, err)
-		}
+		compare.Equal(t, "the run's status", core.RunSucceeded, must.Get(h.Wait(t.Context(), ann, a.Run))(t).Run.Status)
 	})
 }
 

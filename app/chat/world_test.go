@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -191,9 +190,7 @@ func (h *house) texts() []string {
 
 func (h *house) wantTexts(t *testing.T, want ...string) {
 	t.Helper()
-	if got := h.texts(); !slices.Equal(got, want) {
-		t.Errorf("got log %q, want %q", got, want)
-	}
+	compare.Equal(t, "log", want, h.texts())
 }
 
 // answer streams an answer to the run's message and ends the run with it.

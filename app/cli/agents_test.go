@@ -4,10 +4,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"bobbin/app/agents"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -26,12 +28,7 @@ func TestAgentsList(t *testing.T) {
 	t.Parallel()
 	flags := folder(t)
 	agentsOf(t, flags, map[string]string{"lost.yaml": "name: lost\nmodel: nosuch\n", "mine.yaml": "name: mine\ntemperature: 0.2\n"})
-	code, out, errs := run(t, "", append([]string{"agents", "list"}, flags...)...)
-	for _, says := range []string{"AGENT", "assistant   demo    yes", "mine        demo    yes", `lost        nosuch  no: model "nosuch" is not known`} {
-		if code != 0 || errs != "" || !strings.Contains(out, says) {
-			t.Errorf("got %d, %q, %q, want %q", code, out, errs, says)
-		}
-	}
+	says(t, flags, 0, "agents list", "AGENT", "assistant   demo    yes", "mine        demo    yes", `lost        nosuch  no: model "nosuch" is not known`)
 }
 
 // Every key of an agent's file is shown, with its value and where that comes from.
@@ -70,17 +67,11 @@ func TestAgentsShow(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", path, shown[path], want)
 		}
 	}
-	code, out, _ := run(t, "", append([]string{"agents", "show", "mine"}, flags...)...)
-	if code != 0 || !strings.Contains(out, "long long") || strings.Contains(out, strings.Repeat("long ", 20)) {
-		t.Errorf("got %d, %q, want the prompt cut", code, out)
+	if out := says(t, flags, 0, "agents show mine", "long long"); strings.Contains(out, strings.Repeat("long ", 20)) {
+		t.Errorf("got %q, want the prompt cut", out)
 	}
-	code, out, _ = run(t, "", append([]string{"agents", "show", "assistant"}, flags...)...)
-	if code != 0 || !strings.Contains(out, "built-in agent") {
-		t.Errorf("got %d, %q, want that the agent is built in", code, out)
-	}
-	if code, _, errs := run(t, "", append([]string{"agents", "show", "nobody"}, flags...)...); code != 1 || !strings.Contains(errs, "there are assistant, mine") {
-		t.Errorf("an agent that does not exist: got %d, %q", code, errs)
-	}
+	says(t, flags, 0, "agents show assistant", "built-in agent")
+	says(t, flags, 1, "agents show nobody", "there are assistant, mine")
 }
 
 // Files are checked without a server: what is wrong has file, line and column, and ends
@@ -88,50 +79,29 @@ func TestAgentsShow(t *testing.T) {
 func TestAgentsCheck(t *testing.T) {
 	t.Parallel()
 	flags := folder(t)
-	check := func(paths ...string) (int, string, string) {
-		return run(t, "", append(append([]string{"agents", "check"}, paths...), flags...)...)
-	}
-	if code, out, errs := check(); code != 0 || errs != "" || !strings.Contains(out, "there are no agent files") {
-		t.Errorf("no folder: got %d, %q, %q", code, out, errs)
-	}
+	says(t, flags, 0, "agents check", "there are no agent files")
 	tools := filepath.Join(filepath.Dir(flags[5]), "tools")
 	must.Do(t, os.MkdirAll(tools, 0o700))
 	agentsOf(t, flags, map[string]string{"../tools/files.yaml": "name: files\nkind: mcp\ndescription: d\ncommand: sh\n"})
 	for _, kinds := range []string{"", "http"} { // a folder that is not read, and a kind that is not allowed
 		for _, command := range []string{"agents check", "doctor --addr 127.0.0.1:0"} {
-			code, out, _ := run(t, "", append(append(strings.Fields(command), flags...), "--tools-allow", kinds)...)
-			if code != 0 || !strings.Contains(out, "it is left out: "+filepath.Join(tools, "files.yaml")+" describes the tool files, and tools.allow does not have its kind mcp") {
-				t.Errorf("%s, tools.allow %q: got %d, %q", command, kinds, code, out)
-			}
+			says(t, append(slices.Clone(flags), "--tools-allow", kinds), 0, command, "it is left out: "+filepath.Join(tools, "files.yaml")+" describes the tool files, and tools.allow does not have its kind mcp")
 		}
 	}
 	must.Do(t, os.RemoveAll(tools))
 	dir := agentsOf(t, flags, map[string]string{"good.yaml": "name: good\n", "lost.yaml": "name: lost\nmodel: nosuch\n"})
-	code, out, errs := check()
-	if code != 0 || errs != "" || !strings.Contains(out, "good.yaml  good  ok\n") || !strings.Contains(out, "lost.yaml  lost  ok, but it cannot be used: model \"nosuch\" is not known") {
-		t.Errorf("sound files: got %d, %q, %q", code, out, errs)
-	}
+	says(t, flags, 0, "agents check", "good.yaml  good  ok\n", "lost.yaml  lost  ok, but it cannot be used: model \"nosuch\" is not known")
 	agentsOf(t, flags, map[string]string{
 		"tab.yaml": "name: tab\ncontext:\n\tpolicy: budget\n", "twin.yaml": "name: good\n", "large.yaml": "name: large\nsystem_prompt: " + strings.Repeat("x", 10<<20),
 		"types.yaml": "name: types\ntemperature: warm\nmax_iterations: [1]\n", "lacks.yaml": "name: lacks\nmodel: gpt-5\ntemperature: 0\n",
 		"loop.yaml": "name: loop\nmodel: demo\nfallback_models: [demo]\n",
 	})
-	code, out, errs = check()
-	for _, says := range []string{
-		"tab.yaml:3:1: a tab cannot indent; use spaces", "twin.yaml: agent good is in " + filepath.Join(dir, "good.yaml") + " too", "large.yaml: the file has more than 1048576 bytes",
+	says(t, flags, 1, "agents check", "good.yaml",
+		"tab.yaml:3:1: a tab cannot indent; use spaces", "twin.yaml: agent good is in "+filepath.Join(dir, "good.yaml")+" too", "large.yaml: the file has more than 1048576 bytes",
 		`types.yaml:2:1: temperature "warm" is not a number`, "types.yaml:3:1: max_iterations is one value", "lacks.yaml:3:1: temperature: the model gpt-5 does not take temperature",
-		`loop.yaml:3:19: fallback model "demo" is the model itself`, "6 broken files",
-	} {
-		if code != 1 || !strings.Contains(errs, says) || !strings.Contains(out, "good.yaml") {
-			t.Errorf("broken files: got %d, %q, %q, want %q", code, out, errs, says)
-		}
-	}
-	if code, out, _ := check(filepath.Join(dir, "good.yaml"), filepath.Join(dir, "good.yaml")); code != 0 || strings.Count(out, "good.yaml") != 1 {
-		t.Errorf("one file: got %d, %q", code, out)
-	}
-	if code, _, errs := check(filepath.Join(dir, "none.yaml")); code != 1 || !strings.Contains(errs, "no such file") {
-		t.Errorf("a file that is not there: got %d, %q", code, errs)
-	}
+		`loop.yaml:3:19: fallback model "demo" is the model itself`, "6 broken files")
+	compare.Equal(t, "one file, checked once", 1, strings.Count(says(t, flags, 0, "agents check "+dir+"/good.yaml "+dir+"/good.yaml"), "good.yaml"))
+	says(t, flags, 1, "agents check "+dir+"/none.yaml", "no such file")
 }
 
 // An agent whose other models lack their key is used without them, and each command says so.
@@ -143,25 +113,18 @@ func TestAgentsWithoutKeys(t *testing.T) {
 	agentsOf(t, flags, map[string]string{"mine.yaml": "name: mine\nmodel: demo\nfallback_models: [gpt-4o-mini]\ncontext: {summary_model: gemini-flash-latest}\ncompaction: {summary_model: claude-sonnet-4-5}\n"})
 	skipped, notes := "a fallback is skipped: model gpt-4o-mini needs an API key: set OPENAI_API_KEY", "notes on tool loops are made without a model: model claude-sonnet-4-5 needs an API key: set ANTHROPIC_API_KEY"
 	summaries := "summaries are made without a model: model gemini-flash-latest needs an API key: set GEMINI_API_KEY"
-	for args, says := range map[string][]string{
+	for args, parts := range map[string][]string{
 		"agents list":               {"mine        demo   yes, but " + skipped + "; " + summaries + "; " + notes},
 		"agents list --json":        {`"warnings": [`, skipped, notes},
 		"agents check":              {"ok, but " + skipped},
 		"doctor --addr 127.0.0.1:0": {"ok    agent mine: model demo", "warn  agent mine: " + skipped, "warn  agent mine: " + summaries, "warn  agent mine: " + notes},
 		"ask --agent mine hi":       {"demonstration model"},
 	} {
-		code, out, errs := run(t, "", append(strings.Fields(args), flags...)...)
-		for _, part := range says {
-			if code != 0 || !strings.Contains(out, part) {
-				t.Errorf("%s: got %d, %q, %q; want %q", args, code, out, errs, part)
-			}
-		}
+		says(t, flags, 0, args, parts...)
 	}
 	t.Setenv("OPENAI_API_KEY", "sk-x")
 	agentsOf(t, flags, map[string]string{"mine.yaml": "name: mine\nmodel: gpt-99\n"})
-	if code, out, errs := run(t, "", append([]string{"agents", "check"}, flags...)...); code != 0 || !strings.Contains(out, "ok, but model gpt-99 is not known here") {
-		t.Errorf("got %d, %q, %q, want that the model is not known", code, out, errs)
-	}
+	says(t, flags, 0, "agents check", "ok, but model gpt-99 is not known here")
 }
 
 // Doctor checks a model that only an agent names, for its summaries.
@@ -169,10 +132,7 @@ func TestDoctorOfSummaryModels(t *testing.T) {
 	t.Setenv("OLLAMA_HOST", "http://127.0.0.1:1")
 	flags := append(folder(t), "--addr", "127.0.0.1:0")
 	agentsOf(t, flags, map[string]string{"mine.yaml": "name: mine\nmodel: demo\ncontext: {summary_model: ollama/llama3.2}\n"})
-	code, out, errs := run(t, "", append([]string{"doctor"}, flags...)...)
-	if code != 1 || !strings.Contains(out, "fail  model ollama/llama3.2: ollama/llama3.2: no server answers at 127.0.0.1:1") {
-		t.Errorf("got %d, %q, %q; want that its server does not answer", code, out, errs)
-	}
+	says(t, flags, 1, "doctor", "fail  model ollama/llama3.2: ollama/llama3.2: no server answers at 127.0.0.1:1")
 }
 
 // Doctor has a line for each agent. It fails if the default agent, or none at all, can be used.
@@ -180,18 +140,9 @@ func TestDoctorOfAgents(t *testing.T) {
 	t.Parallel()
 	flags := append(folder(t), "--addr", "127.0.0.1:0")
 	agentsOf(t, flags, map[string]string{"lost.yaml": "name: lost\nmodel: nosuch\n"})
-	code, out, _ := run(t, "", append([]string{"doctor"}, flags...)...)
-	for _, says := range []string{"ok    agent assistant: model demo", "warn  agent lost: messages to it are refused: model \"nosuch\" is not known", "ok    agents: 4, of which 3 can be used"} {
-		if code != 0 || !strings.Contains(out, says) {
-			t.Errorf("one of four: got %d, %q, want %q", code, out, says)
-		}
-	}
+	says(t, flags, 0, "doctor", "ok    agent assistant: model demo", "warn  agent lost: messages to it are refused: model \"nosuch\" is not known", "ok    agents: 4, of which 3 can be used")
 	agentsOf(t, flags, map[string]string{"assistant.yaml": "name: assistant\nmodel: nosuch\n"})
-	if code, out, _ := run(t, "", append([]string{"doctor"}, flags...)...); code != 1 || !strings.Contains(out, "fail  agent assistant: sessions that name no agent cannot be used") {
-		t.Errorf("the default agent: got %d, %q", code, out)
-	}
+	says(t, flags, 1, "doctor", "fail  agent assistant: sessions that name no agent cannot be used")
 	agentsOf(t, flags, map[string]string{"quick.yaml": "name: quick\nmodel: nosuch\n", "researcher.yaml": "name: researcher\nmodel: nosuch\n"})
-	if code, out, _ := run(t, "", append([]string{"doctor"}, flags...)...); code != 1 || !strings.Contains(out, "fail  agents: none of 4 can be used") {
-		t.Errorf("none: got %d, %q", code, out)
-	}
+	says(t, flags, 1, "doctor", "fail  agents: none of 4 can be used")
 }

@@ -15,9 +15,8 @@ import (
 // paths, nothing for debuggers and no codec that nobody uses.
 func TestVersion(t *testing.T) {
 	t.Parallel()
-	if got := readBuild().Version; got != version || !strings.HasPrefix(got, "0.") {
-		t.Errorf("got version %q, want %q", got, version)
-	}
+	got := readBuild().Version
+	compare.Equal(t, "version", []any{version, true}, []any{got, strings.HasPrefix(got, "0.")})
 	found, err := exec.CommandContext(t.Context(), "sh", "-c", `cd ../.. && eval "$(grep '^version=' scripts/release)" && printf %s "$version"`).Output()
 	if err != nil || string(found) != version {
 		t.Errorf("scripts/release finds the version %q, %v, want %q", found, err, version)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"bobbin/app/eval"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -153,7 +154,6 @@ func TestEvalSamples(t *testing.T) {
 	if code != 0 || !strings.Contains(out, `"name": "incident"`) {
 		t.Errorf("got %d, %q, want the samples as JSON", code, out)
 	}
-	if report := evaluated(t, "", "--sample", "incident", "--policy", "off"); report.Window != 32_768 || report.Source != "incident" {
-		t.Errorf("got %s with a window of %d, want the sample's own", report.Source, report.Window)
-	}
+	report := evaluated(t, "", "--sample", "incident", "--policy", "off")
+	compare.Equal(t, "window, source: want the sample's own", []any{32_768, "incident"}, []any{report.Window, report.Source})
 }

@@ -160,12 +160,12 @@ func (p *program) completeAgents(cmd *cobra.Command, args []string, begun string
 	if err != nil || len(args) > 0 {
 		return nil, nothing
 	}
-	agents, err := ops.Agents(cfg)
+	loaded, err := ops.LoadAgents(cfg)
 	if err != nil {
 		return nil, nothing
 	}
 	var offers []string
-	for _, a := range agents {
+	for _, a := range loaded.Catalog.List() {
 		if strings.HasPrefix(a.Name, begun) {
 			offers = append(offers, a.Name+"\t"+term.Line(a.Description, 60))
 		}

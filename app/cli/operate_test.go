@@ -35,19 +35,16 @@ func TestDoctorWithoutTheServersSecrets(t *testing.T) {
 	start := datadir.StartOptions{Settings: map[string]string{"nats.cluster_addr": "127.0.0.1:0"}, Secrets: []string{"BOBBIN_NATS_SECRET"}}
 	must.Do(t, held.Announce(datadir.Server{URL: "http://127.0.0.1:1", PID: os.Getpid(), Start: start}))
 	t.Cleanup(func() { _ = held.Release() })
-	code, out, errs := run(t, "", append([]string{"doctor"}, flags...)...)
-	if code != 0 || !strings.Contains(out, "warn  configuration: the server has BOBBIN_NATS_SECRET in its environment, and this command has not") || strings.Contains(out, "fail") {
-		t.Errorf("doctor: got %d, %q, %q, want a warning that names the secret", code, out, errs)
+	if out := says(t, flags, 0, "doctor", "warn  configuration: the server has BOBBIN_NATS_SECRET in its environment, and this command has not"); strings.Contains(out, "fail") {
+		t.Errorf("doctor: got %q, want a warning that names the secret", out)
 	}
 	// The secret alone, which is no setting without the server's others, is not looked at either.
 	file := filepath.Join(t.TempDir(), "b.yaml")
 	must.Do(t, os.WriteFile(file, []byte("nats: {secret: 0123456789abcdef0123456789abcdef}\n"), 0o600))
-	if code, out, errs := run(t, "", append([]string{"doctor", "--config", file}, flags...)...); code != 0 || strings.Contains(out, "fail") {
-		t.Errorf("doctor with the secret: got %d, %q, %q, want no failure", code, out, errs)
+	if out := says(t, flags, 0, "doctor --config "+file); strings.Contains(out, "fail") {
+		t.Errorf("doctor with the secret: got %q, want no failure", out)
 	}
-	if code, out, errs := run(t, "", append([]string{"agents", "list"}, flags...)...); code != 1 || !strings.Contains(errs, "run it with the server's environment") {
-		t.Errorf("agents list: got %d, %q, %q, want the same reason", code, out, errs)
-	}
+	says(t, flags, 1, "agents list", "run it with the server's environment")
 }
 
 // Beside a server with secrets that doctor has not, it names them, and does not say that there are no keys.
@@ -76,10 +73,7 @@ func TestDoctorWithoutAToolsVariable(t *testing.T) {
 	start := datadir.StartOptions{Settings: map[string]string{"tools.allow": "http", "agents_dir": flags[5]}}
 	must.Do(t, held.Announce(datadir.Server{URL: "http://127.0.0.1:1", PID: os.Getpid(), Start: start}))
 	t.Cleanup(func() { _ = held.Release() })
-	_, out, _ := run(t, "", append([]string{"doctor"}, flags...)...)
-	if !strings.Contains(out, "BOBBIN_TEST_NOT_SET is not set\n") || !strings.Contains(out, "the server may have it") {
-		t.Errorf("doctor: got %q, want that the server may have the variable", out)
-	}
+	says(t, flags, 0, "doctor", "BOBBIN_TEST_NOT_SET is not set\n", "the server may have it")
 }
 
 // Every check says what to do, and a failed one ends with 1.
@@ -97,13 +91,7 @@ func TestDoctor(t *testing.T) {
 	must.Do(t, os.Chmod(data, 0o755))
 	must.Do(t, os.MkdirAll(flags[5], 0o700))
 	must.Do(t, os.WriteFile(filepath.Join(flags[5], "bad.yaml"), []byte("nme: x\n"), 0o600))
-	code, out, errs = run(t, "", doctor...)
-	for _, says := range []string{"ok    database", "sound", "ok    migrations: version", "ok    api keys: 1 in the database", "chmod 700 " + data, "fail  agents: ", "bad.yaml:1", "something does not work"} {
-		if !strings.Contains(out, says) {
-			t.Errorf("doctor does not say %q: %s", says, out)
-		}
-	}
-	compare.Equal(t, "a failed check: want 1 and nothing besides the report", []any{1, ""}, []any{code, errs})
+	says(t, flags, 1, "doctor --addr 127.0.0.1:0", "ok    database", "sound", "ok    migrations: version", "ok    api keys: 1 in the database", "chmod 700 "+data, "fail  agents: ", "bad.yaml:1", "something does not work")
 	// A damaged file is found.
 	must.Do(t, os.WriteFile(filepath.Join(data, "bobbin.db"), []byte(strings.Repeat("this is no database ", 1000)), 0o600))
 	code, out, _ = run(t, "", append(doctor, "--json")...)
@@ -114,10 +102,7 @@ func TestDoctor(t *testing.T) {
 
 func TestDoctorOfWrongSettings(t *testing.T) {
 	t.Parallel()
-	code, out, errs := run(t, "", append([]string{"doctor", "--log-level", "loud"}, folder(t)...)...)
-	if code != 1 || errs != "" || !strings.Contains(out, "fail  configuration: --log-level: log.level") {
-		t.Errorf("got %d, %q, %q", code, out, errs)
-	}
+	says(t, folder(t), 1, "doctor --log-level loud", "fail  configuration: --log-level: log.level")
 }
 
 // With --json everything that lists or reports is one document, errors too.
@@ -186,10 +171,7 @@ func TestPurgeAsks(t *testing.T) {
 		{0, "sessions purge --no-compact -y " + id, "a purge with compaction removes them"},
 		{1, "sessions show " + id, "does not exist"},
 	} {
-		code, out, errs := run(t, "", append(strings.Fields(tt.args), flags...)...)
-		if code != tt.code || !strings.Contains(out+errs, tt.says) {
-			t.Errorf("%s: got %d, %q, %q; want %d and %q", tt.args, code, out, errs, tt.code, tt.says)
-		}
+		says(t, flags, tt.code, tt.args, tt.says)
 	}
 }
 
@@ -250,10 +232,7 @@ func TestBeginningOfARunsID(t *testing.T) {
 // make one.
 func TestServeNeedsKeys(t *testing.T) {
 	t.Parallel()
-	code, _, errs := run(t, "", append([]string{"serve", "--addr", "0.0.0.0:0"}, folder(t)...)...)
-	if code != 1 || !strings.Contains(errs, "0.0.0.0:0 can be reached from other machines, and there are no API keys; make one with: bobbin keys create") {
-		t.Errorf("got %d, %q, want that nobody could call", code, errs)
-	}
+	says(t, folder(t), 1, "serve --addr 0.0.0.0:0", "0.0.0.0:0 can be reached from other machines, and there are no API keys; make one with: bobbin keys create")
 }
 
 // Who looks at settings and keys sees columns, what to take, and which key never expires.
@@ -265,9 +244,7 @@ func TestListsAreReadable(t *testing.T) {
 	if code != 0 || line == "" || len(line) > 120 {
 		t.Errorf("config show: %d, %q, the first line is %q: want columns that fit a terminal", code, errs, line)
 	}
-	if _, out, _ := run(t, "", "keys", "--help"); !strings.Contains(out, "If in\ndoubt, use create.") {
-		t.Errorf("keys --help: %q, want which kind of key to take", out)
-	}
+	says(t, nil, 0, "keys --help", "If in\ndoubt, use create.")
 	for args, warns := range map[string]bool{"keys create forever": true, "keys create short --expires 90d": false} {
 		if out := succeed(t, flags, "", args); strings.Contains(out, "it never expires: whoever finds it can use it until it is revoked; use --expires 90d") != warns {
 			t.Errorf("%s: got %q, want a warning that it never expires: %t", args, out, warns)
@@ -286,9 +263,8 @@ func TestAuditOfStarts(t *testing.T) {
 	serve(t, flags)()
 	serve(t, flags)()
 	serve(t, append(slices.Clone(flags), "--limits-queued-runs", "7"))()
-	code, out, errs := run(t, "", append([]string{"audit"}, flags...)...)
-	if code != 0 || strings.Count(out, "config.changed") != 2 || !strings.Contains(out, `limits.queued_runs: "7", was ""`) {
-		t.Errorf("audit: got %d, %q, %q, want two starts", code, out, errs)
+	if out := says(t, flags, 0, "audit", `limits.queued_runs: "7", was ""`); strings.Count(out, "config.changed") != 2 {
+		t.Errorf("audit: got %q, want two starts", out)
 	}
 }
 
@@ -297,26 +273,17 @@ func TestBackup(t *testing.T) {
 	t.Parallel()
 	flags := append(folder(t), "--addr", "127.0.0.1:0")
 	file := filepath.Join(t.TempDir(), "copy.db")
-	if code, _, errs := run(t, "", append([]string{"backup", file}, flags...)...); code != 1 || !strings.Contains(errs, "there is no database to copy") {
-		t.Errorf("before the first start: got %d, %q", code, errs)
-	}
+	says(t, flags, 1, "backup "+file, "there is no database to copy")
 	succeed(t, flags, "", "migrate")
-	if code, out, errs := run(t, "", append([]string{"backup", file}, flags...)...); code != 0 || !strings.Contains(out, "verified, schema version") {
-		t.Errorf("got %d, %q, %q", code, out, errs)
-	}
+	says(t, flags, 0, "backup "+file, "verified, schema version")
 	code, out, errs := run(t, "", append([]string{"backup", file + "2", "--json"}, flags...)...)
 	if info, err := os.Stat(file + "2"); code != 0 || err != nil || info.Mode().Perm() != 0o600 || fields(t, out)["bytes"] != float64(info.Size()) {
 		t.Errorf("as JSON: got %d, %q, %q, %v", code, out, errs, err)
 	}
 	for name, why := range map[string]string{file: "exists", filepath.Join(filepath.Dir(file), "nowhere", "copy.db"): ""} {
-		if code, _, errs := run(t, "", append([]string{"backup", name}, flags...)...); code != 1 || !strings.Contains(errs, why) {
-			t.Errorf("%s: got %d, %q, want a failure with %q", name, code, errs, why)
-		}
+		says(t, flags, 1, "backup "+name, why)
 	}
-	entries, err := os.ReadDir(filepath.Dir(file))
-	if err != nil || len(entries) != 2 {
-		t.Errorf("left behind: %v, %v, want the two backups alone", entries, err)
-	}
+	compare.Equal(t, "files: want the two backups alone", 2, len(must.Get(os.ReadDir(filepath.Dir(file)))(t)))
 }
 
 // users export writes a whole archive to a file, and no bytes to a terminal or to nowhere.
@@ -336,10 +303,7 @@ func TestExportUser(t *testing.T) {
 		{1, "users export ada --owner web -o " + file, `the owner "web" has no data of the user "ada"`},
 		{0, "users export ada -o -", "counts.json"},
 	} {
-		code, out, errs := run(t, "", append(strings.Fields(tt.args), flags...)...)
-		if code != tt.code || !strings.Contains(out+errs, tt.says) {
-			t.Errorf("%s: got %d, %q, %q; want %d and %q", tt.args, code, out, errs, tt.code, tt.says)
-		}
+		says(t, flags, tt.code, tt.args, tt.says)
 	}
 	archive := must.Get(zip.OpenReader(file))(t)
 	defer archive.Close()

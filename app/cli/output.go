@@ -70,12 +70,8 @@ func problemOf(err error) client.ProblemError {
 		out.Detail, out.Instance = answered.Error(), ""
 		return out
 	}
-	status, title, code := api.Classify(err)
-	out := client.ProblemError{Type: "urn:bobbin:problem:" + code, Title: title, Status: status, Detail: term.ErrorText(err), Code: code}
-	var shown *core.Error
-	if errors.As(err, &shown) {
-		out.Detail, out.Errors = shown.Message, shown.Fields
-	}
+	out := client.ProblemError{Problem: api.ProblemOf(err)}
+	out.Detail = core.ShownMessage(err, term.ErrorText(err))
 	return out
 }
 

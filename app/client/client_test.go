@@ -14,6 +14,7 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apitest"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -57,9 +58,7 @@ func TestProblems(t *testing.T) {
 	if !errors.As(err, &problem) || err.Error() != "internal error (request id "+problem.RequestID+")" {
 		t.Errorf("got %v, want an internal error with its request id", err)
 	}
-	if _, err := client.Call(t.Context(), dial(t, backend, "wrong"), ops.ListAgents, struct{}{}); !errors.Is(err, core.ErrUnauthorized) {
-		t.Errorf("got %v with a wrong key, want ErrUnauthorized", err)
-	}
+	compare.Error(t, "with a wrong key", core.ErrUnauthorized, compare.ErrorOf(client.Call(t.Context(), dial(t, backend, "wrong"), ops.ListAgents, struct{}{})))
 }
 
 func TestNew(t *testing.T) {

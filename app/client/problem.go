@@ -15,14 +15,7 @@ const maxProblem = 1 << 20
 // ProblemError is an error response (RFC 9457). errors.Is matches it with its kind:
 // core.ErrNotFound, core.ErrConflict …
 type ProblemError struct {
-	Type      string            `json:"type"`
-	Title     string            `json:"title"`
-	Status    int               `json:"status"`
-	Detail    string            `json:"detail"`
-	Instance  string            `json:"instance,omitempty"`
-	Code      string            `json:"code"`
-	RequestID string            `json:"request_id,omitempty"`
-	Errors    []core.FieldError `json:"errors,omitempty"`
+	ops.Problem
 	// RetryAfter is the pause before a retry that the server asks for; 0 = none.
 	RetryAfter time.Duration `json:"-"`
 }

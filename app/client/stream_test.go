@@ -140,7 +140,7 @@ var dialError = &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 func TestStreams(t *testing.T) {
 	t.Parallel()
 	send := func(c *client.Client) iter.Seq2[core.Event, error] {
-		return c.Send(context.Background(), core.SendMessage{SessionID: "s1", Content: "Hi", ClientMessageID: "c1"})
+		return c.StartRun(context.Background(), ops.SendMessage.Operation, ops.NewMessage{InSession: ops.InSession{SessionID: "s1"}, Content: "Hi", ClientMessageID: "c1"})
 	}
 	run := func(c *client.Client) iter.Seq2[core.Event, error] {
 		return c.WatchRun(context.Background(), "r1", core.Cursor{})
@@ -244,9 +244,10 @@ func TestLostConnectionIsTold(t *testing.T) {
 		}}
 		lost := 0
 		c := must.Get(client.New(client.Options{URL: "http://bobbin", HTTP: &http.Client{Transport: server}, OnConnectionLost: func() { lost++ }}))(t)
-		if _, err := seen(t, c.Send(t.Context(), core.SendMessage{SessionID: "s1", Content: "hi", ClientMessageID: "c1"})); err != nil || lost != 1 {
+		if _, err := seen(t, c.StartRun(t.Context(), ops.SendMessage.Operation, ops.NewMessage{InSession: ops.InSession{SessionID: "s1"}, Content: "hi"})); err != nil || lost != 1 {
 			t.Errorf("got %v, told %d times, want the whole stream and once", err, lost)
 		}
+		compare.Contains(t, "the first body: want an id that makes retries safe", `"client_message_id":"`, server.bodies[0])
 	})
 }
 

@@ -25,15 +25,15 @@ type SessionData struct {
 
 // Regenerate asks for a new answer to a message that the log has already.
 type Regenerate struct {
-	SessionID       SessionID
-	MessageID       MessageID // the answer that is not wanted, or its question
-	User            string
-	ClientMessageID string
-	RequestHash     string // as Run.RequestHash
-	Model           string // empty = the session's
-	Multitask       Multitask
-	Source          Source
-	Options         *RunOptions // what the run does otherwise than its agent; nil = nothing
+	SessionID       SessionID   `path:"id,session" doc:"The session." example:"01a1fd1b-c2ab-74fe-af4a-73c58ae3b243"`
+	MessageID       MessageID   `path:"mid,message" doc:"The message." example:"01a1fd1c-7a10-7000-8000-000000000001"` // the answer that is not wanted, or its question
+	ClientMessageID string      `json:"client_message_id" schema:"Name"`
+	RequestHash     string      `json:"-"`     // as Run.RequestHash
+	Model           string      `json:"model"` // empty = the session's
+	Multitask       Multitask   `json:"multitask" enum:"reject,interrupt" default:"reject"`
+	User            string      `json:"user_id" schema:"Name"`
+	Source          Source      `json:"source" enum:"api,web,cli"`
+	Options         *RunOptions `json:"options"` // what the run does otherwise than its agent; nil = nothing
 }
 
 // ForkSession asks for a copy of a session.

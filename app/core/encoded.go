@@ -3,6 +3,7 @@ package core
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -11,6 +12,7 @@ const (
 	leastEncoded = 1024
 	leastDataURL = 256 // of the data of a data: URL
 	wrappedLine  = 60  // of a line of base64 that goes on in the next one
+	leastUpper   = 4   // one in so many A-Z and a-z is upper in base64: it has 34 to 99 in 100, a list of paths 0 to 28
 )
 
 // longestPrefix bounds what stands before the data of a URL, in bytes.
@@ -49,68 +51,63 @@ func describeEncoded(text string) string {
 // readEncoded returns where the letters of base64 end that begin at i, and what they are: base64,
 // hex, or empty for other text. Base64 may be wrapped into lines, indented or not, or words; a short last one is not part of it.
 func readEncoded(text string, i int) (end int, kind string) {
-	var upper, lower, digit, other bool // other = no letter of hex
-	line := i
-letters:
-	for end = i; end < len(text); end++ {
-		switch c := text[end]; {
-		case c >= '0' && c <= '9':
-			digit = true
-		case c >= 'a' && c <= 'z':
-			lower, other = true, other || c > 'f'
-		case c >= 'A' && c <= 'Z':
-			upper, other = true, other || c > 'F'
-		case strings.IndexByte("+/-_", c) >= 0 || c == '\\' && escapedLetter(text[end:]) > 0:
-			other = true
-		default:
-			if !other || end-line < wrappedLine {
-				break letters
-			}
-			next := end + lineBreak(text[end:])
-			if next == end || !isEncodedLine(text[next:]) {
-				break letters
-			}
-			line, end = next, next-1
+	end, n := letters{}.read(text, i)
+	for line := i; n.other && end-line >= wrappedLine; {
+		line = len(text) - len(strings.TrimLeft(text[end+len(lineEnd.FindString(text[end:])):], " \t"))
+		next, all := n.read(text, line)
+		if next-line < wrappedLine {
+			break
 		}
+		end, n = next, all
 	}
-	for n := 0; n < 2 && end > i && end < len(text) && text[end] == '='; n++ {
+	for pad := 0; pad < 2 && end > i && end < len(text) && text[end] == '='; pad++ {
 		end++
 	}
 	switch {
-	case digit && !other && (upper || lower):
+	case !n.other && n.digit && n.upper+n.lower > 0:
 		kind = "hex"
-	case digit && upper && lower:
+	case n.digit && n.lower > 0 && n.upper > (n.upper+n.lower)/leastUpper:
 		kind = "base64"
 	}
 	return end, kind
 }
 
-// isEncodedLine reports whether the text begins with a line of base64 that is not short.
-func isEncodedLine(text string) bool {
-	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_"
-	return len(text) >= wrappedLine && strings.Trim(text[:wrappedLine], letters) == ""
+// letters are what a text has of the letters of base64.
+type letters struct {
+	upper, lower int
+	digit, other bool // other = no letter of hex
+	alphabet     byte // '+' with + and /, '-' with - and _; 0 = not known yet
 }
 
-// escapedLetter returns the length of the beginning of a letter of base64 as JSON, or JSON in a text of JSON, may write it; 0 = there is none.
-func escapedLetter(text string) int {
-	return beginsWith(text, `\\/`, `\/`, `\u002f`, `\u002F`, `\u002b`, `\u002B`)
-}
-
-// beginsWith returns the length of the word that the text begins with; 0 = none of them.
-func beginsWith(text string, words ...string) int {
-	for _, word := range words {
-		if strings.HasPrefix(text, word) {
-			return len(word)
+// read returns where the letters of one alphabet end that begin at i, and n with them.
+func (n letters) read(text string, i int) (int, letters) {
+	for ; i < len(text); i++ {
+		switch c := text[i]; {
+		case c >= '0' && c <= '9':
+			n.digit = true
+		case c >= 'a' && c <= 'z':
+			n.lower, n.other = n.lower+1, n.other || c > 'f'
+		case c >= 'A' && c <= 'Z':
+			n.upper, n.other = n.upper+1, n.other || c > 'F'
+		case n.alphabet != '-' && (c == '+' || c == '/' || c == '\\' && isEscaped(text[i:])):
+			n.alphabet, n.other = '+', true
+		case n.alphabet != '+' && (c == '-' || c == '_'):
+			n.alphabet, n.other = '-', true
+		default:
+			return i, n
 		}
 	}
-	return 0
+	return i, n
 }
 
-// lineBreak returns the length of the line break, also as JSON writes it, and the blanks that the text begins with.
-func lineBreak(text string) int {
-	end := beginsWith(text, "\r\n", "\n", `\r\n`, `\n`, `\\r\\n`, `\\n`)
-	return len(text) - len(strings.TrimLeft(text[end:], " \t"))
+// isEscaped reports whether the text begins with a letter of base64 as JSON, or JSON in a text of JSON, may write it.
+func isEscaped(text string) bool {
+	rest := strings.ToLower(strings.TrimLeft(text[:min(len(text), 9)], `\`))
+	return strings.HasPrefix(rest, "/") || strings.HasPrefix(rest, "u002f") || strings.HasPrefix(rest, "u002b")
 }
+
+// lineEnd is the end of a line, also as JSON writes it.
+var lineEnd = regexp.MustCompile(`^(\r?\n|(\\r)?\\n|(\\\\r)?\\\\n)`)
 
 // dataURL returns where the data: URL begins whose data begins at i, and its type; empty = there is none.
 func dataURL(text string, i int) (begin int, media string) {
@@ -120,8 +117,6 @@ func dataURL(text string, i int) (begin int, media string) {
 		return i, ""
 	}
 	media, _, _ = strings.Cut(before[at+len("data:"):], ";")
-	for _, slash := range []string{`\\/`, `\/`, `\u002f`, `\u002F`} {
-		media = strings.ReplaceAll(media, slash, "/")
-	}
+	media = strings.NewReplacer(`\\/`, "/", `\/`, "/", `\u002f`, "/", `\u002F`, "/").Replace(media)
 	return i - len(before) + at, cmp.Or(media, "data")
 }

@@ -68,6 +68,15 @@ func Errorf(kind error, format string, args ...any) *Error {
 	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
 }
 
+// ShownMessage returns what may be shown of an error, otherwise of one of which nothing may.
+func ShownMessage(err error, otherwise string) string {
+	var shown *Error
+	if errors.As(err, &shown) {
+		return shown.Message
+	}
+	return otherwise
+}
+
 // SessionBusy returns the error of a write to a session that another request writes to.
 func SessionBusy(id SessionID, why string) *Error {
 	return &Error{Kind: ErrConflict, Code: CodeSessionBusy, RetryAfter: 2 * time.Second,

@@ -24,12 +24,6 @@ const ToolReadResult = "read_result"
 // ExcerptKey is the key of the excerpt in the metadata of a message.
 const ExcerptKey = "excerpt"
 
-// headParts of tailParts+headParts of an excerpt are the beginning.
-const (
-	headParts = 2
-	tailParts = 1
-)
-
 // WithExcerpt returns the message, which has no metadata yet, with its ExcerptOf.
 func WithExcerpt(m Message, limit int) Message {
 	if e, ok := ExcerptOf(m, limit); ok {
@@ -49,34 +43,40 @@ func ExcerptOf(m Message, limit int) (e Excerpt, ok bool) {
 	if limit <= 0 || len(text) <= limit {
 		return e, e.Described
 	}
-	cut := len(text) - limit*tailParts/(headParts+tailParts)
-	for cut < len(text) && !utf8.RuneStart(text[cut]) {
-		cut++
+	e.Head, e.Tail = limit*2/3, limit/3
+	return e.of(text), true
+}
+
+// of returns the excerpt in whole characters of the text; all of it if that is shorter.
+func (e Excerpt) of(text string) Excerpt {
+	n := len(text)
+	if e.Head < 0 || e.Tail < 0 || e.Head >= n || e.Tail >= n-e.Head {
+		e.Head, e.Tail = n, 0
+		return e
 	}
-	e.Head, e.Tail = len(Clip(text, limit*headParts/(headParts+tailParts))), len(text)-cut
-	return e, true
+	e.Head = len(Clip(text, e.Head))
+	for e.Tail > 0 && !utf8.RuneStart(text[n-e.Tail]) {
+		e.Tail--
+	}
+	return e
 }
 
 // Excerpt returns what prompts show of the message, and the text that it is of: the content, or the
 // one that describes data; false = all of it. Only of a tool's result something else is left out.
 func (m Message) Excerpt() (_ Excerpt, text string, ok bool) {
-	if !bytes.Contains(m.Metadata, []byte(`"`+ExcerptKey+`"`)) {
+	var data struct{ Excerpt *Excerpt }
+	if !bytes.Contains(m.Metadata, []byte(`"`+ExcerptKey+`"`)) || json.Unmarshal(m.Metadata, &data) != nil || data.Excerpt == nil {
 		return Excerpt{}, "", false
 	}
-	var data struct {
-		Excerpt *Excerpt `json:"excerpt"`
-	}
-	if json.Unmarshal(m.Metadata, &data) != nil || data.Excerpt == nil {
-		return Excerpt{}, "", false
-	}
-	e, text := *data.Excerpt, m.Content
-	if e.Described {
+	text = m.Content
+	if data.Excerpt.Described {
 		text = describeEncoded(text)
 	}
-	n := len(text)
-	whole := m.Role != RoleTool && (!e.Described || e.Head != n) || e.Head < 0 || e.Tail < 0 || e.Head > n || e.Tail > n-e.Head || e.Head+e.Tail == n && !e.Described ||
-		e.Head < n && !utf8.RuneStart(text[e.Head]) || e.Tail > 0 && !utf8.RuneStart(text[n-e.Tail])
-	return e, text, !whole
+	e := data.Excerpt.of(text) // data may have been described otherwise when the excerpt was made
+	if m.Role != RoleTool {
+		e.Head, e.Tail = len(text), 0
+	}
+	return e, text, e.Described || e == *data.Excerpt && e.Head < len(text)
 }
 
 // Shown returns the content as prompts show it: whole, or its excerpt with a line

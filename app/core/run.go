@@ -239,7 +239,8 @@ type RunWrite struct {
 	Usage      Usage           // added to the run's
 	State      json.RawMessage // replaces Run.State; nil = leave
 	Context    json.RawMessage // replaces Run.Context; nil = leave
-	Filtered   []MessageID     // user messages that get FinishContentFilter: later prompts leave their turns out
+	Marked     []MessageID     // user messages that get Mark
+	Mark       FinishReason    // FinishContentFilter: later prompts leave their turns out; empty = a prompt that has them was answered
 	Setup      *PromptSetup    // to which thoughts of Messages are bound; stored with the session, unless it is there already; nil = leave
 	Next       MessageID       // that the attempt writes next, where Run.DraftID does not tell; replaces Run.Partial
 	Wait       *RunWait        // lets the run wait with this write, not together with End
@@ -258,20 +259,8 @@ type RunWait struct {
 // RunEnd is how a run ends.
 type RunEnd struct {
 	Status   RunStatus // an ended one
-	Error    *RunError // with RunFailed; its Refusal becomes the FinishReason of the user message
+	Error    *RunError // with RunFailed; if the provider refused the prompt, the user message gets its mark
 	AnswerID MessageID
-}
-
-// Refusal returns how a user's message is marked whose run failed with the error; empty = not at all: it
-// was not refused.
-func (e RunError) Refusal() FinishReason {
-	switch e.Code {
-	case "model_content_filter":
-		return FinishContentFilter
-	case "model_invalid", "model_empty":
-		return FinishRefused
-	}
-	return ""
 }
 
 // Written is what a RunWrite came to.

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"slices"
@@ -29,6 +30,9 @@ type RunOptions struct {
 	// Since is the call of a client's tool with whose result the options came; empty = they hold from the
 	// beginning.
 	Since string `json:"since,omitempty" schema:"-"`
+	// From is the event of the session after which they hold, and Earlier are those before: a response says the ones of its request.
+	From    int64       `json:"from,omitempty" schema:"-"`
+	Earlier *RunOptions `json:"earlier,omitempty" schema:"-"`
 	// Lenient leaves out what the model does not take, as far as an answer is of use without it; else
 	// that is an error.
 	Lenient bool `json:"-"`
@@ -40,10 +44,32 @@ func (o *RunOptions) Internal() string {
 	switch {
 	case o != nil && o.Response != nil:
 		return "response"
-	case o != nil && o.Since != "":
+	case o != nil && (o.Since != "" || o.From != 0 || o.Earlier != nil):
 		return "since"
 	}
 	return ""
+}
+
+// Then returns the options that follow with the result of a call, after the event of the session.
+func (o *RunOptions) Then(next RunOptions, call string, event int64) *RunOptions {
+	was, same := o.At(event), next
+	was.Since, same.Response, same.From, same.Earlier = "", was.Response, was.From, was.Earlier
+	before, _ := EncodeJSON(was)
+	if after, _ := EncodeJSON(same); bytes.Equal(before, after) {
+		next = same
+	} else {
+		next.Response, next.From, next.Earlier = nil, event, o
+	}
+	next.Since = call
+	return &next
+}
+
+// At returns the options after the event of the session; of event 0 the first ones.
+func (o *RunOptions) At(event int64) RunOptions {
+	for o != nil && event < o.From {
+		o = o.Earlier
+	}
+	return *cmp.Or(o, &RunOptions{})
 }
 
 // StoredBytes returns what storing the options counts; nil counts nothing.

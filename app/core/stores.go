@@ -60,7 +60,8 @@ type MessageStore interface {
 	// session those of all sessions of the tenant that are not archived.
 	GetMessages(ctx context.Context, tenant Tenant, id SessionID, ids []MessageID) ([]Message, error)
 	Pinned(ctx context.Context, tenant Tenant, id SessionID) ([]Message, error)
-	CountOnPath(ctx context.Context, tenant Tenant, id SessionID) (int, error)
+	// CountOnPath returns the number of messages of the conversation up to a seq.
+	CountOnPath(ctx context.Context, tenant Tenant, id SessionID, through int64) (int, error)
 }
 
 // SummaryStore reads summaries; a SessionStore writes them.

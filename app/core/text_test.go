@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -105,6 +106,21 @@ func TestExcerptsThatAreNone(t *testing.T) {
 	compare.Equal(t, "of a user's message: want all", user.Content, user.Shown(true))
 }
 
+// An excerpt of a text that other rules described shows what the rules describe now, and no more of a tool's result than it did.
+func TestExcerptsOfOtherDescriptions(t *testing.T) {
+	t.Parallel()
+	m := core.Message{ID: "m1", Content: strings.Repeat("ü", 100) + " " + strings.Repeat("iVBORw0K", 1000) + " end"}
+	whole := strings.Repeat("ü", 100) + " [base64, 6 KB] end"
+	cut := "üü\n[… 211 of 219 bytes are left out here; the whole result is message m1 …]\n end"
+	for excerpt, want := range map[string]string{`"head":5000,"tail":2500`: whole, `"head":209,"tail":11`: whole, `"head":-1`: whole, `"head":5,"tail":4`: cut} {
+		m.Metadata = json.RawMessage(`{"excerpt":{` + excerpt + `,"described":true}}`)
+		for role, want := range map[core.Role]string{core.RoleTool: want, core.RoleUser: whole} {
+			m.Role = role
+			compare.Equal(t, string(role)+excerpt, want, m.Shown(false))
+		}
+	}
+}
+
 // Data in a tool's text is described in prompts, and the log keeps it. Keys, hashes, long words and
 // numbers are text.
 func TestDataInResults(t *testing.T) {
@@ -122,25 +138,35 @@ func TestDataInResults(t *testing.T) {
 	lastLine := "\n" + data[len(data)-len(data)%76:]
 	hashes := strings.Repeat(hex.EncodeToString(bytes[:32])+"\n", 100)
 	key := base64.StdEncoding.EncodeToString(bytes[:700])
+	php := strings.NewReplacer("/", `\/`, "\n", `\r\n`).Replace(lines.String())
+	var folders, branches strings.Builder // each 76 letters
+	for i := range 40 {
+		fmt.Fprintf(&folders, "/Volumes/Backup%02d/Library/Containers/Photos/Data/Originals/2024/07/Album%05d\n", i, i)
+		fmt.Fprintf(&branches, "feature-SHOP-%04d_Let-Customers-Change-The-Address-Of-An-Order-Until-It-Leaves\n", i)
+	}
 	for name, c := range map[string]struct{ content, want string }{
-		"data URL":           {`{"ok": true, "shot": "data:image/png;base64,` + data + `", "note": "x"}`, `{"ok": true, "shot": "[image/png, 150 KB]", "note": "x"}`},
-		"escaped":            {`{"shot":"data:image\/png;charset=x;base64,` + strings.ReplaceAll(data, "/", `\/`) + `"}`, `{"shot":"[image/png, 152 KB]"}`},
-		"two":                {"a " + data + " b data:;base64," + data[:400] + " c", "a [base64, 150 KB] b [data, 300 bytes] c"},
-		"URL safe":           {base64.RawURLEncoding.EncodeToString(bytes), "[base64, 150 KB]"},
-		"lines":              {"begin\n\n" + lines.String() + "\nend", "begin\n\n[base64, 152 KB]" + lastLine + "\n\nend"},
-		"lines, then a word": {lines.String() + "and so on", "[base64, 152 KB]" + lastLine + "\nand so on"},
-		"lines in JSON":      {`{"a":"` + strings.ReplaceAll(lines.String(), "\n", `\r\n`) + `"}`, `{"a":"[base64, 158 KB]` + strings.ReplaceAll(lastLine, "\n", `\r\n`) + `\r\n"}`},
-		"indented lines":     {"a: |\n    " + strings.ReplaceAll(lines.String(), "\n", "\n    ") + "end", "a: |\n    [base64, 160 KB]\n    " + lastLine[1:] + "\n    end"},
-		"words":              {strings.ReplaceAll(lines.String(), "\n", " ") + "end", "[base64, 152 KB] " + lastLine[1:] + " end"},
-		"escaped twice":      {`{\"shot\":\"data:image\\/png;base64,` + strings.ReplaceAll(data, "/", `\\/`) + `\"}`, `{\"shot\":\"[image/png, 155 KB]\"}`},
-		"escaped by number":  {`{"shot":"data:image\u002Fpng;base64,` + strings.NewReplacer("/", `\u002F`, "+", `\u002b`).Replace(data) + `"}`, `{"shot":"[image/png, 173 KB]"}`},
-		"hex":                {"x=" + hex.EncodeToString(bytes) + ".", "x=[hex, 150 KB]."},
-		"key":                {key, key},
-		"small URL":          {"data:image/gif;base64,R0lGODlhAQABAAAAACw=", "data:image/gif;base64,R0lGODlhAQABAAAAACw="},
-		"hashes":             {hashes, hashes},
-		"letters":            {strings.Repeat("GATTACA", 1000), strings.Repeat("GATTACA", 1000)},
-		"digits":             {strings.Repeat("3141592653", 1000), strings.Repeat("3141592653", 1000)},
-		"lines of words":     {strings.Repeat("Word2 ", 1000), strings.Repeat("Word2 ", 1000)},
+		"data URL":            {`{"ok": true, "shot": "data:image/png;base64,` + data + `", "note": "x"}`, `{"ok": true, "shot": "[image/png, 150 KB]", "note": "x"}`},
+		"escaped":             {`{"shot":"data:image\/png;charset=x;base64,` + strings.ReplaceAll(data, "/", `\/`) + `"}`, `{"shot":"[image/png, 152 KB]"}`},
+		"two":                 {"a " + data + " b data:;base64," + data[:400] + " c", "a [base64, 150 KB] b [data, 300 bytes] c"},
+		"URL safe":            {base64.RawURLEncoding.EncodeToString(bytes), "[base64, 150 KB]"},
+		"lines":               {"begin\n\n" + lines.String() + "\nend", "begin\n\n[base64, 152 KB]" + lastLine + "\n\nend"},
+		"lines, then a word":  {lines.String() + "and so on", "[base64, 152 KB]" + lastLine + "\nand so on"},
+		"lines in JSON":       {`{"a":"` + strings.ReplaceAll(lines.String(), "\n", `\r\n`) + `"}`, `{"a":"[base64, 158 KB]` + strings.ReplaceAll(lastLine, "\n", `\r\n`) + `\r\n"}`},
+		"indented lines":      {"a: |\n    " + strings.ReplaceAll(lines.String(), "\n", "\n    ") + "end", "a: |\n    [base64, 160 KB]\n    " + lastLine[1:] + "\n    end"},
+		"words":               {strings.ReplaceAll(lines.String(), "\n", " ") + "end", "[base64, 152 KB] " + lastLine[1:] + " end"},
+		"escaped twice":       {`{\"shot\":\"data:image\\/png;base64,` + strings.ReplaceAll(data, "/", `\\/`) + `\"}`, `{\"shot\":\"[image/png, 155 KB]\"}`},
+		"escaped by number":   {`{"shot":"data:image\u002Fpng;base64,` + strings.NewReplacer("/", `\u002F`, "+", `\u002b`).Replace(data) + `"}`, `{"shot":"[image/png, 173 KB]"}`},
+		"lines of PHP":        {`{"a":"` + php + `"}`, `{"a":"[base64, 160 KB]` + php[strings.LastIndex(php[:len(php)-4], `\r\n`):] + `"}`},
+		"two alphabets":       {data[:4000] + "--" + key[:40], "[base64, 3 KB]--" + key[:40]},
+		"folders":             {folders.String(), folders.String()},
+		"branches in a table": {strings.ReplaceAll(branches.String(), "\n", "\t"), strings.ReplaceAll(branches.String(), "\n", "\t")},
+		"hex":                 {"x=" + hex.EncodeToString(bytes) + ".", "x=[hex, 150 KB]."},
+		"key":                 {key, key},
+		"small URL":           {"data:image/gif;base64,R0lGODlhAQABAAAAACw=", "data:image/gif;base64,R0lGODlhAQABAAAAACw="},
+		"hashes":              {hashes, hashes},
+		"letters":             {strings.Repeat("GATTACA", 1000), strings.Repeat("GATTACA", 1000)},
+		"digits":              {strings.Repeat("3141592653", 1000), strings.Repeat("3141592653", 1000)},
+		"lines of words":      {strings.Repeat("Word2 ", 1000), strings.Repeat("Word2 ", 1000)},
 	} {
 		m := core.WithExcerpt(core.Message{ID: "m1", Role: core.RoleTool, Content: c.content}, 64<<10)
 		compare.Equal(t, name, []string{c.content, c.want}, []string{m.Content, m.Shown(true)})

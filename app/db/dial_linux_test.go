@@ -1,7 +1,9 @@
 package db
 
 import (
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
+	"fmt"
 	"net"
 	"syscall"
 	"testing"
@@ -30,9 +32,7 @@ func TestDialerLimitsSilence(t *testing.T) {
 			want := map[int]int{tcpUserTimeout: 25_000, syscall.TCP_KEEPIDLE: 10, syscall.TCP_KEEPINTVL: 5, syscall.TCP_KEEPCNT: 3}
 			err = raw.Control(func(fd uintptr) {
 				for option, n := range want {
-					if got, err := syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, option); err != nil || got != n {
-						t.Errorf("option %#x: got %d, %v, want %d", option, got, err, n)
-					}
+					compare.Equal(t, fmt.Sprintf("option %#x", option), n, must.Get(syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, option))(t))
 				}
 			})
 			if err != nil {

@@ -2,6 +2,7 @@ package db_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/url"
 	"runtime"
@@ -40,9 +41,7 @@ func TestCanceledStatementsKeepTheirConnection(t *testing.T) {
 		}
 		cancel()
 		<-done
-		if got := number(d, backend); got != first {
-			t.Errorf("got backend %d after a cancel, want %d", got, first)
-		}
+		compare.Equal(t, "backend after a cancel", first, number(d, backend))
 	}
 }
 
@@ -63,10 +62,7 @@ func TestHostThatTakesWritesIsTaken(t *testing.T) {
 	both := strings.Replace(raw, host(t, raw), standby+","+host(t, raw), 1)
 	for also, readOnly := range map[string]bool{"": false, "&target_session_attrs=any": true} {
 		d := must.Get(db.Open(t.Context(), both+also, slog.New(slog.DiscardHandler)))(t)
-		health, err := d.Inspect(t.Context())
-		if err != nil || health.ReadOnly != readOnly {
-			t.Errorf("%q: got read-only %t, %v, want %t", also, health.ReadOnly, err, readOnly)
-		}
+		compare.Equal(t, fmt.Sprintf("%q: read-only", also), readOnly, must.Get(d.Inspect(t.Context()))(t).ReadOnly)
 		must.Do(t, d.Close())
 	}
 }

@@ -49,7 +49,7 @@ func openSQLite(path string, withoutSync bool) (backend, error) {
 	pool := sql.OpenDB(cachingConnector{connector})
 	pool.SetMaxOpenConns(sqliteMaxConns)
 	pool.SetMaxIdleConns(sqliteMaxConns)
-	queue := newWriteQueue(pool)
+	queue := &writeQueue{DB: pool, turn: make(chan struct{}, 1), handover: make(chan struct{})}
 	first := *queue // the same, for writers that come first
 	first.reserve = true
 	return backend{

@@ -26,24 +26,25 @@ const (
 // keeps rows that an older transaction can still see, so Compact waits for those. The
 // tables must be the program's own.
 func (d *DB) Compact(ctx context.Context, tables []string) ([]string, error) {
-	if d.Dialect() == "sqlite" {
-		return d.compactSQLite(ctx)
-	}
-	return d.compactPostgres(ctx, tables)
-}
-
-func (d *DB) compactSQLite(ctx context.Context) ([]string, error) {
-	if g, ok := d.Gorm.ConnPool.(*writeQueue); ok {
-		if err := g.acquireTurn(ctx); err != nil {
+	queue, isSQLite := d.Gorm.ConnPool.(*writeQueue)
+	if isSQLite {
+		if err := queue.acquireTurn(ctx); err != nil {
 			return nil, err
 		}
-		defer g.releaseTurn()
+		defer queue.releaseTurn()
 	}
 	conn, err := d.pool.Conn(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("compact database: %w", err)
 	}
 	defer func() { _ = conn.Close() }() // returns it to the pool
+	if isSQLite {
+		return compactSQLite(ctx, conn)
+	}
+	return compactPostgres(ctx, conn, tables)
+}
+
+func compactSQLite(ctx context.Context, conn *sql.Conn) ([]string, error) {
 	if _, err := conn.ExecContext(ctx, "INSERT INTO search_words (search_words) VALUES ('optimize')"); err != nil {
 		return nil, fmt.Errorf("merge the index of words: %w", err)
 	}
@@ -74,20 +75,13 @@ func poll(ctx context.Context, every, limit time.Duration, done func() (bool, er
 		if ok, err := done(); ok || err != nil || time.Now().After(until) {
 			return ok, err
 		}
-		select {
-		case <-time.After(every):
-		case <-ctx.Done():
+		if core.Sleep(ctx, every) != nil {
 			return false, context.Cause(ctx)
 		}
 	}
 }
 
-func (d *DB) compactPostgres(ctx context.Context, tables []string) ([]string, error) {
-	conn, err := d.pool.Conn(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("compact database: %w", err)
-	}
-	defer func() { _ = conn.Close() }() // returns it to the pool
+func compactPostgres(ctx context.Context, conn *sql.Conn, tables []string) ([]string, error) {
 	if err := awaitSnapshots(ctx, conn); err != nil {
 		return nil, err
 	}

@@ -22,10 +22,6 @@ type writeQueue struct {
 	reserve  bool
 }
 
-func newWriteQueue(pool *sql.DB) *writeQueue {
-	return &writeQueue{DB: pool, turn: make(chan struct{}, 1), handover: make(chan struct{})}
-}
-
 // GetDBConn returns the pool to gorm.
 func (g *writeQueue) GetDBConn() (*sql.DB, error) { return g.DB, nil }
 

@@ -60,9 +60,7 @@ func TestDeadReceiverHarmsNobody(t *testing.T) {
 		others := append(rows.add("a.example", 20), rows.add("b.example", 20)...)
 		service.Wake()
 		synctest.Wait()
-		if got := rows.arrived(others); got != 40 {
-			t.Errorf("%d of 40 have arrived while another receiver does not answer", got)
-		}
+		compare.Equal(t, "arrived while another receiver does not answer", 40, rows.arrived(others))
 		if got := rows.arrived(dead); got != 0 || s.most > 12 {
 			t.Errorf("%d have arrived at nobody, %d were at work at once", got, s.most)
 		}
@@ -135,9 +133,7 @@ func TestDeliveriesBetweenProcesses(t *testing.T) {
 		w.heed <- core.Wakeup{Cancel: "r"} // not ours
 		w.heed <- core.Wakeup{Due: true}
 		synctest.Wait()
-		if rows.arrived(told) != 1 || time.Since(begin) != 0 {
-			t.Error("what another process told of was not delivered at once")
-		}
+		compare.Equal(t, "what another process told of is delivered at once", []any{1, time.Duration(0)}, []any{rows.arrived(told), time.Since(begin)})
 		rows.add("dead-1", 1)
 		rows.add("dead-2", 1)
 		service.Wake()

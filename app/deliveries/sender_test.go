@@ -180,9 +180,7 @@ func TestAnswers(t *testing.T) {
 	} {
 		code.Store(int64(tt.code))
 		after := wantFailure(t, sender.Send(t.Context(), r.delivery(t, "example.com")), fmt.Sprintf("status %d", tt.code), tt.final)
-		if after != tt.after {
-			t.Errorf("%d: retry after %s, want %s", tt.code, after, tt.after)
-		}
+		compare.Equal(t, fmt.Sprintf("%d: retry after", tt.code), tt.after, after)
 	}
 	compare.Equal(t, "requests: want no redirect is followed", 7, len(r.seen))
 }
@@ -211,9 +209,7 @@ func TestInternalNamesAreNotTold(t *testing.T) {
 		}
 		got = append(got, *failed)
 	}
-	if got[0] != got[1] {
-		t.Errorf("got %+v for an internal name and %+v for none, want the same", got[0], got[1])
-	}
+	compare.Equal(t, "an internal name: want the words for no name", got[1], got[0])
 }
 
 // What a name leads to is looked at when it is connected to: a private address gets
@@ -310,9 +306,8 @@ func signature(secret string, header http.Header, body []byte) string {
 func verify(t *testing.T, secret string, r got) {
 	t.Helper()
 	version, sum, _ := strings.Cut(r.header.Get("webhook-signature"), ",")
-	if want := signature(secret, r.header, r.body); version != "v1" || sum != want {
-		t.Errorf("signature: got %s,%s, want v1,%s", version, sum, want)
-	}
+	want := signature(secret, r.header, r.body)
+	compare.Equal(t, "signature: want v1", []any{"v1", want}, []any{version, sum})
 	at, err := strconv.ParseInt(r.header.Get("webhook-timestamp"), 10, 64)
 	if err != nil || time.Since(time.Unix(at, 0)).Abs() > 5*time.Minute {
 		t.Errorf("timestamp: got %q", r.header.Get("webhook-timestamp"))

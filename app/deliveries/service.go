@@ -70,18 +70,10 @@ func New(o Options) *Service {
 
 // Wake has the service check immediately for due deliveries, or another process if this one has
 // no free slot. It returns immediately; without it the sweep finds them a little later.
-func (s *Service) Wake() { trySignal(s.NewWork) }
+func (s *Service) Wake() { core.Signal(s.NewWork) }
 
 // requestClaim has this process check for due deliveries.
-func (s *Service) requestClaim() { trySignal(s.moreWork) }
-
-// trySignal puts an element into c unless there is one.
-func trySignal(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default: // signaled already
-	}
-}
+func (s *Service) requestClaim() { core.Signal(s.moreWork) }
 
 // Retry repeats a delivery immediately, with a fresh set of tries, whatever its state.
 // ErrConflict while it is being delivered.

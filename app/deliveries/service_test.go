@@ -224,13 +224,9 @@ func TestDelivers(t *testing.T) {
 		<-time.After(time.Minute)
 		stop()
 		for _, d := range rows.all() {
-			if d.State != core.DeliveryDelivered || d.Attempt != 1 {
-				t.Errorf("got %+v, want it delivered at once", d)
-			}
+			compare.Equal(t, "state, attempt", []any{core.DeliveryDelivered, 1}, []any{d.State, d.Attempt})
 		}
-		if s.most != 3 || len(s.events) != 10 || len(s.states) != 10 {
-			t.Errorf("got %d at once, %d events, %d counted; want 3, 10, 10", s.most, len(s.events), len(s.states))
-		}
+		compare.Equal(t, "most at once, events, states", []any{3, 10, 10}, []any{s.most, len(s.events), len(s.states)})
 	})
 }
 
@@ -273,15 +269,11 @@ func TestReceiverDecides(t *testing.T) {
 		s.from(failing(&core.DeliveryError{Reason: "gone", Final: true}).answer)
 		<-time.After(48 * time.Hour)
 		d := rows.all()[0]
-		if d.State != core.DeliveryFailed || d.Attempt != 3 {
-			t.Errorf("got %+v, want it given up at the third try", d)
-		}
+		compare.Equal(t, "state, tries", []any{core.DeliveryFailed, 3}, []any{d.State, d.Attempt})
 		s.from(func(context.Context, core.Delivery) error { return nil })
 		must.Get(service.Retry(t.Context(), core.Tenant{}, "", d.ID))(t)
 		<-time.After(time.Second)
-		if list, err := service.Store.List(t.Context(), core.Tenant{}, ""); err != nil || list[0].State != core.DeliveryDelivered {
-			t.Errorf("asked again: %+v, %v", list, err)
-		}
+		compare.Equal(t, "state after it is asked again", core.DeliveryDelivered, must.Get(service.Store.List(t.Context(), core.Tenant{}, ""))(t)[0].State)
 		compare.Error(t, "retry of nothing", core.ErrNotFound, compare.ErrorOf(service.Retry(t.Context(), core.Tenant{}, "", "none")))
 	})
 }

@@ -18,7 +18,13 @@ func (s *Service) Run(ctx context.Context) error {
 	s.releaseLeases(work, true) // what an earlier process of this replica had
 	var sending, listening sync.WaitGroup
 	if s.Signals != nil {
-		listening.Go(func() { s.Signals.Listen(ctx, s.handleSignal) })
+		listening.Go(func() {
+			s.Signals.Listen(ctx, func(signal core.Wakeup) { // the sweep makes up for lost ones
+				if signal.Due || signal.Free {
+					s.requestClaim()
+				}
+			})
+		})
 	}
 	sweep := time.NewTicker(sweepEvery)
 	defer sweep.Stop()
@@ -61,13 +67,6 @@ func (s *Service) Run(ctx context.Context) error {
 func (s *Service) notifyPeers(ctx context.Context) {
 	if s.Signals != nil {
 		s.Signals.Send(ctx, core.Wakeup{Due: true})
-	}
-}
-
-// handleSignal handles a signal of another process. The sweep makes up for lost ones.
-func (s *Service) handleSignal(signal core.Wakeup) {
-	if signal.Due || signal.Free {
-		s.requestClaim()
 	}
 }
 

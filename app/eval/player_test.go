@@ -144,7 +144,5 @@ func TestMetered(t *testing.T) {
 	for range 2 {
 		must.Get(llm.Collect(m.Stream(t.Context(), llm.Request{System: []string{"be", "kind"}, Messages: talk("one two")}), nil))(t)
 	}
-	if got, want := m.Spent(), (Expense{Calls: 2, InputTokens: 50 + 2 + 6, OutputTokens: 5 + 3}); got != want {
-		t.Errorf("got %+v, want %+v: what is not told is counted", got, want)
-	}
+	compare.Equal(t, "spent, with what is not told", (Expense{Calls: 2, InputTokens: 50 + 2 + 6, OutputTokens: 5 + 3}), m.Spent())
 }

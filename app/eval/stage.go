@@ -81,7 +81,7 @@ func (st *stage) openRecorded() (m wire.Models, err error) {
 	if st.sums != nil {
 		models[stageSummarizer] = st.sums
 	}
-	entries := []llm.Entry{{Name: stagePlayer, Provider: stageProvider, Model: stagePlayer}, {Name: stageSummarizer, Provider: stageProvider, Model: stageSummarizer}}
+	entries := []llm.Entry{{Info: llm.Info{Name: stagePlayer, Provider: stageProvider}, Model: stagePlayer}, {Info: llm.Info{Name: stageSummarizer, Provider: stageProvider}, Model: stageSummarizer}}
 	m.Registry, err = llm.NewRegistry(entries, func(e llm.Entry) (llm.Model, error) {
 		if model := models[e.Name]; model != nil {
 			return model, nil

@@ -10,6 +10,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/events"
+	"bobbin/tests/compare"
 )
 
 // counted counts the questions for several sessions.
@@ -95,9 +96,7 @@ func TestLookThatIsOvertaken(t *testing.T) {
 		time.Sleep(time.Second)
 		next := store.commit(started())
 		feed.Publish(t.Context(), []core.Event{next})
-		if got := <-first; got.Seq != next.Seq {
-			t.Errorf("got %s %d, want the next event", got.Type, got.Seq)
-		}
+		compare.Equal(t, "the next event", next.Seq, (<-first).Seq)
 	})
 }
 

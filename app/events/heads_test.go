@@ -220,9 +220,7 @@ func TestNodeOfARunAtWork(t *testing.T) {
 	late := watchAll(t, feed, core.Cursor{After: last.Seq})
 	next := store.commit(event(core.EventRunStarted, core.RunData{}))
 	feed.Publish(t.Context(), []core.Event{next})
-	if e := late.wantType(t, core.EventRunStarted); e.Seq != next.Seq {
-		t.Errorf("got event %d, want %d, and nothing of the run that has ended", e.Seq, next.Seq)
-	}
+	compare.Equal(t, "the next event: want none of the run that has ended", next.Seq, late.wantType(t, core.EventRunStarted).Seq)
 }
 
 // wantType pulls one event of that type.
@@ -247,7 +245,5 @@ func (w *watch) wantStarted(t *testing.T, id core.MessageID) {
 func (w *watch) wantText(t *testing.T, utf16 int, text string) {
 	t.Helper()
 	got := w.wantType(t, core.EventMessageDelta).Data.(core.DeltaData)
-	if got.OffsetUTF16 != utf16 || got.Text != text {
-		t.Errorf("got %q at %d, want %q at %d", got.Text, got.OffsetUTF16, text, utf16)
-	}
+	compare.Equal(t, "draft", []any{utf16, text}, []any{got.OffsetUTF16, got.Text})
 }

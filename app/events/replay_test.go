@@ -57,9 +57,8 @@ func TestReplaysInBytes(t *testing.T) {
 				refused <- err
 			}
 		}()
-		if err := <-refused; !errors.Is(err, core.ErrUnavailable) || time.Since(begin) != 10*time.Second {
-			t.Errorf("got %v after %v for one too many, want ErrUnavailable after 10 s", err, time.Since(begin))
-		}
+		err := <-refused
+		compare.Equal(t, "one too many: refused after 10 s", []any{true, 10 * time.Second}, []any{errors.Is(err, core.ErrUnavailable), time.Since(begin)})
 		first.stop()
 		readSeqs(t, second, 2, 11)
 		readSeqs(t, startWatch(t, feed, core.Cursor{}), 1, 11)

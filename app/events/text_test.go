@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 )
 
 // The text of a message ends with message.created, message.discarded or its run.
@@ -84,9 +85,7 @@ func TestTextsInMemoryAreBounded(t *testing.T) {
 	feed, store, _ := newFeed(t, 0)
 	first := store.commit(started())
 	feed.Delta(t.Context(), textDelta("m1", 0, "so far"))
-	if got, want := feed.Draft(attempt(1)), (core.Draft{Attempt: 1, MessageID: "m1", Text: "so far"}); got != want {
-		t.Errorf("got the draft %+v, want %+v", got, want)
-	}
+	compare.Equal(t, "draft", (core.Draft{Attempt: 1, MessageID: "m1", Text: "so far"}), feed.Draft(attempt(1)))
 	feed.End(attempt(0)) // another one
 	feed.End(core.Run{ID: "r2", SessionID: session, Attempt: 1})
 	w := startWatch(t, feed, core.Cursor{})
@@ -94,9 +93,7 @@ func TestTextsInMemoryAreBounded(t *testing.T) {
 	feed.End(attempt(1))
 	feed.Delta(t.Context(), textDelta("m2", 0, "late"))
 	w.want(t, textDelta("m2", 0, "late"))
-	if got := feed.Draft(attempt(1)); got != (core.Draft{}) {
-		t.Errorf("got the draft %+v of an attempt that has ended", got)
-	}
+	compare.Equal(t, "draft of an attempt that has ended", (core.Draft{}), feed.Draft(attempt(1)))
 	late := startWatch(t, feed, core.Cursor{})
 	second := store.commit(event(core.EventSessionUpdated, nil))
 	feed.Publish(t.Context(), []core.Event{second})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"strings"
 
 	"bobbin/app/core"
 	"bobbin/app/core/attach"
@@ -123,8 +124,13 @@ type writer struct {
 // writePageCount sends the number of pages.
 func (w *writer) writePageCount(n int) error { return w.out.Encode(frame{Pages: n}) }
 
-// writeBlank reports a page without text.
-func (w *writer) writeBlank(page int) error { return w.out.Encode(frame{Blank: page}) }
+// writePage sends the text of a page or a slide, or reports that it has none.
+func (w *writer) writePage(kind string, number int, text string) error {
+	if text = strings.TrimSpace(text); text == "" {
+		return w.out.Encode(frame{Blank: number})
+	}
+	return w.writeText(fmt.Sprintf("%s %d", kind, number), text)
+}
 
 // writeText sends text under a label, either of which may be empty. It returns errFull when
 // there is enough.

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -163,13 +164,10 @@ func textOf(n *html.Node) string {
 
 // isNeverShown reports whether browsers show nothing of an element's text.
 func isNeverShown(a atom.Atom) bool {
-	switch a {
-	case atom.Script, atom.Style, atom.Noscript, atom.Template, atom.Svg, atom.Iframe, atom.Object, atom.Select, atom.Title,
-		atom.Noembed, atom.Noframes, atom.Datalist, atom.Audio, atom.Video, atom.Canvas:
-		return true
-	default:
-		return false
-	}
+	return slices.Contains([]atom.Atom{
+		atom.Script, atom.Style, atom.Noscript, atom.Template, atom.Svg, atom.Iframe, atom.Object, atom.Select, atom.Title,
+		atom.Noembed, atom.Noframes, atom.Datalist, atom.Audio, atom.Video, atom.Canvas,
+	}, a)
 }
 
 // isHidden reports whether an element's attributes hide it.

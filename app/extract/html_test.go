@@ -53,9 +53,7 @@ two, three [a **link**](http://a.example/dir/other?x=1), no link, nor this.
 
 typed`
 	compare.Equal(t, "text", want, got.Text)
-	if got.Title != "A page & more" || got.Cut {
-		t.Errorf("got title %q, cut %v", got.Title, got.Cut)
-	}
+	compare.Equal(t, "title, cut", []any{"A page & more", false}, []any{got.Title, got.Cut})
 }
 
 // What a page does not show to its readers is not shown to a model either, and the
@@ -88,9 +86,7 @@ func TestHiddenText(t *testing.T) {
 			t.Parallel()
 			got := page(t, "text/html", tt.body)
 			hid := !slices.Contains([]string{"found by searching", "image", "half visible", "open dialog", "the whole page"}, name)
-			if got.Text != tt.want || got.HasHidden != hid {
-				t.Errorf("got %q, hid %v, want %q, %v", got.Text, got.HasHidden, tt.want, hid)
-			}
+			compare.Equal(t, "text, hidden", []any{tt.want, hid}, []any{got.Text, got.HasHidden})
 		})
 	}
 	compare.Equal(t, "XHTML: want what comes after elements that end at once", "a", page(t, "application/xhtml+xml", `<html><script src="x"/><div hidden=""/>a</html>`).Text)

@@ -3,9 +3,9 @@ package extract
 import (
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"encoding/xml"
 	"errors"
-	"fmt"
 	"io"
 	"path"
 	"strings"
@@ -212,16 +212,7 @@ func readPowerPoint(data []byte, w *writer) error {
 	for i, file := range slides {
 		p := paragraphs{}
 		broken := a.scanXML(file, p.visitToken)
-		text := strings.TrimSpace(string(p.out))
-		if text == "" {
-			err = w.writeBlank(i + 1)
-		} else {
-			err = w.writeText(fmt.Sprintf("slide %d", i+1), text)
-		}
-		if err == nil {
-			err = broken
-		}
-		if err != nil {
+		if err := cmp.Or(w.writePage("slide", i+1, string(p.out)), broken); err != nil {
 			return err
 		}
 	}

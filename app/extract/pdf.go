@@ -3,7 +3,6 @@ package extract
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"math"
 	"strings"
 
@@ -29,13 +28,7 @@ func readPDF(data []byte, w *writer) error {
 	}
 	fonts := fontCache{}
 	for i, page := range pages.leaves {
-		text := strings.TrimSpace(pageText(page, fonts))
-		if text == "" {
-			err = w.writeBlank(i + 1)
-		} else {
-			err = w.writeText(fmt.Sprintf("page %d", i+1), text)
-		}
-		if err != nil {
+		if err := w.writePage("page", i+1, pageText(page, fonts)); err != nil {
 			return err
 		}
 	}

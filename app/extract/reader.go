@@ -140,7 +140,11 @@ func (a *answer) addFrame(f frame) {
 	if f.Blank > 0 {
 		a.blank = append(a.blank, f.Blank)
 	}
-	for _, piece := range []string{inBrackets(f.Label), strings.TrimRight(f.Text, " \n")} {
+	label := f.Label
+	if label != "" {
+		label = "[" + label + "]"
+	}
+	for _, piece := range []string{label, strings.TrimRight(f.Text, " \n")} {
 		if piece = strings.TrimLeft(piece, "\n"); piece == "" {
 			continue
 		}
@@ -152,13 +156,6 @@ func (a *answer) addFrame(f frame) {
 		}
 		a.text.WriteString(piece)
 	}
-}
-
-func inBrackets(label string) string {
-	if label == "" {
-		return ""
-	}
-	return "[" + label + "]"
 }
 
 // documentText returns the text with notes about pages without text and about missing parts.

@@ -4,10 +4,10 @@
 package ops
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"time"
@@ -37,9 +37,7 @@ type NewKey struct {
 
 // CreateKey creates a key and returns it with its secret, which is never shown again.
 func (s *Service) CreateKey(ctx context.Context, in NewKey) (key core.APIKey, secret string, err error) {
-	if in.Owner == "" {
-		in.Owner = in.Name
-	}
+	in.Owner = cmp.Or(in.Owner, in.Name)
 	for what, name := range map[string]string{"name": in.Name, "owner": in.Owner} {
 		if !config.ValidKeyName(name) {
 			return core.APIKey{}, "", core.Errorf(core.ErrInvalid, "the %s %.80q must be 1 to 64 letters, digits, and . _ @ -", what, name)
@@ -48,20 +46,13 @@ func (s *Service) CreateKey(ctx context.Context, in NewKey) (key core.APIKey, se
 	if in.Expires < 0 {
 		return core.APIKey{}, "", core.Errorf(core.ErrInvalid, "the lifetime of a key must be positive, such as 720h")
 	}
-	key = core.APIKey{ID: core.NewID[core.KeyID](), Name: in.Name, Owner: in.Owner, Rights: in.Rights, CreatedAt: core.Now()}
-	if key.Rights == 0 {
-		key.Rights = core.ReadWrite
-	}
+	key = core.APIKey{ID: core.NewID[core.KeyID](), Name: in.Name, Owner: in.Owner, Rights: cmp.Or(in.Rights, core.ReadWrite), CreatedAt: core.Now()}
 	if in.Expires > 0 {
 		at := key.CreatedAt.Add(in.Expires)
 		key.ExpiresAt = &at
 	}
 	secret = core.NewSecret()
-	details, err := json.Marshal(map[string]any{"name": key.Name, "scopes": key.Rights, "expires_at": key.ExpiresAt})
-	if err != nil {
-		return core.APIKey{}, "", fmt.Errorf("audit entry: %w", err)
-	}
-	entry := entryOf(in.Actor, core.AuditKeyCreated, key, details)
+	entry := entryOf(in.Actor, core.AuditKeyCreated, key, map[string]any{"name": key.Name, "scopes": key.Rights, "expires_at": key.ExpiresAt})
 	if err := s.Keys.Create(ctx, key, core.SecretHash(secret), entry); err != nil {
 		return core.APIKey{}, "", err
 	}
@@ -69,10 +60,11 @@ func (s *Service) CreateKey(ctx context.Context, in NewKey) (key core.APIKey, se
 }
 
 // entryOf returns the audit entry for an action on a key.
-func entryOf(actor, action string, key core.APIKey, details json.RawMessage) core.AuditEntry {
+func entryOf(actor, action string, key core.APIKey, details map[string]any) core.AuditEntry {
+	raw, _ := json.Marshal(details) // it has plain values only
 	return core.AuditEntry{
 		ID: core.NewID[core.AuditID](), CreatedAt: core.Now(), Actor: actor, Action: action,
-		Owner: key.Owner, Target: "key " + string(key.ID), Details: details,
+		Owner: key.Owner, Target: "key " + string(key.ID), Details: raw,
 	}
 }
 
@@ -83,11 +75,7 @@ func (s *Service) RevokeKey(ctx context.Context, which, actor string) (core.APIK
 	if err != nil || key.RevokedAt != nil {
 		return key, err
 	}
-	details, err := json.Marshal(map[string]any{"name": key.Name})
-	if err != nil {
-		return core.APIKey{}, fmt.Errorf("audit entry: %w", err)
-	}
-	entry := entryOf(actor, core.AuditKeyRevoked, key, details)
+	entry := entryOf(actor, core.AuditKeyRevoked, key, map[string]any{"name": key.Name})
 	if err := s.Keys.Revoke(ctx, key.ID, entry); err != nil {
 		return core.APIKey{}, err
 	}
@@ -176,17 +164,8 @@ func Migrate(ctx context.Context, cfg config.Config, logger *slog.Logger, apply 
 	return v, err
 }
 
-// Agents returns the agents that are configured.
-func Agents(cfg config.Config) ([]core.Agent, error) {
-	agents, err := loadAgents(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return agents.Catalog.List(), nil
-}
-
-// loadAgents reads the agents' files without looking at their models.
-func loadAgents(cfg config.Config) (wire.Agents, error) {
+// LoadAgents reads the agents' files without looking at their models.
+func LoadAgents(cfg config.Config) (wire.Agents, error) {
 	return wire.LoadAgents(cfg, wire.NewTools(cfg, wire.ToolParts{}), wire.Models{})
 }
 

@@ -221,7 +221,7 @@ func listTools(ctx context.Context, set *tools.Set, definitions []core.ToolDefin
 // MCPServers connects to the MCP servers of the files, or to the one of the name, and returns their
 // tools.
 func MCPServers(ctx context.Context, cfg config.Config, name string) ([]ToolSource, error) {
-	agents, err := loadAgents(cfg)
+	agents, err := LoadAgents(cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -241,12 +241,3 @@ func (d *doctor) checkPort(ctx context.Context) {
 	_ = l.Close() // it was only a check
 	d.addOK("address", "%s is free", d.Config.Addr)
 }
-
-// shownError returns an error as it is told to people.
-func shownError(err error) string {
-	var shown *core.Error
-	if errors.As(err, &shown) {
-		return shown.Message
-	}
-	return err.Error()
-}

@@ -47,7 +47,7 @@ func (d *doctor) checkDatabase(ctx context.Context) {
 	defer cancel()
 	database, err := db.Open(ctx, address.Reveal(), d.Logger)
 	if err != nil {
-		d.addFailure("database", shownError(err), "check database.url")
+		d.addFailure("database", core.ShownMessage(err, err.Error()), "check database.url")
 		return
 	}
 	defer func() { _ = database.Close() }() // it was only a check
@@ -56,7 +56,7 @@ func (d *doctor) checkDatabase(ctx context.Context) {
 	case errors.Is(err, context.DeadlineExceeded):
 		d.addWarning("database", "the check takes longer than "+inspectTime.String(), "run PRAGMA quick_check with the sqlite3 program when there is time")
 	case err != nil:
-		d.addFailure("database", shownError(err), "check database.url")
+		d.addFailure("database", core.ShownMessage(err, err.Error()), "check database.url")
 		return
 	case health.Damage != "":
 		d.addFailure("database", "it is damaged: "+health.Damage, "stop Bobbin and go back to the last backup; sqlite3's .recover saves what can be saved")
@@ -73,7 +73,7 @@ func (d *doctor) checkDatabase(ctx context.Context) {
 	}
 	keys, err := repositories.NewAPIKeys(database.Gorm).List(ctx)
 	if err != nil {
-		d.addFailure("api keys", shownError(err), "")
+		d.addFailure("api keys", core.ShownMessage(err, err.Error()), "")
 		return
 	}
 	for _, k := range keys {
@@ -82,7 +82,7 @@ func (d *doctor) checkDatabase(ctx context.Context) {
 		}
 	}
 	if d.slack, err = repositories.NewSlackInstallations(database.Gorm).List(ctx); err != nil {
-		d.addFailure("slack", shownError(err), "")
+		d.addFailure("slack", core.ShownMessage(err, err.Error()), "")
 	}
 }
 
@@ -119,7 +119,7 @@ func (d *doctor) checkMigrations(ctx context.Context, database *db.DB) bool {
 	v, err := database.MigrationStatus(ctx)
 	switch {
 	case err != nil:
-		d.addFailure("migrations", shownError(err), "")
+		d.addFailure("migrations", core.ShownMessage(err, err.Error()), "")
 	case v.Check() != nil:
 		d.addFailure("migrations", v.Check().Error(), "")
 	case v.Pending():
@@ -160,7 +160,7 @@ func (d *doctor) checkTokenKeys(ctx context.Context) {
 func (d *doctor) checkModels(ctx context.Context) {
 	m, err := wire.OpenModels(ctx, d.Config, wire.ModelOptions{Counter: tokens.NewCounter(), Logger: d.Logger})
 	if err != nil {
-		d.addFailure("model", shownError(err), "check models")
+		d.addFailure("model", core.ShownMessage(err, err.Error()), "check models")
 		return
 	}
 	d.checkModel(ctx, m, "model", m.Choice.Model)
@@ -173,7 +173,7 @@ func (d *doctor) checkModels(ctx context.Context) {
 		}
 	}
 	if embedder, _, err := wire.OpenEmbedder(d.Config, m, d.Logger); err != nil {
-		d.addFailure("embeddings", shownError(err), "check embedding_model")
+		d.addFailure("embeddings", core.ShownMessage(err, err.Error()), "check embedding_model")
 	} else {
 		d.addOK("embeddings", "%s", wire.DescribeEmbedder(embedder))
 	}
@@ -185,7 +185,7 @@ func (d *doctor) checkModels(ctx context.Context) {
 		return
 	}
 	if _, err := loaded.Catalog.Get(d.Config.DefaultAgent); err != nil {
-		d.addFailure("agents", "default_agent: "+shownError(err), "")
+		d.addFailure("agents", "default_agent: "+core.ShownMessage(err, err.Error()), "")
 		return
 	}
 	usable := 0
@@ -215,7 +215,7 @@ func (d *doctor) checkModel(ctx context.Context, m wire.Models, check, name stri
 		model, err = m.Get(name)
 	}
 	if err != nil {
-		d.addFailure(check, shownError(err), "")
+		d.addFailure(check, core.ShownMessage(err, err.Error()), "")
 		return
 	}
 	if entry.Provider == "demo" {

@@ -12,6 +12,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/app/ops"
+	"bobbin/tests/compare"
 	"bobbin/tests/mcptest"
 	"bobbin/tests/must"
 )
@@ -62,9 +63,8 @@ func TestMCPServers(t *testing.T) {
 	if bad.Problem != "the program no-such-program is not installed, or cannot be executed" || good.Problem != "" || len(good.Tools) != 2 {
 		t.Errorf("got %+v", list)
 	}
-	if w := good.Tools[1]; w.Name != "good__write" || w.Approval != core.ApprovalFirst || w.Description != "Does write." {
-		t.Errorf("got %+v", w)
-	}
+	w := good.Tools[1]
+	compare.Equal(t, "tool", []any{"good__write", core.ApprovalFirst, "Does write."}, []any{w.Name, w.Approval, w.Description})
 	for name, want := range map[string]string{
 		"none": `there is no MCP server "none"; there are bad, good, one/own, two/own`,
 		"own":  `there are several MCP servers "own"; name one: one/own of ` + filepath.Join(cfg.AgentsDir, "one.yaml") + ", two/own of " + filepath.Join(cfg.AgentsDir, "two.yaml"),
@@ -117,9 +117,7 @@ func TestTooManyTools(t *testing.T) {
 	files := must.Get(ops.OpenAgentFiles(t.Context(), cfg))(t)
 	list := must.Get(files.Check(nil))(t)
 	for _, f := range list {
-		if got := strings.Join(f.Warnings, "; "); strings.Contains(got, "it has at least 200 tools, and models get 128") != (f.Agent == "named") {
-			t.Errorf("check: %s: got %q", f.File, got)
-		}
+		compare.Equal(t, "check: "+f.File, f.Agent == "named", strings.Contains(strings.Join(f.Warnings, "; "), "it has at least 200 tools, and models get 128"))
 	}
 	warned := map[string]string{}
 	for _, f := range ops.Doctor(t.Context(), ops.DoctorOptions{Config: cfg, Call: true, Logger: slog.New(slog.DiscardHandler)}).Findings {

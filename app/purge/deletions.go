@@ -89,10 +89,7 @@ func (d *Deletions) acceptDeletion(ctx context.Context, in core.Deletion) (core.
 	}
 	accepted, err := d.store.Create(ctx, in)
 	if err == nil {
-		select {
-		case d.wake <- struct{}{}:
-		default:
-		}
+		core.Signal(d.wake)
 	}
 	return accepted, err
 }
@@ -217,11 +214,7 @@ func (d *Deletions) scheduleRetry(ctx context.Context, job core.Deletion, cause 
 	wait := time.Duration(0)
 	if job.Error = ""; ctx.Err() == nil {
 		wait = min(deletionRetry<<min(job.Attempts-1, 5), maxDeletionWait)
-		job.Error = "internal error; see the server's log" // callers may see it
-		var shown *core.Error
-		if errors.As(cause, &shown) {
-			job.Error = core.Clip(shown.Message, 300)
-		}
+		job.Error = core.Clip(core.ShownMessage(cause, "internal error; see the server's log"), 300) // callers may see it
 		d.service.Logger.WarnContext(ctx, "deletion failed, retrying", slog.String("deletion_id", string(job.ID)), slog.Int("attempt", job.Attempts), slog.Duration("wait", wait), slog.Any("err", cause))
 	}
 	if err := d.store.Retry(context.WithoutCancel(ctx), job, wait); err != nil && !errors.Is(err, core.ErrStale) {

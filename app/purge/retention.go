@@ -37,7 +37,7 @@ func (w *RetentionWorker) sweepOnce(ctx context.Context) {
 	var sessions int
 	var err error
 	if w.Archived > 0 { // first, as their events go with them
-		sessions, err = w.sweepSessions(ctx, w.Archived, w.Store.ArchivedSessions, false)
+		sessions, err = w.sweepSessions(ctx, false, w.Archived)
 	}
 	if sessions != 0 {
 		err := w.Audit.Add(ctx, core.AuditEntry{Actor: "retention", Action: core.AuditSessionsExpired, Target: "archived sessions"},
@@ -48,7 +48,7 @@ func (w *RetentionWorker) sweepOnce(ctx context.Context) {
 	}
 	if err == nil {
 		var n int
-		n, err = w.sweepSessions(ctx, core.TemporaryLife, w.Store.TemporarySessions, true)
+		n, err = w.sweepSessions(ctx, true, core.TemporaryLife)
 		sessions += n
 	}
 	var events int
@@ -73,15 +73,15 @@ func (w *RetentionWorker) sweepOnce(ctx context.Context) {
 	}
 }
 
-// sweepSessions purges the sessions that find returns.
-func (w *RetentionWorker) sweepSessions(ctx context.Context, keep time.Duration, find func(context.Context, time.Duration, int) ([]core.SessionID, error), force bool) (int, error) {
+// sweepSessions purges the archived or the temporary sessions that have expired.
+func (w *RetentionWorker) sweepSessions(ctx context.Context, temporary bool, keep time.Duration) (int, error) {
 	removed := 0
 	for ctx.Err() == nil {
-		ids, err := find(ctx, keep, sessionBatch)
+		ids, err := w.Store.ExpiredSessions(ctx, temporary, keep, sessionBatch)
 		if err != nil || len(ids) == 0 {
 			return removed, err
 		}
-		n, err := w.Expired(ctx, ids, force)
+		n, err := w.Expired(ctx, ids, temporary)
 		removed += n
 		// n == 0: they are in use, or another process is removing them.
 		if err != nil || n == 0 || len(ids) < sessionBatch {

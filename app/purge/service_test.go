@@ -350,9 +350,7 @@ func TestExpired(t *testing.T) {
 		w.wantLeft("c", "d", "busy")
 		w.breaks("d")
 		n, err = w.Expired(t.Context(), idsOf("c", "d", "busy"), true)
-		if n != 1 || !errors.Is(err, core.ErrUnavailable) {
-			t.Errorf("got %d, %v, want one session and why there are not more", n, err)
-		}
+		compare.Equal(t, "sessions, and why there are not more", []any{1, true}, []any{n, errors.Is(err, core.ErrUnavailable)})
 	})
 }
 

@@ -52,9 +52,7 @@ func TestForgottenRunBegins(t *testing.T) {
 				compare.Equal(t, "lost", call == "Accept", err != nil)
 				<-time.After(core.RunLease + 5*time.Second)
 				a := must.Get(p.sendAgain(t, "m1"))(t)
-				if a.Run.Status != core.RunSucceeded || a.Run.Deaths != 0 || len(db.RunsOf(p.session.ID)) != 2 {
-					t.Errorf("got %+v of %d runs, want it answered", a.Run, len(db.RunsOf(p.session.ID)))
-				}
+				compare.Equal(t, "status, deaths, runs", []any{core.RunSucceeded, 0, 2}, []any{a.Run.Status, a.Run.Deaths, len(db.RunsOf(p.session.ID))})
 			})
 		})
 	}

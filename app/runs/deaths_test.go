@@ -92,9 +92,8 @@ func TestRunExecutesAlone(t *testing.T) {
 		}
 		compare.Equal(t, "deaths while it waits: want its last one not counted yet", 2, p.wantStatus(t, run, core.RunRunning).Deaths)
 		<-time.After(3 * time.Second) // quietTime has passed
-		if got := p.wantStatus(t, run, core.RunRunning); got.Deaths != 3 || now.Load() != 1 {
-			t.Errorf("got %d deaths and %d runs at work, want 3 and this one alone", got.Deaths, now.Load())
-		}
+		got := p.wantStatus(t, run, core.RunRunning)
+		compare.Equal(t, "deaths, runs at work", []any{3, int32(1)}, []any{got.Deaths, now.Load()})
 		p.wantStatus(t, after, core.RunQueued)
 		<-time.After(5 * time.Second)
 		p.wantStatus(t, run, core.RunSucceeded)
@@ -117,9 +116,8 @@ func TestWaitForBeingAloneEnds(t *testing.T) {
 		<-time.After(5 * time.Second)
 		begin := time.Now()
 		p.stop()
-		if got := p.wantStatus(t, back, core.RunRunning); got.LeaseOwner != "" || time.Since(begin) != 0 {
-			t.Errorf("got %+v after %v, want it given back immediately", got, time.Since(begin))
-		}
+		got := p.wantStatus(t, back, core.RunRunning)
+		compare.Equal(t, "owner of the lease, time: want it given back immediately", []any{"", time.Duration(0)}, []any{got.LeaseOwner, time.Since(begin)})
 	})
 }
 

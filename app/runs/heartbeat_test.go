@@ -42,14 +42,11 @@ func TestOutageLongerThanALease(t *testing.T) {
 					t.Errorf("got the dead process's run at %s within a lease, want patience", got.LeaseOwner)
 				}
 				<-time.After(6 * time.Second)
-				if got := db.Run(left.ID); got.Attempt != 2 {
-					t.Errorf("got attempt %d of the dead process's run, want it taken over", got.Attempt)
-				}
+				compare.Equal(t, "attempt of the dead process's run", 2, db.Run(left.ID).Attempt)
 				<-time.After(5 * time.Minute)
 				for _, run := range all {
-					if got := dead.wantStatus(t, run, core.RunSucceeded); got.Attempt != 1 || got.Deaths != 0 {
-						t.Errorf("got attempt %d and %d deaths of a run whose process lived, want 1 and none", got.Attempt, got.Deaths)
-					}
+					got := dead.wantStatus(t, run, core.RunSucceeded)
+					compare.Equal(t, "attempt, deaths of a run whose process lived", []any{1, 0}, []any{got.Attempt, got.Deaths})
 				}
 			})
 		})
@@ -77,9 +74,8 @@ func TestLockedLongerThanALease(t *testing.T) {
 				<-time.After(locked)
 				db.Before(nil)
 				<-time.After(5 * time.Minute)
-				if got := p.wantStatus(t, run, core.RunSucceeded); got.Attempt != 1 || got.Deaths != 0 {
-					t.Errorf("got attempt %d and %d deaths of a run whose process lived, want 1 and none", got.Attempt, got.Deaths)
-				}
+				got := p.wantStatus(t, run, core.RunSucceeded)
+				compare.Equal(t, "attempt, deaths of a run whose process lived", []any{1, 0}, []any{got.Attempt, got.Deaths})
 			})
 		})
 	}
@@ -165,9 +161,8 @@ func TestLateHeartbeatSparesTheNextAttempt(t *testing.T) {
 		p.run(t)
 		run := p.accept(t, "pay")
 		<-time.After(12 * time.Second)
-		if got := p.wantStatus(t, run, core.RunSucceeded); got.Attempt != 2 || !decided.Load() {
-			t.Errorf("got attempt %d, decided in between: %t, want the second to go on", got.Attempt, decided.Load())
-		}
+		got := p.wantStatus(t, run, core.RunSucceeded)
+		compare.Equal(t, "attempt, decided in between", []any{2, true}, []any{got.Attempt, decided.Load()})
 	})
 }
 
@@ -208,9 +203,8 @@ func TestDecisionsAreNotGiveBacks(t *testing.T) {
 			p.service.Next(t.Context(), run.SessionID)
 		}
 		<-time.After(time.Minute)
-		if got := p.wantStatus(t, run, core.RunSucceeded); got.GiveBacks != 3 || got.Deaths != 0 {
-			t.Errorf("got %d give-backs and %d deaths, want 3 and none", got.GiveBacks, got.Deaths)
-		}
+		got := p.wantStatus(t, run, core.RunSucceeded)
+		compare.Equal(t, "give-backs, deaths", []any{3, 0}, []any{got.GiveBacks, got.Deaths})
 	})
 }
 

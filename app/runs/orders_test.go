@@ -197,8 +197,6 @@ func checkSession(t *testing.T, db *coretest.Store, id core.SessionID) {
 		t.Errorf("got user messages %v in the log, want %v", got, want)
 	}
 	for run, n := range answers {
-		if n != 0 {
-			t.Errorf("run %s has %d answers too few", run, n)
-		}
+		compare.Equal(t, "answers that run "+string(run)+" lacks", 0, n)
 	}
 }

@@ -104,9 +104,7 @@ func TestProcessesShareTheWork(t *testing.T) {
 			all = append(all, p.accept(t, fmt.Sprint(i)))
 		}
 		for i, want := range []core.RunStatus{core.RunRunning, core.RunQueued, core.RunQueued} {
-			if all[i].Status != want {
-				t.Errorf("message %d was answered with %s, want %s", i, all[i].Status, want)
-			}
+			compare.Equal(t, fmt.Sprintf("status of message %d", i), want, all[i].Status)
 		}
 		for second := range 3 {
 			synctest.Wait()

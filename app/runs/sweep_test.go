@@ -162,9 +162,8 @@ func TestLostRunIsLeftAlone(t *testing.T) {
 				// Somebody takes the run over, as after a long suspension of w.
 				takeOver(t, db, "w", "other")
 				<-time.After(11 * time.Second)
-				if got := p.wantStatus(t, run, core.RunRunning); got.Attempt != 2 || got.LeaseOwner != "other" {
-					t.Errorf("got attempt %d of %s, want 2 of other", got.Attempt, got.LeaseOwner)
-				}
+				got := p.wantStatus(t, run, core.RunRunning)
+				compare.Equal(t, "attempt, owner", []any{2, "other"}, []any{got.Attempt, got.LeaseOwner})
 				p.wantTexts(t, "hello")
 				p.wantStatus(t, next, core.RunQueued)
 				compare.Equal(t, "writes: want the end is somebody else's", c.writes, db.CallCount("Write"))
@@ -241,9 +240,8 @@ func TestNothingBeginsWhileStopping(t *testing.T) {
 		p.wantStatus(t, began.Run, core.RunRunning) // to be taken over
 		p.wantStatus(t, late, core.RunQueued)
 		newProcess(t, db, "other", runs.Limits{}, answer).run(t)
-		if got := p.wantStatus(t, began.Run, core.RunSucceeded); got.Attempt != 2 || got.Deaths != 0 {
-			t.Errorf("got attempt %d, %d deaths, want the other one's, which counts no death", got.Attempt, got.Deaths)
-		}
+		got := p.wantStatus(t, began.Run, core.RunSucceeded)
+		compare.Equal(t, "attempt, deaths: want the other one's", []any{2, 0}, []any{got.Attempt, got.Deaths})
 		p.wantStatus(t, late, core.RunSucceeded)
 		compare.Equal(t, "active runs", 0, p.service.Active())
 	})

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -156,9 +155,7 @@ func (p *process) texts() []string {
 
 func (p *process) wantTexts(t *testing.T, want ...string) {
 	t.Helper()
-	if got := p.texts(); !slices.Equal(got, want) {
-		t.Errorf("got log %q, want %q", got, want)
-	}
+	compare.Equal(t, "log", want, p.texts())
 }
 
 func (p *process) wantStatus(t *testing.T, run core.Run, want core.RunStatus) core.Run {

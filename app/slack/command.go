@@ -62,9 +62,7 @@ func (s *workspace) runCommand(ctx context.Context, session core.SessionID, name
 		answer = text
 	}
 	if isFinal(err) {
-		var shown *core.Error
-		errors.As(err, &shown)
-		return shown.Message, nil
+		return core.ShownMessage(err, ""), nil
 	}
 	return answer, err
 }
@@ -199,9 +197,7 @@ func (s *workspace) handleInteraction(ctx context.Context, c interaction) error 
 		answer, err = s.decide(ctx, c, who)
 	}
 	if isFinal(err) {
-		var shown *core.Error
-		errors.As(err, &shown)
-		answer, err = shown.Message, nil
+		answer, err = core.ShownMessage(err, ""), nil
 	}
 	if err != nil || answer == "" {
 		return err

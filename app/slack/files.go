@@ -3,7 +3,6 @@ package slack
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -58,9 +57,7 @@ func (s *workspace) fetchFiles(ctx context.Context, m incoming, session core.Ses
 		}
 		switch {
 		case isFinal(err):
-			var shown *core.Error
-			errors.As(err, &shown)
-			notes = append(notes, fmt.Sprintf("The file %s was not accepted: %s", name, shown.Message))
+			notes = append(notes, fmt.Sprintf("The file %s was not accepted: %s", name, core.ShownMessage(err, "")))
 		case err != nil && m.attempt < maxFileTries:
 			return nil, nil, fmt.Errorf("file of Slack: %w", err)
 		case err != nil:

@@ -160,9 +160,7 @@ func TestRetryAfter(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			wait, giveUp := retryAfter(c.err, core.SlackItem{Attempts: 1, CreatedAt: time.Now().Add(-c.age)})
-			if wait != c.wait || giveUp != c.giveUp {
-				t.Errorf("got %s, given up: %v, want %s, %v", wait, giveUp, c.wait, c.giveUp)
-			}
+			compare.Equal(t, "wait, given up", []any{c.wait, c.giveUp}, []any{wait, giveUp})
 		})
 	}
 }

@@ -221,9 +221,7 @@ func TestIntake(t *testing.T) {
 		add("a deletion", `{"type":"message","subtype":"message_deleted","channel":"C1","event_ts":"9.2","deleted_ts":"1.0","previous_message":{"user":"U1","ts":"1.0","text":"a"}}`, 1)
 		add("a deletion of our own", `{"type":"message","subtype":"message_deleted","channel":"C1","event_ts":"9.3","deleted_ts":"1.1","previous_message":{"bot_id":"B1","app_id":"A1","ts":"1.1","text":"a"}}`, 0)
 		add("Slack's stop button", `{"type":"agent_session_stopped","channel":"C1","user":"U1","thread_ts":"1.0","event_ts":"9.4"}`, 1)
-		if seen.of("message repeated") != 1 || seen.of("app_mention stored") != 1 {
-			t.Errorf("counted %v", seen.seen)
-		}
+		compare.Equal(t, "counted", []any{1, 1}, []any{seen.of("message repeated"), seen.of("app_mention stored")})
 	})
 }
 
@@ -238,9 +236,7 @@ func TestDatabaseAway(t *testing.T) {
 		if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || w.Header().Get("X-Slack-No-Retry") != "" {
 			t.Errorf("got %d %v, want 503 and a retry", w.Code, w.Header())
 		}
-		if seen.of("app_mention failed") != 1 {
-			t.Errorf("counted %v", seen.seen)
-		}
+		compare.Equal(t, "failed mentions", 1, seen.of("app_mention failed"))
 	})
 }
 

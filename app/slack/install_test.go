@@ -158,9 +158,7 @@ func TestInstall(t *testing.T) {
 				t.Errorf("%s: got %d %s, want 400", name, status, body)
 			}
 		}
-		if n := len(w.Calls("oauth.v2.access")); n != 0 {
-			t.Errorf("Slack was asked %d times, want never", n)
-		}
+		compare.Equal(t, "calls of Slack", 0, len(w.Calls("oauth.v2.access")))
 		status, body, err := admin.Approve(t.Context(), address, cookie)
 		if err != nil || status != http.StatusOK || !strings.Contains(body, "&lt;b&gt;Acme") {
 			t.Fatalf("got %d %s, %v", status, body, err)
@@ -308,8 +306,6 @@ func TestInstallationOfEvent(t *testing.T) {
 	} {
 		var e envelope
 		must.Do(t, json.Unmarshal([]byte(c.body), &e))
-		if got := e.install(); got != c.want {
-			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
-		}
+		compare.Equal(t, name, c.want, e.install())
 	}
 }

@@ -241,9 +241,8 @@ func slackMetadata(team string, ev event) json.RawMessage {
 
 // publicMessage returns what a person may read of an error.
 func publicMessage(err error) string {
-	var shown *core.Error
-	if errors.As(err, &shown) {
-		return "This message was not accepted: " + shown.Message
+	if shown := core.ShownMessage(err, ""); shown != "" {
+		return "This message was not accepted: " + shown
 	}
 	return "This message was not accepted."
 }

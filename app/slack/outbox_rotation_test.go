@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -165,9 +166,7 @@ func checkStreams(t *testing.T, s *streamSlack, f *follower, lines, streams int)
 			t.Errorf("stream %d lived for %s, want it ended before %s", i, life, maxStream)
 		}
 		text := part.text.String()
-		if strings.Count(text, "```") != 2 {
-			t.Errorf("stream %d is not whole: %.30q … %q", i, text, text[max(0, len(text)-30):])
-		}
+		compare.Equal(t, "fences of stream "+strconv.Itoa(i), 2, strings.Count(text, "```"))
 		for l := range strings.Lines(text) {
 			if l == fmt.Sprintf("line %d\n", next) {
 				next++
@@ -176,13 +175,9 @@ func checkStreams(t *testing.T, s *streamSlack, f *follower, lines, streams int)
 			}
 		}
 	}
-	if next != lines || len(s.streams) != streams || len(posts) != streams {
-		t.Errorf("got %d lines in %d streams and %d posts, want %d in %d", next, len(s.streams), len(posts), lines, streams)
-	}
+	compare.Equal(t, "lines, streams, posts", []any{lines, streams, streams}, []any{next, len(s.streams), len(posts)})
 	for _, p := range posts {
-		if p.Streaming || p.State != core.SlackPostSent {
-			t.Errorf("got the post %+v, want it complete", p)
-		}
+		compare.Equal(t, "post: want it complete", []any{false, core.SlackPostSent}, []any{p.Streaming, p.State})
 	}
 }
 

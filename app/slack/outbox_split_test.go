@@ -205,9 +205,8 @@ func TestApprovalShowsWholeCall(t *testing.T) {
 			for _, want := range c.shown {
 				compare.Contains(t, "text: want in it", want, text)
 			}
-			if got := strings.Contains(string(raw), core.SlackActionApprove); got != c.whole || !strings.Contains(string(raw), core.SlackActionDeny) {
-				t.Errorf("it can be approved: %v, want %v", got, c.whole)
-			}
+			got := strings.Contains(string(raw), core.SlackActionApprove)
+			compare.Equal(t, "whole, can be approved", []any{c.whole, true}, []any{got, strings.Contains(string(raw), core.SlackActionDeny)})
 		})
 	}
 }

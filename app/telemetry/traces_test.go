@@ -41,14 +41,10 @@ func traced(t *testing.T) (tel *telemetry.Telemetry, got func() map[string]colle
 		if err := tel.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
-		if got := slices.Compact(to.Paths()); !slices.Equal(got, []string{"POST /v1/traces"}) {
-			t.Errorf("got the requests %q, want OTLP over HTTP", got)
-		}
+		compare.Equal(t, "requests", []string{"POST /v1/traces"}, slices.Compact(to.Paths()))
 		spans := map[string]collector.Span{}
 		for _, s := range to.Spans() {
-			if s.Service != "bobbin" || s.Schema != "https://opentelemetry.io/schemas/1.41.0" {
-				t.Errorf("span %s is of %q by the conventions of %q", s.Name, s.Service, s.Schema)
-			}
+			compare.Equal(t, "service, schema", []any{"bobbin", "https://opentelemetry.io/schemas/1.41.0"}, []any{s.Service, s.Schema})
 			spans[s.Name] = s
 		}
 		return spans

@@ -3,7 +3,6 @@ package telemetry_test
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
 	"bobbin/app/telemetry"
+	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
 )
@@ -148,9 +148,7 @@ func priced() llm.Info {
 func call(t testing.TB, tel *telemetry.Telemetry, step llmtest.Step) {
 	t.Helper()
 	m := tel.Model(llmtest.Scripted(step).WithInfo(priced()), "provider-m")
-	if !reflect.DeepEqual(m.Info(), priced()) {
-		t.Errorf("got info %+v, want the model's", m.Info())
-	}
+	compare.Equal(t, "info: want the model's", priced(), m.Info())
 	_, err := llm.Collect(m.Stream(context.Background(), llm.Request{}), nil)
 	if (err != nil) != (step.Err != nil) {
 		t.Errorf("got error %v, want that of the model: %v", err, step.Err)
@@ -160,7 +158,5 @@ func call(t testing.TB, tel *telemetry.Telemetry, step llmtest.Step) {
 // want compares lines of the exposition.
 func want(t testing.TB, tel *telemetry.Telemetry, name string, lines ...string) {
 	t.Helper()
-	if got := exposed(t, tel, name); got != strings.Join(lines, "\n") {
-		t.Errorf("got\n%s\nwant\n%s", got, strings.Join(lines, "\n"))
-	}
+	compare.Equal(t, "exposed", strings.Join(lines, "\n"), exposed(t, tel, name))
 }

@@ -42,7 +42,7 @@ func OpenEmbedder(cfg config.Config, m Models, log *slog.Logger) (llm.Embedder, 
 		Name: entry.Name, Model: entry.Model, Provider: entry.Provider, BaseURL: cmp.Or(entry.BaseURL, openai.BaseURL(entry.Provider)), APIKey: os.Getenv(entry.APIKeyEnv),
 		Timeouts: providerhttp.Timeouts{Headers: embedTimeout, Idle: embedTimeout},
 	}, log)
-	return e, entry.Info(), err
+	return e, entry.Info, err
 }
 
 // NewMeaning returns the search of messages by meaning beside words, and what embeds them in the

@@ -28,7 +28,7 @@ func NewEngine(d Deps, a Agents) (Engine, error) {
 	profiles := agents.NewProfiles(a.Catalog, d.Models.Registry, a.Tools, a.Global)
 	l := d.Config.Limits
 	options := compaction.Options{
-		Stores: compaction.Stores{Sessions: d.Stores.Sessions, Messages: d.Stores.Messages, Summaries: d.Stores.Summaries, Runs: d.Stores.Runs, Blobs: d.Stores.Blobs, Recall: compaction.Finder{Search: d.AgentSearch}, Standing: d.Stores.Standing, Setups: d.Stores.Setups},
+		Stores: compaction.Stores{Sessions: d.Stores.Sessions, Messages: d.Stores.Messages, Summaries: d.Stores.Summaries, Runs: d.Stores.Runs, Blobs: d.Stores.Blobs, Search: d.AgentSearch, Standing: d.Stores.Standing, Setups: d.Stores.Setups},
 		Models: d.Models, LoadProfile: profiles.Profile, Counter: d.Counter, Calibrator: d.Models.Calibrator, Publisher: d.Feed,
 		Logger: d.Logger, SummaryTime: l.SummaryTime, BackgroundTime: l.BackgroundSummaryTime, Grace: l.ShutdownGrace,
 		Worker: d.Worker, Budget: d.Budget.Check, Observer: d.Telemetry,

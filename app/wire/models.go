@@ -40,12 +40,13 @@ func OpenModels(ctx context.Context, cfg config.Config, o ModelOptions) (Models,
 	entries := make([]llm.Entry, 0, len(cfg.Models))
 	for _, m := range cfg.Models {
 		entries = append(entries, llm.Entry{
-			Name: m.Name, Provider: m.Provider, Model: m.Model, Responses: m.API == config.APIResponses, BaseURL: m.BaseURL, APIKeyEnv: m.APIKeyEnv,
-			Region: m.Region, Project: m.Project,
-			Window: m.ContextWindow, MaxOutput: m.MaxOutputTokens, PriorFactor: m.PriorFactor(),
-			InputPrice: m.InputPrice, OutputPrice: m.OutputPrice, CacheReadPrice: m.CacheReadPrice, CacheWritePrice: m.CacheWritePrice,
-			Thinking: m.ThinkingBudget, Images: m.Images, Documents: nativeDocuments(cfg, m.Documents), Slots: m.Slots, FirstByteTime: m.FirstByteTime, IdleTime: m.IdleTime, MaxTokensField: m.MaxTokensField,
-			Prefix: llm.PrefixContract(m.PrefixContract), OpensThought: m.OpensThought,
+			Info: llm.Info{
+				Name: m.Name, Provider: m.Provider, Window: m.ContextWindow, MaxOutput: m.MaxOutputTokens, PriorFactor: m.PriorFactor(),
+				InputPrice: m.InputPrice, OutputPrice: m.OutputPrice, CacheReadPrice: m.CacheReadPrice, CacheWritePrice: m.CacheWritePrice,
+				Documents: nativeDocuments(cfg, m.Documents), Prefix: llm.PrefixContract(m.PrefixContract), OpensThought: m.OpensThought,
+			},
+			Model: m.Model, Responses: m.API == config.APIResponses, BaseURL: m.BaseURL, APIKeyEnv: m.APIKeyEnv, Region: m.Region, Project: m.Project,
+			Thinking: m.ThinkingBudget, SeesImages: m.Images, Slots: m.Slots, FirstByteTime: m.FirstByteTime, IdleTime: m.IdleTime, MaxTokensField: m.MaxTokensField,
 		})
 	}
 	observe := o.Observe
@@ -112,7 +113,7 @@ func (m Models) priorFactor(model string) float64 {
 // openProvider opens a model behind HTTP.
 func openProvider(e llm.Entry, key string) (llm.Model, error) {
 	o := providerhttp.Options{
-		Name: e.Name, Model: e.Model, Provider: e.Provider, BaseURL: e.BaseURL, APIKey: key, Info: e.Info(),
+		Name: e.Name, Model: e.Model, Provider: e.Provider, BaseURL: e.BaseURL, APIKey: key, Info: e.Info,
 		Timeouts: providerhttp.Timeouts{Headers: e.FirstByteTime, Idle: e.IdleTime}, Thinking: e.Thinking, LegacyMaxTokens: e.TakesMaxTokens(),
 	}
 	switch {

@@ -14,6 +14,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
 	"bobbin/app/wire"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
@@ -30,10 +31,8 @@ func TestLangChainProvider(t *testing.T) {
 	}}, wire.ModelOptions{Counter: counter, Logger: slog.New(slog.DiscardHandler)})
 	must.Do(t, err)
 	m := must.Get(models.Get(""))(t)
-	res, err := llm.Collect(m.Stream(t.Context(), llm.Request{Messages: []llm.Message{{Role: core.RoleUser, Content: "Hi"}}}), nil)
-	if err != nil || res.Text != "Hello" || m.Info().Provider != "langchain/ollama" {
-		t.Errorf("got %q of %s, %v", res.Text, m.Info().Provider, err)
-	}
+	res := must.Get(llm.Collect(m.Stream(t.Context(), llm.Request{Messages: []llm.Message{{Role: core.RoleUser, Content: "Hi"}}}), nil))(t)
+	compare.Equal(t, "text, provider", []any{"Hello", "langchain/ollama"}, []any{res.Text, m.Info().Provider})
 }
 
 // A model of OpenAI is called over the API that the settings say.
@@ -52,9 +51,7 @@ func TestAPIOfOpenAI(t *testing.T) {
 		m, err := models.Get("")
 		must.Do(t, err)
 		_, err = llm.Collect(m.Stream(t.Context(), llm.Request{Messages: []llm.Message{{Role: core.RoleUser, Content: "Hi"}}}), nil)
-		if !llm.IsKind(err, llm.KindInvalid) || path != want {
-			t.Errorf("%q: got %v from %s, want the refusal of %s", api, err, path, want)
-		}
+		compare.Equal(t, fmt.Sprintf("%q: refused, path", api), []any{true, want}, []any{llm.IsKind(err, llm.KindInvalid), path})
 	}
 }
 
@@ -110,10 +107,8 @@ func TestCloudProviders(t *testing.T) {
 			tt.model.Name, tt.model.Model, tt.model.BaseURL = "cloud", "claude-opus-5-5", server.URL+tt.path
 			models := must.Get(wire.OpenModels(t.Context(), config.Config{DefaultLLM: "cloud", Models: []config.Model{tt.model}}, wire.ModelOptions{Counter: tokens.NewCounter(), Logger: slog.New(slog.DiscardHandler)}))(t)
 			m := must.Get(models.Get(""))(t)
-			res, err := llm.Collect(m.Stream(t.Context(), llm.Request{Messages: []llm.Message{{Role: core.RoleUser, Content: "hi"}}}), nil)
-			if err != nil || res.Text != "answer to: hi" || m.Info().Provider != tt.model.Provider {
-				t.Errorf("got %q of %s, %v", res.Text, m.Info().Provider, err)
-			}
+			res := must.Get(llm.Collect(m.Stream(t.Context(), llm.Request{Messages: []llm.Message{{Role: core.RoleUser, Content: "hi"}}}), nil))(t)
+			compare.Equal(t, "text, provider", []any{"answer to: hi", tt.model.Provider}, []any{res.Text, m.Info().Provider})
 		})
 	}
 }

@@ -73,7 +73,7 @@ func NewPurge(d Deps, service *chat.Service, in *slack.Service, out *slack.Outbo
 		Store: repositories.NewPurges(d.Database.Gorm), CompactFiles: d.Database.Compact, Publisher: d.Feed,
 		Tables: repositories.PurgedTables(), Logger: d.Logger, Audit: d.Stores.Audit, Worker: d.Worker,
 		CancelRun: func(ctx context.Context, tenant core.Tenant, id core.RunID) error { // of this process and of others
-			_, err := service.Cancel(ctx, tenant, id, false)
+			_, err := service.Cancel(ctx, tenant, id)
 			return err
 		},
 	}

@@ -48,7 +48,7 @@ func (m Models) Unpriced(cfg config.Config, list []core.Agent) []string {
 	var names []string
 	for _, name := range m.calledNames(cfg, list) {
 		entry, err := m.Resolve(name)
-		if err == nil && !entry.Info().Priced() {
+		if err == nil && !entry.Info.Priced() {
 			names = append(names, name)
 		}
 	}

@@ -1,10 +1,12 @@
 package wire
 
 import (
+	"fmt"
 	"log/slog"
 	"testing"
 
 	"bobbin/app/core/config"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -18,9 +20,7 @@ func TestModelLabels(t *testing.T) {
 		"fast": "fast", "gpt-4o-mini": "gpt-4o-mini", "gpt-4o": "gpt-4o*", "openai/gpt-4o-mini": "gpt-4o*", "gpt-4o-alice@example.com": "gpt-4o*",
 		"ft:gpt-4o:acme:secret": "gpt-4o*", "bob's phone number is 123": "other", "": "other",
 	} {
-		if got := labels.modelLabel(name); got != want {
-			t.Errorf("%q: got label %q, want %q", name, got, want)
-		}
+		compare.Equal(t, fmt.Sprintf("%q: label", name), want, labels.modelLabel(name))
 	}
 }
 

@@ -2,10 +2,12 @@ package apptest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -110,10 +112,59 @@ func (g *Turn) compareDeltas(t testing.TB, m core.Message) {
 	compare.Equal(t, fmt.Sprintf("message #%d: deltas", m.Seq), m.Content, text)
 }
 
+// sender is a *client.Client, and what embeds one.
+type sender interface {
+	Do(ctx context.Context, r client.Request) (*http.Response, error)
+	StartRun(ctx context.Context, op ops.Operation, in any) iter.Seq2[core.Event, error]
+}
+
+// sending returns the operation that sends the message, or a new version of the one that it edits.
+func sending(m core.SendMessage) (ops.Operation, any) {
+	in := ops.NewMessage{
+		InSession: ops.InSession{SessionID: m.SessionID}, UserID: m.User, After: m.After, Content: m.Content, ClientMessageID: m.ClientMessageID,
+		Model: m.Model, Multitask: m.Multitask, Source: m.Source, Author: m.Author, Metadata: m.Metadata, Options: m.Options,
+	}
+	for _, p := range m.Parts {
+		in.Parts = append(in.Parts, ops.FilePart{Type: p.Type, BlobID: p.BlobID, Name: p.Name})
+	}
+	if m.Edits != "" {
+		return ops.EditMessage.Operation, ops.EditedMessage{NewMessage: in, MessageID: m.Edits}
+	}
+	return ops.SendMessage.Operation, in
+}
+
+// Send sends a message and yields the events of its run.
+func Send(ctx context.Context, c sender, m core.SendMessage) iter.Seq2[core.Event, error] {
+	op, in := sending(m)
+	return c.StartRun(ctx, op, in)
+}
+
+// SendAndWait sends a message and returns its run when it has ended.
+func SendAndWait(ctx context.Context, c sender, m core.SendMessage) (answer ops.RunAnswer, err error) {
+	return post(ctx, c, client.NewRequest(sending(m)))
+}
+
+// SendAsync sends a message and returns its run immediately.
+func SendAsync(ctx context.Context, c sender, m core.SendMessage) (core.Run, error) {
+	r := client.NewRequest(sending(m))
+	r.Header["Prefer"] = "respond-async"
+	answer, err := post(ctx, c, r)
+	return answer.Run, err
+}
+
+func post(ctx context.Context, c sender, r client.Request) (answer ops.RunAnswer, err error) {
+	response, err := c.Do(ctx, r)
+	if err != nil {
+		return answer, err
+	}
+	defer response.Body.Close()
+	return answer, json.NewDecoder(response.Body).Decode(&answer)
+}
+
 // SendMessage sends a message, reads the stream of its run, and wants it to succeed.
 func SendMessage(t testing.TB, c *client.Client, m core.SendMessage) Turn {
 	t.Helper()
-	got := ReadTurn(t, c.Send(t.Context(), m))
+	got := ReadTurn(t, Send(t.Context(), c, m))
 	if got.Run.Status != core.RunSucceeded {
 		t.Fatalf("message %.60q: got the run %s (%+v), want it succeeded", m.Content, got.Run.Status, got.Run.Error)
 	}

@@ -287,7 +287,7 @@ func (m *manyStreams) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 // read sends a message and reads its stream to the end.
 func (m *manyStreams) read(t *testing.T, c *bobbin.Client, id core.SessionID) {
 	asked, waits, known := time.Now(), false, false
-	for e, err := range c.Send(t.Context(), core.SendMessage{SessionID: id, Content: "Speak."}) {
+	for e, err := range apptest.Send(t.Context(), c, core.SendMessage{SessionID: id, Content: "Speak."}) {
 		if err != nil {
 			t.Error(err)
 			m.release()

@@ -169,7 +169,7 @@ func operationCases() cases {
 // What fails is said in its place and in words, nothing that was written is lost, and the page goes on.
 func testFailures(t *testing.T, b *bobbin) {
 	t.Helper()
-	cases{always: []string{"refusals", "stream", "parts"}, night: []string{"asides", "list", "loading", "resync", "order", "escape", "files", "copies", "line"}}.play(t, b, "failures")
+	cases{always: []string{"refusals", "forbidden", "stream", "parts"}, night: []string{"asides", "list", "loading", "resync", "order", "escape", "files", "copies", "line"}}.play(t, b, "failures")
 	if apptest.IsLong() {
 		t.Run("prefix", func(t *testing.T) { b.play(t, "failures", "prefix", map[string]any{"url": newPrefix(t, b.URL)}, nil) })
 	}

@@ -276,6 +276,7 @@ func (s *Store) stateOf(run *core.Run) conversation.State {
 // stateOfCalls returns the approvals of the runs that have the calls, with those of a waiting run,
 // and the newest of these runs.
 func (s *Store) stateOfCalls(session core.SessionID, results []core.CallResult, waiting bool) (out conversation.State) {
+	out.Session = s.conversations[session].Session
 	for _, run := range s.runsOf(session) {
 		asked := slices.ContainsFunc(s.approvals[run.ID], func(a core.Approval) bool {
 			return a.Kind == core.KindClientTool && slices.ContainsFunc(results, func(r core.CallResult) bool { return r.ToolCallID == a.ToolCallID })

@@ -159,10 +159,10 @@ func (r Messages) Pinned(ctx context.Context, tenant core.Tenant, session core.S
 	return out, err
 }
 
-// CountOnPath returns how many messages the conversation has.
-func (r Messages) CountOnPath(ctx context.Context, tenant core.Tenant, session core.SessionID) (n int, err error) {
+// CountOnPath returns how many messages the conversation has up to a seq.
+func (r Messages) CountOnPath(ctx context.Context, tenant core.Tenant, session core.SessionID, through int64) (n int, err error) {
 	err = r.s.inSession(ctx, "CountOnPath", tenant, session, func(c *Conversation) error {
-		n = len(onPath(c.Messages))
+		n = len(slices.DeleteFunc(onPath(c.Messages), func(m core.Message) bool { return m.Seq > through }))
 		return nil
 	})
 	return n, err

@@ -121,7 +121,7 @@ func (s *suite) approvals(run core.RunID) []core.Approval {
 }
 
 // The results of a client's calls are stored all or none, and the first of each counts. Options that come
-// with the first replace those of the run, but for what a response says of itself.
+// with the first replace those of the run, which are kept for what responses say.
 func testClientTools(s *suite) {
 	in := s.ask("one")
 	in.Options = &core.RunOptions{ToolChoice: core.ToolChoiceRequired, Response: &core.ResponseDetails{PreviousID: "r"}}
@@ -158,7 +158,7 @@ func testClientTools(s *suite) {
 	again := must[core.Decided](s, "answer again")(answer(a))
 	s.equal("again", []any{again.Run.ID, len(again.Events)}, []any{run.ID, 0})
 	o := s.run(run.ID).Options
-	s.equal("options", []any{o.ToolChoice, o.Instructions, o.Response.PreviousID, o.Since}, []any{core.ToolChoiceAuto, "Be brief.", "r", "a"})
+	s.equal("options", []any{o.ToolChoice, o.Instructions, o.At(0).Response.PreviousID, o.Since}, []any{core.ToolChoiceAuto, "Be brief.", "r", "a"})
 	a.Result = "another"
 	_, err = answer(b, a)
 	code("another result", err, core.ErrConflict, core.CodeCallDecided)

@@ -95,7 +95,8 @@ func testMessages(s *suite) {
 	s.equal("message by id", must[core.Message](s, "get message")(s.Messages.Get(s.Context(), tenant(), s.session.ID, log[2].ID)).Content, want[2])
 	_, err = s.Messages.Get(s.Context(), tenant(), s.session.ID, core.NewID[core.MessageID]())
 	s.fails("message that does not exist", err, core.ErrNotFound)
-	s.equal("count", must[int](s, "count")(s.Messages.CountOnPath(s.Context(), tenant(), s.session.ID)), 6)
+	s.equal("count", must[int](s, "count")(s.Messages.CountOnPath(s.Context(), tenant(), s.session.ID, 6)), 6)
+	s.equal("count up to a message", must[int](s, "count")(s.Messages.CountOnPath(s.Context(), tenant(), s.session.ID, log[1].Seq)), 2)
 	s.equal("counters", []any{s.get().LastSeq, s.get().MessageCount}, []any{6, 6})
 	s.equal("pinned", len(must[[]core.Message](s, "pinned")(s.Messages.Pinned(s.Context(), tenant(), s.session.ID))), 0)
 }
@@ -193,7 +194,7 @@ func testTenants(s *suite) {
 			"GetMessages":           failed(s.Messages.GetMessages(ctx, t, id, []core.MessageID{m})),
 			"Messages.Get":          failed(s.Messages.Get(ctx, t, id, m)),
 			"Pinned":                failed(s.Messages.Pinned(ctx, t, id)),
-			"CountOnPath":           failed(s.Messages.CountOnPath(ctx, t, id)),
+			"CountOnPath":           failed(s.Messages.CountOnPath(ctx, t, id, 1)),
 
 			"Summaries.List": failed(s.Summaries.List(ctx, t, id, core.PageQuery{})),
 			"Summaries.Get":  failed(s.Summaries.Get(ctx, t, id, 1)),

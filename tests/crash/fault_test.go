@@ -14,6 +14,7 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/db/models"
+	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/process"
 	"bobbin/tests/records"
@@ -188,7 +189,7 @@ func (w *world) each(f func(n int, id core.SessionID)) {
 // nextTurn reports whether the session goes on, and its watchers hear of it.
 func (w *world) nextTurn(ctx context.Context, name string, id core.SessionID) bool {
 	m := core.SendMessage{SessionID: id, Content: "next Is everything there?", ClientMessageID: "next"}
-	a, err := traveler{road: w.road}.client(w.t).SendAndWait(ctx, m)
+	a, err := apptest.SendAndWait(ctx, traveler{road: w.road}.client(w.t), m)
 	if err != nil || a.Run.Status != core.RunSucceeded || a.Message == nil || !records.IsAnswer(a.Message.Content, m.Content) {
 		w.violate("%s: the next turn: got run %+v, %v, want an answer", name, a.Run, err)
 		return false

@@ -147,7 +147,7 @@ func (th *syncThread) send(ctx context.Context, c *client.Client) {
 	text := th.mark() + " from the web"
 	m := core.SendMessage{SessionID: th.session, Content: text, Source: core.SourceWeb, Author: "Webster", ClientMessageID: th.mark()}
 	for {
-		_, err := c.SendAsync(ctx, m)
+		_, err := apptest.SendAsync(ctx, c, m)
 		if err == nil {
 			th.onWeb = append(th.onWeb, text)
 			return

@@ -148,7 +148,7 @@ func (w writer) check(busy string, id core.SessionID, before int) {
 	if busy == "purge" {
 		return
 	}
-	if answer, err := w.operator().SendAndWait(ctx, core.SendMessage{SessionID: id, Content: "Are you there?"}); err != nil || answer.Run.Status != core.RunSucceeded {
+	if answer, err := apptest.SendAndWait(ctx, w.operator(), core.SendMessage{SessionID: id, Content: "Are you there?"}); err != nil || answer.Run.Status != core.RunSucceeded {
 		w.t.Errorf("a message after a killed %s: %+v, %v", busy, answer.Run, err)
 	}
 	compare.Error(w.t, "purge", nil, compare.ErrorOf(client.Call(ctx, w.operator(), ops.PurgeSessions, core.PurgeSessions{IDs: []core.SessionID{id}})))
@@ -169,7 +169,7 @@ func TestKilledWhileItStarts(t *testing.T) {
 		b.start(t)
 		c := b.client(t)
 		session := must.Get(client.Call(t.Context(), c, ops.CreateSession, ops.NewSession{}))(t)
-		a, err := c.SendAndWait(t.Context(), core.SendMessage{SessionID: session.ID, Content: "Hello"})
+		a, err := apptest.SendAndWait(t.Context(), c, core.SendMessage{SessionID: session.ID, Content: "Hello"})
 		if err != nil || a.Message == nil || a.Message.Content != "answer to: Hello" {
 			t.Errorf("got %+v, %v, want an answer", a, err)
 		}

@@ -30,7 +30,7 @@ func TestKilledReplicasStreamGoesOn(t *testing.T) {
 	g := newGrace(t, place{den.Temp(t), dbtest.PostgresURL(t)}, "30s")
 	other := newBobbin(t, place{den.Temp(t), g.place.database}, g.model)
 	other.start(t)
-	run := must.Get(g.client(t).SendAsync(ctx, core.SendMessage{SessionID: g.session, Content: "Are you there?"}))(t)
+	run := must.Get(apptest.SendAsync(ctx, g.client(t), core.SendMessage{SessionID: g.session, Content: "Are you there?"}))(t)
 	<-g.half
 	d := g.place.open(t)
 	g.Kill()

@@ -139,7 +139,7 @@ func (w *toolWorld) killInMidCall(t *testing.T) core.Run {
 	for _, c := range callsInFlight {
 		content += "\ncall " + c.tool + " " + strings.ReplaceAll(c.arguments, "%s", w.dir)
 	}
-	run, err := w.client.SendAsync(t.Context(), core.SendMessage{SessionID: session.ID, Content: content,
+	run, err := apptest.SendAsync(t.Context(), w.client, core.SendMessage{SessionID: session.ID, Content: content,
 		Options: &core.RunOptions{Tools: []core.ClientTool{{Name: "lookup"}}}})
 	must.Do(t, err)
 	for _, c := range callsInFlight {

@@ -187,7 +187,7 @@ func TestSwitchToAModelThatIsTooSmall(t *testing.T) {
 	}
 	compare.Equal(t, "the model by force", nano, must.Get(client.Call(t.Context(), h, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: wordy}, SessionPatch: core.SessionPatch{Model: &nano, Force: true}}))(t).Model)
 	compare.Error(t, "the same model again is not checked", nil, compare.ErrorOf(client.Call(t.Context(), h, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: wordy}, SessionPatch: core.SessionPatch{Model: &nano, Title: &title}})))
-	if got := apptest.ReadTurn(t, h.Send(t.Context(), core.SendMessage{SessionID: wordy, Content: "and now?"})); got.Run.Error == nil || got.Run.Error.Code != "context_floor" {
+	if got := apptest.ReadTurn(t, apptest.Send(t.Context(), h, core.SendMessage{SessionID: wordy, Content: "and now?"})); got.Run.Error == nil || got.Run.Error.Code != "context_floor" {
 		t.Errorf("got the run's error %+v, want that nothing can be sent", got.Run.Error)
 	}
 	compare.Error(t, "back to a large model", nil, compare.ErrorOf(client.Call(t.Context(), h, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: wordy}, SessionPatch: core.SessionPatch{Model: &large}})))
@@ -245,7 +245,7 @@ func TestReloadAgents(t *testing.T) {
 	})
 	ann := h.NewClient("ann-s3cret-0123456789")
 	id := apptest.NewSession(t, ann, ops.NewSession{Agent: "helper"})
-	atWork := must.Get(ann.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "use the tool"}))(t)
+	atWork := must.Get(apptest.SendAsync(t.Context(), ann, core.SendMessage{SessionID: id, Content: "use the tool"}))(t)
 	<-asked
 
 	writeAgent(t, h.Config, "helper", "You are the NEW helper.")

@@ -175,19 +175,50 @@ func TestOptionsOfRequestsWithResults(t *testing.T) {
 				compare.Equal(t, what+": calls of the second answer", []string(nil), u.calls)
 			}
 			if path == "responses" {
-				read := postForeign(t, h, "responses/"+begun.ID, "")
-				compare.Equal(t, what+": output of the first response", outputOf(t, begun), outputOf(t, read))
+				for _, a := range []foreignAnswer{begun, answer} {
+					compare.Equal(t, what+": the response "+a.ID, said(t, a), said(t, postForeign(t, h, "responses/"+a.ID, "")))
+				}
 			}
 		}
 	}
 }
 
-// outputOf returns the output of a response as JSON.
-func outputOf(t *testing.T, a foreignAnswer) string {
+// said returns what a response says, but for what one that goes on does not keep.
+func said(t *testing.T, a foreignAnswer) (response map[string]any) {
 	t.Helper()
-	var response struct{ Output json.RawMessage }
 	must.Do(t, json.Unmarshal([]byte(a.text), &response))
-	return string(response.Output)
+	delete(response, "previous_response_id")
+	return response
+}
+
+// Results of some of the open calls change nothing. A client gets its calls as soon as no person has to decide any more.
+func TestResultsOfSomeCalls(t *testing.T) {
+	t.Parallel()
+	p := apptest.NewProvider(t, provider.Options{Calls: provider.CallNamed})
+	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 16_000, 1_024, p), apptest.WithAgent("plain", "name: plain\nmodel: house\ntools: [calculator]\ntool_settings:\n  calculator: {approval: always}\n"))
+	u := toolUser{t: t, h: h, path: "responses"}
+	run := must.Get(apptest.SendAndWait(t.Context(), h, core.SendMessage{
+		SessionID: apptest.NewSession(t, h.Client, ops.NewSession{Agent: "plain"}), Options: &core.RunOptions{Tools: []core.ClientTool{lookup, {Name: "final"}}},
+		Content: "call calculator {\"expression\":\"6*7\"}\ncall lookup {}\ncall final {}",
+	}))(t).Run
+	id := strings.ReplaceAll(string(run.ID), "-", "")
+	for _, open := range []int{3, 2} { // a person has to decide about the first
+		before := said(t, postForeign(t, h, "responses/resp_"+id, ""))
+		for range 2 {
+			a := u.send(`"temperature":0.9`, []string{"other"}, fmt.Sprintf(`{"type":"function_call_output","call_id":"call_%s_call_1","output":"sunny"}`, id))
+			if u.said = nil; a.status != http.StatusBadRequest || !strings.Contains(a.Error.Message, "send the results of all calls") {
+				t.Errorf("%d calls are open: got %d %s", open, a.status, a.text)
+			}
+		}
+		compare.Equal(t, "the response after refused results", before, said(t, postForeign(t, h, "responses/resp_"+id, "")))
+		if run = must.Get(client.Call(t.Context(), h, ops.GetRun, ops.InRun{RunID: run.ID}))(t); open == 3 {
+			run.Approvals = run.Approvals[:1]
+			decide(t, h, run, ops.Decision{Decision: "approve"})
+		}
+	}
+	u.last = postForeign(t, h, "responses/resp_"+id, "")
+	u.results()
+	compare.Equal(t, "calls of the client, and open ones", "[lookup final] 2", fmt.Sprint(u.calls, len(run.Approvals)))
 }
 
 // Results that come by the native API bring no options: those of the message hold for the whole run.
@@ -197,7 +228,7 @@ func TestOptionsOfRunsWithNativeResults(t *testing.T) {
 	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 16_000, 1_024, p), apptest.WithAgent("plain", "name: plain\nmodel: house\nsystem_prompt: You answer.\n"))
 	options := core.RunOptions{ToolChoice: core.ToolChoiceRequired, Tools: []core.ClientTool{lookup}, ModelParameters: core.ModelParameters{MaxOutputTokens: 50}}
 	id := apptest.NewSession(t, h.Client, ops.NewSession{Agent: "plain"})
-	asked := must.Get(h.SendAndWait(t.Context(), core.SendMessage{SessionID: id, Content: "call lookup {}", Options: &options}))(t)
+	asked := must.Get(apptest.SendAndWait(t.Context(), h, core.SendMessage{SessionID: id, Content: "call lookup {}", Options: &options}))(t)
 	decide(t, h, must.Get(client.Call(t.Context(), h, ops.GetRun, ops.InRun{RunID: asked.Run.ID}))(t), ops.Decision{Result: new("in London")})
 	ended(t, h, asked.Run.ID)
 	var got []string
@@ -206,7 +237,7 @@ func TestOptionsOfRunsWithNativeResults(t *testing.T) {
 	}
 	compare.Equal(t, "received", []string{`You answer. lookup | "required" |  |  | 50 | `, "You answer. lookup |  |  |  | 50 | "}, got)
 	options.Since = "c"
-	_, err := h.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "hello", Options: &options})
+	_, err := apptest.SendAsync(t.Context(), h, core.SendMessage{SessionID: id, Content: "hello", Options: &options})
 	wantProblem(t, err, core.ErrInvalid, http.StatusUnprocessableEntity, `options has the unknown field "since"`)
 }
 
@@ -229,10 +260,12 @@ func TestCheckedOptionsOfRequestsWithResults(t *testing.T) {
 				t.Errorf("%s, %s: got %d %s, want %q", path, options, a.status, a.text, says)
 			}
 		}
-		u.said = said
-		a := u.send(`"model":"plain/other"`, []string{"lookup"}, results...)
-		if a.status != http.StatusOK || a.header.Get("X-Bobbin-Ignored") != "model" {
-			t.Errorf("%s: got %d %s, ignored %q, want an answer of the run's model", path, a.status, a.text, a.header.Get("X-Bobbin-Ignored"))
+		for model, ignored := range map[string]string{"plain/house": "", "plain/other": "model"} {
+			u.said = slices.Clone(said)
+			a := u.send(`"model":"`+model+`"`, []string{"lookup"}, results...)
+			if a.status != http.StatusOK || a.header.Get("X-Bobbin-Ignored") != ignored {
+				t.Errorf("%s: got %d %s, ignored %q, want an answer of the run's model", path, a.status, a.text, a.header.Get("X-Bobbin-Ignored"))
+			}
 		}
 	}
 }

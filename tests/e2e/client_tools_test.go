@@ -87,7 +87,7 @@ func TestRunOptionsAreChecked(t *testing.T) {
 		"broken characters": {"plain", "", core.RunOptions{ToolChoice: "a\x00b"}, "options.tool_choice must be valid UTF-8"},
 	} {
 		id := apptest.NewSession(t, h.Client, ops.NewSession{Agent: c.agent})
-		_, err := h.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "hello", Model: c.model, Options: &c.options})
+		_, err := apptest.SendAsync(t.Context(), h, core.SendMessage{SessionID: id, Content: "hello", Model: c.model, Options: &c.options})
 		wantProblem(t, err, core.ErrInvalid, http.StatusUnprocessableEntity, c.says)
 		if err == nil {
 			t.Error(name)

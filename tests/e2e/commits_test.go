@@ -109,7 +109,7 @@ func keyedRequests(t *testing.T, h *apptest.Bobbin) []keyedRequest {
 	path := func(id core.SessionID, rest string) string { return "/sessions/" + string(id) + rest }
 	plain := func() core.SessionID { id, _ := talk(); return id }
 	branched, log := talk()
-	must.Get(client.Call(t.Context(), h, ops.RegenerateMessage, ops.Regenerate{InMessage: apptest.InMessage(branched, log[3].ID)}))(t)
+	must.Get(client.Call(t.Context(), h, ops.RegenerateMessage, core.Regenerate{SessionID: branched, MessageID: log[3].ID}))(t)
 	restored := plain()
 	for i := range 2 {
 		must.Get(client.Call(t.Context(), h, ops.SummarizeSession, ops.Summarize{InSession: ops.InSession{SessionID: restored}}))(t)

@@ -86,7 +86,7 @@ func TestFullDisk(t *testing.T) {
 		{SessionID: apptest.NewSession(t, h.Client, operations.NewSession{}), Content: "hold this"},
 		{SessionID: long, Content: "and now in short", Model: "tiny"},
 	} {
-		run := must.Get(h.SendAsync(t.Context(), m))(t)
+		run := must.Get(apptest.SendAsync(t.Context(), h, m))(t)
 		runs = append(runs, run.ID)
 		<-arrived
 	}

@@ -27,11 +27,12 @@ import (
 
 // filtered is a server whose provider refuses every request with the word FLAGGED while the filter is on, and else
 // cuts its answer to CUT off. It refuses prompts of more bytes than its window with the status, if there is one,
-// and always those with the word POISON, without saying why; it says nothing to those with SILENCE.
+// those with the word POISON, without saying why, unless it is healthy, and those with an image; it says nothing to those
+// with SENSITIVE, as its filter objects, nor to the next ones of a number.
 type filtered struct {
 	*apptest.Bobbin
-	on                      atomic.Bool
-	status, window, refused atomic.Int64
+	on, healthy                     atomic.Bool
+	status, window, silent, refused atomic.Int64
 }
 
 func newFiltered(t *testing.T, settings ...apptest.Setting) *filtered {
@@ -48,15 +49,15 @@ func newFiltered(t *testing.T, settings ...apptest.Setting) *filtered {
 			http.Error(rw, "Chat completion aborted", int(status))
 			return
 		}
-		if bytes.Contains(body, []byte("POISON")) {
+		if image := bytes.Contains(body, []byte("data:image")); image || bytes.Contains(body, []byte("POISON")) && !w.healthy.Load() {
 			w.refused.Add(1)
-			http.Error(rw, "Bad Request", http.StatusBadRequest)
+			http.Error(rw, map[bool]string{true: "Could not process image", false: "Bad Request"}[image], http.StatusBadRequest)
 			return
 		}
-		if bytes.Contains(body, []byte("SILENCE")) {
+		if filters := bytes.Contains(body, []byte("SENSITIVE")); filters || w.silent.Add(-1) >= 0 {
 			w.refused.Add(1)
 			rw.Header().Set("Content-Type", "text/event-stream")
-			_, _ = io.WriteString(rw, `data: {"choices":[{"index":0,"delta":{},"finish_reason":"sensitive"}]}`+"\n\ndata: [DONE]\n\n")
+			_, _ = fmt.Fprintf(rw, `data: {"choices":[{"index":0,"delta":{},"finish_reason":%q}]}`+"\n\ndata: [DONE]\n\n", map[bool]string{true: "sensitive", false: "stop"}[filters])
 			return
 		}
 		if err == nil && w.on.Load() && bytes.Contains(body, []byte("FLAGGED")) {
@@ -99,7 +100,7 @@ func TestFilterStopsNoConversation(t *testing.T) {
 			w.on.Store(c.on)
 			id := apptest.NewSession(t, w.Client, ops.NewSession{Agent: "plain"})
 			apptest.SendMessage(t, w.Client, core.SendMessage{SessionID: id, Content: "hello"})
-			first := apptest.ReadTurn(t, w.Send(t.Context(), core.SendMessage{SessionID: id, Content: c.flagged}))
+			first := apptest.ReadTurn(t, apptest.Send(t.Context(), w, core.SendMessage{SessionID: id, Content: c.flagged}))
 			compare.Equal(t, "the message", c.run, first.Run.Status)
 			w.on.Store(true)
 			var warned []string
@@ -154,7 +155,7 @@ func TestWindowOfTheSettingsIsTooLarge(t *testing.T) {
 			var refused []int64
 			var last core.ContextReport
 			for i := range 4 {
-				turn := apptest.ReadTurn(t, w.Send(t.Context(), core.SendMessage{SessionID: id, Content: "go on"}))
+				turn := apptest.ReadTurn(t, apptest.Send(t.Context(), w, core.SendMessage{SessionID: id, Content: "go on"}))
 				if failed := i == 0 && status != http.StatusBadRequest; failed != (turn.Run.Status == core.RunFailed) {
 					t.Errorf("got the run %s of message %d, want it failed: %v", turn.Run.Status, i, failed)
 				}
@@ -213,7 +214,7 @@ func TestOutageShortensNoConversation(t *testing.T) {
 	id := w.importLong(t, "lorem")
 	w.status.Store(http.StatusServiceUnavailable)
 	for _, want := range []int64{4, 9} {
-		turn := apptest.ReadTurn(t, w.Send(t.Context(), core.SendMessage{SessionID: id, Content: "go on"}))
+		turn := apptest.ReadTurn(t, apptest.Send(t.Context(), w, core.SendMessage{SessionID: id, Content: "go on"}))
 		compare.Equal(t, "the run", core.RunFailed, turn.Run.Status)
 		compare.Equal(t, "calls", want, w.refused.Load())
 	}
@@ -224,49 +225,92 @@ func TestOutageShortensNoConversation(t *testing.T) {
 	compare.Equal(t, "the window, and messages in the prompt", []int{32_768, 183}, []int{report.Window, report.Coverage.Verbatim})
 }
 
-// A message that is refused without a reason, or gets no word, stops no other: the next prompt that is refused is sent
-// again without it, and then none has it, until it is edited. While everything is refused, no message is left out.
+// say sends a message and returns how its run failed, how many requests the provider refused or gave no word, how many
+// messages the prompt had that was answered, and the marks: of the log, and of what the watchers of the run are told.
+func (w *filtered) say(t *testing.T, id core.SessionID, content string, parts ...core.Part) string {
+	t.Helper()
+	before, code, marks := w.refused.Load(), "ok", ""
+	turn := apptest.ReadTurn(t, apptest.Send(t.Context(), w, core.SendMessage{SessionID: id, Content: content, Parts: parts}))
+	var report core.ContextReport
+	if turn.Run.Error != nil {
+		code = turn.Run.Error.Code
+	} else {
+		must.Do(t, json.Unmarshal(turn.Run.Context, &report))
+	}
+	for _, m := range apptest.ListMessages(t, w.Client, id) {
+		if m.Role == core.RoleUser && m.FinishReason != "" {
+			marks += fmt.Sprintf(" %.5s:%s", m.Content, m.FinishReason)
+		}
+	}
+	for _, e := range turn.Events {
+		if data, ok := e.Data.(core.MessageData); ok && e.Type == core.EventMessageUpdated {
+			marks += fmt.Sprintf(" (%.5s:%s)", data.Message.Content, data.Message.FinishReason)
+		}
+	}
+	return fmt.Sprint(code, " ", w.refused.Load()-before, " ", report.Coverage.Verbatim, marks)
+}
+
+// A message whose prompt is refused for no clear reason stops no other: later prompts that are refused are sent again
+// without it, until it is answered or edited. Its mark goes with the first answer to a prompt that has it, so an outage
+// takes no message out of later prompts, nor do an image that is refused or an answer without words.
 func TestRefusedMessageStopsNoConversation(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		content string
-		code    string
-	}{
-		"refused": {"Tell me about POISON.", "model_invalid"},
-		"no word": {"Tell me about SILENCE.", "model_empty"},
+	type step struct{ how, content, want string }
+	hello := step{"", "Hello, I am Ann.", "ok 0 1"}
+	outage := step{"down", "Budget", "model_invalid 1 0 Budge:refused (Budge:refused)"}
+	poison := step{"", "POISON", "model_invalid 1 0 POISO:refused (POISO:refused)"}
+	for name, steps := range map[string][]step{
+		"outage":   {hello, outage, {"", "And now?", "ok 0 4"}, {"", "Fine?", "ok 0 6"}},
+		"refused":  {hello, poison, {"", "2+2?", "ok 1 3 POISO:refused"}, {"", "3+3?", "ok 1 5 POISO:refused"}},
+		"image":    {hello, outage, {"image", "See?", "ok 1 4"}},
+		"two":      {hello, outage, {"image", "POISON", "model_invalid 3 0 Budge:refused POISO:refused (POISO:refused)"}, {"", "2+2?", "ok 2 3 Budge:refused POISO:refused"}},
+		"no word":  {hello, {"mute 2", "Ada", "model_empty 2 0"}, {"mute 1", "Who?", "ok 1 4"}},
+		"filter":   {hello, {"", "SENSITIVE", "model_content_filter 2 0 SENSI:content_filter (SENSI:content_filter)"}, {"", "2+2?", "ok 0 3 SENSI:content_filter"}},
+		"answered": {poison, {"well", "2+2?", "ok 0 3"}},
+		"edited":   {poison, {"edit", "2+2?", "ok 0 2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newFiltered(t)
+			w := newFiltered(t, seeing(true))
 			id := apptest.NewSession(t, w.Client, ops.NewSession{Agent: "plain"})
-			send := func(content string) (code string, refused int64, report core.ContextReport) {
-				t.Helper()
-				before := w.refused.Load()
-				run := apptest.ReadTurn(t, w.Send(t.Context(), core.SendMessage{SessionID: id, Content: content})).Run
-				if run.Error != nil {
-					return run.Error.Code, w.refused.Load() - before, report
+			for _, c := range steps {
+				w.status.Store(map[string]int64{"down": http.StatusBadRequest}[c.how])
+				w.silent.Store(map[string]int64{"mute 1": 1, "mute 2": 2}[c.how])
+				var parts []core.Part
+				switch c.how {
+				case "image":
+					parts = []core.Part{upload(t, w.Client, "cat.png", picture(t, 64, 48))}
+				case "well":
+					w.healthy.Store(true)
+					must.Get(client.Call(t.Context(), w, ops.RegenerateMessage, core.Regenerate{SessionID: id, MessageID: apptest.ListMessages(t, w.Client, id)[0].ID}))(t)
+				case "edit":
+					edited := ops.NewMessage{InSession: ops.InSession{SessionID: id}, Content: "harmless", Run: new(false)}
+					must.Get(client.Call(t.Context(), w, ops.EditMessage, ops.EditedMessage{NewMessage: edited, MessageID: apptest.ListMessages(t, w.Client, id)[0].ID}))(t)
 				}
-				must.Do(t, json.Unmarshal(run.Context, &report))
-				return "", w.refused.Load() - before, report
-			}
-			send("Hello, I am Ann.")
-			w.status.Store(http.StatusBadRequest)
-			if code, _, _ := send("How are you?"); code != "model_invalid" { // the provider refuses everything
-				t.Errorf("got the error %q of a provider that refuses everything", code)
-			}
-			w.status.Store(0)
-			if code, refused, report := send("And now?"); code != "" || refused != 0 || report.Coverage.Verbatim != 4 {
-				t.Errorf("got the error %q, %d refusals and %+v, want every message in the prompt", code, refused, report.Coverage)
-			}
-			if code, _, _ := send(c.content); code != c.code {
-				t.Fatalf("got the error %q, want %s", code, c.code)
-			}
-			for i, want := range []int64{1, 0, 0} {
-				code, refused, report := send("What is 2+2?")
-				if code != "" || refused != want || report.Coverage.Verbatim != 6+2*i {
-					t.Errorf("message %d: got the error %q, %d refusals and %+v, want %d refusals, and the other messages in the prompt", i, code, refused, report.Coverage, want)
-				}
+				compare.Equal(t, c.content, c.want, w.say(t, id, c.content, parts...))
 			}
 		})
+	}
+}
+
+// A refused message is in no summary, and a pinned one stops no prompt behind a summary either; one that an outage
+// left unanswered is in the summary.
+func TestRefusedMessageIsInNoSummary(t *testing.T) {
+	t.Parallel()
+	w := newFiltered(t)
+	id := apptest.NewSession(t, w.Client, ops.NewSession{Agent: "plain"})
+	w.status.Store(http.StatusBadRequest)
+	w.say(t, id, "My budget is 7.")
+	w.status.Store(0)
+	w.say(t, id, "hello")
+	w.say(t, id, "Tell me about POISON.")
+	must.Get(client.Call(t.Context(), w, ops.PinMessage, ops.Pinned{InMessage: apptest.InMessage(id, apptest.ListMessages(t, w.Client, id)[3].ID), Pinned: new(true)}))(t)
+	w.refused.Store(0)
+	for i := range 12 {
+		apptest.SendMessage(t, w.Client, core.SendMessage{SessionID: id, Content: fmt.Sprintf("message %d", i) + strings.Repeat(fmt.Sprintf(" lorem ipsum %d", i), 150)})
+	}
+	versions := must.Get(client.Call(t.Context(), w.Client, ops.ListSummaries, ops.SessionPage{InSession: ops.InSession{SessionID: id}}))(t).Items
+	if n := len(versions); n == 0 || !strings.Contains(versions[n-1].Content, "budget") || strings.Contains(versions[0].Content, "POISON") || w.refused.Load() != 12 {
+		t.Errorf("got %d refusals of 12 messages, with the summaries %+v", w.refused.Load(), versions)
 	}
 }

@@ -218,7 +218,7 @@ func TestPromptsFollowTheLog(t *testing.T) {
 		must.Get(client.Call(ctx, c, ops.SelectMessage, apptest.InMessage(id, old)))(t)
 		turn("ten, on the first branch")
 		ten := find(core.RoleAssistant, "ten, on the first branch")
-		must.Get(client.Call(ctx, c, ops.RegenerateMessage, ops.Regenerate{InMessage: apptest.InMessage(id, ten)}))(t)
+		must.Get(client.Call(ctx, c, ops.RegenerateMessage, core.Regenerate{SessionID: id, MessageID: ten}))(t)
 		newest := must.Get(client.Call(ctx, c, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: id}, MessageQuery: core.MessageQuery{Descending: true}}))(t)
 		compare.Equal(t, "the new answer's branch", &core.Branch{Index: 2, Count: 2, Previous: ten}, newest.Items[0].Branch)
 		turn("eleven, after a new answer")

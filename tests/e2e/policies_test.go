@@ -11,6 +11,7 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/provider"
@@ -139,6 +140,11 @@ func TestContextTurns(t *testing.T) {
 		if last := got.Turns[turns-1]; summarized == 0 || last.SummaryVersion == 0 {
 			t.Errorf("got %d turns with a new summary, the last with version %d", summarized, last.SummaryVersion)
 		}
+
+		// What turns were stays, whatever becomes of their summaries.
+		must.Get(client.Call(t.Context(), h, ops.RestoreSummary, ops.SummaryRestore{InSession: ops.InSession{SessionID: id}}))(t)
+		undone := must.Get(client.Call(t.Context(), h, ops.GetContextTurns, ops.InSession{SessionID: id}))(t)
+		compare.Equal(t, "turns after the undo", got.Turns, undone.Turns)
 
 		imported := apptest.NewSession(t, h.Client, ops.NewSession{})
 		must.Get(h.ImportMessages(t.Context(), core.ImportMessages{SessionID: imported, Body: strings.NewReader(`{"messages":[{"role":"user","content":"hello"},{"role":"assistant","content":"bye"}]}`)}))(t)

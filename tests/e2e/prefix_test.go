@@ -81,7 +81,7 @@ var prefixScenes = []struct {
 			revised := k.question(2)
 			must.Get(client.Call(k.t.Context(), k.h, ops.EditMessage, ops.EditedMessage{NewMessage: ops.NewMessage{InSession: ops.InSession{SessionID: k.id}, Content: "A question in other words.", Run: new(false)}, MessageID: revised.ID}))(k.t)
 			k.say(2)
-			must.Get(client.Call(k.t.Context(), k.h, ops.RegenerateMessage, ops.Regenerate{InMessage: apptest.InMessage(k.id, k.log()[len(k.log())-1].ID)}))(k.t)
+			must.Get(client.Call(k.t.Context(), k.h, ops.RegenerateMessage, core.Regenerate{SessionID: k.id, MessageID: k.log()[len(k.log())-1].ID}))(k.t)
 			must.Get(client.Call(k.t.Context(), k.h, ops.SelectMessage, apptest.InMessage(k.id, edited.ID)))(k.t)
 		}
 	}},

@@ -85,7 +85,7 @@ func (p *purging) fill() {
 		{SessionID: p.shared.ID, Content: "a tool " + m.Of("tool question in a shared session"), User: p.user},
 		{SessionID: p.shared.ID, Content: "Bob closes", User: "bob", Author: "bob"},
 	} {
-		answer := must.Get(p.north.SendAndWait(t.Context(), send))(t)
+		answer := must.Get(apptest.SendAndWait(t.Context(), p.north, send))(t)
 		if answer.Run.Status != core.RunSucceeded {
 			t.Fatalf("run: %+v", answer.Run)
 		}
@@ -209,7 +209,7 @@ func (p *purging) checkShared(t *testing.T) {
 	}
 	want := []string{"Bob asks the team", "answer to: Bob asks the team", "Bob closes", "answer to: [from user bob]\nBob closes"}
 	compare.Equal(t, "what Bob wrote, and the answers to it", want, bobs)
-	answer := must.Get(p.north.SendAndWait(t.Context(), core.SendMessage{SessionID: p.shared.ID, Content: "and on", User: "bob"}))(t)
+	answer := must.Get(apptest.SendAndWait(t.Context(), p.north, core.SendMessage{SessionID: p.shared.ID, Content: "and on", User: "bob"}))(t)
 	compare.Equal(t, "the session cannot go on", core.RunSucceeded, answer.Run.Status)
 }
 

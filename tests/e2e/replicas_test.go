@@ -59,7 +59,7 @@ func readText(ctx context.Context, t *testing.T, c *client.Client, run core.RunI
 func held(t *testing.T, h *apptest.Bobbin, g *gate) (core.SessionID, core.Run) {
 	t.Helper()
 	id := apptest.NewSession(t, h.Client, ops.NewSession{})
-	run := must.Get(h.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "hold this one"}))(t)
+	run := must.Get(apptest.SendAsync(t.Context(), h, core.SendMessage{SessionID: id, Content: "hold this one"}))(t)
 	<-g.arrived
 	return id, run
 }

@@ -39,7 +39,7 @@ func TestReadyWithoutNATS(t *testing.T) {
 	h := apptest.New(t, dbtest.MigratedPostgresURL(t), func(c *config.Config) { c.NATS.URL = config.NewSecret("nats://127.0.0.1:1") })
 	awaitReadiness(t, h, http.StatusOK, `"status":"degraded"`)
 	awaitReadiness(t, h, http.StatusOK, `"nats":"not connected`)
-	compare.Equal(t, "without NATS", core.RunSucceeded, must.Get(h.SendAndWait(t.Context(), core.SendMessage{SessionID: apptest.NewSession(t, h.Client, operations.NewSession{}), Content: "hello"}))(t).Run.Status)
+	compare.Equal(t, "without NATS", core.RunSucceeded, must.Get(apptest.SendAndWait(t.Context(), h, core.SendMessage{SessionID: apptest.NewSession(t, h.Client, operations.NewSession{}), Content: "hello"}))(t).Run.Status)
 }
 
 // A database that answers and takes no writes makes the server unready. Whoever wants
@@ -50,7 +50,7 @@ func TestReadOnlyDatabase(t *testing.T) {
 	p, gate := newHolding(t)
 	h := apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p))
 	id := apptest.NewSession(t, h.Client, operations.NewSession{})
-	run := must.Get(h.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "hold this"}))(t)
+	run := must.Get(apptest.SendAsync(t.Context(), h, core.SendMessage{SessionID: id, Content: "hold this"}))(t)
 	<-gate.arrived
 	setReadOnly(t, url, true)
 	refused(t, h, "database_read_only")
@@ -122,7 +122,7 @@ func TestReadyWithoutDatabase(t *testing.T) {
 		back()
 		awaitReadiness(t, h, http.StatusOK, `"runs":"ok"`)
 		process.Await(t, "an answer with the database back", func() bool { // connections that were cut are found out one by one
-			a, err := h.SendAndWait(t.Context(), core.SendMessage{SessionID: id, Content: "Are you back?"})
+			a, err := apptest.SendAndWait(t.Context(), h, core.SendMessage{SessionID: id, Content: "Are you back?"})
 			return err == nil && a.Run.Status == core.RunSucceeded
 		})
 	})
@@ -194,7 +194,7 @@ func TestBackupUnderLoad(t *testing.T) {
 			id := apptest.NewSession(t, h.Client, operations.NewSession{})
 			talking.Go(func() {
 				for n := 0; ctx.Err() == nil; n++ {
-					a, err := h.SendAndWait(ctx, core.SendMessage{SessionID: id, Content: fmt.Sprintf("question %d of %d", n, who)})
+					a, err := apptest.SendAndWait(ctx, h, core.SendMessage{SessionID: id, Content: fmt.Sprintf("question %d of %d", n, who)})
 					if ctx.Err() == nil && (err != nil || a.Message == nil) {
 						t.Errorf("question %d of %d: %v", n, who, err)
 						stop()

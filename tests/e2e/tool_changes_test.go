@@ -115,13 +115,13 @@ func TestThoughtsStayValidBehindToolChanges(t *testing.T) {
 			k.callTool("local__change")
 			k.awaitTool("local__new1", true)
 			k.callTool("local__new1")
-			asked := must.Get(k.SendAndWait(t.Context(), core.SendMessage{SessionID: k.id, Content: "use the tool lookup", Options: &core.RunOptions{Tools: []core.ClientTool{lookup}}}))(t)
+			asked := must.Get(apptest.SendAndWait(t.Context(), k, core.SendMessage{SessionID: k.id, Content: "use the tool lookup", Options: &core.RunOptions{Tools: []core.ClientTool{lookup}}}))(t)
 			run := must.Get(client.Call(t.Context(), k, ops.GetRun, ops.InRun{RunID: asked.Run.ID}))(t)
 			decide(t, k.Bobbin, run, ops.Decision{Result: new("in London")})
 			wantEnd(t, k.Bobbin, run.ID, core.RunSucceeded, "lookup: in London")
 			k.wantKept()
 			for _, tools := range []string{`[]`, `[{"type":"function","function":{"name":"other"}}]`} { // instead of lookup, inside the run
-				asked = must.Get(k.SendAndWait(t.Context(), core.SendMessage{SessionID: k.id, Content: "use the tool lookup", Options: &core.RunOptions{Tools: []core.ClientTool{lookup}}}))(t)
+				asked = must.Get(apptest.SendAndWait(t.Context(), k, core.SendMessage{SessionID: k.id, Content: "use the tool lookup", Options: &core.RunOptions{Tools: []core.ClientTool{lookup}}}))(t)
 				call := strings.ReplaceAll(string(asked.Run.ID), "-", "") + "_" + must.Get(client.Call(t.Context(), k, ops.GetRun, ops.InRun{RunID: asked.Run.ID}))(t).Approvals[0].ToolCallID
 				a := postForeign(t, k.Bobbin, "chat/completions", `{"model":"helper","messages":[{"role":"user","content":"go on"},{"role":"tool","tool_call_id":"call_`+call+`","content":"in London"}],"tools":`+tools+`}`)
 				compare.Equal(t, "tools "+tools+": "+a.text, http.StatusOK, a.status)

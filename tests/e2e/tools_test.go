@@ -35,7 +35,7 @@ func asks(t *testing.T, h *apptest.Bobbin, content string) core.Run {
 
 func asksIn(t *testing.T, h *apptest.Bobbin, id core.SessionID, content string) core.Run {
 	t.Helper()
-	got, err := h.SendAndWait(t.Context(), core.SendMessage{SessionID: id, Content: content})
+	got, err := apptest.SendAndWait(t.Context(), h, core.SendMessage{SessionID: id, Content: content})
 	if err != nil || got.Run.Status != core.RunWaiting {
 		t.Fatalf("%q: got the run %s, %v, want it waiting", content, got.Run.Status, err)
 	}

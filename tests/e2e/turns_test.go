@@ -225,7 +225,7 @@ func (w *statementCounter) repeat(statements, trips int64, count func() int64) (
 	leastStatements, leastTrips = math.MaxInt64, math.MaxInt64
 	for range 100 {
 		before, tripsBefore := count(), w.trips()
-		apptest.ReadTurn(w.t, w.h.Client.Send(w.t.Context(), core.SendMessage{SessionID: w.id, Content: "How far is it to Oslo ?!"}))
+		apptest.ReadTurn(w.t, apptest.Send(w.t.Context(), w.h.Client, core.SendMessage{SessionID: w.id, Content: "How far is it to Oslo ?!"}))
 		leastStatements, leastTrips = min(leastStatements, count()-before), min(leastTrips, w.trips()-tripsBefore)
 		if leastStatements <= statements && leastTrips <= trips {
 			return leastStatements, leastTrips
@@ -329,7 +329,7 @@ func (w *nextWorld) talk(t *testing.T, id core.SessionID, first, turns int) {
 		w.count(t, "message", err)
 		switch (n + first) % 64 {
 		case 0:
-			_, err := client.Call(ctx, w.client, ops.RegenerateMessage, ops.Regenerate{InMessage: apptest.InMessage(id, answer)})
+			_, err := client.Call(ctx, w.client, ops.RegenerateMessage, core.Regenerate{SessionID: id, MessageID: answer})
 			w.count(t, "new answer", err)
 		case 16:
 			_, err := client.Call(ctx, w.client, ops.ForkSession, core.ForkSession{SessionID: id})
@@ -347,7 +347,7 @@ func (w *nextWorld) talk(t *testing.T, id core.SessionID, first, turns int) {
 // send sends a message and returns at the event that ends its run; the end of the response is not
 // waited for.
 func (w *nextWorld) send(ctx context.Context, id core.SessionID, text string) (question, answer core.MessageID, err error) {
-	for e, err := range w.client.Send(ctx, core.SendMessage{SessionID: id, Content: text}) {
+	for e, err := range apptest.Send(ctx, w.client, core.SendMessage{SessionID: id, Content: text}) {
 		if err != nil {
 			return "", "", err
 		}

@@ -106,20 +106,20 @@ func TestSpendLimits(t *testing.T) {
 		})
 		alice, bob := h.NewClient("alice's secret"), h.NewClient("bob's secret")
 		id := apptest.NewSession(t, alice, ops.NewSession{})
-		got := apptest.ReadTurn(t, alice.Send(t.Context(), core.SendMessage{SessionID: id, Content: "use the tool", ClientMessageID: "c-1"}))
+		got := apptest.ReadTurn(t, apptest.Send(t.Context(), alice, core.SendMessage{SessionID: id, Content: "use the tool", ClientMessageID: "c-1"}))
 		if got.Run.Status != core.RunFailed || got.Run.Error == nil || got.Run.Error.Code != core.CodeSpendLimit ||
 			!strings.Contains(got.Run.Error.Message, "the limit of 10 tokens a day is reached") {
 			t.Errorf("got run %s, error %+v, want it ended by the limit before its second call", got.Run.Status, got.Run.Error)
 		}
 		compare.Equal(t, "tool results", 1, kinds(apptest.ListMessages(t, alice, id))["tool results"])
-		_, err := alice.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "more"})
+		_, err := apptest.SendAsync(t.Context(), alice, core.SendMessage{SessionID: id, Content: "more"})
 		wantProblem(t, err, core.ErrRateLimited, http.StatusTooManyRequests, "it begins anew at ")
 		var problem *client.ProblemError
 		if !errors.As(err, &problem) || problem.Code != core.CodeSpendLimit || problem.RetryAfter <= 0 || problem.RetryAfter > 24*time.Hour {
 			t.Errorf("got %+v, want when to come back", problem)
 		}
 		// What was accepted before is answered with its run.
-		compare.Equal(t, "the run of the first time", got.Run.ID, must.Get(alice.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "use the tool", ClientMessageID: "c-1"}))(t).ID)
+		compare.Equal(t, "the run of the first time", got.Run.ID, must.Get(apptest.SendAsync(t.Context(), alice, core.SendMessage{SessionID: id, Content: "use the tool", ClientMessageID: "c-1"}))(t).ID)
 		compare.Equal(t, "requests to the provider", 1, p.Requests())
 		apptest.SendMessage(t, bob, core.SendMessage{SessionID: apptest.NewSession(t, bob, ops.NewSession{}), Content: "hello"})
 		const unpriced = `a model without a price is refused to keys with usd_per_day`

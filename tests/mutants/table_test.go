@@ -67,7 +67,7 @@ func invariants() []mutant {
 		},
 		{
 			"11: what the prompt has is quoted", "TestInvariant11RecalledPassagesTakeNothing", "recalled.go",
-			"quoted[c.Seq] || !p.isHidden(c.Seq)", "quoted[c.Seq]",
+			"quoted[c.ID] || !p.isHidden(c.Seq)", "quoted[c.ID]",
 		},
 		{
 			"11: passages beyond their share", "TestInvariant11RecalledPassagesTakeNothing", "recalled.go",

@@ -17,6 +17,7 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/apptest"
 )
 
 // everything is more events than a session has.
@@ -148,16 +149,16 @@ func (c *Check) Approvals() {
 func Send(ctx context.Context, c *client.Client, m core.SendMessage, surface int, errorf func(format string, args ...any)) (run core.RunID, err error) {
 	switch surface {
 	case 0:
-		run, err := c.SendAsync(ctx, m)
+		run, err := apptest.SendAsync(ctx, c, m)
 		return run.ID, err
 	case 1:
-		a, err := c.SendAndWait(ctx, m)
+		a, err := apptest.SendAndWait(ctx, c, m)
 		if err == nil && a.Run.Status == core.RunSucceeded && (a.Message == nil || !IsAnswer(a.Message.Content, m.Content)) {
 			errorf("message %s got the wrong answer: %+v", m.ClientMessageID, a.Message)
 		}
 		return a.Run.ID, err
 	default:
-		for e, err := range c.Send(ctx, m) {
+		for e, err := range apptest.Send(ctx, c, m) {
 			if err != nil {
 				return run, err
 			}

@@ -90,7 +90,7 @@ func TestSlackUninstalled(t *testing.T) {
 		w.awaitDelivered(t)
 		w.ws.Install() // with another token, which the settings do not have yet
 		w.post(t, w.alice, root, "is anybody there?")
-		must.Get(w.house.SendAndWait(t.Context(), core.SendMessage{SessionID: session.ID, Content: "on the web", Source: core.SourceWeb}))(t)
+		must.Get(apptest.SendAndWait(t.Context(), w.house, core.SendMessage{SessionID: session.ID, Content: "on the web", Source: core.SourceWeb}))(t)
 		refused := func(c fakeslack.Call) bool { return c.Error == "account_inactive" }
 		must.Do(t, w.Wait(t.Context(), func() bool { return slices.ContainsFunc(w.Calls(""), refused) }))
 		process.Await(t, "since when posts are missing, and why", func() bool {
@@ -114,7 +114,7 @@ func TestSlackFeedback(t *testing.T) {
 		w := newWorkspace(t, apptest.New, url)
 		root := w.post(t, w.alice, "", w.mention("hello"))
 		session, _ := w.conversation(t, 2)
-		must.Get(w.house.SendAndWait(t.Context(), core.SendMessage{SessionID: session.ID, Content: "on the web", Source: core.SourceWeb}))(t)
+		must.Get(apptest.SendAndWait(t.Context(), w.house, core.SendMessage{SessionID: session.ID, Content: "on the web", Source: core.SourceWeb}))(t)
 		var answers []fakeslack.Message
 		if err := w.Wait(t.Context(), func() bool {
 			answers = slices.DeleteFunc(w.ws.Thread(w.channel, root), func(m fakeslack.Message) bool { return !strings.Contains(string(m.Blocks), core.SlackActionFeedback) })
@@ -275,7 +275,7 @@ func TestSlackManyWorkspaces(t *testing.T) {
 		})
 		before, posted := len(acme.callsOf(acme.ws.ID)), len(other.ws.Thread(other.channel, second))
 		for _, s := range sessions { // from the web, in both
-			must.Get(acme.house.SendAsync(t.Context(), core.SendMessage{SessionID: s.ID, Content: "and its size?", Source: core.SourceWeb}))(t)
+			must.Get(apptest.SendAsync(t.Context(), acme.house, core.SendMessage{SessionID: s.ID, Content: "and its size?", Source: core.SourceWeb}))(t)
 		}
 		must.Do(t, other.Wait(t.Context(), func() bool { return len(other.ws.Thread(other.channel, second)) == posted+2 }))
 		for _, c := range acme.callsOf(acme.ws.ID)[before:] {

@@ -31,7 +31,7 @@ func TestSlackPurge(t *testing.T) {
 		purge := w.house.NewClient(w.house.App.Token())
 		first := w.ask(t, "", 1)
 		session := w.sessions(t, "the session", func(list []core.Session) bool { return len(list) == 1 })[0]
-		must.Get(w.house.SendAsync(t.Context(), core.SendMessage{SessionID: session.ID, Content: "From the web", Source: core.SourceWeb}))(t)
+		must.Get(apptest.SendAsync(t.Context(), w.house, core.SendMessage{SessionID: session.ID, Content: "From the web", Source: core.SourceWeb}))(t)
 		w.awaitAnswers(t, first, 3)
 		kept, removed := w.ask(t, "", 1), w.ask(t, "", 1)
 		compare.Equal(t, "Alice's name is looked up", 1, w.lookUps())
@@ -169,7 +169,7 @@ func TestSlackLostAnswerIsFoundByItsEvent(t *testing.T) {
 		say := func(text string, n int) {
 			t.Helper()
 			w.Inject(fakeslack.Fault{Method: "chat.postMessage", Times: 1, LoseAnswer: true})
-			must.Get(w.house.SendAsync(t.Context(), core.SendMessage{SessionID: session.ID, Content: text, Source: core.SourceWeb}))(t)
+			must.Get(apptest.SendAsync(t.Context(), w.house, core.SendMessage{SessionID: session.ID, Content: text, Source: core.SourceWeb}))(t)
 			w.awaitAnswers(t, root, n)
 		}
 		w.Inject(fakeslack.Fault{Method: "conversations.replies", Error: "missing_scope"})

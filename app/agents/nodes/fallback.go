@@ -22,7 +22,7 @@ type attempts struct {
 	overflows, restarts int            // of the present model
 	refusedTools        bool           // its provider did not take changes of the tools
 	refusedSize         int            // tokens of the prompt and its answer from whose refusal turn.Window is supposed; 0 = it is not
-	suspected           *suspicion     // was refused first, for an unclear reason; nil = none was
+	suspected           *call          // was refused first, for an unclear reason; nil = none was
 	leavesOut           []string       // what its provider refused, now or earlier in the run, and the next tries leave out
 	refusedNative       bool           // the provider did not take back its compaction: the summary's words are sent instead
 	next                core.MessageID // takes the place of a message that was taken back; empty = none was
@@ -66,7 +66,6 @@ func (n *LLM) fallBack(ctx context.Context, s *AgentState, t *attempts, e *llm.E
 		return fmt.Errorf("fall back to %s: %w", to, err)
 	}
 	n.Logger.WarnContext(ctx, "model replaced by its fallback", "run_id", s.Run.ID, "model", from, "kind", e.Kind, "fallback", to)
-	s.Usage = s.Usage.Add(w.Usage)
 	s.Profile.Model, t.turn.Profile.Model = next, next
 	t.turn.Cap, t.turn.Window, t.turn.Trial, t.turn.LeavesRefused = 0, 0, false, false // were the other model's
 	t.refusedSize, t.suspected = 0, nil

@@ -15,7 +15,7 @@ import (
 const (
 	leftOutMedia = "images and files" // the provider cannot read one: they are described
 	leftOutTools = "tools"            // the model calls them although it must not: their turns become text
-	// The provider has refused each before, and did not say why.
+	// The provider has refused each before, and answered no prompt that has it.
 	leftOutRefused = "the messages that got no answer before: edit one, and it is sent again"
 	// A filter may object to any of them.
 	leftOutEarlier = "the messages before it: delete or edit the one that the filter objects to, and the others are sent again"
@@ -29,12 +29,13 @@ var mediaWords = regexp.MustCompile(`(?i)image|picture|photo|pdf|\bfiles?\b|docu
 // did not name.
 func (t *attempts) canLeaveOut(c call, e *llm.Error) string {
 	var out string
+	named := c.sent.Media > 0 && mediaWords.MatchString(e.Code+" "+e.Message)
 	switch {
 	case c.calledAnyway && e.Kind == llm.KindEmpty:
 		out = leftOutTools
-	case (e.Kind == llm.KindInvalid || e.Kind == llm.KindEmpty) && !t.turn.LeavesRefused && len(t.turn.Refused()) > 0:
+	case e.Kind == llm.KindInvalid && !named && !t.turn.LeavesRefused && t.turn.HasRefused():
 		out = leftOutRefused
-	case c.sent.Media > 0 && e.Status >= 400 && e.Kind != llm.KindAuth && e.Kind != llm.KindRateLimit && (e.Kind == llm.KindInvalid && !c.mayBeTooLong || mediaWords.MatchString(e.Code+" "+e.Message)):
+	case c.sent.Media > 0 && e.Status >= 400 && e.Kind != llm.KindAuth && e.Kind != llm.KindRateLimit && (named || e.Kind == llm.KindInvalid && !c.mayBeTooLong):
 		out = leftOutMedia
 	case e.Kind == llm.KindContentFilter && c.sent.HasEarlier():
 		out = leftOutEarlier

@@ -65,7 +65,8 @@ type call struct {
 	warning  *core.ContextData // see attempts
 	// calledAnyway: it called a tool, but was told not to.
 	calledAnyway bool
-	mayBeTooLong bool // of one that was refused
+	mayBeTooLong bool       // of one that was refused
+	err          *llm.Error // of attempts.suspected
 }
 
 // How often a call is tried again for reasons that llm.WithRetry cannot know.
@@ -179,7 +180,7 @@ func (n *LLM) prepareRetry(ctx context.Context, s *AgentState, t *attempts, c ca
 			s.Measures = s.Measures.Refused(refusalMessage(c, e))
 		}
 		if t.suspected != nil && (e.Unclear || e == t.suspected.err) {
-			c, e = t.suspected.call, t.suspected.err // a shorter prompt did not help
+			c, e = *t.suspected, t.suspected.err // a shorter prompt did not help
 		}
 		if e.Kind == llm.KindOverloaded {
 			n.Calibrator.SetOverload(s.Profile.Model.Info().Name, s.Session.ID, tokens.Overloaded)
@@ -341,10 +342,7 @@ func (n *LLM) storeAnswer(ctx context.Context, s AgentState, c call) (_ AgentSta
 		w.Events = []core.Event{core.NewEvent(s.Run.SessionID, s.Run.ID, core.EventContextWarning, *c.warning)}
 		s.Measures = s.Measures.withMeasure("", c.warning.Reason)
 		if slices.Contains(s.leavesOut, leftOutEarlier) { // what it has cut off before is its likeliest objection
-			w.Filtered = compaction.HalfAnswered(c.turn.History)
-		}
-		if slices.Contains(s.leavesOut, leftOutRefused) { // what is answered without them was
-			w.Filtered = append(w.Filtered, c.turn.Refused()...)
+			w.Marked, w.Mark = compaction.HalfAnswered(c.turn.History), core.FinishContentFilter
 		}
 	}
 	if slices.ContainsFunc(m.Parts, func(p core.Part) bool { return p.Setup != "" }) {
@@ -352,6 +350,9 @@ func (n *LLM) storeAnswer(ctx context.Context, s AgentState, c call) (_ AgentSta
 	}
 	if len(m.ToolCalls) == 0 {
 		w.End = &core.RunEnd{Status: core.RunSucceeded, AnswerID: m.ID}
+		if !c.decision.IsAlone && m.FinishReason != core.FinishContentFilter {
+			w.Marked = c.turn.Accepted()
+		}
 	}
 	for _, tc := range m.ToolCalls {
 		if approvalMode(s, tc.Name) == "" { // else tool_node tells it, when it knows
@@ -366,8 +367,7 @@ func (n *LLM) storeAnswer(ctx context.Context, s AgentState, c call) (_ AgentSta
 		return s, fmt.Errorf("store answer: %w", err)
 	}
 	s = s.WithRunMessages(written.Messages)
-	s.Usage = s.Usage.Add(w.Usage)
-	if w.End != nil && written.Known != nil && len(s.leavesOut) == 0 { // nobody else has written since the run began
+	if w.End != nil && written.Known != nil && len(w.Marked) == 0 { // nobody else has written since the run began
 		n.Tails.storeTail(s, written.Events[len(written.Events)-1].Seq)
 	}
 	n.Journal.Publish(ctx, written.Events) // who reads the end may send the next message, which needs the tail

@@ -73,19 +73,13 @@ func (n *LLM) retryShorter(ctx context.Context, s AgentState, t *attempts, c cal
 		t.overflows = maxOverflows
 	}
 	if t.suspected == nil {
-		t.suspected = &suspicion{c, e}
+		t.suspected, c.err = &c, e
 	}
 	t.planForSmallerWindow(c)
 	t.turn.Trial = true
 	t.shrinkPrompt(c)
 	return n.warnRefused(ctx, s, c, e, fmt.Sprintf(
 		"%s refused a prompt of %d tokens for an unclear reason%s. A shorter one is tried, in case it is too long.", c.modelName(), c.sent.Used(c.decision), quoteProvider(e)))
-}
-
-// suspicion is a refusal for no clear reason.
-type suspicion struct {
-	call call
-	err  *llm.Error
 }
 
 // isOverload reports whether the provider said that it is overloaded, and a shorter prompt was the last try.
@@ -115,7 +109,7 @@ func (n *LLM) learnSupposed(s *AgentState, t *attempts, c call) {
 		return
 	}
 	if t.suspected != nil {
-		s.Measures = s.Measures.Refused(refusalMessage(t.suspected.call, t.suspected.err))
+		s.Measures = s.Measures.Refused(refusalMessage(*t.suspected, t.suspected.err))
 	}
 	n.Calibrator.LearnWindow(c.modelName(), s.Session.ID, t.turn.Window, t.refusedSize)
 }

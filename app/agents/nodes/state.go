@@ -19,9 +19,8 @@ type AgentState struct {
 	UserMessage core.Message   // the message that the run answers; Seq is 0 until the log has it
 	RunMessages []core.Message // what the run has added to the log after the user message
 
-	Planned  *Planned   // the next prompt, if nothing changed since it was planned
-	Measures Measures   // what made the run's prompts fit
-	Usage    core.Usage // of all model calls of this execution
+	Planned  *Planned // the next prompt, if nothing changed since it was planned
+	Measures Measures // what made the run's prompts fit
 
 	leavesOut []string // of the run's prompts: what the agent's model did not take
 }

@@ -190,12 +190,10 @@ func (n *Tools) callTool(ctx context.Context, s AgentState, c core.ToolCall) res
 		return r
 	case <-limited.Done():
 	}
-	late := time.NewTimer(unwindTime)
-	defer late.Stop()
 	select {
 	case r := <-done:
 		return r
-	case <-late.C:
+	case <-time.After(unwindTime):
 		n.Logger.ErrorContext(ctx, "tool does not stop", "tool", c.Name, "run_id", s.Run.ID)
 		return n.newResult(ctx, "", limited.Err(), timeoutError(limited, tool, limits.Time))
 	}

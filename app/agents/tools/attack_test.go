@@ -47,10 +47,8 @@ func TestNoProxy(t *testing.T) {
 		t.Setenv(name, proxy.URL)
 	}
 	s := newSite(t, text("direct"))
-	page, err := tools.NewFetcher(s.options()).Get(t.Context(), tools.Request{URL: s.at("a.example", "/")})
-	if err != nil || page.Text != "direct" || asked.Load() != 0 {
-		t.Errorf("got %q, error %v, and the proxy was asked %d times", page.Text, err, asked.Load())
-	}
+	page := must.Get(tools.NewFetcher(s.options()).Get(t.Context(), tools.Request{URL: s.at("a.example", "/")}))(t)
+	compare.Equal(t, "page, and how often the proxy was asked", []any{"direct", int64(0)}, []any{page.Text, asked.Load()})
 }
 
 // Names that only look like something else, and forms of addresses that others
@@ -132,9 +130,8 @@ func TestHTTPS(t *testing.T) {
 	}
 	f := tools.NewFetcher(o)
 	compare.Equal(t, "page.Text: want HTTP/2", "HTTP/2.0", must.Get(f.Get(t.Context(), at("example.com", "/")))(t).Text)
-	if page, err := f.Get(t.Context(), at("example.com", "/endless")); err != nil || !page.Cut || len(page.Text) != 2<<20 {
-		t.Errorf("endless: got %d bytes, cut %v, error %v", len(page.Text), page.Cut, err)
-	}
+	page := must.Get(f.Get(t.Context(), at("example.com", "/endless")))(t)
+	compare.Equal(t, "endless: cut, bytes", []any{true, 2 << 20}, []any{page.Cut, len(page.Text)})
 	wantRefused(t, f, at("example.com", "/header"), "the connection failed")
 	slow := at("example.com", "/slow")
 	slow.Time = 200 * time.Millisecond

@@ -38,13 +38,9 @@ func TestCommand(t *testing.T) {
 		t.Fatalf("got\n%s", got)
 	}
 	for _, line := range want {
-		if !strings.Contains(got, line) {
-			t.Errorf("got\n%s\nwant %s", got, line)
-		}
+		compare.Contains(t, "line of the result", line, got)
 	}
-	if tool.Approval != core.ApprovalAlways || tool.Repeatable {
-		t.Errorf("got approval %s, idempotent %v", tool.Approval, tool.Repeatable)
-	}
+	compare.Equal(t, "approval, idempotent", []any{core.ApprovalAlways, false}, []any{tool.Approval, tool.Repeatable})
 }
 
 // What goes wrong with a command is an error in bounds.

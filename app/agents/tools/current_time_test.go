@@ -6,6 +6,7 @@ import (
 
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 )
 
 func TestCurrentTime(t *testing.T) {
@@ -62,7 +63,5 @@ func checkAnswer(t *testing.T, got string, err error, want, wantErr string) {
 	if err != nil {
 		message = err.Error()
 	}
-	if got != want || message != wantErr {
-		t.Errorf("got %q, error %q, want %q, error %q", got, message, want, wantErr)
-	}
+	compare.Equal(t, "text, fault", []any{want, wantErr}, []any{got, message})
 }

@@ -173,15 +173,9 @@ func mediaType(contentType string) string {
 
 // isReadable reports whether content of this media type is text.
 func isReadable(kind string) bool {
-	switch {
-	case strings.HasPrefix(kind, "text/"), strings.HasSuffix(kind, "+json"), strings.HasSuffix(kind, "+xml"):
-		return true
-	case slices.Contains([]string{"application/json", "application/xml", "application/x-ndjson", "application/yaml", "application/x-yaml",
-		"application/toml", "application/javascript"}, kind):
-		return true
-	default:
-		return false
-	}
+	return strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "+json") || strings.HasSuffix(kind, "+xml") ||
+		slices.Contains([]string{"application/json", "application/xml", "application/x-ndjson", "application/yaml", "application/x-yaml",
+			"application/toml", "application/javascript"}, kind)
 }
 
 func unreadableError(kind string) error {

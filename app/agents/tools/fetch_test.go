@@ -168,9 +168,8 @@ func TestRedirects(t *testing.T) {
 	get := func(to string, hosts ...string) (tools.Page, error) {
 		return f.Get(t.Context(), tools.Request{URL: s.at("a.example", "/to?") + url.QueryEscape(to), Hosts: hosts})
 	}
-	if page, err := get(s.at("b.example", "/end")); err != nil || page.Text != "arrived" || page.URL != s.at("b.example", "/end") {
-		t.Errorf("got %+v, error %v, want the page behind the redirect", page, err)
-	}
+	page := must.Get(get(s.at("b.example", "/end")))(t)
+	compare.Equal(t, "the page behind the redirect", []any{"arrived", s.at("b.example", "/end")}, []any{page.Text, page.URL})
 	for to, want := range map[string]string{
 		fmt.Sprintf("http://127.0.0.2:%d/", secret.port): "not public",
 		secret.at("inside.example", "/"):                 "not public",
@@ -237,14 +236,11 @@ func TestBounds(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]int{"/bomb": 2 << 20, "/": 5000} {
-		page, err := f.Get(t.Context(), tools.Request{URL: s.at("a.example", path)})
-		if err != nil || len(page.Text) != want || page.Cut != (path == "/bomb") {
-			t.Errorf("%s: got %d bytes, cut %v, error %v, want %d", path, len(page.Text), page.Cut, err, want)
-		}
+		page := must.Get(f.Get(t.Context(), tools.Request{URL: s.at("a.example", path)}))(t)
+		compare.Equal(t, path+": bytes, cut", []any{want, path == "/bomb"}, []any{len(page.Text), page.Cut})
 	}
-	if page, err := f.Get(t.Context(), tools.Request{URL: s.at("a.example", "/"), Bytes: 1000}); err != nil || len(page.Text) != 1000 || !page.Cut {
-		t.Errorf("got %d bytes, cut %v, error %v, want 1000 of them", len(page.Text), page.Cut, err)
-	}
+	page := must.Get(f.Get(t.Context(), tools.Request{URL: s.at("a.example", "/"), Bytes: 1000}))(t)
+	compare.Equal(t, "bytes, cut", []any{1000, true}, []any{len(page.Text), page.Cut})
 	if _, err := f.Get(t.Context(), tools.Request{URL: s.at("a.example", "/header")}); err == nil {
 		t.Error("a header of 1 MiB: got no error")
 	}
@@ -288,9 +284,7 @@ func TestAnswersThatAreNoPage(t *testing.T) {
 		}
 	}
 	for _, kind := range []string{"application/json", "application/ld%2Bjson", "text/csv", "application/rss%2Bxml", "TEXT/PLAIN;%20charset=UTF-8"} {
-		if page, err := f.Get(t.Context(), tools.Request{URL: s.at("a.example", "/?type="+kind)}); err != nil || !strings.Contains(page.Text, `"a"`) {
-			t.Errorf("%s: got %+v, error %v", kind, page, err)
-		}
+		compare.Contains(t, kind, `"a"`, must.Get(f.Get(t.Context(), tools.Request{URL: s.at("a.example", "/?type="+kind)}))(t).Text)
 	}
 	// A server that nobody listens at, and a name that nobody has.
 	l := must.Get(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)

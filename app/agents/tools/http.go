@@ -30,11 +30,6 @@ import (
 	"bobbin/app/core/netguard"
 )
 
-// HTTPMethods returns the methods of HTTP tools.
-func HTTPMethods() []string {
-	return []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
-}
-
 // isReading reports whether requests of the method change nothing.
 func isReading(method string) bool { return method == http.MethodGet || method == http.MethodHead }
 

@@ -160,9 +160,7 @@ func TestHTTPAnswers(t *testing.T) {
 			if err != nil {
 				got = "error: " + err.Error()
 			}
-			if got != c.want {
-				t.Errorf("got  %s\nwant %s", got, c.want)
-			}
+			compare.Equal(t, "request", c.want, got)
 		})
 	}
 }
@@ -220,9 +218,8 @@ func TestHTTPHostileServers(t *testing.T) {
 	} {
 		compare.Equal(t, path, want, try(core.ToolDefinition{URL: server.URL + path, Bearer: "TOKEN"}))
 	}
-	if got := try(core.ToolDefinition{Method: "POST", URL: server.URL + "/again"}); !strings.Contains(got, "status 307") || posts.Load() != 1 {
-		t.Errorf("a redirected POST: got %q after %d requests", got, posts.Load())
-	}
+	got := try(core.ToolDefinition{Method: "POST", URL: server.URL + "/again"})
+	compare.Equal(t, "a redirected POST: refused, requests", []any{true, int64(1)}, []any{strings.Contains(got, "status 307"), posts.Load()})
 	posts.Store(0)
 	idempotent := true
 	for _, d := range []core.ToolDefinition{{Method: "POST"}, {Method: "POST", Idempotent: &idempotent}} {
@@ -248,8 +245,6 @@ func TestHTTPDefaults(t *testing.T) {
 	t.Parallel()
 	for method, want := range map[string]core.ApprovalMode{"": core.ApprovalNever, "HEAD": core.ApprovalNever, "POST": core.ApprovalAlways, "DELETE": core.ApprovalAlways} {
 		tool := httpTool(t, core.ToolDefinition{Method: method, URL: "https://a.example"})
-		if tool.Approval != want || tool.Repeatable != (want == core.ApprovalNever) {
-			t.Errorf("%s: got approval %s, idempotent %v", method, tool.Approval, tool.Repeatable)
-		}
+		compare.Equal(t, method+": approval, idempotent", []any{want, want == core.ApprovalNever}, []any{tool.Approval, tool.Repeatable})
 	}
 }

@@ -78,7 +78,7 @@ func (o *OpenAPI) load(ctx context.Context) error {
 	}
 	list, fault := newOperations(o.definition, data, o.web)
 	if fault != nil {
-		return fmt.Errorf("%s: %s", fault.Key, fault.Problem)
+		return fmt.Errorf("%s: %s", fault.Field, fault.Detail)
 	}
 	listing := NewListing(list)
 	o.listing.Store(&listing)
@@ -134,10 +134,10 @@ func readDocumentFile(d core.ToolDefinition) ([]byte, error) {
 
 // CheckOpenAPI checks a definition against its document, which is a file, and returns the hash of
 // the document.
-func CheckOpenAPI(d core.ToolDefinition) (hash string, fault *Fault) {
+func CheckOpenAPI(d core.ToolDefinition) (hash string, fault *core.FieldError) {
 	data, err := readDocumentFile(d)
 	if err != nil {
-		return "", &Fault{"document", err.Error()}
+		return "", &core.FieldError{Field: "document", Detail: err.Error()}
 	}
 	sum := sha256.Sum256(data)
 	_, fault = newOperations(d, data, Web{})
@@ -146,10 +146,10 @@ func CheckOpenAPI(d core.ToolDefinition) (hash string, fault *Fault) {
 
 // newOperations returns the tools of the operations of the definition, or what is wrong. A panic is a
 // fault: the library keeps nulls of a document as nil, anywhere in it.
-func newOperations(d core.ToolDefinition, data []byte, web Web) (list []*Custom, fault *Fault) {
+func newOperations(d core.ToolDefinition, data []byte, web Web) (list []*Custom, fault *core.FieldError) {
 	defer func() {
 		if p := recover(); p != nil {
-			list, fault = nil, &Fault{"document", "it is not an OpenAPI document that can be read"}
+			list, fault = nil, &core.FieldError{Field: "document", Detail: "it is not an OpenAPI document that can be read"}
 		}
 	}()
 	loader := openapi3.NewLoader()
@@ -160,7 +160,7 @@ func newOperations(d core.ToolDefinition, data []byte, web Web) (list []*Custom,
 	}
 	if err != nil {
 		line, _, _ := strings.Cut(err.Error(), "\n")
-		return nil, &Fault{"document", "it is not an OpenAPI document that can be read: " + core.CleanText(core.Clip(line, 300))}
+		return nil, &core.FieldError{Field: "document", Detail: "it is not an OpenAPI document that can be read: " + core.CleanText(core.Clip(line, 300))}
 	}
 	found := map[string][]operation{}
 	for path, item := range document.Paths.Map() {
@@ -175,19 +175,19 @@ func newOperations(d core.ToolDefinition, data []byte, web Web) (list []*Custom,
 		key := fmt.Sprintf("operations[%d]", i)
 		switch len(found[id]) {
 		case 0:
-			return nil, &Fault{key, missingOperation(id, found)}
+			return nil, &core.FieldError{Field: key, Detail: missingOperation(id, found)}
 		case 1:
 		default:
-			return nil, &Fault{key, fmt.Sprintf("the document has %d operations with the operationId %q", len(found[id]), core.Clip(id, 100))}
+			return nil, &core.FieldError{Field: key, Detail: fmt.Sprintf("the document has %d operations with the operationId %q", len(found[id]), core.Clip(id, 100))}
 		}
 		o := found[id][0]
 		base, err := serverAddress(d, o.servers(document))
 		if err != nil {
-			return nil, &Fault{"document", fmt.Sprintf("operation %s: %s", core.Clip(id, 100), err)}
+			return nil, &core.FieldError{Field: "document", Detail: fmt.Sprintf("operation %s: %s", core.Clip(id, 100), err)}
 		}
 		tool, err := o.tool(d, document, base, names.Name(id), web)
 		if err != nil {
-			return nil, &Fault{key, fmt.Sprintf("operation %s: %s", core.Clip(id, 100), err)}
+			return nil, &core.FieldError{Field: key, Detail: fmt.Sprintf("operation %s: %s", core.Clip(id, 100), err)}
 		}
 		list = append(list, tool)
 	}

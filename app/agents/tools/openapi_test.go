@@ -55,7 +55,7 @@ components:
 `
 
 // openAPI returns the source of a document in a file, loaded.
-func openAPI(t *testing.T, document string, d core.ToolDefinition) (tools.Listing, *tools.Fault) {
+func openAPI(t *testing.T, document string, d core.ToolDefinition) (tools.Listing, *core.FieldError) {
 	t.Helper()
 	dir := t.TempDir()
 	must.Do(t, os.WriteFile(filepath.Join(dir, "api.yaml"), []byte(document), 0o644))
@@ -90,9 +90,7 @@ func TestOpenAPI(t *testing.T) {
 		get: `{"properties":{"X-Trace":{"type":"string"},"expand":{"items":{"enum":["parts","price"],"type":"string"},"type":"array"},"id":{"description":"The item.","type":"string"}},"required":["X-Trace","id"],"type":"object"}`,
 		put: `{"properties":{"body":{"properties":{"name":{"type":["string","null"]},"parts":{"items":{"description":"as above: Item"},"type":"array"},"price":{"minimum":0,"type":"number"}},"required":["name"],"type":"object"},"id":{"description":"The item.","type":"string"}},"required":["body","id"],"type":"object"}`,
 	} {
-		if string(tool.Definition.Parameters) != want {
-			t.Errorf("%s: got\n%s\nwant\n%s", tool.Definition.Name, tool.Definition.Parameters, want)
-		}
+		compare.Equal(t, tool.Definition.Name+": parameters", want, string(tool.Definition.Parameters))
 	}
 	for arguments, want := range map[string]string{
 		`{"id":"a/b","expand":["parts","price"],"X-Trace":"t"}`: "GET /v1/Items/a%2Fb?expand=parts&expand=price trace=t auth=Bearer *** ",
@@ -102,9 +100,7 @@ func TestOpenAPI(t *testing.T) {
 		if err != nil {
 			text = "error: " + err.Error()
 		}
-		if text != want {
-			t.Errorf("got  %s\nwant %s", text, want)
-		}
+		compare.Equal(t, "text", want, text)
 	}
 	compare.Equal(t, "text", `PUT /v1/Items/1 trace= auth=Bearer *** {"name":"Bolt"}`, must.Get(callTool(t, put, `{"id":"1","body":{"name":"Bolt"}}`))(t))
 }
@@ -153,7 +149,7 @@ func TestOpenAPIFaults(t *testing.T) {
 				operation = "getItems"
 			}
 			_, fault := openAPI(t, c.document, core.ToolDefinition{Operations: []string{operation}})
-			if fault == nil || fault.Key != c.key || !strings.HasPrefix(fault.Problem, c.want) || len(fault.Problem) > 500 {
+			if fault == nil || fault.Field != c.key || !strings.HasPrefix(fault.Detail, c.want) || len(fault.Detail) > 500 {
 				t.Errorf("got %+v, want %s %s", fault, c.key, c.want)
 			}
 		})
@@ -222,17 +218,14 @@ func TestOpenAPIByURL(t *testing.T) {
 		return source.Listing()
 	}
 	compare.Equal(t, "load().Problem", "document: the server answered with status 503", load().Problem)
-	if got := load(); got.Problem != "document: operation getItem: its server is not that of the document, but https://evil.example, which would get the headers; set server" {
-		t.Errorf("got %+v", got)
-	}
+	compare.Equal(t, "problem", "document: operation getItem: its server is not that of the document, but https://evil.example, which would get the headers; set server", load().Problem)
 	document.Store(fmt.Sprintf(shop, strings.Replace(server.URL, "http:", "https:", 1)))
 	if got := load(); !strings.HasPrefix(got.Problem, "document: operation getItem: its server is not that of the document, but https://127.0.0.1:") {
 		t.Errorf("another scheme: got %+v", got)
 	}
 	document.Store(strings.Replace(fmt.Sprintf(shop, ""), "servers:", "x-servers:", 1))
-	if got := load(); got.Problem != "" || len(got.Tools) != 1 {
-		t.Errorf("no server: got %+v", got)
-	}
+	got := load()
+	compare.Equal(t, "no server: problem, tools", []any{"", 1}, []any{got.Problem, len(got.Tools)})
 	document.Store(strings.Replace(fmt.Sprintf(shop, ""), "/{base}", "/{base}/", 1))
 	if got := load(); got.Problem != "" || len(got.Tools) != 1 {
 		t.Errorf("got %+v", got)
@@ -320,9 +313,7 @@ func TestNullable(t *testing.T) {
 				t.Fatalf("got %+v", fault)
 			}
 			want := `{"properties":{"p":` + c.want + `},"required":[],"type":"object"}`
-			if got := string(tool.Definition.Parameters); got != want {
-				t.Errorf("got  %s\nwant %s", got, want)
-			}
+			compare.Equal(t, "parameters", want, string(tool.Definition.Parameters))
 		})
 	}
 }
@@ -339,7 +330,5 @@ components:
 		t.Fatalf("got %+v", fault)
 	}
 	const want = `{"properties":{"p":{"default":1,"description":"of users","type":"integer"}},"required":[],"type":"object"}`
-	if got := string(tool.Definition.Parameters); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
+	compare.Equal(t, "parameters", want, string(tool.Definition.Parameters))
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -39,7 +40,7 @@ const bodyArgument = "body"
 // tool returns the tool of the operation: its parameters and its body are the arguments.
 func (o operation) tool(d core.ToolDefinition, document *openapi3.T, base, name string, web Web) (*Custom, error) {
 	switch {
-	case !slices.Contains(HTTPMethods(), o.method):
+	case !slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}, o.method):
 		return nil, fmt.Errorf("the method %s is not supported", o.method)
 	case !strings.HasPrefix(o.path, "/"): // it would be part of the host
 		return nil, errors.New("its path does not begin with /")

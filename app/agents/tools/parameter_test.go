@@ -27,7 +27,7 @@ paths:
 `
 
 // items returns the tool of listItems at a server that answers with the request, or its fault.
-func items(t *testing.T, path, rest string, d core.ToolDefinition) (*tools.Custom, *tools.Fault) {
+func items(t *testing.T, path, rest string, d core.ToolDefinition) (*tools.Custom, *core.FieldError) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, r.RequestURI)
@@ -122,9 +122,7 @@ func TestArgumentNames(t *testing.T) {
 		t.Fatalf("got %+v", fault)
 	}
 	want := `{"properties":{"body":{"type":"object"},"body_230d8358":{"description":"body in query."},"id":{},"id_a5614527":{"description":"id in query. Another."},"page_size_":{"description":"page[size] in query."}},"required":["id"],"type":"object"}`
-	if got := string(tool.Definition.Parameters); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
+	compare.Equal(t, "parameters", want, string(tool.Definition.Parameters))
 	got, err := callTool(t, tool, `{"id":1,"id_a5614527":2,"page_size_":3,"body_230d8358":4,"body":{}}`)
 	if want := "/a/1?id=2&page%5Bsize%5D=3&body=4"; err != nil || strings.TrimSuffix(got, acceptHeader) != want {
 		t.Errorf("got %s, %v, want %s", got, err, want)
@@ -148,7 +146,7 @@ func TestUnsupportedParameters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, fault := items(t, c.path, "parameters: ["+c.parameter+"]", core.ToolDefinition{})
-			if want := "operation listItems: " + c.want; fault == nil || fault.Key != "operations[0]" || fault.Problem != want {
+			if want := "operation listItems: " + c.want; fault == nil || fault.Field != "operations[0]" || fault.Detail != want {
 				t.Errorf("got %+v, want %s", fault, want)
 			}
 		})
@@ -180,15 +178,13 @@ func TestOperationBodies(t *testing.T) {
 			got, fault := openAPI(t, strings.Replace(document, "get:", "post:", 1), core.ToolDefinition{Operations: []string{"listItems"}, Server: server.URL})
 			var text string
 			if fault != nil {
-				text = "refused: " + fault.Problem
+				text = "refused: " + fault.Detail
 			} else if answer, err := callTool(t, got.Tools[0], c.arguments); err != nil {
 				text = "error: " + err.Error()
 			} else {
 				text = answer
 			}
-			if text != c.want {
-				t.Errorf("got  %s\nwant %s", text, c.want)
-			}
+			compare.Equal(t, "text", c.want, text)
 		})
 	}
 }

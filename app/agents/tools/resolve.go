@@ -77,10 +77,7 @@ func (s *Set) Use(list []core.Agent) {
 		}
 	}
 	x.byKey = next
-	select {
-	case x.changed <- struct{}{}:
-	default:
-	}
+	core.Signal(x.changed)
 }
 
 // Run runs the sources in use until ctx ends.

@@ -53,9 +53,7 @@ func TestSearchHistoryIsBounded(t *testing.T) {
 		for i := range 12 {
 			wg.Go(func() {
 				if i%2 == 0 {
-					if _, err := passages.Recall(t.Context(), core.Session{}, "pump", nil); !errors.Is(err, core.ErrUnavailable) {
-						t.Errorf("recall: got %v, want that it took too long", err)
-					}
+					compare.Error(t, "a recall that took too long", core.ErrUnavailable, compare.ErrorOf(passages.Recall(t.Context(), core.Session{}, "pump", nil)))
 					return
 				}
 				_, err := search.Call(t.Context(), tools.Call{Arguments: `{"query":"pump"}`})
@@ -66,9 +64,8 @@ func TestSearchHistoryIsBounded(t *testing.T) {
 		}
 		began := time.Now()
 		wg.Wait()
-		if got := time.Since(began); got != 15*time.Second || most.Load() != 4 {
-			t.Errorf("12 searches took %s, %d at once, want 15 s, 4 at once", got, most.Load())
-		}
+		got := time.Since(began)
+		compare.Equal(t, "time of 12 searches, and how many at once", []any{15 * time.Second, int64(4)}, []any{got, most.Load()})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, err := search.Call(ctx, tools.Call{Arguments: `{"query":"pump"}`}); err == nil {
@@ -312,9 +309,7 @@ func TestReadResult(t *testing.T) {
 			checkAnswer(t, got, err, tt.want, tt.wantErr)
 		})
 	}
-	if tool.Definition.Name != core.ToolReadResult || !tool.Repeatable {
-		t.Errorf("got %+v, idempotent %v", tool.Definition, tool.Repeatable)
-	}
+	compare.Equal(t, "name, idempotent", []any{core.ToolReadResult, true}, []any{tool.Definition.Name, tool.Repeatable})
 }
 
 func TestSearchHistoryErrors(t *testing.T) {

@@ -77,12 +77,6 @@ func expandText(value string, arguments map[string]any, escape func(string) stri
 	return value, complete
 }
 
-// Fault is what is wrong with a key of a definition.
-type Fault struct {
-	Key     string // as in the file: query.page
-	Problem string
-}
-
 // CheckAddress checks an address, in which {argument} may stand for an argument.
 func CheckAddress(address string) error {
 	u, err := url.Parse(address)
@@ -112,21 +106,21 @@ func IsHeaderName(name string) bool {
 	return len(name) <= 100 && httpguts.ValidHeaderFieldName(name)
 }
 
-// CheckRequest checks what stands for arguments in the request of a definition.
-func CheckRequest(d core.ToolDefinition) []Fault {
+// CheckRequest checks what stands for arguments in the request of a definition. A fault names the key
+// as in the file: query.page.
+func CheckRequest(d core.ToolDefinition) (faults core.Faults) {
 	var schema struct {
 		Properties map[string]any `json:"properties"`
 	}
 	_ = json.Unmarshal(d.Parameters, &schema) // what is wrong with it is reported elsewhere
-	var faults []Fault
 	check := func(key, text string) {
 		names, ok := placeholders(text)
 		if !ok {
-			faults = append(faults, Fault{key, "has a brace that is alone; write {argument}"})
+			faults.Add(key, "has a brace that is alone; write {argument}")
 		}
 		for _, name := range names {
 			if _, known := schema.Properties[name]; !known {
-				faults = append(faults, Fault{key, fmt.Sprintf("has {%s}, and parameters has no property %s", core.Clip(name, 100), core.Clip(name, 100))})
+				faults.Add(key, "has {%[1]s}, and parameters has no property %[1]s", core.Clip(name, 100))
 			}
 		}
 	}

@@ -1,15 +1,21 @@
 package auth_test
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"bobbin/app/api/auth"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 )
 
 // ask is a request to be judged; empty fields are those of a local program.
@@ -49,9 +55,7 @@ func check(t *testing.T, a *auth.Authenticator, ask ask, want core.Identity, wan
 	if !errors.Is(err, wantErr) {
 		t.Fatalf("got error %v, want %v", err, wantErr)
 	}
-	if got != want {
-		t.Errorf("got identity %+v, want %+v", got, want)
-	}
+	compare.Equal(t, "identity", want, got)
 }
 
 func header(name, value string) map[string]string { return map[string]string{name: value} }
@@ -194,5 +198,178 @@ func TestHeadersOfProxies(t *testing.T) {
 	}
 	for _, name := range []string{"User-Agent", "Accept", "X-Request-Id", "Idempotency-Key", "Traceparent", "Content-Type"} {
 		check(t, auth.New(auth.Options{}), ask{headers: header(name, "x")}, core.Identity{Owner: core.LocalOwner, Rights: core.Everything}, nil)
+	}
+}
+
+// users are tokens and whom they speak for.
+type users map[string]core.Identity
+
+// The tokens of the tests.
+const (
+	good    = "eyJ.good.x"
+	late    = "eyJ.late.x"
+	keyless = "eyJ.keyless.x"
+)
+
+func (u users) Identify(_ context.Context, token string) (core.Identity, error) {
+	switch who, ok := u[token]; {
+	case token == late:
+		return core.Identity{}, &core.Error{Kind: core.ErrUnauthorized, Code: core.CodeTokenExpired, Message: "late"}
+	case token == keyless:
+		return core.Identity{}, core.Errorf(core.ErrUnavailable, "no keys")
+	case ok:
+		return who, nil
+	}
+	return core.Identity{}, core.Errorf(core.ErrUnauthorized, "no")
+}
+
+// A token of three parts is an end user's, unless it is an API key that looks so; what
+// has another form is none, and without the setting there are none at all.
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	eve := core.Identity{Owner: "shop", User: "eve", Rights: core.ReadWrite, Expires: time.Unix(5, 0)}
+	const odd = "eyJ.key.x"
+	keys := []auth.Key{auth.NewKey("ann", odd, core.ReadWrite)}
+	a := auth.New(auth.Options{Keys: keys, VerifyToken: users{good: eve, odd: eve}.Identify})
+	bearer := func(s string) map[string]string { return header("Authorization", "Bearer "+s) }
+	for _, remote := range []string{"127.0.0.1:1", "203.0.113.9:4711"} {
+		check(t, a, ask{remote: remote, host: "bobbin.example", headers: bearer(good)}, eve, nil)
+	}
+	check(t, a, ask{headers: bearer(odd)}, core.Identity{Owner: "ann", Key: "ann", Rights: core.ReadWrite}, nil)
+	for _, secret := range []string{"eyJ.bad.x", late, "x" + good, good + ".x", "eyJgoodx"} {
+		check(t, a, ask{headers: bearer(secret)}, core.Identity{}, core.ErrUnauthorized)
+	}
+	check(t, a, ask{headers: bearer(keyless)}, core.Identity{}, core.ErrUnavailable)
+	check(t, auth.New(auth.Options{Keys: keys}), ask{headers: bearer(good)}, core.Identity{}, core.ErrUnauthorized)
+	check(t, auth.New(auth.Options{Required: true}), ask{headers: bearer(good)}, core.Identity{}, core.ErrUnauthorized)
+}
+
+// Behind a proxy all users have one address: a stranger's guesses do not keep them out,
+// with whatever new token they come, nor do tokens that have expired count as guesses.
+func TestTokensBehindAProxy(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		eve := core.Identity{Owner: "shop", User: "eve"}
+		a := auth.New(auth.Options{Keys: []auth.Key{auth.NewKey("ann", "s3cret", core.ReadWrite)}, VerifyToken: users{good: eve}.Identify, GuessesPerMinute: 3})
+		from := func(secret string) error {
+			_, err := a.Authenticate(ask{remote: "203.0.113.9:1", headers: header("Authorization", "Bearer "+secret)}.request())
+			return err
+		}
+		for range 10 {
+			if err := from(late); !errors.Is(err, core.ErrUnauthorized) {
+				t.Fatalf("got %v for a token that has expired, want that", err)
+			}
+		}
+		for i := range 5 {
+			want := core.ErrUnauthorized
+			if i >= 3 {
+				want = core.ErrRateLimited
+			}
+			compare.Error(t, fmt.Sprintf("guess %d", i), want, from("eyJ.bad.x"))
+		}
+		compare.Error(t, "for a wrong key after guesses by tokens: want it held up", core.ErrRateLimited, from("wrong"))
+		compare.Error(t, "for a good token after guesses: want it let in", nil, from(good))
+		compare.Error(t, "for a late token after guesses: want that it is late", core.ErrUnauthorized, from(late))
+	})
+}
+
+// A request with several keys is refused: a proxy may have looked at another one.
+func TestSeveralKeys(t *testing.T) {
+	t.Parallel()
+	a := auth.New(auth.Options{Keys: []auth.Key{auth.NewKey("ann", "s3cret", core.ReadWrite), auth.NewKey("bob", "other", core.ReadWrite)}})
+	for _, headers := range []http.Header{
+		{"Authorization": {"Bearer s3cret", "Bearer other"}},
+		{"Authorization": {"Bearer s3cret"}, "X-Api-Key": {"other"}},
+		{"X-Api-Key": {"s3cret", "other"}},
+		{"Authorization": {"", "Bearer other"}},
+	} {
+		r := ask{}.request()
+		r.Header = headers
+		if who, err := a.Authenticate(r); !errors.Is(err, core.ErrUnauthorized) {
+			t.Errorf("%v: got %+v, %v, want it refused", headers, who, err)
+		}
+	}
+}
+
+// An address with too many requests without a good key is held up until its time has
+// passed. A good key is let in from there all the same, also one that was never seen.
+func TestGuesses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		keys := []auth.Key{auth.NewKey("ann", "s3cret", core.ReadWrite), auth.NewKey("bob", "other", core.ReadWrite)}
+		a := auth.New(auth.Options{Keys: keys, GuessesPerMinute: 3})
+		from := func(remote, secret string) error {
+			_, err := a.Authenticate(ask{remote: remote, headers: header("X-API-Key", secret)}.request())
+			return err
+		}
+		const eve, home, neighbor = "203.0.113.9:1", "[2001:db8::1]:1", "[2001:db8::ffff]:2"
+		for _, remote := range []string{eve, home} {
+			for range 3 {
+				if err := from(remote, "guess"); !errors.Is(err, core.ErrUnauthorized) {
+					t.Fatalf("got %v for a guess, want that it is wrong", err)
+				}
+			}
+		}
+		var held *core.Error
+		for _, remote := range []string{eve, "203.0.113.9:2", home, neighbor} {
+			for _, secret := range []string{"guess", ""} {
+				err := from(remote, secret)
+				if !errors.As(err, &held) || held.Code != auth.CodeFailedAttempts || held.RetryAfter <= 0 {
+					t.Errorf("%s with %q: got %v, want to be held up", remote, secret, err)
+				}
+			}
+			for _, secret := range []string{"s3cret", "other"} {
+				compare.Error(t, fmt.Sprintf("%s with the good key %s: want it let in", remote, secret), nil, from(remote, secret))
+			}
+		}
+		for _, remote := range []string{"203.0.113.10:1", "[2001:db8:0:1::1]:1"} {
+			compare.Error(t, remote+": want only that it is wrong", core.ErrUnauthorized, from(remote, "guess"))
+		}
+		check(t, a, ask{}, core.Identity{Owner: core.LocalOwner, Rights: core.Everything}, nil)
+		time.Sleep(held.RetryAfter)
+		compare.Error(t, "after the time that was told: want only that it is wrong", core.ErrUnauthorized, from(eve, "guess"))
+	})
+}
+
+// Behind a trusted proxy those are held up who guess, by the address that the proxy saw;
+// whoever writes addresses into the header themselves gains nothing, and behind no proxy
+// the header is nothing.
+func TestGuessesBehindAProxy(t *testing.T) {
+	t.Parallel()
+	const proxy = "10.0.0.7:1"
+	for name, tt := range map[string]struct {
+		remote         string
+		guesser, other []string // X-Forwarded-For
+		held           bool     // the other is held up, too
+	}{
+		"two visitors":              {proxy, []string{"203.0.113.9"}, []string{"203.0.113.10"}, false},
+		"one visitor":               {proxy, []string{"203.0.113.9"}, []string{"203.0.113.9:4711"}, true},
+		"one that writes addresses": {proxy, []string{"1.1.1.1, 203.0.113.9"}, []string{"2.2.2.2", "203.0.113.9"}, true},
+		"behind two proxies":        {proxy, []string{"203.0.113.9, 10.1.1.1"}, []string{"203.0.113.10", "10.2.2.2"}, false},
+		"one of a household":        {proxy, []string{"2001:db8::1"}, []string{"[2001:db8::2]:5"}, true},
+		"no address":                {proxy, []string{"unknown"}, []string{"203.0.113.10, _hidden"}, true},
+		"no header":                 {proxy, nil, []string{""}, true},
+		"no proxy of ours":          {"192.0.2.1:1", []string{"203.0.113.9"}, []string{"203.0.113.10"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := auth.New(auth.Options{Keys: []auth.Key{auth.NewKey("ann", "s3cret", core.ReadWrite)}, GuessesPerMinute: 2, Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
+			from := func(secret string, forwarded []string) error {
+				r := ask{remote: tt.remote, headers: header("X-API-Key", secret)}.request()
+				for _, value := range forwarded {
+					r.Header.Add("X-Forwarded-For", value)
+				}
+				_, err := a.Authenticate(r)
+				return err
+			}
+			for range 2 {
+				if err := from("guess", tt.guesser); !errors.Is(err, core.ErrUnauthorized) {
+					t.Fatalf("got %v for a guess, want that it is wrong", err)
+				}
+			}
+			compare.Error(t, "for who guessed: want them held up", core.ErrRateLimited, from("guess", tt.guesser))
+			compare.Equal(t, "the other is held up", tt.held, errors.Is(from("guess", tt.other), core.ErrRateLimited))
+			compare.Error(t, "for a good key: want it let in", nil, from("s3cret", tt.other))
+		})
 	}
 }

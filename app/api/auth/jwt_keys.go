@@ -39,9 +39,8 @@ type KeyOptions struct {
 // Keys are the public keys of a signer as last fetched. Run refreshes them. Safe for
 // concurrent use.
 type Keys struct {
+	KeyOptions
 	fetch        source
-	refresh      time.Duration
-	log          *slog.Logger
 	tokenFetches *rate.Limiter // limits fetches for unknown key ids
 	fetches      singleflight.Group
 	keys         atomic.Pointer[set] // nil = no fetch has succeeded
@@ -60,7 +59,8 @@ func NewKeys(o KeyOptions) *Keys {
 			return readAll(f)
 		}
 	}
-	return &Keys{fetch: fetch, refresh: cmp.Or(o.Refresh, 15*time.Minute), log: o.Logger, tokenFetches: rate.NewLimiter(rate.Every(tokenFetchEvery), tokenFetchBurst)}
+	o.Refresh = cmp.Or(o.Refresh, 15*time.Minute)
+	return &Keys{KeyOptions: o, fetch: fetch, tokenFetches: rate.NewLimiter(rate.Every(tokenFetchEvery), tokenFetchBurst)}
 }
 
 // Load fetches the keys now. After an error the previous keys stay, unless the fetched set
@@ -89,9 +89,9 @@ func (k *Keys) Run(ctx context.Context) error {
 	return core.Repeat(ctx, nil, func(ctx context.Context) (pause time.Duration) {
 		if k.fetchOnce(ctx, nil) {
 			retry = firstRetry
-			return k.refresh
+			return k.Refresh
 		}
-		pause, retry = min(retry, k.refresh), min(2*retry, k.refresh)
+		pause, retry = min(retry, k.Refresh), min(2*retry, k.Refresh)
 		return pause
 	})
 }
@@ -110,7 +110,7 @@ func (k *Keys) fetchOnce(ctx context.Context, isMissing func() bool) bool {
 		// Other requests wait for the fetch too, so it does not end with the one that started it.
 		err := k.Load(context.WithoutCancel(ctx))
 		if err != nil && ctx.Err() == nil {
-			k.log.WarnContext(ctx, "keys for tokens not fetched", slog.Any("err", err))
+			k.Logger.WarnContext(ctx, "keys for tokens not fetched", slog.Any("err", err))
 		}
 		return nil, err
 	})

@@ -50,9 +50,7 @@ func wantRefused(t *testing.T, v *auth.Verifier, token, code, words string) {
 	if !errors.As(err, &told) || !errors.Is(err, core.ErrUnauthorized) || told.Code != code || !strings.Contains(told.Message, words) {
 		t.Fatalf("got %+v and %v, want it refused: %s … %s", who, err, code, words)
 	}
-	if who != (core.Identity{}) {
-		t.Errorf("got identity %+v for a token that is refused, want none", who)
-	}
+	compare.Equal(t, "identity of a refused token", (core.Identity{}), who)
 	for part := range strings.SplitSeq(token, ".") {
 		if len(part) > 8 && strings.Contains(told.Message, part) {
 			t.Errorf("the error %q has a part of the token", told.Message)
@@ -243,10 +241,8 @@ func TestMapping(t *testing.T) {
 				wantRefused(t, auth.NewVerifier(keys, o), token, auth.CodeInvalid, tt.words)
 				return
 			}
-			who, err := auth.NewVerifier(keys, o).Identify(t.Context(), token)
-			if err != nil || who.Owner != "acme" || who.User != "ada@example.com" || who.Rights != tt.rights {
-				t.Errorf("got %+v and %v, want ada of acme with %v", who, err, tt.rights)
-			}
+			who := must.Get(auth.NewVerifier(keys, o).Identify(t.Context(), token))(t)
+			compare.Equal(t, "owner, user, rights", []any{"acme", "ada@example.com", tt.rights}, []any{who.Owner, who.User, who.Rights})
 			reader := o
 			reader.Rights = core.CanRead
 			compare.Equal(t, "who.Rights&core.CanWrite: want no more than the settings allow", 0, must.Get(auth.NewVerifier(keys, reader).Identify(t.Context(), token))(t).Rights&core.CanWrite)

@@ -32,7 +32,7 @@ func writeJSON(c *gin.Context, status int, body any) error {
 	if err != nil {
 		return fmt.Errorf("encode answer: %w", err)
 	}
-	holdOf(c).Keep(AnswerBytes + int64(len(raw))) // the reader may be slow, and body is not needed any more
+	HoldOf(c).Keep(AnswerBytes + int64(len(raw))) // the reader may be slow, and body is not needed any more
 	Write(c, status, "application/json", append(raw, '\n'))
 	return nil
 }

@@ -43,7 +43,7 @@ func readInto(c *gin.Context, into any) error {
 }
 
 // ReadForeign reads the body of a request of another protocol into a T: as strictly as the
-// native ones, but it ignores fields that T does not have. The caller calls ReleaseBody when
+// native ones, but it ignores fields that T does not have. The caller releases the hold (HoldOf) when
 // it no longer needs the T.
 func ReadForeign[T any](c *gin.Context) (T, error) {
 	var into T
@@ -64,16 +64,13 @@ func ReadText(c *gin.Context) ([]byte, error) {
 	return data, checkText(data, core.MaxBodyValues)
 }
 
-// ReleaseBody gives back the memory that was reserved for the request's body.
-func ReleaseBody(c *gin.Context) { holdOf(c).Release() }
-
 // rawBody reads the body and checks its media type: web pages can post types other than
 // JSON without a CORS preflight.
 func rawBody(c *gin.Context) ([]byte, error) {
 	r := c.Request
 	// Content-Length is only a claim: allocate little before data arrives.
 	const initialBytes, maxArriving = 32 << 10, 64 << 10
-	arriving := &chargedReader{r: io.LimitReader(r.Body, maxArriving), grow: holdOf(c).Grow}
+	arriving := io.TeeReader(io.LimitReader(r.Body, maxArriving), chargeWriter{HoldOf(c)})
 	data, err := readAll(arriving, min(max(r.ContentLength, 0), initialBytes))
 	if err != nil {
 		return nil, BodyError(err)

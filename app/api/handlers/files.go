@@ -32,21 +32,16 @@ func (h Native) uploadFile(c *gin.Context) error {
 	if !isForm(c.Request) {
 		return &core.Error{Kind: core.ErrInvalid, Code: CodeMediaType, Message: "the body must be a form with the field file: Content-Type: multipart/form-data"}
 	}
-	form, err := h.receiveForm(c)
-	if err != nil {
-		return err
-	}
-	defer form.Close()
 	u, given := core.Upload{}, false
 	each, _ := h.Files.MaxBytes()
-	err = readForm(c.Request, func(p *multipart.Part) (err error) {
+	err := h.readForm(c, []string{"file", "session_id", "user_id"}, func(p *multipart.Part, size int64) (err error) {
 		var field []byte
 		switch p.FormName() {
 		case "session_id":
-			field, err = readPart(p, maxFieldBytes, form.size)
+			field, err = readPart(p, maxFieldBytes, size)
 			u.SessionID = core.SessionID(field)
 		case "user_id":
-			field, err = readPart(p, maxFieldBytes, form.size)
+			field, err = readPart(p, maxFieldBytes, size)
 			u.User = string(field)
 		case "file":
 			if given {
@@ -54,9 +49,7 @@ func (h Native) uploadFile(c *gin.Context) error {
 			}
 			given = true
 			u.Name = p.FileName()
-			u.Data, err = readPart(p, each, form.size)
-		default:
-			return invalidError([]core.FieldError{unknownName(p.FormName(), "field", []string{"file", "session_id", "user_id"})})
+			u.Data, err = readPart(p, each, size)
 		}
 		return err
 	})
@@ -74,24 +67,17 @@ func (h Native) uploadFile(c *gin.Context) error {
 	return writeJSON(c, http.StatusCreated, blob)
 }
 
-// receiveForm reads a whole form into a temporary file, then waits for the memory to
-// process it. The caller closes the file.
-func (h Native) receiveForm(c *gin.Context) (*spoolFile, error) {
-	form, err := spool(c, c.Request.Body)
+// serveBlob answers the content of a blob, from a temporary file: a slow reader holds no memory.
+func (h Native) serveBlob(c *gin.Context, blob core.Blob, disposition string) error {
+	if err := ReserveMemory(c, max(blob.Size, AnswerBytes)); err != nil {
+		return err
+	}
+	blob, data, err := h.Blobs.Open(c.Request.Context(), scopeOf(c), blob.ID)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	c.Request.Body = form
-	each, _ := h.Files.MaxBytes()
-	if err := holdOf(c).Resize(c.Request.Context(), min(form.size, each+h.Space.Body)); err != nil {
-		return nil, errors.Join(err, form.Close())
-	}
-	return form, nil
-}
-
-// serveBlob answers the content of a blob.
-func (h Native) serveBlob(c *gin.Context, id core.BlobID, disposition string) error {
-	content, blob, err := h.openContent(c, id)
+	content, err := spool(c, bytes.NewReader(data))
+	HoldOf(c).Release()
 	if err != nil {
 		return err
 	}
@@ -113,49 +99,24 @@ func (h Native) serveBlob(c *gin.Context, id core.BlobID, disposition string) er
 	return nil
 }
 
-// openContent returns the content of a blob in a temporary file, so that a slow reader
-// holds no memory.
-func (h Native) openContent(c *gin.Context, id core.BlobID) (*spoolFile, core.Blob, error) {
-	ctx, tenant, hold := c.Request.Context(), scopeOf(c), holdOf(c)
-	blob, err := h.Blobs.Get(ctx, tenant, id)
-	if err != nil {
-		return nil, blob, err
-	}
-	if err := hold.Resize(ctx, max(blob.Size, AnswerBytes)); err != nil {
-		return nil, blob, err
-	}
-	defer hold.Release()
-	blob, data, err := h.Blobs.Open(ctx, tenant, id)
-	if err != nil {
-		return nil, blob, err
-	}
-	file, err := spool(c, bytes.NewReader(data))
-	return file, blob, err
-}
-
 // readFormMessage reads a message sent as a form: the field message holds the JSON body,
 // each field file an attached file. Files are stored as they arrive, so that only one of
 // them is in memory.
 func (h Native) readFormMessage(c *gin.Context, body *ops.NewMessage) error {
 	var parts []ops.FilePart
-	form, err := h.receiveForm(c)
-	if err != nil {
-		return err
-	}
-	defer form.Close()
-	defer holdOf(c).Release() // the run may take long
+	defer HoldOf(c).Release() // the run may take long
 	given := false
 	content := sha256.New() // its borders are of this request alone
 	defer func() { hashRequest(c, content.Sum(nil)) }()
 	each, maxFiles := h.Files.MaxBytes()
-	err = readForm(c.Request, func(p *multipart.Part) error {
+	err := h.readForm(c, []string{"message", "file"}, func(p *multipart.Part, size int64) error {
 		switch p.FormName() {
 		case "message":
 			if given {
 				return formError("message", "is given more than once")
 			}
 			given = true
-			data, err := readPart(p, h.Space.Body, form.size)
+			data, err := readPart(p, h.Space.Body, size)
 			if err != nil {
 				return err
 			}
@@ -165,7 +126,7 @@ func (h Native) readFormMessage(c *gin.Context, body *ops.NewMessage) error {
 			if len(parts) >= maxFiles {
 				return core.Errorf(core.ErrInvalid, "the message has too many files: at most %d are allowed", maxFiles)
 			}
-			data, err := readPart(p, each, form.size)
+			data, err := readPart(p, each, size)
 			if err != nil {
 				return err
 			}
@@ -173,9 +134,8 @@ func (h Native) readFormMessage(c *gin.Context, body *ops.NewMessage) error {
 			blob, err := h.Files.Upload(c.Request.Context(), scopeOf(c), core.Upload{SessionID: body.SessionID, Name: p.FileName(), Data: data})
 			parts = append(parts, ops.FilePart{BlobID: blob.ID})
 			return err
-		default:
-			return invalidError([]core.FieldError{unknownName(p.FormName(), "field", []string{"message", "file"})})
 		}
+		return nil
 	})
 	body.Parts = append(body.Parts, parts...)
 	return err
@@ -204,21 +164,34 @@ func formError(field, detail string) error {
 	return invalidError([]core.FieldError{{Field: field, Detail: detail}})
 }
 
-// readForm calls handle for each part of a form, until the first error.
-func readForm(r *http.Request, handle func(*multipart.Part) error) error {
-	form, err := r.MultipartReader()
+// readForm reads a whole form into a temporary file, waits for the memory to process it, and calls handle
+// for each part, whose names are known, with the size of the form, until the first error.
+func (h Native) readForm(c *gin.Context, known []string, handle func(p *multipart.Part, size int64) error) error {
+	form, err := spool(c, c.Request.Body)
+	if err != nil {
+		return err
+	}
+	defer form.Close()
+	c.Request.Body = form
+	each, _ := h.Files.MaxBytes()
+	if err := ReserveMemory(c, min(form.size, each+h.Space.Body)); err != nil {
+		return err
+	}
+	parts, err := c.Request.MultipartReader()
 	if err != nil {
 		return malformedError("the form cannot be read: %s", err)
 	}
 	for {
-		part, err := form.NextPart()
-		if errors.Is(err, io.EOF) {
+		part, err := parts.NextPart()
+		switch {
+		case errors.Is(err, io.EOF):
 			return nil
-		}
-		if err != nil {
+		case err != nil:
 			return BodyError(err)
+		case !slices.Contains(known, part.FormName()):
+			return invalidError([]core.FieldError{unknownName(part.FormName(), "field", known)})
 		}
-		if err := handle(part); err != nil {
+		if err := handle(part, form.size); err != nil {
 			return err
 		}
 	}
@@ -252,8 +225,12 @@ func (h Native) registerFiles(r Router) {
 		return h.Blobs.List(ctx, tenant, core.BlobQuery{SessionID: in.SessionID, PageQuery: in.PageQuery})
 	})
 	bindRaw(r, ops.GetFile, func(c *gin.Context, in ops.InBlob) error {
+		blob, err := h.Blobs.Get(c.Request.Context(), scopeOf(c), in.BlobID)
+		if err != nil {
+			return err
+		}
 		c.Header("Cache-Control", "private, no-cache") // it never changes, but access does
-		return h.serveBlob(c, in.BlobID, "attachment") // browsers do not render it in our origin
+		return h.serveBlob(c, blob, "attachment")      // browsers do not render it in our origin
 	})
 	bind(r, ops.DescribeFile, func(ctx context.Context, tenant core.Tenant, in ops.InBlob) (core.Blob, error) {
 		return h.Blobs.Get(ctx, tenant, in.BlobID)
@@ -294,8 +271,7 @@ func (h Native) Follow(c *gin.Context) error {
 // Content answers the file of a link. Images that cannot contain scripts are shown in
 // pages, also of other sites; all other files are downloads.
 func (h Native) Content(c *gin.Context) error {
-	id := core.BlobID(c.Param("id"))
-	blob, err := h.Blobs.Get(c.Request.Context(), scopeOf(c), id)
+	blob, err := h.Blobs.Get(c.Request.Context(), scopeOf(c), core.BlobID(c.Param("id")))
 	if err != nil {
 		return err
 	}
@@ -307,5 +283,5 @@ func (h Native) Content(c *gin.Context) error {
 	left := max(time.Until(time.Unix(expires, 0)), 0)
 	c.Header("Cache-Control", fmt.Sprintf("private, max-age=%d, immutable", int(left.Seconds())))
 	c.Header("Cross-Origin-Resource-Policy", "cross-origin")
-	return h.serveBlob(c, id, disposition)
+	return h.serveBlob(c, blob, disposition)
 }

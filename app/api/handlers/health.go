@@ -70,9 +70,9 @@ func (h *Health) Ready(c *gin.Context) error {
 		switch {
 		case err == nil:
 		case check.Optional:
-			ready.Status, ready.Checks[check.Name] = "degraded", faultOf(err)
+			ready.Status, ready.Checks[check.Name] = "degraded", core.ShownMessage(err, "failed")
 		default:
-			faults = append(faults, core.FieldError{Field: check.Name, Detail: faultOf(err)})
+			faults = append(faults, core.FieldError{Field: check.Name, Detail: core.ShownMessage(err, "failed")})
 			causes = append(causes, err)
 		}
 	}
@@ -80,15 +80,6 @@ func (h *Health) Ready(c *gin.Context) error {
 		return &core.Error{Kind: core.ErrUnavailable, Code: "not_ready", Message: "the server is not ready", Fields: faults, Err: errors.Join(causes...)}
 	}
 	return writeJSON(c, http.StatusOK, ready)
-}
-
-// faultOf returns what is shown of the error of a failed check.
-func faultOf(err error) string {
-	var shown *core.Error
-	if errors.As(err, &shown) {
-		return shown.Message
-	}
-	return "failed"
 }
 
 // Version answers the version of the program.

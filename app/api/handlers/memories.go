@@ -9,7 +9,7 @@ import (
 )
 
 func (h Native) registerMemories(r Router) {
-	bind(r, ops.Search, h.search)
+	bind(r, ops.Search, h.SearchMessages)
 	bind(r, ops.CreateMemory, func(ctx context.Context, tenant core.Tenant, in ops.NewMemory) (core.SavedMemory, error) {
 		return h.Memories.Create(ctx, tenant, core.Memory{Content: in.Content, Metadata: in.Metadata})
 	})
@@ -60,21 +60,32 @@ func NewSearchPlaces() *quota.Quota {
 	return quota.New(quota.Limits{Total: 16, Owner: 8, User: 2, What: "search"})
 }
 
-// SearchInPlace runs a search of the caller in one of the places, for at most core.SearchTime.
-func SearchInPlace[T any](ctx context.Context, places *quota.Quota, search func(context.Context) (T, error)) (T, error) {
-	caller, _ := core.IdentityFrom(ctx)
-	place := places.Hold(caller.Tenant())
+// searchInPlace runs a search of the caller in one of the places, for at most core.SearchTime.
+func searchInPlace[T any](ctx context.Context, places *quota.Quota, tenant core.Tenant, search func(context.Context) (T, error)) (found T, err error) {
+	place := places.Hold(tenant)
 	defer place.Release()
 	if err := place.Grow(1); err != nil {
-		var none T
-		return none, err
+		return found, err
 	}
 	return core.WithinSearchTime(ctx, search)
 }
 
-func (h Native) search(ctx context.Context, tenant core.Tenant, in core.SearchQuery) (core.SearchPage, error) {
-	if err := tenant.CheckUser(in.UserID); err != nil {
+// SearchMessages searches messages in one of the places.
+func (s Services) SearchMessages(ctx context.Context, tenant core.Tenant, q core.SearchQuery) (core.SearchPage, error) {
+	if err := tenant.CheckUser(q.UserID); err != nil {
 		return core.SearchPage{}, err
 	}
-	return SearchInPlace(ctx, h.Searches, func(ctx context.Context) (core.SearchPage, error) { return h.Search.Messages(ctx, tenant, in) })
+	return searchInPlace(ctx, s.Searches, tenant, func(ctx context.Context) (core.SearchPage, error) { return s.Search.Messages(ctx, tenant, q) })
+}
+
+// ListSessions lists sessions; those with certain texts, tags or metadata in one of the places.
+func (s Services) ListSessions(ctx context.Context, tenant core.Tenant, q core.SessionQuery) (core.Page[core.Session], error) {
+	if err := tenant.CheckUser(q.UserID); err != nil {
+		return core.Page[core.Session]{}, err
+	}
+	list := func(ctx context.Context) (core.Page[core.Session], error) { return s.Sessions.List(ctx, tenant, q) }
+	if q.Text == "" && q.Tag == "" && q.Metadata == nil {
+		return list(ctx)
+	}
+	return searchInPlace(ctx, s.Searches, tenant, list)
 }

@@ -3,17 +3,14 @@ package handlers
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/gin-gonic/gin"
 
 	"bobbin/app/api/ops"
-	"bobbin/app/chat"
 	"bobbin/app/core"
 )
 
@@ -133,7 +130,7 @@ func (h Native) editMessage(c *gin.Context) error {
 }
 
 // regenerateMessage creates another answer to a message, on a new branch. It answers like sendMessage.
-func (h Native) regenerateMessage(c *gin.Context, in ops.Regenerate) error {
+func (h Native) regenerateMessage(c *gin.Context, in core.Regenerate) error {
 	key, err := IdempotencyKey(c.Request)
 	if err != nil {
 		return err
@@ -141,13 +138,9 @@ func (h Native) regenerateMessage(c *gin.Context, in ops.Regenerate) error {
 	if name := in.Options.Internal(); name != "" {
 		return formError("options", fmt.Sprintf("has the unknown field %q", name))
 	}
-	id := cmp.Or(in.ClientMessageID, key)
-	return h.runAndAnswer(c, func() (core.Accepted, error) {
-		return h.Chat.Regenerate(c.Request.Context(), scopeOf(c), core.Regenerate{
-			SessionID: in.SessionID, MessageID: in.MessageID, User: in.UserID, ClientMessageID: id, RequestHash: HashOf(c, id),
-			Model: in.Model, Multitask: in.Multitask, Source: cmp.Or(in.Source, core.SourceAPI), Options: in.Options,
-		})
-	})
+	in.ClientMessageID = cmp.Or(in.ClientMessageID, key)
+	in.RequestHash = HashOf(c, in.ClientMessageID)
+	return h.runAndAnswer(c, func() (core.Accepted, error) { return h.Chat.Regenerate(c.Request.Context(), scopeOf(c), in) })
 }
 
 // sendAndAnswer sends the message and answers about its run.
@@ -156,12 +149,16 @@ func (h Native) sendAndAnswer(c *gin.Context, m core.SendMessage) error {
 	return h.runAndAnswer(c, func() (core.Accepted, error) { return h.Chat.Send(c.Request.Context(), scopeOf(c), m) })
 }
 
-// runAndAnswer starts a run and answers about it. A request that streams its run or waits for it gets its
-// slot before anything is changed.
+// runAndAnswer starts a run and answers about it as the headers Accept and Prefer ask for: with its events,
+// immediately, or when it has ended or waits for an approval, or after the time limit with the current
+// run. The header Location names the run in any case. A request that streams its run or waits for it gets
+// its slot before anything is changed.
 func (h Native) runAndAnswer(c *gin.Context, start func() (core.Accepted, error)) (err error) {
+	ctx, tenant, limit := c.Request.Context(), scopeOf(c), h.Streams.Wait
+	prefer, streams := readPreference(c.Request.Header), wantsStream(c.Request.Header)
 	var held *slot
-	if prefer := readPreference(c.Request.Header); !prefer.async || prefer.wait > 0 || wantsStream(c.Request.Header) {
-		if held, err = h.Streams.acquireSlot(c.Request.Context()); err != nil {
+	if !prefer.async || prefer.wait > 0 || streams {
+		if held, err = h.Streams.acquireSlot(ctx); err != nil {
 			return err
 		}
 		defer held.Release()
@@ -170,36 +167,21 @@ func (h Native) runAndAnswer(c *gin.Context, start func() (core.Accepted, error)
 	if err != nil {
 		return err
 	}
-	return h.answerRun(c, held, accepted.Run)
-}
-
-// answerRun answers about an accepted run as the headers Accept and Prefer ask for: with its
-// events, after its end, or immediately. The header Location names the run in any case.
-func (h Native) answerRun(c *gin.Context, held *slot, run core.Run) error {
-	tenant := scopeOf(c)
+	run := accepted.Run
 	c.Header("Location", ops.CancelRun.Location+string(run.ID))
 	switch {
 	case held == nil:
 		c.Header("Preference-Applied", "respond-async")
 		return writeJSON(c, http.StatusAccepted, ops.RunAnswer{Run: run})
-	case wantsStream(c.Request.Header):
+	case streams:
 		return h.Streams.serveEvents(c, held, h.Streams.Stream, func(ctx context.Context) iter.Seq2[core.Event, error] {
 			return h.Chat.WatchRun(ctx, tenant, run, core.Cursor{})
 		})
-	default:
-		return h.waitForRun(c, held, run)
+	case prefer.wait > 0:
+		limit = min(limit, prefer.wait)
 	}
-}
-
-// waitForRun answers when the run has ended or waits for an approval, or after the time
-// limit with the current run. It releases the slot before.
-func (h Native) waitForRun(c *gin.Context, held *slot, run core.Run) error {
-	ReleaseBody(c)
-	limit := h.Streams.Wait
-	if wait := readPreference(c.Request.Header).wait; wait > 0 {
-		limit = min(limit, wait)
-	}
-	out, err := AwaitRun(c.Request.Context(), h.Chat, h.Runs, run, limit)
+	HoldOf(c).Release()
+	out, err := h.Chat.WaitFor(ctx, tenant, run, limit)
 	held.Release()
 	if err != nil {
 		return err
@@ -208,7 +190,7 @@ func (h Native) waitForRun(c *gin.Context, held *slot, run core.Run) error {
 		return writeJSON(c, http.StatusAccepted, ops.RunAnswer{Run: out.Run})
 	}
 	if id := out.Run.AnswerID; id != "" && out.Answer == nil {
-		message, err := h.Messages.Get(c.Request.Context(), scopeOf(c), run.SessionID, id)
+		message, err := h.Messages.Get(ctx, tenant, run.SessionID, id)
 		if err != nil {
 			return err
 		}
@@ -224,28 +206,4 @@ func toSendMessage(body ops.NewMessage) core.SendMessage {
 		Multitask: body.Multitask, Source: cmp.Or(body.Source, core.SourceAPI), Author: body.Author, Metadata: body.Metadata,
 		Parts: partsOf(body.Parts), Webhook: body.Webhook.ToCore(), Options: body.Options,
 	}
-}
-
-// AwaitRun returns the caller's run when it has ended or waits for an approval, and as it is after the
-// time limit or if only the waiting failed: an error would make the caller send its message again.
-func AwaitRun(ctx context.Context, service *chat.Service, runs core.RunStore, run core.Run, limit time.Duration) (core.Outcome, error) {
-	limited, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	caller, _ := core.IdentityFrom(ctx)
-	out, err := service.Wait(limited, caller.Tenant(), run)
-	if err != nil {
-		out.Run, err = runAfterTimeout(ctx, runs, run.ID, err)
-	}
-	return out, err
-}
-
-// runAfterTimeout returns the caller's run as it is after err ended the wait for it. It returns
-// err if that is not a timeout. ctx is the request's, without the limit of the wait.
-func runAfterTimeout(ctx context.Context, runs core.RunStore, id core.RunID, err error) (core.Run, error) {
-	harmless := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, core.ErrTimeout) || errors.Is(err, core.ErrUnavailable)
-	if !harmless || ctx.Err() != nil {
-		return core.Run{}, err
-	}
-	caller, _ := core.IdentityFrom(ctx)
-	return runs.Get(ctx, caller.Tenant(), id)
 }

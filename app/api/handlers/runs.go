@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"iter"
+	"slices"
 	"strconv"
 	"time"
 
@@ -102,45 +103,30 @@ func (h Native) watchRun(c *gin.Context, in ops.RunEvents) error {
 
 // cancelRun cancels a run and keeps its partial answer. It may be repeated.
 func (h Native) cancelRun(ctx context.Context, tenant core.Tenant, in ops.Cancel) (core.Run, error) {
-	if !in.Wait {
-		return h.Chat.Cancel(ctx, tenant, in.RunID, false)
+	if in.Wait {
+		held, err := h.Streams.acquireSlot(ctx)
+		if err != nil {
+			return core.Run{}, err
+		}
+		defer held.Release()
 	}
-	held, err := h.Streams.acquireSlot(ctx)
-	if err != nil {
-		return core.Run{}, err
+	run, err := h.Chat.Cancel(ctx, tenant, in.RunID)
+	if err != nil || !in.Wait || run.Status.Ended() {
+		return run, err
 	}
-	defer held.Release()
-	limited, stop := context.WithTimeout(ctx, h.Streams.Wait)
-	defer stop()
-	run, err := h.Chat.Cancel(limited, tenant, in.RunID, true)
-	if err == nil {
-		return run, nil
-	}
-	run, getErr := runAfterTimeout(ctx, h.Runs, in.RunID, err)
-	if getErr == nil && !run.Status.Ended() && !run.CancelRequested {
-		return core.Run{}, err // the cancellation was not stored: the caller must retry
-	}
-	return run, getErr
+	out, err := h.Chat.WaitFor(ctx, tenant, run, h.Streams.Wait)
+	return out.Run, err
 }
 
 // decideApproval approves or denies a tool call, or answers it. The same decision may be repeated; a
 // different one is a conflict.
 func (h Native) decideApproval(ctx context.Context, tenant core.Tenant, in ops.Decision) (core.Approval, error) {
-	var faults core.Faults
-	kinds := 0
-	for _, given := range []bool{in.Decision != "", in.Respond != "", in.Result != nil} {
-		if given {
-			kinds++
-		}
-	}
+	given := slices.DeleteFunc([]bool{in.Decision != "", in.Respond != "", in.Result != nil}, func(is bool) bool { return !is })
 	switch {
-	case kinds != 1:
-		faults.Add("decision", "must be the only answer, or respond, or result: give one of the three")
+	case len(given) != 1:
+		return core.Approval{}, formError("decision", "must be the only answer, or respond, or result: give one of the three")
 	case in.Decision != "" && in.Decision != "approve" && in.Decision != "deny":
-		faults.Add("decision", "must be approve or deny")
-	}
-	if err := invalidError(faults); err != nil {
-		return core.Approval{}, err
+		return core.Approval{}, formError("decision", "must be approve or deny")
 	}
 	return h.Chat.Decide(ctx, tenant, in.RunID, in.ApprovalID, core.ApprovalDecision{
 		Approve: in.Decision == "approve", Arguments: string(in.Arguments), Respond: in.Respond, Result: in.Result, IsError: in.IsError, Comment: in.Comment,

@@ -38,6 +38,11 @@ type Services struct {
 	Deliveries core.DeliveryStore
 	Redeliver  func(ctx context.Context, tenant core.Tenant, run core.RunID, id core.DeliveryID) (core.Delivery, error)
 	Deletions  *purge.Deletions
+
+	// What the command line asks of the process that holds the data folder.
+	PurgeSessions func(ctx context.Context, in core.PurgeSessions) (core.PurgeReport, error)
+	PurgeUser     func(ctx context.Context, in core.PurgeUser) (core.PurgeReport, error)
+	ReloadAgents  func(ctx context.Context) ([]core.AgentFile, error)
 }
 
 // Limits bound the open requests: streams, and requests that wait for a run.
@@ -54,16 +59,6 @@ type Native struct {
 	Services
 	Streams *StreamLimiter
 	Space   Space
-
-	Own OperatorOperations
-}
-
-// OperatorOperations are what the command line asks of the process that holds the data folder; nil =
-// there is no such operation.
-type OperatorOperations struct {
-	PurgeSessions func(ctx context.Context, in core.PurgeSessions) (core.PurgeReport, error)
-	PurgeUser     func(ctx context.Context, in core.PurgeUser) (core.PurgeReport, error)
-	ReloadAgents  func(ctx context.Context) ([]core.AgentFile, error)
 }
 
 // Register registers every operation. Those given to Handle read their bodies themselves.
@@ -82,23 +77,19 @@ func (h Native) Register(r Router) {
 // registerOperator registers what the command line calls in the process that holds the data folder.
 // It is not part of the public API, and API keys have no access.
 func (h Native) registerOperator(r Router) {
-	if h.Own.PurgeSessions != nil {
-		bind(r, ops.PurgeSessions, func(ctx context.Context, _ core.Tenant, in core.PurgeSessions) (core.PurgeReport, error) {
-			return h.Own.PurgeSessions(ctx, in)
-		})
-		bind(r, ops.PurgeUser, func(ctx context.Context, _ core.Tenant, in core.PurgeUser) (core.PurgeReport, error) {
-			return h.Own.PurgeUser(ctx, in)
-		})
-		bindRaw(r, ops.ExportAnyUser, func(c *gin.Context, in ops.OwnersExport) error {
-			return h.sendExport(c, core.UserExport{Owner: in.Owner, User: in.UserID, OwnersView: true})
-		})
-	}
-	if h.Own.ReloadAgents != nil {
-		bind(r, ops.ReloadAgents, func(ctx context.Context, _ core.Tenant, _ struct{}) (core.Page[core.AgentFile], error) {
-			files, err := h.Own.ReloadAgents(ctx)
-			return core.Page[core.AgentFile]{Items: files}, err
-		})
-	}
+	bind(r, ops.PurgeSessions, func(ctx context.Context, _ core.Tenant, in core.PurgeSessions) (core.PurgeReport, error) {
+		return h.PurgeSessions(ctx, in)
+	})
+	bind(r, ops.PurgeUser, func(ctx context.Context, _ core.Tenant, in core.PurgeUser) (core.PurgeReport, error) {
+		return h.PurgeUser(ctx, in)
+	})
+	bindRaw(r, ops.ExportAnyUser, func(c *gin.Context, in ops.OwnersExport) error {
+		return h.sendExport(c, core.UserExport{Owner: in.Owner, User: in.UserID, OwnersView: true})
+	})
+	bind(r, ops.ReloadAgents, func(ctx context.Context, _ core.Tenant, _ struct{}) (core.Page[core.AgentFile], error) {
+		files, err := h.ReloadAgents(ctx)
+		return core.Page[core.AgentFile]{Items: files}, err
+	})
 }
 
 // Operator admits only the command line with access to the data folder.

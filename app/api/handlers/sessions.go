@@ -22,7 +22,7 @@ func (h Native) registerSessions(r Router) {
 			Pinned: in.Pinned, Tags: in.Tags, Temporary: in.Temporary,
 		})
 	})
-	bind(r, ops.ListSessions, h.listSessions)
+	bind(r, ops.ListSessions, h.ListSessions)
 	bind(r, ops.GetSession, func(ctx context.Context, tenant core.Tenant, in ops.InSession) (core.SessionDetail, error) {
 		session, err := h.Sessions.Get(ctx, tenant, in.SessionID)
 		if err != nil {
@@ -69,17 +69,6 @@ func (h Native) registerSessions(r Router) {
 		return h.stream(c, "", func(ctx context.Context) iter.Seq2[core.Event, error] { return h.Chat.Feed.WatchHeads(ctx, tenant) })
 	})
 	bindRaw(r, ops.WatchSession, h.watchSession)
-}
-
-func (h Native) listSessions(ctx context.Context, tenant core.Tenant, in core.SessionQuery) (core.Page[core.Session], error) {
-	if err := tenant.CheckUser(in.UserID); err != nil {
-		return core.Page[core.Session]{}, err
-	}
-	list := func(ctx context.Context) (core.Page[core.Session], error) { return h.Sessions.List(ctx, tenant, in) }
-	if in.Text == "" && in.Tag == "" && in.Metadata == nil {
-		return list(ctx)
-	}
-	return SearchInPlace(ctx, h.Searches, list)
 }
 
 // findSession returns a session of the caller.

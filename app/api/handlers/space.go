@@ -41,17 +41,11 @@ func Charge(c *gin.Context, space Space, hold *quota.Hold) { c.Set(chargeKey, ch
 
 // ReserveMemory replaces what is reserved for the request by n bytes, as soon as there is room.
 func ReserveMemory(c *gin.Context, n int64) error {
-	return holdOf(c).Resize(c.Request.Context(), n)
+	return HoldOf(c).Resize(c.Request.Context(), n)
 }
 
-// ReserveMore reserves n bytes more for the request, immediately. The errors are those of
-// quota.Hold.Grow.
-func ReserveMore(c *gin.Context, n int64) error { return holdOf(c).Grow(n) }
-
-// holdOf returns the request's hold on memory; nil = no limit.
-func holdOf(c *gin.Context) *quota.Hold {
-	return chargeOf(c).hold
-}
+// HoldOf returns the request's hold on memory, for its body and its answer; nil = no limit.
+func HoldOf(c *gin.Context) *quota.Hold { return chargeOf(c).hold }
 
 // chargeOf returns what Charge set; the zero charge has no limits.
 func chargeOf(c *gin.Context) charge {
@@ -66,20 +60,11 @@ func readAll(r io.Reader, room int64) ([]byte, error) {
 	return buf.Bytes(), err
 }
 
-// chargedReader charges what it reads.
-type chargedReader struct {
-	r    io.Reader
-	grow func(int64) error
-}
+// chargeWriter charges what is written to it.
+type chargeWriter struct{ *quota.Hold }
 
-// Read is part of io.Reader.
-func (r *chargedReader) Read(p []byte) (int, error) {
-	n, err := r.r.Read(p)
-	if refused := r.grow(int64(n)); refused != nil {
-		return 0, refused
-	}
-	return n, err
-}
+// Write is part of io.Writer. Its errors are those of the hold.
+func (w chargeWriter) Write(p []byte) (int, error) { return len(p), w.Grow(int64(len(p))) }
 
 // readRest returns the whole of a body of which begin was read. It is in a temporary file until it
 // is complete and there is memory to decode it, so that one that waits holds none.
@@ -90,7 +75,7 @@ func readRest(c *gin.Context, begin []byte) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
-	ReleaseBody(c)
+	HoldOf(c).Release()
 	if err := reserveJSON(c, file.size, counter.Values()); err != nil {
 		return nil, err
 	}
@@ -118,7 +103,7 @@ func spool(c *gin.Context, r io.Reader, others ...io.Writer) (*spoolFile, error)
 	// Without a name the file disappears with the process, however that ends. Not every
 	// system can remove the name of an open file.
 	f := &spoolFile{File: file, named: os.Remove(file.Name()) != nil, hold: space.Disk.Hold(scopeOf(c))}
-	if f.size, err = io.Copy(spoolWriter{io.MultiWriter(append(others, file)...), f.hold}, r); err == nil {
+	if f.size, err = io.Copy(io.MultiWriter(chargeWriter{f.hold}, spoolWriter{io.MultiWriter(append(others, file)...)}), r); err == nil {
 		_, err = f.Seek(0, io.SeekStart)
 	}
 	if err != nil {
@@ -141,20 +126,14 @@ func (f *spoolFile) Close() error {
 // at once would keep tokens and short requests from the processors.
 var spooling = make(chan struct{}, max(runtime.GOMAXPROCS(0)/2, 1)) //nolint:gochecknoglobals // the processors are of the process
 
-// spoolWriter charges pieces of bodies and writes them in turn. Errors are diskError, and those of the hold.
-type spoolWriter struct {
-	w    io.Writer
-	hold *quota.Hold
-}
+// spoolWriter writes pieces of bodies in turn. Errors are diskError.
+type spoolWriter struct{ io.Writer }
 
 // Write is part of io.Writer.
 func (d spoolWriter) Write(p []byte) (int, error) {
-	if err := d.hold.Grow(int64(len(p))); err != nil {
-		return 0, err
-	}
 	spooling <- struct{}{}
 	defer func() { <-spooling }()
-	n, err := d.w.Write(p)
+	n, err := d.Writer.Write(p)
 	if err != nil {
 		err = diskError(err)
 	}

@@ -81,8 +81,8 @@ func ServeEvents(ctx context.Context, w http.ResponseWriter, source EventSource,
 	h.Set("X-Accel-Buffering", "no")
 	s.w.WriteHeader(http.StatusOK)
 	frame := ": connected\n\n"
-	if s.id != "" { // browsers take it from a frame without an event, too
-		frame = ": connected\nid: " + s.id + "\n\n"
+	if s.ID != "" { // browsers take it from a frame without an event, too
+		frame = ": connected\nid: " + s.ID + "\n\n"
 	}
 	if err := s.write([]byte(frame)); err != nil {
 		return err
@@ -90,7 +90,7 @@ func ServeEvents(ctx context.Context, w http.ResponseWriter, source EventSource,
 	reading, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s.mu.Lock()
-	s.cancel, s.beat = cancel, time.AfterFunc(s.every, s.keepAlive)
+	s.cancel, s.beat = cancel, time.AfterFunc(s.Heartbeat, s.keepAlive)
 	s.mu.Unlock()
 	defer s.close()
 	for event, err := range source(reading) {
@@ -122,13 +122,10 @@ func ErrorFrame(problem []byte) []byte {
 
 // stream is one connection. The goroutine of ServeEvents writes the frames, a timer the comments.
 type stream struct {
+	StreamOptions
 	w       http.ResponseWriter
 	control *http.ResponseController
-	timeout time.Duration
-	every   time.Duration
-	id      string
-	encode  Encoder // nil = the native frames
-	buf     []byte  // of encode
+	buf     []byte // of Encode
 
 	mu         sync.Mutex  // held during writes
 	hasEvent   bool        // the first event is written; guarded by mu
@@ -139,10 +136,8 @@ type stream struct {
 }
 
 func newStream(w http.ResponseWriter, opts StreamOptions) *stream {
-	return &stream{
-		w: w, control: http.NewResponseController(ServerWriter(w)), id: opts.ID, encode: opts.Encode,
-		timeout: cmp.Or(opts.WriteTimeout, 10*time.Second), every: cmp.Or(opts.Heartbeat, defaultHeartbeat),
-	}
+	opts.WriteTimeout, opts.Heartbeat = cmp.Or(opts.WriteTimeout, 10*time.Second), cmp.Or(opts.Heartbeat, defaultHeartbeat)
+	return &stream{StreamOptions: opts, w: w, control: http.NewResponseController(ServerWriter(w))}
 }
 
 // ServerWriter returns the server's own writer: the Flush of a wrapper may return no error and hide that the
@@ -168,7 +163,7 @@ func (s *stream) keepAlive() {
 		s.cancel()
 		return
 	}
-	s.beat.Reset(s.every)
+	s.beat.Reset(s.Heartbeat)
 }
 
 // close stops the comments, and extends the deadline for the end of the response.
@@ -184,8 +179,8 @@ func (s *stream) close() {
 func (s *stream) writeEvent(e core.Event) error {
 	var frame []byte
 	var err error
-	if s.encode != nil {
-		s.buf, err = s.encode(s.buf[:0], e)
+	if s.Encode != nil {
+		s.buf, err = s.Encode(s.buf[:0], e)
 		frame = s.buf
 	} else { // shared by all readers
 		frame, err = e.Frame.Encoded(func() ([]byte, error) { return AppendEvent(nil, e) })
@@ -198,11 +193,11 @@ func (s *stream) writeEvent(e core.Event) error {
 	if s.commentErr != nil || len(frame) == 0 {
 		return s.commentErr
 	}
-	if !s.hasEvent && s.encode == nil {
+	if !s.hasEvent && s.Encode == nil {
 		s.hasEvent = true
 		frame = append([]byte(retry), frame...)
 	}
-	s.beat.Reset(s.every)
+	s.beat.Reset(s.Heartbeat)
 	return s.write(frame)
 }
 
@@ -222,7 +217,7 @@ func (s *stream) write(b []byte) error {
 // extendDeadline extends the write deadline; at the end also for what the server itself
 // writes. Only the writers of tests do not support deadlines.
 func (s *stream) extendDeadline() {
-	_ = s.control.SetWriteDeadline(time.Now().Add(s.timeout))
+	_ = s.control.SetWriteDeadline(time.Now().Add(s.WriteTimeout))
 }
 
 // ErrorEvent is the name of the event that ends a stream after an error.

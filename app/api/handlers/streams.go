@@ -114,7 +114,7 @@ func (s *StreamLimiter) WithSlot(c *gin.Context, f func(stream RunStream) error)
 }
 
 func (s *StreamLimiter) serveEvents(c *gin.Context, p *slot, opts StreamOptions, source EventSource) error {
-	ReleaseBody(c) // a stream may last for minutes
+	HoldOf(c).Release() // a stream may last for minutes
 	ctx, cancel := context.WithCancelCause(c.Request.Context())
 	defer cancel(nil)
 	s.mu.Lock()

@@ -122,9 +122,10 @@ type runParam struct {
 }
 
 func (s *Server) cancelRun(ctx context.Context, c call, in runParam) (runResult, error) {
-	ctx, cancel := context.WithTimeout(ctx, min(defaultWait, s.Streams.Wait))
-	defer cancel()
-	run, err := s.Chat.Cancel(ctx, c.tenant, in.RunID, true)
+	run, err := s.Chat.Cancel(ctx, c.tenant, in.RunID)
+	if err == nil && !run.Status.Ended() {
+		run, err = s.waitForRun(ctx, c, run, nil)
+	}
 	if err != nil {
 		return runResult{}, err
 	}
@@ -142,7 +143,7 @@ func (s *Server) waitForRun(ctx context.Context, c call, run core.Run, seconds *
 		return run, nil
 	}
 	defer s.startProgress(ctx, c, run.ID)()
-	out, err := handlers.AwaitRun(ctx, s.Chat, s.Runs, run, limit)
+	out, err := s.Chat.WaitFor(ctx, c.tenant, run, limit)
 	return out.Run, err
 }
 

@@ -95,11 +95,7 @@ func (s *Server) readSessions(ctx context.Context, tenant core.Tenant, in sessio
 	if in.Query != "" {
 		query.Order = core.OrderByRelevance
 	}
-	list := func(ctx context.Context) (core.Page[core.Session], error) { return s.Sessions.List(ctx, tenant, query) }
-	if in.Query == "" {
-		return list(ctx)
-	}
-	return handlers.SearchInPlace(ctx, s.Searches, list)
+	return s.ListSessions(ctx, tenant, query)
 }
 
 // sessionParam is the arguments of tools that take a session.
@@ -233,9 +229,7 @@ func (s *Server) searchMessages(ctx context.Context, c call, in messageSearch) (
 			return hitPage{}, err
 		}
 	}
-	page, err := handlers.SearchInPlace(ctx, s.Searches, func(ctx context.Context) (core.SearchPage, error) {
-		return s.Search.Messages(ctx, c.tenant, query)
-	})
+	page, err := s.SearchMessages(ctx, c.tenant, query)
 	if err != nil {
 		return hitPage{}, err
 	}

@@ -90,18 +90,18 @@ func (a *answer) follow(e core.Event) {
 		a.endItems(false)
 	case core.ApprovalData:
 		a.followApproval(e.Type, data.Approval)
-	case core.RunData:
-		switch e.Type {
-		case core.EventRunWaiting:
-			if a.waits = a.clientCalls(); len(a.waits) == 0 {
-				return // a person decides elsewhere
-			}
-			a.finish = core.FinishToolCalls
-		case core.EventRunSucceeded, core.EventRunCanceled, core.EventRunFailed:
-		default:
+		if s := data.Approval.Status; s == core.ApprovalExpired || s == core.ApprovalClosed { // so are all others
 			return
 		}
-		a.run, a.ended = data.Run, true
+	case core.RunData:
+		data.Run.Options = a.run.Options // events have none
+		a.run, a.ended = data.Run, e.Type.EndsRun()
+	}
+	ofPerson := func(open core.Approval) bool { return open.Kind != core.KindClientTool } // who decides elsewhere
+	if a.run.Status == core.RunWaiting && len(a.open) > 0 && !slices.ContainsFunc(a.open, ofPerson) {
+		a.waits, a.finish, a.ended = a.open, core.FinishToolCalls, true
+	}
+	if a.ended {
 		a.endItems(len(a.waits) > 0)
 	}
 }
@@ -190,15 +190,6 @@ func (a *answer) followApproval(kind core.EventType, approval core.Approval) {
 	}
 }
 
-// clientCalls returns the open calls of the client's tools in the order of their requests; none
-// while a person has to decide about others.
-func (a *answer) clientCalls() []core.Approval {
-	if slices.ContainsFunc(a.open, func(open core.Approval) bool { return open.Kind != core.KindClientTool }) {
-		return nil
-	}
-	return a.open
-}
-
 // failureOf returns the error of a failed run, nil of another one.
 func failureOf(run core.Run) error {
 	if run.Status != core.RunFailed {
@@ -220,13 +211,8 @@ func isTooLong(e *core.RunError) bool {
 
 // finishReason returns the reason as this API names it.
 func (a *answer) finishReason() string {
-	switch a.finish {
-	case core.FinishLength, core.FinishContentFilter:
+	if a.finish == core.FinishLength || a.finish == core.FinishContentFilter || len(a.waits) > 0 {
 		return string(a.finish)
-	case core.FinishToolCalls:
-		if len(a.waits) > 0 {
-			return string(a.finish)
-		}
 	}
 	return string(core.FinishStop)
 }

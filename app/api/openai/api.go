@@ -184,7 +184,7 @@ type activeRun struct {
 // beginAnswer sets the headers of an answer, and gives back the memory of the request, of which the
 // caller keeps nothing: a stream may last for minutes.
 func beginAnswer(c *gin.Context, run activeRun) {
-	handlers.ReleaseBody(c)
+	handlers.HoldOf(c).Release()
 	c.Header(headerSession, string(run.run.SessionID))
 	c.Header(headerRetry, "false")
 	if len(run.ignored) > 0 {

@@ -66,7 +66,7 @@ func (a *API) Embed(c *gin.Context) error {
 		return err
 	}
 	const bytesPerNumber = 4 + 16 // in a vector and as JSON
-	if err := handlers.ReserveMore(c, int64(len(body.Input)*cmp.Or(a.Embedder.Dimension(), defaultDimension)*bytesPerNumber)); err != nil {
+	if err := handlers.HoldOf(c).Grow(int64(len(body.Input) * cmp.Or(a.Embedder.Dimension(), defaultDimension) * bytesPerNumber)); err != nil {
 		return err
 	}
 	vectors, err := a.Embedder.Embed(c.Request.Context(), body.Input)

@@ -62,7 +62,7 @@ func drawScript(t *rapid.T) script {
 	}
 	done := core.Event{Type: core.EventRunSucceeded, Data: core.RunData{Run: weatherRun()}}
 	if s.calls != "" {
-		done.Type = core.EventRunWaiting
+		done = core.Event{Type: core.EventRunWaiting, Data: core.RunData{Run: core.Run{ID: weatherRun().ID, Status: core.RunWaiting}}}
 	}
 	s.live, s.stored = append(s.live, done), append(s.stored, done)
 	return s

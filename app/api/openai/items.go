@@ -232,7 +232,7 @@ func (a *API) resolveReferences(c *gin.Context, in input) (core.SessionID, error
 				read += int64(len(call.Arguments))
 			}
 		}
-		if err := handlers.ReserveMore(c, read); err != nil {
+		if err := handlers.HoldOf(c).Grow(read); err != nil {
 			return "", err
 		}
 	}

@@ -62,10 +62,7 @@ type reasoningTokens struct {
 // newResponseShape returns the response of a run as far as the run says it, with what its request says:
 // the details, or nil for those that the run has.
 func newResponseShape(b activeRun, details *core.ResponseDetails) *responseShape {
-	var options core.RunOptions
-	if b.run.Options != nil {
-		options = *b.run.Options
-	}
+	options := b.run.Options.At(b.from.After)
 	s := &responseShape{
 		ID: responseID(b), Object: "response", CreatedAt: b.run.CreatedAt.Unix(), Status: "in_progress", Model: b.run.Agent, Output: []outputItem{},
 		ParallelToolCalls: options.ParallelToolCalls == nil || *options.ParallelToolCalls, Conversation: responseOwner{conversationPrefix + string(b.run.SessionID)},

@@ -259,7 +259,8 @@ func (a *API) findResponse(ctx context.Context, tenant core.Tenant, id string) (
 
 // isStored reports whether the run answers a response that is to be stored.
 func isStored(run core.Run) bool {
-	return run.Options != nil && run.Options.Response != nil && run.Options.Response.Stored
+	details := run.Options.At(0).Response
+	return details != nil && details.Stored
 }
 
 // readResponse returns the response as it is now. It does not wait for anything.
@@ -320,7 +321,12 @@ func (a *API) CancelResponse(c *gin.Context) error {
 	ctx := c.Request.Context()
 	b, session, err := a.findResponse(ctx, id.Tenant(), c.Param("id"))
 	if err == nil {
-		b.run, err = a.Chat.Cancel(ctx, id.Tenant(), b.run.ID, true)
+		b.run, err = a.Chat.Cancel(ctx, id.Tenant(), b.run.ID)
+	}
+	if err == nil && !b.run.Status.Ended() {
+		var out core.Outcome
+		out, err = a.Chat.Wait(ctx, id.Tenant(), b.run)
+		b.run = out.Run
 	}
 	if err == nil {
 		session, err = a.Sessions.Get(ctx, id.Tenant(), session.ID) // with the events since

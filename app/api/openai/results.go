@@ -28,35 +28,37 @@ func (a *API) resumeRun(ctx context.Context, r request) (activeRun, error) {
 	if err != nil {
 		return activeRun{}, err
 	}
+	missing := slices.DeleteFunc(slices.Clone(before.Approvals), func(open core.Approval) bool {
+		return slices.ContainsFunc(results, func(r core.CallResult) bool { return r.ToolCallID == open.ToolCallID })
+	})
+	if n := len(missing); n > 0 && n < len(before.Approvals) {
+		return activeRun{}, oneFault("messages", "the run waits for %s as well: send the results of all calls of the answer before, after what a person has to approve", quoteShort(missing[0].Tool))
+	}
 	accepted, err := a.Chat.AnswerCalls(ctx, r.tenant, core.AnswerCalls{
 		SessionID: session.ID, Results: results, Options: cmp.Or(r.options, &core.RunOptions{}),
 	}, core.SessionAgent{Agent: before.Agent, Model: cmp.Or(before.Model, session.Model)})
 	if err != nil {
 		return activeRun{}, err
 	}
-	answered, ignored := accepted.Run, accepted.Ignored
-	if r.agent.Name != before.Agent || r.model != before.Model {
-		ignored = append(ignored, "model")
+	out := activeRun{run: accepted.Run, ignored: accepted.Ignored}
+	if r.agent.Name != before.Agent || cmp.Or(r.model, session.Model, r.agent.Model) != cmp.Or(before.Model, session.Model, r.agent.Model) {
+		out.ignored = append(out.ignored, "model")
 	}
-	waits := slices.ContainsFunc(before.Approvals, func(open core.Approval) bool {
-		return slices.ContainsFunc(results, func(r core.CallResult) bool { return r.ToolCallID == open.ToolCallID })
-	})
-	if !waits { // a client that has not got the answer sends its results again
-		for e, err := range a.Chat.WatchRun(ctx, r.tenant, answered, core.Cursor{}) {
-			if err != nil {
-				return activeRun{}, err
-			}
-			data, ok := e.Data.(core.ApprovalData)
-			if ok && e.Type == core.EventApprovalDecided && data.Approval.ToolCallID == results[0].ToolCallID {
-				return activeRun{run: answered, from: core.Cursor{After: e.Seq - 1}, ignored: ignored}, nil
-			}
+	if len(accepted.Events) > 0 {
+		out.from.After = accepted.Events[0].Seq - 1
+		return out, nil
+	}
+	for e, err := range a.Chat.WatchRun(ctx, r.tenant, out.run, core.Cursor{}) { // a client that has not got the answer sends its results again
+		if err != nil {
+			return activeRun{}, err
 		}
-		return activeRun{}, unknownCall(0, results[0].ToolCallID)
+		data, ok := e.Data.(core.ApprovalData)
+		if ok && e.Type == core.EventApprovalDecided && data.Approval.ToolCallID == results[0].ToolCallID {
+			out.from.After = e.Seq - 1
+			return out, nil
+		}
 	}
-	if answered.Status == core.RunWaiting {
-		err = oneFault("messages", "the answer before has calls whose results are missing: send the results of all of them")
-	}
-	return activeRun{run: answered, from: core.Cursor{After: session.LastEventSeq}, ignored: ignored}, err
+	return activeRun{}, unknownCall(0, results[0].ToolCallID)
 }
 
 // callResults returns the results at the end of the history, and the run whose calls they are of.
@@ -108,7 +110,7 @@ func (a *API) cancelReplaced(ctx context.Context, r request) {
 		return
 	}
 	if session, err := a.Sessions.Get(ctx, r.tenant, run.SessionID); err == nil && session.Temporary {
-		_, _ = a.Chat.Cancel(ctx, r.tenant, id, false)
+		_, _ = a.Chat.Cancel(ctx, r.tenant, id)
 	}
 }
 

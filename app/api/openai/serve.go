@@ -21,7 +21,7 @@ func (a *API) serveAnswer(c *gin.Context, r request, b activeRun, stream handler
 	done := false
 	defer func() {
 		if !done && r.key == "" {
-			_, _ = a.Chat.Cancel(context.WithoutCancel(c.Request.Context()), r.tenant, b.run.ID, false) // it may have ended
+			_, _ = a.Chat.Cancel(context.WithoutCancel(c.Request.Context()), r.tenant, b.run.ID) // it may have ended
 		}
 	}()
 	created := b.run.CreatedAt.Unix()

@@ -153,7 +153,7 @@ func (a *API) loadLog(c *gin.Context, who caller, id core.SessionID) (logTree, e
 			read += len(m.Content) + entryBytes + partBytes*len(kept.parts)
 			log = append(log, kept)
 		}
-		if err := handlers.ReserveMore(c, int64(read)); err != nil {
+		if err := handlers.HoldOf(c).Grow(int64(read)); err != nil {
 			return logTree{}, err
 		}
 		size += read

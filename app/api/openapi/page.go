@@ -29,7 +29,7 @@ var iconSource []byte
 type page struct {
 	Title, Version, Summary, Intro string
 	Groups                         []Group
-	Schemas                        []shape
+	Schemas                        []Field
 }
 
 // Group holds the operations of a tag.
@@ -65,8 +65,9 @@ func renderPage(doc object, groups []Group) []byte {
 	p := page{Title: stringOf(info, "title"), Version: stringOf(info, "version"), Summary: stringOf(info, "summary"), Intro: stringOf(info, "description")}
 	p.Groups = groups
 	for _, m := range doc.in("components").in("schemas") {
-		schema := m.value.(object)
-		p.Schemas = append(p.Schemas, shape{r.readField(m.name, schema), r.readFields("", schema)})
+		f := r.readField(m.name, m.value.(object))
+		f.Fields = r.readFields("", m.value.(object))
+		p.Schemas = append(p.Schemas, f)
 	}
 	var out bytes.Buffer
 	must(0, parsed.Execute(&out, p))
@@ -118,13 +119,10 @@ func accessText(security []any) (words string, public bool) {
 func (r reader) readOperation(path, method string, raw object) Operation {
 	op := Operation{ID: stringOf(raw, "operationId"), Method: strings.ToUpper(method), Path: path, Summary: stringOf(raw, "summary"), Description: stringOf(raw, "description")}
 	op.Access, op.NoKey = accessText(listOf(raw, "security"))
-	var params []object
-	for _, p := range listOf(raw, "parameters") {
-		params = append(params, r.resolveRef(p))
-	}
-	for _, p := range params {
+	for _, param := range listOf(raw, "parameters") {
+		p := r.resolveRef(param)
 		f := r.readField(stringOf(p, "name"), p.in("schema"))
-		f.Place, f.Description = stringOf(p, "in"), stringOf(p, "description")
+		f.Place, f.Description, f.example = stringOf(p, "in"), stringOf(p, "description"), formatExample(p.get("example"))
 		f.Required, _ = p.get("required").(bool)
 		op.Params = append(op.Params, f)
 	}
@@ -141,7 +139,7 @@ func (r reader) readOperation(path, method string, raw object) Operation {
 		op.Answers = append(op.Answers, r.readContents(m.name, r.resolveRef(m.value))...)
 	}
 	slices.SortStableFunc(op.Answers, func(a, b Content) int { return strings.Compare(a.Status, b.Status) })
-	op.Curl = curlCommand(op, params)
+	op.Curl = curlCommand(op)
 	return op
 }
 
@@ -167,15 +165,15 @@ func (r reader) readContents(status string, raw object) []Content {
 }
 
 // curlCommand returns a command that calls the operation.
-func curlCommand(op Operation, params []object) string {
+func curlCommand(op Operation) string {
 	path, query := op.Path, ""
-	for _, p := range params {
-		value := fmt.Sprint(p.get("example"))
+	for _, p := range op.Params {
 		switch {
-		case stringOf(p, "in") == "path" && p.get("example") != nil:
-			path = strings.Replace(path, "{"+stringOf(p, "name")+"}", value, 1)
-		case stringOf(p, "in") == "query" && p.get("example") != nil:
-			query += "&" + stringOf(p, "name") + "=" + url.PathEscape(value)
+		case p.example == "":
+		case p.Place == "path":
+			path = strings.Replace(path, "{"+p.Name+"}", p.example, 1)
+		case p.Place == "query":
+			query += "&" + p.Name + "=" + url.PathEscape(p.example)
 		}
 	}
 	if query != "" {
@@ -183,11 +181,12 @@ func curlCommand(op Operation, params []object) string {
 	}
 	var b strings.Builder
 	b.WriteString("curl -s")
-	if op.Method != "GET" && op.Method != "HEAD" {
-		b.WriteString(" -X " + op.Method)
-	}
-	if op.Method == "HEAD" {
+	switch op.Method {
+	case "GET":
+	case "HEAD":
 		b.WriteString(" -I")
+	default:
+		b.WriteString(" -X " + op.Method)
 	}
 	b.WriteString(" 'http://127.0.0.1:8080" + path + "'")
 	if !op.NoKey {
@@ -214,16 +213,12 @@ func proseHTML(s string) template.HTML {
 // reader reads the document.
 type reader struct{ doc object }
 
-// Field is a parameter or a member of a schema.
+// Field is a parameter, a member of a schema, or a named schema, which has Fields.
 type Field struct {
 	Name, Place, Type, Ref, Limits, Description string
+	example                                     string // of a parameter
 	Required, IsText                            bool
-}
-
-// shape is a named schema.
-type shape struct {
-	Field
-	Fields []Field
+	Fields                                      []Field
 }
 
 func stringOf(o object, name string) string {

@@ -65,17 +65,6 @@ type FilePart struct {
 	Name   string      `json:"name,omitempty" doc:"Overrides the name of the file."`
 }
 
-// Regenerate asks for another answer to a message.
-type Regenerate struct {
-	InMessage
-	ClientMessageID string           `json:"client_message_id" schema:"Name"`
-	Model           string           `json:"model"`
-	Multitask       core.Multitask   `json:"multitask" enum:"reject,interrupt" default:"reject"`
-	UserID          string           `json:"user_id" schema:"Name"`
-	Source          core.Source      `json:"source" enum:"api,web,cli"`
-	Options         *core.RunOptions `json:"options"`
-}
-
 // RunAnswer is the answer to a message.
 type RunAnswer struct {
 	Run     core.Run      `json:"run"` // not ended if the server's time limit passed
@@ -112,7 +101,7 @@ var (
 	EditMessage = describe[EditedMessage, RunAnswer](Operation{
 		ID: "editMessage", Route: "PATCH /api/v1/sessions/{id}/messages/{mid}", Scope: core.CanWrite, Example: `{"content": "What is 17 * 32?"}`,
 	})
-	RegenerateMessage = describe[Regenerate, RunAnswer](Operation{
+	RegenerateMessage = describe[core.Regenerate, RunAnswer](Operation{
 		ID: "regenerateMessage", Route: "POST /api/v1/sessions/{id}/messages/{mid}/regenerate", Scope: core.CanWrite, Example: `{"model": "demo"}`,
 	})
 	ListMessages = describe[MessageList, MessagePage](Operation{

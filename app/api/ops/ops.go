@@ -153,12 +153,29 @@ func fieldsOf(in reflect.Type) []Field {
 	return out
 }
 
+// Problem is an error as in RFC 9457, with the members code, request_id and errors.
+type Problem struct {
+	Type      string            `json:"type"` // urn:bobbin:problem: and the code
+	Title     string            `json:"title"`
+	Status    int               `json:"status"`
+	Detail    string            `json:"detail"`
+	Instance  string            `json:"instance,omitempty"` // path of the request
+	Code      string            `json:"code"`               // stable, for programs
+	RequestID string            `json:"request_id,omitempty"`
+	Errors    []core.FieldError `json:"errors,omitempty"`
+}
+
 // ErrorKind is how errors of a kind are answered.
 type ErrorKind struct {
 	Kind   error
 	Status int
 	Title  string
 	Code   string // of those without a code of their own
+}
+
+// Problem returns the answer to an error of the kind with the code.
+func (k ErrorKind) Problem(code, detail string) Problem {
+	return Problem{Type: "urn:bobbin:problem:" + code, Title: k.Title, Status: k.Status, Detail: detail, Code: code}
 }
 
 // ErrorKinds returns how errors are answered. Of kinds with one status the first has the other codes.

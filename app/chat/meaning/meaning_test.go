@@ -184,9 +184,8 @@ func TestMeaningBesideWords(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
-		if n := w.embedAll(); n != 74 || w.server.texts.Load() != 74 {
-			t.Errorf("got %d messages embedded with %d texts, want 74", n, w.server.texts.Load())
-		}
+		n := w.embedAll()
+		compare.Equal(t, "messages embedded, texts sent", []any{74, int64(74)}, []any{n, w.server.texts.Load()})
 		compare.Equal(t, "messages embedded again", 0, w.embedAll())
 		got, page := w.find(core.SearchQuery{Text: "my boat", PageQuery: core.PageQuery{Limit: 2}})
 		if page.Meaning != core.MeaningUsed || len(got) != 2 || !strings.Contains(got[0], "canoe") || !strings.Contains(got[1], "canoe") {
@@ -222,9 +221,8 @@ func TestMeaningBesideWords(t *testing.T) {
 			t.Errorf("got %q, want the assistant's message alone", got)
 		}
 		_, page = w.find(core.SearchQuery{Text: "sailing", PageQuery: core.PageQuery{Limit: 1}, Around: 2})
-		if h := page.Items[0]; h.SessionTitle != "Boats" || len(h.Before) != 2 {
-			t.Errorf("got %+v, want what only meaning finds with the session's title and two messages before it", h)
-		}
+		h := page.Items[0]
+		compare.Equal(t, "session's title, messages before", []any{"Boats", 2}, []any{h.SessionTitle, len(h.Before)})
 		total, err := w.stores.ModelCalls.SessionTotal(t.Context(), ann, w.session)
 		if err != nil || total.Calls < 2 || total.InputTokens == 0 {
 			t.Errorf("got %+v, %v, want the calls recorded", total, err)

@@ -1,7 +1,9 @@
 package memories
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
@@ -13,15 +15,9 @@ import (
 // as failed and skipped; if the model does not respond at all, the error is ErrModel, and the
 // batch may be requested again.
 func (s *Service) Reindex(ctx context.Context, tenant core.Tenant, in core.Reindex) (core.Reindexed, error) {
-	var f core.Faults
-	if in.Limit == 0 {
-		in.Limit = core.DefaultReindexBatch
-	}
+	in.Limit = cmp.Or(in.Limit, core.DefaultReindexBatch)
 	if in.Limit < 1 || in.Limit > core.MaxReindexBatch {
-		f.Add("limit", "must be between 1 and %d", core.MaxReindexBatch)
-	}
-	if err := f.Err(); err != nil {
-		return core.Reindexed{}, err
+		return core.Reindexed{}, core.Faults{{Field: "limit", Detail: fmt.Sprintf("must be between 1 and %d", core.MaxReindexBatch)}}.Err()
 	}
 	from := tenant
 	if in.AllOwners {

@@ -15,9 +15,7 @@ import (
 func (s *Service) Search(ctx context.Context, tenant core.Tenant, in core.MemorySearch) (core.MemoryMatches, error) {
 	var f core.Faults
 	in.Query = checkText(&f, "query", in.Query, MaxQuery)
-	if in.Limit == 0 {
-		in.Limit = core.DefaultMemoryMatches
-	}
+	in.Limit = cmp.Or(in.Limit, core.DefaultMemoryMatches)
 	if in.Limit < 1 || in.Limit > core.MaxMemoryMatches {
 		f.Add("limit", "must be between 1 and %d", core.MaxMemoryMatches)
 	}

@@ -81,9 +81,7 @@ func TestExportPages(t *testing.T) {
 	}
 	w.fail = nil
 	for _, format := range []core.ExportFormat{core.ExportJSON, core.ExportLines, core.ExportMarkdown} {
-		if err := w.service(transfer.Limits{}).Export(t.Context(), ann(), w.session, format, full{}); !errors.Is(err, errFull) {
-			t.Errorf("%s: got %v, want what the writer says", format, err)
-		}
+		compare.Error(t, string(format)+": what the writer says", errFull, w.service(transfer.Limits{}).Export(t.Context(), ann(), w.session, format, full{}))
 	}
 }
 

@@ -3,7 +3,6 @@ package transfer
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 
 	"bobbin/app/core"
@@ -87,12 +86,7 @@ func (s *Service) readHistory(ctx context.Context, in core.ImportMessages, refus
 			return history{}, err
 		}
 		if err := s.readMessage(&h, e, in.Source); err != nil {
-			var shown *core.Error
-			detail := "cannot be read"
-			if errors.As(err, &shown) {
-				detail = shown.Message
-			}
-			h.faults.Add(e.name, "%s", detail)
+			h.faults.Add(e.name, "%s", core.ShownMessage(err, "cannot be read"))
 		}
 		if len(h.faults) == core.MaxFaults {
 			break

@@ -268,9 +268,8 @@ func TestImportPlaces(t *testing.T) {
 		begin := time.Now()
 		go func() { ended <- owned("ann", slow) }()
 		synctest.Wait()
-		if err := owned("ann", strings.NewReader(two)); !errors.Is(err, core.ErrRateLimited) || time.Since(begin) != 10*time.Second {
-			t.Errorf("got %v after %v for the second of an owner, want ErrRateLimited after 10 s", err, time.Since(begin))
-		}
+		err := owned("ann", strings.NewReader(two))
+		compare.Equal(t, "the second of an owner: refused after 10 s", []any{true, 10 * time.Second}, []any{errors.Is(err, core.ErrRateLimited), time.Since(begin)})
 		if err := owned("bob", strings.NewReader(two)); err != nil || time.Since(begin) != 10*time.Second {
 			t.Errorf("got %v after %v for another owner, want that it comes in without a wait", err, time.Since(begin)-10*time.Second)
 		}

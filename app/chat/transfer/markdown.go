@@ -30,7 +30,7 @@ func (w *markdown) writeMessage(m core.Message) error {
 	if m.Author != "" {
 		name += " (" + escapeInline(m.Author) + ")"
 	}
-	head := fmt.Sprintf("## %s · %s", name+originOf(m), m.CreatedAt.UTC().Format("2006-01-02 15:04"))
+	head := fmt.Sprintf("## %s · %s", name+originOf(m), m.CreatedAt.UTC().Format("2006-01-02 15:04 UTC"))
 	if head != w.last || m.Role != core.RoleAssistant {
 		fmt.Fprintf(w.out, "\n%s\n", head)
 	}

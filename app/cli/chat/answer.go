@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"slices"
 	"strings"
 
@@ -20,13 +19,15 @@ func (c *Conversation) sendMessage(ctx context.Context, content string) error {
 	if err := c.ensureSession(ctx); err != nil {
 		return err
 	}
-	return c.showRun(ctx, func(ctx context.Context) iter.Seq2[core.Event, error] {
-		return c.Service.Send(ctx, core.SendMessage{SessionID: c.Session.ID, Content: content, Model: c.Model, Source: core.SourceCLI, Parts: c.attached})
-	})
+	message := ops.NewMessage{InSession: c.inSession(), Content: content, Model: c.Model, Source: core.SourceCLI}
+	for _, p := range c.attached {
+		message.Parts = append(message.Parts, ops.FilePart{Type: p.Type, BlobID: p.BlobID, Name: p.Name})
+	}
+	return c.showRun(ctx, ops.SendMessage.Operation, message)
 }
 
-// showRun shows the events of a run.
-func (c *Conversation) showRun(ctx context.Context, start func(context.Context) iter.Seq2[core.Event, error]) error {
+// showRun shows the events of the run that an operation starts.
+func (c *Conversation) showRun(ctx context.Context, op ops.Operation, in any) error {
 	width, height := c.Size()
 	v := &runView{c: c, width: width, height: height, run: make(chan core.RunID, 1)}
 	watched, leave := context.WithCancelCause(ctx)
@@ -35,7 +36,7 @@ func (c *Conversation) showRun(ctx context.Context, start func(context.Context) 
 		defer close(ended)
 		v.cancelOnInterrupt(watched, leave)
 	}()
-	for e, err := range start(watched) {
+	for e, err := range c.Service.StartRun(watched, op, in) {
 		if err != nil {
 			v.err = err
 			break

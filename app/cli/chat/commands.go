@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -51,9 +50,7 @@ func slashCommands() []slashCommand {
 				}
 				c.lastAnswer = m.ID
 			}
-			return c.showRun(ctx, func(ctx context.Context) iter.Seq2[core.Event, error] {
-				return c.Service.Regenerate(ctx, ops.Regenerate{InMessage: ops.InMessage{InSession: c.inSession(), MessageID: c.lastAnswer}, Model: c.Model, Source: core.SourceCLI})
-			})
+			return c.showRun(ctx, ops.RegenerateMessage.Operation, core.Regenerate{SessionID: c.Session.ID, MessageID: c.lastAnswer, Model: c.Model, Source: core.SourceCLI})
 		}},
 		{"/model", "[name]", "show the models, or change that of this chat", (*Conversation).showOrSetModel},
 		{"/new", "", "start a new conversation with the same agent; this one is kept", func(c *Conversation, _ context.Context, _ string) error {

@@ -39,21 +39,22 @@ func (f *fake) note(call string) {
 	f.calls = append(f.calls, call)
 }
 
-func (f *fake) Send(ctx context.Context, m core.SendMessage) iter.Seq2[core.Event, error] {
-	files := ""
-	for _, p := range m.Parts {
-		files += " +" + string(p.BlobID) + " " + p.Name
+func (f *fake) StartRun(ctx context.Context, _ ops.Operation, in any) iter.Seq2[core.Event, error] {
+	switch m := in.(type) {
+	case ops.NewMessage:
+		more := ""
+		for _, p := range m.Parts {
+			more += " +" + string(p.BlobID) + " " + p.Name
+		}
+		if m.Model != "" {
+			more += " by " + m.Model
+		}
+		f.note("send " + string(m.SessionID) + " " + m.Content + more)
+	case core.Regenerate:
+		f.note(fmt.Sprintf("regenerate %s %s by %q", m.SessionID, m.MessageID, m.Model))
+		ctx = context.Background()
 	}
-	if m.Model != "" {
-		files += " by " + m.Model
-	}
-	f.note("send " + string(m.SessionID) + " " + m.Content + files)
 	return func(yield func(core.Event, error) bool) { f.send(ctx, yield) }
-}
-
-func (f *fake) Regenerate(_ context.Context, in ops.Regenerate) iter.Seq2[core.Event, error] {
-	f.note(fmt.Sprintf("regenerate %s %s by %q", in.SessionID, in.MessageID, in.Model))
-	return func(yield func(core.Event, error) bool) { f.send(context.Background(), yield) }
 }
 
 func (f *fake) UploadBlob(_ context.Context, u core.Upload) (core.Blob, error) {

@@ -21,8 +21,7 @@ import (
 // service is the part of client.Client that a conversation needs.
 type service interface {
 	client.Caller
-	Send(ctx context.Context, m core.SendMessage) iter.Seq2[core.Event, error]
-	Regenerate(ctx context.Context, in ops.Regenerate) iter.Seq2[core.Event, error]
+	StartRun(ctx context.Context, op ops.Operation, in any) iter.Seq2[core.Event, error]
 	UploadBlob(ctx context.Context, u core.Upload) (core.Blob, error)
 }
 

@@ -165,9 +165,7 @@ func TestAttach(t *testing.T) {
 		"! nothing is attached; use /attach <path>", `· attached to the next message: file "my note.txt", text/plain, 5 bytes`,
 		"· attached to the next message: file", "it is empty", "is not a file", "stat /no/such file: no such file or directory", "did you mean /attach?",
 	} {
-		if !strings.Contains(strings.ToLower(out.String()), strings.ToLower(words)) {
-			t.Errorf("got\n%s\nwant %q in it", out, words)
-		}
+		compare.Contains(t, "words of the chat", strings.ToLower(words), strings.ToLower(out.String()))
 	}
 }
 

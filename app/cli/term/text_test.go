@@ -33,9 +33,7 @@ func TestLine(t *testing.T) {
 		{"\x1b[31mred\x07", 0, "[31mred"},
 	}
 	for _, tt := range tests {
-		if got := term.Line(tt.text, tt.width); got != tt.want {
-			t.Errorf("Line(%q, %d) = %q, want %q", tt.text, tt.width, got, tt.want)
-		}
+		compare.Equal(t, fmt.Sprintf("Line(%q, %d)", tt.text, tt.width), tt.want, term.Line(tt.text, tt.width))
 	}
 }
 
@@ -65,9 +63,7 @@ func TestSentence(t *testing.T) {
 		{&url.Error{Op: "Post", URL: "http://127.0.0.1:1/api", Err: errors.New("connection refused")}, "connection refused"},
 	}
 	for _, tt := range tests {
-		if got := term.ErrorText(tt.err); got != tt.want {
-			t.Errorf("Sentence(%v) = %q, want %q", tt.err, got, tt.want)
-		}
+		compare.Equal(t, fmt.Sprintf("Sentence(%v)", tt.err), tt.want, term.ErrorText(tt.err))
 	}
 }
 
@@ -84,9 +80,7 @@ func TestDrawWindow(t *testing.T) {
 		if got := b.String(); want != "" && !strings.Contains(got, want) || want == "" && strings.Contains(got, "window 8,192") {
 			t.Errorf("%s: got\n%s\nwant %q", from, got, want)
 		}
-		if !strings.Contains(b.String(), "estimated ± 15%") {
-			t.Errorf("%s: the report does not say how far the estimate may be off:\n%s", from, b.String())
-		}
+		compare.Contains(t, from+": how far the estimate may be off", "estimated ± 15%", b.String())
 	}
 }
 
@@ -99,9 +93,7 @@ func TestWriteTable(t *testing.T) {
 		var out strings.Builder
 		term.WriteTable(&out, rows, width)
 		want := "ID   LAST USED  NOTE\none             日本\ntwo  yesterday  a note that is longer than a narrow terminal\n"
-		if out.String() != want {
-			t.Errorf("width %d: got\n%s\nwant\n%s", width, &out, want)
-		}
+		compare.Equal(t, fmt.Sprintf("width %d", width), want, out.String())
 	}
 	for _, width := range []int{20, 40} {
 		s := newScreen(t, width)

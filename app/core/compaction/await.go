@@ -23,15 +23,35 @@ func (k *Compactor) awaitSummary(ctx context.Context, t Turn, e *progress) (Turn
 	}
 	limited, cancel := context.WithDeadlineCause(ctx, e.deadline, errWaitTooLong)
 	defer cancel()
-	switch {
-	case lease == nil:
+	if lease == nil {
 		t.Waited, err = k.awaitOther(limited, t)
 		return t, err
-	case e.asksModel(t):
-		return k.awaitOwn(limited, t, e, lease)
-	default:
-		return k.awaitOwn(ctx, t, e, lease)
 	}
+	if !e.asksModel(t) {
+		limited = ctx
+	}
+	var left atomic.Bool
+	own, next := *e, t
+	own.lease = lease
+	err = k.jobs.beginCall(ctx, func(ctx context.Context) (err error) {
+		defer func() {
+			lease.releaseLease(ctx)
+			if left.Load() {
+				k.Enqueue(scopeOf(t), t.Session.ID)
+			}
+		}()
+		next, err = k.makeNext(ctx, t, &own)
+		return err
+	}).wait(limited)
+	if errors.Is(err, errWaitTooLong) {
+		left.Store(true)
+		late := t // the job continues with t and next
+		late.Waited = true
+		return late, nil
+	}
+	e.failed, e.noGain, e.noLoop = own.failed, own.noGain, own.noLoop
+	next.Waited = true
+	return next, err
 }
 
 // asksModel reports whether a model makes the turn's next summary.
@@ -41,32 +61,6 @@ func (e *progress) asksModel(t Turn) bool {
 
 // errWaitTooLong is the cause of a wait that exceeded its limit.
 var errWaitTooLong = errors.New("the summary takes too long")
-
-// awaitOwn makes one summary and waits for it.
-func (k *Compactor) awaitOwn(ctx context.Context, t Turn, e *progress, lease *summaryLease) (Turn, error) {
-	var left atomic.Bool
-	own, next := *e, t
-	own.lease = lease
-	err := k.jobs.beginCall(ctx, func(ctx context.Context) (err error) {
-		defer func() {
-			lease.releaseLease(ctx)
-			if left.Load() {
-				k.Enqueue(scopeOf(t), t.Session.ID)
-			}
-		}()
-		next, err = k.makeNext(ctx, t, &own)
-		return err
-	}).wait(ctx)
-	if errors.Is(err, errWaitTooLong) {
-		left.Store(true)
-		late := t // the job continues with next
-		late.Waited = true
-		return late, nil
-	}
-	e.failed, e.noGain, e.noLoop = own.failed, own.noGain, own.noLoop
-	next.Waited = true
-	return next, err
-}
 
 // awaitOther waits for a summary of the session that another run or process makes. It
 // reports whether the turn has waited long enough: false if that work ended without a

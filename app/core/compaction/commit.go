@@ -19,11 +19,12 @@ func (k *Compactor) commitDraft(ctx context.Context, t Turn, p plan, m draft, e 
 		if m.ahead { // it changes no prompt
 			m.summary.State = core.SummaryPrepared
 		} else {
-			order, tokens := m.order, m.summary.TokenCount
-			if n := k.nativeOf(t.withNative(m.summary.Native)); n != nil {
-				order.KeepsThoughts, order.Frozen, tokens = len(n.Prefixes) > 0, k.frozenFor(t, n), n.Tokens
+			if v := k.versionOf(t, m.summary); m.order.Kind == core.SummaryRun {
+				next = newPlan(p.nextInput().After(m.order, v.Tokens, v.Messages))
+			} else {
+				v.Version = p.in.Summary.Version + 1 // it gets its number when stored
+				next = newPlan(p.nextInput().Activated(v))
 			}
-			next = newPlan(p.nextInput().After(order, tokens, m.summary.MessagesCovered))
 			change = m.contextChange(t, p.d, next)
 		}
 		if setup, ok := k.promptSetup(t); ok && m.summary.Native != nil && m.summary.Native.Frozen == setup.Hash { // else it is stored
@@ -114,11 +115,8 @@ func (k *Compactor) activateVersion(ctx context.Context, t Turn, p plan) (Turn, 
 	if err != nil {
 		return t, p, err
 	}
-	if t.Setups = activated.Setups; k.nativeOf(activated) != nil {
-		a.Tokens, a.KeepsThoughts, a.Frozen = s.Native.Tokens, len(s.Native.Prefixes) > 0, k.frozenFor(activated, s.Native)
-		in.Setups = activated.Setups
-	}
-	next := newPlan(in.Activated(a))
+	t.Setups, in.Setups = activated.Setups, activated.Setups
+	next := newPlan(in.Activated(k.versionOf(t, s)))
 	s.State, s.Trigger = core.SummaryActive, a.Trigger
 	err = k.applyChange(ctx, &t, core.ContextChange{Activate: &s.Version, PromptState: next.state.Encode(), Events: []core.Event{
 		t.newEvent(core.EventContextCompleted, core.ContextData{

@@ -51,17 +51,12 @@ const maxRounds = 3
 func simulateFit(in contextwindow.Input) (last plan, order *core.PlannedSummary, activated int) {
 	in.OrderLimit = 0 // the final result, however many calls it takes
 	p := newPlan(in)
-	if p.d.Summarize != nil {
-		if d, ok := floorDecision(in); ok {
-			return plan{in: in, d: d}, nil, 0
-		}
-	}
 	for round := 1; p.d.Summarize != nil || p.d.Activate != nil; round++ {
 		in = p.in
 		in.State, in.NoSummary, in.NoLoop = p.state, round >= maxRounds, round >= maxRounds
 		switch {
 		case p.d.Activate != nil:
-			activated, in = p.d.Activate.Version, in.Activated(*p.d.Activate)
+			activated, in = p.d.Activate.Version, in.Activated(p.d.Activate.SummaryVersion)
 		case p.d.Summarize.Kind == core.SummaryRun: // of the run in progress, not of the conversation
 			o := *p.d.Summarize
 			o.SummaryID = core.NewID[core.SummaryID]()

@@ -19,11 +19,11 @@ import (
 // ErrNotFound.
 func (c *Inspector) Edit(ctx context.Context, tenant core.Tenant, id core.SessionID, edit core.SummaryEdit) (core.Summary, error) {
 	defer c.acquireView(ctx)()
-	v, err := c.loadStoredSnapshot(ctx, tenant, id)
+	t, in, err := c.loadInput(ctx, tenant, id)
 	if err != nil {
 		return core.Summary{}, err
 	}
-	session := v.turn.Session
+	session, state := t.Session, in.State
 	switch {
 	case session.SummaryVersion == 0:
 		return core.Summary{}, core.Errorf(core.ErrUnprocessable, "there is no summary to edit: create one first (summarize)")
@@ -44,24 +44,23 @@ func (c *Inspector) Edit(ctx context.Context, tenant core.Tenant, id core.Sessio
 	s.ID, s.Version, s.State, s.CreatedAt = core.NewID[core.SummaryID](), 0, core.SummaryActive, core.Now()
 	s.Content, s.TokensBefore, s.TokensAfter, s.TokenCount = content, s.TokenCount, tokens, tokens
 	s.Model, s.Strategy, s.Trigger, s.Focus, s.MessagesAdded, s.MadeFor, s.Duration = "", core.StrategyEdited, core.TriggerManualEdit, "", 0, 0, 0
-	if err := checkEdit(s, contextwindow.SummaryRoom(v.in)); err != nil {
+	if err := checkEdit(s, contextwindow.SummaryRoom(in)); err != nil {
 		return core.Summary{}, err
 	}
-	state := v.in.State
 	state.SummaryCut = 0 // of the old text
-	after, err := c.snapshotTurn(ctx, v.turn.withSummary(s, state))
+	after, err := c.planInput(t.withSummary(s, state))
 	if err != nil {
 		return core.Summary{}, err
 	}
 	change := core.ContextChange{PromptState: state.Encode(), Summary: &s, Events: []core.Event{
 		core.NewEvent(id, "", core.EventContextCompleted, core.ContextData{
-			Kind: s.Kind, TokensBefore: v.d.Total, TokensAfter: after.d.Total, MessagesCovered: s.MessagesCovered, Trigger: s.Trigger, Reason: s.Note,
+			Kind: s.Kind, TokensBefore: contextwindow.PlanAsIs(in).Total, TokensAfter: contextwindow.PlanAsIs(after).Total, MessagesCovered: s.MessagesCovered, Trigger: s.Trigger, Reason: s.Note,
 		}),
 	}}
-	if err := c.applyChange(ctx, &v.turn, change); err != nil {
+	if err := c.applyChange(ctx, &t, change); err != nil {
 		return core.Summary{}, changedMeanwhile(err)
 	}
-	return c.Stores.Summaries.Get(ctx, tenant, id, v.turn.Session.SummaryVersion)
+	return c.Stores.Summaries.Get(ctx, tenant, id, t.Session.SummaryVersion)
 }
 
 // checkEdit returns ErrInvalid for a summary that is empty or exceeds the room that prompts
@@ -101,9 +100,9 @@ func (c *Inspector) Restore(ctx context.Context, tenant core.Tenant, id core.Ses
 		return c.Stores.Sessions.Get(ctx, tenant, id)
 	}
 	defer c.acquireView(ctx)()
-	v, err := c.loadStoredSnapshot(ctx, tenant, id)
-	if err != nil || v.turn.Session.SummaryVersion == version {
-		return v.turn.Session, err
+	t, before, err := c.loadInput(ctx, tenant, id)
+	if err != nil || t.Session.SummaryVersion == version {
+		return t.Session, err
 	}
 	var to core.Summary
 	if version != 0 {
@@ -111,29 +110,26 @@ func (c *Inspector) Restore(ctx context.Context, tenant core.Tenant, id core.Ses
 			return core.Session{}, err
 		}
 	}
-	if run := v.turn.Run; len(run) > 0 && to.ThroughSeq >= run[0].Seq {
+	if run := t.Run; len(run) > 0 && to.ThroughSeq >= run[0].Seq {
 		return core.Session{}, core.Errorf(core.ErrConflict, "the run in progress answers message #%d, which version %d covers: wait until it ends", run[0].Seq, version)
 	}
-	t, err := c.withEarlierVersion(ctx, v.turn, to)
-	if err != nil {
+	expect := t.Session.PromptRevision
+	if t, err = c.withEarlierVersion(ctx, t, to); err != nil {
 		return core.Session{}, err
 	}
 	in, err := c.planInput(t)
 	if err != nil {
 		return core.Session{}, err
 	}
-	after, err := c.snapshotTurn(ctx, t.withSummary(to, contextwindow.Resumed(in)))
-	if err != nil {
-		return core.Session{}, err
-	}
+	state := contextwindow.Resumed(in)
 	reason := fmt.Sprintf("repeats version %d", version)
 	if version == 0 {
 		reason = "nothing is summarized any more"
 	}
 	session, events, err := c.Stores.Sessions.RestoreSummary(ctx, tenant, core.SummaryRestore{
-		SessionID: id, Expect: v.turn.Session.PromptRevision, Version: version, PromptState: after.in.State.Encode(),
+		SessionID: id, Expect: expect, Version: version, PromptState: state.Encode(),
 		Events: []core.Event{core.NewEvent(id, "", core.EventContextCompleted, core.ContextData{
-			Kind: core.SummaryRolling, TokensBefore: v.d.Total, TokensAfter: after.d.Total, MessagesCovered: to.MessagesCovered,
+			Kind: core.SummaryRolling, TokensBefore: contextwindow.PlanAsIs(before).Total, TokensAfter: state.Landed.Tokens, MessagesCovered: to.MessagesCovered,
 			Trigger: core.TriggerRestore, Reason: reason,
 		})},
 	})

@@ -133,12 +133,6 @@ func (k *Compactor) planAndExecute(ctx context.Context, t Turn, e *progress) (Tu
 	if err != nil {
 		return t, p, err
 	}
-	if p.d.Summarize != nil && e.manual == nil {
-		if d, ok := floorDecision(p.in); ok {
-			p.d = d
-			return t, p, floorError(d)
-		}
-	}
 	for {
 		var err error
 		switch {
@@ -259,7 +253,7 @@ func (k *Compactor) makeNext(ctx context.Context, t Turn, e *progress) (Turn, er
 func (k *Compactor) summarizeOnce(ctx context.Context, t Turn, p plan, e *progress) (Turn, plan, error) {
 	m := draft{order: *p.nextOrder(), writer: e.writer, ahead: p.d.Summarize == nil, calls: e.calls}
 	if o := e.manual; o != nil { // parts are made by a model only: without one, a single summary covers everything
-		m.order.Focus, m.order.Strict = o.focus, o.versionCount > 0 || m.order.ThroughSeq < o.through
+		m.order.Focus, m.order.Strict = o.focus, o.last.Load() != nil || m.order.ThroughSeq < o.through
 	}
 	if !e.background && t.Work.Breaker.Until != nil && m.writer.note == "" {
 		m.writer.note = breakerOpen
@@ -307,11 +301,6 @@ var errRefused = errors.New("the provider refused the order")
 // maxRefused bounds how many consecutive orders the provider may refuse. Each
 // has half as many tokens as the one before.
 const maxRefused = 2
-
-// messagesAfter returns the messages behind the cursor.
-func messagesAfter(messages []core.Message, cursor int64) []core.Message {
-	return messages[len(messagesThrough(messages, cursor)):]
-}
 
 // floorError returns the decision's refusal as an error that may be shown to users.
 func floorError(d contextwindow.Decision) error {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"bobbin/app/core"
 )
@@ -21,7 +20,7 @@ const (
 	questionSize = 2_000 // bytes of the message that count: its beginning
 )
 
-// Finder is a Recaller: it finds the passages that a search for the message's own words finds, and what was
+// Finder finds the passages that a search for the message's own words finds, and what was
 // said right before and after. Safe for concurrent use.
 type Finder struct{ Search core.SearchStore }
 
@@ -64,14 +63,7 @@ func singleLine(text string) string { return strings.Join(strings.Fields(text), 
 // plainWords returns the beginning of a message as a query without operators: quotation marks,
 // asterisks and the minus before a word mean nothing in it.
 func plainWords(message string) string {
-	if len(message) > questionSize {
-		cut := questionSize
-		for cut > 0 && !utf8.RuneStart(message[cut]) {
-			cut--
-		}
-		message = message[:cut]
-	}
-	words := strings.FieldsFunc(message, func(r rune) bool {
+	words := strings.FieldsFunc(core.Clip(message, questionSize), func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r) || unicode.In(r, unicode.Quotation_Mark) || r == '*' || r == '"'
 	})
 	for i, w := range words {

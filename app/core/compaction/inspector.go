@@ -58,15 +58,6 @@ func (c *Inspector) loadSnapshot(ctx context.Context, tenant core.Tenant, id cor
 	return v, err
 }
 
-// loadStoredSnapshot is loadSnapshot with the version of the summary that is in use now.
-func (c *Inspector) loadStoredSnapshot(ctx context.Context, tenant core.Tenant, id core.SessionID) (snapshot, error) {
-	t, err := c.loadTurn(ctx, tenant, id, core.PlanPreview{})
-	if err != nil {
-		return snapshot{}, err
-	}
-	return c.snapshotTurn(ctx, t)
-}
-
 // snapshotTurn is loadSnapshot for a turn as it is. Where prompts do not wait for the summary that is due,
 // or do not fit before it, it is the prompt without the summary, as Fit sends it.
 func (c *Inspector) snapshotTurn(ctx context.Context, t Turn) (snapshot, error) {
@@ -100,11 +91,7 @@ func (c *Inspector) snapshotTurn(ctx context.Context, t Turn) (snapshot, error) 
 // or under the landing point of a compaction. It changes nothing.
 func (c *Inspector) CheckPin(ctx context.Context, tenant core.Tenant, id core.SessionID, m core.Message) error {
 	defer c.acquireView(ctx)()
-	t, err := c.loadTurn(ctx, tenant, id, core.PlanPreview{})
-	if err != nil {
-		return err
-	}
-	in, err := c.planInput(t)
+	t, in, err := c.loadInput(ctx, tenant, id)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ type Stores struct {
 	Summaries core.SummaryStore
 	Runs      core.RunStore
 	Blobs     core.BlobStore    // nil = images and files are only described
-	Recall    Recaller          // nil = nothing is recalled
+	Search    core.SearchStore  // nil = nothing is recalled
 	Standing  InstructionReader // nil = there are no standing instructions
 	Setups    SetupReader       // nil = another system prompt makes thoughts invalid
 }

@@ -55,7 +55,11 @@ func (v snapshot) locateMessage(m core.Message) (core.MessageLocation, bool) {
 		w.Placement, w.Reason = core.PlaceExcluded, why
 		return w, true
 	}
-	w.Note = v.upcomingChange(m)
+	if first := firstStep(v.d); v.d.Floor != nil {
+		w.Note = "Nothing can be sent at present: " + v.d.Floor.Error() + "."
+	} else if m.Seq > v.turn.Session.SummaryThroughSeq && first.covers(m.Seq) {
+		w.Note = "T" + first.text[1:] + ", and this message is one of those that it covers."
+	}
 	if s := v.turn.Session; m.Seq <= s.SummaryThroughSeq {
 		w.Placement, w.SummaryVersion = core.PlaceCovered, s.SummaryVersion
 		w.PromptTokens = v.promptTokens(m.ID)
@@ -98,24 +102,6 @@ func exclusionReason(m core.Message) string {
 		return "System rows of the log are never sent: the agent's own system prompt replaces them."
 	}
 	return ""
-}
-
-// upcomingChange says what happens to the message before the next prompt is sent; empty =
-// nothing.
-func (v snapshot) upcomingChange(m core.Message) string {
-	d := v.d
-	switch o := d.Summarize; {
-	case d.Floor != nil:
-		return "Nothing can be sent at present: " + d.Floor.Error() + "."
-	case d.Activate != nil && m.Seq > v.in.Summary.ThroughSeq && m.Seq <= d.Activate.ThroughSeq:
-		return fmt.Sprintf("Before the next prompt is sent, version %d of the summary, which is ready and covers it, is activated (%s).", d.Activate.Version, d.Activate.Trigger)
-	case o != nil && o.Kind == core.SummaryRun && m.Seq >= o.FromSeq && m.Seq <= o.ThroughSeq:
-		return fmt.Sprintf("Before the next model call, notes replace the oldest %d messages of the run's tool calls (%s), and this is one of them.", o.Messages, o.Trigger)
-	case o != nil && m.Seq >= o.FromSeq && m.Seq <= o.ThroughSeq:
-		return fmt.Sprintf("Before the next prompt is sent, the oldest %d messages are summarized (%s), and this is one of them.", o.Messages, o.Trigger)
-	default:
-		return ""
-	}
 }
 
 // placeReason is the reason for a message behind the cursor.

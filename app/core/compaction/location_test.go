@@ -140,7 +140,7 @@ func TestWhereNotes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, core.ContextSettings{}, 8192)
 	w.turns(30, 115)
-	if got := w.where(w.Messages[0].ID); got.Placement != core.PlaceLeftOut || !strings.Contains(got.Note, "this is one of them") {
+	if got := w.where(w.Messages[0].ID); got.Placement != core.PlaceLeftOut || !strings.Contains(got.Note, "The next message first summarizes the oldest ") {
 		t.Errorf("got %+v, want a note that it is summarized next", got)
 	}
 	if got := w.where(w.Messages[59].ID); got.Note != "" {

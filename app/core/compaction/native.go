@@ -80,6 +80,15 @@ func (k *Compactor) frozenFor(t Turn, n *core.NativeSummary) string {
 	return n.Frozen
 }
 
+// versionOf returns the version that the summary is in the turn's prompts: the native one where they have it.
+func (k *Compactor) versionOf(t Turn, s core.Summary) core.SummaryVersion {
+	v := s.AsVersion()
+	if n := k.nativeOf(t.withNative(s.Native)); n != nil {
+		v.Tokens, v.KeepsThoughts, v.Frozen = n.Tokens, len(n.Prefixes) > 0, k.frozenFor(t, n)
+	}
+	return v
+}
+
 // setupOf returns a hash of the turn's model, system prompt and tools.
 func (k *Compactor) setupOf(t Turn) string {
 	p := t.Profile
@@ -185,8 +194,8 @@ func (k *Compactor) writeNative(ctx context.Context, t Turn, o contextwindow.Ord
 	if err := summarize.CheckNative(ctx, k.Counter, material, earlier, n.Text); err != nil {
 		return nil, calls, err
 	}
-	o.KeepsThoughts, o.Frozen = isBound, n.Frozen
-	if after := newPlan(whole.After(o, n.Tokens, 0)); n.Tokens >= o.Tokens || after.d.Summarize != nil || after.d.Floor != nil {
+	active := core.SummaryVersion{Version: whole.Summary.Version + 1, ThroughSeq: o.ThroughSeq, Tokens: n.Tokens, MadeFor: o.MadeFor, KeepsThoughts: isBound, Frozen: n.Frozen}
+	if after := newPlan(whole.Activated(active)); n.Tokens >= o.Tokens || after.d.Summarize != nil || after.d.Floor != nil {
 		return nil, calls, errNativeTooLarge
 	}
 	return n, calls, nil

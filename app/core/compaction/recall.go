@@ -11,12 +11,6 @@ import (
 	"bobbin/app/core/contextwindow"
 )
 
-// Recaller finds messages of a session for a question, the best first, without those that the
-// prompt shows, by their seq. Each has what a prompt quotes of it as its Content, in a single line.
-type Recaller interface {
-	Recall(ctx context.Context, session core.Session, question string, shown map[int64]bool) ([]core.Message, error)
-}
-
 // Recalled is what the log has for a run's message. It is never changed.
 type Recalled struct {
 	passages []contextwindow.Passage
@@ -41,7 +35,7 @@ const recallTime = 2 * time.Second
 func (k *Compactor) withRecalled(ctx context.Context, t Turn, p plan) (Turn, plan) {
 	key := recallKey{t.Profile.Model.Info().Name, p.d.Budget.Window}
 	isDone := t.Recalled != nil && t.Recalled.of == key
-	if isDone || k.Stores.Recall == nil || t.Profile.Policy.Recall != contextwindow.RecallAuto || len(t.Run) == 0 || p.d.Floor != nil {
+	if isDone || k.Stores.Search == nil || t.Profile.Policy.Recall != contextwindow.RecallAuto || len(t.Run) == 0 || p.d.Floor != nil {
 		return t, p
 	}
 	t.Recalled = k.recall(ctx, t, p.d)
@@ -68,7 +62,7 @@ func (k *Compactor) recall(ctx context.Context, t Turn, d contextwindow.Decision
 	if err == nil {
 		shown := d.ShownSeqs()
 		shown[t.Run[0].Seq] = true // the question, whatever its size
-		found, err = k.Stores.Recall.Recall(searching, t.Session, question[0].Content, shown)
+		found, err = Finder{k.Stores.Search}.Recall(searching, t.Session, question[0].Content, shown)
 	}
 	if err != nil {
 		if ctx.Err() == nil {

@@ -24,18 +24,16 @@ type recaller struct {
 	err       error
 }
 
-// Recall returns the messages.
-func (r *recaller) Recall(_ context.Context, _ core.Session, question string, shown map[int64]bool) ([]core.Message, error) {
-	r.questions, r.shown = append(r.questions, question), shown
+// Messages returns the messages.
+func (r *recaller) Messages(_ context.Context, _ core.Tenant, q core.SearchQuery) (page core.SearchPage, err error) {
+	r.questions, r.shown = append(r.questions, q.Text), q.Except
 	_, _, log := r.w.now()
-	var found []core.Message
 	for _, m := range slices.Backward(log) {
-		if slices.ContainsFunc(strings.Fields(question), func(word string) bool { return len(word) > 4 && strings.Contains(m.Content, word) }) {
-			m.Content = strings.Join(strings.Fields(m.Content), " ")
-			found = append(found, m)
+		if slices.ContainsFunc(strings.Fields(q.Text), func(word string) bool { return len(word) > 4 && strings.Contains(m.Content, word) }) {
+			page.Items = append(page.Items, core.SearchHit{MessageID: m.ID, Seq: m.Seq, Role: m.Role, Author: m.Author, Excerpt: m.Content, CreatedAt: m.CreatedAt})
 		}
 	}
-	return found, r.err
+	return page, r.err
 }
 
 // newRecallWorld returns a world with a summarized conversation in which something was said
@@ -43,7 +41,7 @@ func (r *recaller) Recall(_ context.Context, _ core.Session, question string, sh
 func newRecallWorld(t *testing.T, settings core.ContextSettings, said string) (*world, *recaller) {
 	w := newWorld(t, settings, 8192)
 	r := &recaller{w: w}
-	w.options.Stores.Recall = r
+	w.options.Stores.Search = r
 	w.keeper = compaction.New(w.options)
 	w.writer.Add(always(notes))
 	w.add(w.said(core.RoleUser, said), w.said(core.RoleAssistant, "Noted."))
@@ -120,7 +118,7 @@ func TestRecallNotNeeded(t *testing.T) {
 	}
 	short := newWorld(t, core.ContextSettings{Recall: new("auto")}, 8192)
 	r = &recaller{w: short}
-	short.options.Stores.Recall = r
+	short.options.Stores.Search = r
 	short.keeper = compaction.New(short.options)
 	short.turns(3, 20)
 	short.ask("turn")
@@ -180,7 +178,7 @@ func TestRecallSearchesWhatThisPromptLeavesOut(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, core.ContextSettings{Policy: tt.policy, Recall: new("auto"), Timing: new("inline")}, 8192)
 			r := &recaller{w: w}
-			w.options.Stores.Recall = r
+			w.options.Stores.Search = r
 			w.keeper = compaction.New(w.options)
 			w.add(w.said(core.RoleUser, "My canoe is from Turku."), w.said(core.RoleAssistant, "Noted."))
 			w.turns(60, 110)

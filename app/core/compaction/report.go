@@ -16,7 +16,7 @@ const (
 	reportedVersions  = 20
 )
 
-// maxSnapshots bounds how often a report is restarted because messages arrived meanwhile.
+// maxSnapshots bounds how often a report is restarted because the conversation changed meanwhile.
 const maxSnapshots = 5
 
 // Report describes the session's next prompt. It changes nothing: it is the same plan that
@@ -32,18 +32,17 @@ func (c *Inspector) Report(ctx context.Context, tenant core.Tenant, id core.Sess
 }
 
 // reportNext returns the next prompt under the conditions of the preview, and its report. It begins again if
-// messages arrive meanwhile.
+// messages are deleted or another branch is selected meanwhile.
 func (c *Inspector) reportNext(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (v snapshot, r core.ContextReport, err error) {
 	defer c.acquireView(ctx)()
 	for range maxSnapshots {
 		if v, err = c.loadSnapshot(ctx, tenant, id, ask); err != nil {
 			return v, core.ContextReport{}, err
 		}
-		var whole bool
-		if r, whole, err = c.fullReport(ctx, tenant, v); err != nil {
+		if r, err = c.fullReport(ctx, tenant, v); err != nil {
 			return v, core.ContextReport{}, err
 		}
-		if whole {
+		if r.Coverage.Lost == 0 {
 			break
 		}
 	}
@@ -66,20 +65,20 @@ func (c *Inspector) reportNext(ctx context.Context, tenant core.Tenant, id core.
 	return v, r, nil
 }
 
-// checkCoverage counts the conversation of a turn whose summary has changed: each message is
-// behind the cursor or after it. It ignores storage errors: the next summary counts again.
+// checkCoverage counts the conversation of a turn whose summary has changed, as far as its session had come:
+// each message is behind the cursor or after it. It ignores storage errors: the next summary counts again.
 func (k *Compactor) checkCoverage(ctx context.Context, t Turn) {
-	t.History = messagesAfter(t.History, t.Session.SummaryThroughSeq)
+	t = t.behindSummary()
 	var lost int
 	for range maxSnapshots {
-		onPath, err := k.Stores.Messages.CountOnPath(ctx, scopeOf(t), t.Session.ID)
+		onPath, err := k.Stores.Messages.CountOnPath(ctx, scopeOf(t), t.Session.ID, int64(t.wholeLog()))
 		if err != nil {
 			return
 		}
 		if lost = onPath - t.Session.SummarizedCount - len(t.History) - len(t.Run); lost == 0 {
 			break
 		}
-		t.Run = nil // messages arrived meanwhile
+		t.Run = nil // messages arrived between the turn and its session
 		if t, err = k.reloadTurn(ctx, t); err != nil {
 			return
 		}
@@ -96,13 +95,13 @@ func (k *Compactor) reportCoverage(ctx context.Context, id core.SessionID, lost 
 	}
 }
 
-// fullReport is Describe with what only storage knows, except the summaries. Whole is false if
-// messages arrived since the turn was loaded.
-func (c *Inspector) fullReport(ctx context.Context, tenant core.Tenant, v snapshot) (r core.ContextReport, whole bool, err error) {
-	r = c.Describe(v.turn, v.d, v.prompt.Sent)
+// fullReport is Describe with what only storage knows, except the summaries.
+func (c *Inspector) fullReport(ctx context.Context, tenant core.Tenant, v snapshot) (core.ContextReport, error) {
+	r := c.Describe(v.turn, v.d, v.prompt.Sent)
 	r.TurnsLeft, r.WillTrigger = v.d.TurnsLeft, v.d.WillTrigger
+	first := firstStep(v.d)
 	for _, s := range v.d.History {
-		if s.Place == core.PlaceLeftOut && s.Seq <= firstThrough(v.d) {
+		if s.Place == core.PlaceLeftOut && first.covers(s.Seq) {
 			r.Coverage.LeftOut--
 			r.Coverage.Summarized++
 		}
@@ -114,52 +113,49 @@ func (c *Inspector) fullReport(ctx context.Context, tenant core.Tenant, v snapsh
 		r.Reasons = append(r.Reasons, recalled.failure)
 	}
 	if err := c.reportInstructions(ctx, v, &r); err != nil {
-		return core.ContextReport{}, false, err
+		return core.ContextReport{}, err
 	}
-	for _, note := range []string{shortenedReason(v.d), firstStep(v.d)} {
+	for _, note := range []string{shortenedReason(v.d), first.text} {
 		if note != "" {
 			r.Reasons = append(r.Reasons, note)
 		}
 	}
-	onPath, err := c.Stores.Messages.CountOnPath(ctx, tenant, v.turn.Session.ID)
+	log := v.turn.wholeLog()
+	onPath, err := c.Stores.Messages.CountOnPath(ctx, tenant, v.turn.Session.ID, int64(log-v.more))
 	if err != nil {
-		return core.ContextReport{}, false, fmt.Errorf("count messages: %w", err)
+		return core.ContextReport{}, fmt.Errorf("count messages: %w", err)
 	}
 	onPath += v.more
 	r.Coverage.Lost = onPath - r.Coverage.Messages
-	log := v.turn.wholeLog()
 	r.Coverage.Messages, r.Coverage.Excluded = log, r.Coverage.Excluded+log-onPath
-	return r, r.Coverage.Lost == 0 && log >= onPath, nil
+	return r, nil
 }
 
-// firstThrough returns the last message that the summary covers which is made or activated before the prompt of
-// the decision is sent; 0 = none is.
-func firstThrough(d contextwindow.Decision) int64 {
-	switch {
-	case d.Activate != nil:
-		return d.Activate.ThroughSeq
-	case d.Summarize != nil && d.Summarize.Kind == core.SummaryRolling:
-		return d.Summarize.ThroughSeq
-	}
-	return 0
+// step is what happens before a prompt can be sent, and to which messages; the zero step = nothing.
+type step struct {
+	text          string
+	from, through int64
 }
 
-// firstStep says what happens before the prompt of the decision can be sent; empty =
-// nothing.
-func firstStep(d contextwindow.Decision) string {
+// covers reports whether the step is about the message.
+func (s step) covers(seq int64) bool { return s.from <= seq && seq <= s.through }
+
+// firstStep returns what happens before the prompt of the decision can be sent.
+func firstStep(d contextwindow.Decision) step {
 	what := "message"
 	if len(d.Run) > 0 {
 		what = "model call"
 	}
-	switch {
+	switch o := d.Summarize; {
 	case d.Activate != nil:
-		return fmt.Sprintf("the next %s first activates version %d of the summary, which is ready (%s)", what, d.Activate.Version, d.Activate.Trigger)
-	case d.Summarize == nil:
-		return ""
-	case d.Summarize.Kind == core.SummaryRun:
-		return fmt.Sprintf("the next %s first replaces the oldest %d messages of the tool loop with notes (%s)", what, d.Summarize.Messages, d.Summarize.Trigger)
+		return step{fmt.Sprintf("the next %s first activates version %d of the summary, which is ready (%s)", what, d.Activate.Version, d.Activate.Trigger), 1, d.Activate.ThroughSeq}
+	case o == nil:
+		return step{}
+	case o.Kind == core.SummaryRun:
+		return step{fmt.Sprintf("the next %s first replaces the oldest %d messages of the tool loop with notes (%s)", what, o.Messages, o.Trigger), o.FromSeq, o.ThroughSeq}
+	default:
+		return step{fmt.Sprintf("the next %s first summarizes the oldest %d messages (%s)", what, o.Messages, o.Trigger), o.FromSeq, o.ThroughSeq}
 	}
-	return fmt.Sprintf("the next %s first summarizes the oldest %d messages (%s)", what, d.Summarize.Messages, d.Summarize.Trigger)
 }
 
 // Describe returns the report of a decision and its prompt, without what only storage knows.
@@ -175,7 +171,7 @@ func (k *Compactor) Describe(t Turn, d contextwindow.Decision, sent contextwindo
 		}
 	}
 	if filtered > 0 {
-		reasons = append(reasons, fmt.Sprintf("%d messages stay out, as a content filter of the model's provider refused them", filtered))
+		reasons = append(reasons, fmt.Sprintf("%d messages stay out, as the model's provider refused them", filtered))
 	}
 	if d.IsAlone {
 		c.LeftOut, c.Summarized = c.LeftOut+c.Summarized, 0
@@ -250,7 +246,7 @@ func (c *Inspector) Prompt(ctx context.Context, tenant core.Tenant, id core.Sess
 		return core.PromptView{}, err
 	}
 	view := core.PromptView{
-		Model: v.turn.Profile.Model.Info().Name, Tokens: v.prompt.Sent.Used(v.d), Note: firstStep(v.d), MaxOutputTokens: v.d.MaxOutput,
+		Model: v.turn.Profile.Model.Info().Name, Tokens: v.prompt.Sent.Used(v.d), Note: firstStep(v.d).text, MaxOutputTokens: v.d.MaxOutput,
 		System: v.prompt.System, SystemParts: []core.ContextPart{}, Messages: []core.PromptMessage{}, Tools: promptTools(v.prompt.Tools),
 	}
 	for _, b := range v.prompt.Blocks {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
@@ -42,21 +43,17 @@ func (k *Compactor) NewSetup(t Turn) *core.PromptSetup {
 // setupsIn returns the hashes of the setups that the messages of the turn and its native summary name.
 func setupsIn(t Turn) map[string]bool {
 	hashes := map[string]bool{}
-	if n := t.Session.NativeSummary; n != nil && n.Frozen != "" {
+	if n := t.Session.NativeSummary; n != nil {
 		hashes[n.Frozen] = true
 	}
 	for _, list := range [][]core.Message{t.History, t.Run} {
 		for _, m := range list {
 			for _, p := range m.Parts {
-				if p.Setup != "" {
-					hashes[p.Setup] = true
-				}
-				if p.Frozen != "" {
-					hashes[p.Frozen] = true
-				}
+				hashes[p.Setup], hashes[p.Frozen] = true, true
 			}
 		}
 	}
+	delete(hashes, "")
 	return hashes
 }
 
@@ -69,17 +66,11 @@ func (k *Compactor) withSetups(ctx context.Context, t Turn) (Turn, error) {
 	if !ok || len(hashes) == 0 {
 		return t, nil
 	}
-	setups := contextwindow.Setups{}
+	setups, list := contextwindow.Setups{}, []core.PromptSetup{current}
 	maps.Copy(setups, t.Setups)
-	var missing []string
-	for hash := range hashes {
-		if _, known := setups[hash]; !known {
-			missing = append(missing, hash)
-		}
-	}
-	list := []core.PromptSetup{current}
-	if len(missing) > 0 {
-		found, err := k.Stores.Setups.Find(ctx, scopeOf(t), t.Session.ID, missing)
+	maps.DeleteFunc(hashes, func(hash string, _ bool) bool { _, known := setups[hash]; return known })
+	if len(hashes) > 0 {
+		found, err := k.Stores.Setups.Find(ctx, scopeOf(t), t.Session.ID, slices.Collect(maps.Keys(hashes)))
 		if err != nil {
 			return t, fmt.Errorf("load system prompts of thoughts: %w", err)
 		}

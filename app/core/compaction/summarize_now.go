@@ -26,11 +26,7 @@ func (k *Compactor) Summarize(ctx context.Context, tenant core.Tenant, id core.S
 	} else if committed {
 		return o.committedResult(ctx, tenant, core.SummaryID(name))
 	}
-	t, err := k.loadTurn(ctx, tenant, id, core.PlanPreview{})
-	if err != nil {
-		return core.Summary{}, err
-	}
-	in, err := k.planInput(t)
+	_, in, err := k.loadInput(ctx, tenant, id)
 	if err != nil {
 		return core.Summary{}, err
 	}
@@ -58,9 +54,8 @@ type manualOrder struct {
 	through int64 // seq of the last message to cover
 	lease   *summaryLease
 
-	last         atomic.Pointer[core.Summary] // the last version; nil = none so far
-	first        chan struct{}                // closed when there is one
-	versionCount int                          // made so far
+	last  atomic.Pointer[core.Summary] // the last version; nil = none so far
+	first chan struct{}                // closed when there is one
 }
 
 // committedResult returns the result that an earlier execution of a request with an
@@ -102,7 +97,7 @@ func (o *manualOrder) wait(ctx context.Context, c *call) (core.Summary, error) {
 	if last := o.last.Load(); last != nil && !errors.Is(ctx.Err(), context.Canceled) {
 		return *last, nil
 	}
-	return core.Summary{}, cmp.Or(c.wait(ctx), errSummarizedMeanwhile()) // which cancels it
+	return core.Summary{}, cmp.Or(c.wait(ctx), changedMeanwhile(core.ErrStale)) // which cancels it
 }
 
 // makeAll makes versions until all is covered.
@@ -120,19 +115,13 @@ func (o *manualOrder) makeAll(ctx context.Context) error {
 			if o.last.Swap(&last) == nil {
 				close(o.first)
 			}
-			o.versionCount++
 			err = o.lease.renewLease(ctx)
-		} else if errors.Is(err, core.ErrStale) {
-			err = errSummarizedMeanwhile()
+		} else {
+			err = changedMeanwhile(err)
 		}
 	}
 	if err != nil {
 		o.k.Logger.InfoContext(ctx, "requested summary is incomplete", "session_id", o.id, "err", err)
 	}
 	return err
-}
-
-// errSummarizedMeanwhile says that another writer was first.
-func errSummarizedMeanwhile() error {
-	return core.Errorf(core.ErrConflict, "the session was summarized meanwhile: check its newest summary and retry if necessary")
 }

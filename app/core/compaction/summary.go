@@ -26,30 +26,12 @@ type draft struct {
 	err     error            // why it is not made, or not stored
 }
 
-// floorDecision reports whether no summary can make the prompt fit, and returns the decision
-// that refuses it (rung 8): neither the model nor the summarizer is called then.
-func floorDecision(in contextwindow.Input) (contextwindow.Decision, bool) {
-	in.NoSummary, in.NoLoop = true, true
-	d, _ := contextwindow.Plan(in)
-	if d.Floor == nil {
-		return d, false
-	}
-	best, _ := contextwindow.Plan(in.WithBestSummary())
-	return d, best.Floor != nil
-}
-
 // makeSummary makes the summary of the draft's order. It calls the model outside of any transaction.
 // Errors: the context's own, summarize.ErrNoGain, and summarize.ErrFailed for a strict
 // order.
-func (k *Compactor) makeSummary(ctx context.Context, t Turn, p plan, m draft) (draft, error) {
-	watched, ended := k.Observer.Summarizing(ctx, t, m.order)
-	m, err := k.writeSummary(watched, t, p, m)
-	ended(m.outcomeFor(ctx, err))
-	return m, err
-}
-
-// writeSummary is makeSummary without the observer.
-func (k *Compactor) writeSummary(ctx context.Context, t Turn, p plan, m draft) (draft, error) {
+func (k *Compactor) makeSummary(ctx context.Context, t Turn, p plan, m draft) (made draft, err error) {
+	ctx, ended := k.Observer.Summarizing(ctx, t, m.order)
+	defer func() { ended(made.outcomeFor(ctx, err)) }()
 	o, note, again := m.order, m.writer.note, m.failure != ""
 	counts := o.Kind == core.SummaryRolling  // the breaker counts failures
 	if counts && !again && note == noModel { // the next summary will not have its model either
@@ -131,6 +113,7 @@ func (k *Compactor) summaryMaterial(ctx context.Context, t Turn, p plan, m draft
 		return req, summarize.NewLoop(k.newStrategy(t, w), k.Counter), err
 	}
 	filtered := strings.Contains(w.note, string(llm.KindContentFilter))
+	t.LeavesRefused = true // else prompts with the summary may be refused
 	req.Messages, req.TimeLimit = t.nameSpeakers(messagesThrough(t.withoutFiltered(filtered), o.ThroughSeq)), k.BackgroundTime
 	if w.note != "" || w.kind.New == nil {
 		return req, summarize.New(summarize.NewExtractive(k.Counter), k.Counter), nil
@@ -209,10 +192,8 @@ type writer struct {
 
 // chooseWriter returns the writer for the turn's policy. A summary model that cannot be used
 // does not fail the conversation: the note says why the summary is made without one.
-func (k *Compactor) chooseWriter(ctx context.Context, t Turn) writer {
-	kind, _ := summarize.KindOf(t.Profile.Policy.Strategy)
-	w := writer{kind: kind}
-	if kind.Model {
+func (k *Compactor) chooseWriter(ctx context.Context, t Turn) (w writer) {
+	if w.kind, _ = summarize.KindOf(t.Profile.Policy.Strategy); w.kind.Model {
 		w.model, w.note = k.summaryModel(ctx, t, t.Profile.Policy.SummaryModel)
 	}
 	return w

@@ -1,6 +1,7 @@
 package compaction
 
 import (
+	"cmp"
 	"slices"
 
 	"bobbin/app/core"
@@ -43,10 +44,7 @@ func (p Profile) WithOptions(o *core.RunOptions) Profile {
 
 // MaxIterations returns how many model calls a run may make.
 func (p Profile) MaxIterations() int {
-	if p.Agent.MaxIterations > 0 {
-		return p.Agent.MaxIterations
-	}
-	return core.DefaultMaxIterations
+	return cmp.Or(max(p.Agent.MaxIterations, 0), core.DefaultMaxIterations)
 }
 
 // Loaded is what the prompts of a run keep from one to the next. Its maps are never changed in place.
@@ -125,17 +123,43 @@ func (k *Compactor) planItems(t Turn, messages []core.Message, model llm.Info) [
 	return out
 }
 
-// withoutFiltered returns the history with the turns as system rows, which nobody is sent, that a filter of the provider
-// left unanswered, or half answered (core.RunWrite.Filtered); all, if it has refused them to the summary model.
+// leavesOut reports whether prompts lack the user's message, and its turn if that was not answered: the provider has
+// refused it.
+func (t Turn) leavesOut(m core.Message) bool {
+	return m.Role == core.RoleUser && (m.FinishReason == core.FinishContentFilter || t.LeavesRefused && m.FinishReason == core.FinishRefused)
+}
+
+// HasRefused reports whether there are messages that LeavesRefused leaves out.
+func (t Turn) HasRefused() bool {
+	return slices.ContainsFunc(slices.Concat(t.Pinned, t.History), func(m core.Message) bool { return m.Role == core.RoleUser && m.FinishReason == core.FinishRefused })
+}
+
+// Accepted returns the user messages of the last prompt, which was answered, that the provider had refused before.
+func (t Turn) Accepted() (out []core.MessageID) {
+	t.LeavesRefused = true
+	for _, list := range [][]core.Message{t.History, t.Run[:1]} {
+		for _, m := range list {
+			if t.Shown[m.Seq] && t.leavesOut(m) {
+				out = append(out, m.ID)
+			}
+		}
+	}
+	return out
+}
+
+// withoutFiltered returns the history with the turns as system rows, which nobody is sent, that prompts leave out and
+// that were not answered, or half; all, if a filter has refused them to the summary model.
 func (t Turn) withoutFiltered(all bool) []core.Message {
-	out, begin, refused := t.History, 0, t.Refused() // of a turn
+	out, begin := t.History, 0 // of a turn
 	for i, m := range t.History {
 		if i+1 < len(t.History) && t.History[i+1].Role != core.RoleUser {
 			continue
 		}
-		first := t.History[begin]
-		if all || first.FinishReason == core.FinishContentFilter && !isAnswer(m) || t.LeavesRefused && slices.Contains(refused, first.ID) {
-			out = slices.Clone(out)
+		isAnswered := m.Role == core.RoleAssistant && len(m.ToolCalls) == 0 && m.FinishReason != core.FinishContentFilter
+		if all || t.leavesOut(t.History[begin]) && !isAnswered {
+			if &out[0] == &t.History[0] {
+				out = slices.Clone(out)
+			}
 			for ; begin <= i; begin++ {
 				out[begin].Role = core.RoleSystem
 			}
@@ -143,25 +167,6 @@ func (t Turn) withoutFiltered(all bool) []core.Message {
 		begin = i + 1
 	}
 	return out
-}
-
-// Refused returns the user messages after the last answer that have the mark core.FinishRefused: those before it
-// were in a prompt that was answered.
-func (t Turn) Refused() (out []core.MessageID) {
-	for _, m := range slices.Backward(t.History) {
-		if isAnswer(m) {
-			break
-		}
-		if m.Role == core.RoleUser && m.FinishReason == core.FinishRefused {
-			out = append(out, m.ID)
-		}
-	}
-	return out
-}
-
-// isAnswer reports whether the message is an answer that ends a turn, and no filter cut it off.
-func isAnswer(m core.Message) bool {
-	return m.Role == core.RoleAssistant && len(m.ToolCalls) == 0 && m.FinishReason != core.FinishContentFilter
 }
 
 // HalfAnswered returns the user messages whose answers a filter cut off.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
@@ -22,6 +23,16 @@ func (k *Compactor) loadTurn(ctx context.Context, tenant core.Tenant, id core.Se
 		return Turn{}, err
 	}
 	return k.loadSummaryWork(ctx, t)
+}
+
+// loadInput loads what the next prompt of a session depends on, and its plan's input.
+func (k *Compactor) loadInput(ctx context.Context, tenant core.Tenant, id core.SessionID) (Turn, contextwindow.Input, error) {
+	t, err := k.loadTurn(ctx, tenant, id, core.PlanPreview{})
+	if err != nil {
+		return t, contextwindow.Input{}, err
+	}
+	in, err := k.planInput(t)
+	return t, in, err
 }
 
 // loadProfile loads a turn without its messages, with the agent and the model of the preview if it
@@ -48,24 +59,19 @@ func (k *Compactor) loadTurnMessages(ctx context.Context, tenant core.Tenant, t 
 		}
 		load = k.reloadTurn
 		if s := t.Session.Status; s == core.SessionIdle || s == core.SessionQueued {
-			return k.withTexts(ctx, t)
+			break
 		}
 		run, err := k.Stores.Runs.Active(ctx, tenant, t.Session.ID)
-		switch {
-		case err != nil && !errors.Is(err, core.ErrNotFound):
+		if err != nil && !errors.Is(err, core.ErrNotFound) {
 			return Turn{}, fmt.Errorf("find the run in progress: %w", err)
-		case run.ID != t.Session.ActiveRunID && attempt < maxSnapshots:
-			continue
-		case err == nil:
-			t = t.withRun(run)
 		}
-		return k.withTexts(ctx, t)
+		if run.ID == t.Session.ActiveRunID || attempt == maxSnapshots {
+			if err == nil {
+				t = t.withRun(run)
+			}
+			break
+		}
 	}
-}
-
-// withTexts returns the turn with the standing instructions of its session and the setups of its
-// thoughts.
-func (k *Compactor) withTexts(ctx context.Context, t Turn) (Turn, error) {
 	t, err := k.withStanding(ctx, t, allMessages)
 	if err != nil {
 		return t, err
@@ -112,10 +118,7 @@ func (k *Compactor) loadHistory(ctx context.Context, t Turn) (Turn, error) {
 	if err != nil {
 		return t, fmt.Errorf("load messages: %w", err)
 	}
-	for n := len(messages); n > 0 && messages[n-1].Seq > session.LastSeq; n-- {
-		messages = messages[:n-1] // stored after the session was read
-	}
-	t.History = BeforeRun(messages, t.Run)
+	t.History = BeforeRun(messagesThrough(messages, session.LastSeq), t.Run) // others were stored after the session was read
 	t.Pinned, err = k.LoadPinned(ctx, session)
 	return t, err
 }
@@ -126,12 +129,7 @@ func BeforeRun(messages, run []core.Message) []core.Message {
 	if len(run) == 0 || run[0].Seq == 0 {
 		return messages
 	}
-	for i, m := range messages {
-		if m.Seq >= run[0].Seq {
-			return messages[:i]
-		}
-	}
-	return messages
+	return messagesThrough(messages, run[0].Seq-1)
 }
 
 // planInput converts a turn to the input of Plan.
@@ -174,7 +172,7 @@ func (k *Compactor) planInput(t Turn) (contextwindow.Input, error) {
 			in.Summary.Tokens, in.Summary.Frozen = n.Tokens, k.frozenFor(t, n)
 		}
 	}
-	in.Pinned = k.planItems(t, t.Pinned, llm.Info{}) // they are quoted
+	in.Pinned = k.planItems(t, slices.DeleteFunc(slices.Clone(t.Pinned), t.leavesOut), llm.Info{}) // they are quoted
 	return in, nil
 }
 

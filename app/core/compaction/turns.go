@@ -17,16 +17,16 @@ func (c *Inspector) Turns(ctx context.Context, tenant core.Tenant, id core.Sessi
 	if err != nil {
 		return core.ContextTurns{}, err
 	}
-	versions, err := c.Stores.Summaries.Versions(ctx, tenant, id)
+	summaries, err := c.Stores.Summaries.List(ctx, tenant, id, core.PageQuery{Limit: core.MaxPageLimit}) // undone ones, too
 	if err != nil {
-		return core.ContextTurns{}, fmt.Errorf("versions of the summary: %w", err)
+		return core.ContextTurns{}, fmt.Errorf("list summaries: %w", err)
 	}
 	// One more than is shown tells whether the first one was summarized.
 	reports, older, err := c.Stores.Runs.Reports(ctx, tenant, id, core.MaxTurns+1)
 	if err != nil {
 		return core.ContextTurns{}, fmt.Errorf("reports of runs: %w", err)
 	}
-	turns := turnsOf(reports, versions)
+	turns := turnsOf(reports, summaries.Items)
 	if n := len(turns) - core.MaxTurns; n > 0 {
 		turns, older = turns[n:], older+n
 	}
@@ -50,30 +50,26 @@ func (c *Inspector) Turns(ctx context.Context, tenant core.Tenant, id core.Sessi
 	add(next, covered, core.PlaceCovered, version)
 	slots := slices.Concat(v.d.History, v.d.Run)
 	for _, m := range slices.Concat(v.turn.History, v.turn.Run) {
-		if len(slots) == 0 || slots[0].ID != m.ID {
-			add(m.Seq, m.Seq, core.PlaceExcluded, 0) // a system row, or a filter refused its turn
-			continue
+		place, notes := core.PlaceExcluded, 0 // a system row, or a filter refused its turn
+		if len(slots) > 0 && slots[0].ID == m.ID {
+			if place = slots[0].Place; slots[0].Note {
+				place = core.PlaceVerbatim
+			} else if place == core.PlaceCovered {
+				notes = v.turn.Notes[slots[0].Loop].Version
+			}
+			slots = slots[1:]
 		}
-		s := slots[0]
-		slots = slots[1:]
-		switch {
-		case s.Note:
-			add(s.Seq, s.Seq, core.PlaceVerbatim, 0)
-		case s.Place == core.PlaceCovered:
-			add(s.Seq, s.Seq, s.Place, v.turn.Notes[s.Loop].Version)
-		default:
-			add(s.Seq, s.Seq, s.Place, 0)
-		}
+		add(m.Seq, m.Seq, place, notes)
 	}
 	omitted := max(len(ranges)-core.MaxRanges, 0)
 	return core.ContextTurns{Ranges: ranges[omitted:], RangesOmitted: omitted, Turns: turns, TurnsOmitted: older}, nil
 }
 
 // turnsOf returns the turns of the reports, both oldest first.
-func turnsOf(reports []core.RunReport, versions []core.SummaryVersion) []core.ContextTurn {
+func turnsOf(reports []core.RunReport, summaries []core.Summary) []core.ContextTurn {
 	covered := map[int]int{} // tokens by version
-	for _, v := range versions {
-		covered[v.Version] = v.Covered
+	for _, s := range summaries {
+		covered[s.Version] = s.TokensCovered
 	}
 	turns := make([]core.ContextTurn, 0, len(reports))
 	before := 0

@@ -49,9 +49,7 @@ func TestReference(t *testing.T) {
 	}
 	page = before + "\n## Keys\n" + text + "\n" + b.String() + "\n" + rest
 	golden.Check(t, reference, page)
-	if !strings.Contains(page, "it may set only these keys: "+openKeys()+", ") {
-		t.Errorf("%s does not say that a file that nobody named may set %s", reference, openKeys())
-	}
+	compare.Contains(t, "the keys that a file that nobody named may set", "it may set only these keys: "+openKeys()+", ", page)
 	_, example, _ := strings.Cut(page, "## Example\n\n```yaml\n")
 	example, _, _ = strings.Cut(example, "```")
 	if _, _, err := (source{file: example}).load(t); err != nil || example == "" {
@@ -78,19 +76,13 @@ func openKeys() string {
 // Every field of Config can be set: no field without a key, no key twice.
 func TestKeysCoverConfig(t *testing.T) {
 	t.Parallel()
-	if got, want := len(config.Keys()), leaves(reflect.TypeFor[config.Config]()); got != want {
-		t.Errorf("keys: got %d, want one for each of the %d fields", got, want)
-	}
+	compare.Equal(t, "keys: want one for each field", leaves(reflect.TypeFor[config.Config]()), len(config.Keys()))
 	_, table, _ := strings.Cut(docs.Configuration, "\n## An entry of models\n")
 	table, _, _ = strings.Cut(table, "\n## ")
 	for field := range reflect.TypeFor[config.Model]().Fields() {
-		if !strings.Contains(table, "\n| `"+field.Tag.Get("key")+"` | ") {
-			t.Errorf("%s does not say what %q of a model means", reference, field.Tag.Get("key"))
-		}
+		compare.Contains(t, "what the key of a model means", "\n| `"+field.Tag.Get("key")+"` | ", table)
 	}
-	if got, want := strings.Count(table, "\n| `"), reflect.TypeFor[config.Model]().NumField(); got != want {
-		t.Errorf("%s has %d keys of a model, want %d", reference, got, want)
-	}
+	compare.Equal(t, "documented keys of a model", reflect.TypeFor[config.Model]().NumField(), strings.Count(table, "\n| `"))
 	seen := map[string]bool{}
 	for _, k := range config.Keys() {
 		for _, name := range []string{k.Name, k.Env(), "--" + k.Flag()} {

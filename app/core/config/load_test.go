@@ -94,9 +94,7 @@ func TestLoadPrecedence(t *testing.T) {
 			s := full
 			step.without(&s)
 			got, origins := must.Get2(s.load(t))(t)
-			if got.DefaultLLM != step.want || origins.Of("default_llm").From != step.from || origins.Of("default_llm").Value != step.want {
-				t.Errorf("got %q, origin %+v; want %q from %s", got.DefaultLLM, origins.Of("default_llm"), step.want, step.from)
-			}
+			compare.Equal(t, "value, origin, its value", []any{step.want, step.from, step.want}, []any{got.DefaultLLM, origins.Of("default_llm").From, origins.Of("default_llm").Value})
 		})
 	}
 }

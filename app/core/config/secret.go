@@ -61,8 +61,10 @@ func maskURL(s string) string {
 	if err != nil {
 		return hidden
 	}
+	// Parameters of databases that are known to be no secrets.
+	plain := []string{"sslmode", "sslrootcert", "application_name", "connect_timeout", "search_path", "target_session_attrs", "timezone", "dbname", "host", "port", "user"}
 	for key := range query {
-		if !plainParameter(key) {
+		if !slices.Contains(plain, key) {
 			query.Set(key, hidden)
 			secret = true
 		}
@@ -72,12 +74,6 @@ func maskURL(s string) string {
 	}
 	u.RawQuery, u.Fragment = query.Encode(), ""
 	return strings.ReplaceAll(u.String(), url.QueryEscape(hidden), hidden)
-}
-
-// plainParameter reports whether the parameter of a database URL is known to be no
-// secret.
-func plainParameter(key string) bool {
-	return slices.Contains([]string{"sslmode", "sslrootcert", "application_name", "connect_timeout", "search_path", "target_session_attrs", "timezone", "dbname", "host", "port", "user"}, key)
 }
 
 // minSecret is the shortest secret that is not a guess, in characters.

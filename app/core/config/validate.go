@@ -102,15 +102,10 @@ func (m Model) validate(at string, found *faults) {
 	found.checkKey(m.Region == "" || m.Provider == "bedrock" || m.Provider == "vertex", at+"region", "only models of providers bedrock and vertex have one; remove it")
 	found.checkKey(m.Project == "" || m.Provider == "vertex", at+"project", "only models of provider vertex have one; remove it")
 	if m.ThinkingBudget != 0 {
-		found.checkKey(m.isClaude() || m.Provider == "", at+"thinking_budget", "only models of providers anthropic, bedrock and vertex have one; remove it")
+		found.checkKey(slices.Contains([]string{"anthropic", "bedrock", "vertex", ""}, m.Provider), at+"thinking_budget", "only models of providers anthropic, bedrock and vertex have one; remove it")
 		found.checkKey(m.MaxOutputTokens == 0 || m.ThinkingBudget <= m.MaxOutputTokens-leastThinking, at+"thinking_budget",
 			"%d leaves too little of max_output_tokens (%d) for the answer; use %d less than that, at most", m.ThinkingBudget, m.MaxOutputTokens, leastThinking)
 	}
-}
-
-// isClaude reports whether the provider serves Claude over Anthropic's own API.
-func (m Model) isClaude() bool {
-	return slices.Contains([]string{"anthropic", "bedrock", "vertex"}, m.Provider)
 }
 
 // leastThinking is the smallest budget for thinking that Anthropic takes, in

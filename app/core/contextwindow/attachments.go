@@ -59,23 +59,20 @@ func Attached(parts Parts, d Decision) (contents, texts []core.BlobID) {
 	return contents, texts
 }
 
-// media are images and files, and what bounds them.
-type media struct {
-	keys  []mediaKey
-	parts []core.Part
-	bytes int64
-	pages int
+// attachedPart is an image or a file of a prompt.
+type attachedPart struct {
+	mediaKey
+	core.Part
 }
 
-// within reports whether there are no more than the share of what a prompt may have.
-func (w media) within(share int) bool {
-	return len(w.keys) <= maxMedia/share && w.bytes <= maxMediaBytes/int64(share) && w.pages <= maxPages/share
-}
-
-// add adds the part, times 1, or removes it, times -1, from the sums.
-func (w *media) add(p core.Part, times int) {
-	w.bytes += p.Size * int64(times)
-	w.pages += p.Pages * times
+// areWithin reports whether the parts are no more than the share of what a prompt may have.
+func areWithin(parts []attachedPart, share int) bool {
+	var bytes int64
+	pages := 0
+	for _, p := range parts {
+		bytes, pages = bytes+p.Size, pages+p.Pages
+	}
+	return len(parts) <= maxMedia/share && bytes <= maxMediaBytes/int64(share) && pages <= maxPages/share
 }
 
 // shownMedia returns which images and files are sent as they are: those of messages that
@@ -83,7 +80,7 @@ func (w *media) add(p core.Part, times int) {
 // go until half of the room is free, so that not every new one changes the beginning of
 // the prompt.
 func shownMedia(parts Parts, d Decision) map[mediaKey]bool {
-	var w media
+	var sent []attachedPart
 	for s := range joined(d.History, d.Run) {
 		if s.Place != core.PlaceVerbatim || s.Note {
 			continue
@@ -92,19 +89,17 @@ func shownMedia(parts Parts, d Decision) map[mediaKey]bool {
 			if !parts.Model.Takes(p) {
 				continue
 			}
-			w.keys, w.parts = append(w.keys, mediaKey{s.ID, i}), append(w.parts, p)
-			if w.add(p, 1); w.within(1) {
+			if sent = append(sent, attachedPart{mediaKey{s.ID, i}, p}); areWithin(sent, 1) {
 				continue
 			}
-			for len(w.keys) > 1 && !w.within(2) {
-				w.add(w.parts[0], -1)
-				w.keys, w.parts = w.keys[1:], w.parts[1:]
+			for len(sent) > 1 && !areWithin(sent, 2) {
+				sent = sent[1:]
 			}
 		}
 	}
 	shown := map[mediaKey]bool{}
-	for _, key := range w.keys {
-		shown[key] = true
+	for _, p := range sent {
+		shown[p.mediaKey] = true
 	}
 	return shown
 }
@@ -159,19 +154,3 @@ func (a attachments) omissionReason(p core.Part, shown bool) string {
 
 // hasFiles reports whether the message has images or files.
 func hasFiles(m core.Message) bool { return slices.ContainsFunc(m.Parts, core.Part.Attached) }
-
-// promptMessages returns the messages with what prompts show of them in their content: the
-// excerpt of a large tool result, and what their images and files say.
-func (a attachments) promptMessages(parts Parts, slots []Slot) map[core.MessageID]core.Message {
-	out := make(map[core.MessageID]core.Message, len(slots))
-	for _, s := range slots {
-		m := parts.message(s.ID)
-		if hasFiles(m) {
-			m.Content, _ = a.renderContent(m, false)
-		} else {
-			m.Content = m.Shown(parts.ReadsResults)
-		}
-		out[s.ID] = m
-	}
-	return out
-}

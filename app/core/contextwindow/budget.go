@@ -1,6 +1,7 @@
 package contextwindow
 
 import (
+	"cmp"
 	"math"
 
 	"bobbin/app/core"
@@ -66,15 +67,10 @@ func (p Policy) Budget(m Limits, fixed int) Budget {
 	if p.TargetContextTokens > 0 {
 		b.Landing = min(b.Landing, p.TargetContextTokens)
 	}
-	limit := summarySize(m.Window)
-	switch {
-	case p.MaxSummaryTokens > 0:
-		limit = p.MaxSummaryTokens
-	case p.MaxSummaryShare > 0:
-		limit = shareOf(p.MaxSummaryShare, max(b.Usable-fixed, 0))
-	}
-	if p.MaxSummaryTokens > 0 && p.MaxSummaryShare > 0 {
-		limit = min(limit, shareOf(p.MaxSummaryShare, max(b.Usable-fixed, 0)))
+	limit := cmp.Or(p.MaxSummaryTokens, summarySize(m.Window))
+	if p.MaxSummaryShare > 0 {
+		share := shareOf(p.MaxSummaryShare, max(b.Usable-fixed, 0))
+		limit = min(cmp.Or(p.MaxSummaryTokens, share), share)
 	}
 	b.SummaryLimit = max(min(limit, shareOf(summaryLandingShare, b.Landing)), 1)
 	return b

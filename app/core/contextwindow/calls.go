@@ -52,20 +52,14 @@ func separateCalls(messages []PromptMessage) {
 			m.ToolCalls = slices.Clone(m.ToolCalls) // the message in the log has the same
 			for j := range m.ToolCalls {
 				c := &m.ToolCalls[j]
-				id := unusedID(c.ID, used)
+				id := c.ID
+				for n := 2; used[id]; n++ {
+					id = fmt.Sprintf("%s_%d", cmp.Or(c.ID, "call"), n)
+				}
 				used[id] = true
 				results[c.ID] = append(results[c.ID], id)
 				c.ID = id
 			}
 		}
 	}
-}
-
-// unusedID returns the id, or one that begins with it and is not used.
-func unusedID(id string, used map[string]bool) string {
-	free := id
-	for n := 2; used[free]; n++ {
-		free = fmt.Sprintf("%s_%d", cmp.Or(id, "call"), n)
-	}
-	return free
 }

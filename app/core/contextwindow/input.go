@@ -195,12 +195,8 @@ type Order struct {
 	Trigger    string // what started it
 	Focus      string // what the user wants kept above all; Plan leaves it empty
 	Rung       int    // 2, or 3 when the tail is below keep-at-least
-	// KeepsThoughts: the summary that was made is native, and thoughts behind it stay valid. Plan
-	// leaves it false.
-	KeepsThoughts bool
-	Frozen        string // see core.SummaryVersion; Plan leaves it empty
-	Strict        bool   // only a model's summary is useful: the prompt fits without one, or no user waits
-	MadeFor       int    // see core.Summary
+	Strict     bool   // only a model's summary is useful: the prompt fits without one, or no user waits
+	MadeFor    int    // see core.Summary
 }
 
 // Activation asks to activate a version of the summary. It calls no model.
@@ -305,29 +301,23 @@ func (in Input) After(o Order, tokens, covered int) Input {
 		in.State = in.withoutThoughts(o.FromSeq).State.withLoop(LoopRange{ID: o.SummaryID, From: o.FromSeq, Through: o.ThroughSeq, Tokens: tokens, MadeFor: o.MadeFor})
 		return in
 	}
-	return in.withActiveSummary(core.SummaryVersion{
-		Version: in.Summary.Version + 1, ThroughSeq: o.ThroughSeq, Tokens: tokens, Messages: covered, MadeFor: o.MadeFor,
-		KeepsThoughts: o.KeepsThoughts, Frozen: o.Frozen,
-	})
+	return in.Activated(core.SummaryVersion{Version: in.Summary.Version + 1, ThroughSeq: o.ThroughSeq, Tokens: tokens, Messages: covered, MadeFor: o.MadeFor})
 }
 
-// Activated returns the input after the version has been activated.
-func (in Input) Activated(a Activation) Input { return in.withActiveSummary(a.SummaryVersion) }
-
-// WithBestSummary returns the input with the best possible summary: of the fewest tokens,
+// withBestSummary returns the input with the best possible summary: of the fewest tokens,
 // covering the most messages.
-func (in Input) WithBestSummary() Input {
+func (in Input) withBestSummary() Input {
 	p := newPlanner(in)
 	cuts := p.cutPoints()
 	if len(cuts) == 0 {
 		return in
 	}
 	through := in.History[cuts[len(cuts)-1]-1].Seq
-	return in.withActiveSummary(core.SummaryVersion{Version: in.Summary.Version + 1, ThroughSeq: through, Tokens: minSummaryCut})
+	return in.Activated(core.SummaryVersion{Version: in.Summary.Version + 1, ThroughSeq: through, Tokens: minSummaryCut})
 }
 
-// withActiveSummary returns the input right after the summary was activated.
-func (in Input) withActiveSummary(s core.SummaryVersion) Input {
+// Activated returns the input right after the version of the summary was activated.
+func (in Input) Activated(s core.SummaryVersion) Input {
 	in.State.Loops, in.Summary = in.State.loopsBehind(s.ThroughSeq), s
 	in.Versions = slices.DeleteFunc(slices.Clone(in.Versions), func(v core.SummaryVersion) bool { return v.ThroughSeq <= s.ThroughSeq })
 	in.Summarized, in.Force = true, false

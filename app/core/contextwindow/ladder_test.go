@@ -2,6 +2,7 @@ package contextwindow_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -196,6 +197,27 @@ func TestRung7LeavesOutTheOldest(t *testing.T) {
 	compare.Equal(t, "left out", []cw.SeqRange{{From: 1, Through: int64(n)}}, state.LeftOut)
 	compare.Equal(t, "p.System[1]", "[24 messages are left out here because they do not fit: #1–#24. They are kept in the conversation.]", p.System[1])
 	compare.Equal(t, "the first message is", c.log[n].ID, p.Messages[0].ID)
+}
+
+// What does not fit gives one reason, however many messages were shortened before they were left out. A
+// prompt that waits for no summary shortens none: its cut stays where it is (C7).
+func TestRung7GivesOneReason(t *testing.T) {
+	t.Parallel()
+	c := new(talk).turns(60, 600).user(200)
+	for _, once := range []string{"", "this prompt does not wait"} {
+		in := c.during(preset(t, "off"), 8_192, 121)
+		in.Once = once
+		d, _ := cw.Plan(in)
+		got := places(d.History, d.Run)
+		want, shortened := []string{once}, 0
+		if shortened = got[core.PlaceShortened]; once == "" {
+			want = []string{"the oldest messages are left out of the prompt: they do not fit", fmt.Sprintf("%d messages are shortened in the prompt", shortened)}
+		}
+		compare.Equal(t, "reasons", want, d.Reasons)
+		if got[core.PlaceLeftOut] < 100 || (shortened > 0) != (once == "") {
+			t.Errorf("once %q: got places %v", once, got)
+		}
+	}
 }
 
 // Rung 7 in a run: its oldest tool rounds go down to the landing point, so that

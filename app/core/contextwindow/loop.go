@@ -113,16 +113,7 @@ func (s PromptState) withLoop(r LoopRange) PromptState {
 	slices.SortFunc(s.Loops, func(a, b LoopRange) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(b.Through, a.Through))
 	})
-	var ranges []SeqRange
-	for _, out := range s.LeftOut {
-		if before := (SeqRange{out.From, min(out.Through, r.From-1)}); before.From <= before.Through {
-			ranges = append(ranges, before)
-		}
-		if behind := (SeqRange{max(out.From, r.Through+1), out.Through}); behind.From <= behind.Through {
-			ranges = append(ranges, behind)
-		}
-	}
-	s.LeftOut = ranges
+	s.LeftOut = withoutRange(s.LeftOut, SeqRange{r.From, r.Through})
 	return s
 }
 

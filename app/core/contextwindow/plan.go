@@ -38,9 +38,24 @@ type planner struct {
 // If Decision.Summarize is set, the caller makes that summary and plans again with the
 // returned state and the shorter history (Input.After), or with the given state and
 // NoSummary or NoLoop if it gains nothing. If Decision.Activate is set, the caller activates that version and plans again
-// (Input.Activated). If Decision.Floor is set, nothing can be sent. Otherwise the decision
+// (Input.Activated). If Decision.Floor is set, nothing can be sent, not even with a summary. Otherwise the decision
 // is a prompt that fits; Decision.Prepare says what to summarize ahead, beside it.
 func Plan(in Input) (Decision, PromptState) {
+	d, state := planOnce(in)
+	if d.Summarize == nil || in.Force {
+		return d, state
+	}
+	in.NoSummary, in.NoLoop = true, true
+	if refused, before := planOnce(in); refused.Floor != nil {
+		if best, _ := planOnce(in.withBestSummary()); best.Floor != nil {
+			return refused, before
+		}
+	}
+	return d, state
+}
+
+// planOnce is Plan, but that a summary may be ordered although none can make the prompt fit.
+func planOnce(in Input) (Decision, PromptState) {
 	p := newPlanner(in)
 	p.placeMessages()
 	p.limits = p.triggersAt(p.total, len(p.in.History), p.sinceCursor())
@@ -233,26 +248,26 @@ func (p *planner) finishDecision() Decision {
 	}
 	p.estimateTurnsLeft()
 	p.addRecalled()
+	var loops []LoopRange
+	places := map[core.Placement]int{}
+	for _, s := range p.slots {
+		places[s.Place]++
+		if n := len(loops); s.Place == core.PlaceCovered && (n == 0 || loops[n-1].ID != s.Loop) {
+			loops = append(loops, *findLoop(p.loops, s.Item))
+		}
+	}
+	if n := places[core.PlaceShortened]; n > 0 {
+		p.addReason("%d messages are shortened in the prompt", n)
+	}
+	if n := places[core.PlaceCovered]; n > 0 {
+		p.addReason("%d messages of tool loops are replaced by notes", n)
+	}
 	d := p.decision
-	d.Total, d.Pinned, d.History, d.Run = p.total, p.pinned, p.history, p.run
+	d.Total, d.Pinned, d.History, d.Run, d.Loops = p.total, p.pinned, p.history, p.run, loops
 	d.Standing, d.StandingOmitted = p.standing, p.omitted
 	d.SummaryCut = p.state.SummaryCut
 	d.Setup, d.Frozen, d.AppendsSetup = p.in.Setup, p.setup.frozen, p.setup.appended > 0
 	d.ToolChanges = p.in.ToolChanges
-	var covered int
-	for _, s := range p.slots {
-		if s.Place != core.PlaceCovered {
-			continue
-		}
-		covered++
-		if n := len(d.Loops); n == 0 || d.Loops[n-1].ID != s.Loop {
-			d.Loops = append(d.Loops, *findLoop(p.loops, s.Item))
-		}
-	}
-	if covered > 0 {
-		p.addReason("%d messages of tool loops are replaced by notes", covered)
-		d.Reasons = p.decision.Reasons
-	}
 	if d.SummaryCut >= p.in.Summary.Tokens {
 		d.SummaryCut = 0
 	}
@@ -279,14 +294,8 @@ func (p *planner) finishDecision() Decision {
 	return d
 }
 
-// maxReasons bounds the reasons of a decision.
-const maxReasons = 20
-
 // addReason records why something was decided.
 func (p *planner) addReason(format string, args ...any) {
-	if len(p.decision.Reasons) >= maxReasons {
-		return
-	}
 	p.decision.Reasons = append(p.decision.Reasons, fmt.Sprintf(format, args...))
 }
 

@@ -62,7 +62,7 @@ type Policy struct {
 	StandingInstructions bool `key:"standing_instructions"` // what users set for the whole conversation is recognized in their messages
 }
 
-// Defaults that several presets share.
+// Defaults that presets share.
 const (
 	defaultUsageThreshold  = 0.8
 	defaultLandAt          = 0.625
@@ -72,37 +72,28 @@ const (
 	budgetAskTokens        = 700 // budget: under 500 words
 )
 
-// presetTable returns the presets (docs/POLICIES.md), a row each.
+// presetTable returns the presets (docs/POLICIES.md), a row each, without what they share (Preset).
 func presetTable() []Policy {
 	return []Policy{
 		{
-			Name: "window", AutoSummarize: true,
-			UsageThreshold: defaultUsageThreshold, LandAt: defaultLandAt, MinRecent: 3,
-			ResponseReserve: defaultResponseReserve, Strategy: "hybrid", Timing: TimingBackground, PreferredModel: llm.PreferDefault,
+			Name: "window", AutoSummarize: true, MinRecent: 3, Strategy: "hybrid", Timing: TimingBackground, PreferredModel: llm.PreferDefault,
 		},
 		{
-			Name: "budget", AutoSummarize: true,
-			UsageThreshold: defaultUsageThreshold, LandAt: defaultLandAt, MinRecent: 6,
+			Name: "budget", AutoSummarize: true, MinRecent: 6,
 			MaxMessages: 30, MaxTokens: 128_000, NeverBelow: 6 + neverBelowMargin, MaxSummaryShare: 0.3,
-			SummaryAskTokens: budgetAskTokens,
-			ResponseReserve:  defaultResponseReserve, Strategy: "llm", Timing: TimingAfterRun,
+			SummaryAskTokens: budgetAskTokens, Strategy: "llm", Timing: TimingAfterRun,
 		},
 		{
-			Name: "sliding", AutoSummarize: true,
-			UsageThreshold: defaultUsageThreshold, LandAt: defaultLandAt, MinRecent: 10,
+			Name: "sliding", AutoSummarize: true, MinRecent: 10,
 			WindowMessages: 15, MaxUnsummarized: 50, MaxSummaryTokens: 500, SummaryAskTokens: 300,
-			ResponseReserve: defaultResponseReserve, Strategy: "llm", Timing: TimingAfterRun, PreferredModel: llm.PreferSmall,
+			Strategy: "llm", Timing: TimingAfterRun, PreferredModel: llm.PreferSmall,
 		},
 		{
-			Name: "ratio", AutoSummarize: true,
-			UsageThreshold: defaultUsageThreshold, LandAt: defaultLandAt, MinRecent: 10,
+			Name: "ratio", AutoSummarize: true, MinRecent: 10,
 			MaxContextTokens: 180_000, TargetContextTokens: 150_000, MaxSummaryTokens: 2_000,
-			ResponseReserve: defaultResponseReserve, Strategy: "hybrid", Timing: TimingInline, PreferredModel: llm.PreferSmall,
+			Strategy: "hybrid", Timing: TimingInline, PreferredModel: llm.PreferSmall,
 		},
-		{
-			Name: presetOff, LandAt: defaultLandAt, ResponseReserve: defaultResponseReserve,
-			Strategy: "extractive", Timing: TimingInline,
-		},
+		{Name: presetOff, Strategy: "extractive", Timing: TimingInline},
 	}
 }
 
@@ -123,8 +114,12 @@ func Preset(name string) (Policy, error) {
 	if i < 0 {
 		return Policy{}, core.Errorf(core.ErrInvalid, "context.policy %q does not exist; use one of %s", name, strings.Join(PresetNames(), ", "))
 	}
-	rows[i].Recall, rows[i].RecallShare, rows[i].StandingInstructions = RecallTool, defaultRecallShare, true
-	return rows[i], nil
+	p := rows[i]
+	p.LandAt, p.ResponseReserve, p.Recall, p.RecallShare, p.StandingInstructions = defaultLandAt, defaultResponseReserve, RecallTool, defaultRecallShare, true
+	if p.AutoSummarize {
+		p.UsageThreshold = defaultUsageThreshold
+	}
+	return p, nil
 }
 
 // PresetNames returns the names of all presets in the order of the table.

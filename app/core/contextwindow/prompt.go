@@ -157,7 +157,7 @@ func Assemble(parts Parts, d Decision, count core.TextCounter) Prompt {
 	if parts.SummaryRole != core.RoleUser {
 		p.addBlock(SectionSummary, summary)
 	}
-	p.addBlock(SectionPinned, pinnedBlock(d.Pinned, p.files.promptMessages(parts, d.Pinned), count))
+	p.addBlock(SectionPinned, p.pinnedBlock(d.Pinned))
 	p.addBlock(SectionSystem, leftOutBlock(d))
 	p.addBlock(SectionSystem, parts.ToolUsage)
 	if !parts.Model.AppendsInstructions() {
@@ -331,16 +331,20 @@ func fenceSafe(text string, count core.TextCounter) string {
 	return safe
 }
 
-// pinnedBlock returns the pinned messages whose own place is covered or left out.
-func pinnedBlock(pinned []Slot, messages map[core.MessageID]core.Message, count core.TextCounter) string {
+// pinnedBlock returns the pinned messages whose own place is covered or left out, with what prompts show of them: the
+// excerpt of a large tool result, and what their images and files say.
+func (p *assembly) pinnedBlock(pinned []Slot) string {
 	if len(pinned) == 0 {
 		return ""
 	}
 	var b strings.Builder
 	b.WriteString("Messages that the user pinned, quoted from earlier in this conversation:")
 	for _, s := range pinned {
-		m := messages[s.ID]
-		fmt.Fprintf(&b, "\n<pinned message=\"#%d\" from=\"%s\">\n%s\n</pinned>", s.Seq, s.Role, fenceSafe(prompttext.WithSpeaker(m), count))
+		m := p.parts.message(s.ID)
+		if m.Content = m.Shown(p.parts.ReadsResults); hasFiles(m) {
+			m.Content, _ = p.files.renderContent(p.parts.message(s.ID), false)
+		}
+		fmt.Fprintf(&b, "\n<pinned message=\"#%d\" from=\"%s\">\n%s\n</pinned>", s.Seq, s.Role, fenceSafe(prompttext.WithSpeaker(m), p.count))
 	}
 	return b.String()
 }
@@ -351,22 +355,18 @@ const maxRanges = 4
 // leftOutBlock says which messages of the tail and the run are left out.
 func leftOutBlock(d Decision) string {
 	var ranges []SeqRange
-	n := 0
-	open := false
+	n, isOpen := 0, false
 	for s := range joined(d.History, d.Run) {
 		if s.Note { // quoted among the pinned messages
 			continue
 		}
-		if s.Place != core.PlaceLeftOut {
-			open = false
-			continue
-		}
-		n++
-		if open {
+		if s.Place == core.PlaceLeftOut {
+			if n++; !isOpen {
+				ranges = append(ranges, SeqRange{From: s.Seq})
+			}
 			ranges[len(ranges)-1].Through = s.Seq
-			continue
 		}
-		ranges, open = append(ranges, SeqRange{s.Seq, s.Seq}), true
+		isOpen = s.Place == core.PlaceLeftOut
 	}
 	if n == 0 {
 		return ""

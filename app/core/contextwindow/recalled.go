@@ -28,16 +28,16 @@ func (p *planner) addRecalled() {
 		return
 	}
 	var chosen []Passage
-	size, quoted, again := recalledWrap, map[int64]bool{}, map[core.MessageID]bool{}
+	size, quoted := recalledWrap, map[core.MessageID]bool{}
 	for _, s := range p.pinned {
-		quoted[s.Seq] = true
+		quoted[s.ID] = true
 	}
 	for _, s := range p.history {
 		if s.Quotes == nil {
 			continue
 		}
 		for _, q := range s.Quotes.Passages {
-			again[q.MessageID] = true
+			quoted[q.MessageID] = true
 		}
 	}
 	days := map[string]bool{}
@@ -48,10 +48,10 @@ func (p *planner) addRecalled() {
 			cost += recalledDay
 		}
 		switch {
-		case quoted[c.Seq] || !p.isHidden(c.Seq) || again[c.ID]:
+		case quoted[c.ID] || !p.isHidden(c.Seq):
 		case p.scale.toModel(size+cost) <= room:
 			chosen, size = append(chosen, c), size+cost
-			days[c.Day], quoted[c.Seq] = true, true
+			days[c.Day], quoted[c.ID] = true, true
 		case p.scale.toModel(size+cost) <= p.budget.Recall && !slices.Contains(p.decision.Rungs, 0):
 			p.decision.Rungs = slices.Insert(p.decision.Rungs, 0, 0) // the ladder climbs it before all others
 			p.addReason("fewer recalled passages are quoted: the conversation needs the room")

@@ -78,11 +78,13 @@ func withRange(ranges []SeqRange, more SeqRange) []SeqRange {
 	return merged
 }
 
-// rangesAfter returns what of the ranges is behind the cursor.
-func rangesAfter(ranges []SeqRange, cursor int64) (out []SeqRange) {
+// withoutRange returns what of the ranges is not in the other one.
+func withoutRange(ranges []SeqRange, other SeqRange) (out []SeqRange) {
 	for _, r := range ranges {
-		if r.Through > cursor {
-			out = append(out, SeqRange{max(r.From, cursor+1), r.Through})
+		for _, rest := range []SeqRange{{r.From, min(r.Through, other.From-1)}, {max(r.From, other.Through+1), r.Through}} {
+			if rest.From <= rest.Through {
+				out = append(out, rest)
+			}
 		}
 	}
 	return out

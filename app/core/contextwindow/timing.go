@@ -23,7 +23,7 @@ type growth struct {
 // false when a summary gains nothing.
 func (p *planner) arrangeSummary(f firedTriggers) bool {
 	if v := p.readyVersion(); v.Version > 0 && !p.in.Force {
-		p.activate(v, f)
+		p.decision.Activate = &Activation{SummaryVersion: v, Trigger: f.triggerName(false)}
 		return true
 	}
 	order := p.summaryOrder(f)

@@ -150,7 +150,7 @@ func TestPreparedLandsWhenTheTriggerIsCrossed(t *testing.T) {
 	if d.Activate == nil || d.Activate.Version != 1 || d.Activate.Trigger != "share" || d.Summarize != nil {
 		t.Fatalf("got %+v and order %+v, want the prepared summary put to use", d.Activate, d.Summarize)
 	}
-	in = in.Activated(*d.Activate)
+	in = in.Activated(d.Activate.SummaryVersion)
 	in.State = state
 	d, state = cw.Plan(in)
 	if d.Summarize != nil || d.Prepare != nil || !d.Compacted || d.Total > d.Budget.Landing+1_000 || d.Total < d.Budget.Landing-4_000 {

@@ -180,11 +180,11 @@ func (p *planner) cleanState() {
 	if s.MaskedThrough <= cursor {
 		s.MaskedThrough = 0
 	}
-	s.LeftOut, s.Loops = rangesAfter(s.LeftOut, cursor), s.loopsBehind(cursor)
+	s.LeftOut, s.Loops = withoutRange(s.LeftOut, SeqRange{0, cursor}), s.loopsBehind(cursor)
 	if s.Cut != nil && s.Cut.Seq <= cursor {
 		s.Cut = nil
 	}
-	s.ThoughtsDropped = rangesAfter(s.ThoughtsDropped, cursor)
+	s.ThoughtsDropped = withoutRange(s.ThoughtsDropped, SeqRange{0, cursor})
 	var short map[core.MessageID]int
 	for it := range joined(p.in.History, p.in.Run) {
 		if n, ok := s.Shortened[it.ID]; ok && !inRanges(s.LeftOut, it.Seq) && findLoop(p.loops, it) == nil {

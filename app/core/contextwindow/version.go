@@ -76,11 +76,6 @@ func (p *planner) sizeOf(v core.SummaryVersion) int {
 	return p.scale.toModel(v.Tokens + summaryWrap)
 }
 
-// activate ends the plan with the activation of a version.
-func (p *planner) activate(v core.SummaryVersion, f firedTriggers) {
-	p.decision.Activate = &Activation{SummaryVersion: v, Trigger: f.triggerName(false)}
-}
-
 // readyVersion returns the version to activate now that triggers are crossed: the oldest with which none
 // is; else the one that comes nearest, which the next summary then extends; the zero version = none.
 func (p *planner) readyVersion() (best core.SummaryVersion) {

@@ -25,18 +25,12 @@ func Decide(s State, id core.ApprovalID, d core.ApprovalDecision) (Change, error
 }
 
 // AnswerCalls gives calls of a client's tools their results, as Decide does; another one than the
-// first is ErrConflict with core.CodeCallDecided. What a response says of itself stays that of its
-// first request.
+// first is ErrConflict with core.CodeCallDecided.
 func AnswerCalls(s State, in core.AnswerCalls) (Change, error) {
 	c := changeOf(s)
 	err := c.answer(in)
 	if in.Options != nil && len(c.Changed) > 0 {
-		o := *in.Options
-		o.Since, o.Response = in.Results[0].ToolCallID, nil
-		if c.Run.Options != nil {
-			o.Response = c.Run.Options.Response
-		}
-		c.Run.Options = &o
+		c.Run.Options = c.Run.Options.Then(*in.Options, in.Results[0].ToolCallID, s.Session.LastEventSeq)
 	}
 	c.requeue()
 	return c, err

@@ -40,10 +40,7 @@ func TestRunningIsFoundOnlyWhileItRuns(t *testing.T) {
 	if got, ok := datadir.Running(path); !ok || !got.Is(want) {
 		t.Errorf("running = %+v, %v, want %+v", got, ok, want)
 	}
-	info, err := os.Stat(path + "/server.json")
-	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("server.json: %v, %v, want it for this user only", info, err)
-	}
+	compare.Equal(t, "server.json, want it for this user only", 0o600, must.Get(os.Stat(path+"/server.json"))(t).Mode().Perm())
 	raw := must.Get(os.ReadFile(path + "/server.json"))(t)
 	must.Do(t, f.Release())
 	// What a killed process leaves behind does not count.
@@ -93,9 +90,7 @@ func TestSymbolicLinksLeadNowhere(t *testing.T) {
 					t.Errorf("a link to %s: got no error", target)
 				}
 			}
-			if raw, err := os.ReadFile(victim); err != nil || string(raw) != "important" {
-				t.Errorf("the file of somebody else is now %q (%v)", raw, err)
-			}
+			compare.Equal(t, "the file of somebody else", "important", string(must.Get(os.ReadFile(victim))(t)))
 			compare.Error(t, "a file was made elsewhere", os.ErrNotExist, compare.ErrorOf(os.Lstat(made)))
 		})
 	}

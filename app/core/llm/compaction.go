@@ -18,9 +18,9 @@ func (r Request) SplitCompaction() (*core.Part, []Message) {
 	return &first.Parts[0], r.Messages[1:]
 }
 
-// RefusedCompaction returns the refusal of a prompt as one of the compaction with which it begins.
-func (e *Error) RefusedCompaction() *Error {
+// WithKind returns the refusal of a prompt as one of another kind.
+func (e *Error) WithKind(kind ErrorKind) *Error {
 	refused := *e
-	refused.Kind, refused.Unclear = KindCompactionRefused, false
+	refused.Kind, refused.Unclear = kind, false
 	return &refused
 }

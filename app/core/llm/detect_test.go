@@ -62,9 +62,8 @@ func TestDetectWaitsNoLongerThan300Milliseconds(t *testing.T) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		})
-		if took := time.Since(start); took != 300*time.Millisecond || got.Model != "demo" {
-			t.Errorf("got %s after %v, want demo after 300 ms", got.Model, took)
-		}
+		took := time.Since(start)
+		compare.Equal(t, "time, model", []any{300 * time.Millisecond, "demo"}, []any{took, got.Model})
 	})
 }
 
@@ -90,9 +89,7 @@ func TestDetectReadsOllamaHost(t *testing.T) {
 			asked = url
 			return nil, nil
 		})
-		if asked != want {
-			t.Errorf("OLLAMA_HOST=%s: asked %s, want %s", value, asked, want)
-		}
+		compare.Equal(t, "OLLAMA_HOST="+value+": asked", want, asked)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 
@@ -28,30 +29,19 @@ const (
 // Entry is a model that the registry can open: one of the configuration, or one
 // that was inferred from a name.
 type Entry struct {
-	Name            string // what agents call it
-	Provider        string // openai, anthropic, gemini, ollama, mistral, openrouter, bedrock, vertex, demo, langchain/ollama, or any server of the OpenAI dialect
-	Model           string // what the provider calls it; empty = Name
-	Responses       bool   // for openai: it is called over the Responses API, not Chat Completions
-	BaseURL         string // empty = the provider's own
-	Region          string // for bedrock and vertex; empty = of the environment
-	Project         string // for vertex; empty = of the environment
-	APIKeyEnv       string // the environment variable that holds the key; empty = the provider's usual one, if it has any
-	Window          int    // context window in tokens; 0 = by the model's name
-	WindowFrom      WindowSource
-	MaxOutput       int     // max tokens of an answer; 0 = by the model's name
-	PriorFactor     float64 // see Info; 0 = by the model's name
-	InputPrice      float64 // US dollars per million tokens; 0 = not known
-	OutputPrice     float64
-	CacheReadPrice  float64 // see Info
-	CacheWritePrice float64
-	Images          *bool          // it sees images; nil = by the model's name
-	Documents       Documents      // the PDFs that it gets as files; empty = by the provider and the model's name
-	FirstByteTime   time.Duration  // until its server begins to answer; 0 = by the address, negative = no limit
-	IdleTime        time.Duration  // between two pieces of the answer; 0 = by the address, negative = no limit
-	Slots           int            // max concurrent calls to its server; 0 = no limit
-	Thinking        int            // budget for thinking in tokens, for anthropic; 0 = off
-	Prefix          PrefixContract // empty = by the model's name
-	OpensThought    bool           // see Info
+	Info // what is configured, zero = by the name or not known; Provider may be any server of the OpenAI dialect
+
+	Model         string        // what the provider calls it; empty = Name
+	Responses     bool          // for openai: it is called over the Responses API, not Chat Completions
+	BaseURL       string        // empty = the provider's own
+	Region        string        // for bedrock and vertex; empty = of the environment
+	Project       string        // for vertex; empty = of the environment
+	APIKeyEnv     string        // the environment variable that holds the key; empty = the provider's usual one, if it has any
+	SeesImages    *bool         // nil = by the model's name; Images says it then
+	FirstByteTime time.Duration // until its server begins to answer; 0 = by the address, negative = no limit
+	IdleTime      time.Duration // between two pieces of the answer; 0 = by the address, negative = no limit
+	Slots         int           // max concurrent calls to its server; 0 = no limit
+	Thinking      int           // budget for thinking in tokens, for anthropic; 0 = off
 	// MaxTokensField is the member of a request that holds the output limit, for openai;
 	// empty = by the server.
 	MaxTokensField string
@@ -69,43 +59,24 @@ func (e Entry) TakesMaxTokens() bool {
 	return e.BaseURL != "" && !own && !strings.Contains(e.BaseURL, "://api.openai.com/")
 }
 
-// Info returns the entry as a model describes itself.
-func (e Entry) Info() Info {
-	return Info{
-		Name: e.Name, Provider: e.Provider, Window: e.Window, WindowFrom: e.WindowFrom, MaxOutput: e.MaxOutput,
-		PriorFactor: e.PriorFactor, InputPrice: e.InputPrice, OutputPrice: e.OutputPrice,
-		CacheReadPrice: e.CacheReadPrice, CacheWritePrice: e.CacheWritePrice,
-		Images: e.Images != nil && *e.Images, Documents: e.Documents, Prefix: e.Prefix, OpensThought: e.OpensThought,
-	}
-}
-
-// keyVariable returns the environment variable in which a provider's key is
-// usually kept; empty = it needs none.
-func keyVariable(provider string) string {
-	return map[string]string{
-		providerOpenAI: "OPENAI_API_KEY", providerAnthropic: "ANTHROPIC_API_KEY", providerGemini: "GEMINI_API_KEY",
-		providerMistral: "MISTRAL_API_KEY", providerOpenRouter: "OPENROUTER_API_KEY", providerBedrock: bedrockKey,
-	}[provider]
-}
-
 // inferEntry returns the entry of a name that is not configured: "demo", a provider
 // and a model ("ollama/llama3.2"), or a model whose provider follows from its name.
 func inferEntry(name string) (Entry, bool) {
 	if name == providerDemo {
-		return Entry{Name: name, Provider: providerDemo}, true
+		return Entry{Info: Info{Name: name, Provider: providerDemo}}, true
 	}
 	if provider, model, ok := strings.Cut(name, "/"); ok && model != "" {
 		switch provider {
 		case providerOpenAI, providerAnthropic, providerGemini, providerOllama, providerMistral, providerOpenRouter, providerBedrock, providerVertex:
-			return Entry{Name: name, Provider: provider, Model: model}, true
+			return Entry{Info: Info{Name: name, Provider: provider}, Model: model}, true
 		case "langchain":
 			if client, model, ok := strings.Cut(model, "/"); ok && model != "" && client == providerOllama {
-				return Entry{Name: name, Provider: providerLangchainOllama, Model: model}, true
+				return Entry{Info: Info{Name: name, Provider: providerLangchainOllama}, Model: model}, true
 			}
 		}
 	}
 	if provider := providerOf(name); provider != "" {
-		return Entry{Name: name, Provider: provider, Model: name}, true
+		return Entry{Info: Info{Name: name, Provider: provider}, Model: name}, true
 	}
 	return Entry{}, false
 }
@@ -158,7 +129,10 @@ func (e Entry) withEnvironment(env func(string) string) (Entry, error) {
 	e.Model, e.Provider = cmp.Or(e.Model, e.Name), cmp.Or(e.Provider, providerOpenAI)
 	isNamed := e.APIKeyEnv != "" // then the key must be set, wherever the model is
 	if !isNamed {
-		e.APIKeyEnv = keyVariable(e.Provider)
+		e.APIKeyEnv = map[string]string{ // where it is usually kept
+			providerOpenAI: "OPENAI_API_KEY", providerAnthropic: "ANTHROPIC_API_KEY", providerGemini: "GEMINI_API_KEY",
+			providerMistral: "MISTRAL_API_KEY", providerOpenRouter: "OPENROUTER_API_KEY", providerBedrock: "AWS_BEARER_TOKEN_BEDROCK",
+		}[e.Provider]
 	}
 	needed := e.APIKeyEnv != "" && (isNamed || e.BaseURL == "" && e.Provider != providerBedrock)
 	if needed && env(e.APIKeyEnv) == "" {
@@ -205,4 +179,19 @@ func (e Entry) withEnvironment(env func(string) string) (Entry, error) {
 		}
 	}
 	return e, nil
+}
+
+// regionName is what a region may be called: it is part of a host name.
+var regionName = regexp.MustCompile(`^[a-z0-9-]+$`)
+
+// vertexURL returns the address of a location.
+func vertexURL(location string) string {
+	switch location {
+	case "global":
+		return "https://aiplatform.googleapis.com"
+	case "us", "eu": // several regions
+		return "https://aiplatform." + location + ".rep.googleapis.com"
+	default:
+		return "https://" + location + "-aiplatform.googleapis.com"
+	}
 }

@@ -14,9 +14,11 @@ import (
 // Model is a language model, bound to one model name of one provider.
 type Model interface {
 	// Stream sends the request and yields what comes back, in order. The first
-	// error ends the stream and is an *Error. Without an error the last deltas
+	// error ends the stream and is an *Error: KindCanceled when ctx ended it (also by its
+	// deadline), KindTimeout when one of our own limits passed. Without an error the last deltas
 	// carry Finish and, where the provider reports it, Usage. The caller stops a
-	// stream by leaving the loop, or by canceling ctx.
+	// stream by leaving the loop, or by canceling ctx. Everything happens on the caller's goroutine;
+	// when the loop has ended, the request has too.
 	Stream(ctx context.Context, req Request) iter.Seq2[Delta, error]
 	// Info describes the model.
 	Info() Info

@@ -146,6 +146,23 @@ func (r *Registry) Locate(name string) (Entry, error) {
 	return entry.withEnvironment(r.defaults.Env)
 }
 
+// Preference is which model does the work beside a conversation, such as summaries,
+// if the settings name none for it.
+type Preference string
+
+// The preferences. Where there is no such model the conversation's own does the work.
+const (
+	PreferOwn     Preference = ""        // the conversation's own model
+	PreferDefault Preference = "default" // the default model, if it is of the same provider
+	PreferSmall   Preference = "small"   // the provider's small model, if the operator named it
+)
+
+// CheapModel returns the name of a provider's small model for work on the side,
+// such as summaries; empty for a provider without one that every user may call.
+func CheapModel(provider string) string {
+	return map[string]string{providerOpenAI: DefaultOpenAIModel, providerAnthropic: DefaultAnthropicModel, providerGemini: DefaultGeminiModel}[provider]
+}
+
 // Preferred returns the model that does the work beside conversations with the named
 // one, and false if that model does it itself. It is a model that the operator named, in
 // an entry or as the default, of the same provider, at the same address and with the same
@@ -179,7 +196,11 @@ func (r *Registry) withSizes(e Entry) Entry {
 	}
 	window, maxOutput, factor, known := r.defaults.Lookup(e.Model)
 	if isOllama(e.Provider) {
-		window = min(window, r.ollamaWindow())
+		length, err := strconv.Atoi(r.defaults.Env("OLLAMA_CONTEXT_LENGTH"))
+		if err != nil || length <= 0 {
+			length = DefaultOllamaWindow
+		}
+		window = min(window, length)
 	}
 	switch {
 	case e.Window > 0:
@@ -196,26 +217,16 @@ func (r *Registry) withSizes(e Entry) Entry {
 	if e.Prefix == "" {
 		e.Prefix = PrefixContractOf(e.Model)
 	}
-	if e.Images == nil && r.defaults.Images != nil {
-		sees := r.defaults.Images(e.Model)
-		e.Images = &sees
+	if e.SeesImages != nil {
+		e.Images = *e.SeesImages
+	} else if r.defaults.Images != nil {
+		e.Images = r.defaults.Images(e.Model)
 	}
-	if e.Documents == "" && e.readsPDF() && r.defaults.Documents != nil {
+	// A model that sees images is known to take PDFs at the own address of a provider that documents it. Servers that
+	// speak the same dialect may refuse them.
+	documented := (e.Provider == providerOpenAI || e.Provider == providerAnthropic) && e.BaseURL == ""
+	if e.Documents == "" && documented && e.Images && r.defaults.Documents != nil {
 		e.Documents = r.defaults.Documents(e.Model)
 	}
 	return e
-}
-
-// readsPDF reports whether a model that sees images is known to take PDFs there: at the own
-// address of a provider that documents it. Servers that speak the same dialect may refuse them.
-func (e Entry) readsPDF() bool {
-	own := e.Provider == providerOpenAI || e.Provider == providerAnthropic
-	return own && e.BaseURL == "" && e.Images != nil && *e.Images
-}
-
-func (r *Registry) ollamaWindow() int {
-	if n, err := strconv.Atoi(r.defaults.Env("OLLAMA_CONTEXT_LENGTH")); err == nil && n > 0 {
-		return n
-	}
-	return DefaultOllamaWindow
 }

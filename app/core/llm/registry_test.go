@@ -38,7 +38,7 @@ func lookup(model string) (window, maxOutput int, factor float64, known bool) {
 }
 
 // openInfo opens an entry as a scripted model that keeps the entry's description.
-func openInfo(e llm.Entry) (llm.Model, error) { return llmtest.Scripted().WithInfo(e.Info()), nil }
+func openInfo(e llm.Entry) (llm.Model, error) { return llmtest.Scripted().WithInfo(e.Info), nil }
 
 func newRegistry(t *testing.T, entries []llm.Entry, defaults llm.Defaults) *llm.Registry {
 	t.Helper()
@@ -52,13 +52,13 @@ func newRegistry(t *testing.T, entries []llm.Entry, defaults llm.Defaults) *llm.
 func TestRegistryResolves(t *testing.T) {
 	t.Parallel()
 	entries := []llm.Entry{
-		{Name: "fast", Provider: "openai", Model: "gpt-4o", APIKeyEnv: "MY_KEY", Window: 10_000, MaxOutput: 99, PriorFactor: 2, InputPrice: 1},
-		{Name: "box", Provider: "vllm", Model: "llama3.2", BaseURL: "http://box:8000/v1"},
-		{Name: "local", Provider: "openai", BaseURL: "http://127.0.0.1:1/v1"},
-		{Name: "gpt-4o", Provider: "openrouter", Model: "openai/gpt-4o"},
-		{Name: "bare"},
-		{Name: "thinker", Provider: "anthropic", Model: "claude-x", Thinking: 2_048},
-		{Name: "wide", Provider: "ollama", Model: "llama3.2", Window: 32_768},
+		{Info: llm.Info{Name: "fast", Provider: "openai", Window: 10_000, MaxOutput: 99, PriorFactor: 2, InputPrice: 1}, Model: "gpt-4o", APIKeyEnv: "MY_KEY"},
+		{Info: llm.Info{Name: "box", Provider: "vllm"}, Model: "llama3.2", BaseURL: "http://box:8000/v1"},
+		{Info: llm.Info{Name: "local", Provider: "openai"}, BaseURL: "http://127.0.0.1:1/v1"},
+		{Info: llm.Info{Name: "gpt-4o", Provider: "openrouter"}, Model: "openai/gpt-4o"},
+		{Info: llm.Info{Name: "bare"}},
+		{Info: llm.Info{Name: "thinker", Provider: "anthropic"}, Model: "claude-x", Thinking: 2_048},
+		{Info: llm.Info{Name: "wide", Provider: "ollama", Window: 32_768}, Model: "llama3.2"},
 	}
 	env := variables("MY_KEY=k", "OPENAI_API_KEY=k", "GEMINI_API_KEY=k", "OPENROUTER_API_KEY=k", "MISTRAL_API_KEY=k",
 		"OPENAI_BASE_URL=http://proxy.test/v1", "OLLAMA_HOST=gpu", "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL=http://claude.test", "AWS_REGION=us-east-1")
@@ -66,26 +66,26 @@ func TestRegistryResolves(t *testing.T) {
 	// Only what may be slow has no time limits of its own.
 	slow := []string{"box", "local", "wide", "ollama/llama3.2", "langchain/ollama/m"}
 	for name, want := range map[string]llm.Entry{
-		"fast":                  {Name: "fast", Provider: "openai", Model: "gpt-4o", BaseURL: "http://proxy.test/v1", APIKeyEnv: "MY_KEY", Window: 10_000, WindowFrom: llm.WindowConfigured, MaxOutput: 99, PriorFactor: 2, InputPrice: 1},
-		"box":                   {Name: "box", Provider: "vllm", Model: "llama3.2", BaseURL: "http://box:8000/v1", Window: 131_072, WindowFrom: llm.WindowKnown, PriorFactor: 1.1},
-		"local":                 {Name: "local", Provider: "openai", Model: "local", BaseURL: "http://127.0.0.1:1/v1", APIKeyEnv: "OPENAI_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
-		"gpt-4o":                {Name: "gpt-4o", Provider: "openrouter", Model: "openai/gpt-4o", APIKeyEnv: "OPENROUTER_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
-		"bare":                  {Name: "bare", Provider: "openai", Model: "bare", BaseURL: "http://proxy.test/v1", APIKeyEnv: "OPENAI_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
-		"wide":                  {Name: "wide", Provider: "ollama", Model: "llama3.2", BaseURL: "http://gpu:11434/v1", Window: 32_768, WindowFrom: llm.WindowConfigured, PriorFactor: 1.1},
-		"demo":                  {Name: "demo", Provider: "demo", Model: "demo"},
-		"openai/gpt-4o":         {Name: "openai/gpt-4o", Provider: "openai", Model: "gpt-4o", BaseURL: "http://proxy.test/v1", APIKeyEnv: "OPENAI_API_KEY", Window: 128_000, WindowFrom: llm.WindowKnown, MaxOutput: 16_384, PriorFactor: 1},
-		"gpt-5-nano":            {Name: "gpt-5-nano", Provider: "openai", Model: "gpt-5-nano", BaseURL: "http://proxy.test/v1", APIKeyEnv: "OPENAI_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
-		"o3-mini":               {Name: "o3-mini", Provider: "openai", Model: "o3-mini", BaseURL: "http://proxy.test/v1", APIKeyEnv: "OPENAI_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
-		"gemini-flash-latest":   {Name: "gemini-flash-latest", Provider: "gemini", Model: "gemini-flash-latest", APIKeyEnv: "GEMINI_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
-		"ollama/llama3.2":       {Name: "ollama/llama3.2", Provider: "ollama", Model: "llama3.2", BaseURL: "http://gpu:11434/v1", Window: 4_096, WindowFrom: llm.WindowKnown, PriorFactor: 1.1},
-		"openrouter/x-ai/grok":  {Name: "openrouter/x-ai/grok", Provider: "openrouter", Model: "x-ai/grok", APIKeyEnv: "OPENROUTER_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
-		"langchain/ollama/m":    {Name: "langchain/ollama/m", Provider: "langchain/ollama", Model: "m", BaseURL: "http://gpu:11434", Window: 4_096, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
-		"mistral/mistral-small": {Name: "mistral/mistral-small", Provider: "mistral", Model: "mistral-small", APIKeyEnv: "MISTRAL_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
-		"thinker":               {Name: "thinker", Provider: "anthropic", Model: "claude-x", BaseURL: "http://claude.test", APIKeyEnv: "ANTHROPIC_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1, Thinking: 2_048},
-		"anthropic/claude-x":    {Name: "anthropic/claude-x", Provider: "anthropic", Model: "claude-x", BaseURL: "http://claude.test", APIKeyEnv: "ANTHROPIC_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
-		"claude-opus-5":         {Name: "claude-opus-5", Provider: "anthropic", Model: "claude-opus-5", BaseURL: "http://claude.test", APIKeyEnv: "ANTHROPIC_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
-		"bedrock/claude-x":      {Name: "bedrock/claude-x", Provider: "bedrock", Model: "claude-x", BaseURL: "https://bedrock-mantle.us-east-1.api.aws/anthropic", Region: "us-east-1", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
-		"ft:gpt-4o:me::1":       {Name: "ft:gpt-4o:me::1", Provider: "openai", Model: "ft:gpt-4o:me::1", BaseURL: "http://proxy.test/v1", APIKeyEnv: "OPENAI_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
+		"fast":                  {Info: llm.Info{Name: "fast", Provider: "openai", Window: 10_000, WindowFrom: llm.WindowConfigured, MaxOutput: 99, PriorFactor: 2, InputPrice: 1}, Model: "gpt-4o", BaseURL: "http://proxy.test/v1", APIKeyEnv: "MY_KEY"},
+		"box":                   {Info: llm.Info{Name: "box", Provider: "vllm", Window: 131_072, WindowFrom: llm.WindowKnown, PriorFactor: 1.1}, Model: "llama3.2", BaseURL: "http://box:8000/v1"},
+		"local":                 {Info: llm.Info{Name: "local", Provider: "openai", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1}, Model: "local", BaseURL: "http://127.0.0.1:1/v1", APIKeyEnv: "OPENAI_API_KEY"},
+		"gpt-4o":                {Info: llm.Info{Name: "gpt-4o", Provider: "openrouter", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1}, Model: "openai/gpt-4o", APIKeyEnv: "OPENROUTER_API_KEY"},
+		"bare":                  {Info: llm.Info{Name: "bare", Provider: "openai", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1}, Model: "bare", BaseURL: "http://proxy.test/v1", APIKeyEnv: "OPENAI_API_KEY"},
+		"wide":                  {Info: llm.Info{Name: "wide", Provider: "ollama", Window: 32_768, WindowFrom: llm.WindowConfigured, PriorFactor: 1.1}, Model: "llama3.2", BaseURL: "http://gpu:11434/v1"},
+		"demo":                  {Info: llm.Info{Name: "demo", Provider: "demo"}, Model: "demo"},
+		"openai/gpt-4o":         {Info: llm.Info{Name: "openai/gpt-4o", Provider: "openai", Window: 128_000, WindowFrom: llm.WindowKnown, MaxOutput: 16_384, PriorFactor: 1}, Model: "gpt-4o", BaseURL: "http://proxy.test/v1", APIKeyEnv: "OPENAI_API_KEY"},
+		"gpt-5-nano":            {Info: llm.Info{Name: "gpt-5-nano", Provider: "openai", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1}, Model: "gpt-5-nano", BaseURL: "http://proxy.test/v1", APIKeyEnv: "OPENAI_API_KEY"},
+		"o3-mini":               {Info: llm.Info{Name: "o3-mini", Provider: "openai", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1}, Model: "o3-mini", BaseURL: "http://proxy.test/v1", APIKeyEnv: "OPENAI_API_KEY"},
+		"gemini-flash-latest":   {Info: llm.Info{Name: "gemini-flash-latest", Provider: "gemini", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1}, Model: "gemini-flash-latest", APIKeyEnv: "GEMINI_API_KEY"},
+		"ollama/llama3.2":       {Info: llm.Info{Name: "ollama/llama3.2", Provider: "ollama", Window: 4_096, WindowFrom: llm.WindowKnown, PriorFactor: 1.1}, Model: "llama3.2", BaseURL: "http://gpu:11434/v1"},
+		"openrouter/x-ai/grok":  {Info: llm.Info{Name: "openrouter/x-ai/grok", Provider: "openrouter", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1}, Model: "x-ai/grok", APIKeyEnv: "OPENROUTER_API_KEY"},
+		"langchain/ollama/m":    {Info: llm.Info{Name: "langchain/ollama/m", Provider: "langchain/ollama", Window: 4_096, WindowFrom: llm.WindowAssumed, PriorFactor: 1}, Model: "m", BaseURL: "http://gpu:11434"},
+		"mistral/mistral-small": {Info: llm.Info{Name: "mistral/mistral-small", Provider: "mistral", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1}, Model: "mistral-small", APIKeyEnv: "MISTRAL_API_KEY"},
+		"thinker":               {Info: llm.Info{Name: "thinker", Provider: "anthropic", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1}, Model: "claude-x", BaseURL: "http://claude.test", APIKeyEnv: "ANTHROPIC_API_KEY", Thinking: 2_048},
+		"anthropic/claude-x":    {Info: llm.Info{Name: "anthropic/claude-x", Provider: "anthropic", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1}, Model: "claude-x", BaseURL: "http://claude.test", APIKeyEnv: "ANTHROPIC_API_KEY"},
+		"claude-opus-5":         {Info: llm.Info{Name: "claude-opus-5", Provider: "anthropic", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1}, Model: "claude-opus-5", BaseURL: "http://claude.test", APIKeyEnv: "ANTHROPIC_API_KEY"},
+		"bedrock/claude-x":      {Info: llm.Info{Name: "bedrock/claude-x", Provider: "bedrock", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1}, Model: "claude-x", BaseURL: "https://bedrock-mantle.us-east-1.api.aws/anthropic", Region: "us-east-1"},
+		"ft:gpt-4o:me::1":       {Info: llm.Info{Name: "ft:gpt-4o:me::1", Provider: "openai", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1}, Model: "ft:gpt-4o:me::1", BaseURL: "http://proxy.test/v1", APIKeyEnv: "OPENAI_API_KEY"},
 	} {
 		if slices.Contains(slow, name) {
 			want.FirstByteTime, want.IdleTime = -1, -1
@@ -104,10 +104,7 @@ func TestRegistryOllamaWindow(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]int{"": 4_096, "32768": 32_768, "999999": 131_072, "many": 4_096, "-1": 4_096} {
 		r := newRegistry(t, nil, llm.Defaults{Env: variables("OLLAMA_CONTEXT_LENGTH=" + value)})
-		got, err := r.Resolve("ollama/llama3.2")
-		if err != nil || got.Window != want {
-			t.Errorf("OLLAMA_CONTEXT_LENGTH=%s: got %d, %v, want %d", value, got.Window, err, want)
-		}
+		compare.Equal(t, "OLLAMA_CONTEXT_LENGTH="+value, want, must.Get(r.Resolve("ollama/llama3.2"))(t).Window)
 	}
 }
 
@@ -122,16 +119,14 @@ func TestRegistryDescribes(t *testing.T) {
 		"claude-5": {"claude-5", nil}, "gpt-5": {"gpt-5", core.ErrInvalid}, "": {"gpt-4o", core.ErrInvalid}, "nosuch": {"", core.ErrNotFound},
 	} {
 		info, err := r.Describe(name)
-		if info.Name != c.model || !errors.Is(err, c.kind) {
-			t.Errorf("%q: got %q, %v, want %q and %v", name, info.Name, err, c.model, c.kind)
-		}
+		compare.Equal(t, name, []any{c.model, true}, []any{info.Name, errors.Is(err, c.kind)})
 	}
 }
 
 func TestRegistryErrorsSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t, []llm.Entry{
-		{Name: "b", Provider: "openai", APIKeyEnv: "B_KEY", BaseURL: "http://box/v1"}, {Name: "a", Provider: "vllm", BaseURL: "http://box/v1"},
+		{Info: llm.Info{Name: "b", Provider: "openai"}, APIKeyEnv: "B_KEY", BaseURL: "http://box/v1"}, {Info: llm.Info{Name: "a", Provider: "vllm"}, BaseURL: "http://box/v1"},
 	}, llm.Defaults{})
 	for name, c := range map[string]struct {
 		kind error
@@ -155,9 +150,7 @@ func TestRegistryErrorsSayWhatToDo(t *testing.T) {
 			continue
 		}
 		for _, want := range c.says {
-			if !strings.Contains(shown.Message, want) {
-				t.Errorf("%s: got %q, want it to say %s", name, shown.Message, want)
-			}
+			compare.Contains(t, name+": what is shown", want, shown.Message)
 		}
 	}
 	if _, err := newRegistry(t, nil, llm.Defaults{}).Get("x"); err == nil || !strings.Contains(err.Error(), "no models are configured") {
@@ -192,9 +185,7 @@ func TestRegistryOpensOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if got := opened.Load(); got != 2 {
-		t.Errorf("opened %d models, want 2", got)
-	}
+	compare.Equal(t, "opened models", 2, opened.Load())
 }
 
 // Where requests to the clouds go, whether they have a key, and what is missing.
@@ -206,32 +197,32 @@ func TestRegistryPlacesClouds(t *testing.T) {
 		base, keyFrom string
 		fault         string // empty = none
 	}{
-		"bedrock, region of the entry": {llm.Entry{Provider: "bedrock", Region: "eu-central-1"}, []string{"AWS_REGION=us-east-1"},
+		"bedrock, region of the entry": {llm.Entry{Info: llm.Info{Provider: "bedrock"}, Region: "eu-central-1"}, []string{"AWS_REGION=us-east-1"},
 			"https://bedrock-mantle.eu-central-1.api.aws/anthropic", "", ""},
-		"bedrock, region of the environment": {llm.Entry{Provider: "bedrock"}, []string{"AWS_REGION=us-east-1", "AWS_DEFAULT_REGION=us-east-2"},
+		"bedrock, region of the environment": {llm.Entry{Info: llm.Info{Provider: "bedrock"}}, []string{"AWS_REGION=us-east-1", "AWS_DEFAULT_REGION=us-east-2"},
 			"https://bedrock-mantle.us-east-1.api.aws/anthropic", "", ""},
-		"bedrock, default region and key": {llm.Entry{Provider: "bedrock"}, []string{"AWS_DEFAULT_REGION=us-east-2", "AWS_BEARER_TOKEN_BEDROCK=k"},
+		"bedrock, default region and key": {llm.Entry{Info: llm.Info{Provider: "bedrock"}}, []string{"AWS_DEFAULT_REGION=us-east-2", "AWS_BEARER_TOKEN_BEDROCK=k"},
 			"https://bedrock-mantle.us-east-2.api.aws/anthropic", "AWS_BEARER_TOKEN_BEDROCK", ""},
-		"bedrock behind a proxy":         {llm.Entry{Provider: "bedrock", BaseURL: "http://proxy", APIKeyEnv: "MINE"}, []string{"MINE=k"}, "http://proxy", "MINE", ""},
-		"bedrock behind a proxy, signed": {llm.Entry{Provider: "bedrock", BaseURL: "http://proxy", Region: "us-east-1"}, nil, "http://proxy", "", ""},
-		"vertex, everywhere": {llm.Entry{Provider: "vertex"}, []string{"GOOGLE_CLOUD_PROJECT=p"},
+		"bedrock behind a proxy":         {llm.Entry{Info: llm.Info{Provider: "bedrock"}, BaseURL: "http://proxy", APIKeyEnv: "MINE"}, []string{"MINE=k"}, "http://proxy", "MINE", ""},
+		"bedrock behind a proxy, signed": {llm.Entry{Info: llm.Info{Provider: "bedrock"}, BaseURL: "http://proxy", Region: "us-east-1"}, nil, "http://proxy", "", ""},
+		"vertex, everywhere": {llm.Entry{Info: llm.Info{Provider: "vertex"}}, []string{"GOOGLE_CLOUD_PROJECT=p"},
 			"https://aiplatform.googleapis.com/v1/projects/p/locations/global", "", ""},
-		"vertex, several regions": {llm.Entry{Provider: "vertex", Region: "eu", Project: "p"}, []string{"CLOUD_ML_REGION=us", "GOOGLE_CLOUD_PROJECT=other"},
+		"vertex, several regions": {llm.Entry{Info: llm.Info{Provider: "vertex"}, Region: "eu", Project: "p"}, []string{"CLOUD_ML_REGION=us", "GOOGLE_CLOUD_PROJECT=other"},
 			"https://aiplatform.eu.rep.googleapis.com/v1/projects/p/locations/eu", "", ""},
-		"vertex, one region": {llm.Entry{Provider: "vertex"},
+		"vertex, one region": {llm.Entry{Info: llm.Info{Provider: "vertex"}},
 			[]string{"CLOUD_ML_REGION=us-east5", "GOOGLE_CLOUD_LOCATION=us", "ANTHROPIC_VERTEX_PROJECT_ID=p", "GOOGLE_CLOUD_PROJECT=other"},
 			"https://us-east5-aiplatform.googleapis.com/v1/projects/p/locations/us-east5", "", ""},
-		"vertex, location of Google's tools": {llm.Entry{Provider: "vertex", Project: "a.test:p/q"}, []string{"GOOGLE_CLOUD_LOCATION=us"},
+		"vertex, location of Google's tools": {llm.Entry{Info: llm.Info{Provider: "vertex"}, Project: "a.test:p/q"}, []string{"GOOGLE_CLOUD_LOCATION=us"},
 			"https://aiplatform.us.rep.googleapis.com/v1/projects/a.test:p%2Fq/locations/us", "", ""},
-		"vertex behind a proxy": {llm.Entry{Provider: "vertex", BaseURL: "http://proxy/v1/", APIKeyEnv: "MINE", Project: "p"}, []string{"MINE=k"},
+		"vertex behind a proxy": {llm.Entry{Info: llm.Info{Provider: "vertex"}, BaseURL: "http://proxy/v1/", APIKeyEnv: "MINE", Project: "p"}, []string{"MINE=k"},
 			"http://proxy/v1/projects/p/locations/global", "MINE", ""},
-		"no region":                 {llm.Entry{Provider: "bedrock"}, nil, "", "", "AWS_REGION"},
-		"no region for a signature": {llm.Entry{Provider: "bedrock", BaseURL: "http://proxy"}, nil, "", "", "AWS_REGION"},
-		"a region that is none":     {llm.Entry{Provider: "bedrock", Region: "us.evil.test/"}, nil, "", "", "AWS_REGION"},
-		"a named key":               {llm.Entry{Provider: "bedrock", Region: "us-east-1", APIKeyEnv: "MINE"}, nil, "", "", "MINE"},
-		"no project":                {llm.Entry{Provider: "vertex"}, nil, "", "", "GOOGLE_CLOUD_PROJECT"},
-		"a location that is none":   {llm.Entry{Provider: "vertex", Region: "evil.test/", Project: "p"}, nil, "", "", "location"},
-		"a named token":             {llm.Entry{Provider: "vertex", Project: "p", APIKeyEnv: "MINE"}, nil, "", "", "MINE"},
+		"no region":                 {llm.Entry{Info: llm.Info{Provider: "bedrock"}}, nil, "", "", "AWS_REGION"},
+		"no region for a signature": {llm.Entry{Info: llm.Info{Provider: "bedrock"}, BaseURL: "http://proxy"}, nil, "", "", "AWS_REGION"},
+		"a region that is none":     {llm.Entry{Info: llm.Info{Provider: "bedrock"}, Region: "us.evil.test/"}, nil, "", "", "AWS_REGION"},
+		"a named key":               {llm.Entry{Info: llm.Info{Provider: "bedrock"}, Region: "us-east-1", APIKeyEnv: "MINE"}, nil, "", "", "MINE"},
+		"no project":                {llm.Entry{Info: llm.Info{Provider: "vertex"}}, nil, "", "", "GOOGLE_CLOUD_PROJECT"},
+		"a location that is none":   {llm.Entry{Info: llm.Info{Provider: "vertex"}, Region: "evil.test/", Project: "p"}, nil, "", "", "location"},
+		"a named token":             {llm.Entry{Info: llm.Info{Provider: "vertex"}, Project: "p", APIKeyEnv: "MINE"}, nil, "", "", "MINE"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -285,21 +276,22 @@ func TestTakesDocuments(t *testing.T) {
 // others where the operator says so.
 func TestWhichModelsGetDocuments(t *testing.T) {
 	t.Parallel()
-	no := false
+	no, yes := false, true
 	entries := []llm.Entry{
-		{Name: "own server", Provider: "openai", Model: "gpt-4o", BaseURL: "http://127.0.0.1:8000/v1"},
-		{Name: "server that does", Provider: "openai", Model: "x", BaseURL: "http://127.0.0.1:8000/v1", Documents: llm.DocumentsAlways},
-		{Name: "told not to", Provider: "openai", Model: "gpt-4o", Documents: llm.DocumentsNever},
-		{Name: "blind", Provider: "openai", Model: "gpt-4o", Images: &no},
+		{Info: llm.Info{Name: "own server", Provider: "openai"}, Model: "gpt-4o", BaseURL: "http://127.0.0.1:8000/v1"},
+		{Info: llm.Info{Name: "server that does", Provider: "openai", Documents: llm.DocumentsAlways}, Model: "x", BaseURL: "http://127.0.0.1:8000/v1"},
+		{Info: llm.Info{Name: "told not to", Provider: "openai", Documents: llm.DocumentsNever}, Model: "gpt-4o"},
+		{Info: llm.Info{Name: "blind", Provider: "openai"}, Model: "gpt-4o", SeesImages: &no},
+		{Info: llm.Info{Name: "told to see", Provider: "openai"}, Model: "new", SeesImages: &yes},
 	}
 	defaults := llm.Defaults{
-		Images:    func(string) bool { return true },
+		Images:    func(model string) bool { return model != "new" },
 		Documents: func(string) llm.Documents { return llm.DocumentsScanned },
 	}
 	keys := []string{"OPENAI_API_KEY=a", "ANTHROPIC_API_KEY=b", "GEMINI_API_KEY=c", "OPENROUTER_API_KEY=d"}
 	for name, want := range map[string]llm.Documents{
 		"gpt-4o": llm.DocumentsScanned, "claude-sonnet-4-5": llm.DocumentsScanned, "gemini-2.5-flash": "", "openrouter/openai/gpt-4o": "",
-		"ollama/llava": "", "own server": "", "server that does": llm.DocumentsAlways, "told not to": llm.DocumentsNever, "blind": "",
+		"ollama/llava": "", "own server": "", "server that does": llm.DocumentsAlways, "told not to": llm.DocumentsNever, "blind": "", "told to see": llm.DocumentsScanned,
 	} {
 		defaults.Env = variables(keys...)
 		compare.Equal(t, fmt.Sprintf("%s: m.Info().Documents", name), want, must.Get(newRegistry(t, entries, defaults).Get(name))(t).Info().Documents)

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"time"
+
+	"bobbin/app/core"
 )
 
 // How often and after how long a failed call is repeated.
@@ -76,9 +78,7 @@ func Repeat(ctx context.Context, name string, logger *slog.Logger, do func(conte
 		}
 		logger.WarnContext(ctx, "model call repeated", "model", name,
 			"kind", string(e.Kind), "status", e.Status, "try", try+1, "wait", pause)
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if core.Sleep(ctx, pause) != nil {
 			return CanceledError(ctx, e.Provider)
 		}
 	}

@@ -151,8 +151,8 @@ func TestSlotsBoundCalls(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var servers llm.Servers
 			server := new(timed)
-			a := llm.WithRetry(servers.Share(server, llm.Entry{Provider: tt.provider, BaseURL: tt.url, Slots: tt.slots}), silent)
-			b := servers.Share(server, llm.Entry{Provider: tt.provider, BaseURL: tt.url, Slots: tt.other})
+			a := llm.WithRetry(servers.Share(server, llm.Entry{Info: llm.Info{Provider: tt.provider}, BaseURL: tt.url, Slots: tt.slots}), silent)
+			b := servers.Share(server, llm.Entry{Info: llm.Info{Provider: tt.provider}, BaseURL: tt.url, Slots: tt.other})
 			var wait sync.WaitGroup
 			for i := range 8 {
 				wait.Go(func() {
@@ -161,9 +161,8 @@ func TestSlotsBoundCalls(t *testing.T) {
 			}
 			begun := time.Now()
 			wait.Wait()
-			if took := time.Since(begun); server.atOnce != tt.want || took != time.Duration((7+tt.want)/tt.want)*time.Second {
-				t.Errorf("%s: got %d calls at once, all in %s, want %d", name, server.atOnce, took, tt.want)
-			}
+			took := time.Since(begun)
+			compare.Equal(t, name+": calls at once, time of all", []any{tt.want, time.Duration((7+tt.want)/tt.want) * time.Second}, []any{server.atOnce, took})
 		})
 	}
 }
@@ -173,7 +172,7 @@ func TestWaitForSlotEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var servers llm.Servers
-		m := servers.Share(new(timed), llm.Entry{Provider: "openai", Slots: 1})
+		m := servers.Share(new(timed), llm.Entry{Info: llm.Info{Provider: "openai"}, Slots: 1})
 		done := make(chan struct{})
 		go func() {
 			_, _ = llm.Collect(m.Stream(t.Context(), llm.Request{}), nil)

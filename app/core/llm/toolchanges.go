@@ -27,7 +27,5 @@ func (r Request) RefusedToolChanges(e *Error) *Error {
 	if !slices.ContainsFunc(names, func(name string) bool { return strings.Contains(e.Message, name) }) {
 		return nil
 	}
-	refused := *e
-	refused.Kind, refused.Unclear = KindToolChangesRefused, false
-	return &refused
+	return e.WithKind(KindToolChangesRefused)
 }

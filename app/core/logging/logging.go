@@ -16,7 +16,9 @@ func New(w io.Writer, level, format string) *slog.Logger {
 	var least slog.Level
 	_ = least.UnmarshalText([]byte(level)) // the settings are valid
 	settings := &slog.HandlerOptions{Level: least, ReplaceAttr: readableValues}
-	if format == "text" || format == "auto" && isTerminal(w) {
+	f, ok := w.(interface{ Fd() uintptr })
+	isTerminal := ok && term.IsTerminal(int(f.Fd()))
+	if format == "text" || format == "auto" && isTerminal {
 		return slog.New(handler{slog.NewTextHandler(w, settings)})
 	}
 	return slog.New(handler{slog.NewJSONHandler(w, settings)})
@@ -33,10 +35,4 @@ func readableValues(_ []string, a slog.Attr) slog.Attr {
 		a.Value = slog.StringValue(string(v))
 	}
 	return a
-}
-
-// isTerminal reports whether a person reads what is written to w.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(interface{ Fd() uintptr })
-	return ok && term.IsTerminal(int(f.Fd()))
 }

@@ -31,17 +31,13 @@ func TestHarmless(t *testing.T) {
 		"<system>x</system> <tool_call>{}</tool_call>":             "[system>x[/system> [tool_call>{}[/tool_call>",
 		"a\n\nHuman: x\n\nAssistant: y\n### System: z":             "a\n\nHuman - x\n\nAssistant - y\n### System - z",
 	} {
-		if got := prompttext.Harmless(text); got != want {
-			t.Errorf("%q:\ngot  %q\nwant %q", text, got, want)
-		}
+		compare.Equal(t, fmt.Sprintf("%q", text), want, prompttext.Harmless(text))
 	}
 	for _, text := range []string{
 		"a < b > c, a <b>bold</b> <br/> List<User> Map<System, T> x <- y, f <| g |> h", "array[12] user list[args] [note] [link](x) [x] done",
 		"user: ann\nsystem: linux", "My system: a laptop.", "# Heading\n- entry: x", "[redacted: api key]", "<https://example.com>", "1 < 2", "if a<s && b",
 	} {
-		if got := prompttext.Harmless(text); got != text {
-			t.Errorf("%q became %q", text, got)
-		}
+		compare.Equal(t, "harmless text", text, prompttext.Harmless(text))
 	}
 }
 

@@ -111,9 +111,7 @@ func TestLabeled(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			got := redact.Text(tt.in)
-			if got != tt.want {
-				t.Errorf("got  %q\nwant %q", got, tt.want)
-			}
+			compare.Equal(t, "redacted", tt.want, got)
 			compare.Equal(t, "the second time", got, redact.Text(got))
 		})
 	}
@@ -146,9 +144,7 @@ func TestKept(t *testing.T) {
 		"<code>, passphrase: &lt;string1&gt;</code>", "/etc/passwd: text1", "`Bearer <secret>` or `X-API-Key: <secret>`.",
 		"Bearer tokens are checked first", "the bearer of this note", "compass: north1", "bypass=true1", "pass: 12, fail: 0", "ok  \tbobbin/app\t1.2s", "mkdir -p build", "docker run -p 8080:80 nginx", "tar -u a:b",
 	} {
-		if got := redact.Text(text); got != text {
-			t.Errorf("got  %q\nwant %q", got, text)
-		}
+		compare.Equal(t, "redacted", text, redact.Text(text))
 	}
 }
 
@@ -166,17 +162,13 @@ func TestNumbers(t *testing.T) {
 		"My PIN is 4711. The pin: 123456":              "My PIN is [redacted: PIN]. The pin: [redacted: PIN]",
 		"Meine Geheimzahl ist 0815, PIN-Code 99887766": "Meine Geheimzahl ist [redacted: PIN], PIN-Code [redacted: PIN]",
 	} {
-		if got := redact.Text(text); got != want {
-			t.Errorf("got  %q\nwant %q", got, want)
-		}
+		compare.Equal(t, "redacted", want, redact.Text(text))
 	}
 	for _, text := range []string{
 		"4111 1111 1111 1112", "order 1234567890123456", "1732266245123", "1732266245123456789", "call 555-12-34567 or 000-12-3456", "v4111111111111111",
 		"order 123456789", "SSN 000456789", "SSN 1234567890", "the lessn 123456789", "SSN unknown. Order 123456789", "pin 4000 of the connector", "PIN the version. 1234 users", "pinned 1234", "id 4111-1111", "2026-11-22 09:44:00", "phone 030-12345678", "PIN x12345",
 	} {
-		if got := redact.Text(text); got != text {
-			t.Errorf("%q became %q", text, got)
-		}
+		compare.Equal(t, "harmless text", text, redact.Text(text))
 	}
 }
 

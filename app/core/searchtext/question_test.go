@@ -37,9 +37,8 @@ func TestStems(t *testing.T) {
 		t.Run(tt.text, func(t *testing.T) {
 			t.Parallel()
 			d := searchtext.Text(tt.text)
-			if got := strings.Join(d.Stems, " "); got != tt.stems || d.Length != tt.length {
-				t.Errorf("got %q, %d words; want %q, %d", got, d.Length, tt.stems, tt.length)
-			}
+			got := strings.Join(d.Stems, " ")
+			compare.Equal(t, "stems, length", []any{tt.stems, tt.length}, []any{got, d.Length})
 		})
 	}
 }
@@ -136,9 +135,7 @@ func TestQuestionsAreBounded(t *testing.T) { //nolint:paralleltest // it counts 
 	}
 	text := strings.Join(words, ".")
 	spans, ok := ask(t, "hello "+text+"*").FindWords("hello " + text)
-	if !ok || len(spans) != 65 { // hello, w0 to w62, w69
-		t.Errorf("a long prefix: got %d places, want 65", len(spans))
-	}
+	compare.Equal(t, "a long prefix: places", []any{true, 65}, []any{ok, len(spans)})
 	if _, ok := (searchtext.Query{Terms: []searchtext.Term{{Words: words}}}).Find(text); ok {
 		t.Error("found a phrase of 70 words, want that nothing finds it")
 	}

@@ -86,9 +86,7 @@ func TestFindIsBounded(t *testing.T) {
 	if late := standing.Find(strings.Repeat("x ", standing.MaxText/2) + "\nNever call me early."); len(late) > 0 {
 		t.Errorf("got %+v after the limit, want none", late)
 	}
-	if open := standing.Find(strings.Repeat("“ ‘a 'b „ ", standing.MaxText/20) + "? Never call me early."); len(open) != 1 { // in linear time
-		t.Errorf("got %+v after quotes without an end, want the wish", open)
-	}
+	compare.Equal(t, "wishes after quotes without an end", 1, len(standing.Find(strings.Repeat("“ ‘a 'b „ ", standing.MaxText/20)+"? Never call me early.")))
 }
 
 // Only the user's own words count, and orders against the rules are found as any wish.

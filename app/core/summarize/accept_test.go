@@ -8,6 +8,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
 )
 
@@ -35,9 +36,7 @@ func refused(t *testing.T, answer any, reason string) {
 		t.Errorf("%.60v: second request told the reason: %v; it says:\n%s", answer, told, second)
 	}
 	again := run(t, llmtest.Scripted(answer, good), req)
-	if again.Content != good || again.Note != "" || len(again.Calls) != 2 {
-		t.Errorf("%.60v: got %q (%s) after %d calls, want the second answer", answer, again.Content, again.Note, len(again.Calls))
-	}
+	compare.Equal(t, fmt.Sprintf("%.60v: want the second answer", answer), []any{good, "", 2}, []any{again.Content, again.Note, len(again.Calls)})
 }
 
 // An error, nothing, thoughts alone, what was cut off, and calls of tools are never stored as a summary.
@@ -90,9 +89,7 @@ func TestRow7EchoIsRefused(t *testing.T) {
 			}
 			res := run(t, llmtest.Scripted(echo(change), echo(change)), req)
 			wantSummary(t, req, res)
-			if res.Strategy != "extractive" || res.Note != "fallback: the answer repeated the transcript" {
-				t.Errorf("got %q (%s), want the fallback", res.Content, res.Note)
-			}
+			compare.Equal(t, "strategy, note", []any{"extractive", "fallback: the answer repeated the transcript"}, []any{res.Strategy, res.Note})
 		})
 	}
 	// Quoting a line is no repetition, and what an earlier summary says is carried forward.
@@ -100,7 +97,6 @@ func TestRow7EchoIsRefused(t *testing.T) {
 	req.Previous = "## Facts\n" + sentences(10) + "\n"
 	req.Messages = append(req.Messages, toolResult(11, "x", "Error: the connection to db-7 was refused by its owner"))
 	answer := req.Previous + "- New: Error: the connection to db-7 was refused by its owner"
-	if res := run(t, llmtest.Scripted(answer), req); res.Content != answer || res.Note != "" {
-		t.Errorf("got %q (%s), want %q accepted", res.Content, res.Note, answer)
-	}
+	res := run(t, llmtest.Scripted(answer), req)
+	compare.Equal(t, "summary, note", []any{answer, ""}, []any{res.Content, res.Note})
 }

@@ -85,9 +85,7 @@ func TestMoreThanOneCall(t *testing.T) {
 	for _, m := range req.Messages[:8] {
 		compare.Contains(t, fmt.Sprintf("message %d was cut before the tool results", m.Seq), strings.TrimSpace(m.Content), text)
 	}
-	if res.Shortened != 9 || len(res.Calls) != 1 {
-		t.Errorf("got %d shortened in %d calls, want the nine results (%s)", res.Shortened, len(res.Calls), res.Note)
-	}
+	compare.Equal(t, "shortened results, calls", []any{9, 1}, []any{res.Shortened, len(res.Calls)})
 	fits(t, model, 1.1)
 
 	model = small(4_096, quotedAnswer())

@@ -79,9 +79,7 @@ func TestHybridMerge(t *testing.T) {
 	compare.Equal(t, "summary", want, second.Content)
 	compare.Equal(t, "the model was shown: want its own words alone", good, between(t, lastUser(t, model.Requests()[1]), "summary"))
 	only := llmtest.Scripted("## Files Referenced\n- x.go", "## URLs\n- y")
-	if res := hybridOver(t, only, req); res.Strategy != "extractive" {
-		t.Errorf("got %q, want a summary of lists only refused", res.Content)
-	}
+	compare.Equal(t, "strategy instead of a summary of lists only", "extractive", hybridOver(t, only, req).Strategy)
 	plain := run(t, llmtest.Scripted(good+"\n\n## Files Referenced\n- invented.go"), req)
 	compare.Contains(t, "without a ledger: the model's own list", "\n### Files Referenced\n", plain.Content)
 }
@@ -176,9 +174,7 @@ func TestNamesInText(t *testing.T) {
 		"github.com/gin-gonic/gin e.g. i.e. U.S.A. v1.2.3 3.14 10.0.0.1 192.168.1.0/24 ::1 /help s/foo/bar/":        nil,
 		"ann@example.com ../.. ./ ~ // /* c */ </div> <br/> \\n \\d+ file:///x":                                     nil,
 	} {
-		if got := factsOf(summarize.FactPath, user(1, text)); !slices.Equal(got, want) {
-			t.Errorf("%s\ngot  %q\nwant %q", text, got, want)
-		}
+		compare.Equal(t, text, want, factsOf(summarize.FactPath, user(1, text)))
 	}
 	text := "See https://example.com/a?b=c#d, (http://en.wikipedia.org/wiki/Go_(game)) and <ftp://x.org/f.tar>. Not file:///x or ://. 见 https://x.org/中文。"
 	want := []string{"https://example.com/a?b=c#d", "http://en.wikipedia.org/wiki/Go_(game)", "ftp://x.org/f.tar", "https://x.org/中文"}

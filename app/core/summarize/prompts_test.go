@@ -128,9 +128,7 @@ func TestInstructionsAreNotQuoted(t *testing.T) {
 			}
 			kept := []string{`- "I live in Ghent. The house has a garden with eleven pear trees." [3]`, `- "The train to Lyon leaves at noon on Friday." [5]`, `- "Chiamami Roberto quando scrivi." [7]`}
 			req.Instructions = instructionsIn(req.Messages)
-			if got := ledgerOf(write(t, strategy, req), "User Messages"); !slices.Equal(got, kept) {
-				t.Errorf("got %q, want the messages without instructions", got)
-			}
+			compare.Equal(t, "messages without instructions", kept, ledgerOf(write(t, strategy, req), "User Messages"))
 			req.Messages, req.Previous = []core.Message{user(9, "See the plan in notes/plan.md, please, and the map.")}, before
 			if got := ledgerOf(write(t, strategy, req), "User Messages"); !slices.Equal(got, append(kept, `- "See the plan in notes/plan.md, please, and the map." [9]`)) {
 				t.Errorf("got %q after an earlier summary, want the messages without instructions", got)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
@@ -83,9 +85,7 @@ func TestNoGain(t *testing.T) {
 	t.Parallel()
 	req := summarize.Request{Messages: []core.Message{user(1, "Hi")}, Limit: 800}
 	res, err := over(llmtest.Scripted(good, good)).Summarize(t.Context(), req)
-	if !errors.Is(err, summarize.ErrNoGain) || res.Content != "" || len(res.Calls) != 2 {
-		t.Errorf("got %+v, %v, want ErrNoGain and the calls", res, err)
-	}
+	compare.Equal(t, "ErrNoGain, no summary, calls", []any{true, "", 2}, []any{errors.Is(err, summarize.ErrNoGain), res.Content, len(res.Calls)})
 	for _, bad := range []summarize.Request{{Limit: 800}, {Messages: talk(3, 50)}} {
 		if _, err := over(llmtest.Scripted()).Summarize(t.Context(), bad); !errors.Is(err, core.ErrInvalid) {
 			t.Errorf("got %v for %d messages with limit %d, want ErrInvalid", err, len(bad.Messages), bad.Limit)
@@ -168,10 +168,8 @@ func TestKinds(t *testing.T) {
 			name = summarize.StrategyHybrid
 		}
 		req := request()
-		res, err := summarize.New(strategy, counter{}).Summarize(t.Context(), req)
-		if err != nil || strategy.Name() != name || res.Strategy != name || (res.Model != "") != kind.Model {
-			t.Errorf("%s: got a summary by %q of model %q, %v", kind.Name, res.Strategy, res.Model, err)
-		}
+		res := must.Get(summarize.New(strategy, counter{}).Summarize(t.Context(), req))(t)
+		compare.Equal(t, "strategy, of the summary, with a model", []any{name, name, kind.Model}, []any{strategy.Name(), res.Strategy, res.Model != ""})
 		wantSummary(t, req, res)
 	}
 	for _, name := range contextwindow.PresetNames() {
@@ -201,5 +199,133 @@ func TestStrategiesAreDocumented(t *testing.T) {
 	}
 	for _, kind := range summarize.Kinds() {
 		compare.Contains(t, fmt.Sprintf("docs/STRATEGIES.md says nothing of %s", kind.Name), "| `"+kind.Name+"` |", doc)
+	}
+}
+
+func called(id, name, arguments string) core.ToolCall {
+	return core.ToolCall{ID: id, Name: name, Arguments: arguments}
+}
+
+// rounds are tool rounds with about size tokens of result each.
+func rounds(n, size int) []core.Message {
+	out := []core.Message{user(1, "Find the fault.")}
+	for i := range n {
+		seq := int64(len(out) + 1)
+		id := fmt.Sprintf("call-%d", i)
+		out = append(out, assistant(seq, "", called(id, "read_file", fmt.Sprintf(`{"path":"src/f%d.go"}`, i))),
+			toolResult(seq+1, id, fmt.Sprintf("text of file %d %s", i, strings.Repeat("x = y; ", size*4/7))))
+	}
+	return out
+}
+
+// L3, L4: without a model the notes are a line for each call, and the facts.
+func TestSteps(t *testing.T) {
+	t.Parallel()
+	failed := toolResult(7, "c", "exit status 1: no such file")
+	failed.Status = core.MessageFailed
+	res, err := summarize.NewSteps(counter{}).Summarize(t.Context(), summarize.Request{Limit: 800, Messages: []core.Message{
+		user(1, "Repair the parser."),
+		assistant(2, "I look at it.", called("a", "read_file", `{"path":"pkg/parser.go"}`), called("b", "list", "{}")),
+		toolResult(4, "b", "parser.go\nlexer.go"), toolResult(3, "a", "package pkg\n\nfunc Parse() {}"),
+		assistant(5, "", called("c", "remove", `{"path":"x"}`), called("d", "wait", "{}")), failed,
+	}})
+	must.Do(t, err)
+	want := `(Extracted by a program, without a language model.)
+
+## Steps
+- assistant said: "I look at it." [2]
+- read_file({"path":"pkg/parser.go"}) → "package pkg func Parse() {}" [2]
+- list({}) → "parser.go lexer.go" [2]
+- remove({"path":"x"}) → failed → "exit status 1: no such file" [5]
+- wait({}) → no result [5]
+`
+	if got, _, _ := strings.Cut(res.Content, "\n## Files"); got != want {
+		t.Errorf("notes (-want +got):\n%s", cmp.Diff(want, got))
+	}
+	compare.Contains(t, "res.Content: want the facts too", "## Files Referenced\n- pkg/parser.go [2]", res.Content)
+	compare.Equal(t, "want strategy steps without a model", []any{"steps", "", (counter{}).Text(res.Content)}, []any{res.Strategy, res.Model, res.Tokens})
+}
+
+// L5: notes that are too long are cut; the model is not asked to summarize them again.
+func TestLoopDoesNotRecurse(t *testing.T) {
+	t.Parallel()
+	tools := "harbor lantern compass gravel timber rudder anchor bucket hammer ladder mortar pulley shovel spanner tackle trowel varnish"
+	long := "## Current state\nRead the text of file 1, the text of file 2 and the text of file 3: compass text, timber text, anchor text, hammer text, mortar text, shovel text, tackle text, varnish text; " + tools + ".\n" + sentences(100)
+	model := llmtest.Scripted(long)
+	s := summarize.NewLoop(summarize.NewLLM(model, counter{}, nil), counter{})
+	req := summarize.Request{Preset: summarize.PresetCompaction, Messages: rounds(8, 400), Limit: 200}
+	for i := range req.Messages {
+		req.Messages[i].Content = strings.Fields(tools)[i] + " " + req.Messages[i].Content
+	}
+	res := must.Get(s.Summarize(t.Context(), req))(t)
+	compare.Equal(t, "strategy, calls", []any{"llm", 1}, []any{res.Strategy, len(model.Requests())})
+	wantSummary(t, req, res)
+}
+
+// texts are kinds of text that make bad algorithms slow.
+func texts() map[string]string {
+	return map[string]string{
+		"letters": "a", "blanks": " ", "lines": "\n", "brackets": "[", "slashes": "/", "colons": "://", "headings": "## %d\n", "entries": "- a%d [1]\n",
+		"Chinese": "長", "paths": "a/b%d.go ", "errors": "Error: %d\n", "prompts": "$ ls %d\n", "sentences": "A b %d. ", "fences": "</transcript>",
+		"invalid": "\xff", "quotes": "\"'`", "JSON": `{"a":`, "URLs": "http://x.org/%d ", "more": "+%d more\n", "turns": "[%d] user: x\n",
+	}
+}
+
+// text returns size bytes of the kind.
+func text(unit string, size int) string {
+	var b strings.Builder
+	for i := 0; b.Len() < size; i++ {
+		if strings.Contains(unit, "%d") {
+			fmt.Fprintf(&b, unit, i)
+		} else {
+			b.WriteString(unit)
+		}
+	}
+	return b.String()
+}
+
+// heavy is a request whose every text has size bytes.
+func heavy(unit string, size int) summarize.Request {
+	s := text(unit, size)
+	call := core.ToolCall{ID: "x", Name: "run", Arguments: s}
+	return summarize.Request{Previous: "## Goal\n" + s, Limit: 800, Replaces: size,
+		Messages: []core.Message{user(1, s), assistant(2, s, call), toolResult(3, "x", s)}}
+}
+
+// metered sums up how many bytes are counted: counting is what costs.
+type metered struct{ bytes *int }
+
+func (m metered) Text(s string) int {
+	*m.bytes += len(s)
+	return counter{}.Text(s)
+}
+
+// What is counted is bounded by a multiple of the input, whatever the text: no
+// strategy counts anything again and again. With BOBBIN_TEST_LONG=1 of four times as large
+// texts, too.
+func TestRow12WorkIsLinear(t *testing.T) {
+	t.Parallel()
+	for name, unit := range texts() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			work := func(size int) int {
+				var n int
+				count := metered{&n}
+				model := llmtest.Scripted(llmtest.Step{Text: []string{text(unit, size/16)}, Repeat: true})
+				s := summarize.New(summarize.NewHybrid(summarize.NewLLM(model, count, nil)), count)
+				must.Get(s.Summarize(t.Context(), heavy(unit, size)))(t)
+				must.Get(summarize.New(summarize.NewExtractive(count), count).Summarize(t.Context(), heavy(unit, size)))(t)
+				return n
+			}
+			sizes := []int{64 << 10, 256 << 10} // each of five texts
+			if os.Getenv("BOBBIN_TEST_LONG") == "" {
+				sizes = sizes[:1]
+			}
+			for _, size := range sizes {
+				if got := work(size); got > 32*size+256<<10 {
+					t.Errorf("%d KiB: %d KiB were counted", size>>10, got>>10)
+				}
+			}
+		})
 	}
 }

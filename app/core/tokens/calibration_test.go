@@ -29,9 +29,7 @@ func TestRow11CalibrationConverges(t *testing.T) {
 			if math.Abs(got.Factor-real)/real > 0.05 {
 				t.Errorf("prior %g, provider × %g: factor %g after 10 calls, want ± 5 %%", before, real, got.Factor)
 			}
-			if !got.Measured || got.Samples != 10 {
-				t.Errorf("prior %g, provider × %g: got %+v, want it measured by 10", before, real, got)
-			}
+			compare.Equal(t, fmt.Sprintf("prior %g, provider × %g: measured, samples", before, real), []any{true, 10}, []any{got.Measured, got.Samples})
 		}
 	}
 }
@@ -71,9 +69,7 @@ func TestCalibratorIgnores(t *testing.T) {
 		c.Observe("m", "", 5000, 150) // only what was not cached
 		c.Observe("m", "", 5000, 50_000)
 	}
-	if warned != 1 {
-		t.Errorf("warned %d times, want once", warned)
-	}
+	compare.Equal(t, "number of warnings", 1, warned)
 	if got := c.Estimate("m", ""); got.Samples != 0 || math.Abs(got.Factor-1.1*1.15) > 1e-9 {
 		t.Errorf("after calls that teach nothing: got %+v, want nothing learned", got)
 	}

@@ -1,17 +1,25 @@
 package tokens_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/pkoukk/tiktoken-go"
+	loader "github.com/pkoukk/tiktoken-go-loader"
+	"pgregory.net/rapid"
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
 	"bobbin/tests/compare"
+	"bobbin/tests/must"
+	"bobbin/tests/seed"
 )
 
 func newCounter(tb testing.TB) *tokens.Counter {
@@ -122,5 +130,173 @@ func TestReadsPDF(t *testing.T) {
 		"o3-mini": false, "claude-2.1": false, "unheard-of": false,
 	} {
 		compare.Equal(t, name, want, tokens.ReadsPDF(name))
+	}
+}
+
+// kind makes a text of so many bytes, or a few less to end at a character.
+type kind struct {
+	name string
+	make func(size int) string
+}
+
+// hardTexts are the texts that are slow or large with other tokenizers: runs
+// without a break above all.
+func hardTexts() []kind {
+	return []kind{
+		{"one letter", repeat("a")},
+		{"one capital", repeat("Z")},
+		{"spaces", repeat(" ")},
+		{"newlines", repeat("\n")},
+		{"spaces and newlines", repeat("  \n")},
+		{"tabs", repeat("\t")},
+		{"unspaced Chinese", chinese},
+		{"one Chinese character", repeat("我")},
+		{"base64", encoded},
+		{"letters at random", random("abcdefghijklmnopqrstuvwxyz")},
+		{"digits", random("0123456789")},
+		{"punctuation", random("!?.,;:-=+*/#$%&()[]{}<>@^_|~")},
+		{"a ruler", repeat("=")},
+		{"emoji", random("😀🎉👍🏽❤️🚀👩‍💻🇩🇪🤷")},
+		{"combining marks", repeat("e\u0301\u0323\u0302")},
+		{"marks alone", repeat("\u0301")},
+		{"wide spaces", repeat("\u2003")},
+		{"invalid UTF-8", repeat("\xff\xfe")},
+		{"zero bytes", repeat("\x00")},
+		{"rare characters and digits", repeat("\u9fff1")},
+		{"letters and digits", repeat("q7")},
+		{"Arabic", repeat("السلامعليكم")},
+		{"Thai", repeat("สวัสดีครับ")},
+		{"contractions", repeat("'s're'LL")},
+		{"English", english},
+		{"source text", repeat("func (m *merger) offer(i int32) {\n\trank := m.rankOf(i)\n\tif rank != 0x7f3a && rank >= 1024 {\n\t\treturn\n\t}\n}\n\n")},
+		{"JSON", repeat(`{"id":"0199a3f2-7c1e-7b3a","value":-12.5e3,"ok":true,"tags":["alpha","beta"],"text":"caf\u00e9"},`)},
+	}
+}
+
+func repeat(unit string) func(int) string {
+	return func(size int) string { return whole(strings.Repeat(unit, size/len(unit)+1), size) }
+}
+
+func random(alphabet string) func(int) string {
+	letters := []rune(alphabet)
+	return func(size int) string {
+		r := seed.Fixed(1, 2)
+		var b strings.Builder
+		for b.Len() < size {
+			b.WriteRune(letters[r.IntN(len(letters))])
+		}
+		return whole(b.String(), size)
+	}
+}
+
+func chinese(size int) string {
+	r := seed.Fixed(3, 4)
+	var b strings.Builder
+	for b.Len() < size {
+		b.WriteRune(rune(0x4e00 + r.IntN(0x9fa5-0x4e00)))
+	}
+	return whole(b.String(), size)
+}
+
+func encoded(size int) string {
+	r := seed.Fixed(5, 6)
+	raw := make([]byte, size)
+	for i := range raw {
+		raw[i] = byte(r.Uint32())
+	}
+	return base64.StdEncoding.EncodeToString(raw)[:size]
+}
+
+func english(size int) string {
+	return repeat("Call me Ishmael. Some years ago — never mind how long precisely — having little or no money in my purse, " +
+		"and nothing particular to interest me on shore, I thought I'd sail about a little and see the watery part of the world.\n\n")(size)
+}
+
+// whole cuts s to at most size bytes at the end of a character; a byte that is
+// none ends anywhere.
+func whole(s string, size int) string {
+	for size > 0 && size < len(s) && s[size]&0xc0 == 0x80 {
+		size--
+	}
+	return s[:min(size, len(s))]
+}
+
+// reference is tiktoken-go as it comes: exact, and quadratic on long runs.
+type reference struct{ encoder *tiktoken.Tiktoken }
+
+func (r reference) count(text string) int { return len(r.encoder.EncodeOrdinary(text)) }
+
+var loadLibrary = sync.OnceValues(func() (*tiktoken.Tiktoken, error) {
+	tiktoken.SetBpeLoader(loader.NewOfflineLoader())
+	return tiktoken.GetEncoding(tiktoken.MODEL_CL100K_BASE)
+})
+
+func library(tb testing.TB) reference {
+	tb.Helper()
+	encoder := must.Get(loadLibrary())(tb)
+	return reference{encoder: encoder}
+}
+
+// shared is one counter for the tests that count a lot.
+var shared = sync.OnceValue(tokens.NewCounter)
+
+// TestRow12HardTextsAreExact: runs without a break are not only fast, their count is
+// exact: 0 % off where 1 % is allowed.
+func TestRow12HardTextsAreExact(t *testing.T) {
+	t.Parallel()
+	counter := shared()
+	ref := library(t)
+	for _, k := range hardTexts() {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			for _, size := range []int{1, 2, 7, 100, 255, 256, 257, 1000, 4095, 4096, 4097, 5000} {
+				text := k.make(size)
+				compare.Equal(t, fmt.Sprintf("%d bytes: want as tiktoken-go", size), ref.count(text), counter.Text(text))
+			}
+		})
+	}
+}
+
+// fragments are what the generated texts are made of.
+var fragments = []string{
+	"a", "Word", " word", "the", "'s", "'LL", "'\u017f", "'", "\"", " ", "  ", "\t", "\n", "\r\n", "\n\n", "\u00a0", "\u2003", "\u2028", "\u0085", "\v",
+	"1", "12", "1234", "Ⅷ", "½", "٣", "我们", "你", "日本語", "한국어", "é", "e\u0301", "ß", "İ", "ǅ", "ʰ", "😀", "👩\u200d💻", "\u200b", "\ufeff", "\ufffd",
+	"!", "...", "=>", "{}", "_", "-", "/", "\x00", "\x7f", "<|endoftext|>", "https://example.com/a?b=c", "func main() {", "}\n", "ААА", "שלום", "สวัสดี", "\U0010ffff",
+}
+
+// TestTextExactProperty: whatever the text, the count is tiktoken-go's (W4, C1).
+func TestTextExactProperty(t *testing.T) {
+	t.Parallel()
+	counter := shared()
+	ref := library(t)
+	seed.Check(t, func(rt *rapid.T) {
+		var b strings.Builder
+		for b.Len() < 3000 {
+			piece := rapid.OneOf(rapid.SampledFrom(fragments), rapid.StringN(0, 8, -1)).Draw(rt, "piece")
+			times := rapid.OneOf(rapid.Just(1), rapid.Just(1), rapid.IntRange(1, 600)).Draw(rt, "times")
+			b.WriteString(strings.Repeat(piece, times))
+			if rapid.IntRange(0, 19).Draw(rt, "stop") == 0 {
+				break
+			}
+		}
+		text := whole(b.String(), 3000)
+		got := counter.Text(text)
+		if want := ref.count(text); got != want {
+			rt.Fatalf("Text(%q): got %d, want %d as tiktoken-go", text, got, want)
+		}
+	})
+}
+
+// White space before a character that is a token of its own: the last blank is a pre-token
+// of its own, too.
+func TestTextBlanksAreExact(t *testing.T) {
+	t.Parallel()
+	counter := shared()
+	ref := library(t)
+	for _, text := range []string{
+		"\u00a0 \u16800", "\n \u16801", "\u2003\u00a0\u16801\u00a0 \u1680", "x\u1680\u1680\u1680\U000142005",
+		strings.Repeat("\u1680", 1365) + "\u1680\u00a0 1", strings.Repeat("\u1680 ", 5000) + "7",
+	} {
+		compare.Equal(t, fmt.Sprintf("Text(%.20q): want as tiktoken-go", text), ref.count(text), counter.Text(text))
 	}
 }

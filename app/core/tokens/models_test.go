@@ -75,9 +75,7 @@ func TestUnknown(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"acme-1", ""} {
 		got, known := tokens.Assume(name)
-		if known || got.Window != 8192 || got.Factor != 1 {
-			t.Errorf("Assume(%q): got %+v, known %t, want window 8192 and factor 1", name, got, known)
-		}
+		compare.Equal(t, fmt.Sprintf("Assume(%q): known, window, factor", name), []any{false, 8192, float64(1)}, []any{known, got.Window, got.Factor})
 	}
 }
 
@@ -139,9 +137,8 @@ func TestToldWindow(t *testing.T) {
 		}
 		restarted := tokens.NewCalibrator(prior(1))
 		restarted.Restore(rows)
-		if got := restarted.Estimate("m", ""); restarted.Window("m") != 8192 || got.Factor != 1.1 {
-			t.Errorf("restarted: got window %d, %+v, want 8192 and nothing measured", restarted.Window("m"), got)
-		}
+		got := restarted.Estimate("m", "")
+		compare.Equal(t, "restarted: window, factor", []any{8192, float64(1.1)}, []any{restarted.Window("m"), got.Factor})
 		time.Sleep(24 * time.Hour)
 		compare.Equal(t, "a day later", 8192, restarted.Window("m"))
 		time.Sleep(time.Second)
@@ -160,9 +157,8 @@ func TestRestoreKeepsTheWindow(t *testing.T) {
 	for _, factor := range []float64{0, -1, math.NaN(), math.Inf(-1)} {
 		c := tokens.NewCalibrator(prior(1))
 		c.Restore([]core.Calibration{{Model: "m", Factor: factor, Deviation: 0.5, Samples: 9, Window: 5000, WindowAt: new(core.Now())}})
-		if got := c.Estimate("m", ""); got.Measured || got.Samples != 0 || got.Factor != 1.1 || c.Window("m") != 5000 {
-			t.Errorf("factor %g: got %+v and window %d, want nothing but the window", factor, got, c.Window("m"))
-		}
+		got := c.Estimate("m", "")
+		compare.Equal(t, fmt.Sprintf("factor %g: want nothing but the window", factor), []any{false, 0, float64(1.1), 5000}, []any{got.Measured, got.Samples, got.Factor, c.Window("m")})
 		c.Observe("m", "", 1000, 1000)
 		compare.Equal(t, fmt.Sprintf("factor %g: after a call", factor), 1, c.Estimate("m", "").Samples)
 	}
@@ -186,9 +182,8 @@ func TestLearnWindow(t *testing.T) {
 		calibrator.Fitted("m", c.fitted)
 		calibrator.Fitted("m", c.fitted/2)
 		calibrator.LearnWindow("m", "s", c.window, c.refused)
-		if got := calibrator.SessionWindow("m", "s"); got != c.want || calibrator.LargestFit("m") != c.fitted {
-			t.Errorf("%s: got the window %d, the largest fit %d, want %d and %d", name, got, calibrator.LargestFit("m"), c.want, c.fitted)
-		}
+		got := calibrator.SessionWindow("m", "s")
+		compare.Equal(t, name+": window, the largest fit", []any{c.want, c.fitted}, []any{got, calibrator.LargestFit("m")})
 		if all, other := calibrator.Window("m"), calibrator.SessionWindow("m", "other"); all != 0 || other != 0 {
 			t.Errorf("%s: got the windows %d and %d for others, want none", name, all, other)
 		}

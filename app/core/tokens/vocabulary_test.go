@@ -15,6 +15,7 @@ import (
 	"github.com/pkoukk/tiktoken-go-loader/assets"
 
 	"bobbin/app/core/tokens"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -55,7 +56,5 @@ func TestVocabulary(t *testing.T) {
 		must.Do(t, os.WriteFile("data/cl100k_base.bin", want, 0o644))
 		return
 	}
-	if tokens.VocabularyData() != string(want) {
-		t.Error("data/cl100k_base.bin is not the published vocabulary; write it with: go test ./app/core/tokens -run TestVocabulary -update")
-	}
+	compare.Equal(t, "data/cl100k_base.bin is not the published vocabulary; write it with: go test ./app/core/tokens -run TestVocabulary -update", string(want), tokens.VocabularyData())
 }

@@ -73,9 +73,7 @@ func TestSessionTurnsAreBounded(t *testing.T) {
 		cancel()
 		time.Sleep(11 * time.Second) // of the bubble's clock
 		synctest.Wait()
-		if canceled != 1 || late != 255 || refused != 44 {
-			t.Errorf("%d canceled, %d gave up, %d refused immediately; want 1, 255 and 44", canceled, late, refused)
-		}
+		compare.Equal(t, "canceled, gave up, refused immediately", []any{1, 255, 44}, []any{canceled, late, refused})
 		release()
 		again := must.Get(turns.Take(t.Context(), here))(t)
 		again()

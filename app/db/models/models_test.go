@@ -34,9 +34,7 @@ func TestSpoiledColumnsAreErrors(t *testing.T) {
 		column, _, _ := strings.Cut(want, " ")
 		f := must.Get(schema.Parse(c.row, &sync.Map{}, models.Names{}))(t).LookUpField(column)
 		stored := f.NewValuePool.Get()
-		if err := stored.(sql.Scanner).Scan(c.value); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, stored.(sql.Scanner).Scan(c.value))
 		err := f.Set(t.Context(), reflect.ValueOf(c.row).Elem(), stored)
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("got %v, want an error that begins with %q", err, want)

@@ -127,9 +127,8 @@ func (stx *sessionTx) replaceSummary(s core.Summary) error {
 
 // withNextVersion fills in the session's next version and the missing fields of a summary.
 func (stx *sessionTx) withNextVersion(s core.Summary) (core.Summary, error) {
-	var last int
-	err := stx.tx.Model(&core.Summary{}).Select("COALESCE(MAX(version), 0)").
-		Where("session_id = ?", stx.session.ID).Scan(&last).Error
+	last, err := scan[int](stx.tx.Model(&core.Summary{}).Select("COALESCE(MAX(version), 0)").
+		Where("session_id = ?", stx.session.ID))
 	s.SessionID, s.Owner, s.Version = stx.session.ID, stx.session.Owner, last+1
 	if s.ID == "" {
 		s.ID = core.NewID[core.SummaryID]()

@@ -29,9 +29,8 @@ func approvals(db *gorm.DB) ([]core.Approval, error) {
 // Allowed returns the definitions of the tools that need no further approval in the session:
 // those with mode "first" of which a call was approved.
 func (r *Runs) Allowed(ctx context.Context, session core.SessionID, tools []string) (map[string]bool, error) {
-	var definitions []string
-	err := byID(ctx, r.db, "session", session).Model(&models.Approval{}).Distinct("definition").
-		Where("session_id = ? AND tool IN ? AND mode = 'first' AND status = 'approved'", session, tools).Scan(&definitions).Error
+	definitions, err := scan[[]string](byID(ctx, r.db, "session", session).Model(&models.Approval{}).Distinct("definition").
+		Where("session_id = ? AND tool IN ? AND mode = 'first' AND status = 'approved'", session, tools))
 	allowed := map[string]bool{}
 	for _, definition := range definitions {
 		allowed[definition] = true
@@ -56,9 +55,8 @@ func (r *Runs) Decide(ctx context.Context, tenant core.Tenant, run core.RunID, i
 	}))
 	if err == nil && out.Run.ID == "" { // an earlier execution of the request has decided it
 		out.Run = found
-		var row models.Approval
-		err = r.db.WithContext(ctx).Where("run_id = ? AND id = ?", run, id).Take(&row).Error
-		out.Approval = row.Core()
+		row, failed := takeRow[models.Approval](r.db.WithContext(ctx).Where("run_id = ? AND id = ?", run, id), "approval", id)
+		out.Approval, err = row.Core(), failed
 	}
 	return out, wrapError(err, "approval", id)
 }
@@ -72,14 +70,16 @@ func (r *Runs) AnswerCalls(ctx context.Context, tenant core.Tenant, in core.Answ
 			if err := note(stx.tx, ""); err != nil {
 				return err
 			}
-			var s conversation.State
+			s := conversation.State{Session: stx.session.Core()}
 			err := stx.loadCalls(&s, in.Results, "")
 			if err != nil {
 				return err
 			}
 			change, err := conversation.AnswerCalls(s, in)
 			if err == nil && change.Run.Options != s.Run.Options {
-				err = stx.replaceOptions(s.Run, change.Run)
+				addBytes(stx, -1, []core.Run{s.Run})
+				addBytes(stx, 1, []core.Run{change.Run})
+				err = stx.tx.Model(&models.Run{}).Where("id = ?", s.Run.ID).UpdateColumns(map[string]any{"options": models.EncodeJSON(change.Run.Options)}).Error
 			}
 			out, err = stx.saveDecided(change, err)
 			return err
@@ -90,13 +90,6 @@ func (r *Runs) AnswerCalls(ctx context.Context, tenant core.Tenant, in core.Answ
 		return r.AnswerCalls(core.WithoutKeyedWork(ctx), tenant, in)
 	}
 	return out, wrapError(err, "session", in.SessionID)
-}
-
-// replaceOptions stores the options of a run in place of those it had.
-func (stx *sessionTx) replaceOptions(was, run core.Run) error {
-	addBytes(stx, -1, []core.Run{was})
-	addBytes(stx, 1, []core.Run{run})
-	return stx.tx.Model(&models.Run{}).Where("id = ?", run.ID).UpdateColumns(map[string]any{"options": models.EncodeJSON(run.Options)}).Error
 }
 
 // loadCalls loads the state for results of calls: the approvals of the runs that have the calls,

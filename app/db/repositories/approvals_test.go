@@ -68,9 +68,7 @@ func TestExpireApprovals(t *testing.T) {
 		if got := s.run(t, late.ID); !got.Suspended() || got.CancelRequested {
 			t.Errorf("got %+v, want it to go on", got)
 		}
-		if s.run(t, open.ID).Status != core.RunWaiting || s.run(t, never.ID).Status != core.RunWaiting {
-			t.Error("runs whose time has not come do not wait any more")
-		}
+		compare.Equal(t, "runs whose time has not come", []any{core.RunWaiting, core.RunWaiting}, []any{s.run(t, open.ID).Status, s.run(t, never.ID).Status})
 	})
 }
 

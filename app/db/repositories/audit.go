@@ -26,9 +26,7 @@ func (r *Audit) Add(ctx context.Context, entry core.AuditEntry, details any) (er
 
 // Last returns the newest entry of an action on a target; ErrNotFound when there is none.
 func (r *Audit) Last(ctx context.Context, action, target string) (core.AuditEntry, error) {
-	var row core.AuditEntry
-	err := r.db.WithContext(ctx).Where("action = ? AND target = ?", action, target).Order("created_at DESC, id DESC").Take(&row).Error
-	return row, wrapError(err, "audit entry", target)
+	return takeRow[core.AuditEntry](r.db.WithContext(ctx).Where("action = ? AND target = ?", action, target).Order("created_at DESC, id DESC"), "audit entry", target)
 }
 
 // insertAuditEntry inserts an entry within a transaction.

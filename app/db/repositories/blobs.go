@@ -106,8 +106,7 @@ func insertBlob(tx *gorm.DB, row models.Blob, content core.BlobContent, room cor
 			return err
 		}
 	}
-	var contents int64
-	err := tx.Model(&models.BlobContent{}).Where("owner = ? AND sha256 = ?", row.Owner, row.SHA256).Count(&contents).Error
+	contents, err := count(tx.Model(&models.BlobContent{}).Where("owner = ? AND sha256 = ?", row.Owner, row.SHA256))
 	if err != nil {
 		return err
 	}
@@ -185,9 +184,8 @@ func (r *Blobs) Get(ctx context.Context, tenant core.Tenant, id core.BlobID) (co
 }
 
 func takeBlob(db *gorm.DB, id core.BlobID) (core.Blob, error) {
-	var row models.Blob
-	err := db.Where("id = ?", id).Take(&row).Error
-	return row.Core(), wrapError(err, "blob", id)
+	row, err := takeRow[models.Blob](db.Where("id = ?", id), "blob", id)
+	return row.Core(), err
 }
 
 // Open returns one blob with its content.
@@ -196,11 +194,8 @@ func (r *Blobs) Open(ctx context.Context, tenant core.Tenant, id core.BlobID) (c
 	if err != nil {
 		return core.Blob{}, nil, err
 	}
-	var content models.BlobContent
-	if err := r.db.WithContext(ctx).Where("owner = ? AND sha256 = ?", b.Owner, b.SHA256).Take(&content).Error; err != nil {
-		return core.Blob{}, nil, wrapError(err, "blob", id)
-	}
-	return b, content.Data, nil
+	content, err := takeRow[models.BlobContent](r.db.WithContext(ctx).Where("owner = ? AND sha256 = ?", b.Owner, b.SHA256), "blob", id)
+	return b, content.Data, err
 }
 
 // Contents returns the contents of the blobs that exist.
@@ -264,8 +259,7 @@ func (r *Blobs) Delete(ctx context.Context, tenant core.Tenant, id core.BlobID) 
 		if err := lockBlobs(tx, tenant.Owner); err != nil {
 			return err
 		}
-		var row models.Blob
-		if err := byID(ctx, tx, "blob", id).Where(inScope(tenant)).Where("id = ?", id).Take(&row).Error; err != nil {
+		if _, err := takeBlob(byID(ctx, tx, "blob", id).Where(inScope(tenant)), id); err != nil {
 			return err
 		}
 		if err := tx.Where("blob_id = ?", id).Delete(&models.BlobReference{}).Error; err != nil {

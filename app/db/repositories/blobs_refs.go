@@ -89,9 +89,8 @@ const sweepBatch = 500
 // Sweep removes the unreferenced blobs whose last upload is before the given time.
 func (r *Blobs) Sweep(ctx context.Context, before time.Time) (core.SweptBlobs, error) {
 	var total core.SweptBlobs
-	var owners []string
 	orphans := gorm.Expr(unreferencedSQL+" AND blobs.unreferenced AND uploaded_at < ?", before)
-	err := r.db.WithContext(ctx).Model(&models.Blob{}).Where(orphans).Distinct("owner").Pluck("owner", &owners).Error
+	owners, err := scan[[]string](r.db.WithContext(ctx).Model(&models.Blob{}).Where(orphans).Distinct("owner"))
 	if err != nil {
 		return total, wrapError(err, "blob", "")
 	}

@@ -56,16 +56,13 @@ func TestBlobsAreStoredOnce(t *testing.T) {
 		theirs := blobOf("", "a.txt", "content")
 		theirs.Owner = "bob"
 		must.Get(s.blobs.Put(t.Context(), theirs, core.BlobContent{Data: []byte("content")}, core.BlobRoom{Owner: quota}))(t)
-		if n := s.count(t, "SELECT COUNT(*) FROM blob_contents WHERE owner = 'ann'"); n != 1 {
-			t.Errorf("ann has %d contents, want 1", n)
-		}
+		compare.Equal(t, "ann's contents", 1, s.count(t, "SELECT COUNT(*) FROM blob_contents WHERE owner = 'ann'"))
 		got, data, err := s.blobs.Open(t.Context(), ann(), other.ID)
 		if diff := cmp.Diff(other, got); err != nil || diff != "" || string(data) != "content" {
 			t.Errorf("open: %q, %v (-want +got):\n%s", data, err, diff)
 		}
-		if swept := s.sweep(t); swept.Blobs != 4 || swept.Bytes != 2*int64(len("content")) {
-			t.Errorf("swept %+v, want all four, and two contents", swept)
-		}
+		swept := s.sweep(t)
+		compare.Equal(t, "swept: want all four, and two contents", []any{4, 2 * int64(len("content"))}, []any{swept.Blobs, swept.Bytes})
 	})
 }
 
@@ -80,9 +77,8 @@ func TestReferredBlobsStay(t *testing.T) {
 		first := s.accept(t, in)
 		in.Input.Parts = []core.Part{queued.Part()}
 		s.accept(t, in)
-		if swept := s.sweep(t); swept.Blobs != 1 || swept.Bytes != int64(len("orphan")) {
-			t.Errorf("swept %+v, want the orphan", swept)
-		}
+		swept := s.sweep(t)
+		compare.Equal(t, "swept: want the orphan", []any{1, int64(len("orphan"))}, []any{swept.Blobs, swept.Bytes})
 		_, err := s.blobs.Get(t.Context(), ann(), orphan.ID)
 		wantNotFound(t, "orphan", err)
 		s.finish(t, first.Run, "seen")
@@ -170,9 +166,7 @@ func TestDeletedMessagesDropTheirBlobs(t *testing.T) {
 			s.finish(t, s.accept(t, in).Run, "answer")
 			if i == 1 {
 				fork := must.Get(repositories.NewBranches(s.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: session}))(t)
-				if n := s.count(t, "SELECT COUNT(*) FROM blob_references WHERE session_id = ?", fork.ID); n != 3 {
-					t.Errorf("the fork has %d references, want 3", n)
-				}
+				compare.Equal(t, "references of the fork", 3, s.count(t, "SELECT COUNT(*) FROM blob_references WHERE session_id = ?", fork.ID))
 				s.exec(t, "DELETE FROM blob_references WHERE session_id = ? AND blob_id = ?", fork.ID, alone.ID)
 			}
 		}

@@ -214,8 +214,7 @@ ORDER BY s.through_seq DESC, s.version DESC LIMIT 1`
 func (stx *sessionTx) fallBack(before int64, why string) error {
 	stx.raiseRevision(nil)
 	stx.session.PromptState = nil
-	var valid []core.Summary
-	err := stx.tx.Raw(validSQL, sql.Named("s", stx.session.ID), sql.Named("before", before)).Scan(&valid).Error
+	valid, err := scan[[]core.Summary](stx.tx.Raw(validSQL, sql.Named("s", stx.session.ID), sql.Named("before", before)))
 	switch {
 	case err != nil:
 	case len(valid) == 0:

@@ -62,9 +62,7 @@ func (s *store) get(t *testing.T, id core.SessionID) core.Session {
 func (s *store) wantSummary(t *testing.T, id core.SessionID, through int64, version int) {
 	t.Helper()
 	got := s.get(t, id)
-	if got.SummaryThroughSeq != through || got.SummaryVersion != version {
-		t.Errorf("got version %d through %d, want version %d through %d", got.SummaryVersion, got.SummaryThroughSeq, version, through)
-	}
+	compare.Equal(t, "summary's cursor, version", []any{through, version}, []any{got.SummaryThroughSeq, got.SummaryVersion})
 	active := s.count(t, "SELECT COUNT(*) FROM session_summaries WHERE session_id = ? AND state = 'active' AND version = ?", id, version)
 	if all := s.count(t, "SELECT COUNT(*) FROM session_summaries WHERE session_id = ? AND state = 'active'", id); all != active || active != min(version, 1) {
 		t.Errorf("got %d active versions and %d of version %d", all, active, version)
@@ -138,9 +136,7 @@ func TestRegenerateInterrupts(t *testing.T) {
 		in := ask(id, "")
 		in.Answers, in.Multitask, in.ClientMessageID = first.Message.ID, core.MultitaskInterrupt, "c"
 		queued := s.accept(t, in)
-		if queued.Run.Status != core.RunQueued || queued.Message.Content != "question" || queued.Run.UserMessageID != first.Message.ID {
-			t.Errorf("got %s run for %q, want a queued one for the question", queued.Run.Status, queued.Message.Content)
-		}
+		compare.Equal(t, "run: want a queued one for the question", []any{core.RunQueued, "question", first.Message.ID}, []any{queued.Run.Status, queued.Message.Content, queued.Run.UserMessageID})
 		s.finish(t, first.Run, "half")
 		claimed, err := s.runs.Claim(t.Context(), id, worker)
 		if err != nil || claimed.Message.Content != "question" || !claimed.Message.OnPath {
@@ -149,9 +145,8 @@ func TestRegenerateInterrupts(t *testing.T) {
 		s.wantPath(t, id, 1)
 		s.finish(t, claimed.Run, "whole")
 		s.wantPath(t, id, 1, 3)
-		if again := s.accept(t, in); !again.Repeated || again.Run.ID != queued.Run.ID {
-			t.Errorf("got run %s, repeated %v, want %s again", again.Run.ID, again.Repeated, queued.Run.ID)
-		}
+		again := s.accept(t, in)
+		compare.Equal(t, "repeated: want the same run", []any{true, queued.Run.ID}, []any{again.Repeated, again.Run.ID})
 	})
 }
 

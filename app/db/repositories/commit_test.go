@@ -97,9 +97,7 @@ func TestBadChangeFailsAlone(t *testing.T) {
 				compare.Equal(rt, fmt.Sprintf("change %d: messages", i), messages, len(s.log(t, sessions[i])))
 			}
 		})
-		if got, want := s.count(t, "SELECT COUNT(*) FROM model_calls"), s.count(t, "SELECT CAST(SUM(calls) AS integer) FROM usage_days WHERE level = 'all'"); got != want {
-			t.Errorf("got %d model calls, but %d in the sums of days", got, want)
-		}
+		compare.Equal(t, "model calls, but in the sums of days", s.count(t, "SELECT CAST(SUM(calls) AS integer) FROM usage_days WHERE level = 'all'"), s.count(t, "SELECT COUNT(*) FROM model_calls"))
 	})
 }
 
@@ -170,10 +168,8 @@ func TestUnknownOutcomeOfASharedCommit(t *testing.T) {
 		<-committed
 		for i, in := range asks {
 			before := s.count(t, "SELECT COUNT(*) FROM runs WHERE session_id = '"+string(in.SessionID)+"'")
-			again, err := s.runs.Accept(t.Context(), ann(), in)
-			if err != nil || before != 1 || !again.Repeated {
-				t.Errorf("change %d: got %d runs, then %+v, %v, want one and its repetition", i, before, again, err)
-			}
+			again := must.Get(s.runs.Accept(t.Context(), ann(), in))(t)
+			compare.Equal(t, fmt.Sprintf("change %d: want one run and its repetition", i), []any{1, true}, []any{before, again.Repeated})
 		}
 		largest = max(largest, unknown)
 	}

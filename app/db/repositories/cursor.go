@@ -50,16 +50,20 @@ func pageStart(limit int, cursor string, lists ...string) (int, position, error)
 	return limit, after, err
 }
 
-// keyset is the order of a list, from the last row to the first one: by the id, by a number, or by the time of creation
-// and the id.
+// keyset is the order of a list, from the last row to the first one unless it is ascending: by the id, by a number,
+// or by the time of creation and the id, which is never ascending.
 type keyset[R any] struct {
 	list, column string
 	find         func(rows *gorm.DB) ([]R, error) // nil = findRows
+	ascending    bool
 }
 
 // seek orders the rows and begins after the position.
 func (k keyset[R]) seek(rows *gorm.DB, after position) *gorm.DB {
 	order, where, args := k.column+" DESC", k.column+" < ?", []any{after.N}
+	if k.ascending {
+		order, where = k.column, k.column+" > ?"
+	}
 	switch k.column {
 	case "id":
 		args = []any{after.ID}
@@ -165,6 +169,24 @@ func findAll[R, T any](db *gorm.DB, value func(R) T) ([]T, error) {
 func findRows[R any](db *gorm.DB) (rows []R, err error) {
 	err = db.Find(&rows).Error
 	return rows, err
+}
+
+// takeRow returns the row of a query on the named thing, ErrNotFound if there is none.
+func takeRow[R any, T ~string](db *gorm.DB, what string, id T) (row R, err error) {
+	err = db.Take(&row).Error
+	return row, wrapError(err, what, id)
+}
+
+// scan returns what a query selects: a value, or a list.
+func scan[V any](db *gorm.DB) (value V, err error) {
+	err = db.Scan(&value).Error
+	return value, err
+}
+
+// count returns how many rows a query has.
+func count(db *gorm.DB) (n int64, err error) {
+	err = db.Count(&n).Error
+	return n, err
 }
 
 // findFirst returns the first row of a query; nil if there is none.

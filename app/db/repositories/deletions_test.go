@@ -21,9 +21,8 @@ func TestDeletions(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
 		ctx, deletions := t.Context(), repositories.NewDeletions(s.Gorm)
 		first := must.Get(deletions.Create(ctx, userDeletion("carol")))(t)
-		if again, err := deletions.Create(ctx, userDeletion("carol")); err != nil || again.ID != first.ID || again.Status != core.DeletionPending {
-			t.Errorf("accepted again: %+v, %v, want the first one", again, err)
-		}
+		again := must.Get(deletions.Create(ctx, userDeletion("carol")))(t)
+		compare.Equal(t, "accepted again: want the first one", []any{first.ID, core.DeletionPending}, []any{again.ID, again.Status})
 		compare.Error(t, "the user's own deletion", nil, compare.ErrorOf(deletions.Get(ctx, carol(), first.ID)))
 		for _, other := range []core.Tenant{bob(), {Owner: "ann", User: "dave"}} {
 			_, err := deletions.Get(ctx, other, first.ID)
@@ -47,9 +46,8 @@ func TestDeletions(t *testing.T) {
 		must.Do(t, deletions.Retry(ctx, later, time.Minute))
 		_, err = deletions.Claim(ctx, "two/1")
 		wantNotFound(t, "a claim before its time", err)
-		if waits, err := deletions.Get(ctx, ann(), first.ID); err != nil || waits.Error != "the disk is full" || waits.Status != core.DeletionPending {
-			t.Errorf("waiting: %+v, %v", waits, err)
-		}
+		waits := must.Get(deletions.Get(ctx, ann(), first.ID))(t)
+		compare.Equal(t, "waiting", []any{"the disk is full", core.DeletionPending}, []any{waits.Error, waits.Status})
 		s.exec(t, "UPDATE deletions SET due_at = '2000-01-01 00:00:00+00:00'")
 		last, err := deletions.Claim(ctx, "two/1")
 		if err != nil || last.Attempts != 3 {

@@ -28,10 +28,8 @@ func (r *Deliveries) Retry(ctx context.Context, tenant core.Tenant, run core.Run
 		return core.Delivery{}, nil, err
 	}
 	free := gorm.Expr("(lease_until IS NULL OR lease_until <= " + clockSQL(r.db, 0) + ")")
-	events, err := r.updateInSession(ctx, id, free, func(*gorm.DB) (map[string]any, error) {
-		return map[string]any{
-			"state": string(core.DeliveryPending), "tries": 0, "since": core.Now(), "due_at": gorm.Expr(clockSQL(r.db, 0)), "finished_at": nil, "error": "",
-		}, nil
+	events, err := r.updateInSession(ctx, id, free, map[string]any{
+		"state": string(core.DeliveryPending), "tries": 0, "since": core.Now(), "due_at": gorm.Expr(clockSQL(r.db, 0)), "finished_at": nil, "error": "",
 	})
 	if errors.Is(err, core.ErrStale) {
 		err = core.Errorf(core.ErrConflict, "delivery %s is in progress; try again in a moment", id)
@@ -45,15 +43,11 @@ func (r *Deliveries) Retry(ctx context.Context, tenant core.Tenant, run core.Run
 
 // getOfRun returns a delivery of the run.
 func (r *Deliveries) getOfRun(ctx context.Context, tenant core.Tenant, run core.RunID, id core.DeliveryID) (core.Delivery, error) {
-	all, err := r.List(ctx, tenant, run)
-	i := slices.IndexFunc(all, func(d core.Delivery) bool { return d.ID == id })
-	if err == nil && i < 0 {
-		err = notFound("delivery", id)
-	}
-	if err != nil {
+	if _, err := NewRuns(r.db).Get(ctx, tenant, run); err != nil {
 		return core.Delivery{}, err
 	}
-	return all[i], nil
+	row, err := takeRow[models.Delivery](byID(ctx, r.db, "delivery", id).Where("run_id = ? AND id = ?", run, id), "delivery", id)
+	return row.Core(), err
 }
 
 // List returns the deliveries of a run in the order of their creation.
@@ -89,9 +83,8 @@ const maxWaiting = 10_000
 
 // Stats counts pending deliveries, up to maxWaiting.
 func (r *Deliveries) Stats(ctx context.Context) (core.DeliveryStats, error) {
-	var row backlog
-	err := r.db.WithContext(ctx).Raw("SELECT (SELECT COUNT(*) FROM (SELECT 1 FROM deliveries WHERE state >= 'pending' AND state <= 'pending' ORDER BY state, id LIMIT ?) w) AS n, "+
-		"(SELECT created_at FROM deliveries WHERE state >= 'pending' AND state <= 'pending' ORDER BY state, id LIMIT 1) AS oldest, "+clockSQL(r.db, 0)+" AS now", maxWaiting).Scan(&row).Error
+	row, err := scan[backlog](r.db.WithContext(ctx).Raw("SELECT (SELECT COUNT(*) FROM (SELECT 1 FROM deliveries WHERE state >= 'pending' AND state <= 'pending' ORDER BY state, id LIMIT ?) w) AS n, "+
+		"(SELECT created_at FROM deliveries WHERE state >= 'pending' AND state <= 'pending' ORDER BY state, id LIMIT 1) AS oldest, "+clockSQL(r.db, 0)+" AS now", maxWaiting))
 	return core.DeliveryStats{Waiting: row.N, Oldest: row.age()}, wrapError(err, "deliveries", "that wait")
 }
 
@@ -154,8 +147,7 @@ func (r *Deliveries) Claim(ctx context.Context, c core.DeliveryClaim) ([]core.De
 				none = append(none, receiver)
 			}
 		}
-		var receivers []string
-		err := tx.Raw(receiversSQL+clockBoundSQL(tx, 0)+" AND receiver NOT IN ? ORDER BY due_at, receiver LIMIT ?", none, c.Limit).Scan(&receivers).Error
+		receivers, err := scan[[]string](tx.Raw(receiversSQL+clockBoundSQL(tx, 0)+" AND receiver NOT IN ? ORDER BY due_at, receiver LIMIT ?", none, c.Limit))
 		if err != nil || len(receivers) == 0 {
 			return err
 		}

@@ -14,47 +14,46 @@ import (
 // Settle stores the result of an attempt, and returns the event of the delivery's end. It
 // returns core.ErrStale for an attempt that is over.
 func (r *Deliveries) Settle(ctx context.Context, s core.Settlement) ([]core.Event, error) {
-	return r.updateInSession(ctx, s.ID, gorm.Expr("attempt = ? AND state = 'pending'", s.Attempt), func(tx *gorm.DB) (map[string]any, error) {
-		changes := map[string]any{"state": string(s.State), "error": s.Error, "lease_owner": "", "lease_until": nil}
-		switch {
-		case s.State != core.DeliveryPending:
-			changes["finished_at"] = core.Now()
-		case s.Probes:
-			changes["due_at"] = gorm.Expr("since")
-		default:
-			changes["due_at"] = gorm.Expr(clockSQL(tx, s.Wait))
-		}
-		return changes, nil
-	})
+	changes := map[string]any{"state": string(s.State), "error": s.Error, "lease_owner": "", "lease_until": nil}
+	switch {
+	case s.State != core.DeliveryPending:
+		changes["finished_at"] = core.Now()
+	case s.Probes:
+		changes["due_at"] = gorm.Expr("since")
+	default:
+		changes["due_at"] = gorm.Expr(clockSQL(r.db, s.Wait))
+	}
+	return r.updateInSession(ctx, s.ID, gorm.Expr("attempt = ? AND state = 'pending'", s.Attempt), changes)
 }
 
-// updateInSession changes a delivery that matches the condition, and emits an event unless
-// it merely waits for its next attempt. ErrStale for one that does not match.
-func (r *Deliveries) updateInSession(ctx context.Context, id core.DeliveryID, fits clause.Expr, changes func(tx *gorm.DB) (map[string]any, error)) ([]core.Event, error) {
+// updateInSession changes a delivery that matches the condition. ErrStale for one that does not match.
+func (r *Deliveries) updateInSession(ctx context.Context, id core.DeliveryID, fits clause.Expr, changes map[string]any) ([]core.Event, error) {
 	var found models.Delivery
 	if err := r.db.WithContext(ctx).Select("session_id").Where("id = ?", id).Take(&found).Error; err != nil {
 		return nil, wrapError(err, "delivery", id)
 	}
 	events, err := changeOnce(ctx, r.db, found.SessionID, func(stx *sessionTx) error {
-		columns, err := changes(stx.tx)
-		if err != nil {
-			return err
+		n, err := stx.updateDeliveries([]core.DeliveryID{id}, fits, changes)
+		if err == nil && n == 0 {
+			err = core.Errorf(core.ErrStale, "delivery %s is in progress, or was settled by another process", id)
 		}
-		var row models.Delivery
-		res := stx.tx.Model(&row).Clauses(returningAll(stx.tx, &models.Delivery{})).
-			Where("id = ?", id).Where(fits).UpdateColumns(columns)
-		if res.Error != nil {
-			return res.Error
-		}
-		if res.RowsAffected == 0 {
-			return core.Errorf(core.ErrStale, "delivery %s is in progress, or was settled by another process", id)
-		}
-		if row.State != core.DeliveryPending || row.Error == "" {
-			stx.emitEvents(row.Core().Updated())
-		}
-		return nil
+		return err
 	})
 	return events, wrapError(err, "delivery", id)
+}
+
+// updateDeliveries changes those of the deliveries that match the condition, and emits an event for each
+// unless it merely waits for its next attempt. It returns how many there were.
+func (stx *sessionTx) updateDeliveries(ids []core.DeliveryID, fits clause.Expr, changes map[string]any) (int, error) {
+	var rows []models.Delivery
+	err := stx.tx.Model(&rows).Clauses(returningAll(stx.tx, &models.Delivery{})).Where("id IN ?", ids).Where(fits).UpdateColumns(changes).Error
+	slices.SortFunc(rows, func(a, b models.Delivery) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	for _, d := range rows {
+		if d.State != core.DeliveryPending || d.Error == "" {
+			stx.emitEvents(d.Core().Updated())
+		}
+	}
+	return len(rows), err
 }
 
 // GiveUpReceiver abandons deliveries to a receiver that has long been unreachable, the
@@ -72,14 +71,9 @@ func (r *Deliveries) GiveUpReceiver(ctx context.Context, in core.ReceiverGivenUp
 		}
 		var some []core.Event
 		some, err = changeSession(ctx, r.db, session, func(stx *sessionTx) error {
-			var gone []models.Delivery
-			err := stx.tx.Model(&gone).Clauses(returningAll(stx.tx, &models.Delivery{})).Where("id IN ?", ids).Where(undeliverable(db, in)).UpdateColumns(map[string]any{
+			_, err := stx.updateDeliveries(ids, undeliverable(db, in), map[string]any{
 				"state": string(core.DeliveryFailed), "error": in.Reason, "lease_owner": "", "lease_until": nil, "finished_at": core.Now(),
-			}).Error
-			slices.SortFunc(gone, func(a, b models.Delivery) int { return a.CreatedAt.Compare(b.CreatedAt) })
-			for _, d := range gone {
-				stx.emitEvents(d.Core().Updated())
-			}
+			})
 			return err
 		})
 		if isNotFound(err) { // its session is being removed

@@ -89,22 +89,15 @@ func TestSettle(t *testing.T) {
 			return s.deliveries.Settle(t.Context(), core.Settlement{ID: c.ID, Attempt: c.Attempt, State: state, Wait: wait, Error: "no"})
 		}
 		first := s.due(t, worker)[0]
-		if first.TakenOver {
-			t.Error("a new delivery is taken over from nobody")
-		}
+		compare.Equal(t, "a new delivery was taken over", false, first.TakenOver)
 		compare.Equal(t, "a leased delivery was claimed again", 0, len(s.due(t, "worker-2")))
-		if events, err := settle(first, core.DeliveryPending, time.Hour); err != nil || len(events) != 0 {
-			t.Fatalf("wait for the next try: %v, %d events", err, len(events))
-		}
+		compare.Equal(t, "events of the wait for the next try", 0, len(must.Get(settle(first, core.DeliveryPending, time.Hour))(t)))
 		compare.Equal(t, "claimed before its time", 0, len(s.due(t, worker)))
-		if got := s.deliveriesOf(t, run.ID)[0]; got.NextAt == nil || got.Error != "no" || got.LeaseUntil != nil {
-			t.Errorf("waiting: got %+v", got)
-		}
+		got := s.deliveriesOf(t, run.ID)[0]
+		compare.Equal(t, fmt.Sprintf("%+v waits", got), true, got.NextAt != nil && got.Error == "no" && got.LeaseUntil == nil)
 		s.exec(t, "UPDATE deliveries SET due_at = '2000-01-01 00:00:00+00:00'")
 		second := s.due(t, worker)[0]
-		if second.TakenOver || second.ID != first.ID || second.Attempt != 2 || second.Tries != 2 {
-			t.Errorf("second try: got %+v", second)
-		}
+		compare.Equal(t, "second try", []any{false, first.ID, 2, 2}, []any{second.TakenOver, second.ID, second.Attempt, second.Tries})
 		_, err := settle(first, core.DeliveryDelivered, 0)
 		wantError(t, "settle an older attempt", err, core.ErrStale)
 		events, err := settle(second, core.DeliveryFailed, 0)
@@ -115,9 +108,10 @@ func TestSettle(t *testing.T) {
 		wantError(t, "settle again", err, core.ErrStale)
 		_, err = settle(core.Delivery{ID: core.NewID[core.DeliveryID]()}, core.DeliveryFailed, 0)
 		wantNotFound(t, "settle nothing", err)
-		if got := s.deliveriesOf(t, run.ID)[0]; got.State != core.DeliveryFailed || got.FinishedAt == nil {
-			t.Errorf("in the end: got %+v", got)
-		}
+		got = s.deliveriesOf(t, run.ID)[0]
+		compare.Equal(t, fmt.Sprintf("%+v has failed", got), true, got.State == core.DeliveryFailed && got.FinishedAt != nil)
+		again, events, err := s.deliveries.Retry(t.Context(), ann(), run.ID, first.ID)
+		compare.Equal(t, "tried again", "<nil>, pending, tries 0, events 1", fmt.Sprintf("%v, %s, tries %d, events %d", err, again.State, again.Tries, len(events)))
 	})
 }
 
@@ -150,9 +144,7 @@ func TestClaimDeliveries(t *testing.T) {
 		}
 		wait.Wait()
 		for id, times := range seen {
-			if times != 1 {
-				t.Errorf("delivery %s was claimed %d times", id, times)
-			}
+			compare.Equal(t, fmt.Sprintf("claims of delivery %s", id), 1, times)
 		}
 		stats, err := s.deliveries.Stats(t.Context())
 		if err != nil || stats.Waiting != n || stats.Oldest < 0 {
@@ -167,9 +159,7 @@ func TestClaimDeliveries(t *testing.T) {
 			t.Errorf("taken over: got %d, want all of %d", past+len(freed), n)
 		}
 		for _, c := range append(taken, freed...) {
-			if !c.TakenOver || c.Attempt != 2 {
-				t.Errorf("got %+v, want it known that it was another's", c)
-			}
+			compare.Equal(t, "taken over, attempt", []any{true, 2}, []any{c.TakenOver, c.Attempt})
 		}
 	})
 }

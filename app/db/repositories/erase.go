@@ -123,8 +123,7 @@ SELECT id FROM down ORDER BY seq`
 // atomOf returns the messages of the atom that the message belongs to, in the order of
 // their seq.
 func (stx *sessionTx) atomOf(id core.MessageID) ([]core.MessageID, error) {
-	var ids []core.MessageID
-	err := stx.treeQuery().Raw(atomSQL, sql.Named("m", id)).Scan(&ids).Error
+	ids, err := scan[[]core.MessageID](stx.treeQuery().Raw(atomSQL, sql.Named("m", id)))
 	return ids, err
 }
 

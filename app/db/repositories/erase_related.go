@@ -15,9 +15,8 @@ import (
 // What a summary covers lies on the path to its last message. The model that writes notes
 // on a tool loop also sees the question, which is the parent of the loop's first message.
 func (stx *sessionTx) eraseSummaries(messages []core.Message) (bool, error) {
-	var rows []core.Summary
-	err := stx.tx.Select("id, version, kind, through_id, from_seq, content").
-		Where("session_id = ? AND through_seq >= ?", stx.session.ID, messages[0].Seq).Find(&rows).Error
+	rows, err := findRows[core.Summary](stx.tx.Select("id, version, kind, through_id, from_seq, content").
+		Where("session_id = ? AND through_seq >= ?", stx.session.ID, messages[0].Seq))
 	if err != nil || len(rows) == 0 {
 		return false, err
 	}
@@ -46,8 +45,7 @@ func (stx *sessionTx) summaryCoverage(messages []core.Message) (func(core.Summar
 		ID, ParentID core.MessageID
 		Seq          int64
 	}
-	var rows []place
-	err := stx.tx.Model(&core.Message{}).Where("session_id = ? AND seq >= ?", stx.session.ID, messages[0].Seq).Find(&rows).Error
+	rows, err := findRows[place](stx.tx.Model(&core.Message{}).Where("session_id = ? AND seq >= ?", stx.session.ID, messages[0].Seq))
 	if err != nil {
 		return nil, err
 	}
@@ -88,8 +86,7 @@ func (stx *sessionTx) eraseTitle(ids []core.MessageID) (bool, error) {
 	if stx.session.TitleMessageID == "" {
 		return false, nil
 	}
-	var n int
-	err := stx.treeQuery().Raw(turnSQL, sql.Named("ids", ids), sql.Named("question", stx.session.TitleMessageID)).Scan(&n).Error
+	n, err := scan[int](stx.treeQuery().Raw(turnSQL, sql.Named("ids", ids), sql.Named("question", stx.session.TitleMessageID)))
 	if err != nil || n == 0 {
 		return false, err
 	}

@@ -89,10 +89,8 @@ func TestDeleteLeavesNothing(t *testing.T) {
 		if got := s.get(t, id); got.SummaryCount != 3 || got.PromptRevision <= covered.PromptRevision || got.MessageCount != 8 {
 			t.Errorf("got %d summaries, revision %d, %d messages", got.SummaryCount, got.PromptRevision, got.MessageCount)
 		}
-		erased, err := s.summaries.Get(t.Context(), ann(), id, 2)
-		if err != nil || erased.State != core.SummaryErased || erased.Content != "" {
-			t.Errorf("got version 2 %s %q, error %v, want it erased", erased.State, erased.Content, err)
-		}
+		erased := must.Get(s.summaries.Get(t.Context(), ann(), id, 2))(t)
+		compare.Equal(t, "version 2", []any{core.SummaryErased, ""}, []any{erased.State, erased.Content})
 		if n := s.count(t, "SELECT COUNT(*) FROM search_entries WHERE message_id IN ?", []core.MessageID{log[2].ID, log[3].ID, log[4].ID, log[5].ID}); n != 0 {
 			t.Errorf("got %d messages still in the search index", n)
 		}
@@ -171,9 +169,7 @@ func TestDeleteAMessageThatWasCanceledInTheQueue(t *testing.T) {
 		branches := repositories.NewBranches(s.Gorm)
 		session, unsent, file := s.canceledInQueue(t)
 		queued := decode[core.MessageData](t, s.allEvents(t, session)[2]).Message
-		if queued.ID != unsent.UserMessageID || !strings.Contains(queued.Content, secret) || queued.Seq != 0 {
-			t.Errorf("run.queued has %+v, want the message", queued)
-		}
+		compare.Equal(t, "run.queued has", []any{unsent.UserMessageID, true, int64(0)}, []any{queued.ID, strings.Contains(queued.Content, secret), queued.Seq})
 		s.accept(t, ask(session, "another run does not matter"))
 		events, err := branches.Delete(t.Context(), ann(), session, unsent.UserMessageID)
 		if err != nil || len(events) != 1 || events[0].Type != core.EventMessageUpdated {
@@ -197,9 +193,7 @@ func TestDeleteAMessageThatWasCanceledInTheQueue(t *testing.T) {
 			t.Errorf("run: got %+v, %v, want it without its message", run.Input, err)
 		}
 		_, err = s.blobs.Get(t.Context(), ann(), file.ID)
-		if swept := s.sweep(t); swept.Blobs != 1 {
-			t.Errorf("swept %+v (%v), want the file", swept, err)
-		}
+		compare.Equal(t, "swept files", 1, s.sweep(t).Blobs)
 		again, err := branches.Delete(t.Context(), ann(), session, unsent.UserMessageID)
 		if err != nil || len(again) != 0 {
 			t.Errorf("again: got %v, %v, want nothing", types(again), err)
@@ -284,9 +278,7 @@ func TestDeleteTakesTheTitle(t *testing.T) {
 			s.turns(t, id, 1)
 			log = s.log(t, id)
 			s.giveTitle(t, id, "Another", log[len(log)-2].ID)
-			if got := s.get(t, id); got.Title != "Another" {
-				t.Errorf("%s: got title %q after the next answer", name, got.Title)
-			}
+			compare.Equal(t, name+": title after the next answer", "Another", s.get(t, id).Title)
 		}
 	})
 }

@@ -24,9 +24,8 @@ func NewEvents(db *gorm.DB) *Events { return &Events{db: db} }
 // caller must have checked access to the session.
 func (r *Events) After(ctx context.Context, session core.SessionID, afterSeq int64, limit int) ([]core.Event, error) {
 	db := byID(ctx, r.db, "session", session)
-	var rows []models.Event
-	err := db.Where("session_id = ? AND event_seq > ?", session, afterSeq).
-		Order("event_seq").Limit(limit).Find(&rows).Error
+	rows, err := findRows[models.Event](db.Where("session_id = ? AND event_seq > ?", session, afterSeq).
+		Order("event_seq").Limit(limit))
 	if err != nil {
 		return nil, wrapError(err, "events of session", session)
 	}
@@ -64,10 +63,8 @@ func (r *Events) LastOf(ctx context.Context, sessions []core.SessionID) (map[cor
 
 // Last returns the number of the newest event, 0 if there is none yet.
 func (r *Events) Last(ctx context.Context, tenant core.Tenant, session core.SessionID) (int64, error) {
-	var row models.Session
-	err := byID(ctx, r.db, "session", session).Select("last_event_seq").Where(visibleTo(tenant)).
-		Where("id = ?", session).Take(&row).Error
-	return row.LastEventSeq, wrapError(err, "session", session)
+	row, err := takeRow[models.Session](byID(ctx, r.db, "session", session).Select("last_event_seq").Where(visibleTo(tenant)).Where("id = ?", session), "session", session)
+	return row.LastEventSeq, err
 }
 
 // Events and runs refer to rows stored elsewhere: the message of an event or a run to the
@@ -275,12 +272,11 @@ type runRow struct {
 // findRuns returns the runs of the query in the given order, with their inputs: these are
 // in the log as soon as their messages are.
 func findRuns(db, which *gorm.DB, order string) ([]core.Run, error) {
-	var rows []runRow
-	err := db.Table("(?) AS r", which.Model(&models.Run{}).Order(order)).
+	rows, err := findRows[runRow](db.Table("(?) AS r", which.Model(&models.Run{}).Order(order)).
 		Joins("LEFT JOIN messages m ON m.id = r.user_message_id").
 		Select("r.*, m.id AS message_id, COALESCE(m.content, '') AS message_content, m.parts AS message_parts, COALESCE(m.author, '') AS message_author, " +
 			"m.metadata AS message_metadata, COALESCE(m.token_count, 0) AS message_token_count, m.deleted_at AS message_deleted_at").
-		Order(order).Find(&rows).Error
+		Order(order))
 	if err != nil {
 		return nil, err
 	}

@@ -245,13 +245,13 @@ func (stx *sessionTx) copySummary(source *sessionTx, copies map[core.MessageID]m
 	if newest < 0 {
 		return nil
 	}
-	var row core.Summary
-	if err := stx.tx.Where("id = ?", rows[newest].ID).Take(&row).Error; err != nil {
+	row, err := takeRow[core.Summary](stx.tx.Where("id = ?", rows[newest].ID), "summary", rows[newest].ID)
+	if err != nil {
 		return err
 	}
 	s, last := repeatVersion(row, "fork", " of session "+string(source.session.ID)), copies[row.ThroughID]
 	s.FromID, s.FromSeq, s.ThroughID, s.ThroughSeq = copyID(string(last.id)[:idPrefix], 1), 1, last.id, last.seq
 	s.MessagesCovered, s.MessagesAdded = int(last.seq), int(last.seq)
-	_, err := stx.activateSummary(s)
+	_, err = stx.activateSummary(s)
 	return err
 }

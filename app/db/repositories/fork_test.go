@@ -40,16 +40,12 @@ func TestForkIsHiddenUntilItIsComplete(t *testing.T) {
 		s.checkHidden(t, fork)
 		s.turns(t, id, 1)
 		compare.Error(t, "another fork", nil, compare.ErrorOf(repositories.NewBranches(s.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: id})))
-		if n := s.recover(t); n != 0 {
-			t.Errorf("recovered %d sessions, want none: the fork goes on", n)
-		}
+		compare.Equal(t, "recovered sessions while the fork goes on", 0, s.recover(t))
 		must.Do(t, finish())
 		log := s.log(t, fork)
 		gapless(t, "messages", log, func(m core.Message) int64 { return m.Seq })
-		session, err := s.sessions.Get(t.Context(), ann(), fork)
-		if err != nil || len(log) != 40 || session.MessageCount != 40 || session.LastSeq != 40 || session.Importing {
-			t.Errorf("got %d messages in %+v, %v, want 40", len(log), session, err)
-		}
+		session := must.Get(s.sessions.Get(t.Context(), ann(), fork))(t)
+		compare.Equal(t, "messages, counted, last of them, importing", []any{40, 40, int64(40), false}, []any{len(log), session.MessageCount, session.LastSeq, session.Importing})
 		compare.Equal(t, "the search finds the sessions: want the copy", 1, len(s.titlesWith(t, ann(), "copy")))
 		s.turns(t, fork, 1)
 	})
@@ -102,9 +98,7 @@ func TestAbandonedForkIsRemoved(t *testing.T) {
 		s.append(t, id, true, withFile, said(core.RoleAssistant, "rope"), said(core.RoleUser, "rope"))
 		fork, finish := s.beginFork(t, id, 2)
 		s.lapse(t)
-		if n := s.recover(t); n != 1 {
-			t.Errorf("recovered %d sessions, want 1", n)
-		}
+		compare.Equal(t, "recovered sessions", 1, s.recover(t))
 		wantError(t, "the fork that lost its lease", finish(), core.ErrStale)
 		compare.Equal(t, "rows are left of the fork", 0, s.left(t, fork))
 		if got := s.log(t, id); len(got) != 3 || got[0].Parts[0].BlobID != blob.ID || s.sweep(t).Blobs != 0 {

@@ -252,7 +252,7 @@ func (h *bigHistory) sweeps() map[string]question {
 		"sweep of events that goes on": asks(func(ctx context.Context) (core.SweptEvents, error) {
 			return r.SweepEvents(ctx, 30*days, core.EventPlace{At: time.Now().Add(-30 * days)}, 500)
 		}),
-		"archived sessions": asks(func(ctx context.Context) ([]core.SessionID, error) { return r.ArchivedSessions(ctx, 30*days, 20) }),
+		"archived sessions": asks(func(ctx context.Context) ([]core.SessionID, error) { return r.ExpiredSessions(ctx, false, 30*days, 20) }),
 		"sweep of files":    asks(func(ctx context.Context) (core.SweptBlobs, error) { return h.blobs.Sweep(ctx, time.Now().Add(-days)) }),
 		"abandoned sessions": asks(func(ctx context.Context) ([]core.SessionID, error) {
 			return repositories.NewPurges(h.Gorm).Abandoned(ctx, worker, 20)

@@ -63,8 +63,7 @@ func (r *IdempotencyKeys) Begin(ctx context.Context, in core.KeyedRequest) (*cor
 			}
 			return nil, err
 		}
-		var rows []models.IdempotencyKey
-		err := db.Where("owner = ? AND key = ?", in.Owner, in.Key).Limit(1).Find(&rows).Error
+		rows, err := findRows[models.IdempotencyKey](db.Where("owner = ? AND key = ?", in.Owner, in.Key).Limit(1))
 		if err != nil {
 			return nil, wrapError(err, "idempotency key", in.Key)
 		}
@@ -105,8 +104,7 @@ func checkMessages(db *gorm.DB, in core.KeyedRequest) error {
 
 // Check returns core.KeyReused if a request with another target has the key.
 func (r *IdempotencyKeys) Check(ctx context.Context, in core.KeyedRequest) error {
-	var targets []string
-	err := r.db.WithContext(ctx).Model(&models.IdempotencyKey{}).Where("owner = ? AND key = ? AND target <> ? AND expires_at > "+clockSQL(r.db, 0), in.Owner, in.Key, in.Target).Pluck("target", &targets).Error
+	targets, err := scan[[]string](r.db.WithContext(ctx).Model(&models.IdempotencyKey{}).Where("owner = ? AND key = ? AND target <> ? AND expires_at > "+clockSQL(r.db, 0), in.Owner, in.Key, in.Target).Select("target"))
 	if err == nil && len(targets) > 0 {
 		return core.KeyReused(targets[0])
 	}
@@ -251,15 +249,13 @@ func isOutdated(tx *gorm.DB, target string, a core.KeyedAnswer) (bool, error) {
 		if ids = slices.Compact(ids); len(ids) == 0 {
 			continue
 		}
-		var there []string
-		err := all.Scopes(withRowLock(table, clause.LockingStrengthShare)).Select("id").Where("id IN ?", ids).Order("id").Scan(&there).Error
+		there, err := scan[[]string](all.Scopes(withRowLock(table, clause.LockingStrengthShare)).Select("id").Where("id IN ?", ids).Order("id"))
 		if err != nil || len(there) != len(ids) {
 			return true, err
 		}
 	}
 	for part := range slices.Chunk(idsIn(ownID, string(a.Body)), maxIDs) {
-		var deleted int64
-		err := tx.Model(&core.Message{}).Where("id IN ? AND deleted_at IS NOT NULL", part).Count(&deleted).Error
+		deleted, err := count(tx.Model(&core.Message{}).Where("id IN ? AND deleted_at IS NOT NULL", part))
 		if err != nil || deleted > 0 {
 			return deleted > 0, err
 		}

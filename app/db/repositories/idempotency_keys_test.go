@@ -289,9 +289,7 @@ func TestAnswersAreFoundByWhatTheyMention(t *testing.T) {
 		} {
 			compare.Equal(t, fmt.Sprintf("of %q, user %q: n", tt.marks.Owner, tt.marks.User), tt.want, must.Get(purges.Answers(t.Context(), tt.marks, true))(t))
 		}
-		if n, err := purges.Answers(t.Context(), core.PurgeMarks{IDs: many}, false); err != nil || n != 2 {
-			t.Errorf("removed %d, %v, want 2", n, err)
-		}
+		compare.Equal(t, "removed", 2, must.Get(purges.Answers(t.Context(), core.PurgeMarks{IDs: many}, false))(t))
 		if keys, mentions := s.count(t, "SELECT COUNT(*) FROM idempotency_keys"), s.count(t, "SELECT COUNT(*) FROM idempotency_mentions"); keys != 4 || mentions != 3 {
 			t.Errorf("got %d keys and %d mentions left, want 4 and 3", keys, mentions)
 		}

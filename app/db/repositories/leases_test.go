@@ -49,9 +49,7 @@ func TestConcurrentTakeOversShareTheRuns(t *testing.T) {
 		}
 		compare.Equal(t, "taken over: runs", n, len(takers))
 		for id, times := range takers {
-			if times != 1 {
-				t.Errorf("run %s was taken over %d times, want once", id, times)
-			}
+			compare.Equal(t, fmt.Sprintf("takeovers of run %s", id), 1, times)
 		}
 	})
 }
@@ -190,10 +188,7 @@ func TestRenewDoesNotWaitForHeldRows(t *testing.T) {
 	}
 	s.expire(t)
 	holder := s.hold(t, "SELECT id FROM runs WHERE id = ? FOR UPDATE", ids[9])
-	lost, err := s.runs.Renew(t.Context(), worker, ids)
-	if err != nil || len(lost) != 0 {
-		t.Errorf("got lost %v, %v, want none", lost, err)
-	}
+	compare.Equal(t, "lost", 0, len(must.Get(s.runs.Renew(t.Context(), worker, ids))(t)))
 	must.Do(t, holder.Rollback().Error)
 	compare.Equal(t, "leases were renewed: want the 9 whose rows were free", 9, s.count(t, "SELECT COUNT(*) FROM runs WHERE lease_until > clock_timestamp()"))
 }

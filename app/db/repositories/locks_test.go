@@ -131,9 +131,7 @@ func TestTakeOverAfterALockedTableTakesNothing(t *testing.T) {
 	for s.count(t, waiting) == 0 && t.Context().Err() == nil { // until it has waited for a second
 	}
 	tx.Rollback()
-	if n := <-got; n != 0 {
-		t.Errorf("took over %d runs, want none", n)
-	}
+	compare.Equal(t, "runs taken over", 0, <-got)
 	compare.Equal(t, "len(runs): want the one", 1, len(must.Get(s.takeOver(t.Context(), "other", true, 10))(t)))
 }
 

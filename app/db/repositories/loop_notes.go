@@ -42,8 +42,7 @@ ORDER BY s.from_seq, s.through_seq DESC, s.version DESC`
 // validLoops returns the notes between the seqs, in order. A run's messages are
 // consecutive, so if the last message of a range is on the path, all of them are.
 func validLoops(db *gorm.DB, session core.SessionID, after, before int64) ([]core.Summary, error) {
-	var rows []core.Summary
-	err := db.Raw(validLoopsSQL, sql.Named("s", session), sql.Named("after", after), sql.Named("before", before)).Scan(&rows).Error
+	rows, err := scan[[]core.Summary](db.Raw(validLoopsSQL, sql.Named("s", session), sql.Named("after", after), sql.Named("before", before)))
 	return longestLoops(rows), err
 }
 

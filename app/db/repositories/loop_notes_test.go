@@ -62,9 +62,8 @@ func (s *store) wantLoops(t *testing.T, what string, id core.SessionID, want ...
 	var got []string
 	for i, n := range found {
 		got = append(got, n.Content)
-		if r := state.Loops[i]; n.State != core.SummaryActive || r.From != n.FromSeq || r.Through != n.ThroughSeq || r.Tokens != n.TokenCount {
-			t.Errorf("%s: notes %+v stand as %+v", what, n, r)
-		}
+		r := state.Loops[i]
+		compare.Equal(t, what+": notes stand as", []any{core.SummaryActive, n.FromSeq, n.ThroughSeq, n.TokenCount}, []any{n.State, r.From, r.Through, r.Tokens})
 	}
 	compare.Equal(t, fmt.Sprintf("%s: notes in use", what), want, got)
 	compare.Equal(t, what+": rows are active", len(want), s.count(t, "SELECT COUNT(*) FROM session_summaries WHERE session_id = ? AND kind = 'run' AND state = 'active'", id))
@@ -151,9 +150,8 @@ func TestForkCopiesNotes(t *testing.T) {
 			t.Errorf("got %+v and %v, want the notes on #5 to #12", found, err)
 		}
 		s.summarize(t, id, turn[len(turn)-1])
-		if got := fork(""); got.SummaryVersion != 1 || got.SummaryThroughSeq != 17 {
-			t.Errorf("got version %d through #%d, want the summary alone", got.SummaryVersion, got.SummaryThroughSeq)
-		}
+		got := fork("")
+		compare.Equal(t, "version, cursor: want the summary alone", []any{1, int64(17)}, []any{got.SummaryVersion, got.SummaryThroughSeq})
 		s.wantLoops(t, "covered by the summary", fork("").ID)
 	})
 }

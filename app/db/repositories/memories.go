@@ -47,14 +47,11 @@ func (r *Memories) Create(ctx context.Context, m core.Memory) (core.Memory, erro
 
 // Get returns the memory, without its vector.
 func (r *Memories) Get(ctx context.Context, tenant core.Tenant, id core.MemoryID) (core.Memory, error) {
-	row, err := takeMemory(byID(ctx, r.db, "memory", id), tenant, id)
-	return row, wrapError(err, "memory", id)
+	return takeMemory(byID(ctx, r.db, "memory", id), tenant, id)
 }
 
 func takeMemory(db *gorm.DB, tenant core.Tenant, id core.MemoryID) (core.Memory, error) {
-	var row core.Memory
-	err := db.Select(withoutVector).Where(inScope(tenant)).Where("id = ?", id).Take(&row).Error
-	return row, err
+	return takeRow[core.Memory](db.Select(withoutVector).Where(inScope(tenant)).Where("id = ?", id), "memory", id)
 }
 
 // Found returns those of the memories that are in the scope, in no order, without their
@@ -119,8 +116,7 @@ func (r *Memories) Vectors(ctx context.Context, tenant core.Tenant, q core.Vecto
 	case q.After.ID != "":
 		db = db.Where("(user_id, id) > (?, ?)", q.After.UserID, q.After.ID)
 	}
-	var list []core.MemoryVector
-	err := db.Order(order).Limit(q.Limit).Scan(&list).Error
+	list, err := scan[[]core.MemoryVector](db.Order(order).Limit(q.Limit))
 	return list, wrapError(err, "memories of", tenant.Owner)
 }
 
@@ -142,35 +138,24 @@ func (r *Memories) CountStale(ctx context.Context, tenant core.Tenant, space cor
 	return n, wrapError(err, "memories of", tenant.Owner)
 }
 
-// outsideVectorSpace is the condition for memories without a vector in the space.
-func outsideVectorSpace(space core.VectorSpace) clause.Expr {
-	if space.Dimension == 0 {
-		return gorm.Expr("embedding_model <> ?", space.Model)
-	}
-	return gorm.Expr("(embedding_model <> ? OR dimension <> ?)", space.Model, space.Dimension)
-}
-
 // Stale returns memories of the scope that have no vector in the space, ordered by id; a
 // scope without an owner means all owners. The cursor is the last id of the previous page.
 func (r *Memories) Stale(ctx context.Context, tenant core.Tenant, space core.VectorSpace, q core.PageQuery) (none core.Page[core.Memory], err error) {
-	after, err := parseCursor(q.Cursor, "stale memories")
+	oldest := keyset[core.Memory]{list: "stale memories", column: "id", ascending: true}
+	after, err := parseCursor(q.Cursor, oldest.list)
 	if err != nil {
 		return none, err
 	}
-	db := r.db.WithContext(ctx).Select(withoutVector).Where(outsideVectorSpace(space))
+	outside := gorm.Expr("(embedding_model <> ? OR dimension <> ?)", space.Model, space.Dimension)
+	if space.Dimension == 0 {
+		outside = gorm.Expr("embedding_model <> ?", space.Model)
+	}
+	db := r.db.WithContext(ctx).Select(withoutVector).Where(outside)
 	if tenant.Owner != "" {
 		db = db.Where(inScope(tenant))
 	}
-	if after.isSet() {
-		db = db.Where("id > ?", after.ID)
-	}
-	var rows []core.Memory
-	if err := db.Order("id").Limit(q.Limit + 1).Find(&rows).Error; err != nil {
-		return none, wrapError(err, "memories of", tenant.Owner)
-	}
-	return pageOf(rows, q.Limit, same, func(m core.Memory) position {
-		return position{List: "stale memories", ID: string(m.ID)}
-	}), nil
+	rows, err := findRows[core.Memory](oldest.seek(db, after).Limit(q.Limit + 1))
+	return pageOf(rows, q.Limit, same, func(m core.Memory) position { return position{List: oldest.list, ID: string(m.ID)} }), wrapError(err, "memories of", tenant.Owner)
 }
 
 // SetVectors stores vectors of memories that were read before, and returns how many it

@@ -73,11 +73,10 @@ func (r *Messages) Pinned(ctx context.Context, tenant core.Tenant, session core.
 	return r.loadConversation(ctx, tenant, session, func(db *gorm.DB) *gorm.DB { return db.Where("pinned") })
 }
 
-// CountOnPath returns the number of messages in the conversation.
-func (r *Messages) CountOnPath(ctx context.Context, tenant core.Tenant, session core.SessionID) (int, error) {
+// CountOnPath returns the number of messages in the conversation up to a seq.
+func (r *Messages) CountOnPath(ctx context.Context, tenant core.Tenant, session core.SessionID, through int64) (int, error) {
 	db := byID(ctx, r.db, "session", session)
-	var n int64
-	err := db.Model(&core.Message{}).Where(withinLog(tenant, session)).Where(conversationSQL).Count(&n).Error
+	n, err := count(db.Model(&core.Message{}).Where(withinLog(tenant, session)).Where(conversationSQL).Where("seq <= ?", through))
 	if err == nil && n == 0 {
 		err = requireVisible(db, tenant, session)
 	}
@@ -103,7 +102,7 @@ func longMessageColumns() longColumns {
 // next page precedes that. With Descending the newest message comes first. A cursor
 // continues in its own direction.
 func (r *Messages) List(ctx context.Context, tenant core.Tenant, session core.SessionID, q core.MessageQuery) (none core.Page[core.Message], err error) {
-	limit, from, err := pageStart(q.Limit, q.Cursor, messagesForward, messagesBackward, messagesDescending)
+	from, err := parseCursor(q.Cursor, messagesForward, messagesBackward, messagesDescending)
 	if err != nil {
 		return none, err
 	}
@@ -123,25 +122,19 @@ func (r *Messages) List(ctx context.Context, tenant core.Tenant, session core.Se
 	if q.Before > 0 {
 		list = list.Where("seq < ?", q.Before)
 	}
-	var rows []core.Message
-	list = seekMessages(list, direction, from).Model(&core.Message{}).Session(&gorm.Session{})
 	long := longMessageColumns()
 	if q.Revisions {
 		long.related = []string{revisionBytesSQL}
 	}
-	limit, err = fitRows(list, long, limit, cmp.Or(q.Bytes, core.MaxMessagePageBytes))
-	if err == nil {
-		err = list.Limit(limit + 1).Find(&rows).Error
-	}
-	if err == nil && len(rows) == 0 {
+	q.Bytes = cmp.Or(q.Bytes, core.MaxMessagePageBytes)
+	p, err := findPage(list.Model(&core.Message{}), keyset[core.Message]{list: direction, column: "seq", ascending: direction == messagesForward}, q.PageQuery, long,
+		func(m core.Message) position { return position{N: m.Seq} })
+	if err == nil && len(p.Items) == 0 {
 		err = requireVisible(db, tenant, session)
 	}
 	if err != nil {
 		return none, wrapError(err, "session", session)
 	}
-	p := pageOf(rows, limit, same, func(m core.Message) position {
-		return position{List: direction, N: m.Seq}
-	})
 	if direction == messagesBackward {
 		slices.Reverse(p.Items)
 	}
@@ -152,17 +145,6 @@ func (r *Messages) List(ctx context.Context, tenant core.Tenant, session core.Se
 		err = wrapError(addRevisions(db, p.Items), "session", session)
 	}
 	return p, err
-}
-
-// seekMessages orders a list of messages and starts it after the position, if there is one.
-func seekMessages(list *gorm.DB, direction string, from position) *gorm.DB {
-	if direction == messagesForward {
-		return list.Where("seq > ?", from.N).Order("seq")
-	}
-	if from.N > 0 {
-		list = list.Where("seq < ?", from.N)
-	}
-	return list.Order("seq DESC")
 }
 
 // textBytes is how many bytes of texts are loaded with the messages of a conversation of

@@ -179,10 +179,9 @@ func (stx *sessionTx) checkClientIDs(messages []core.Message) error {
 		ids = append(ids, m.ClientMessageID)
 	}
 	for batch := range slices.Chunk(ids, maxIDs) {
-		var found []string
-		err := stx.tx.Raw(`SELECT client_message_id FROM messages WHERE session_id = ? AND client_message_id IN ?
+		found, err := scan[[]string](stx.tx.Raw(`SELECT client_message_id FROM messages WHERE session_id = ? AND client_message_id IN ?
 UNION SELECT client_message_id FROM runs WHERE session_id = ? AND client_message_id IN ?`,
-			stx.session.ID, batch, stx.session.ID, batch).Scan(&found).Error
+			stx.session.ID, batch, stx.session.ID, batch))
 		if err != nil {
 			return err
 		}

@@ -60,9 +60,7 @@ func TestAppendManyIsOneEvent(t *testing.T) {
 			got := s.append(t, session.ID, true, list...)
 			log := s.log(t, session.ID)
 			gapless(t, "messages", log, func(m core.Message) int64 { return m.Seq })
-			if len(log) != n || got.Session.MessageCount != n || got.LastSeq != int64(n) || got.FirstSeq != 1 {
-				t.Errorf("%d messages: got %d in the log, %d counted, seq %d to %d", n, len(log), got.Session.MessageCount, got.FirstSeq, got.LastSeq)
-			}
+			compare.Equal(t, "messages, counted, last and first of them", []any{n, n, int64(n), int64(1)}, []any{len(log), got.Session.MessageCount, got.LastSeq, got.FirstSeq})
 			for i, m := range log {
 				if want := fmt.Sprint("message ", i); m.Content != want || i > 0 && m.ParentID != log[i-1].ID {
 					t.Fatalf("message %d: got %q after %s, want %q after the one before", i, m.Content, m.ParentID, want)
@@ -182,9 +180,8 @@ func TestAppendBranch(t *testing.T) {
 		for after, length := range map[core.MessageID]int{before[1].ID: 4, "": 2} {
 			in := core.AppendMessages{SessionID: session.ID, Branch: &after, Messages: []core.Message{said(core.RoleUser, "other"), said(core.RoleAssistant, "answer")}}
 			got := must.Get(s.messages.Append(t.Context(), ann(), in))(t)
-			if m := got.Messages[0]; m.ParentID != after || !m.OnPath {
-				t.Errorf("after %q: got parent %q, on path %v", after, m.ParentID, m.OnPath)
-			}
+			m := got.Messages[0]
+			compare.Equal(t, "parent, on path", []any{after, true}, []any{m.ParentID, m.OnPath})
 			compare.Equal(t, fmt.Sprintf("after %q: messages on the path", after), length, len(s.log(t, session.ID)))
 			replaced, err := s.messages.Get(t.Context(), ann(), session.ID, before[3].ID)
 			if err != nil || replaced.OnPath || replaced.Content != before[3].Content {

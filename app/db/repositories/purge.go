@@ -66,8 +66,7 @@ func (r *Purges) OfUser(ctx context.Context, owner, user string) ([]core.Session
 }
 
 func sessionIDs(db *gorm.DB) ([]core.SessionID, error) {
-	var ids []core.SessionID
-	err := db.Model(&models.Session{}).Order("created_at, id").Pluck("id", &ids).Error
+	ids, err := scan[[]core.SessionID](db.Model(&models.Session{}).Order("created_at, id").Select("id"))
 	return ids, wrapError(err, "sessions", "to be purged")
 }
 
@@ -75,17 +74,12 @@ func sessionIDs(db *gorm.DB) ([]core.SessionID, error) {
 // named.
 func (r *Purges) Exist(ctx context.Context, owner string, ids []core.SessionID) error {
 	for _, id := range ids {
-		db := byID(ctx, r.db, "session", id).Model(&models.Session{}).Where("id = ?", id)
+		db := byID(ctx, r.db, "session", id).Select("id").Where("id = ?", id)
 		if owner != "" {
 			db = db.Where("owner = ?", owner)
 		}
-		var n int64
-		err := db.Count(&n).Error
-		if err == nil && n == 0 {
-			err = gorm.ErrRecordNotFound
-		}
-		if err != nil {
-			return wrapError(err, "session", id)
+		if _, err := takeRow[models.Session](db, "session", id); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -186,8 +180,7 @@ func (lease *sessionLease) purgeSession(ctx context.Context) (core.Purged, error
 // purgeUsage removes the session and the names of its users from the usage records.
 func (lease *sessionLease) purgeUsage(ctx context.Context, gone *core.Purged) error {
 	err := lease.runSteps(ctx, gone, func(stx *sessionTx, limit int, gone *core.Purged) (int64, error) {
-		var ids []string
-		err := stx.tx.Model(&core.ModelCall{}).Where("session_id = ?", stx.session.ID).Limit(limit).Pluck("id", &ids).Error
+		ids, err := scan[[]string](stx.tx.Model(&core.ModelCall{}).Where("session_id = ?", stx.session.ID).Limit(limit).Select("id"))
 		if err == nil && len(ids) > 0 {
 			err = stx.forgetUsers(ids)
 		}
@@ -246,14 +239,27 @@ func (r *Purges) CountSessions(ctx context.Context, ids []core.SessionID) (core.
 }
 
 func countRows(db *gorm.DB, table, where string, args ...any) (int64, error) {
-	var n int64
-	err := db.Table(table).Where(where, args...).Count(&n).Error
+	n, err := count(db.Table(table).Where(where, args...))
 	return n, wrapError(err, "rows of", table)
 }
 
-// retryTx runs fn in a transaction and retries it like retryDelays.
-func (r *Purges) retryTx(ctx context.Context, fn func(tx *gorm.DB) error) error {
-	return retryDelays(func() error { return inTx(ctx, r.db, fn) })
+// purgeParts runs fn for parts of the ids, each in a transaction that is retried like retryDelays. Gone
+// collects what they removed.
+func purgeParts[T any](ctx context.Context, g *gorm.DB, ids []T, gone *core.Purged, fn func(tx *gorm.DB, part []T, gone *core.Purged) error) error {
+	for part := range slices.Chunk(ids, stepRows) {
+		var removed core.Purged
+		err := retryDelays(func() error {
+			return inTx(ctx, g, func(tx *gorm.DB) error {
+				removed = core.Purged{}
+				return fn(tx, part, &removed)
+			})
+		})
+		if err != nil {
+			return err
+		}
+		gone.Add(removed)
+	}
+	return nil
 }
 
 // Blobs returns the files that messages of the sessions refer to or that were uploaded for
@@ -267,9 +273,8 @@ func (r *Purges) Blobs(ctx context.Context, ids []core.SessionID, owner, user st
 		}
 	}
 	for part := range slices.Chunk(ids, maxIDs) {
-		var some []core.BlobID
-		err := db.Raw("SELECT blob_id FROM blob_references WHERE session_id IN @s UNION SELECT id FROM blobs WHERE session_id IN @s",
-			map[string]any{"s": part}).Scan(&some).Error
+		some, err := scan[[]core.BlobID](db.Raw("SELECT blob_id FROM blob_references WHERE session_id IN @s UNION SELECT id FROM blobs WHERE session_id IN @s",
+			map[string]any{"s": part}))
 		if err != nil {
 			return nil, wrapError(err, "files of session", part[0])
 		}
@@ -286,8 +291,7 @@ const blobsOfSQL = `SELECT blob_id FROM blob_references WHERE session_id = @s UN
 // for it. Those that another session refers to stay, without a session.
 func (lease *sessionLease) purgeBlobs(ctx context.Context, gone *core.Purged) error {
 	return lease.runSteps(ctx, gone, func(stx *sessionTx, limit int, gone *core.Purged) (int64, error) {
-		var blobs []models.Ref
-		err := stx.tx.Raw(blobsOfSQL, map[string]any{"s": lease.id, "limit": limit}).Scan(&blobs).Error
+		blobs, err := scan[[]models.Ref](stx.tx.Raw(blobsOfSQL, map[string]any{"s": lease.id, "limit": limit}))
 		if err != nil || len(blobs) == 0 {
 			return 0, err
 		}
@@ -307,28 +311,18 @@ func (lease *sessionLease) purgeBlobs(ctx context.Context, gone *core.Purged) er
 // purgeUserBlobs removes the blobs that the user uploaded, even if messages of others refer
 // to them: these show that the file is gone.
 func (r *Purges) purgeUserBlobs(ctx context.Context, owner, user string, gone *core.Purged) error {
-	var all []models.Ref
-	err := r.db.WithContext(ctx).Model(&models.Blob{}).Where("owner = ? AND user_id = ?", owner, user).Pluck("id", &all).Error
+	all, err := scan[[]models.Ref](r.db.WithContext(ctx).Model(&models.Blob{}).Where("owner = ? AND user_id = ?", owner, user).Select("id"))
 	if err != nil {
 		return err
 	}
-	for blobs := range slices.Chunk(all, stepRows) {
-		var removed core.Purged
-		err := r.retryTx(ctx, func(tx *gorm.DB) error {
-			removed = core.Purged{}
-			res := tx.Where("blob_id IN ?", blobs).Delete(&models.BlobReference{})
-			if res.Error != nil {
-				return res.Error
-			}
-			removed.Remove("blob_references", res.RowsAffected)
-			return removeAndCountBlobs(tx, owner, blobs, &removed)
-		})
-		if err != nil {
-			return err
+	return purgeParts(ctx, r.db, all, gone, func(tx *gorm.DB, blobs []models.Ref, gone *core.Purged) error {
+		res := tx.Where("blob_id IN ?", blobs).Delete(&models.BlobReference{})
+		if res.Error != nil {
+			return res.Error
 		}
-		gone.Add(removed)
-	}
-	return nil
+		gone.Remove("blob_references", res.RowsAffected)
+		return removeAndCountBlobs(tx, owner, blobs, gone)
+	})
 }
 
 // removeAndCountBlobs removes those of the blobs without references, and counts them.

@@ -13,9 +13,8 @@ import (
 // Abandoned returns up to limit busy sessions without a live process: their lease has
 // expired, or an earlier process of the worker's replica held it.
 func (r *Purges) Abandoned(ctx context.Context, worker string, limit int) ([]core.SessionID, error) {
-	var ids []core.SessionID
 	db := r.db.WithContext(ctx)
-	err := db.Model(&models.Session{}).Where(abandonedSessions(db, worker)).Order("id").Limit(limit).Pluck("id", &ids).Error
+	ids, err := scan[[]core.SessionID](db.Model(&models.Session{}).Where(abandonedSessions(db, worker)).Order("id").Limit(limit).Select("id"))
 	return ids, wrapError(err, "sessions", "busy")
 }
 
@@ -62,9 +61,8 @@ const beyondLogSQL = "session_id = @s AND seq > (SELECT last_seq FROM sessions W
 // index.
 func (lease *sessionLease) dropImport(ctx context.Context) error {
 	err := lease.runSteps(ctx, &core.Purged{}, func(stx *sessionTx, limit int, _ *core.Purged) (int64, error) {
-		var messages []core.MessageID
-		err := stx.tx.Raw("SELECT DISTINCT message_id FROM blob_references WHERE session_id = @s AND message_id IN (SELECT id FROM messages WHERE "+beyondLogSQL+") LIMIT @limit",
-			map[string]any{"s": lease.id, "limit": limit}).Scan(&messages).Error
+		messages, err := scan[[]core.MessageID](stx.tx.Raw("SELECT DISTINCT message_id FROM blob_references WHERE session_id = @s AND message_id IN (SELECT id FROM messages WHERE "+beyondLogSQL+") LIMIT @limit",
+			map[string]any{"s": lease.id, "limit": limit}))
 		if err == nil && len(messages) > 0 {
 			err = stx.releaseFiles(messages)
 		}

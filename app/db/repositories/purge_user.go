@@ -2,7 +2,6 @@ package repositories
 
 import (
 	"context"
-	"slices"
 
 	"gorm.io/gorm"
 
@@ -38,16 +37,14 @@ func userParams(owner, user string) map[string]any {
 // precedes its source.
 func (r *Purges) Shared(ctx context.Context, owner, user string) ([]core.SessionID, error) {
 	db := r.db.WithContext(ctx)
-	var ids []core.SessionID
-	err := db.Raw("SELECT id FROM sessions WHERE id IN (SELECT session_id FROM messages WHERE "+userMessagesSQL+
-		" UNION SELECT session_id FROM runs WHERE "+userRunsSQL+") ORDER BY created_at DESC, id DESC", userParams(owner, user)).Scan(&ids).Error
+	ids, err := scan[[]core.SessionID](db.Raw("SELECT id FROM sessions WHERE id IN (SELECT session_id FROM messages WHERE "+userMessagesSQL+
+		" UNION SELECT session_id FROM runs WHERE "+userRunsSQL+") ORDER BY created_at DESC, id DESC", userParams(owner, user)))
 	return ids, wrapError(err, "sessions shared with user", user)
 }
 
 // Memories returns the ids of the user's memories.
 func (r *Purges) Memories(ctx context.Context, owner, user string) ([]core.MemoryID, error) {
-	var ids []core.MemoryID
-	err := r.db.WithContext(ctx).Model(&core.Memory{}).Where("owner = ? AND user_id = ?", owner, user).Pluck("id", &ids).Error
+	ids, err := scan[[]core.MemoryID](r.db.WithContext(ctx).Model(&core.Memory{}).Where("owner = ? AND user_id = ?", owner, user).Select("id"))
 	return ids, wrapError(err, "memories of user", user)
 }
 
@@ -75,35 +72,25 @@ func (r *Purges) purgeMemories(ctx context.Context, owner, user string, gone *co
 	if err != nil {
 		return err
 	}
-	for part := range slices.Chunk(ids, maxIDs) {
-		var n int64
-		err := r.retryTx(ctx, func(tx *gorm.DB) error {
-			res := tx.Where("owner = ? AND id IN ?", owner, part).Delete(&core.Memory{})
-			n = res.RowsAffected
-			return res.Error
-		})
-		if err != nil {
-			return err
-		}
-		gone.Remove("memories", n)
-	}
-	return nil
+	return purgeParts(ctx, r.db, ids, gone, func(tx *gorm.DB, part []core.MemoryID, gone *core.Purged) error {
+		res := tx.Where("owner = ? AND id IN ?", owner, part).Delete(&core.Memory{})
+		gone.Remove("memories", res.RowsAffected)
+		return res.Error
+	})
 }
 
 // purgeUserUsage removes the user's name from usage records.
 func (r *Purges) purgeUserUsage(ctx context.Context, owner, user string, gone *core.Purged) error {
-	db := r.db.WithContext(ctx)
-	var ids []string
-	err := db.Model(&core.ModelCall{}).Where("owner = ? AND user_id = ? AND user_id <> ''", owner, user).Pluck("id", &ids).Error
+	ids, err := scan[[]string](r.db.WithContext(ctx).Model(&core.ModelCall{}).Where("owner = ? AND user_id = ? AND user_id <> ''", owner, user).Select("id"))
+	if err == nil {
+		err = purgeParts(ctx, r.db, ids, gone, func(tx *gorm.DB, part []string, gone *core.Purged) error {
+			res := tx.Model(&core.ModelCall{}).Where("id IN ?", part).UpdateColumn("user_id", "")
+			gone.Empty("model_calls", res.RowsAffected)
+			return res.Error
+		})
+	}
 	if err != nil {
 		return err
-	}
-	for part := range slices.Chunk(ids, maxIDs) {
-		res := db.Model(&core.ModelCall{}).Where("id IN ?", part).UpdateColumn("user_id", "")
-		if res.Error != nil {
-			return res.Error
-		}
-		gone.Empty("model_calls", res.RowsAffected)
 	}
 	return r.forgetUserDays(ctx, owner, user, gone)
 }
@@ -181,8 +168,7 @@ func (stx *sessionTx) checkRunsEnded(allowed core.Unended) error {
 	if allowed != core.AllowUnleased {
 		return stx.checkIdle()
 	}
-	var leased int64
-	err := stx.tx.Model(&models.Run{}).Where("session_id = ? AND status = 'running' AND lease_until > "+clockSQL(stx.tx, 0), stx.session.ID).Count(&leased).Error
+	leased, err := count(stx.tx.Model(&models.Run{}).Where("session_id = ? AND status = 'running' AND lease_until > "+clockSQL(stx.tx, 0), stx.session.ID))
 	if err == nil && leased > 0 {
 		err = conversation.Busy(stx.session.ID)
 	}
@@ -192,8 +178,7 @@ func (stx *sessionTx) checkRunsEnded(allowed core.Unended) error {
 // emptyMessages deletes some of the user's messages and their answers, as a user would, and
 // returns how many.
 func (stx *sessionTx) emptyMessages(owner, user string, gone *core.Purged) (int, error) {
-	var rows []core.Message
-	err := stx.tx.Where(userMessagesSQL, userParams(owner, user)).Where("session_id = ?", stx.session.ID).Order("seq").Limit(sharedRows).Find(&rows).Error
+	rows, err := findRows[core.Message](stx.tx.Where(userMessagesSQL, userParams(owner, user)).Where("session_id = ?", stx.session.ID).Order("seq").Limit(sharedRows))
 	if err != nil || len(rows) == 0 {
 		return 0, err
 	}
@@ -220,9 +205,8 @@ func (stx *sessionTx) emptyMessages(owner, user string, gone *core.Purged) (int,
 
 // cancelRuns cancels the user's unfinished runs, whose messages are about to be erased.
 func (stx *sessionTx) cancelRuns(owner, user string) error {
-	var rows []models.Run
-	err := stx.tx.Where(userRunsSQL, userParams(owner, user)).Where("session_id = ? AND status IN ('queued', 'running', 'waiting')", stx.session.ID).
-		Order("queue_seq").Find(&rows).Error
+	rows, err := findRows[models.Run](stx.tx.Where(userRunsSQL, userParams(owner, user)).Where("session_id = ? AND status IN ('queued', 'running', 'waiting')", stx.session.ID).
+		Order("queue_seq"))
 	if err != nil {
 		return err
 	}
@@ -244,8 +228,7 @@ func (stx *sessionTx) cancelRuns(owner, user string) error {
 
 // emptyRuns erases the user's data from some runs, to which their events refer, and returns how many.
 func (stx *sessionTx) emptyRuns(owner, user string, gone *core.Purged) (int, error) {
-	var rows []models.Run
-	err := stx.tx.Where(userRunsSQL, userParams(owner, user)).Where("session_id = ?", stx.session.ID).Order("queue_seq").Limit(sharedRows).Find(&rows).Error
+	rows, err := findRows[models.Run](stx.tx.Where(userRunsSQL, userParams(owner, user)).Where("session_id = ?", stx.session.ID).Order("queue_seq").Limit(sharedRows))
 	if err != nil {
 		return 0, err
 	}

@@ -40,9 +40,7 @@ func TestMessagesAreStoredOnce(t *testing.T) {
 		}
 		s.finish(t, first.Run, "done")
 		claimed := s.claim(t, id)
-		if claimed.Run.ID != queued.Run.ID || claimed.Run.Input.Content != question || claimed.Message.Content != question {
-			t.Errorf("claimed: got %+v and %+v, want the question", claimed.Run.Input, claimed.Message)
-		}
+		compare.Equal(t, "claimed: want the question", []any{queued.Run.ID, question, question}, []any{claimed.Run.ID, claimed.Run.Input.Content, claimed.Message.Content})
 		s.finish(t, claimed.Run, answered)
 		must.Get2(repositories.NewBranches(s.Gorm).Pin(t.Context(), ann(), id, claimed.Message.ID, true))(t)
 		for _, text := range []string{question, answered} {
@@ -61,9 +59,8 @@ func TestMessagesAreStoredOnce(t *testing.T) {
 				m := decode[core.MessageData](t, e).Message
 				compare.Equal(t, string(e.Type), log[m.ID], m)
 			case core.EventRunQueued:
-				if m := decode[core.MessageData](t, e).Message; m.Content != question || m.ID != claimed.Run.UserMessageID || m.Seq != 0 || m.ParentID != "" {
-					t.Errorf("run.queued has %+v, want the question without a place in the log", m)
-				}
+				m := decode[core.MessageData](t, e).Message
+				compare.Equal(t, "run.queued: want the question without a place in the log", []any{question, claimed.Run.UserMessageID, int64(0), core.MessageID("")}, []any{m.Content, m.ID, m.Seq, m.ParentID})
 			case core.EventRunStarted, core.EventRunSucceeded:
 				if in := decode[core.RunData](t, e).Run.Input; in.Content != "" || in.Source == "" {
 					t.Errorf("%s: got the input %+v, want it without content", e.Type, in)
@@ -88,13 +85,10 @@ func TestSessionEventsReferToTheSession(t *testing.T) {
 				t.Fatalf("update: %v, want %q told", err, title)
 			}
 		}
-		if n := s.copies(t, secret)["session_events"]; n != 0 {
-			t.Errorf("got the title in %d events", n)
-		}
+		compare.Equal(t, "events with the title", 0, s.copies(t, secret)["session_events"])
 		for _, e := range s.allEvents(t, id) {
-			if got := decode[core.SessionData](t, e).Session; got.ID != id || got.Title != "another" {
-				t.Errorf("got %+v, want the session as it is", got)
-			}
+			got := decode[core.SessionData](t, e).Session
+			compare.Equal(t, "the session as it is", []any{id, "another"}, []any{got.ID, got.Title})
 		}
 	})
 }

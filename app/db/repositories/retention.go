@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"gorm.io/gorm"
-
 	"bobbin/app/core"
 	"bobbin/app/db/models"
 )
@@ -32,10 +30,9 @@ func (r *Purges) SweepEvents(ctx context.Context, keep time.Duration, from core.
 		from.Session = firstID
 	}
 	db := r.db.WithContext(ctx)
-	var old []models.Event
-	err := db.Select("at, session_id, event_seq").
+	old, err := findRows[models.Event](db.Select("at, session_id, event_seq").
 		Where("(at, session_id, event_seq) > (?, ?, ?)", from.At.UTC(), from.Session, from.Seq).Where("at < " + clockBoundSQL(db, -keep)).
-		Order("at, session_id, event_seq").Limit(limit).Find(&old).Error
+		Order("at, session_id, event_seq").Limit(limit))
 	if err != nil {
 		return core.SweptEvents{Next: from}, fmt.Errorf("find old events: %w", err)
 	}
@@ -64,29 +61,17 @@ func (r *Purges) SweepEvents(ctx context.Context, keep time.Duration, from core.
 	return core.SweptEvents{Removed: res.RowsAffected, Next: next, Done: len(old) < limit}, nil
 }
 
-// TemporarySessions returns up to limit temporary sessions whose last activity was longer than
-// keep ago, the oldest first. Those that a run is at work in are not among them; a run that
-// waits for an answer keeps none.
-func (r *Purges) TemporarySessions(ctx context.Context, keep time.Duration, limit int) ([]core.SessionID, error) {
-	db := r.db.WithContext(ctx)
-	return expiredSessions(db.Where("temporary AND updated_at < "+clockBoundSQL(db, -keep)).Order("updated_at, id").Limit(limit), " AND status = 'running'")
-}
-
-// ArchivedSessions returns up to limit sessions that were archived longer than keep ago and
-// have no unfinished run, the oldest first.
-func (r *Purges) ArchivedSessions(ctx context.Context, keep time.Duration, limit int) ([]core.SessionID, error) {
-	db := r.db.WithContext(ctx)
-	return expiredSessions(db.Where("archived_at < "+clockBoundSQL(db, -keep)).Order("archived_at, id").Limit(limit), "")
-}
-
-// expiredSessions returns those of the sessions without a queued run, and without an active one, which the
-// condition narrows.
-func expiredSessions(db *gorm.DB, active string) ([]core.SessionID, error) {
-	var ids []core.SessionID
-	err := db.Model(&models.Session{}).Where("NOT EXISTS (SELECT 1 FROM runs WHERE runs.session_id = sessions.id AND status = 'queued')").
-		Where("NOT EXISTS (SELECT 1 FROM runs WHERE runs.session_id = sessions.id AND status IN ('running', 'waiting')"+active+")").Pluck("id", &ids).Error
-	if err != nil {
-		return nil, fmt.Errorf("find expired sessions: %w", err)
+// ExpiredSessions returns up to limit sessions, the oldest first: those that were archived longer than
+// keep ago and have no unfinished run, or temporary ones whose last activity was longer than keep ago. A
+// run that waits for an answer keeps no temporary one.
+func (r *Purges) ExpiredSessions(ctx context.Context, temporary bool, keep time.Duration, limit int) ([]core.SessionID, error) {
+	db, since, active := r.db.WithContext(ctx).Model(&models.Session{}), "archived_at", "status IN ('running', 'waiting')"
+	if temporary {
+		db, since, active = db.Where("temporary"), "updated_at", active+" AND status = 'running'"
 	}
-	return ids, nil
+	var ids []core.SessionID
+	err := db.Where(since+" < "+clockBoundSQL(db, -keep)).Order(since+", id").Limit(limit).
+		Where("NOT EXISTS (SELECT 1 FROM runs WHERE runs.session_id = sessions.id AND status = 'queued')").
+		Where("NOT EXISTS (SELECT 1 FROM runs WHERE runs.session_id = sessions.id AND "+active+")").Pluck("id", &ids).Error
+	return ids, wrapError(err, "sessions", "that have expired")
 }

@@ -138,7 +138,7 @@ func TestArchivedSessions(t *testing.T) {
 		s.exec(t, "UPDATE sessions SET archived_at = '2020-01-01 00:00:00+00:00' WHERE id IN (?, ?)", older.ID, working.ID)
 		s.exec(t, "UPDATE sessions SET archived_at = '2020-02-01 00:00:00+00:00' WHERE id = ?", old.ID)
 		for limit, want := range map[int][]core.SessionID{1: {older.ID}, 10: {older.ID, old.ID}} {
-			got, err := r.ArchivedSessions(t.Context(), month, limit)
+			got, err := r.ExpiredSessions(t.Context(), false, month, limit)
 			if err != nil || len(got) != len(want) || got[0] != want[0] || got[len(got)-1] != want[len(want)-1] {
 				t.Errorf("up to %d: got %v, %v, want %v", limit, got, err, want)
 			}

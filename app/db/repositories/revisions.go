@@ -47,8 +47,7 @@ func (stx *sessionTx) findRevisable(id core.MessageID) (core.Message, error) {
 	if !isNotFound(err) {
 		return m, err
 	}
-	var queued int64
-	failed := stx.tx.Model(&models.Run{}).Where("session_id = ? AND user_message_id = ? AND status = 'queued'", stx.session.ID, id).Count(&queued).Error
+	queued, failed := count(stx.tx.Model(&models.Run{}).Where("session_id = ? AND user_message_id = ? AND status = 'queued'", stx.session.ID, id))
 	if failed != nil {
 		return m, failed
 	}

@@ -1,6 +1,7 @@
 package repositories_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -52,9 +53,7 @@ func TestReviseReplacesEverywhere(t *testing.T) {
 			}
 		}
 		for word, want := range map[string]int{"zebra": 0, "horse": 1} {
-			if hits := s.search(t, ann(), core.SearchQuery{Text: word}).Items; len(hits) != want {
-				t.Errorf("search %s: got %d results, want %d", word, len(hits), want)
-			}
+			compare.Equal(t, fmt.Sprintf("search %s: results", word), want, len(s.search(t, ann(), core.SearchQuery{Text: word}).Items))
 		}
 		late := core.NewTitle{SessionID: id, RunID: run.ID, Title: "About a zebra", Of: []core.MessageID{log[0].ID}}
 		compare.Equal(t, "title of the old text: len(events): want it dropped", 0, len(must.Get(s.sessions.GiveTitle(t.Context(), ann(), late))(t)))

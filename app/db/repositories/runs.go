@@ -68,7 +68,7 @@ func (r *Runs) Repeated(ctx context.Context, tenant core.Tenant, session core.Se
 // List returns the runs of a session, the newest first, with their approvals, decided or not.
 func (r *Runs) List(ctx context.Context, tenant core.Tenant, session core.SessionID, q core.PageQuery) (core.Page[core.Run], error) {
 	db := byID(ctx, r.db, "session", session)
-	newest := keyset[core.Run]{"runs", "queue_seq", func(rows *gorm.DB) ([]core.Run, error) { return findRuns(db, rows, "queue_seq DESC") }}
+	newest := keyset[core.Run]{list: "runs", column: "queue_seq", find: func(rows *gorm.DB) ([]core.Run, error) { return findRuns(db, rows, "queue_seq DESC") }}
 	page, err := findPage(db.Model(&models.Run{}).Where(withinSession(tenant, session)), newest, q, longRunColumns(db), func(r core.Run) position { return position{N: r.QueueSeq} })
 	if err == nil && len(page.Items) == 0 {
 		err = requireVisible(db, tenant, session)
@@ -105,8 +105,7 @@ func (r *Runs) Pending(ctx context.Context, tenant core.Tenant, session core.Ses
 
 // Queue counts the queued runs of all sessions.
 func (r *Runs) Queue(ctx context.Context) (core.QueueStats, error) {
-	var row backlog
-	err := r.db.WithContext(ctx).Raw("SELECT COUNT(*) AS n, MIN(created_at) AS oldest, " + clockSQL(r.db, 0) + " AS now FROM runs WHERE status = 'queued'").Scan(&row).Error
+	row, err := scan[backlog](r.db.WithContext(ctx).Raw("SELECT COUNT(*) AS n, MIN(created_at) AS oldest, " + clockSQL(r.db, 0) + " AS now FROM runs WHERE status = 'queued'"))
 	return core.QueueStats{Queued: row.N, Oldest: row.age()}, wrapError(err, "runs", "queued")
 }
 

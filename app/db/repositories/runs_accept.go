@@ -41,7 +41,7 @@ func (r *Runs) Accept(ctx context.Context, tenant core.Tenant, in core.AcceptRun
 		return commit.Text(db, r.acceptSQL, append(q.values(), tenant.User)...)
 	}}, accept, visibleTo(tenant))
 	for errors.Is(err, errUncertain) {
-		if err = limits.wait(ctx); err == nil {
+		if err = core.Sleep(ctx, time.Millisecond); err == nil { // messages that are being accepted go ahead
 			_, err = changeLog(ctx, r.db, in.SessionID, accept, visibleTo(tenant))
 		}
 	}
@@ -245,16 +245,6 @@ func (l *runLimits) count(n int) {
 // isReached reports whether so many runs more than there are would reach a limit.
 func (l *runLimits) isReached(f sessionFacts, ofOwner, ofUser int) bool {
 	return l.in.MaxOwned > 0 && f.Owned+ofOwner >= l.in.MaxOwned || limitedUser(l.in) != "" && f.OfUser+ofUser >= l.in.MaxOfUser
-}
-
-// wait lets messages that are being accepted go ahead.
-func (l *runLimits) wait(ctx context.Context) error {
-	select {
-	case <-time.After(time.Millisecond):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // limitedUser returns the user whose runs are limited; empty if there is no limit.

@@ -25,13 +25,9 @@ const runTotalsSQL = "COUNT(*) FILTER (WHERE status = 'queued') AS queued, COUNT
 // ListAll returns the runs of all sessions since a time, and those that have not ended, the newest first unless
 // the query wants the oldest.
 func (r *Runs) ListAll(ctx context.Context, tenant core.Tenant, q core.RunQuery) (core.RunList, error) {
-	name, order, beyond := "all runs", "DESC", "<"
+	newest := keyset[core.RunHead]{list: "all runs", column: "id"}
 	if q.Oldest {
-		name, order, beyond = "all runs, oldest first", "ASC", ">"
-	}
-	limit, after, err := pageStart(q.Limit, q.Cursor, name)
-	if err != nil {
-		return core.RunList{}, err
+		newest.list, newest.ascending = "all runs, oldest first", true
 	}
 	runs := r.db.WithContext(ctx).Model(&models.Run{}).Where(inScope(tenant)).Where(activeRunsSQL, map[string]any{"owner": tenant.Owner, "first": core.FirstID[string](q.From)}).Session(&gorm.Session{})
 	var list core.RunList
@@ -51,18 +47,12 @@ func (r *Runs) ListAll(ctx context.Context, tenant core.Tenant, q core.RunQuery)
 	if q.Error != "" {
 		runs = runs.Where("error ->> 'code' = ?", q.Error)
 	}
-	if after.isSet() {
-		runs = runs.Where("id "+beyond+" ?", after.ID)
+	page, err := findPage(runs.Select("id, session_id, user_id, status, agent, error, created_at, started_at, finished_at, "+
+		"CAST(COALESCE(context ->> 'used', '0') AS bigint) AS prompt, (SELECT title FROM sessions WHERE sessions.id = runs.session_id) AS title"),
+		newest, q.PageQuery, longColumns{}, func(row core.RunHead) position { return position{ID: string(row.ID)} })
+	if err == nil {
+		err = addApprovals(r.db.WithContext(ctx).Where("status = 'open'"), page.Items, func(run *core.RunHead) (core.RunID, *[]core.Approval) { return run.ID, &run.Approvals })
 	}
-	var rows []core.RunHead
-	err = runs.Select("id, session_id, user_id, status, agent, error, created_at, started_at, finished_at, " +
-		"CAST(COALESCE(context ->> 'used', '0') AS bigint) AS prompt, (SELECT title FROM sessions WHERE sessions.id = runs.session_id) AS title").
-		Order("id " + order).Limit(limit + 1).Find(&rows).Error
-	if err != nil {
-		return core.RunList{}, wrapError(err, "runs of", tenant.Owner)
-	}
-	page := pageOf(rows, limit, same, func(row core.RunHead) position { return position{List: name, ID: string(row.ID)} })
-	err = addApprovals(r.db.WithContext(ctx).Where("status = 'open'"), page.Items, func(run *core.RunHead) (core.RunID, *[]core.Approval) { return run.ID, &run.Approvals })
 	list.Items, list.NextCursor = page.Items, page.NextCursor
 	return list, wrapError(err, "runs of", tenant.Owner)
 }

@@ -19,8 +19,7 @@ import (
 func (r *Runs) Claim(ctx context.Context, session core.SessionID, worker string) (core.Claimed, error) {
 	// Without a lock: each turn ends with this check, and usually nothing is queued. It misses nothing: Accept starts a
 	// run in its own transaction if none is active, or wakes a process with a free slot afterwards.
-	var found bool
-	err := r.db.WithContext(ctx).Raw("SELECT EXISTS (SELECT 1 FROM runs WHERE session_id = ? AND status = 'queued')", session).Scan(&found).Error
+	found, err := scan[bool](r.db.WithContext(ctx).Raw("SELECT EXISTS (SELECT 1 FROM runs WHERE session_id = ? AND status = 'queued')", session))
 	if err == nil && !found {
 		err = conversation.NothingToStart(session)
 	}

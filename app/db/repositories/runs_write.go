@@ -16,8 +16,8 @@ import (
 // Write stores one step of a run: messages, events, model calls, and the run's state. It
 // returns core.ErrStale and stores nothing unless w.Attempt is the run's current attempt
 // and the run is running. Events are numbered in this order: message.created for each new
-// message, w.Events, approval.requested for each new question, and the event of the run's
-// end or wait.
+// message, w.Events, message.updated for each mark, approval.requested for each new question,
+// and the event of the run's end or wait.
 //
 // A tool message also finishes the execution of its call. Storing messages, waiting, or
 // ending the run clears its partial text, which is then in the log.
@@ -84,6 +84,9 @@ func (stx *sessionTx) storeWrite(w core.RunWrite) (core.Written, error) {
 		e.RunID = cmp.Or(e.RunID, run.ID)
 		stx.emitEvents(e)
 	}
+	if err := stx.markMessages(run, w); err != nil {
+		return core.Written{}, err
+	}
 	if w.Setup != nil {
 		err = stx.storeSetup(*w.Setup)
 	}
@@ -93,13 +96,6 @@ func (stx *sessionTx) storeWrite(w core.RunWrite) (core.Written, error) {
 	if err == nil && w.End != nil {
 		err = stx.reportEvent(conversation.EndEvent(run))
 	}
-	mark := core.FinishContentFilter
-	if w.End != nil && w.End.Error != nil && w.End.Error.Refusal() != "" {
-		w.Filtered, mark = []core.MessageID{run.UserMessageID}, w.End.Error.Refusal()
-	}
-	if err == nil && len(w.Filtered) > 0 {
-		err = stx.tx.Model(&core.Message{}).Where("session_id = ? AND id IN ?", run.SessionID, w.Filtered).UpdateColumn("finish_reason", mark).Error
-	}
 	if w.Wait != nil || w.End != nil {
 		stx.setUpdatedAt()
 	}
@@ -108,6 +104,21 @@ func (stx *sessionTx) storeWrite(w core.RunWrite) (core.Written, error) {
 		out.Known = stx.knownAfter(row, last)
 	}
 	return out, err
+}
+
+// markMessages stores the marks of user messages, and tells watchers.
+func (stx *sessionTx) markMessages(run core.Run, w core.RunWrite) error {
+	refusals := map[string]core.FinishReason{"model_content_filter": core.FinishContentFilter, "model_invalid": core.FinishRefused}
+	if w.End != nil && w.End.Error != nil && refusals[w.End.Error.Code] != "" {
+		w.Marked, w.Mark = []core.MessageID{run.UserMessageID}, refusals[w.End.Error.Code]
+	}
+	rows, err := findIn[core.Message](stx.tx.Where("session_id = ?", run.SessionID), "id", w.Marked)
+	for _, m := range rows {
+		m.FinishReason = w.Mark
+		stx.emitMessage(core.EventMessageUpdated, m)
+		err = cmp.Or(err, stx.tx.Model(&m).UpdateColumn("finish_reason", w.Mark).Error)
+	}
+	return err
 }
 
 // storeWait lets a run wait, and returns it as it is then.
@@ -205,9 +216,8 @@ func (stx *sessionTx) findLogged(messages []core.Message) (map[core.MessageID]co
 		}
 		ids = append(ids, m.ID)
 	}
-	var rows []core.Message
-	err := stx.read.Where("id IN ? OR id = (SELECT l.id FROM messages l WHERE l.session_id = ? AND l.on_path ORDER BY l.seq DESC LIMIT 1)",
-		ids, stx.session.ID).Order("seq").Find(&rows).Error
+	rows, err := findRows[core.Message](stx.read.Where("id IN ? OR id = (SELECT l.id FROM messages l WHERE l.session_id = ? AND l.on_path ORDER BY l.seq DESC LIMIT 1)",
+		ids, stx.session.ID).Order("seq"))
 	if err != nil {
 		return nil, "", err
 	}

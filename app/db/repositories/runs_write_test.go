@@ -140,9 +140,8 @@ func TestKnownWriteFindsChanges(t *testing.T) {
 					End: &core.RunEnd{Status: core.RunSucceeded, AnswerID: m.ID},
 				})
 				end := out.Events[len(out.Events)-1].Data.(core.RunData)
-				if n := s.count(t, "SELECT COUNT(*) FROM deliveries"); n != tt.deliveries || end.Delivers != (n > 0) {
-					t.Errorf("got %d deliveries, told as %v, want %d", n, end.Delivers, tt.deliveries)
-				}
+				n := s.count(t, "SELECT COUNT(*) FROM deliveries")
+				compare.Equal(t, "deliveries, told", []any{tt.deliveries, n > 0}, []any{n, end.Delivers})
 				if end.Run.CancelRequested != tt.canceled || (out.Known != nil) != tt.alone {
 					t.Errorf("got canceled %v and known %v, want %v and %v", end.Run.CancelRequested, out.Known != nil, tt.canceled, tt.alone)
 				}

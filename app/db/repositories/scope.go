@@ -71,12 +71,8 @@ func ownedBy(tenant core.Tenant, id core.SessionID) clause.Expr {
 // requireVisible returns ErrNotFound unless the session is in the scope. Lists check this
 // only when they are empty: a row proves it.
 func requireVisible(db *gorm.DB, tenant core.Tenant, id core.SessionID) error {
-	var n int64
-	err := db.Model(&models.Session{}).Where(visibleTo(tenant)).Where("id = ?", id).Count(&n).Error
-	if err == nil && n == 0 {
-		err = gorm.ErrRecordNotFound
-	}
-	return wrapError(err, "session", id)
+	_, err := takeRow[models.Session](db.Select("id").Where(visibleTo(tenant)).Where("id = ?", id), "session", id)
+	return err
 }
 
 // longColumns are the columns of a table that may be long.

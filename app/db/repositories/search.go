@@ -318,11 +318,10 @@ func (s *messageSearch) loadAround(hits []core.SearchHit) (map[core.SessionID][]
 		windows = append(windows, window{string(h.SessionID), h.Seq - aroundReach, h.Seq + aroundReach})
 	}
 	with, args := windowsSQL(s.db, windows)
-	var rows []core.Message
-	err := s.db.Raw(with+`
+	rows, err := scan[[]core.Message](s.db.Raw(with+`
 		SELECT DISTINCT m.id, m.session_id, m.seq, m.role, m.author, substr(m.content, 1, 2000) AS content, m.tool_name, m.created_at
 		FROM `+windowMessagesSQL(s.db)+` JOIN sessions s ON s.id = m.session_id WHERE m.on_path AND m.deleted_at IS NULL
-		AND m.seq <= s.last_seq AND m.owner = ? AND m.role <> 'system' AND m.content <> '' ORDER BY m.session_id, m.seq`, append(args, s.scope.Owner)...).Scan(&rows).Error
+		AND m.seq <= s.last_seq AND m.owner = ? AND m.role <> 'system' AND m.content <> '' ORDER BY m.session_id, m.seq`, append(args, s.scope.Owner)...))
 	if err != nil {
 		return nil, err
 	}

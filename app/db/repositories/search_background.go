@@ -88,8 +88,7 @@ func lockUnindexed(tx *gorm.DB, scope func(*gorm.DB) *gorm.DB, lockOptions strin
 
 // hasUnindexed reports whether messages of some sessions may not be indexed yet.
 func (r *Search) hasUnindexed(ctx context.Context, scope func(*gorm.DB) *gorm.DB) (bool, error) {
-	var some []string
-	err := scope(r.db.WithContext(ctx).Model(&models.Session{})).Joins(unindexedJoinSQL).Where(unindexedSQL).Limit(1).Pluck("id", &some).Error
+	some, err := scan[[]string](scope(r.db.WithContext(ctx).Model(&models.Session{})).Joins(unindexedJoinSQL).Where(unindexedSQL).Limit(1).Select("id"))
 	return len(some) > 0, err
 }
 

@@ -97,12 +97,8 @@ func TestSearchLeavesItselfOut(t *testing.T) {
 			{Role: core.RoleTool, ToolCallID: "1", ToolName: core.ToolSearchHistory, Content: "the pump is here"},
 			{Role: core.RoleTool, ToolCallID: "2", ToolName: "shell", Content: "no such file"},
 		}})
-		if got := s.contents(t, ann(), core.SearchQuery{Text: "pump"}); !slices.Equal(got, []string{"where is the pump"}) {
-			t.Errorf("got %q, want the question alone", got)
-		}
-		if got := s.contents(t, ann(), core.SearchQuery{Text: "valve"}); !slices.Equal(got, []string{`shell {"command":"grep valve"}`}) {
-			t.Errorf("got %q, want the call of the other tool", got)
-		}
+		compare.Equal(t, "found: want the question alone", []string{"where is the pump"}, s.contents(t, ann(), core.SearchQuery{Text: "pump"}))
+		compare.Equal(t, "found: want the call of the other tool", []string{`shell {"command":"grep valve"}`}, s.contents(t, ann(), core.SearchQuery{Text: "valve"}))
 	})
 }
 
@@ -307,9 +303,7 @@ func TestSearchBeforeTheIndex(t *testing.T) {
 		if got := s.ranked(t, core.SearchQuery{Text: "pump3 pump2 pump1"}); len(got) != 1 || got[0].Excerpt != "pump1 of the hall" {
 			t.Errorf("off the path: got %+v", got)
 		}
-		if n, want := s.count(t, "SELECT COUNT(*) FROM search_entries WHERE message_id IS NOT NULL"), s.count(t, "SELECT COUNT(*) FROM messages"); n != want {
-			t.Errorf("got %d entries, want one for each of %d messages", n, want)
-		}
+		compare.Equal(t, "entries: want one for each message", s.count(t, "SELECT COUNT(*) FROM messages"), s.count(t, "SELECT COUNT(*) FROM search_entries WHERE message_id IS NOT NULL"))
 	})
 }
 
@@ -341,9 +335,7 @@ func TestIndexingIsBrokenOff(t *testing.T) {
 		if n, one := s.count(t, "SELECT COUNT(*) FROM search_entries"), s.count(t, "SELECT COUNT(DISTINCT message_id) FROM search_entries"); n != sessions*each || one != n {
 			t.Errorf("got %d entries of %d messages, want %d", n, one, sessions*each)
 		}
-		if n := s.count(t, "SELECT COUNT(*) FROM sessions s JOIN session_readers r ON r.session_id = s.id WHERE r.reader = 'search' AND r.seq <> s.last_seq"); n != 0 {
-			t.Errorf("%d sessions are not indexed", n)
-		}
+		compare.Equal(t, "sessions are not indexed", 0, s.count(t, "SELECT COUNT(*) FROM sessions s JOIN session_readers r ON r.session_id = s.id WHERE r.reader = 'search' AND r.seq <> s.last_seq"))
 		compare.Equal(t, "reindex: n", sessions, must.Get(repositories.NewSearch(s.Gorm).Reindex(t.Context()))(t))
 		s.index(t)
 		compare.Equal(t, "reindexed: entries", sessions*each, s.count(t, "SELECT COUNT(*) FROM search_entries"))

@@ -128,9 +128,8 @@ func (s *rankedSearch) allowedResults(list []relevance.Result) ([]relevance.Resu
 	sql, args := s.allowedSQL()
 	allowed := map[string]bool{}
 	for part := range slices.Chunk(list, maxIDs) {
-		var ids []string
-		err := s.db.Raw("SELECT m.id FROM messages m JOIN sessions s ON s.id = m.session_id WHERE m.id IN ? AND "+sql,
-			append([]any{idsOf(part, s.messageOf)}, args...)...).Scan(&ids).Error
+		ids, err := scan[[]string](s.db.Raw("SELECT m.id FROM messages m JOIN sessions s ON s.id = m.session_id WHERE m.id IN ? AND "+sql,
+			append([]any{idsOf(part, s.messageOf)}, args...)...))
 		if err != nil {
 			return nil, err
 		}

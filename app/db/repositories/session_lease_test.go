@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -127,7 +128,7 @@ func (s *store) checkUnread(t *testing.T, id core.SessionID, n int) {
 		}
 	}
 	compare.Equal(t, "conversation: len(list)", n, len(must.Get(s.messages.GetMessagesAfter(t.Context(), ann(), id, ""))(t)))
-	compare.Equal(t, "count: got", n, must.Get(s.messages.CountOnPath(t.Context(), ann(), id))(t))
+	compare.Equal(t, "count: got", n, must.Get(s.messages.CountOnPath(t.Context(), ann(), id, math.MaxInt64))(t))
 	var hidden core.MessageID
 	if err := s.Gorm.Raw("SELECT id FROM messages WHERE session_id = ? AND seq = ?", id, n+1).Scan(&hidden).Error; err != nil || hidden == "" {
 		t.Fatalf("a message behind the log: %q, %v", hidden, err)
@@ -140,9 +141,7 @@ func (s *store) checkUnread(t *testing.T, id core.SessionID, n int) {
 	if got := s.contents(t, ann(), core.SearchQuery{Text: "new rope"}); len(got) > 0 {
 		t.Errorf("the search finds %q", got)
 	}
-	if got := s.contents(t, ann(), core.SearchQuery{Text: "rope", SessionID: id}); len(got) != n {
-		t.Errorf("the search finds %q, want %d messages", got, n)
-	}
+	compare.Equal(t, "messages found", n, len(s.contents(t, ann(), core.SearchQuery{Text: "rope", SessionID: id})))
 	if got := s.titlesWith(t, ann(), "new"); len(got) > 0 {
 		t.Errorf("the search finds the sessions %q", got)
 	}
@@ -156,21 +155,15 @@ func TestAbandonedImportIsRemoved(t *testing.T) {
 		s.append(t, id, true, history(4, "old rope")...)
 		finish := s.beginImport(t, id, "w/1", history(300, "new rope")...)
 		s.index(t)
-		if n := s.recover(t); n != 0 {
-			t.Errorf("recovered %d sessions that are worked on", n)
-		}
+		compare.Equal(t, "recovered sessions of those that are worked on", 0, s.recover(t))
 		s.lapse(t)
-		if n := s.recover(t); n != 1 {
-			t.Errorf("recovered %d sessions, want 1", n)
-		}
+		compare.Equal(t, "recovered sessions", 1, s.recover(t))
 		wantError(t, "the import that lost its lease", finish(t.Context()), core.ErrStale)
 		for table, want := range map[string]int{"messages": 4, "search_entries": 4} {
 			compare.Equal(t, table+": rows", want, s.count(t, "SELECT COUNT(*) FROM "+table+" WHERE session_id = ?", id))
 		}
 		if s.Dialect() == "sqlite" {
-			if n := s.count(t, "SELECT COUNT(*) FROM search_words WHERE search_words MATCH 'new'"); n != 0 {
-				t.Errorf("the index has %d entries of the removed messages", n)
-			}
+			compare.Equal(t, "entries of the removed messages", 0, s.count(t, "SELECT COUNT(*) FROM search_words WHERE search_words MATCH 'new'"))
 		}
 		s.append(t, id, true, history(300, "third rope")...)
 		gapless(t, "messages", s.log(t, id), func(m core.Message) int64 { return m.Seq })

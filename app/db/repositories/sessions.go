@@ -81,9 +81,8 @@ func insertSession(tx *gorm.DB, row models.Session) error {
 
 // Get returns the session, archived or not.
 func (r *Sessions) Get(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.Session, error) {
-	var row sessionRow
-	err := byID(ctx, r.db, "session", id).Model(&models.Session{}).Where(visibleTo(tenant)).Scopes(selectSessions(true)).Where("id = ?", id).Take(&row).Error
-	return row.toCore(), wrapError(err, "session", id)
+	row, err := takeRow[sessionRow](byID(ctx, r.db, "session", id).Model(&models.Session{}).Where(visibleTo(tenant)).Scopes(selectSessions(true)).Where("id = ?", id), "session", id)
+	return row.toCore(), err
 }
 
 // longSessionColumns are the columns of sessions that may be long, without those of the

@@ -264,8 +264,7 @@ const headColumns = "sessions.id, owner, title, agent, user_id, source, pinned, 
 // Heads returns the heads of those of the sessions that are in the scope.
 func (r *Events) Heads(ctx context.Context, tenant core.Tenant, sessions []core.SessionID) ([]core.SessionHead, error) {
 	db := r.db.WithContext(ctx)
-	var rows []sessionRow
-	err := db.Model(&models.Session{}).Where(visibleTo(tenant)).Select(headColumns+sessionRunsSQL).Where("sessions.id IN ?", sessions).Order("updated_at, id").Find(&rows).Error
+	rows, err := findRows[sessionRow](db.Model(&models.Session{}).Where(visibleTo(tenant)).Select(headColumns+sessionRunsSQL).Where("sessions.id IN ?", sessions).Order("updated_at, id"))
 	if err != nil {
 		return nil, wrapError(err, "sessions of", tenant.Owner)
 	}

@@ -1,7 +1,6 @@
 package repositories_test
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -163,9 +162,7 @@ func TestRankedSessions(t *testing.T) {
 			compare.Equal(t, fmt.Sprintf("%+v", tt.q), tt.want, strings.Join(list(tt.q), ", "))
 		}
 		for _, text := range []string{"", "-pump", "!"} {
-			if _, err := s.sessions.List(t.Context(), ann(), core.SessionQuery{Text: text, Order: core.OrderByRelevance}); !errors.Is(err, core.ErrInvalid) {
-				t.Errorf("%q: got %v, want it refused", text, err)
-			}
+			compare.Error(t, fmt.Sprintf("%q: want it refused", text), core.ErrInvalid, compare.ErrorOf(s.sessions.List(t.Context(), ann(), core.SessionQuery{Text: text, Order: core.OrderByRelevance})))
 		}
 	})
 }

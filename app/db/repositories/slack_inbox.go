@@ -88,12 +88,11 @@ func (r *SlackInbox) FindMessage(ctx context.Context, q core.SlackMessageQuery) 
 // MessageBefore returns what follows the prefix in the greatest client message id of the session that begins with
 // it and is less than prefix+end, in the log or of a run that is queued; empty = there is none.
 func (r *SlackInbox) MessageBefore(ctx context.Context, session core.SessionID, prefix, end string) (string, error) {
-	var newest string
-	err := r.db.WithContext(ctx).Raw(`SELECT COALESCE(MAX(id), '') FROM (
+	newest, err := scan[string](r.db.WithContext(ctx).Raw(`SELECT COALESCE(MAX(id), '') FROM (
 		SELECT client_message_id AS id FROM messages WHERE session_id = @s AND client_message_id IS NOT NULL
 		UNION ALL SELECT client_message_id FROM runs WHERE session_id = @s AND client_message_id IS NOT NULL) AS known
 		WHERE id LIKE @prefix AND id < @end`,
-		map[string]any{"s": models.Ref(session), "prefix": prefix + "%", "end": prefix + end}).Scan(&newest).Error
+		map[string]any{"s": models.Ref(session), "prefix": prefix + "%", "end": prefix + end}))
 	return strings.TrimPrefix(newest, prefix), wrapError(err, "session", session)
 }
 

@@ -68,9 +68,7 @@ func TestSlackItemIsStoredOnce(t *testing.T) {
 				n++
 			}
 		}
-		if n != 1 {
-			t.Errorf("stored %d times, want once", n)
-		}
+		compare.Equal(t, "how often it was stored", 1, n)
 		// After a restart: the item waits, and the repetition adds nothing, before it is done and after.
 		restarted := repositories.NewSlackInbox(s.Gorm)
 		item := claimItem(t, restarted, "one/2", "C1/1.0")
@@ -128,9 +126,7 @@ func TestSlackGesture(t *testing.T) {
 		addItems(t, inbox, twin, first, late, other)
 		want := func(i core.SlackItem, repeats bool) {
 			t.Helper()
-			if got, err := inbox.Repeats(ctx, i); err != nil || got != repeats {
-				t.Errorf("%s: got %v, %v, want %v", i.Position, got, err, repeats)
-			}
+			compare.Equal(t, i.Position, repeats, must.Get(inbox.Repeats(ctx, i))(t))
 		}
 		want(first, false)
 		want(twin, true)
@@ -154,9 +150,7 @@ func TestFindSlackMessage(t *testing.T) {
 		q := core.SlackMessageQuery{App: "A1", Key: "C1/1.0", SessionID: session.ID, ClientMessageID: "T1/C1/1.0"}
 		want := func(ref core.SlackMessageRef) {
 			t.Helper()
-			if got, err := inbox.FindMessage(ctx, q); err != nil || got != ref {
-				t.Errorf("got %+v, %v, want %+v", got, err, ref)
-			}
+			compare.Equal(t, "message", ref, must.Get(inbox.FindMessage(ctx, q))(t))
 		}
 		want(core.SlackMessageRef{})
 		addItems(t, inbox, slackItem("1.0", "1.0"))

@@ -18,9 +18,7 @@ func NewSlackPosts(db *gorm.DB) *SlackPosts { return &SlackPosts{db: db} }
 
 // PostAt returns the post with Slack's id in the channel; ErrNotFound if Bobbin has none.
 func (r *SlackPosts) PostAt(ctx context.Context, team, channel, ts string) (core.SlackPost, error) {
-	var row core.SlackPost
-	err := r.db.WithContext(ctx).Where("team = ? AND channel = ? AND ts = ? AND ts <> ''", team, channel, ts).Take(&row).Error
-	return row, wrapError(err, "Slack post", ts)
+	return takeRow[core.SlackPost](r.db.WithContext(ctx).Where("team = ? AND channel = ? AND ts = ? AND ts <> ''", team, channel, ts), "Slack post", ts)
 }
 
 // Of returns the posts of the items, ordered by part.
@@ -45,9 +43,8 @@ func (r *SlackPosts) Fault(ctx context.Context, tenant core.Tenant, session core
 	if err := requireID("message", item); err != nil {
 		return core.SlackPost{}, err
 	}
-	var row core.SlackPost
-	err := onePost(r.db.WithContext(ctx), core.SlackPost{SessionID: session, ItemID: item, Part: part}).Where(faultSQL).Take(&row).Error
-	return row, wrapError(err, "failed or unknown Slack post of", core.Clip(item, 40))
+	failed := onePost(r.db.WithContext(ctx), core.SlackPost{SessionID: session, ItemID: item, Part: part}).Where(faultSQL)
+	return takeRow[core.SlackPost](failed, "failed or unknown Slack post of", core.Clip(item, 40))
 }
 
 // Settle stores the state and the error of a post. It needs no lease.
@@ -95,12 +92,11 @@ func (stx *sessionTx) emitPosted(p core.SlackPost) error {
 		}
 		return err
 	}
-	var row core.Message
-	if err := stx.tx.Where("id = ? AND session_id = ?", p.ItemID, p.SessionID).Take(&row).Error; err != nil {
-		return wrapError(err, "message", p.ItemID)
+	row, err := takeRow[core.Message](stx.tx.Where("id = ? AND session_id = ?", p.ItemID, p.SessionID), "message", p.ItemID)
+	if err == nil {
+		stx.emitMessage(core.EventMessageUpdated, row)
 	}
-	stx.emitMessage(core.EventMessageUpdated, row)
-	return nil
+	return err
 }
 
 // Unfinished returns the posts of the session that may be in Slack or still stream, the
@@ -175,8 +171,7 @@ func (r *SlackPosts) Confirm(ctx context.Context, p core.SlackPost) error {
 	unsure := func(db *gorm.DB) *gorm.DB {
 		return onePost(db, p).Where("team = ? AND channel = ? AND ts = '' AND state IN ('pending', 'sending', 'unknown')", p.Team, p.Channel)
 	}
-	var n int64
-	err := unsure(r.db.WithContext(ctx)).Count(&n).Error
+	n, err := count(unsure(r.db.WithContext(ctx)))
 	if err == nil && n > 0 {
 		_, _, err = commitRowOnce(ctx, r.db, func(tx *gorm.DB) (string, error) {
 			return "", unsure(tx).UpdateColumns(map[string]any{"state": string(core.SlackPostSent), "ts": p.TS, "hash": "", "error": ""}).Error

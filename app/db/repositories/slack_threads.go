@@ -2,7 +2,6 @@ package repositories
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"gorm.io/gorm"
@@ -80,9 +79,8 @@ func (stx *sessionTx) bindAlias(t core.SlackThread) error {
 
 // Find returns the thread; ErrNotFound if it is not bound.
 func (r *SlackThreads) Find(ctx context.Context, team, channel, thread string) (core.SlackThread, error) {
-	var row models.SlackThread
-	err := r.db.WithContext(ctx).Where("team = ? AND channel = ? AND thread = ?", team, channel, thread).Take(&row).Error
-	return row.SlackThread, wrapError(err, "Slack thread", thread)
+	row, err := takeRow[models.SlackThread](r.db.WithContext(ctx).Where("team = ? AND channel = ? AND thread = ?", team, channel, thread), "Slack thread", thread)
+	return row.SlackThread, err
 }
 
 // OfSession returns the session's thread; ErrNotFound if it has none.
@@ -95,8 +93,7 @@ func (r *SlackThreads) ofSession(ctx context.Context, tenant core.Tenant, sessio
 	if _, err := NewSessions(r.db).Get(ctx, tenant, session); err != nil {
 		return row, err
 	}
-	err = r.db.WithContext(ctx).Where("session_id = ?", session).Take(&row).Error
-	return row, wrapError(err, "Slack thread of session", session)
+	return takeRow[models.SlackThread](r.db.WithContext(ctx).Where("session_id = ?", session), "Slack thread of session", session)
 }
 
 // Status returns the session's thread with what is wrong there: since when it lacks posts, the posts that
@@ -142,8 +139,8 @@ func (r *SlackThreads) CountBehind(ctx context.Context) (n int64, err error) {
 func (r *SlackThreads) SetMode(ctx context.Context, tenant core.Tenant, session core.SessionID, mode core.SlackMode) (_ core.SlackThread, events []core.Event, err error) {
 	var row models.SlackThread
 	events, err = changeSession(ctx, r.db, session, func(stx *sessionTx) error {
-		if err := stx.tx.Where("session_id = ?", session).Take(&row).Error; err != nil {
-			return wrapError(err, "Slack thread of session", session)
+		if row, err = takeRow[models.SlackThread](stx.tx.Where("session_id = ?", session), "Slack thread of session", session); err != nil {
+			return err
 		}
 		before := row.Mode
 		if before == mode {
@@ -265,10 +262,10 @@ func (r *SlackThreads) ReleaseAll(ctx context.Context, worker string) error {
 
 // checkThreadLease checks in a transaction that the worker has the thread's lease, and locks its row.
 func checkThreadLease(tx *gorm.DB, worker string, session core.SessionID) error {
-	var row models.SlackThread
-	err := heldBy(tx, worker, session).Select("session_id").Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}).Take(&row).Error
-	if errors.Is(err, gorm.ErrRecordNotFound) {
-		return errThreadLost(session)
+	held := heldBy(tx, worker, session).Select("session_id").Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate})
+	row, err := findFirst[models.SlackThread](held)
+	if err == nil && row == nil {
+		err = errThreadLost(session)
 	}
 	return err
 }
@@ -293,9 +290,7 @@ func (r *SlackInstallations) List(ctx context.Context) ([]core.SlackInstallation
 
 // Find returns the active installation of the team; ErrNotFound if there is none.
 func (r *SlackInstallations) Find(ctx context.Context, team string) (core.SlackInstallation, error) {
-	var row core.SlackInstallation
-	err := r.db.WithContext(ctx).Where("team = ? AND state = ?", team, core.SlackInstalled).Take(&row).Error
-	return row, wrapError(err, "Slack installation", team)
+	return takeRow[core.SlackInstallation](r.db.WithContext(ctx).Where("team = ? AND state = ?", team, core.SlackInstalled), "Slack installation", team)
 }
 
 // Revoke marks an installation revoked and removes its tokens, unless it has other tokens by now.

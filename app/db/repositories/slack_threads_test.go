@@ -41,12 +41,8 @@ func TestSlackBind(t *testing.T) {
 		threads := repositories.NewSlackThreads(s.Gorm)
 		first, other := s.bindThread(t, "1.1"), s.session(t)
 		compare.Error(t, "the second time", nil, bindThread(t, threads, first))
-		if got, err := threads.Find(t.Context(), "T1", "C1", "1.1"); err != nil || got != first {
-			t.Errorf("got thread %+v (%v), want %+v", got, err, first)
-		}
-		if got, err := threads.OfSession(t.Context(), ann(), first.SessionID); err != nil || got != first {
-			t.Errorf("of the session: got thread %+v (%v), want %+v", got, err, first)
-		}
+		compare.Equal(t, "thread", first, must.Get(threads.Find(t.Context(), "T1", "C1", "1.1"))(t))
+		compare.Equal(t, "of the session: thread", first, must.Get(threads.OfSession(t.Context(), ann(), first.SessionID))(t))
 		_, err := threads.OfSession(t.Context(), bob(), first.SessionID)
 		wantNotFound(t, "of another owner", err)
 		_, err = threads.Find(t.Context(), "T2", "C1", "1.1")
@@ -186,9 +182,7 @@ func TestSlackPosts(t *testing.T) {
 		begun.State, begun.TS, begun.Hash = core.SlackPostSent, "1.2", "h"
 		wantError(t, "an update without the lease", posts.Update(t.Context(), "b/1", begun), core.ErrStale)
 		must.Do(t, posts.Update(t.Context(), "a/1", begun))
-		if got, err := posts.PostAt(t.Context(), "T1", "C1", "1.2"); err != nil || got != begun {
-			t.Errorf("got post %+v (%v), want %+v", got, err, begun)
-		}
+		compare.Equal(t, "post", begun, must.Get(posts.PostAt(t.Context(), "T1", "C1", "1.2"))(t))
 		_, err = posts.PostAt(t.Context(), "T1", "C1", "")
 		wantNotFound(t, "a post without a ts", err)
 		if ts, seq, err := posts.LastPosted(t.Context(), thread); err != nil || ts != "1.2" || seq != 2 {

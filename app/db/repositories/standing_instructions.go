@@ -142,8 +142,7 @@ func (r *StandingInstructions) Add(ctx context.Context, tenant core.Tenant, in c
 	}}
 	id, repeated, err := commitOnce(ctx, func(note resultRecorder) error {
 		_, err := changeSession(ctx, r.db, in.SessionID, func(stx *sessionTx) error {
-			var added int64
-			err := stx.tx.Model(&models.StandingInstruction{}).Where("session_id = ? AND message_id IS NULL", in.SessionID).Count(&added).Error
+			added, err := count(stx.tx.Model(&models.StandingInstruction{}).Where("session_id = ? AND message_id IS NULL", in.SessionID))
 			if err == nil && added >= core.MaxAddedInstructions {
 				err = core.Errorf(core.ErrUnprocessable, "the session has %d standing instructions that were added by hand: remove one first", added)
 			}
@@ -211,9 +210,7 @@ func (r *StandingInstructions) change(ctx context.Context, tenant core.Tenant, s
 }
 
 func findInstruction(db *gorm.DB, session core.SessionID, id core.InstructionID) (models.StandingInstruction, error) {
-	var row models.StandingInstruction
-	err := byID(db.Statement.Context, db, "standing instruction", id).Where("id = ? AND session_id = ? AND NOT withdraws", id, session).Take(&row).Error
-	return row, err
+	return takeRow[models.StandingInstruction](byID(db.Statement.Context, db, "standing instruction", id).Where("id = ? AND session_id = ? AND NOT withdraws", id, session), "standing instruction", id)
 }
 
 // get returns an instruction without its state.

@@ -62,8 +62,7 @@ func (r *Summaries) Versions(ctx context.Context, tenant core.Tenant, id core.Se
 	if err := requireVisible(db, tenant, id); err != nil {
 		return nil, err
 	}
-	var rows []core.Summary
-	err := db.Raw(versionsSQL, sql.Named("s", id), sql.Named("owner", tenant.Owner), sql.Named("max", maxVersions)).Scan(&rows).Error
+	rows, err := scan[[]core.Summary](db.Raw(versionsSQL, sql.Named("s", id), sql.Named("owner", tenant.Owner), sql.Named("max", maxVersions)))
 	if err != nil {
 		return nil, wrapError(err, "session", id)
 	}
@@ -145,8 +144,7 @@ func (stx *sessionTx) restoreVersion(version int) (int, error) {
 		}
 		return 0, err
 	}
-	var row core.Summary
-	err := wrapError(stx.tx.Where("session_id = ? AND version = ?", stx.session.ID, version).Take(&row).Error, "summary version", strconv.Itoa(version))
+	row, err := takeRow[core.Summary](stx.tx.Where("session_id = ? AND version = ?", stx.session.ID, version), "summary version", strconv.Itoa(version))
 	if err == nil {
 		err = checkRestorable(stx.tx, row)
 	}
@@ -175,11 +173,8 @@ func (stx *sessionTx) undoVersions(to core.Summary) error {
 // Before returns the newest version of the conversation's summary before the given one
 // whose text still exists; ErrNotFound if there is none.
 func (r *Summaries) Before(ctx context.Context, tenant core.Tenant, id core.SessionID, version int) (core.Summary, error) {
-	var row core.Summary
-	err := byID(ctx, r.db, "session", id).Where(withinSession(tenant, id)).
-		Where("kind = 'rolling' AND state IN ('active', 'dropped', 'undone') AND activated_at IS NOT NULL AND version < ?", version).
-		Order("version DESC").Take(&row).Error
-	return row, wrapError(err, "session", id)
+	return takeRow[core.Summary](byID(ctx, r.db, "session", id).Where(withinSession(tenant, id)).
+		Where("kind = 'rolling' AND state IN ('active', 'dropped', 'undone') AND activated_at IS NOT NULL AND version < ?", version).Order("version DESC"), "session", id)
 }
 
 const firstSQL = `SELECT COALESCE(MIN(s.version), 0) FROM session_summaries s JOIN messages m ON m.id = s.through_id
@@ -192,7 +187,6 @@ func (r *Summaries) FirstCovering(ctx context.Context, tenant core.Tenant, id co
 	if err := requireVisible(db, tenant, id); err != nil {
 		return 0, err
 	}
-	var version int
-	err := db.Raw(firstSQL, sql.Named("s", id), sql.Named("owner", tenant.Owner), sql.Named("seq", seq)).Scan(&version).Error
+	version, err := scan[int](db.Raw(firstSQL, sql.Named("s", id), sql.Named("owner", tenant.Owner), sql.Named("seq", seq)))
 	return version, wrapError(err, "session", id)
 }

@@ -68,13 +68,8 @@ func (r *Sessions) LeaseSummary(ctx context.Context, tenant core.Tenant, id core
 // FreeSummary ends the holder's lease. A lease that another holder has taken over stays.
 func (r *Sessions) FreeSummary(ctx context.Context, id core.SessionID, holder string) error {
 	err := r.db.WithContext(ctx).Model(&models.Session{}).Where("id = ? AND summary_lease_owner = ?", id, holder).
-		UpdateColumns(noSummaryLease()).Error
+		UpdateColumns(map[string]any{"summary_lease_owner": "", "summary_lease_until": nil, "summary_lease_since": nil}).Error
 	return wrapError(err, "session", id)
-}
-
-// noSummaryLease are the columns of a session without a summary lease.
-func noSummaryLease() map[string]any {
-	return map[string]any{"summary_lease_owner": "", "summary_lease_until": nil, "summary_lease_since": nil}
 }
 
 // SummaryFailed stores a failed attempt at a summary: its events, its model calls, and the

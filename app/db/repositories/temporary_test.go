@@ -44,9 +44,7 @@ func TestTemporarySessionsAreHidden(t *testing.T) {
 		if err != nil || len(page.Items) != 2 || page.Items[0].SessionID != kept.ID || page.Items[1].SessionID != kept.ID {
 			t.Errorf("got the hits %+v, %v, want those of the session that is kept", page.Items, err)
 		}
-		if n := s.count(t, "SELECT COUNT(*) FROM search_entries WHERE session_id <> ?", kept.ID); n != 0 {
-			t.Errorf("the index has %d entries of temporary sessions", n)
-		}
+		compare.Equal(t, "entries of temporary sessions", 0, s.count(t, "SELECT COUNT(*) FROM search_entries WHERE session_id <> ?", kept.ID))
 		_, err = repositories.NewSlackThreads(s.Gorm).Bind(t.Context(), core.SlackThread{Owner: "ann", SessionID: brief.ID, Team: "T1", Channel: "C1", Thread: "1.1", Mode: core.SlackTwoWay})
 		wantError(t, "Slack", err, core.ErrUnprocessable)
 	})
@@ -81,23 +79,17 @@ func TestTemporarySessionsExpire(t *testing.T) {
 		for _, id := range []core.SessionID{old, waiting, busy, kept} {
 			s.exec(t, "UPDATE sessions SET updated_at = '2020-01-01 00:00:00+00:00' WHERE id = ?", id)
 		}
-		due, err := r.TemporarySessions(t.Context(), core.TemporaryLife, 10)
+		due, err := r.ExpiredSessions(t.Context(), true, core.TemporaryLife, 10)
 		if want := []core.SessionID{old, waiting}; err != nil || !slices.Equal(sorted(due), sorted(want)) {
 			t.Errorf("got %v, %v, want %v and neither %s at work nor %s in use", due, err, want, busy, fresh)
 		}
 		purges := repositories.NewPurges(s.Gorm)
-		if own, err := purges.OfUser(t.Context(), "ann", "carol"); err != nil || !slices.Equal(own, []core.SessionID{old}) {
-			t.Errorf("the user's sessions are %v, %v, want the temporary one", own, err)
-		}
+		compare.Equal(t, "the user's sessions: want the temporary one", []core.SessionID{old}, must.Get(purges.OfUser(t.Context(), "ann", "carol"))(t))
 		for _, id := range due {
 			must.Get(purges.Session(t.Context(), id, true))(t)
 		}
-		if n := s.count(t, "SELECT (SELECT COUNT(*) FROM messages WHERE session_id = ?) + (SELECT COUNT(*) FROM runs WHERE session_id = ?)", old, waiting); n != 0 {
-			t.Errorf("%d rows are left", n)
-		}
-		if n := s.count(t, "SELECT COALESCE(SUM(input_tokens), 0) FROM model_calls"); n != 7 {
-			t.Errorf("the usage has %d tokens, want it to stay", n)
-		}
+		compare.Equal(t, "rows are left", 0, s.count(t, "SELECT (SELECT COUNT(*) FROM messages WHERE session_id = ?) + (SELECT COUNT(*) FROM runs WHERE session_id = ?)", old, waiting))
+		compare.Equal(t, "tokens of the usage", 7, s.count(t, "SELECT COALESCE(SUM(input_tokens), 0) FROM model_calls"))
 	})
 }
 

@@ -16,9 +16,8 @@ import (
 // core.ErrStale for an attempt that is over.
 func (r *Runs) StartTools(ctx context.Context, id core.RunID, attempt int, list []core.ToolExecution) error {
 	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
-		var run []models.Run
-		err := tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}).
-			Where("id = ? AND attempt = ? AND status = 'running'", id, attempt).Find(&run).Error
+		run, err := findRows[models.Run](tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}).
+			Where("id = ? AND attempt = ? AND status = 'running'", id, attempt))
 		if err != nil {
 			return err
 		}

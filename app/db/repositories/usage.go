@@ -34,9 +34,8 @@ const daysSQL = "CAST(COALESCE(SUM(calls), 0) AS bigint) AS calls, " + sumsSQL +
 // SessionTotal returns the usage of all model calls of a session, including summaries and
 // its title.
 func (r *ModelCalls) SessionTotal(ctx context.Context, tenant core.Tenant, session core.SessionID) (core.UsageTotal, error) {
-	var row models.Session
-	err := byID(ctx, r.db, "session", session).Where(visibleTo(tenant)).Where("id = ?", session).Take(&row).Error
-	return row.Usage, wrapError(err, "session", session)
+	row, err := takeRow[models.Session](byID(ctx, r.db, "session", session).Where(visibleTo(tenant)).Where("id = ?", session), "session", session)
+	return row.Usage, err
 }
 
 // RecordCall stores a call that belongs to no session.

@@ -119,37 +119,30 @@ func (r *Purges) forgetUserDays(ctx context.Context, owner, user string, gone *c
 	if err != nil {
 		return err
 	}
-	for part := range slices.Chunk(days, stepRows) {
-		var n int64
-		err := r.retryTx(ctx, func(tx *gorm.DB) error {
-			which := named(tx, models.UsageOfUser).Where("day IN ?", part).Session(&gorm.Session{})
-			var rows []models.UsageDay
-			if err := which.Find(&rows).Error; err != nil {
-				return err
-			}
-			for i := range rows {
-				rows[i].UserID = ""
-			}
-			if err := commit.Insert(tx, sumDays(rows)); err != nil {
-				return err
-			}
-			res := which.Delete(&models.UsageDay{})
-			n = res.RowsAffected
-			return res.Error
-		})
+	err = purgeParts(ctx, r.db, days, gone, func(tx *gorm.DB, part []string, gone *core.Purged) error {
+		which := named(tx, models.UsageOfUser).Where("day IN ?", part).Session(&gorm.Session{})
+		rows, err := findRows[models.UsageDay](which)
+		for i := range rows {
+			rows[i].UserID = ""
+		}
+		if err == nil {
+			err = commit.Insert(tx, sumDays(rows))
+		}
 		if err != nil {
 			return err
 		}
-		gone.Empty("usage_days", n)
-	}
-	for part := range slices.Chunk(sessions, maxIDs) {
-		res := named(db, models.UsageOfUserSession).Where("session_id IN ?", part).Delete(&models.UsageDay{})
-		if res.Error != nil {
-			return res.Error
-		}
+		res := which.Delete(&models.UsageDay{})
 		gone.Empty("usage_days", res.RowsAffected)
+		return res.Error
+	})
+	if err != nil {
+		return err
 	}
-	return nil
+	return purgeParts(ctx, r.db, sessions, gone, func(tx *gorm.DB, part []string, gone *core.Purged) error {
+		res := named(tx, models.UsageOfUserSession).Where("session_id IN ?", part).Delete(&models.UsageDay{})
+		gone.Empty("usage_days", res.RowsAffected)
+		return res.Error
+	})
 }
 
 // forgetUsers moves what the calls added to the days of users to rows without a user.

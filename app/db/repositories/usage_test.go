@@ -156,9 +156,7 @@ func TestCallsWithoutASession(t *testing.T) {
 				t.Errorf("by %s (-want +got), error %v:\n%s", by, err, diff)
 			}
 		}
-		if got, err := s.modelCalls.Spent(t.Context(), "ann", day(2, 0)); err != nil || got != (core.Spent{Tokens: 15, MicroUSD: 6}) {
-			t.Errorf("got %+v spent, error %v, want 15 tokens", got, err)
-		}
+		compare.Equal(t, "spent", (core.Spent{Tokens: 15, MicroUSD: 6}), must.Get(s.modelCalls.Spent(t.Context(), "ann", day(2, 0)))(t))
 	})
 }
 

@@ -317,7 +317,7 @@ export const cases = {
     const secret = v.page.getByLabel('Key or token')
     await secret.fill('wrong-key-wrong-key-wrong-key')
     await v.button('Sign in').click()
-    await v.page.getByText('Your key is no longer valid').first().waitFor()
+    await v.page.getByRole('heading', { name: 'This key was not accepted' }).waitFor() // a slip of the hand: nothing was revoked
     await v.page.getByRole('button', { name: /^request / }).first().waitFor()
     await v.state('signin')
     await secret.fill(key)

@@ -120,6 +120,14 @@ export const cases = {
     check(versions > 0, 'no summary was made')
     await compare('after the last summary')
     await v.state('context')
+    // What is a picture, or says what is chosen, is there in a reader's own colors, too.
+    await v.page.emulateMedia({ forcedColors: 'active' })
+    for (const part of ['.bar > span', '.mark', '.track i', '.swatch', '.knot']) equal(await v.page.locator(part).first().evaluate(e => getComputedStyle(e).forcedColorAdjust), 'none', part)
+    equal(await v.page.getByRole('link', { name: 'Chat', exact: true }).evaluate(e => getComputedStyle(e).outlineStyle), 'solid', 'the mark of the chosen view')
+    await v.page.emulateMedia({ forcedColors: 'none' })
+    await v.field.fill('word '.repeat(12_000))
+    await v.page.getByText('This message does not fit whole').waitFor() // before it is sent
+    await v.field.fill('')
     const chart = panel.getByRole('slider')
     await chart.press('End')
     const all = await v.api(`sessions/${v.session()}/context/turns`)

@@ -2,10 +2,10 @@
 import { check, equal, until } from './visit.mjs'
 import { compare } from './chat.mjs'
 
-/** Answers the next request that fits with a problem; those after it reach Bobbin. */
-export function fail(v, pattern, status, { code = '', ...headers } = {}) {
+/** Answers the next request that fits, or so many, with a problem; those after them reach Bobbin. */
+export function fail(v, pattern, status, { code = '', times = 1, ...headers } = {}) {
   const answer = { status, contentType: 'application/problem+json', headers: { 'X-Request-Id': '01a1fd1b-c4bd-7000', ...headers }, body: JSON.stringify({ type: 'about:blank', title: 'No', status, code, detail: `the server's sentence for ${status}` }) }
-  return v.page.route(pattern, route => route.fulfill(answer), { times: 1 })
+  return v.page.route(pattern, route => route.fulfill(answer), { times })
 }
 
 /** The request's id beside what failed, as the server gave it: in the window, with nothing over it. */
@@ -184,6 +184,32 @@ export const cases = {
     await until('no failure is shown any more', async () => await v.page.getByRole('alert').count() === 0)
   },
 
+  /** What a key may not have says so in its place, and comes after a press: the agents, and what happens in the list and in the conversation. */
+  async forbidden(open) {
+    const v = await open()
+    await v.ask('a conversation')
+    const list = v.page.getByRole('complementary', { name: 'Conversations' })
+    const parts = [
+      { path: '**/v1/agents', says: 'The agents could not be loaded', within: v.page.getByRole('main').getByRole('alert'), press: 'Try again' },
+      { path: '**/v1/events', says: 'The list is not kept up to date', within: list.getByRole('alert'), press: 'Try again' },
+      { path: '**/sessions/*/events', says: 'This key may not do this. Next try in', within: v.page.getByRole('main').getByRole('status'), press: 'Try now' },
+    ]
+    for (const { path, says, within, press } of parts) {
+      await fail(v, path, 403, { code: 'missing_scope', times: 1000 })
+      await v.page.reload()
+      const place = within.filter({ hasText: says })
+      await place.waitFor()
+      await idWithin(place)
+      await v.page.unroute(path)
+      await v.button(press, place).click()
+      await place.waitFor({ state: 'detached' })
+    }
+    await v.page.getByRole('button', { name: /^Agent: / }).waitFor()
+    await v.ask('live again')
+    await v.list.getByRole('link').first().waitFor()
+    await compare(v)
+  },
+
   /** A token that expires in mid-stream: the sign-in comes, the draft stays, and all of the answer is there afterwards. */
   async stream(open) {
     const v = await open()
@@ -322,6 +348,11 @@ export const cases = {
       return ['dragover', 'drop'].map(type => field.dispatchEvent(new DragEvent(type, { dataTransfer: data, bubbles: true, cancelable: true }))).every(Boolean)
     }, { name, how, text, times, beside })
     await fail(v, '**/blobs', 413)
+    await v.page.keyboard.press('Control+k')
+    await v.page.getByRole('dialog').getByRole('combobox').waitFor()
+    check(!await give('behind.txt', 'drop'), 'the browser opens a file that falls beside a dialog')
+    await v.page.keyboard.press('Escape')
+    equal(await v.button('Remove behind.txt').count(), 0, 'files that fell behind a dialog')
     await give('large.txt', 'paste')
     await v.page.getByText("the server's sentence for 413").waitFor()
     await idWithin(v.page.getByRole('main'))

@@ -125,9 +125,9 @@ export const cases = {
     // One that moves between the two lists comes in both for a moment.
     await v.page.route('**/deliveries?*state=pending*', route => route.continue({ url: route.request().url().replace('pending', 'failed') }))
     await v.page.goto(`${v.args.url}#/operation`)
-    const unsent = card(v, /^Deliveries not through/).getByRole('row', { name: /410/ }).filter({ hasText: '2 attempts' }).first()
+    const unsent = card(v, /^Webhooks not through/).getByRole('row', { name: /410/ }).filter({ hasText: '2 attempts' }).first()
     await unsent.getByRole('button').click()
-    await card(v, /^Deliveries not through/).getByText('3 attempts').first().waitFor()
+    await card(v, /^Webhooks not through/).getByText('3 attempts').first().waitFor()
   },
 
   /** What is not for the caller is said, with the request's id. */
@@ -139,5 +139,12 @@ export const cases = {
     await v.page.getByRole('button', { name: /^request request-of-/ }).waitFor()
     await v.state('ops-refused')
     check(await v.page.getByText('Not up to date').isVisible(), 'the page says that it is up to date')
+    // An end user has one sentence, whatever the address says.
+    await v.page.evaluate(() => sessionStorage.setItem('bobbin.key', 'e30.e30.signature'))
+    await v.page.goto(`${v.args.url}#/operation`)
+    await v.page.reload()
+    await v.page.getByRole('region', { name: 'Overview' }).getByText('This is for keys, not for end users.').waitFor()
+    await v.state('ops-enduser')
+    equal([await v.page.getByRole('alert').count(), await v.page.getByRole('table').count()], [0, 0], 'refusals and tables for an end user')
   },
 }

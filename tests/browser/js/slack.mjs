@@ -74,6 +74,10 @@ export const cases = {
     await v.button('Cancel').click()
     await panel.getByRole('radio', { name: /^Paused/ }).check()
     await panel.getByText('Nothing is posted in this mode.').waitFor()
+    // The operation speaks of webhooks, and leads to what is in Slack.
+    await v.page.goto(`${v.args.url}#/operation`)
+    await v.page.getByText('All webhooks are through.').waitFor()
+    await v.page.getByText(/^Posts to Slack are not counted here/).getByRole('link', { name: 'shown in Slack' }).click()
     await v.button('Detach…', panel).click()
     await v.button('Detach', v.page.getByRole('dialog')).click()
     await field.waitFor()

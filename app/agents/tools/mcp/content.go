@@ -145,10 +145,11 @@ func fitMessage(message []byte) []byte {
 	answer := map[string]any{"jsonrpc": "2.0", "id": json.RawMessage(bytes.Trim(m.ID, `"`))}
 	var result map[string]json.RawMessage
 	switch {
+	case json.Unmarshal(m.Result, &result) == nil && len(result) > 0: // an error beside it is an empty one
+		fitResult(result)
+		answer["result"] = result
 	case !isNull(m.Error):
 		answer["error"] = fitError(m.Error)
-	case json.Unmarshal(m.Result, &result) == nil && fitResult(result):
-		answer["result"] = result
 	default:
 		answer["result"] = m.Result
 	}
@@ -170,8 +171,8 @@ func fitError(raw json.RawMessage) any {
 	return jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: valueText(raw)}
 }
 
-// fitResult changes a result of the kinds that it knows by their members, and reports whether it did.
-func fitResult(result map[string]json.RawMessage) bool {
+// fitResult changes a result of the kinds that it knows by their members.
+func fitResult(result map[string]json.RawMessage) {
 	switch {
 	case result["tools"] != nil:
 		fitTools(result)
@@ -185,10 +186,7 @@ func fitResult(result map[string]json.RawMessage) bool {
 		delete(result, "_meta") // nobody reads it
 		result["content"], _ = json.Marshal([]any{map[string]string{"type": "text", "text": text}})
 		result["isError"], _ = json.Marshal(failed)
-	default:
-		return false
 	}
-	return true
 }
 
 // fitTools changes each tool of a list, but null.

@@ -72,11 +72,14 @@ func TestOddFrames(t *testing.T) {
 	})
 	s, log := start(t, d)
 	for _, c := range []struct{ answer, want string }{
+		{`{"jsonrpc":"2.0","id":ID,"result":{},"error":{"code":7,"message":"no such ticket"}}`, "error: the server test refused the call: no such ticket"},
 		{`{"jsonrpc":"2.0","id":ID,"error":"no such ticket"}`, "error: the server test refused the call: no such ticket"},
 		{`{"jsonrpc":"2.0","id":ID,"error":{"code":"E7","message":"no such ticket"}}`, `error: the server test refused the call: {"code":"E7","message":"no such ticket"}`},
 		{`{"jsonrpc":"2.0","id":"ID","result":{"content":"fine"}}`, "fine"},
 		{`{"id":ID,"result":{"content":"fine"}}`, "fine"},
 		{"\uFEFF" + `{"jsonrpc":"2.0","id":ID,"result":{"content":"fine"}}`, "fine"},
+		{`{"jsonrpc":"2.0","id":ID,"result":{"content":"fine"},"error":{"code":0,"message":""}}`, "fine"},
+		{`{"jsonrpc":"2.0","id":ID,"result":{"content":"fine"},"error":false}`, "fine"},
 	} {
 		answer = c.answer
 		compare.Equal(t, c.answer, c.want, call(t, s, "test__x", "{}"))

@@ -289,9 +289,7 @@ func TestErrors(t *testing.T) {
 		})
 	}
 	p := sent(t, anthropic.Options{}, llm.Request{Messages: []llm.Message{{Role: core.RoleAssistant, Content: "Welcome!"}, {Role: core.RoleUser, Content: "hi"}}})
-	if !strings.Contains(p.raw(), `"messages":[{"content":[{"text":"[empty]","type":"text"}],"role":"user"},{"content":[{"text":"Welcome!"`) {
-		t.Errorf("a greeting first: got %s, want a user's message before it", p.raw())
-	}
+	compare.Contains(t, "a user's message before the greeting", `"messages":[{"content":[{"text":"[empty]","type":"text"}],"role":"user"},{"content":[{"text":"Welcome!"`, p.raw())
 	if _, err := call(t, open(t, anthropic.Options{}), llm.Request{Messages: []llm.Message{{Role: "judge"}}}); !llm.IsKind(err, llm.KindInvalid) {
 		t.Errorf("unknown role: got %v, want KindInvalid", err)
 	}

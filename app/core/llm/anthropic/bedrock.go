@@ -38,7 +38,7 @@ func NewOnBedrock(options BedrockOptions) (*Model, error) {
 		credentials = defaultChain(options.Region)
 	}
 	signer := v4.NewSigner()
-	authorize := func(r *http.Request) error {
+	return NewOnCloud(options.Options, Cloud{Provider: Bedrock, BindingControls: true, Authorize: func(r *http.Request) error {
 		ctx := r.Context()
 		found, err := credentials.Retrieve(ctx)
 		switch {
@@ -57,14 +57,7 @@ func NewOnBedrock(options BedrockOptions) (*Model, error) {
 		}
 		sum := sha256.Sum256(raw)
 		return signer.SignHTTP(ctx, found, r, hex.EncodeToString(sum[:]), bedrockEndpoint, options.Region, time.Now())
-	}
-	if options.APIKey != "" {
-		authorize = func(r *http.Request) error {
-			r.Header.Set("Authorization", "Bearer "+options.APIKey)
-			return nil
-		}
-	}
-	return NewOnCloud(options.Options, Cloud{Provider: Bedrock, BindingControls: true, Authorize: authorize})
+	}})
 }
 
 // bedrockEndpoint is the name of the endpoint in signatures.

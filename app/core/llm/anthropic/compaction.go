@@ -33,7 +33,7 @@ func asCompactionRefusal(req llm.Request, e *llm.Error) *llm.Error {
 	if given == nil || e == nil || e.Kind != llm.KindInvalid || e.Status != 0 && e.Status != http.StatusBadRequest || !namesCompaction(e) {
 		return e
 	}
-	return e.RefusedCompaction()
+	return e.WithKind(llm.KindCompactionRefused)
 }
 
 // namesCompaction reports whether a refusal is about a block of compaction: not about the parameter

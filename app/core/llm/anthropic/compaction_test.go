@@ -112,9 +112,8 @@ func TestCompactionGoesBack(t *testing.T) {
 			if err != nil || res.Compaction == nil || res.Finish != core.FinishStop {
 				t.Fatalf("got %+v, %v", res, err)
 			}
-			if got := res.Compaction; got.Text != "so far <3" || got.Origin != "anthropic/"+compactor || got.Type != core.PartCompaction {
-				t.Errorf("got %+v", got)
-			}
+			got := res.Compaction
+			compare.Equal(t, "text, origin, type", []any{"so far <3", "anthropic/" + compactor, core.PartCompaction}, []any{got.Text, got.Origin, got.Type})
 			compare.Equal(t, "usage", &core.Usage{InputTokens: 100, OutputTokens: 5, CacheReadTokens: 10}, res.Usage)
 			p := sent(t, anthropic.Options{Model: compactor}, compacted(*res.Compaction))
 			want := `[{"content":[` + tt.want + `],"role":"assistant"},{"content":[{"text":"kept","type":"text"}],"role":"assistant"},` +
@@ -198,9 +197,7 @@ func TestLargestCompaction(t *testing.T) {
 				break
 			}
 		}
-		if n != left+1 {
-			t.Errorf("got %d deltas, want to leave at %d", n, left+1)
-		}
+		compare.Equal(t, "number of deltas", left+1, n)
 	}
 }
 

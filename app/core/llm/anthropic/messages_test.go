@@ -12,6 +12,7 @@ import (
 	"bobbin/app/core/llm/anthropic"
 	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // A PDF is a document block with its name, before the text; one alone has no text.
@@ -77,9 +78,7 @@ func TestParametersAreSent(t *testing.T) {
 			req := llm.Request{Messages: []llm.Message{{Role: core.RoleUser, Content: "hi"}}, MaxOutputTokens: 4096}
 			got := sent(t, tt.options, req.WithParameters(tt.parameters, model.Info())).raw()
 			for _, part := range tt.has {
-				if !strings.Contains(got, part) {
-					t.Errorf("got the request %s, want %s in it", got, part)
-				}
+				compare.Contains(t, "request", part, got)
 			}
 			for _, part := range tt.not {
 				if strings.Contains(got, part) {
@@ -166,9 +165,6 @@ func TestModelsThatChangeTools(t *testing.T) {
 	t.Parallel()
 	for model, want := range map[string]llm.ToolChanges{"claude-opus-5-5": llm.ToolsChangeable, "claude-opus-4-8": llm.ToolsFixed} {
 		compare.Equal(t, model, want, open(t, anthropic.Options{Model: model}).Info().ToolChanges)
-		m, err := anthropic.NewOnCloud(anthropic.Options{Model: model}, anthropic.Cloud{Provider: "bedrock"})
-		if err != nil || m.Info().ToolChanges != llm.ToolsFixed {
-			t.Errorf("%s on a cloud: got %q, %v", model, m.Info().ToolChanges, err)
-		}
+		compare.Equal(t, model+": changes of tools", llm.ToolsFixed, must.Get(anthropic.NewOnCloud(anthropic.Options{Model: model}, anthropic.Cloud{Provider: "bedrock"}))(t).Info().ToolChanges)
 	}
 }

@@ -14,6 +14,35 @@ import (
 	"bobbin/app/core/llm/providerhttp"
 )
 
+// Provider is what this provider is called.
+const Provider = "anthropic"
+
+// DefaultBaseURL is where Anthropic's own API is.
+const DefaultBaseURL = "https://api.anthropic.com"
+
+// DefaultMaxOutput is the output limit of a request that sets none, to a model of
+// which none is known: the API wants one, and every model takes this.
+const DefaultMaxOutput = 4_096
+
+// Options say which model is called, and how. BaseURL is where /v1/messages is, without it; a /v1 at its
+// end is ignored. Thinking: see the package.
+type Options = providerhttp.Options
+
+// Cloud is a provider that serves Claude over the Messages API in its own place, with its own
+// authorization. Zero = Anthropic itself. Thoughts belong to the provider that made them. System
+// messages among the others and compactions are not known to work on any cloud, and are not used.
+type Cloud struct {
+	Provider string // what it is called
+	// Path is where requests go, below the base URL; empty = v1/messages. A path names the model,
+	// which is not in the body then.
+	Path    string
+	Version string // anthropic_version in the body; empty = only the header of Anthropic's own API
+	// BindingControls: it knows the beta that leaves thoughts out instead of refusing a request.
+	BindingControls bool
+	// Authorize is that of the Peer, for requests without an APIKey, which is sent as a bearer token.
+	Authorize func(*http.Request) error
+}
+
 // Model is one model of Anthropic.
 type Model struct {
 	options Options
@@ -58,17 +87,16 @@ func NewOnCloud(o Options, cloud Cloud) (*Model, error) {
 	o.Info.Compacts = claude.compacts() && isOwn
 	o.Info.Account = providerhttp.Account(o.BaseURL, o.APIKey)
 	m := &Model{options: o, cloud: cloud, claude: claude, peer: o.NewPeer()}
-	m.peer.Authorize = cloud.Authorize
+	if o.APIKey == "" {
+		m.peer.Authorize = cloud.Authorize
+	}
 	return m, nil
 }
 
 // Info describes the model.
 func (m *Model) Info() llm.Info { return m.options.Info }
 
-// Stream sends the request and yields the answer as it arrives. Everything
-// happens on the caller's goroutine; when Stream's loop has ended, the request
-// has too. Errors are *llm.Error: KindCanceled when ctx ended it (also by its
-// deadline), KindTimeout when one of our own limits passed.
+// Stream sends the request and yields the answer as it arrives.
 func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	if req.Compact {
 		// The API refuses a prefilled answer beside a compaction.
@@ -111,8 +139,10 @@ func (m *Model) callProvider(ctx context.Context, req llm.Request, emit func(llm
 		add(given != nil || req.Compact, "compact-2026-09-04")
 		add(slices.ContainsFunc(turns, func(turn llm.Message) bool { return len(turn.AddedTools) > 0 }), "inline-tools-2026-09-15")
 		add(slices.ContainsFunc(turns, func(turn llm.Message) bool { return len(turn.RemovedTools) > 0 }), "mid-conversation-tool-changes-2026-07-01")
-		if m.options.APIKey != "" && m.cloud.Provider == "" {
-			header.Set("X-Api-Key", m.options.APIKey)
+		if key := m.options.APIKey; key != "" && m.cloud.Provider == "" {
+			header.Set("X-Api-Key", key)
+		} else if key != "" {
+			header.Set("Authorization", "Bearer "+key)
 		}
 	}
 	failure := m.peer.Post(ctx, "/"+cmp.Or(m.cloud.Path, "v1/messages"), body, prepare, func(body io.Reader, refusal func([]byte) *llm.Error) error {
@@ -124,3 +154,17 @@ func (m *Model) callProvider(ctx context.Context, req llm.Request, emit func(llm
 	}
 	return asCompactionRefusal(req, failure)
 }
+
+// generation is which Claude a model is, by its name; zero = the name does not say.
+type generation struct{ llm.Version }
+
+// decidesThinking: the model decides how much it thinks; later ones refuse a
+// budget.
+func (g generation) decidesThinking() bool { return g.IsSince(4, 6) }
+
+// fixedSampling: the model refuses a temperature.
+func (g generation) fixedSampling() bool { return g.IsSince(4, 7) }
+
+// compacts: the model writes compactions on demand (Claude 4.6 to 5.5, by the page
+// compaction-on-demand).
+func (g generation) compacts() bool { return g.IsSince(4, 6) && !g.IsSince(5, 6) }

@@ -36,10 +36,7 @@ type VertexOptions struct {
 // refused for its thoughts is sent again without them.
 func NewOnVertex(options VertexOptions) (*Model, error) {
 	tokens := options.Tokens
-	switch {
-	case options.APIKey != "":
-		tokens = oauth2.StaticTokenSource(&oauth2.Token{AccessToken: options.APIKey})
-	case tokens == nil:
+	if tokens == nil {
 		tokens = oauth2.ReuseTokenSource(nil, defaultTokens{}) // looked for when the first request is sent
 	}
 	return NewOnCloud(options.Options, Cloud{

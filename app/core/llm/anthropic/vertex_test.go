@@ -108,9 +108,8 @@ func TestVertexCredentials(t *testing.T) {
 			t.Fatalf("got %q, %v", res.Text, err)
 		}
 	}
-	if got := c.header.Get("Authorization"); got != "Bearer the-token" || c.asked != 1 {
-		t.Errorf("got %q and %d requests for tokens, want one", got, c.asked)
-	}
+	got := c.header.Get("Authorization")
+	compare.Equal(t, "authorization, requests for tokens", []any{"Bearer the-token", 1}, []any{got, c.asked})
 	m = c.open(t, anthropic.VertexOptions{Options: anthropic.Options{APIKey: "the-key"}}) // such as a proxy's
 	if _, err := callVertex(t, m); err != nil || c.header.Get("Authorization") != "Bearer the-key" || c.asked != 1 {
 		t.Errorf("got %q, %v, want the key of the settings", c.header.Get("Authorization"), err)

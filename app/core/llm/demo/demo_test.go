@@ -74,9 +74,7 @@ func TestFirstAnswerSaysWhatItIs(t *testing.T) {
 		c := newChat(t)
 		got := c.ask(text).Text
 		for _, want := range []string{"demonstration", "no language model", "OPENAI_API_KEY", "GEMINI_API_KEY", "Ollama"} {
-			if !strings.Contains(got, want) {
-				t.Errorf("%q: got %q, want it to name %s", text, got, want)
-			}
+			compare.Contains(t, fmt.Sprintf("%q", text), want, got)
 		}
 		if again := c.ask("And now?").Text; strings.Contains(again, "OPENAI_API_KEY") {
 			t.Errorf("second answer: got %q, want it without the introduction", again)

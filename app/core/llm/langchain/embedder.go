@@ -1,6 +1,7 @@
 package langchain
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -74,7 +75,8 @@ func (e *Embedder) embedOnce(ctx context.Context, texts []string) ([][]float32, 
 		return nil, llm.CanceledError(ctx, e.options.Provider)
 	}
 	exchange := &providerhttp.Exchange{Peer: e.peer}
-	client, err := openai.New(openai.WithBaseURL(e.options.BaseURL), openai.WithToken(keyOrDash(e.options.APIKey)), openai.WithOrganization(""),
+	// Without any key langchaingo would search the environment and the home directory for one, and send it to any address.
+	client, err := openai.New(openai.WithBaseURL(e.options.BaseURL), openai.WithToken(cmp.Or(e.options.APIKey, "-")), openai.WithOrganization(""),
 		openai.WithModel(e.options.Model), openai.WithEmbeddingModel(e.options.Model), openai.WithHTTPClient(&http.Client{Transport: exchange}))
 	if err != nil {
 		return nil, e.peer.Invalid(err)
@@ -93,13 +95,4 @@ func (e *Embedder) embedOnce(ctx context.Context, texts []string) ([][]float32, 
 		return nil, &llm.Error{Kind: llm.KindUnknown, Provider: e.options.Provider, Message: message, Err: err}
 	}
 	return vectors, nil
-}
-
-// keyOrDash keeps langchaingo from searching the environment and the home directory for a
-// key, which it would send to any address.
-func keyOrDash(key string) string {
-	if key == "" {
-		return "-"
-	}
-	return key
 }

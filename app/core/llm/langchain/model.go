@@ -53,8 +53,7 @@ func New(o Options) (*Model, error) {
 // Info describes the model.
 func (m *Model) Info() llm.Info { return m.info }
 
-// Stream sends the request and yields the answer. Errors are *llm.Error: KindCanceled when
-// ctx ended it, KindTimeout when the provider was silent for too long.
+// Stream sends the request and yields the answer.
 func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	return providerhttp.Stream(func(emit func(llm.Delta) bool) *llm.Error {
 		if ctx.Err() != nil {

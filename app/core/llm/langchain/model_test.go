@@ -14,6 +14,7 @@ import (
 	"bobbin/app/core/llm/langchain"
 	"bobbin/app/core/llm/providerhttp"
 	"bobbin/tests/compare"
+	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
 )
 
@@ -29,9 +30,8 @@ func TestAnswer(t *testing.T) {
 		t.Errorf("got %q, finish %q, usage %+v", join(deltas), res.Finish, res.Usage)
 	}
 	want := "map[format: messages:[map[content:Be brief. role:system] map[content:Hello images:[cGljdHVyZQ==] role:user]] model:the-model options:map[num_ctx:8192 num_predict:50 seed:9 temperature:0.5] stream:true]"
-	if got := server.Last(); got.Path != "/api/chat" || fmt.Sprint(got.JSON()) != want {
-		t.Errorf("got %s %v\nwant %s", got.Path, got.JSON(), want)
-	}
+	got := server.Last()
+	compare.Equal(t, "request", []any{"/api/chat", want}, []any{got.Path, fmt.Sprint(got.JSON())})
 }
 
 func TestErrors(t *testing.T) {
@@ -112,9 +112,7 @@ func TestTruncated(t *testing.T) {
 			end()
 		})
 		_, deltas, err := collect(timeLimit(t), server.open(t, langchain.Options{}), hello())
-		if !llm.IsKind(err, llm.KindTruncated) || join(deltas) != "Hello " {
-			t.Errorf("%s: got %q and %v, want the beginning and a truncated answer", name, join(deltas), err)
-		}
+		compare.Equal(t, name+": truncated, text so far", []any{true, "Hello "}, []any{llm.IsKind(err, llm.KindTruncated), join(deltas)})
 	}
 }
 
@@ -137,3 +135,55 @@ func TestOptions(t *testing.T) {
 		t.Errorf("got %v and %+v", lacking, info)
 	}
 }
+
+// server is a scripted provider over real HTTP.
+type server struct{ *llmtest.Server }
+
+func serve(t *testing.T, answer http.HandlerFunc) *server {
+	t.Helper()
+	return &server{llmtest.Serve(t, answer)}
+}
+
+func (s *server) open(t *testing.T, o langchain.Options) *langchain.Model {
+	t.Helper()
+	o.Model, o.BaseURL = "the-model", s.URL
+	return must.Get(langchain.New(o))(t)
+}
+
+// write sends the lines one by one.
+func write(w http.ResponseWriter, lines ...string) {
+	for _, line := range lines {
+		fmt.Fprint(w, line+"\n")
+		http.NewResponseController(w).Flush()
+	}
+}
+
+func hello() llm.Request {
+	return llm.Request{System: []string{"Be brief."}, Messages: []llm.Message{{Role: core.RoleUser, Content: "Hello"}}}
+}
+
+// collect returns the answer and its text deltas.
+func collect(ctx context.Context, m llm.Model, req llm.Request) (res llm.Response, deltas []string, err error) {
+	res, err = llm.Collect(m.Stream(ctx, req), func(d llm.Delta) {
+		if d.Text != "" {
+			deltas = append(deltas, d.Text)
+		}
+	})
+	return res, deltas, err
+}
+
+func timeLimit(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// What the server sends: an answer of "Hello there", 7 tokens to 3.
+const (
+	firstPiece = `{"model":"m","message":{"role":"assistant","content":"Hello "},"done":false}`
+	lastPieces = `{"model":"m","message":{"role":"assistant","content":"there"},"done":false}
+{"model":"m","message":{"role":"assistant","content":""},"done":true,"prompt_eval_count":7,"eval_count":3}`
+)
+
+func join(deltas []string) string { return strings.Join(deltas, "|") }

@@ -82,7 +82,7 @@ func (a *answer) handleEvent(data []byte) error {
 	a.model = cmp.Or(c.Model, a.model)
 	a.template = template{} // what the last chunk reported holds for those that fit its template
 	if len(c.Choices) == 1 && c.Choices[0].Delta != nil && c.Choices[0].Delta.Content.text != "" && a.misses < maxMisses {
-		a.template, a.misses = newTemplate(data), a.misses+1
+		a.template, a.misses = newTemplate(bytes.Clone(data)), a.misses+1
 	}
 	for _, one := range c.Choices {
 		if one.Index != 0 && len(c.Choices) > 1 { // only one is requested

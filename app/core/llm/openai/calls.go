@@ -35,7 +35,7 @@ func (c *calls) addPiece(w callWire) *llm.ToolCallDelta {
 	}
 	s := c.slots[i]
 	d := &llm.ToolCallDelta{Index: i, Arguments: string(w.Function.Arguments), Signature: signature}
-	if s.id == "" && w.ID != "" && !c.hasID(w.ID) {
+	if s.id == "" && w.ID != "" && !slices.ContainsFunc(c.slots, func(s *slot) bool { return s.id == w.ID }) {
 		s.id, d.ID = w.ID, w.ID
 	}
 	if s.name == "" {
@@ -79,8 +79,4 @@ func (c *calls) sameIndex(i int, w callWire) int {
 		return -1
 	}
 	return i
-}
-
-func (c *calls) hasID(id string) bool {
-	return slices.ContainsFunc(c.slots, func(s *slot) bool { return s.id == id })
 }

@@ -137,6 +137,8 @@ func finishReason(word string, called bool) core.FinishReason {
 	switch word = strings.ToLower(word); word {
 	case "function_call":
 		return core.FinishToolCalls
+	case "sensitive": // Zhipu
+		return core.FinishContentFilter
 	case "model_length", "max_tokens": // Mistral; Gemini's native word
 		return core.FinishLength
 	case "stop":

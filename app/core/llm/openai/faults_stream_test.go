@@ -159,7 +159,7 @@ func TestCharactersCutOverDeltas(t *testing.T) {
 		"empty delta between": {`\ud83d||\ude00`, "😀"},
 		"one delta":           {`\ud83d\ude00`, "😀"},
 		"backslashes":         {`C:\\ud83d|\\ude00`, `C:\ud83d\ude00`},
-		"no rest":             {`A\ud83d|B`, "AB"},
+		"no rest":             {`A\ud83d|B`, "A\uFFFDB"},
 	} {
 		events := []string{}
 		for piece := range strings.SplitSeq(c.pieces, "|") {
@@ -168,6 +168,19 @@ func TestCharactersCutOverDeltas(t *testing.T) {
 		s := serve(t, stream(append(events, finishStop, done)...))
 		compare.Equal(t, name, c.want, must.Get(collect(t, s.model(t, openai.Options{}), ask("hi")))(t).Text)
 	}
+}
+
+// Halves of characters of several texts are each joined with the rest of the same text.
+func TestCharactersCutInSeveralTexts(t *testing.T) {
+	t.Parallel()
+	s := serve(t, stream(strings.Split(`{"choices":[{"delta":{"reasoning_content": "r\ud83d", "content": "c\ud83c"}}]}
+{"choices":[{"delta":{"content": "\udf81", "reasoning_content": "\ude00"}}]}
+{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"x","arguments":"{\"a\":\"\ud83d"}},{"index":1,"id":"b","function":{"name":"x","arguments":"{\"index\":\"\ud83c"}}]}}]}
+{"choices":[{"delta":{"tool_calls":[{"index":1,"function":{"arguments":"\udf81\"}"}},{"index":0,"function":{"arguments":"\ude00\"}"}}]}}]}
+`+finishStop+"\n"+done, "\n")...))
+	got := must.Get(collect(t, s.model(t, openai.Options{}), ask("hi")))(t)
+	compare.Equal(t, "thought, text, calls", []string{"r😀", "c🎁", `{"a":"😀"}`, `{"index":"🎁"}`},
+		[]string{got.Reasoning, got.Text, got.ToolCalls[0].Arguments, got.ToolCalls[1].Arguments})
 }
 
 // sent asks the model and returns the request that the provider got.
@@ -214,10 +227,8 @@ func TestO17OneChoice(t *testing.T) {
 	s := serve(t, stream(
 		`{"choices":[{"index":0,"delta":{"content":"one"}},{"index":1,"delta":{"content":"two"}}]}`,
 		`{"choices":[{"index":0,"delta":{},"finish_reason":"stop"},{"index":1,"delta":{},"finish_reason":"length"}]}`, done))
-	got, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
-	if err != nil || got.Text != "one" || got.Finish != core.FinishStop {
-		t.Errorf("got %q, %q, %v, want the first choice only", got.Text, got.Finish, err)
-	}
+	got := must.Get(collect(t, s.model(t, openai.Options{}), ask("hi")))(t)
+	compare.Equal(t, "the first choice only", []any{"one", core.FinishStop}, []any{got.Text, got.Finish})
 }
 
 func TestO19ReasoningFields(t *testing.T) {
@@ -232,10 +243,8 @@ func TestO19ReasoningFields(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t, stream(event, text("ok"), finishStop, done))
-			got, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
-			if err != nil || got.Reasoning != "hm" || got.Text != "ok" {
-				t.Errorf("got %q, %q, %v, want hm and ok", got.Reasoning, got.Text, err)
-			}
+			got := must.Get(collect(t, s.model(t, openai.Options{}), ask("hi")))(t)
+			compare.Equal(t, "reasoning, text", []any{"hm", "ok"}, []any{got.Reasoning, got.Text})
 		})
 	}
 }

@@ -36,10 +36,7 @@ func New(o Options) (*Model, error) {
 // Info describes the model.
 func (m *Model) Info() llm.Info { return m.options.Info }
 
-// Stream sends the request and yields the answer as it arrives. Everything
-// happens on the caller's goroutine; when Stream's loop has ended, the request
-// has too. Errors are *llm.Error: KindCanceled when ctx ended it (also by its
-// deadline), KindTimeout when one of our own limits passed.
+// Stream sends the request and yields the answer as it arrives.
 func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	return providerhttp.Stream(func(emit func(llm.Delta) bool) *llm.Error {
 		body, err := m.requestBody(req)

@@ -113,9 +113,8 @@ func TestRetryAfter(t *testing.T) {
 			{"Retry-After: 1e300", 24 * time.Hour},
 			{"Retry-After: soon", 0},
 		} {
-			if e := refused(t, 429, "{}", c.header); e.RetryAfter != c.want || e.Kind != llm.KindRateLimit {
-				t.Errorf("%s: got %v, %s, want %v", c.header, e.RetryAfter, e.Kind, c.want)
-			}
+			e := refused(t, 429, "{}", c.header)
+			compare.Equal(t, "retry after, kind", []any{c.want, llm.KindRateLimit}, []any{e.RetryAfter, e.Kind})
 		}
 	})
 }
@@ -123,7 +122,5 @@ func TestRetryAfter(t *testing.T) {
 func TestRetryAfterFromGoogle(t *testing.T) {
 	t.Parallel()
 	e := refused(t, 429, `[{"error":{"code":429,"message":"quota","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34s"}]}}]`)
-	if e.Kind != llm.KindRateLimit || e.RetryAfter != 34*time.Second {
-		t.Errorf("got %s after %v, want rate_limit after 34 s", e.Kind, e.RetryAfter)
-	}
+	compare.Equal(t, "kind, retry after", []any{llm.KindRateLimit, 34 * time.Second}, []any{e.Kind, e.RetryAfter})
 }

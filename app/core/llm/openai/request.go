@@ -206,10 +206,11 @@ func (m *Model) assistantMessage(turn llm.Message) message {
 	}
 	if m.dialect.signatures {
 		// Gemini 3 and later refuse a turn whose first call has no signature.
+		model := strings.TrimPrefix(strings.ToLower(m.options.Model), "models/")
 		isSigned := slices.ContainsFunc(turn.ToolCalls, func(c core.ToolCall) bool { return c.Signature != "" })
 		for i, c := range turn.ToolCalls {
 			signature := c.Signature
-			if i == 0 && !isSigned && needsSignature(m.options.Model) {
+			if i == 0 && !isSigned && !strings.HasPrefix(model, "gemini-1") && !strings.HasPrefix(model, "gemini-2") {
 				signature = foreignSignature
 			}
 			if signature != "" {
@@ -223,11 +224,6 @@ func (m *Model) assistantMessage(turn llm.Message) message {
 
 // foreignSignature is what Google documents for calls that its model did not make.
 const foreignSignature = "skip_thought_signature_validator"
-
-func needsSignature(model string) bool {
-	model = strings.TrimPrefix(strings.ToLower(model), "models/")
-	return !strings.HasPrefix(model, "gemini-1") && !strings.HasPrefix(model, "gemini-2")
-}
 
 // orNull is a type that may be null as JSON Schema has it: Gemini's schemas have one type.
 var orNull = regexp.MustCompile(`"type":\["(?:null","(\w+)|(\w+)","null)"\]`)

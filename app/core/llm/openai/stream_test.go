@@ -122,10 +122,8 @@ func TestToolCallsOfManyServers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t, stream(append(c.events, done)...))
-			got, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
-			if err != nil || calls(got) != c.want || got.Finish != core.FinishToolCalls {
-				t.Errorf("got %q, %q, %v, want %q", calls(got), got.Finish, err, c.want)
-			}
+			got := must.Get(collect(t, s.model(t, openai.Options{}), ask("hi")))(t)
+			compare.Equal(t, "calls, finish", []any{c.want, core.FinishToolCalls}, []any{calls(got), got.Finish})
 		})
 	}
 }
@@ -188,10 +186,7 @@ func TestGeminiSignatures(t *testing.T) {
 		return strings.Join(out, " | ")
 	}
 	const signed, none = "map[google:map[thought_signature:sig==]] | <nil> | ", "<nil> | <nil> | <nil>"
-	if got, want := signatures(openai.Options{Provider: "gemini", Model: "gemini-flash-latest"}),
-		signed+"map[google:map[thought_signature:skip_thought_signature_validator]]"; got != want {
-		t.Errorf("Gemini 3: got %s, want %s", got, want)
-	}
+	compare.Equal(t, "Gemini 3", signed+"map[google:map[thought_signature:skip_thought_signature_validator]]", signatures(openai.Options{Provider: "gemini", Model: "gemini-flash-latest"}))
 	compare.Equal(t, "Gemini 2: want only the real one", signed+"<nil>", signatures(openai.Options{Provider: "gemini", Model: "models/gemini-2.5-flash"}))
 	compare.Equal(t, "OpenAI", none, signatures(openai.Options{Provider: "openai"}))
 }
@@ -206,10 +201,8 @@ func TestOpenedThoughts(t *testing.T) {
 	} {
 		s := serve(t, llmtest.Stream(events...))
 		var shown strings.Builder
-		got, err := llm.Collect(s.model(t, openai.Options{Info: llm.Info{OpensThought: true}}).Stream(t.Context(), ask("hi")), func(d llm.Delta) { shown.WriteString(d.Text) })
-		if err != nil || got.Text != "Hello!" || shown.String() != "Hello!" || got.Reasoning != "They greet me." {
-			t.Errorf("%s: got %q, shown %q, thoughts %q, %v", name, got.Text, shown.String(), got.Reasoning, err)
-		}
+		got := must.Get(llm.Collect(s.model(t, openai.Options{Info: llm.Info{OpensThought: true}}).Stream(t.Context(), ask("hi")), func(d llm.Delta) { shown.WriteString(d.Text) }))(t)
+		compare.Equal(t, name+": text, shown, thoughts", []any{"Hello!", "Hello!", "They greet me."}, []any{got.Text, shown.String(), got.Reasoning})
 	}
 }
 
@@ -256,10 +249,8 @@ func TestFormsOfStreams(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t, refuse(http.StatusOK, body))
-			got, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
-			if err != nil || got.Text != "ok" || got.Finish != core.FinishStop {
-				t.Errorf("got %q, %q, %v, want ok and stop", got.Text, got.Finish, err)
-			}
+			got := must.Get(collect(t, s.model(t, openai.Options{}), ask("hi")))(t)
+			compare.Equal(t, "text, finish", []any{"ok", core.FinishStop}, []any{got.Text, got.Finish})
 		})
 	}
 }
@@ -268,13 +259,10 @@ func TestFinishReasons(t *testing.T) {
 	t.Parallel()
 	for word, want := range map[string]core.FinishReason{
 		"stop": core.FinishStop, "length": core.FinishLength, "model_length": core.FinishLength, "MAX_TOKENS": core.FinishLength,
-		"content_filter": core.FinishContentFilter, "function_call": core.FinishToolCalls, "abort": "abort",
+		"content_filter": core.FinishContentFilter, "sensitive": core.FinishContentFilter, "function_call": core.FinishToolCalls, "abort": "abort",
 	} {
 		s := serve(t, stream(text("x"), fmt.Sprintf(`{"choices":[{"delta":{},"finish_reason":%q}]}`, word), done))
-		got, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
-		if err != nil || got.Finish != want {
-			t.Errorf("%s: got %q, %v, want %q", word, got.Finish, err, want)
-		}
+		compare.Equal(t, word, want, must.Get(collect(t, s.model(t, openai.Options{}), ask("hi")))(t).Finish)
 	}
 }
 
@@ -352,6 +340,29 @@ func TestConnectionBreaksAfterTheFinishReason(t *testing.T) {
 }
 
 // Which model has answered comes with the end of the answer, if the provider says it.
+// Pieces that came together are one delta. None waits for what has not come, a comment behind it or not.
+func TestPiecesThatCameTogether(t *testing.T) {
+	t.Parallel()
+	shown := make(chan string)
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, events := range [][]string{{text("a"), text("b")}, {text("c"), text("d"), finishStop, done}} {
+			_, _ = fmt.Fprint(w, "data: "+strings.Join(events, "\n\ndata: ")+"\n\n: ping\n\n")
+			w.(http.Flusher).Flush()
+			select {
+			case got := <-shown:
+				compare.Equal(t, "text", map[string]string{"a": "ab", "c": "cd"}[got[:1]], got)
+			case <-r.Context().Done():
+			}
+		}
+	})
+	for d, err := range s.model(t, openai.Options{}).Stream(t.Context(), ask("hi")) {
+		if must.Do(t, err); d.Text != "" {
+			shown <- d.Text
+		}
+	}
+}
+
 func TestAnsweringModel(t *testing.T) {
 	t.Parallel()
 	for want, event := range map[string]string{
@@ -366,9 +377,7 @@ func TestAnsweringModel(t *testing.T) {
 				got, ended = d.Model, true
 			}
 		}
-		if got != want || !ended {
-			t.Errorf("got model %q at the end (%t), want %q", got, ended, want)
-		}
+		compare.Equal(t, "state at the end", []any{want, true}, []any{got, ended})
 	}
 }
 

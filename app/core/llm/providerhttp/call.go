@@ -62,12 +62,24 @@ type Answer struct {
 	Refusal func(reported []byte) *llm.Error
 
 	ids  map[string]bool // of the tool calls so far
-	half []byte          // what the last text ends with of a character, see joinCharacters
+	held llm.Delta       // text and reasoning that came together, not emitted yet
 }
 
-// EmitDelta emits a delta that is not empty; ErrLeft = no more.
+// EmitDelta emits a delta that is not empty; ErrLeft = no more. Pieces of text that came together become one.
 func (a *Answer) EmitDelta(d llm.Delta) error {
-	if d == (llm.Delta{}) || a.Emit(d) {
+	if d == (llm.Delta{Text: d.Text, Reasoning: d.Reasoning}) && (d.Reasoning == "" || a.held.Text == "") {
+		a.held.Text, a.held.Reasoning = a.held.Text+d.Text, a.held.Reasoning+d.Reasoning
+		return nil
+	}
+	if err := a.emitHeld(); err != nil || a.Emit(d) {
+		return err
+	}
+	return ErrLeft
+}
+
+func (a *Answer) emitHeld() error {
+	held := a.held
+	if a.held = (llm.Delta{}); held == (llm.Delta{}) || a.Emit(held) {
 		return nil
 	}
 	return ErrLeft
@@ -75,7 +87,12 @@ func (a *Answer) EmitDelta(d llm.Delta) error {
 
 // Read reads an answer to its end: whole reads one that is not streamed, and event the data of one
 // server-sent event. A stream that stops before hasEnded was cut off.
-func (a *Answer) Read(body io.Reader, whole, event func(data []byte) error, hasEnded func() bool) error {
+func (a *Answer) Read(body io.Reader, whole, event func(data []byte) error, hasEnded func() bool) (err error) {
+	defer func() {
+		if left := a.emitHeld(); left != nil {
+			err = left
+		}
+	}()
 	r := bufio.NewReaderSize(body, 4<<10)
 	first, err := firstByte(r)
 	switch {
@@ -90,7 +107,7 @@ func (a *Answer) Read(body io.Reader, whole, event func(data []byte) error, hasE
 		}
 		return whole(text)
 	}
-	events := &Events{lines: r}
+	events, halves := &Events{lines: r, beforeWait: a.emitHeld}, map[string][]byte{}
 	for !hasEnded() {
 		e, err := events.Next()
 		data := bytes.TrimSpace(e.Data)
@@ -104,7 +121,7 @@ func (a *Answer) Read(body io.Reader, whole, event func(data []byte) error, hasE
 		case len(data) == 0 || data[0] != '{' && data[0] != '[': // a keep-alive
 			continue
 		}
-		if err := event(a.joinCharacters(data)); err != nil {
+		if err := event(joinCharacters(data, halves)); err != nil {
 			return err
 		}
 	}

@@ -4,46 +4,38 @@ import (
 	"bytes"
 	"regexp"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
-// Halves of a surrogate pair, as JSON escapes them: at the end of a text, with all backslashes before it, and at the beginning.
-var (
-	highSurrogate = regexp.MustCompile(`\\+u[dD][89abAB][0-9a-fA-F]{2}$`)
-	lowSurrogate  = regexp.MustCompile(`^\\u[dD][c-fC-F]`)
-)
+// highSurrogate is the first half of a surrogate pair at the end of a text, as JSON escapes it.
+var highSurrogate = regexp.MustCompile(`(?:^|[^\\])(?:\\\\)*(\\u[dD][89abAB][0-9a-fA-F]{2})$`)
 
 // joinCharacters returns the data of an event in which no text ends in the middle of a character. Gateways cut
-// between bytes, or between the halves of a surrogate pair: the first half comes with the text that
-// begins with the rest, and is dropped if there is none.
-func (a *Answer) joinCharacters(data []byte) []byte {
-	if utf8.Valid(data) && !bytes.Contains(data, []byte(`\ud`)) && !bytes.Contains(data, []byte(`\uD`)) {
+// between bytes, or between the halves of a surrogate pair: the first half comes with the next text of the same member
+// and index. Halves has those that are kept.
+func joinCharacters(data []byte, halves map[string][]byte) []byte {
+	if len(halves) == 0 && utf8.Valid(data) && !bytes.Contains(data, []byte(`\ud`)) && !bytes.Contains(data, []byte(`\uD`)) {
 		return data
 	}
-	texts := bytes.Split(data, []byte(`"`))
-	half := a.half
-	for i, text := range texts[:len(texts)-1] {
-		if isBytes := len(text) > 0 && !utf8.RuneStart(text[0]); len(half) > 0 && (isBytes && half[0] != '\\' || lowSurrogate.Match(text) && half[0] == '\\') {
-			text, a.half = slices.Concat(half, text), nil
+	texts, index, key := bytes.Split(data, []byte(`"`)), "", ""
+	for i := 1; i < len(texts)-1; i++ {
+		switch before := string(bytes.TrimSpace(texts[i-1])); {
+		case strings.HasSuffix(before, "index"):
+			index = string(texts[i])
+		case before == ":" && i > 1: // between the name of a member and its text
+			key = index + string(texts[i-2])
+			texts[i] = slices.Concat(halves[key], texts[i])
+			delete(halves, key)
 		}
-		whole := len(text) - halfLength(text)
-		if whole < len(text) {
-			a.half = slices.Clone(text[whole:])
+		text := texts[i]
+		texts[i] = bytes.TrimRightFunc(text, func(r rune) bool { return r == utf8.RuneError }) // bytes of a character
+		if at := highSurrogate.FindSubmatchIndex(text); at != nil {
+			texts[i] = text[:at[2]]
 		}
-		texts[i] = text[:whole]
+		if whole := len(texts[i]); whole < len(text) {
+			halves[key] = slices.Clone(text[whole:])
+		}
 	}
 	return bytes.Join(texts, []byte(`"`))
-}
-
-// halfLength returns the length of the first half of a character with which a text ends, as JSON has it.
-func halfLength(text []byte) int {
-	if escape := highSurrogate.Find(text); bytes.Count(escape, []byte(`\`))%2 == 1 { // else the backslash is the text's own
-		return len(`\uD83D`)
-	}
-	for n := 1; n < min(utf8.UTFMax, len(text)+1); n++ {
-		if last := text[len(text)-n:]; utf8.RuneStart(last[0]) && !utf8.FullRune(last) {
-			return n
-		}
-	}
-	return 0
 }

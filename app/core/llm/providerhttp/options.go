@@ -52,7 +52,7 @@ func (o Options) Complete(provider, baseURL string) (Options, error) {
 		return o, err
 	}
 	o.Info.Name, o.Info.Provider = cmp.Or(o.Info.Name, o.Name), cmp.Or(o.Info.Provider, o.Provider)
-	o.Timeouts = o.Timeouts.WithDefaults()
+	o.Timeouts = Timeouts{cmp.Or(o.Timeouts.Headers, DefaultHeadersTimeout), cmp.Or(o.Timeouts.Idle, DefaultIdleTimeout)}
 	return o, nil
 }
 

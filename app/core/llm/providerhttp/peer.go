@@ -1,7 +1,6 @@
 package providerhttp
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -28,11 +27,6 @@ const (
 type Timeouts struct {
 	Headers time.Duration // from the request to the answer's headers, and from these to its first byte if that is more than Idle
 	Idle    time.Duration // between two pieces of the answer
-}
-
-// WithDefaults returns the limits with the defaults where none are set.
-func (t Timeouts) WithDefaults() Timeouts {
-	return Timeouts{cmp.Or(t.Headers, DefaultHeadersTimeout), cmp.Or(t.Idle, DefaultIdleTimeout)}
 }
 
 // First returns the limit until the first byte behind the headers, which some servers send before
@@ -143,8 +137,11 @@ func (p *Peer) answerTo(request *http.Request, watch *watchdog) (*http.Response,
 	if e := llm.AsError(err); e != nil {
 		return nil, nil, e
 	}
+	if wrapped, ok := errors.AsType[*url.Error](err); ok { // it only adds the URL
+		err = wrapped.Err
+	}
 	if err != nil {
-		return nil, nil, &unreachedError{err: unwrapURLError(err)}
+		return nil, nil, &unreachedError{err: err}
 	}
 	body := Decoded(response.Header, &watchedBody{body: response.Body, watch: watch, limit: p.Timeouts.First(), idle: p.Timeouts.Idle})
 	if response.StatusCode < 200 || response.StatusCode > 299 {
@@ -173,16 +170,13 @@ func (p *Peer) toError(parent, ctx context.Context, err error) *llm.Error {
 	if parent.Err() != nil {
 		return llm.CanceledError(parent, p.Provider)
 	}
-	var limit *limitError
-	if errors.As(context.Cause(ctx), &limit) {
+	if limit, ok := errors.AsType[*limitError](context.Cause(ctx)); ok {
 		return &llm.Error{Kind: llm.KindTimeout, Provider: p.Provider, Message: limit.Error(), Err: limit}
 	}
-	var unreached *unreachedError
-	if errors.As(err, &unreached) {
+	if unreached, ok := errors.AsType[*unreachedError](err); ok {
 		return p.Unreached(unreached.err)
 	}
-	var tooLong *SizeError
-	if errors.As(err, &tooLong) {
+	if tooLong, ok := errors.AsType[*SizeError](err); ok {
 		return &llm.Error{Kind: llm.KindUnknown, Provider: p.Provider, Message: tooLong.Error(), Err: tooLong}
 	}
 	return &llm.Error{Kind: llm.KindTruncated, Provider: p.Provider, Message: "the answer broke off: " + p.Scrub(err.Error()), Err: err}
@@ -192,15 +186,6 @@ func (p *Peer) toError(parent, ctx context.Context, err error) *llm.Error {
 func (p *Peer) Unreached(err error) *llm.Error {
 	message := fmt.Sprintf("%s was not reached: %s", Redacted(p.BaseURL), err)
 	return &llm.Error{Kind: llm.KindNetwork, Provider: p.Provider, Message: p.Scrub(message), Err: err}
-}
-
-// unwrapURLError removes net/http's wrapping, which only adds the URL.
-func unwrapURLError(err error) error {
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
-		return wrapped.Err
-	}
-	return err
 }
 
 // Scrub removes the key from a text.

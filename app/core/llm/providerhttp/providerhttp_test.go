@@ -29,7 +29,7 @@ func answers(status int, body string) transport {
 
 func peer(t transport) *providerhttp.Peer {
 	return &providerhttp.Peer{
-		Provider: "p", BaseURL: "http://u:hush@provider.test/v1", Key: "hush", Timeouts: providerhttp.Timeouts{}.WithDefaults(), Client: providerhttp.NewClient(t),
+		Provider: "p", BaseURL: "http://u:hush@provider.test/v1", Key: "hush", Timeouts: providerhttp.Timeouts{Headers: providerhttp.DefaultHeadersTimeout, Idle: providerhttp.DefaultIdleTimeout}, Client: providerhttp.NewClient(t),
 	}
 }
 

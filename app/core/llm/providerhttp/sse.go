@@ -36,28 +36,31 @@ type Event struct {
 // line after it, several data lines that are events of their own, llama.cpp's
 // field "error".
 type Events struct {
-	lines   *bufio.Reader
-	read    int    // bytes so far
-	pending []byte // a line that belongs to the next event
-	atEnd   bool
+	lines      *bufio.Reader
+	beforeWait func() error // called when the next line has not come yet
+	read       int          // bytes so far
+	pending    []byte       // a line that belongs to the next event
+	data       []byte       // of the last event
+	atEnd      bool
 }
 
-// Next returns the next event that has data; io.EOF after the last.
-func (r *Events) Next() (Event, error) {
-	var e Event
+// Next returns the next event that has data, which the one after it overwrites; io.EOF after the last.
+func (r *Events) Next() (e Event, err error) {
+	e.Data = r.data[:0]
+	defer func() { r.data = e.Data }()
 	for {
 		line, err := r.readLine()
 		if err != nil {
 			if errors.Is(err, io.EOF) && len(e.Data) > 0 {
 				return e, nil
 			}
-			return Event{}, err
+			return e, err
 		}
 		if len(line) == 0 {
 			if len(e.Data) > 0 {
 				return e, nil
 			}
-			e = Event{}
+			e.Name = ""
 			continue
 		}
 		field, value, _ := bytes.Cut(line, []byte(":"))
@@ -66,30 +69,26 @@ func (r *Events) Next() (Event, error) {
 		case "event":
 			e.Name = string(value)
 		case "data", "error":
-			if len(e.Data) > 0 && isComplete(e.Data) {
-				r.pending = line
+			if len(e.Data) > 0 && (IsDone(e.Data) || json.Valid(e.Data)) { // an event already: this line is another
+				r.pending = bytes.Clone(line)
 				return e, nil
 			}
 			if string(field) == "error" {
 				e.Name = "error"
 			}
 			if len(e.Data) > 0 {
-				value = append(append(e.Data, '\n'), value...)
+				e.Data = append(e.Data, '\n')
 			}
-			e.Data = value
+			e.Data = append(e.Data, value...)
 		}
 	}
 }
-
-// isComplete reports whether the data is an event already, so that what follows on
-// the next line is another.
-func isComplete(data []byte) bool { return IsDone(data) || json.Valid(data) }
 
 // IsDone reports whether the data is [DONE], with which servers of the OpenAI
 // dialect end.
 func IsDone(data []byte) bool { return string(bytes.TrimSpace(data)) == "[DONE]" }
 
-// readLine returns the next line without its end. The slice is not overwritten.
+// readLine returns the next line without its end. The next read overwrites it.
 func (r *Events) readLine() ([]byte, error) {
 	if r.pending != nil {
 		line := r.pending
@@ -99,10 +98,19 @@ func (r *Events) readLine() ([]byte, error) {
 	if r.atEnd {
 		return nil, io.EOF
 	}
+	if here, _ := r.lines.Peek(r.lines.Buffered()); !bytes.Contains(here, []byte("\n")) {
+		if err := r.beforeWait(); err != nil {
+			return nil, err
+		}
+	}
 	var line []byte
 	for {
 		part, err := r.lines.ReadSlice('\n')
-		line = append(line, part...)
+		if line == nil && !errors.Is(err, bufio.ErrBufferFull) {
+			line = part
+		} else {
+			line = append(line, part...)
+		}
 		r.read += len(part)
 		if len(line) > MaxLine {
 			return nil, &SizeError{"a line of the answer", MaxLine}

@@ -121,7 +121,9 @@ func (a *answer) endItem(index int, came item) error {
 				return err
 			}
 		}
-		return a.emitParts(phaseParts(came, a.origin))
+		if came.Phase != "" { // an empty part at the end of the text: models that label their messages work worse without the labels
+			return a.EmitDelta(llm.Delta{Part: &core.Part{Type: core.PartText, Name: came.Phase, Origin: a.origin}})
+		}
 	case "function_call":
 		if err := a.beginItem(index, came); err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/app/core/llm/openai"
 )
 
 // keptItem is what is kept of an item beside the text and the tool calls of its message.
@@ -28,15 +29,6 @@ func reasoningParts(came item, origin string) []core.Part {
 	}
 	parts[len(parts)-1].Signature = came.EncryptedContent
 	return parts
-}
-
-// phaseParts returns what is kept of a message that has a phase: an empty part at the end of its
-// text. Models that label their messages work worse without the labels.
-func phaseParts(came item, origin string) []core.Part {
-	if came.Phase == "" {
-		return nil
-	}
-	return []core.Part{{Type: core.PartText, Name: came.Phase, Origin: origin}}
 }
 
 // keptItems returns what goes back with a message beside its text and its tool calls.
@@ -86,4 +78,23 @@ func (m *Model) reasoningCount(req llm.Request) int {
 		}
 	}
 	return n
+}
+
+// summarizes reports whether the request asks for summaries of the reasoning, which users see:
+// where the name shows that the model reasons, until the API has refused it.
+func (m *Model) summarizes(req llm.Request) bool {
+	return m.reasons() && openai.HasFixedSampling(m.options.Model) && !req.Background && !m.withoutSummaries.Load()
+}
+
+// refusedSummaries reports whether the request was refused because it asks for summaries, and
+// remembers it: organizations need a verification for them, and some models have none.
+func (m *Model) refusedSummaries(req llm.Request, e *llm.Error) bool {
+	if e == nil || e.Status != http.StatusBadRequest || !strings.HasPrefix(e.Code, "unsupported_") || !m.summarizes(req) {
+		return false
+	}
+	if !strings.Contains(e.Message, "reasoning summaries") && !strings.Contains(e.Message, "reasoning.summary") {
+		return false
+	}
+	m.withoutSummaries.Store(true)
+	return true
 }

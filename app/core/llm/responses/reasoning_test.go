@@ -78,10 +78,8 @@ func TestReasoningIsShown(t *testing.T) {
 		`{"type":"response.reasoning_summary_text.delta","output_index":0,"delta":%q}`
 	s := serve(t, stream(fmt.Sprintf(part, 0), fmt.Sprintf(delta, "on"), fmt.Sprintf(delta, "e"), fmt.Sprintf(part, 1), fmt.Sprintf(delta, "two"),
 		done(0, thought2), completed))
-	res, err := collect(t, open(t, s, responses.Options{}), ask("hi"))
-	if err != nil || res.Reasoning != "one\n\ntwo" {
-		t.Errorf("got %q, %v", res.Reasoning, err)
-	}
+	res := must.Get(collect(t, open(t, s, responses.Options{}), ask("hi")))(t)
+	compare.Equal(t, "reasoning", "one\n\ntwo", res.Reasoning)
 	want := []core.Part{
 		{Type: "reasoning", Name: "rs_2", Text: "one", Origin: "openai/gpt-6"},
 		{Type: "reasoning", Name: "rs_2", Text: "two", Origin: "openai/gpt-6", Signature: "blob-2"},
@@ -129,10 +127,7 @@ func TestAddedTools(t *testing.T) {
 			req := ask("hi")
 			req.Messages = append(req.Messages, llm.Message{Role: core.RoleSystem, Content: c.content, AddedTools: []llm.ToolSpec{scales}})
 			compare.Equal(t, "got", c.want, toJSON(t, sent(t, responses.Options{Model: c.model}, req).JSON()["input"]))
-			m, err := responses.New(responses.Options{Model: c.model})
-			if err != nil || (m.Info().ToolChanges == llm.ToolsAdded) != (c.model == "gpt-6.2") {
-				t.Errorf("got the info %+v, %v", m.Info(), err)
-			}
+			compare.Equal(t, c.model+" adds tools", c.model == "gpt-6.2", (must.Get(responses.New(responses.Options{Model: c.model}))(t).Info().ToolChanges == llm.ToolsAdded))
 		})
 	}
 }

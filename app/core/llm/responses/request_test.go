@@ -3,7 +3,7 @@ package responses_test
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -11,6 +11,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/responses"
 	"bobbin/tests/compare"
+	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
 )
 
@@ -57,10 +58,7 @@ func TestLackedParameters(t *testing.T) {
 		"gpt-5.4": {llm.Temperature, llm.TopP, llm.Stop, llm.Seed},
 		"local":   {llm.Stop, llm.Seed},
 	} {
-		m, err := responses.New(responses.Options{Model: model})
-		if err != nil || !slices.Equal(m.Info().Lacks, want) {
-			t.Errorf("%s: got %v, %v, want %v", model, m.Info().Lacks, err, want)
-		}
+		compare.Equal(t, model, want, must.Get(responses.New(responses.Options{Model: model}))(t).Info().Lacks)
 	}
 }
 
@@ -94,21 +92,16 @@ func TestUnknownRole(t *testing.T) {
 	t.Parallel()
 	s := serve(t, fine)
 	_, err := collect(t, open(t, s, responses.Options{}), llm.Request{Messages: []llm.Message{{Role: "robot"}}})
-	if !llm.IsKind(err, llm.KindInvalid) || len(s.Received()) != 0 {
-		t.Errorf("got %v after %d requests", err, len(s.Received()))
-	}
+	compare.Equal(t, "refused, requests", []any{true, 0}, []any{llm.IsKind(err, llm.KindInvalid), len(s.Received())})
 }
 
 func TestInfo(t *testing.T) {
 	t.Parallel()
 	options := responses.Options{Provider: "openai", Model: "m", APIKey: key, BaseURL: "http://u:" + key + "@provider.test/v1/"}
 	m := must.Get(responses.New(options))(t)
-	if got := m.Info(); got.Name != "m" || got.Provider != "openai" {
-		t.Errorf("got %+v", got)
-	}
-	if got, want := fmt.Sprintf("%+v", options), "{openai model m at http://provider.test/v1/}"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	got := m.Info()
+	compare.Equal(t, "info", []any{"m", "openai"}, []any{got.Name, got.Provider})
+	compare.Equal(t, "options printed", "{openai model m at http://provider.test/v1/}", fmt.Sprintf("%+v", options))
 }
 
 // A system message among the others goes to models that bind thoughts, as a developer's.
@@ -122,4 +115,68 @@ func TestSystemMessages(t *testing.T) {
 		req.Messages = append(req.Messages, llm.Message{Role: core.RoleSystem, Content: "Be brief."})
 		compare.Equal(t, model, want, toJSON(t, sent(t, responses.Options{Model: model}, req).JSON()["input"]))
 	}
+}
+
+// key stands for an API key. No error and no log may hold it.
+const key = "the-key-of-the-tests"
+
+// serve answers the requests in order; the last answer is repeated.
+func serve(t *testing.T, answers ...http.HandlerFunc) *llmtest.Server {
+	t.Helper()
+	return llmtest.Serve(t, answers...)
+}
+
+// stream answers with the events.
+func stream(events ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		llmtest.SendEvents(w, events...)
+	}
+}
+
+// refuse answers with a status and a body.
+func refuse(status int, body string) http.HandlerFunc {
+	return llmtest.Reply(status, body)
+}
+
+// done is the event of a complete item.
+func done(index int, item string) string {
+	return fmt.Sprintf(`{"type":"response.output_item.done","output_index":%d,"item":%s}`, index, item)
+}
+
+const completed = `{"type":"response.completed","response":{"object":"response","status":"completed","model":"gpt-6-2026-09-01","output":[]}}`
+
+var fine = stream(`{"type":"response.output_text.delta","output_index":0,"delta":"ok"}`, completed)
+
+func open(t *testing.T, s *llmtest.Server, options responses.Options) *responses.Model {
+	t.Helper()
+	if options.Model == "" {
+		options.Model = "gpt-6"
+	}
+	options.BaseURL = s.URL + "/v1"
+	return must.Get(responses.New(options))(t)
+}
+
+var (
+	ask     = llmtest.Ask
+	collect = llmtest.Collect
+)
+
+// sent returns what a model sends for the request.
+func sent(t *testing.T, options responses.Options, req llm.Request) llmtest.Received {
+	t.Helper()
+	s := serve(t, fine)
+	if res, err := collect(t, open(t, s, options), req); err != nil || res.Text != "ok" {
+		t.Fatalf("got %q, %v", res.Text, err)
+	}
+	return s.Last()
+}
+
+// toJSON returns the value as JSON.
+func toJSON(t *testing.T, v any) string {
+	t.Helper()
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	must.Do(t, encoder.Encode(v))
+	return strings.TrimSpace(b.String())
 }

@@ -42,7 +42,7 @@ export class Feed {
     this.options.onState("connecting");
     const error = await this.readOnce();
     if (this.stopped.signal.aborted) return;
-    if (error && [401, 403, 404].includes(error.status)) return this.options.onState("closed", error);
+    if (error && [401, 404].includes(error.status)) return this.options.onState("closed", error);
     this.again.after(error, error?.retryAfter || firstDelay);
     this.options.onState("waiting", error);
   }

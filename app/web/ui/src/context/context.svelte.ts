@@ -107,7 +107,7 @@ export class Context {
   get hint(): string {
     const { report, plan } = this;
     if (!report) return this.failure?.status === 403 ? words.noContext : "";
-    if (plan && plan.coverage.shortened > report.coverage.shortened) return words.warning({ trigger: "shortened", reason: "" });
+    if (plan && plan.coverage.shortened > report.coverage.shortened) return words.shortens;
     switch (this.mood) {
       case "floor":
         return this.floor;

@@ -1,5 +1,6 @@
 // What the operation shows: runs, deliveries, usage and memories of all conversations.
 import { ask, type ApiError, type Schema } from "../api/http";
+import { auth } from "../state/auth.svelte";
 import { sessions } from "../state/sessions.svelte";
 import { List } from "./list.svelte";
 
@@ -50,6 +51,7 @@ export class Operation {
   };
 
   async load(part: Tab): Promise<void> {
+    if (!auth.isOwner) return;
     await Promise.all(this.parts[part].map((list) => list.load()));
     if (part === "") await this.loadTitles();
   }

@@ -12,7 +12,7 @@ export type Mode = Schema["SlackMode"];
 
 const written = 500; // ms between a message and its event, of which the status has the time
 const settle = 1500; // ms that a post may take after what it shows
-const every = 5000; // ms between two looks while something waits
+const every = 5000; // ms between two looks while Slack refuses what waits
 
 export class Slack {
   /** undefined = not loaded, or the conversation has no thread. */
@@ -88,7 +88,7 @@ export class Slack {
 
   private take(status: Status): void {
     this.status = status;
-    if (status.behind_since && this.posts) this.later(every);
+    if (status.behind_since && this.posts) this.later(status.reason ? every : settle);
   }
 
   private later(wait: number): void {

@@ -1,5 +1,5 @@
 // The agents and the models that a conversation may choose.
-import { asError, ask, type Schema } from "../api/http";
+import { asError, ask, type ApiError, type Schema } from "../api/http";
 import { Retry } from "./retry.svelte";
 import { store, stored } from "./ui.svelte";
 
@@ -14,6 +14,9 @@ class Agents {
   /** The model of the next new conversation; empty = the agent's. */
   chosenModel = $state("");
 
+  /** Why there are none to choose, if it does not pass by itself. */
+  failure = $state.raw<ApiError>();
+
   readonly again = new Retry(() => this.load());
 
   async load(): Promise<void> {
@@ -21,9 +24,12 @@ class Agents {
       const page = await ask<Schema["AgentDetailPage"]>("agents");
       this.items = page.items;
       if (!this.items.some((a) => a.name === this.chosen)) this.chosen = "";
+      this.failure = undefined;
       this.again.stop();
     } catch (e) {
-      this.again.after(asError(e)); // the list says why nothing comes
+      const error = asError(e);
+      this.again.after(error); // the list says why nothing comes
+      this.failure = this.again.at || error.status === 401 ? undefined : error;
     }
   }
 

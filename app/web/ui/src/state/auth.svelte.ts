@@ -13,7 +13,7 @@ class Auth {
   /** Whoever signed in last is not who uses the page now: it is loading anew, and asks nothing more. */
   left = false;
   /** The last secret that the server has accepted: what the page shows and keeps is that person's. */
-  private accepted = this.secret;
+  accepted = this.secret;
   private remember = false;
   /** A person has signed in, and the server has not answered yet. */
   trying = $state(false);

@@ -11,7 +11,7 @@ import { store, stored, ui } from "./ui.svelte";
 export type Session = Schema["Session"];
 
 /** What the list needs of a session. */
-export type Head = Pick<Session, "id" | "title" | "source" | "status" | "updated_at"> & { archived: boolean };
+export type Head = Pick<Session, "id" | "title" | "source" | "status" | "updated_at" | "slack"> & { archived: boolean };
 
 const seenSlot = "bobbin.seen";
 const mostSeen = 500;
@@ -23,6 +23,8 @@ class Sessions {
   live = $state(false);
   /** Why the list did not load. */
   failure = $state.raw<ApiError>();
+  /** Why changes do not arrive, if it does not pass by itself. */
+  feedFailure = $state.raw<ApiError>();
   /** Why the page after it did not: a press asks again. */
   pageFailure = $state.raw<ApiError>();
   cursor = $state.raw<string | null>(null);
@@ -75,6 +77,11 @@ class Sessions {
       this.cursor = cursor;
       this.pageFailure = asError(e);
     }
+  }
+
+  /** Asks for changes once more. */
+  followNow(): void {
+    this.feed?.again.now();
   }
 
   toggleArchived(): void {
@@ -161,6 +168,7 @@ class Sessions {
       onEvent: (e) => this.receive(e),
       onState: (state, error) => {
         this.live = state === "open";
+        if (state !== "connecting") this.feedFailure = error?.passesIn || error?.status === 401 ? undefined : error;
         if (state === "closed" && error?.status === 401) this.feed = undefined; // again after the sign-in
       },
     });
