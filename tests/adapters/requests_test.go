@@ -217,16 +217,6 @@ func readRefusals(t *testing.T, name string) (lines [][]string) {
 	return lines
 }
 
-// vendorsRefusals are the words of real servers for a prompt that is too long: who, the status, what
-// they say (the limit, that it is too long, or nothing), the body.
-func vendorsRefusals(t *testing.T) (list []refusal) {
-	t.Helper()
-	for _, c := range readRefusals(t, "too_long.tsv") {
-		list = append(list, refusal{name: c[0], status: must.Get(strconv.Atoi(c[1]))(t), body: c[3], clear: c[2] != "nothing", limit: c[2] == "limit"})
-	}
-	return list
-}
-
 // otherRefusals mean something else than a prompt that is too long. Some of them quote a user who
 // speaks of one. What is no JSON is put into an answer.
 func otherRefusals(t *testing.T) (list []refusal) {
@@ -255,7 +245,10 @@ var countsAnswer = regexp.MustCompile(`equested|total|output|completion|max_\w*t
 // the numbers that it tells; some of them say nothing at all.
 func TestVendorsRefusals(t *testing.T) {
 	t.Parallel()
-	list := vendorsRefusals(t)
+	var list []refusal
+	for _, c := range readRefusals(t, "too_long.tsv") { // who, the status, what they say (the limit, that it is too long, or nothing), the body
+		list = append(list, refusal{name: c[0], status: must.Get(strconv.Atoi(c[1]))(t), body: c[3], clear: c[2] != "nothing", limit: c[2] == "limit"})
+	}
 	if len(list) < 43 {
 		t.Errorf("got %d refusals, want the 43 of the review", len(list))
 	}

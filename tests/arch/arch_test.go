@@ -1,7 +1,6 @@
 package arch_test
 
 import (
-	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -14,7 +13,7 @@ import (
 	"testing"
 
 	"bobbin/tests/arch"
-	"bobbin/tests/compare"
+	"bobbin/tests/golden"
 	"bobbin/tests/must"
 )
 
@@ -29,8 +28,6 @@ func TestHouse(t *testing.T) {
 		t.Error(sentence)
 	}
 }
-
-var update = flag.Bool("update", false, "write the tests of each requirement into docs/REQUIREMENTS.md")
 
 const requirementsFile = "../../docs/REQUIREMENTS.md"
 
@@ -63,11 +60,7 @@ func TestRequirements(t *testing.T) {
 			t.Errorf("%s cites %s, which is not in docs/REQUIREMENTS.md", place, id)
 		}
 	}
-	if *update {
-		must.Do(t, os.WriteFile(requirementsFile, []byte(want), 0o600))
-		return
-	}
-	compare.Equal(t, "docs/REQUIREMENTS.md", want, string(data))
+	golden.Check(t, requirementsFile, want)
 }
 
 // readReferences returns the tests that name each requirement, and for each id one place

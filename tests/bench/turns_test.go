@@ -110,7 +110,10 @@ func TestShowBench(t *testing.T) {
 		medians = append(medians, medianSeries(all[key]))
 	}
 	printSeries(t, medians)
-	measureTokens(t, den, 500*runs)
+	tokens := 500 * runs // of each of 16 answers, one each 10 ms
+	x := newBobbinTarget(t, den, "Bobbin, SQLite", newPacedProvider(t, tokens, 10*time.Millisecond), dbtest.SQLiteURL(t))
+	s := x.measure(t, 16, 1, true)
+	t.Logf("a token that comes by itself takes %.0f µs (with %.1f ms for the turn of %d of them)", s.CPU*1e3/float64(tokens), s.CPU, tokens)
 	writeSeries(t, medians)
 	for _, s := range medians {
 		if s.PerSecond <= 0 || s.CPU < 0 || s.Whole50 <= 0 {
@@ -164,14 +167,6 @@ func (x target) measureOf(t *testing.T, have []func() (time.Duration, error), tu
 		Commits: (x.counter(t, commitsSQL) - commits) / n, WAL: (x.counter(t, walSQL) - wal) / n / 1024,
 		Stored: (x.storedBytes(t) - stored) / n / 1024, Allocated: (x.allocatedBytes(t) - allocated) / n / 1024, RSS: residentMB(t, x.pid),
 	}
-}
-
-// measureTokens prints what a token takes that comes by itself: answers of 16 sessions with so many, one each 10 ms.
-func measureTokens(t *testing.T, den *process.Den, tokens int) {
-	t.Helper()
-	x := newBobbinTarget(t, den, "Bobbin, SQLite", newPacedProvider(t, tokens, 10*time.Millisecond), dbtest.SQLiteURL(t))
-	s := x.measure(t, 16, 1, true)
-	t.Logf("a token that comes by itself takes %.0f µs (with %.1f ms for the turn of %d of them)", s.CPU*1e3/float64(tokens), s.CPU, tokens)
 }
 
 // Questions for PostgreSQL.

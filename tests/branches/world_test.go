@@ -17,7 +17,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -312,7 +311,7 @@ const (
 // cursor in random sequences: the invariants of package contextwindow hold, nothing is lost.
 func TestBranches(t *testing.T) {
 	t.Parallel()
-	sequences := setting("BOBBIN_BRANCHES_SEQUENCES", usual)
+	sequences := seed.Setting("BOBBIN_BRANCHES_SEQUENCES", usual)
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		n := sequences
 		if d.Gorm.Name() == "postgres" {
@@ -327,13 +326,6 @@ func TestBranches(t *testing.T) {
 			}
 		}
 	})
-}
-
-func setting(name string, otherwise int) int {
-	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
-		return n
-	}
-	return otherwise
 }
 
 // sequence takes a new session through some steps and checks after each.

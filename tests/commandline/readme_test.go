@@ -3,7 +3,6 @@ package commandline_test
 import (
 	"bytes"
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,11 +12,10 @@ import (
 	"testing"
 
 	"bobbin/tests/compare"
+	"bobbin/tests/golden"
 	"bobbin/tests/must"
 	"bobbin/tests/process"
 )
-
-var refresh = flag.Bool("update", false, "write the transcript of the README anew")
 
 const root = "../../"
 
@@ -124,11 +122,6 @@ func TestReadmeTranscript(t *testing.T) {
 		args = []string{"chat", "--last", "-"}
 	}
 	happened.WriteString("to continue: go run -tags nomsgpack . chat --session 01a1fd0a-a378-7b36-b3dd-a9be6fae4860")
-	if *refresh {
-		path := filepath.Join(root, "README.md")
-		raw := must.Get(os.ReadFile(path))(t)
-		must.Do(t, os.WriteFile(path, bytes.Replace(raw, []byte(shown), []byte(happened.String()), 1), 0o600))
-		return
-	}
-	compare.Equal(t, "the README's conversation", shown, happened.String())
+	readme := string(must.Get(os.ReadFile(root + "README.md"))(t))
+	golden.Check(t, root+"README.md", strings.Replace(readme, shown, happened.String(), 1))
 }

@@ -41,6 +41,16 @@ func Error(t TB, what string, want, got error) {
 // ErrorOf returns the error of a call that returns a value, too: Error(t, what, want, ErrorOf(call())).
 func ErrorOf[T any](_ T, err error) error { return err }
 
+// Lacks fails the test if the text has one of the parts.
+func Lacks(t TB, what, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if strings.Contains(text, part) {
+			t.Errorf("%s: got %q in %.600q", what, part, text)
+		}
+	}
+}
+
 // Contains fails the test unless the text has the part.
 func Contains(t TB, what, part, text string) {
 	t.Helper()

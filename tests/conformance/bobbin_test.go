@@ -73,7 +73,7 @@ type bobbin struct {
 func newBobbin(t *testing.T, database string) *bobbin {
 	t.Helper()
 	settings := "auth: {keys: [{name: alice, secret: " + aliceKey + "}, {name: bob, secret: " + bobKey + "}]}\n"
-	b := &bobbin{gates: newGates()}
+	b := &bobbin{gates: &gates{closed: map[string]*gate{}, broken: map[string]bool{}, pieces: map[string]int{}}}
 	b.provider = newProvider(t, provider.Options{Pieces: answerPieces, Hold: b.gates.hold, Record: true, Say: say, Calls: callTools})
 	b.small = newProvider(t, provider.Options{Window: smallWindow, Say: say})
 	dir := den.Temp(t)
@@ -209,10 +209,6 @@ type gates struct {
 
 // gate is closed until the test opens it.
 type gate struct{ asked, open chan struct{} }
-
-func newGates() *gates {
-	return &gates{closed: map[string]*gate{}, broken: map[string]bool{}, pieces: map[string]int{}}
-}
 
 // add holds the next answer to a question with the mark, after its first words.
 func (g *gates) add(t *testing.T, mark string) *gate {

@@ -139,13 +139,6 @@ func (b *bobbin) runHost(t *testing.T, kind mcpKind) {
 	}
 }
 
-// page returns docs/MCP.md.
-func page(t *testing.T) string {
-	t.Helper()
-	text := must.Get(os.ReadFile("../../docs/MCP.md"))(t)
-	return string(text)
-}
-
 // block returns the text's block of code in the language that has the words.
 func block(t *testing.T, text, language, words string) string {
 	t.Helper()
@@ -163,7 +156,7 @@ func block(t *testing.T, text, language, words string) string {
 func TestMCPPage(t *testing.T) {
 	t.Parallel()
 	b := newBobbin(t, dbtest.MigratedSQLiteURL(t))
-	text, address := page(t), "http://"+b.addr+"/mcp"
+	text, address := string(must.Get(os.ReadFile("../../docs/MCP.md"))(t)), "http://"+b.addr+"/mcp"
 	for name, tt := range map[string]struct {
 		program func(t testing.TB) string
 		args    []string

@@ -461,11 +461,6 @@ func models(t *testing.T, c *conversation) {
 	wantEqual(t, "unknown model", c.fail(t, c.newCall("models.retrieve", nil, "gpt-5")).Code, "model_not_found")
 }
 
-// langChainScenarios are for LangChain's ChatOpenAI.
-func langChainScenarios() []scenario {
-	return []scenario{{name: "with_structured_output", run: langChainStructured}}
-}
-
 func langChainStructured(t *testing.T, c *conversation) {
 	schema := object{"title": "town", "type": "object", "properties": object{"city": object{"type": "string"}, "people": object{"type": "integer"}}, "required": []any{"city", "people"}}
 	got := c.do(t, c.newChat("create", []any{user(c.question("a town as JSON"))}, object{"schema": schema}))

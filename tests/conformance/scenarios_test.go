@@ -1,9 +1,7 @@
 package conformance_test
 
 import (
-	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -16,6 +14,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/golden"
 	"bobbin/tests/must"
 	"bobbin/tests/process"
 )
@@ -31,7 +30,7 @@ type scenario struct {
 func scenarios() []scenario {
 	var all []scenario
 	lists := map[string][]scenario{
-		"chat": append(chatScenarios(), toolScenarios()...), "openai": append(openAIScenarios(), responseToolScenarios()...), "langchain": langChainScenarios(),
+		"chat": append(chatScenarios(), toolScenarios()...), "openai": append(openAIScenarios(), responseToolScenarios()...), "langchain": {{name: "with_structured_output", run: langChainStructured}},
 	}
 	for _, protocol := range []string{"chat", "openai", "langchain"} {
 		for _, s := range lists[protocol] {
@@ -292,8 +291,6 @@ func wantEqual[T comparable](t *testing.T, what string, got, want T) {
 	compare.Equal(t, what, want, got)
 }
 
-var update = flag.Bool("update", false, "write the table of clients into docs/CLIENTS.md")
-
 // The page with the table, and the lines around it.
 const (
 	clientsPage = "../../docs/CLIENTS.md"
@@ -317,17 +314,12 @@ func TestShowDialects(t *testing.T) {
 		}
 	}
 	want := "\n" + b.String() + "\n"
-	page := must.Get(os.ReadFile(clientsPage))(t)
-	before, rest, found := bytes.Cut(page, []byte(tableBegin))
-	got, after, ends := bytes.Cut(rest, []byte(tableEnd))
-	switch {
-	case !found || !ends:
+	before, rest, found := strings.Cut(string(must.Get(os.ReadFile(clientsPage))(t)), tableBegin)
+	_, after, ends := strings.Cut(rest, tableEnd)
+	if !found || !ends {
 		t.Fatalf("%s has no place for the table", clientsPage)
-	case *update:
-		must.Do(t, os.WriteFile(clientsPage, bytes.Join([][]byte{before, []byte(tableBegin + want + tableEnd), after}, nil), 0o600))
-	case string(got) != want:
-		t.Errorf("%s has the table\n%s\nthe run is\n%s", clientsPage, got, want)
 	}
+	golden.Check(t, clientsPage, before+tableBegin+want+tableEnd+after)
 }
 
 // rows returns the table of clients and scenarios.

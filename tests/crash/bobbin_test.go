@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -126,20 +125,6 @@ func (p place) open(t *testing.T) *db.DB {
 	return must.Get(db.Open(t.Context(), p.database, slog.New(slog.DiscardHandler)))(t)
 }
 
-// environmentInt returns the number in a variable of the environment.
-func environmentInt(t *testing.T, name string, otherwise int) int {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 {
-		t.Fatalf("%s is %q, want a number", name, text)
-	}
-	return n
-}
-
 // dice returns random choices of their own for one goroutine.
 func dice(who int) *rand.Rand { return seed.Fixed(seed.Value(), uint64(who)) }
 
@@ -172,7 +157,8 @@ func stopWithARunAtWork(t *testing.T, sig syscall.Signal) {
 		g := newGrace(t, p, "30s")
 		stream := g.ask(t, "/api/v1/sessions/"+string(g.session)+"/messages", `{"content":"Are you there?"}`)
 		<-g.half
-		g.terminate(t, sig)
+		compare.Equal(t, "/readyz before the signal", http.StatusOK, g.ask(t, "/readyz", "").StatusCode)
+		must.Do(t, g.Signal(sig))
 		g.refused(t)
 		g.release()
 		rest, err := io.ReadAll(stream.Body)
@@ -224,13 +210,6 @@ func (g *grace) ask(t *testing.T, path, body string) *http.Response {
 	}
 	t.Cleanup(func() { _ = res.Body.Close() })
 	return res
-}
-
-// terminate sends a signal to a process that is ready.
-func (g *grace) terminate(t *testing.T, sig syscall.Signal) {
-	t.Helper()
-	compare.Equal(t, "/readyz before the signal", http.StatusOK, g.ask(t, "/readyz", "").StatusCode)
-	must.Do(t, g.Signal(sig))
 }
 
 // refused waits until the server is not ready, and looks how it refuses.

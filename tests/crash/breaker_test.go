@@ -103,10 +103,6 @@ type breaker struct {
 	missed int             // strikes at what was broken already; guarded by mu
 }
 
-func newBreaker(w *world) *breaker {
-	return &breaker{world: w, mend: make(chan struct{}), busy: map[string]bool{}, struck: map[kind]int{}}
-}
-
 // run carries out the strikes and returns when the time is over and everything is mended
 // but what a kill left behind.
 func (b *breaker) run(ctx context.Context, strikes []strike, long time.Duration) {

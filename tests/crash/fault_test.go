@@ -43,7 +43,7 @@ type settings struct {
 
 func readSettings(t *testing.T) settings {
 	t.Helper()
-	s := settings{time: 12 * time.Second, sessions: environmentInt(t, "BOBBIN_FAULT_SESSIONS", 10), keep: os.Getenv("BOBBIN_FAULT_KEEP")}
+	s := settings{time: 12 * time.Second, sessions: seed.Setting("BOBBIN_FAULT_SESSIONS", 10), keep: os.Getenv("BOBBIN_FAULT_KEEP")}
 	var err error
 	if text := os.Getenv("BOBBIN_FAULT_TIME"); text != "" {
 		if s.time, err = time.ParseDuration(text); err != nil || s.time <= 0 {
@@ -60,7 +60,8 @@ func (w *world) settle() {
 	w.t.Logf("%s: the faults are over", w.clock())
 	close(w.model.calm)
 	w.road.calm.Store(true)
-	w.talk.hush()
+	close(w.talk.closed)
+	w.talk.wait.Wait() // messages on their way are sent until they are accepted
 	if w.database == nil {
 		w.database = dbtest.Open(w.t, w.place.database).Gorm
 	}
@@ -135,7 +136,10 @@ func (w *world) verify() *findings {
 			mu.Unlock()
 		}
 	})
-	w.verifySessions(ctx)
+	var n int64 // each session was made once
+	if err := w.database.WithContext(ctx).Model(&models.Session{}).Count(&n).Error; err != nil || n != int64(len(w.ids)) {
+		w.violate("there are %d sessions (%v), %d were opened", n, err, len(w.ids))
+	}
 	return found
 }
 
@@ -180,14 +184,6 @@ func (w *world) each(f func(n int, id core.SessionID)) {
 		})
 	}
 	wait.Wait()
-}
-
-// verifySessions checks that each was made once.
-func (w *world) verifySessions(ctx context.Context) {
-	var n int64
-	if err := w.database.WithContext(ctx).Model(&models.Session{}).Count(&n).Error; err != nil || n != int64(len(w.ids)) {
-		w.violate("there are %d sessions (%v), %d were opened", n, err, len(w.ids))
-	}
 }
 
 // nextTurn reports whether the session goes on, and its watchers hear of it.

@@ -98,23 +98,15 @@ func (w writer) killDuring(busy string, id core.SessionID) {
 		case <-time.After(time.Millisecond):
 		}
 	}
-	if err := d.Close(); err != nil { // the restart must find what a dead process left
-		w.t.Error(err)
-	}
+	must.Do(w.t, d.Close()) // the restart must find what a dead process left
 	w.b.Kill()
 	<-ended
-	if busy != "import" { // whose process is known by its name
-		w.lapse()
+	if busy != "import" { // whose process is known by its name; the leases of others end here
+		d := w.b.place.open(w.t)
+		must.Do(w.t, d.Gorm.Exec("UPDATE sessions SET busy_until = '2000-01-01 00:00:00+00:00' WHERE busy <> ''").Error)
+		must.Do(w.t, d.Close())
 	}
 	w.b.start(w.t)
-}
-
-// lapse ends the leases that the dead process had.
-func (w writer) lapse() {
-	w.t.Helper()
-	d := w.b.place.open(w.t)
-	defer func() { _ = d.Close() }()
-	must.Do(w.t, d.Gorm.Exec("UPDATE sessions SET busy_until = '2000-01-01 00:00:00+00:00' WHERE busy <> ''").Error)
 }
 
 func (w writer) count(d *db.DB, query string, args ...any) (n int) {

@@ -175,7 +175,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 	t.Parallel()
 	seed.SkipInCI(t)
 	eachPlace(t, func(t *testing.T, p place) {
-		s := settings{sessions: 5, kills: environmentInt(t, "BOBBIN_CRASH_KILLS", 4), place: p} // make show-crash has 200
+		s := settings{sessions: 5, kills: seed.Setting("BOBBIN_CRASH_KILLS", 4), place: p} // make show-crash has 200
 		w := newWorld(t, s, func(w *world) {
 			w.replicas = []*replica{newReplica(t, "alone", p.dataDir, w.model.URL, "database: {url: \""+p.database+"\"}\n")}
 		})

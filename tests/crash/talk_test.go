@@ -37,10 +37,6 @@ type talk struct {
 // tryTime bounds one try to send: after it the answer counts as lost.
 const tryTime = 20 * time.Second
 
-func newTalk(w *world) *talk {
-	return &talk{world: w, closed: make(chan struct{}), sent: map[string]*records.Sent{}, refused: map[string]int{}}
-}
-
 // open makes a session and begins to talk in it. Its requests are sent until they are
 // answered, with one key.
 func (k *talk) open(ctx context.Context, n int) core.SessionID {
@@ -65,12 +61,6 @@ func (k *talk) speakers(ctx context.Context, n int, session core.SessionID) {
 	for i := range 2 {
 		k.wait.Go(func() { k.speak(ctx, session, n*10+i, dice(n*10+i)) })
 	}
-}
-
-// hush lets everybody end: messages on their way are sent until they are accepted.
-func (k *talk) hush() {
-	close(k.closed)
-	k.wait.Wait()
 }
 
 // speak sends one message after the other. Together all people of many sessions send

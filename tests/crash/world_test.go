@@ -61,7 +61,8 @@ func newWorld(t *testing.T, s settings, build func(w *world)) *world {
 	t.Cleanup(w.model.Close)
 	build(w)
 	w.road = &road{replicas: w.replicas}
-	w.talk, w.breaker = newTalk(w), newBreaker(w)
+	w.talk = &talk{world: w, closed: make(chan struct{}), sent: map[string]*records.Sent{}, refused: map[string]int{}}
+	w.breaker = &breaker{world: w, mend: make(chan struct{}), busy: map[string]bool{}, struck: map[kind]int{}}
 	w.takeovers = &takeovers{db: w.database, orphans: map[core.RunID]orphan{}}
 	w.startAll()
 	return w

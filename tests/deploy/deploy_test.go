@@ -58,24 +58,11 @@ func decode[T any](t *testing.T, name, text string) []T {
 	}
 }
 
-// providers are the variables that are not Bobbin's own.
-func providers() []string {
-	return []string{
-		"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY",
-		"AWS_REGION", "AWS_BEARER_TOKEN_BEDROCK", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "GOOGLE_CLOUD_PROJECT",
-	}
-}
-
 // interpolation is what compose puts in the place of ${NAME}, ${NAME:?…} and ${NAME:-…}.
 var interpolation = regexp.MustCompile(`\$\{([A-Z_]+)(:[?-][^}]*)?\}`)
 
 // strongText is a secret as an operator makes one.
 const strongText = "0123456789abcdef0123456789abcdef"
-
-// filled fills in what an operator sets.
-func filled(value string) string {
-	return interpolation.ReplaceAllStringFunc(value, func(s string) string { return operatorValue(interpolation.FindStringSubmatch(s)[1]) })
-}
 
 // operatorValue is what an operator sets a variable to that the file leaves open.
 func operatorValue(name string) string {
@@ -97,7 +84,10 @@ func loaded(t *testing.T, where string, env, flags map[string]string) config.Con
 	for _, k := range config.Keys() {
 		known[k.Env()] = true
 	}
-	for _, name := range providers() {
+	for _, name := range []string{ // the providers' own
+		"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY",
+		"AWS_REGION", "AWS_BEARER_TOKEN_BEDROCK", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "GOOGLE_CLOUD_PROJECT",
+	} {
 		known[name] = true
 	}
 	for name := range env {
@@ -115,7 +105,9 @@ func load(t *testing.T, env, flags map[string]string) (config.Config, error) {
 	t.Helper()
 	cfg, _, err := config.Load(config.Options{
 		Dir: t.TempDir(), UserDir: t.TempDir(), Flags: flags,
-		Env: func(name string) string { return filled(env[name]) },
+		Env: func(name string) string { // with what an operator sets
+			return interpolation.ReplaceAllStringFunc(env[name], func(s string) string { return operatorValue(interpolation.FindStringSubmatch(s)[1]) })
+		},
 	})
 	return cfg, err
 }

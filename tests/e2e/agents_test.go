@@ -185,9 +185,7 @@ func TestSwitchToAModelThatIsTooSmall(t *testing.T) {
 	if err != nil || plan.Fits || session(t, h.Client, wordy).Model != "" || session(t, h.Client, wordy).Title == title {
 		t.Errorf("got the dry run %+v, %v and the session %+v, want it as it was", plan.Floor, err, session(t, h.Client, wordy))
 	}
-	if s, err := client.Call(t.Context(), h, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: wordy}, SessionPatch: core.SessionPatch{Model: &nano, Force: true}}); err != nil || s.Model != nano {
-		t.Fatalf("by force: got %+v, %v, want the model changed", s, err)
-	}
+	compare.Equal(t, "the model by force", nano, must.Get(client.Call(t.Context(), h, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: wordy}, SessionPatch: core.SessionPatch{Model: &nano, Force: true}}))(t).Model)
 	compare.Error(t, "the same model again is not checked", nil, compare.ErrorOf(client.Call(t.Context(), h, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: wordy}, SessionPatch: core.SessionPatch{Model: &nano, Title: &title}})))
 	if got := apptest.ReadTurn(t, apptest.Send(t.Context(), h, core.SendMessage{SessionID: wordy, Content: "and now?"})); got.Run.Error == nil || got.Run.Error.Code != "context_floor" {
 		t.Errorf("got the run's error %+v, want that nothing can be sent", got.Run.Error)

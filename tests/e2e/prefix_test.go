@@ -271,7 +271,8 @@ type strictProvider struct {
 var strictProviders = map[string]func(t *testing.T, strict *provider.Strict) strictProvider{
 	"Anthropic": func(t *testing.T, strict *provider.Strict) strictProvider {
 		t.Helper()
-		p := apptest.NewProvider(t, provider.Options{Strict: strict, Say: briefly})
+		brief := func(question string) string { return question[:min(len(question), 80)] } // so that the user's messages fill the window
+		p := apptest.NewProvider(t, provider.Options{Strict: strict, Say: brief})
 		return strictProvider{config.Model{Provider: "anthropic", Model: "claude-opus-5-5", BaseURL: p.URL, ThinkingBudget: 1_024}, p.Thoughts}
 	},
 	"OpenAI": func(t *testing.T, strict *provider.Strict) strictProvider {
@@ -282,9 +283,6 @@ var strictProviders = map[string]func(t *testing.T, strict *provider.Strict) str
 		return strictProvider{config.Model{Provider: "openai", API: config.APIResponses, Model: "gpt-6.2", BaseURL: p.URL + "/v1"}, h.Thoughts}
 	},
 }
-
-// briefly is what the models say, so that the user's messages fill the window.
-func briefly(question string) string { return question[:min(len(question), 80)] }
 
 // newCompactorServer returns a server whose agent has the strategy native. Its models house, other_account
 // and other_model write compactions; writer writes the plain summaries.
@@ -344,13 +342,6 @@ func (k *nativeTalk) sayUntilNative() {
 	k.t.Fatal("no native summary after 40 messages")
 }
 
-// changeAgent changes the agent's file, and checks that prompts go on to begin with the compaction.
-func (k *nativeTalk) changeAgent(prompt string) {
-	k.t.Helper()
-	changeAgent(k.t, k.h.Config, "thinker", thinker(prompt))
-	compare.Contains(k.t, "behind another version of the agent", "Prompts have the provider's own summary", k.check().SummaryReason)
-}
-
 // check checks that no message is without a place in the prompt or the summary.
 func (k *nativeTalk) check() core.ContextReport {
 	k.t.Helper()
@@ -379,7 +370,11 @@ func TestShowNative(t *testing.T) {
 			func() { k.say("other_model", 2); k.say("house", 2) },
 			func() { k.say("other_account", 2); k.say("house", 2) },
 			k.sayUntilNative,
-			func() { k.changeAgent(fmt.Sprintf("You think, %d.", n)); k.say("house", 2) },
+			func() {
+				changeAgent(t, h.Config, "thinker", thinker(fmt.Sprintf("You think, %d.", n)))
+				compare.Contains(t, "behind another version of the agent", "Prompts have the provider's own summary", k.check().SummaryReason)
+				k.say("house", 2)
+			},
 			k.sayUntilNative,
 			func() { r.all.Store(true); k.say("house", 1); r.all.Store(false) },
 			func() { k.say("house", 2) },

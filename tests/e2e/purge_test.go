@@ -421,8 +421,7 @@ func TestUsersOwnData(t *testing.T) {
 		must.Get(apptest.AwaitDeletion(t.Context(), kim, must.Get(client.Call(t.Context(), kim, operations.CreateDeletion, operations.NewDeletion{UserID: "kim"}))(t).ID))(t)
 		session(t, eve, theirs)
 		var users int64
-		if err := dbtest.Open(t, url).Gorm.Raw("SELECT COUNT(*) FROM deletions WHERE user_id <> ''").Row().Scan(&users); err != nil || users != 0 {
-			t.Errorf("%d deletions that are done name a user, %v", users, err)
-		}
+		must.Do(t, dbtest.Open(t, url).Gorm.Raw("SELECT COUNT(*) FROM deletions WHERE user_id <> ''").Row().Scan(&users))
+		compare.Equal(t, "deletions that are done and name a user", 0, users)
 	})
 }

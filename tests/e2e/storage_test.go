@@ -39,10 +39,7 @@ func TestReadyWithoutNATS(t *testing.T) {
 	h := apptest.New(t, dbtest.MigratedPostgresURL(t), func(c *config.Config) { c.NATS.URL = config.NewSecret("nats://127.0.0.1:1") })
 	awaitReadiness(t, h, http.StatusOK, `"status":"degraded"`)
 	awaitReadiness(t, h, http.StatusOK, `"nats":"not connected`)
-	answer, err := apptest.SendAndWait(t.Context(), h, core.SendMessage{SessionID: apptest.NewSession(t, h.Client, operations.NewSession{}), Content: "hello"})
-	if err != nil || answer.Run.Status != core.RunSucceeded {
-		t.Errorf("got %+v, %v, want an answer without NATS", answer.Run, err)
-	}
+	compare.Equal(t, "without NATS", core.RunSucceeded, must.Get(apptest.SendAndWait(t.Context(), h, core.SendMessage{SessionID: apptest.NewSession(t, h.Client, operations.NewSession{}), Content: "hello"}))(t).Run.Status)
 }
 
 // A database that answers and takes no writes makes the server unready. Whoever wants

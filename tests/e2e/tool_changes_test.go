@@ -92,7 +92,7 @@ func (k *toolTalk) wantAdded(name string) {
 func (k *toolTalk) awaitTool(name string, want bool) {
 	k.t.Helper()
 	process.Await(k.t, fmt.Sprintf("the tools have %s: %v", name, want), func() bool {
-		return slices.Contains(agentNamed(k.t, k.Bobbin, "helper").Tools, name) == want
+		return slices.Contains(must.Get(client.Call(k.t.Context(), k, ops.GetAgent, ops.InAgent{Name: "helper"}))(k.t).Tools, name) == want
 	})
 }
 

@@ -116,9 +116,7 @@ func TestApprovals(t *testing.T) {
 		wantEnd(t, h, run.ID, core.RunSucceeded, "calculator: not approved: do it in your head")
 		_, err := client.Call(t.Context(), h, ops.DecideApproval, ops.Decision{InRun: ops.InRun{RunID: run.ID}, ApprovalID: run.Approvals[0].ID, Decision: "approve"})
 		wantProblem(t, err, core.ErrConflict, http.StatusConflict, "it was denied by local")
-		if again, err := client.Call(t.Context(), h, ops.DecideApproval, ops.Decision{InRun: ops.InRun{RunID: run.ID}, ApprovalID: run.Approvals[0].ID, Decision: "deny"}); err != nil || again.Comment != "do it in your head" {
-			t.Errorf("the same again: got %+v, %v, want the first answer", again, err)
-		}
+		compare.Equal(t, "the same again: the first answer", "do it in your head", must.Get(client.Call(t.Context(), h, ops.DecideApproval, ops.Decision{InRun: ops.InRun{RunID: run.ID}, ApprovalID: run.Approvals[0].ID, Decision: "deny"}))(t).Comment)
 		_, err = client.Call(t.Context(), h, ops.DecideApproval, ops.Decision{InRun: ops.InRun{RunID: run.ID}, ApprovalID: core.NewID[core.ApprovalID](), Decision: "approve"})
 		wantProblem(t, err, core.ErrNotFound, http.StatusNotFound, "does not exist")
 
@@ -144,17 +142,6 @@ func TestApprovals(t *testing.T) {
 	})
 }
 
-// calling is a provider that answers a message by a call of the tool.
-func calling(t *testing.T, tool, arguments string) *provider.Server {
-	t.Helper()
-	return apptest.NewProvider(t, provider.Options{Calls: func(r provider.Received) []provider.Call {
-		if r.Messages[len(r.Messages)-1].Role != "user" {
-			return nil
-		}
-		return []provider.Call{{ID: "call_1", Name: tool, Arguments: arguments}}
-	}})
-}
-
 // Fetch_url as it is in production reads nothing of this machine or its networks.
 func TestFetchURLRefusesThisMachine(t *testing.T) {
 	t.Parallel()
@@ -162,13 +149,12 @@ func TestFetchURLRefusesThisMachine(t *testing.T) {
 	secret := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) }))
 	t.Cleanup(secret.Close)
 	port := secret.URL[strings.LastIndexByte(secret.URL, ':')+1:]
+	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 32_000, 2048, apptest.NewProvider(t, provider.Options{Calls: provider.CallNamed})), func(c *config.Config) {
+		c.Tools.FetchURL.Enabled, c.Tools.FetchURL.Ports = true, []string{"80", port}
+	}, apptest.WithAgent("reader", "name: reader\nsystem_prompt: You read.\ntools: [fetch_url]\ntool_settings:\n  fetch_url: {timeout: 5s, approval: never}\n"))
 	for _, url := range []string{secret.URL, "http://localhost:" + port, "http://[::ffff:127.0.0.1]:" + port, "http://169.254.169.254/latest/meta-data/"} {
-		p := calling(t, "fetch_url", fmt.Sprintf(`{"url":%q}`, url))
-		h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 32_000, 2048, p), func(c *config.Config) {
-			c.Tools.FetchURL.Enabled, c.Tools.FetchURL.Ports = true, []string{"80", port}
-		}, apptest.WithAgent("reader", "name: reader\nsystem_prompt: You read.\ntools: [fetch_url]\ntool_settings:\n  fetch_url: {timeout: 5s, approval: never}\n"))
 		id := apptest.NewSession(t, h.Client, ops.NewSession{Agent: "reader"})
-		got := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "read it"})
+		got := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: fmt.Sprintf("call fetch_url {\"url\":%q}", url)})
 		if m := got.Messages[2]; m.Role != core.RoleTool || m.Status != core.MessageFailed || !strings.Contains(m.Content, "does not exist or is not public") {
 			t.Errorf("%s: got %s %q, want it refused", url, m.Status, m.Content)
 		}
@@ -192,12 +178,4 @@ func mcpTool(t *testing.T, name, mode string) apptest.Setting {
 	t.Helper()
 	program, args := mcptest.Command(mode)
 	return withTool(t, name+".yaml", fmt.Sprintf("name: %s\nkind: mcp\ncommand: %s\nargs: [%s, %q]\n", name, program, args[0], args[1]))
-}
-
-// agentNamed returns the agent as clients see it.
-func agentNamed(t *testing.T, h *apptest.Bobbin, name string) core.AgentDetail {
-	t.Helper()
-	list := must.Get(client.Call(t.Context(), h, ops.ListAgents, struct{}{}))(t).Items
-	i := slices.IndexFunc(list, func(a core.AgentDetail) bool { return a.Name == name })
-	return list[i]
 }

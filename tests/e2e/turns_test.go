@@ -8,9 +8,7 @@ import (
 	"maps"
 	"math"
 	"net/http"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -26,6 +24,7 @@ import (
 	"bobbin/tests/pgproxy"
 	"bobbin/tests/process"
 	"bobbin/tests/provider"
+	"bobbin/tests/seed"
 )
 
 // turnsCell is a conversation with a model at one address, in which the user writes again after a
@@ -259,10 +258,7 @@ const nextClients = 64
 // that the last run held, is busy. Each client has all the open streams that it may have.
 func TestShowNext(t *testing.T) {
 	t.Parallel()
-	turns := apptest.ChooseSize(4*nextClients, 50_000)
-	if n, err := strconv.Atoi(os.Getenv("BOBBIN_TEST_NEXT")); err == nil {
-		turns = n
-	}
+	turns := seed.Setting("BOBBIN_TEST_NEXT", apptest.ChooseSize(4*nextClients, 50_000))
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		p := apptest.NewProvider(t, provider.Options{Window: 8192})
 		streams := func(c *config.Config) {

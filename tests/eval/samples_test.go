@@ -3,7 +3,6 @@ package eval_test
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"log/slog"
 	"math"
@@ -15,28 +14,19 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/app/eval"
 	"bobbin/tests/apptest"
 	"bobbin/tests/compare"
+	"bobbin/tests/golden"
 	"bobbin/tests/must"
 )
-
-// settings are those of a new user.
-func settings() config.Config { return config.Default() }
-
-// quiet is a logger of what somebody should act on.
-func quiet() *slog.Logger {
-	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
-}
 
 // evaluate replays.
 func evaluate(t *testing.T, e eval.Evaluation) eval.Report {
 	t.Helper()
-	report, err := eval.Evaluate(t.Context(), settings(), quiet(), e)
+	report, err := eval.Evaluate(t.Context(), config.Default(), slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})), e)
 	if err != nil {
 		t.Fatalf("evaluate %s: %v", e.Source, err)
 	}
@@ -57,7 +47,7 @@ func TestEval(t *testing.T) {
 	t.Parallel()
 	for _, s := range eval.List() {
 		policies := eval.Policies()
-		if !*update && !apptest.IsLong() {
+		if !*golden.Update && !apptest.IsLong() {
 			if s.Name != "coding" {
 				continue
 			}
@@ -71,7 +61,7 @@ func TestEval(t *testing.T) {
 			must.Do(t, report.WriteTable(&table))
 			t.Logf("%s\n\n%s", s.About, table.String())
 			if len(policies) > 1 {
-				golden(t, filepath.Join("testdata", s.Name+".txt"), table.Bytes())
+				golden.Check(t, filepath.Join("testdata", s.Name+".txt"), table.String(), near)
 			}
 			for _, p := range report.Policies {
 				if f := p.Facts; f.Planted == 0 || f.Asked != f.Planted || p.Failed != nil {
@@ -133,7 +123,7 @@ func TestDocumentation(t *testing.T) {
 	if len(block.FindAll(text, -1)) != 1 {
 		t.Fatalf("%s: want one block of text, which is the table", file)
 	}
-	golden(t, file, block.ReplaceAllLiteral(text, []byte("```text\n"+string(table)+"```")))
+	golden.Check(t, file, string(block.ReplaceAllLiteral(text, []byte("```text\n"+string(table)+"```"))), near)
 	for _, s := range eval.List() {
 		compare.Contains(t, fmt.Sprintf("%s: want a row of the sample %s", file, s.Name), "| `"+s.Name+"` |", string(text))
 	}
@@ -174,33 +164,6 @@ func fields(v any) []string {
 	return slices.Compact(names)
 }
 
-var update = flag.Bool("update", false, "write the golden files anew")
-
-// refresh is the command that writes the golden files anew.
-const refresh = "go test ./tests/eval -update"
-
-// golden compares with a stored file, as near does.
-func golden(t *testing.T, file string, got []byte) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, got, 0o644); err != nil { //nolint:gosec // part of the source
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("%v; make it with: %s", err, refresh)
-	}
-	if near(string(want), string(got)) {
-		return
-	}
-	diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(string(got), "\n"))
-	if len(diff) > 4000 {
-		diff = diff[:4000] + "…"
-	}
-	t.Errorf("%s is stale: if the change is wanted, write it anew with: %s\n(-want +got):\n%s", file, refresh, diff)
-}
-
 // How far numbers may be from the stored ones: another sentence in a prompt, or a
 // tool described in other words, makes no table stale.
 const (
@@ -227,7 +190,7 @@ func near(want, got string) bool {
 	for i := range wants {
 		a, errA := strconv.ParseFloat(strings.ReplaceAll(wants[i], ",", ""), 64)
 		b, errB := strconv.ParseFloat(strings.ReplaceAll(gots[i], ",", ""), 64)
-		if errA != nil || errB != nil || math.Abs(a-b) > math.Max(nearSteps, nearShare*math.Abs(a)) {
+		if errA != nil || errB != nil || math.Abs(a-b) > max(nearSteps, nearShare*math.Abs(a)) {
 			return false
 		}
 	}

@@ -170,7 +170,7 @@ func (g gate) sample(kinds map[string][]question) []question {
 
 // bad counts the bad answers that are stored as they are.
 func (g gate) bad(p policy, fixtures []fixture, named map[string]figure) (first, extending figure) {
-	for _, q := range g.sample(badAnswers(fixtures, everyBad)) {
+	for _, q := range g.sample(badAnswers(fixtures, func(f, other fixture) []answer { return slices.Concat(f.bad, fixedAnswers(), madeOf(f, other)) })) {
 		first.add(g.ask(q.fixture, p, q.answer, ""), true, q.fixture.name+" bad "+q.kind, named)
 		extending.add(g.extend(q.fixture, p, q.answer), true, q.fixture.name+" bad extension: "+q.kind, named)
 	}
@@ -213,15 +213,6 @@ func list(named map[string]figure) string {
 		}
 	}
 	return cmp.Or(strings.Join(lines, ""), "none")
-}
-
-// everyBad returns all bad answers to the request to summarize the fixture: those of
-// its file, and those that are the same in every language or made of the request.
-func everyBad(f, other fixture) []answer {
-	all := append([]answer{}, f.bad...)
-	all = append(all, fixedAnswers()...)
-	all = append(all, madeOf(f, other)...)
-	return all
 }
 
 // everyExtending returns the bad answers to the request to extend the earlier summary of

@@ -5,28 +5,26 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew") //nolint:gochecknoglobals // a flag
+// Update is the flag -update.
+var Update = flag.Bool("update", false, "write the golden files anew") //nolint:gochecknoglobals // a flag
 
-// Check compares got with a file. With the flag -update it writes the file first.
-func Check(t testing.TB, file, got string) {
+// Check compares got with a file, which may differ as alike says. With the flag -update it writes the file first.
+func Check(t testing.TB, file, got string, alike ...func(want, got string) bool) {
 	t.Helper()
-	if *update {
+	if *Update {
 		must.Do(t, os.WriteFile(file, []byte(got), 0o600))
 	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("%v; make it with -update", err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s; if that is wanted, write it anew with -update (-want +got):\n%s", file, diff)
+	want := string(must.Get(os.ReadFile(file))(t))
+	if !slices.ContainsFunc(alike, func(are func(want, got string) bool) bool { return are(want, got) }) {
+		compare.Equal(t, file+"; if that is wanted, write it anew with -update", want, got)
 	}
 }
 

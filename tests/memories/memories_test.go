@@ -299,10 +299,7 @@ func TestMemoryInputs(t *testing.T) {
 			t.Errorf("search: got error %v, want %q", err, name)
 		}
 	}
-	m, err := s.Create(t.Context(), ann(), core.Memory{Content: "a\x00b\xff"})
-	if err != nil || m.Content != "a\uFFFDb\uFFFD" {
-		t.Errorf("got %q, error %v, want what can be stored", m.Content, err)
-	}
+	compare.Equal(t, "what can be stored", "a\uFFFDb\uFFFD", must.Get(s.Create(t.Context(), ann(), core.Memory{Content: "a\x00b\xff"}))(t).Content)
 	half := float32(0.5)
 	got, err := s.Search(t.Context(), ann(), core.MemorySearch{Query: "nothing of it", MinScore: &half})
 	if err != nil || got.Items == nil || len(got.Items) != 0 || got.Searched != 1 {
@@ -326,8 +323,5 @@ func TestMemoryOfAnEmbedderThatHangs(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	e.waits = func(context.Context, []string) error { cancel(); return ctx.Err() }
 	compare.Error(t, "err: want it canceled", context.Canceled, compare.ErrorOf(s.Create(ctx, ann(), core.Memory{Content: "y"})))
-	page, err := s.List(t.Context(), ann(), core.PageQuery{})
-	if err != nil || len(page.Items) != 1 {
-		t.Errorf("got %d memories, error %v, want the first alone", len(page.Items), err)
-	}
+	compare.Equal(t, "memories: the first alone", 1, len(must.Get(s.List(t.Context(), ann(), core.PageQuery{}))(t).Items))
 }

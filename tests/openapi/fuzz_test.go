@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -21,19 +19,11 @@ import (
 	"bobbin/tests/seed"
 )
 
-// number returns the setting of the environment, or what holds without.
-func number(name string, otherwise int) int {
-	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
-		return n
-	}
-	return otherwise
-}
-
 // TestFuzz: thousands of requests made from the document, valid, nearly valid and wild, by two owners at
 // once: no 500, no answer that the document does not have, no hang, no leak of what is internal or another
 // owner's, no goroutine left, and the server works afterwards. BOBBIN_FUZZ_REQUESTS changes how many.
 func TestFuzz(t *testing.T) {
-	total := number("BOBBIN_FUZZ_REQUESTS", 1200)
+	total := seed.Setting("BOBBIN_FUZZ_REQUESTS", 1200)
 	// One after the other: goroutines are counted.
 	t.Run("sqlite", func(t *testing.T) { showFuzz(t, dbtest.MigratedSQLiteURL(t), total) })
 	t.Run("postgres", func(t *testing.T) { showFuzz(t, dbtest.PostgresURL(t), total/4) })

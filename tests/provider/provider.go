@@ -19,7 +19,6 @@ import (
 	"net/http/httptest"
 	"sync"
 	"sync/atomic"
-	"time"
 	"unicode/utf8"
 )
 
@@ -92,7 +91,6 @@ type Server struct {
 	requests  atomic.Int64
 	rejected  atomic.Int64
 	summaries atomic.Int64
-	busy      atomic.Int64 // nanoseconds inside the handler
 	largest   atomic.Int64 // stored under mu
 
 	mu       sync.Mutex
@@ -145,9 +143,6 @@ func (s *Server) Summaries() int64 { return s.summaries.Load() }
 
 // Largest returns the largest prompt that it took, in its own tokens.
 func (s *Server) Largest() int64 { return s.largest.Load() }
-
-// Busy returns how long it has spent on answers so far.
-func (s *Server) Busy() time.Duration { return time.Duration(s.busy.Load()) }
 
 // Received returns the requests for answers, in order, if Options.Record says so.
 func (s *Server) Received() []Received {
@@ -207,8 +202,6 @@ type answer interface {
 
 // serve answers a request.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, d dialect) {
-	start := time.Now()
-	defer func() { s.busy.Add(int64(time.Since(start))) }()
 	s.requests.Add(1)
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

@@ -17,7 +17,8 @@ func (s *Server) serveMessages(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the caller went away
 	}
-	c, refused := s.strict.checkMessages(body, betasOf(r.Header))
+	betas := strings.FieldsFunc(strings.Join(r.Header.Values("Anthropic-Beta"), ","), func(r rune) bool { return r == ',' || r == ' ' })
+	c, refused := s.strict.checkMessages(body, betas)
 	if refused != nil {
 		s.requests.Add(1)
 		s.strict.add(Thoughts{Refused: 1})

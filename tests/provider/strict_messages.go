@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 )
 
 // The beta features of Anthropic that a strict provider knows.
@@ -321,11 +320,6 @@ func (c *conversation) newThought(id, before, text string) seal {
 		Account: c.v.Account, Model: c.req.Model, ID: id, Before: before, Text: digest(text),
 		Prefix: c.prefix.last().add("role assistant"),
 	}
-}
-
-// betasOf returns the beta features that the headers ask for.
-func betasOf(h http.Header) []string {
-	return strings.FieldsFunc(strings.Join(h.Values("Anthropic-Beta"), ","), func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 // writeJSON answers with a value.

@@ -150,6 +150,14 @@ func (s *source) Uint64() uint64 {
 	return s.pcg.Uint64()
 }
 
+// Setting returns the number in a variable of the environment, or what holds without one.
+func Setting(name string, otherwise int) int {
+	if n, err := strconv.Atoi(os.Getenv(name)); err == nil && n >= 0 {
+		return n
+	}
+	return otherwise
+}
+
 // command returns the command that repeats a test.
 func command(test string) string {
 	top, _, _ := strings.Cut(test, "/")

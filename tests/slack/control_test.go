@@ -123,9 +123,7 @@ func TestSlackFeedback(t *testing.T) {
 			t.Fatalf("got the thread %+v: %v", w.ws.Thread(w.channel, root), err)
 		}
 		for i, rating := range []core.Rating{core.RatingUp, core.RatingDown} {
-			if got, err := w.bob.Click(w.channel, answers[i].TS, core.SlackActionFeedback, string(rating)); err != nil || got.Status != 200 {
-				t.Fatalf("got %+v, %v", got, err)
-			}
+			compare.Equal(t, "status", 200, must.Get(w.bob.Click(w.channel, answers[i].TS, core.SlackActionFeedback, string(rating)))(t).Status)
 			compare.Contains(t, "Bob was told", "Thank you", w.awaitPrivate(t, w.bob, i+1))
 		}
 		_, all := w.conversation(t, 4)
@@ -253,11 +251,6 @@ func (w *workspace) awaitAnswers(t *testing.T, root string, n int) {
 	}))
 }
 
-// failedCalls returns the calls that Slack refused.
-func (w *workspace) failedCalls() []fakeslack.Call {
-	return slices.DeleteFunc(w.Calls(""), func(c fakeslack.Call) bool { return c.Error == "" })
-}
-
 // Each workspace has its own token: threads in both are answered there, and the removal of the app
 // from one stops only that one.
 func TestSlackManyWorkspaces(t *testing.T) {
@@ -269,15 +262,17 @@ func TestSlackManyWorkspaces(t *testing.T) {
 			acme.ask(t, first, n)
 			other.ask(t, second, n)
 		}
-		if failed := acme.failedCalls(); len(failed) > 0 {
-			t.Errorf("Slack refused %+v", failed)
-		}
+		compare.Equal(t, "a call that Slack refused", -1, slices.IndexFunc(acme.Calls(""), func(c fakeslack.Call) bool { return c.Error != "" }))
 		sessions := acme.sessions(t, "two sessions", func(list []core.Session) bool { return len(list) == 2 })
 		if sessions[0].UserID == sessions[1].UserID || !strings.HasPrefix(sessions[0].UserID, "slack:T") {
 			t.Errorf("got the users %s and %s", sessions[0].UserID, sessions[1].UserID)
 		}
 		acme.ws.Uninstall()
-		process.Await(t, "the removal is noticed", func() bool { return slices.ContainsFunc(houses, noticedRemoval) })
+		process.Await(t, "the removal is noticed", func() bool {
+			return slices.ContainsFunc(houses, func(h *apptest.Bobbin) bool {
+				return strings.Contains(h.Log.String(), "app removed from a workspace of Slack")
+			})
+		})
 		before, posted := len(acme.callsOf(acme.ws.ID)), len(other.ws.Thread(other.channel, second))
 		for _, s := range sessions { // from the web, in both
 			must.Get(apptest.SendAsync(t.Context(), acme.house, core.SendMessage{SessionID: s.ID, Content: "and its size?", Source: core.SourceWeb}))(t)
@@ -290,11 +285,6 @@ func TestSlackManyWorkspaces(t *testing.T) {
 			}
 		}
 	})
-}
-
-// noticedRemoval reports whether the log says that the app was removed.
-func noticedRemoval(h *apptest.Bobbin) bool {
-	return strings.Contains(h.Log.String(), "app removed from a workspace of Slack")
 }
 
 // callsOf returns the calls with tokens of the team.

@@ -276,13 +276,9 @@ func TestSlackCommands(t *testing.T) {
 		}
 		w.post(t, w.bob, root, w.mention("/summarize the color"))
 		answer(w.bob, 4, "Summarized: version 1")
-		if got, err := w.alice.Command(w.channel, "/bobbin", "context"); err != nil || got.Status != 200 {
-			t.Fatalf("got %+v, %v", got, err)
-		}
+		compare.Equal(t, "status", 200, must.Get(w.alice.Command(w.channel, "/bobbin", "context"))(t).Status)
 		answer(w.alice, 1, "tokens")
-		if got, err := w.alice.Shortcut(w.channel, root, core.SlackShortcutContext); err != nil || got.Status != 200 {
-			t.Fatalf("got %+v, %v", got, err)
-		}
+		compare.Equal(t, "status", 200, must.Get(w.alice.Shortcut(w.channel, root, core.SlackShortcutContext))(t).Status)
 		answer(w.alice, 2, "tokens")
 		w.conversation(t, 6)
 	})
@@ -310,9 +306,7 @@ func TestSlackApproval(t *testing.T) {
 		must.Do(t, err)
 		click := func(by *fakeslack.User) {
 			t.Helper()
-			if got, err := by.Click(w.channel, button, core.SlackActionApprove, ""); err != nil || got.Status != 200 {
-				t.Fatalf("got %+v, %v", got, err)
-			}
+			compare.Equal(t, "status", 200, must.Get(by.Click(w.channel, button, core.SlackActionApprove, ""))(t).Status)
 		}
 		click(carol)
 		compare.Contains(t, "Carol was told", "Only the person who asked", w.awaitPrivate(t, carol, 1))
@@ -361,3 +355,5 @@ func TestSlackSilentSocket(t *testing.T) {
 	w.post(t, w.alice, root, "and tall")
 	w.conversation(t, 4)
 }
+
+func TestMain(m *testing.M) { apptest.Main(m) }

@@ -115,9 +115,6 @@ func (w *Workspace) openDM(u *User) *Channel {
 	return c
 }
 
-// Token returns the token with which a client of the Web API acts as this user or bot.
-func (u *User) Token() string { return u.token }
-
 // Mention returns the markup that mentions the user.
 func (u *User) Mention() string { return "<@" + u.ID + ">" }
 

@@ -1,9 +1,0 @@
-package slack_test
-
-import (
-	"testing"
-
-	"bobbin/tests/apptest"
-)
-
-func TestMain(m *testing.M) { apptest.Main(m) }
