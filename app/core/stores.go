@@ -72,6 +72,8 @@ type SummaryStore interface {
 	Find(ctx context.Context, tenant Tenant, id SessionID, ids []SummaryID) ([]Summary, error)
 	// Versions returns the versions that a prompt can use, ordered by what they cover.
 	Versions(ctx context.Context, tenant Tenant, id SessionID) ([]SummaryVersion, error)
+	// Covered returns the tokens of the messages that each version covers, also of those undone.
+	Covered(ctx context.Context, tenant Tenant, id SessionID) (map[int]int, error)
 	// Loops returns the notes on tool loops that are in use with the cursor at after.
 	Loops(ctx context.Context, tenant Tenant, id SessionID, after int64) ([]Summary, error)
 	Get(ctx context.Context, tenant Tenant, id SessionID, version int) (Summary, error)

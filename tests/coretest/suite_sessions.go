@@ -202,6 +202,7 @@ func testTenants(s *suite) {
 			"Restorable":     failed(s.Summaries.Restorable(ctx, t, id, 1)),
 			"FirstCovering":  failed(s.Summaries.FirstCovering(ctx, t, id, 1)),
 			"Versions":       failed(s.Summaries.Versions(ctx, t, id)),
+			"Covered":        failed(s.Summaries.Covered(ctx, t, id)),
 			"Loops":          failed(s.Summaries.Loops(ctx, t, id, 0)),
 
 			"Last":          failed(s.Events.Last(ctx, t, id)),

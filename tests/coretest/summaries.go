@@ -279,6 +279,17 @@ func (r Summaries) Versions(ctx context.Context, tenant core.Tenant, session cor
 	return out, err
 }
 
+// Covered returns the tokens of the messages that each version covers.
+func (r Summaries) Covered(ctx context.Context, tenant core.Tenant, session core.SessionID) (map[int]int, error) {
+	covered := map[int]int{}
+	return covered, r.s.inSession(ctx, "Covered", tenant, session, func(c *Conversation) error {
+		for _, v := range c.Summaries {
+			covered[v.Version] = v.TokensCovered
+		}
+		return nil
+	})
+}
+
 // isUsable reports whether a prompt can contain the version.
 func (c *Conversation) isUsable(v core.Summary) bool {
 	used := (v.State == core.SummaryActive || v.State == core.SummaryDropped) && (v.ActivatedAt != nil || v.MadeFor > 0)

@@ -17,16 +17,16 @@ func (c *Inspector) Turns(ctx context.Context, tenant core.Tenant, id core.Sessi
 	if err != nil {
 		return core.ContextTurns{}, err
 	}
-	summaries, err := c.Stores.Summaries.List(ctx, tenant, id, core.PageQuery{Limit: core.MaxPageLimit}) // undone ones, too
+	summarized, err := c.Stores.Summaries.Covered(ctx, tenant, id)
 	if err != nil {
-		return core.ContextTurns{}, fmt.Errorf("list summaries: %w", err)
+		return core.ContextTurns{}, fmt.Errorf("tokens that summaries cover: %w", err)
 	}
 	// One more than is shown tells whether the first one was summarized.
 	reports, older, err := c.Stores.Runs.Reports(ctx, tenant, id, core.MaxTurns+1)
 	if err != nil {
 		return core.ContextTurns{}, fmt.Errorf("reports of runs: %w", err)
 	}
-	turns := turnsOf(reports, summaries.Items)
+	turns := turnsOf(reports, summarized)
 	if n := len(turns) - core.MaxTurns; n > 0 {
 		turns, older = turns[n:], older+n
 	}
@@ -66,11 +66,7 @@ func (c *Inspector) Turns(ctx context.Context, tenant core.Tenant, id core.Sessi
 }
 
 // turnsOf returns the turns of the reports, both oldest first.
-func turnsOf(reports []core.RunReport, summaries []core.Summary) []core.ContextTurn {
-	covered := map[int]int{} // tokens by version
-	for _, s := range summaries {
-		covered[s.Version] = s.TokensCovered
-	}
+func turnsOf(reports []core.RunReport, covered map[int]int) []core.ContextTurn {
 	turns := make([]core.ContextTurn, 0, len(reports))
 	before := 0
 	for _, r := range reports {

@@ -71,6 +71,20 @@ func (r *Summaries) Versions(ctx context.Context, tenant core.Tenant, id core.Se
 	return mapRows(rows, core.Summary.AsVersion), nil
 }
 
+// Covered returns the tokens of the messages that each version covers, also of those undone.
+func (r *Summaries) Covered(ctx context.Context, tenant core.Tenant, id core.SessionID) (map[int]int, error) {
+	db := byID(ctx, r.db, "session", id)
+	rows, err := findRows[core.Summary](db.Where(withinSession(tenant, id)).Select("version", "tokens_covered"))
+	covered := map[int]int{}
+	for _, s := range rows {
+		covered[s.Version] = s.TokensCovered
+	}
+	if err == nil && len(rows) == 0 {
+		err = requireVisible(db, tenant, id)
+	}
+	return covered, wrapError(err, "session", id)
+}
+
 // Restorable returns a version of a session's summary if it may become the active one
 // again: it must be a summary of the whole conversation, its text must still exist, and its
 // last message must be on the current path. Otherwise it returns ErrUnprocessable with the
