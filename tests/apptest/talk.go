@@ -127,6 +127,9 @@ func sending(m core.SendMessage) (ops.Operation, any) {
 	for _, p := range m.Parts {
 		in.Parts = append(in.Parts, ops.FilePart{Type: p.Type, BlobID: p.BlobID, Name: p.Name})
 	}
+	if m.Webhook != nil {
+		in.Webhook = &ops.NewWebhook{URL: string(m.Webhook.URL), Secret: m.Webhook.Secret}
+	}
 	if m.Edits != "" {
 		return ops.EditMessage.Operation, ops.EditedMessage{NewMessage: in, MessageID: m.Edits}
 	}

@@ -12,7 +12,6 @@ import (
 // at the next message.
 const (
 	historyShare  = 8   // a message of the history gets at limit 1/8 of the landing point
-	onceShare     = 2   // in a plan for one prompt, which another one follows soon, 1/2: the others stay whole, and the cut where it is
 	minRunMessage = 512 // cl100k_base tokens: messages of the run are shortened further only if leaving out others did not help
 	minSummaryCut = 16  // cl100k_base tokens: the summary is cut so far before the user's own message is shortened
 )
@@ -20,11 +19,8 @@ const (
 // fitHistory shortens (rung 6), then leaves out (rung 7) the oldest messages of the history
 // until the prompt is at its target or the history is gone.
 func (p *planner) fitHistory() {
-	target, share := p.historyTarget(), historyShare
-	if p.in.Once != "" {
-		share = onceShare
-	}
-	limit := p.scale.toBase(max(p.budget.Landing/share, 1))
+	target := p.historyTarget()
+	limit := p.scale.toBase(max(p.budget.Landing/historyShare, 1))
 	var large []Slot
 	for _, s := range p.history {
 		if p.shorteningGain(s, limit) > 0 {

@@ -256,8 +256,8 @@ func (p *planner) finishDecision() Decision {
 			loops = append(loops, *findLoop(p.loops, s.Item))
 		}
 	}
-	if n := places[core.PlaceShortened]; n > 0 {
-		p.addReason("%d messages are shortened in the prompt", n)
+	if n := places[core.PlaceShortened]; n > 0 && p.in.Once == "" { // else that is the reason
+		p.addReason("messages that are shortened in the prompt: %d", n)
 	}
 	if n := places[core.PlaceCovered]; n > 0 {
 		p.addReason("%d messages of tool loops are replaced by notes", n)

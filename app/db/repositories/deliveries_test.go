@@ -108,6 +108,7 @@ func TestSettle(t *testing.T) {
 		compare.Equal(t, fmt.Sprintf("%+v has failed", got), true, got.State == core.DeliveryFailed && got.FinishedAt != nil)
 		again, events, err := s.deliveries.Retry(t.Context(), ann(), run.ID, first.ID)
 		compare.Equal(t, "tried again", "<nil>, pending, tries 0, events 1", fmt.Sprintf("%v, %s, tries %d, events %d", err, again.State, again.Tries, len(events)))
+		compare.Equal(t, "due after that", 1, len(s.due(t, worker)))
 	})
 }
 
