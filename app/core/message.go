@@ -50,8 +50,8 @@ const (
 	FinishLength        FinishReason = "length" // the output limit was reached: the text is cut off
 	FinishToolCalls     FinishReason = "tool_calls"
 	FinishContentFilter FinishReason = "content_filter"
-	// FinishRefused marks a user's message that was not answered, as a provider refused its prompt, until a prompt
-	// that has it is answered. A prompt that is refused with it is sent again without it.
+	// FinishRefused marks a user's message that was not answered, as a provider refused its prompt. A prompt that is
+	// refused with it is sent again without it.
 	FinishRefused FinishReason = "refused"
 )
 

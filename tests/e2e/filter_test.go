@@ -251,7 +251,7 @@ func (w *filtered) say(t *testing.T, id core.SessionID, content string, parts ..
 }
 
 // A message whose prompt is refused for no clear reason stops no other: later prompts that are refused are sent again
-// without it, until it is answered or edited. Its mark goes with the first answer to a prompt that has it, so an outage
+// without it, until it is answered or edited. A prompt that is not refused has it: an outage
 // takes no message out of later prompts, nor do an image that is refused or an answer without words.
 func TestRefusedMessageStopsNoConversation(t *testing.T) {
 	t.Parallel()
@@ -260,13 +260,14 @@ func TestRefusedMessageStopsNoConversation(t *testing.T) {
 	outage := step{"down", "Budget", "model_invalid 1 0 Budge:refused (Budge:refused)"}
 	poison := step{"", "POISON", "model_invalid 1 0 POISO:refused (POISO:refused)"}
 	for name, steps := range map[string][]step{
-		"outage":   {hello, outage, {"", "And now?", "ok 0 4"}, {"", "Fine?", "ok 0 6"}},
+		"outage":   {hello, outage, {"", "And now?", "ok 0 4 Budge:refused"}, {"", "Fine?", "ok 0 6 Budge:refused"}},
 		"refused":  {hello, poison, {"", "2+2?", "ok 1 3 POISO:refused"}, {"", "3+3?", "ok 1 5 POISO:refused"}},
-		"image":    {hello, outage, {"image", "See?", "ok 1 4"}},
+		"image":    {hello, outage, {"image", "See?", "ok 1 4 Budge:refused"}},
 		"two":      {hello, outage, {"image", "POISON", "model_invalid 3 0 Budge:refused POISO:refused (POISO:refused)"}, {"", "2+2?", "ok 2 3 Budge:refused POISO:refused"}},
 		"no word":  {hello, {"mute 2", "Ada", "model_empty 2 0"}, {"mute 1", "Who?", "ok 1 4"}},
 		"filter":   {hello, {"", "SENSITIVE", "model_content_filter 2 0 SENSI:content_filter (SENSI:content_filter)"}, {"", "2+2?", "ok 0 3 SENSI:content_filter"}},
-		"answered": {poison, {"well", "2+2?", "ok 0 3"}},
+		"answered": {poison, {"regenerate", "2+2?", "ok 0 3"}},
+		"lucky":    {hello, poison, {"well", "3+3?", "ok 0 4 POISO:refused"}}, // the next one may be refused again
 		"edited":   {poison, {"edit", "2+2?", "ok 0 2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -275,13 +276,13 @@ func TestRefusedMessageStopsNoConversation(t *testing.T) {
 			id := apptest.NewSession(t, w.Client, ops.NewSession{Agent: "plain"})
 			for _, c := range steps {
 				w.status.Store(map[string]int64{"down": http.StatusBadRequest}[c.how])
+				w.healthy.Store(c.how == "well" || c.how == "regenerate")
 				w.silent.Store(map[string]int64{"mute 1": 1, "mute 2": 2}[c.how])
 				var parts []core.Part
 				switch c.how {
 				case "image":
 					parts = []core.Part{upload(t, w.Client, "cat.png", picture(t, 64, 48))}
-				case "well":
-					w.healthy.Store(true)
+				case "regenerate":
 					must.Get(client.Call(t.Context(), w, ops.RegenerateMessage, core.Regenerate{SessionID: id, MessageID: apptest.ListMessages(t, w.Client, id)[0].ID}))(t)
 				case "edit":
 					edited := ops.NewMessage{InSession: ops.InSession{SessionID: id}, Content: "harmless", Run: new(false)}

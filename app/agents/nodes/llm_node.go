@@ -350,8 +350,8 @@ func (n *LLM) storeAnswer(ctx context.Context, s AgentState, c call) (_ AgentSta
 	}
 	if len(m.ToolCalls) == 0 {
 		w.End = &core.RunEnd{Status: core.RunSucceeded, AnswerID: m.ID}
-		if !c.decision.IsAlone && m.FinishReason != core.FinishContentFilter {
-			w.Marked = c.turn.Accepted()
+		if s.UserMessage.FinishReason != "" && m.FinishReason != core.FinishContentFilter {
+			w.Marked = []core.MessageID{s.UserMessage.ID}
 		}
 	}
 	for _, tc := range m.ToolCalls {

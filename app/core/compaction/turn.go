@@ -134,19 +134,6 @@ func (t Turn) HasRefused() bool {
 	return slices.ContainsFunc(slices.Concat(t.Pinned, t.History), func(m core.Message) bool { return m.Role == core.RoleUser && m.FinishReason == core.FinishRefused })
 }
 
-// Accepted returns the user messages of the last prompt, which was answered, that the provider had refused before.
-func (t Turn) Accepted() (out []core.MessageID) {
-	t.LeavesRefused = true
-	for _, list := range [][]core.Message{t.History, t.Run[:1]} {
-		for _, m := range list {
-			if t.Shown[m.Seq] && t.leavesOut(m) {
-				out = append(out, m.ID)
-			}
-		}
-	}
-	return out
-}
-
 // withoutFiltered returns the history with the turns as system rows, which nobody is sent, that prompts leave out and
 // that were not answered, or half; all, if a filter has refused them to the summary model.
 func (t Turn) withoutFiltered(all bool) []core.Message {
