@@ -72,7 +72,11 @@ func (m Message) Excerpt() (_ Excerpt, text string, ok bool) {
 	if data.Excerpt.Described {
 		text = describeEncoded(text)
 	}
-	e := data.Excerpt.of(text) // data may have been described otherwise when the excerpt was made
+	e := *data.Excerpt
+	if e.Described && e.Tail == 0 { // it was whole
+		e.Head = max(e.Head, 64<<10)
+	}
+	e = e.of(text) // data may have been described otherwise when the excerpt was made
 	if m.Role != RoleTool {
 		e.Head, e.Tail = len(text), 0
 	}

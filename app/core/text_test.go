@@ -112,7 +112,7 @@ func TestExcerptsOfOtherDescriptions(t *testing.T) {
 	m := core.Message{ID: "m1", Content: strings.Repeat("ü", 100) + " " + strings.Repeat("iVBORw0K", 1000) + " end"}
 	whole := strings.Repeat("ü", 100) + " [base64, 6 KB] end"
 	cut := "üü\n[… 211 of 219 bytes are left out here; the whole result is message m1 …]\n end"
-	for excerpt, want := range map[string]string{`"head":5000,"tail":2500`: whole, `"head":209,"tail":11`: whole, `"head":-1`: whole, `"head":5,"tail":4`: cut} {
+	for excerpt, want := range map[string]string{`"head":5000,"tail":2500`: whole, `"head":209,"tail":11`: whole, `"head":-1`: whole, `"head":14`: whole, `"head":5,"tail":4`: cut} {
 		m.Metadata = json.RawMessage(`{"excerpt":{` + excerpt + `,"described":true}}`)
 		for role, want := range map[core.Role]string{core.RoleTool: want, core.RoleUser: whole} {
 			m.Role = role

@@ -126,7 +126,7 @@ export const cases = {
     equal(await v.page.getByRole('link', { name: 'Chat', exact: true }).evaluate(e => getComputedStyle(e).outlineStyle), 'solid', 'the mark of the chosen view')
     await v.page.emulateMedia({ forcedColors: 'none' })
     await v.field.fill('word '.repeat(12_000))
-    await v.page.getByText('This message does not fit whole').waitFor() // before it is sent
+    await v.page.getByText('1 message does not fit whole with this draft').waitFor() // before it is sent
     await v.field.fill('')
     const chart = panel.getByRole('slider')
     await chart.press('End')

@@ -107,7 +107,8 @@ export class Context {
   get hint(): string {
     const { report, plan } = this;
     if (!report) return this.failure?.status === 403 ? words.noContext : "";
-    if (plan && plan.coverage.shortened > report.coverage.shortened) return words.shortens;
+    const shortened = plan ? plan.coverage.shortened - report.coverage.shortened : 0; // of all messages, the draft among them
+    if (shortened > 0) return words.shortens(shortened);
     switch (this.mood) {
       case "floor":
         return this.floor;

@@ -63,7 +63,7 @@ export const words = { ...page, ...pick({
     retryTo: (to: string) => `Try again: ${to}`,
     noDeliveries: "No deliveries: no webhook is set, or no run has ended since.",
     allThrough: "All webhooks are through.",
-    inSlack: "Posts to Slack are not counted here; what is missing stands in the conversation:",
+    inSlack: "Posts to Slack are not counted here; a conversation with a thread says what is missing there:",
 
     costPerDay: "Cost per day, UTC",
     tokensPerDay: "Tokens per day, UTC",
@@ -164,7 +164,7 @@ export const words = { ...page, ...pick({
     retryTo: (to: string) => `Wiederholen: ${to}`,
     noDeliveries: "Keine Zustellungen: es gibt keinen Webhook, oder seither endete kein Lauf.",
     allThrough: "Alle Webhooks sind zugestellt.",
-    inSlack: "Beiträge in Slack zählen hier nicht mit; was fehlt, steht in der Unterhaltung:",
+    inSlack: "Beiträge in Slack zählen hier nicht mit; was dort fehlt, sagt die Unterhaltung mit dem Thread:",
 
     costPerDay: "Kosten pro Tag, UTC",
     tokensPerDay: "Token pro Tag, UTC",
