@@ -50,8 +50,8 @@ const (
 	FinishLength        FinishReason = "length" // the output limit was reached: the text is cut off
 	FinishToolCalls     FinishReason = "tool_calls"
 	FinishContentFilter FinishReason = "content_filter"
-	// FinishRefused marks a user's message that was not answered, as a provider refused its prompt. A prompt that is
-	// refused with it is sent again without it.
+	// FinishRefused marks a user's message whose prompt a provider has refused, FinishContentFilter one that a filter has,
+	// or whose answer it cut off. They stay in prompts; one that is refused is sent again without them.
 	FinishRefused FinishReason = "refused"
 )
 
@@ -191,6 +191,11 @@ type ToolCall struct {
 	// Signature is what a provider wants back with the call, as it came (Gemini's
 	// thought signature). Nobody but that provider's adapter looks into it.
 	Signature string `json:"signature,omitempty" doc:"A provider's value that must be returned with the call."`
+}
+
+// WasRefused reports whether it is a user's message that a provider has refused, or whose answer a filter cut off.
+func (m Message) WasRefused() bool {
+	return m.Role == RoleUser && (m.FinishReason == FinishRefused || m.FinishReason == FinishContentFilter)
 }
 
 // TextBytes returns how many bytes the texts of the message have, loaded or not.

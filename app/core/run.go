@@ -239,8 +239,6 @@ type RunWrite struct {
 	Usage      Usage           // added to the run's
 	State      json.RawMessage // replaces Run.State; nil = leave
 	Context    json.RawMessage // replaces Run.Context; nil = leave
-	Marked     []MessageID     // user messages that get Mark
-	Mark       FinishReason    // FinishContentFilter: later prompts leave their turns out; empty = they are answered
 	Setup      *PromptSetup    // to which thoughts of Messages are bound; stored with the session, unless it is there already; nil = leave
 	Next       MessageID       // that the attempt writes next, where Run.DraftID does not tell; replaces Run.Partial
 	Wait       *RunWait        // lets the run wait with this write, not together with End

@@ -159,6 +159,17 @@ func (r Messages) Pinned(ctx context.Context, tenant core.Tenant, session core.S
 	return out, err
 }
 
+// Refused returns the users' messages of the conversation that a provider has refused.
+func (r Messages) Refused(ctx context.Context, tenant core.Tenant, session core.SessionID) (out []core.Message, err error) {
+	err = r.s.inSession(ctx, "Refused", tenant, session, func(c *Conversation) error {
+		out = c.withTexts(slices.DeleteFunc(onPath(c.Messages), func(m core.Message) bool {
+			return !m.WasRefused()
+		}))
+		return nil
+	})
+	return out, err
+}
+
 // CountOnPath returns how many messages the conversation has up to a seq.
 func (r Messages) CountOnPath(ctx context.Context, tenant core.Tenant, session core.SessionID, through int64) (n int, err error) {
 	err = r.s.inSession(ctx, "CountOnPath", tenant, session, func(c *Conversation) error {

@@ -80,7 +80,7 @@ func newFiltered(t *testing.T, settings ...apptest.Setting) *filtered {
 
 // Whatever a filter objects to, and whether it was answered, summarized or neither, the conversation goes on: each
 // later message is answered, and once a summary covers the text nothing is refused any more, unless the summary has it.
-// What was never answered is sent no more at all, nor is half an answer with its question once they were refused.
+// What was never answered, or half, is left out of a prompt that is refused; other prompts are sent alone then.
 func TestFilterStopsNoConversation(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -89,8 +89,8 @@ func TestFilterStopsNoConversation(t *testing.T) {
 		run     core.RunStatus
 		warned  string // which of the second message and the last one is warned of
 	}{
-		"never answered": {"Tell me about FLAGGED.", true, core.RunFailed, ""},
-		"half answered":  {"Tell me about FLAGGED. CUT", false, core.RunSucceeded, ""},
+		"never answered": {"Tell me about FLAGGED.", true, core.RunFailed, "second"},
+		"half answered":  {"Tell me about FLAGGED. CUT", false, core.RunSucceeded, "second"},
 		"answered":       {"Tell me about FLAGGED.", false, core.RunSucceeded, "second"},
 		"in the summary": {"Tell me about INFECTED.", true, core.RunSucceeded, "last"},
 	} {
@@ -251,7 +251,7 @@ func (w *filtered) say(t *testing.T, id core.SessionID, content string, parts ..
 }
 
 // A message whose prompt is refused for no clear reason stops no other: later prompts that are refused are sent again
-// without it, until it is answered or edited. A prompt that is not refused has it: an outage
+// without it, until it is edited, and so are those that a filter refuses. A prompt that is not refused has it: an outage
 // takes no message out of later prompts, nor do an image that is refused or an answer without words.
 func TestRefusedMessageStopsNoConversation(t *testing.T) {
 	t.Parallel()
@@ -265,9 +265,9 @@ func TestRefusedMessageStopsNoConversation(t *testing.T) {
 		"image":    {hello, outage, {"image", "See?", "ok 1 4 Budge:refused"}},
 		"two":      {hello, outage, {"image", "POISON", "model_invalid 3 0 Budge:refused POISO:refused (POISO:refused)"}, {"", "2+2?", "ok 2 3 Budge:refused POISO:refused"}},
 		"no word":  {hello, {"mute 2", "Ada", "model_empty 2 0"}, {"mute 1", "Who?", "ok 1 4"}},
-		"filter":   {hello, {"", "SENSITIVE", "model_content_filter 2 0 SENSI:content_filter (SENSI:content_filter)"}, {"", "2+2?", "ok 0 3 SENSI:content_filter"}},
-		"answered": {poison, {"regenerate", "2+2?", "ok 0 3"}},
-		"lucky":    {hello, poison, {"well", "3+3?", "ok 0 4 POISO:refused"}}, // the next one may be refused again
+		"filter":   {hello, {"", "SENSITIVE", "model_content_filter 2 0 SENSI:content_filter (SENSI:content_filter)"}, {"", "2+2?", "ok 1 3 SENSI:content_filter"}},
+		"answered": {poison, {"regenerate", "2+2?", "ok 0 3 POISO:refused"}, {"", "3+3?", "ok 1 3 POISO:refused"}, {"", "4+4?", "ok 1 5 POISO:refused"}}, // by another model, or luck
+		"lucky":    {hello, poison, {"well", "3+3?", "ok 0 4 POISO:refused"}},                                                                            // the next one may be refused again
 		"edited":   {poison, {"edit", "2+2?", "ok 0 2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -294,24 +294,42 @@ func TestRefusedMessageStopsNoConversation(t *testing.T) {
 	}
 }
 
-// A refused message is in no summary, and a pinned one stops no prompt behind a summary either; one that an outage
-// left unanswered is in the summary.
-func TestRefusedMessageIsInNoSummary(t *testing.T) {
+// Behind a summary a refused message stops no prompt either, whether it is pinned, a standing instruction, or recalled;
+// a summary that its model refuses is made without it, and one that another model made is left out with it. One that an
+// outage left unanswered is in the summary.
+func TestRefusedMessageBehindSummary(t *testing.T) {
 	t.Parallel()
-	w := newFiltered(t)
-	id := apptest.NewSession(t, w.Client, ops.NewSession{Agent: "plain"})
-	w.status.Store(http.StatusBadRequest)
-	w.say(t, id, "My budget is 7.")
-	w.status.Store(0)
-	w.say(t, id, "hello")
-	w.say(t, id, "Tell me about POISON.")
-	must.Get(client.Call(t.Context(), w, ops.PinMessage, ops.Pinned{InMessage: apptest.InMessage(id, apptest.ListMessages(t, w.Client, id)[3].ID), Pinned: new(true)}))(t)
-	w.refused.Store(0)
-	for i := range 12 {
-		apptest.SendMessage(t, w.Client, core.SendMessage{SessionID: id, Content: fmt.Sprintf("message %d", i) + strings.Repeat(fmt.Sprintf(" lorem ipsum %d", i), 150)})
-	}
-	versions := must.Get(client.Call(t.Context(), w.Client, ops.ListSummaries, ops.SessionPage{InSession: ops.InSession{SessionID: id}}))(t).Items
-	if n := len(versions); n == 0 || !strings.Contains(versions[n-1].Content, "budget") || strings.Contains(versions[0].Content, "POISON") || w.refused.Load() != 12 {
-		t.Errorf("got %d refusals of 12 messages, with the summaries %+v", w.refused.Load(), versions)
+	for name, c := range map[string]struct {
+		message string
+		pin     bool
+		context string // of the agent
+		isIn    bool   // the summary
+	}{
+		"pinned":      {"Tell me about POISON.", true, "{}", false},
+		"standing":    {"From now on always answer with POISON at the end.", false, "{}", false},
+		"recalled":    {"The lorem manual says POISON about ipsum.", false, "{recall: auto}", false},
+		"other model": {"Tell me about POISON.", false, "{summary_model: other}", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			other := apptest.NewProvider(t, provider.Options{Summarize: provider.Summary})
+			w := newFiltered(t, apptest.WithModel("other", 8_192, 1_024, other), apptest.WithAgent("plain", "name: plain\nmodel: m\ncontext: "+c.context+"\n"))
+			id := apptest.NewSession(t, w.Client, ops.NewSession{Agent: "plain"})
+			w.status.Store(http.StatusBadRequest)
+			w.say(t, id, "The pump is blue.")
+			w.status.Store(0)
+			w.say(t, id, "hello")
+			compare.Equal(t, "the message", "model_invalid", strings.Fields(w.say(t, id, c.message))[0])
+			if c.pin {
+				must.Get(client.Call(t.Context(), w.Client, ops.PinMessage, ops.Pinned{InMessage: apptest.InMessage(id, apptest.ListMessages(t, w.Client, id)[3].ID), Pinned: new(true)}))(t)
+			}
+			for i := range 12 {
+				apptest.SendMessage(t, w.Client, core.SendMessage{SessionID: id, Content: fmt.Sprintf("message %d", i) + strings.Repeat(fmt.Sprintf(" lorem ipsum %d", i), 150)})
+			}
+			versions := must.Get(client.Call(t.Context(), w.Client, ops.ListSummaries, ops.SessionPage{InSession: ops.InSession{SessionID: id}}))(t).Items
+			first := versions[len(versions)-1].Content
+			compare.Equal(t, "the window, and whether the first summary has each message", []any{8_192, true, c.isIn},
+				[]any{w.windowOf(t, id), strings.Contains(first, "pump"), strings.Contains(first, "POISON")})
+		})
 	}
 }

@@ -23,6 +23,7 @@ type attempts struct {
 	refusedTools        bool           // its provider did not take changes of the tools
 	refusedSize         int            // tokens of the prompt and its answer from whose refusal turn.Window is supposed; 0 = it is not
 	suspected           *call          // was refused first, for an unclear reason; nil = none was
+	refused             []int64        // messages that a provider has refused once, by seq; nil = not asked for
 	leavesOut           []string       // what its provider refused, now or earlier in the run, and the next tries leave out
 	refusedNative       bool           // the provider did not take back its compaction: the summary's words are sent instead
 	next                core.MessageID // takes the place of a message that was taken back; empty = none was
@@ -67,7 +68,7 @@ func (n *LLM) fallBack(ctx context.Context, s *AgentState, t *attempts, e *llm.E
 	}
 	n.Logger.WarnContext(ctx, "model replaced by its fallback", "run_id", s.Run.ID, "model", from, "kind", e.Kind, "fallback", to)
 	s.Profile.Model, t.turn.Profile.Model = next, next
-	t.turn.Cap, t.turn.Window, t.turn.Trial, t.turn.LeavesRefused = 0, 0, false, false // were the other model's
+	t.turn.Cap, t.turn.Window, t.turn.Trial = 0, 0, false // were the other model's
 	t.refusedSize, t.suspected = 0, nil
 	t.spare, t.books, t.failed = t.spare[1:], nil, e
 	t.overflows, t.restarts, t.refusedTools, t.leavesOut, t.warning = 0, 0, false, nil, nil

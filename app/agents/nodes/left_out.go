@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"bobbin/app/core"
+	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 )
 
@@ -15,8 +16,8 @@ import (
 const (
 	leftOutMedia = "images and files" // the provider cannot read one: they are described
 	leftOutTools = "tools"            // the model calls them although it must not: their turns become text
-	// The provider has refused each before, and answered no prompt that has it.
-	leftOutRefused = "the messages that got no answer before: edit one, and it is sent again"
+	// A provider has refused each once.
+	leftOutRefused = "the messages that were refused before: edit one, and it is sent again"
 	// A filter may object to any of them.
 	leftOutEarlier = "the messages before it: delete or edit the one that the filter objects to, and the others are sent again"
 )
@@ -33,7 +34,7 @@ func (t *attempts) canLeaveOut(c call, e *llm.Error) string {
 	switch {
 	case c.calledAnyway && e.Kind == llm.KindEmpty:
 		out = leftOutTools
-	case e.Kind == llm.KindInvalid && !named && !t.turn.LeavesRefused && t.turn.HasRefused():
+	case len(t.refused) > 0 && !slices.Contains(t.leavesOut, leftOutRefused) && (e.Kind == llm.KindInvalid && !named || e.Kind == llm.KindContentFilter):
 		out = leftOutRefused
 	case c.sent.Media > 0 && e.Status >= 400 && e.Kind != llm.KindAuth && e.Kind != llm.KindRateLimit && (named || e.Kind == llm.KindInvalid && !c.mayBeTooLong):
 		out = leftOutMedia
@@ -46,6 +47,32 @@ func (t *attempts) canLeaveOut(c call, e *llm.Error) string {
 	return out
 }
 
+// loadRefused loads which earlier messages of the session a provider has refused, after it refused a prompt again.
+func (n *LLM) loadRefused(ctx context.Context, s *AgentState, t *attempts, e *llm.Error) error {
+	if t.refused != nil || e.Kind != llm.KindInvalid && e.Kind != llm.KindContentFilter {
+		return nil
+	}
+	list, err := n.Messages.Refused(ctx, s.Run.Tenant(), s.Session.ID)
+	t.refused = []int64{}
+	for _, m := range list {
+		if m.Seq < s.UserMessage.Seq {
+			t.refused = append(t.refused, m.Seq)
+		}
+	}
+	return err
+}
+
+// withoutRefused returns the decision without what the tries leave out of the conversation.
+func (t *attempts) withoutRefused(d contextwindow.Decision) contextwindow.Decision {
+	switch {
+	case slices.Contains(t.leavesOut, leftOutEarlier):
+		return d.Without(func(int64) bool { return true }, false)
+	case slices.Contains(t.leavesOut, leftOutRefused):
+		return d.Without(func(seq int64) bool { return slices.Contains(t.refused, seq) }, t.turn.Session.SummaryThroughSeq < t.refused[0])
+	}
+	return d
+}
+
 // leaveOut prepares a try without what this one failed for. If it is answered, a warning says so.
 func (n *LLM) leaveOut(ctx context.Context, s *AgentState, t *attempts, c call, e *llm.Error) {
 	what := t.canLeaveOut(c, e)
@@ -54,7 +81,6 @@ func (n *LLM) leaveOut(ctx context.Context, s *AgentState, t *attempts, c call, 
 	if what == leftOutTools {
 		return
 	}
-	t.turn.LeavesRefused = t.turn.LeavesRefused || what == leftOutRefused
 	if what == leftOutMedia {
 		blind := llm.WithoutMedia(s.Profile.Model)
 		s.Profile.Model, t.turn.Profile.Model = blind, blind

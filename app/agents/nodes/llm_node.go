@@ -82,14 +82,13 @@ func (n *LLM) callUntilAnswered(ctx context.Context, s *AgentState) (call, error
 	if slices.Contains(s.leavesOut, leftOutMedia) {
 		s.Profile.Model = llm.WithoutMedia(s.Profile.Model)
 	}
-	t := &attempts{turn: s.NextTurn(), spare: s.Profile.Fallbacks, leavesOut: s.leavesOut}
-	t.turn.LeavesRefused = slices.Contains(s.leavesOut, leftOutRefused)
+	t := &attempts{turn: s.NextTurn(), spare: s.Profile.Fallbacks, leavesOut: s.leavesOut, refused: s.refused}
 	for {
 		c, err := n.tryOnce(ctx, s, t)
 		if err == nil {
 			n.learnSupposed(s, t, c)
 			if t.failed == nil { // else another model answers
-				s.leavesOut = t.leavesOut
+				s.leavesOut, s.refused = t.leavesOut, t.refused
 			}
 			return c, nil
 		}
@@ -142,6 +141,9 @@ func (n *LLM) tryOnce(ctx context.Context, s *AgentState, t *attempts) (call, er
 // call: there is no other try.
 func (n *LLM) prepareRetry(ctx context.Context, s *AgentState, t *attempts, c call, e *llm.Error) error {
 	c.mayBeTooLong = n.mayBeTooLong(s, t, c, e)
+	if err := n.loadRefused(ctx, s, t, e); err != nil {
+		return err
+	}
 	switch {
 	case e.Kind == llm.KindCompactionRefused && !t.refusedNative:
 		t.refusedNative = true
@@ -206,9 +208,7 @@ func (c call) hasOutput() bool {
 
 // callModel sends the prompt and collects the answer.
 func (n *LLM) callModel(ctx context.Context, s AgentState, t *attempts, d contextwindow.Decision) (call, error) {
-	if slices.Contains(t.leavesOut, leftOutEarlier) {
-		d = d.WithoutEarlier()
-	}
+	d = t.withoutRefused(d)
 	req, sent, err := n.Compactor.Request(ctx, t.turn, d)
 	if err != nil {
 		return call{decision: d}, fmt.Errorf("make prompt: %w", err)
@@ -341,18 +341,12 @@ func (n *LLM) storeAnswer(ctx context.Context, s AgentState, c call) (_ AgentSta
 	if c.warning != nil {
 		w.Events = []core.Event{core.NewEvent(s.Run.SessionID, s.Run.ID, core.EventContextWarning, *c.warning)}
 		s.Measures = s.Measures.withMeasure("", c.warning.Reason)
-		if slices.Contains(s.leavesOut, leftOutEarlier) { // what it has cut off before is its likeliest objection
-			w.Marked, w.Mark = compaction.HalfAnswered(c.turn.History), core.FinishContentFilter
-		}
 	}
 	if slices.ContainsFunc(m.Parts, func(p core.Part) bool { return p.Setup != "" }) {
 		w.Setup = n.Compactor.NewSetup(c.turn)
 	}
 	if len(m.ToolCalls) == 0 {
 		w.End = &core.RunEnd{Status: core.RunSucceeded, AnswerID: m.ID}
-		if s.UserMessage.FinishReason != "" && m.FinishReason != core.FinishContentFilter {
-			w.Marked = []core.MessageID{s.UserMessage.ID}
-		}
 	}
 	for _, tc := range m.ToolCalls {
 		if approvalMode(s, tc.Name) == "" { // else tool_node tells it, when it knows
@@ -367,7 +361,7 @@ func (n *LLM) storeAnswer(ctx context.Context, s AgentState, c call) (_ AgentSta
 		return s, fmt.Errorf("store answer: %w", err)
 	}
 	s = s.WithRunMessages(written.Messages)
-	if w.End != nil && written.Known != nil && len(w.Marked) == 0 { // nobody else has written since the run began
+	if w.End != nil && written.Known != nil && m.FinishReason != core.FinishContentFilter { // nobody else has written since the run began
 		n.Tails.storeTail(s, written.Events[len(written.Events)-1].Seq)
 	}
 	n.Journal.Publish(ctx, written.Events) // who reads the end may send the next message, which needs the tail

@@ -75,7 +75,7 @@ func (s AgentState) Fitted(t compaction.Turn, d contextwindow.Decision) AgentSta
 	for _, reason := range d.Reasons {
 		s.Measures = s.Measures.withMeasure("", reason)
 	}
-	t.Work, t.Cap, t.Trial, t.RefusedNative, t.LeavesRefused = core.SummaryWork{}, 0, false, false, false
+	t.Work, t.Cap, t.Trial, t.RefusedNative = core.SummaryWork{}, 0, false, false
 	s.Turn = t
 	return s
 }

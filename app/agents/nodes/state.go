@@ -23,6 +23,7 @@ type AgentState struct {
 	Measures Measures // what made the run's prompts fit
 
 	leavesOut []string // of the run's prompts: what the agent's model did not take
+	refused   []int64  // see attempts
 }
 
 // Planned is a turn that was made to fit, and what its prompt holds.

@@ -62,6 +62,7 @@ type progress struct {
 	failed        bool      // an optional summary failed: no further ones
 	noGain        bool      // no summary would be smaller than what it replaces
 	noLoop        bool      // the same for notes on the tool loop, or they failed
+	leavesRefused bool      // see draft
 	refusals      int       // orders that the provider refused as too long, or its filter
 	orderLimit    int       // max message tokens of an order after a refusal; 0 = as many as the model takes
 	calls         []core.ModelCall
@@ -251,7 +252,7 @@ func (k *Compactor) makeNext(ctx context.Context, t Turn, e *progress) (Turn, er
 // summarizeOnce makes the ordered summary in one call, commits it, and plans again. One that is ordered
 // ahead is only stored: it changes no prompt. ErrRefused: a smaller order is due.
 func (k *Compactor) summarizeOnce(ctx context.Context, t Turn, p plan, e *progress) (Turn, plan, error) {
-	m := draft{order: *p.nextOrder(), writer: e.writer, ahead: p.d.Summarize == nil, calls: e.calls}
+	m := draft{order: *p.nextOrder(), writer: e.writer, ahead: p.d.Summarize == nil, calls: e.calls, leavesRefused: e.leavesRefused}
 	if o := e.manual; o != nil { // parts are made by a model only: without one, a single summary covers everything
 		m.order.Focus, m.order.Strict = o.focus, o.last.Load() != nil || m.order.ThroughSeq < o.through
 	}
@@ -261,6 +262,10 @@ func (k *Compactor) summarizeOnce(ctx context.Context, t Turn, p plan, e *progre
 	e.calls = nil
 	m, err := k.makeSummary(ctx, t, p, m)
 	filtered := llm.IsKind(err, llm.KindContentFilter) // perhaps one message of many
+	if (filtered || llm.IsKind(err, llm.KindInvalid)) && !e.leavesRefused && slices.ContainsFunc(messagesThrough(t.History, m.order.ThroughSeq), core.Message.WasRefused) {
+		e.leavesRefused, e.calls = true, m.calls
+		return t, p, errRefused
+	}
 	if (filtered || llm.IsKind(err, llm.KindContextLength)) && e.refusals < maxRefused {
 		if limit := llm.AsError(err).Limit; limit > 0 {
 			k.Calibrator.Told(e.writer.model.Info().Name, "", limit)
@@ -295,7 +300,7 @@ func (k *Compactor) summarizeOnce(ctx context.Context, t Turn, p plan, e *progre
 	return k.commitDraft(ctx, t, p, m, e)
 }
 
-// errRefused says that the provider refused the order and a smaller one is due.
+// errRefused says that the provider refused the order and another one is due.
 var errRefused = errors.New("the provider refused the order")
 
 // maxRefused bounds how many consecutive orders the provider may refuse. Each

@@ -40,6 +40,9 @@ func (c *Inspector) Where(ctx context.Context, tenant core.Tenant, id core.Sessi
 			}
 			w.Reason = reason + "."
 		}
+		if m.WasRefused() {
+			w.Reason += " The model's provider refused a prompt with it: one that it refuses again is sent without it, and a summary may have been made without it."
+		}
 		return w, nil
 	}
 	return core.MessageLocation{}, core.Errorf(core.ErrConflict, "the session kept changing while message %s was located: try again", message)
@@ -68,8 +71,7 @@ func (v snapshot) locateMessage(m core.Message) (core.MessageLocation, bool) {
 	slots := slices.Concat(v.d.History, v.d.Run)
 	i := slices.IndexFunc(slots, func(s contextwindow.Slot) bool { return s.ID == m.ID })
 	if i < 0 {
-		w.Placement, w.Reason = core.PlaceExcluded, "A content filter of the model's provider refused its turn, which is sent again once the message is edited or answered."
-		return w, slices.ContainsFunc(v.turn.History, func(h core.Message) bool { return h.ID == m.ID })
+		return w, false
 	}
 	w.Placement, w.PromptTokens, w.SummaryVersion = slots[i].Place, v.promptTokens(m.ID), v.turn.Notes[slots[i].Loop].Version
 	w.WholeTokens = v.d.Shown(m.TokenCount + slots[i].Native)

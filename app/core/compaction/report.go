@@ -164,16 +164,7 @@ func (k *Compactor) Describe(t Turn, d contextwindow.Decision, sent contextwindo
 	e, reasons := k.Calibrator.Estimate(info.Name, t.Session.ID), append([]string{}, d.Reasons...)
 	_, from := k.turnWindow(t)
 	c := coverageOf(t.Session.SummarizedCount, d)
-	filtered := 0
-	for i, m := range t.withoutFiltered(false) {
-		if m.Role != t.History[i].Role {
-			filtered++
-		}
-	}
-	if filtered > 0 {
-		reasons = append(reasons, fmt.Sprintf("%d messages stay out, as the model's provider refused them", filtered))
-	}
-	if d.IsAlone {
+	if d.LacksSummary {
 		c.LeftOut, c.Summarized = c.LeftOut+c.Summarized, 0
 	}
 	c.Excluded = len(t.History) + len(t.Run) - len(d.History) - len(d.Run)

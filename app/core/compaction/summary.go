@@ -24,6 +24,8 @@ type draft struct {
 	cause   string           // why summary has a note, in one word; empty = see outcomeFor
 	failure string           // why the model failed; empty = it did not, or was not called
 	err     error            // why it is not made, or not stored
+
+	leavesRefused bool // its model has refused it with the messages that a model had refused before
 }
 
 // makeSummary makes the summary of the draft's order. It calls the model outside of any transaction.
@@ -112,10 +114,12 @@ func (k *Compactor) summaryMaterial(ctx context.Context, t Turn, p plan, m draft
 		}
 		return req, summarize.NewLoop(k.newStrategy(t, w), k.Counter), err
 	}
-	filtered := strings.Contains(w.note, string(llm.KindContentFilter))
-	t.LeavesRefused = true // else prompts with the summary may be refused
-	req.Messages, req.TimeLimit = t.nameSpeakers(messagesThrough(t.withoutFiltered(filtered), o.ThroughSeq)), k.BackgroundTime
-	if w.note != "" || w.kind.New == nil {
+	isExcerpt, material := w.note != "" || w.kind.New == nil, t.History
+	if isExcerpt || m.leavesRefused { // prompts with their very words would be refused
+		material = t.withoutRefused(strings.Contains(w.note, string(llm.KindContentFilter)))
+	}
+	req.Messages, req.TimeLimit = t.nameSpeakers(messagesThrough(material, o.ThroughSeq)), k.BackgroundTime
+	if isExcerpt {
 		return req, summarize.New(summarize.NewExtractive(k.Counter), k.Counter), nil
 	}
 	req.Strict = w.model != nil

@@ -79,8 +79,6 @@ type Turn struct {
 	// RefusedNative says that the provider did not take back a native summary in this model call: its
 	// next tries have none, not even a new one.
 	RefusedNative bool
-	// LeavesRefused says that the prompt is one without the messages of core.FinishRefused.
-	LeavesRefused bool
 
 	// Set after the provider refused a prompt as too long:
 	Cap    int // max size of the next prompt in cl100k_base tokens, since the estimate has changed; 0 = no cap
@@ -123,27 +121,16 @@ func (k *Compactor) planItems(t Turn, messages []core.Message, model llm.Info) [
 	return out
 }
 
-// leavesOut reports whether prompts lack the user's message, and its turn if that was not answered: the provider has
-// refused it.
-func (t Turn) leavesOut(m core.Message) bool {
-	return m.Role == core.RoleUser && (m.FinishReason == core.FinishContentFilter || t.LeavesRefused && m.FinishReason == core.FinishRefused)
-}
-
-// HasRefused reports whether there are messages that LeavesRefused leaves out.
-func (t Turn) HasRefused() bool {
-	return slices.ContainsFunc(slices.Concat(t.Pinned, t.History), func(m core.Message) bool { return m.Role == core.RoleUser && m.FinishReason == core.FinishRefused })
-}
-
-// withoutFiltered returns the history with the turns as system rows, which nobody is sent, that prompts leave out and
-// that were not answered, or half; all, if a filter has refused them to the summary model.
-func (t Turn) withoutFiltered(all bool) []core.Message {
+// withoutRefused returns the history with the turns as system rows, which nobody is sent, that a provider has refused
+// and that were not answered, or half; with all turns, if a filter has refused them to the summary model.
+func (t Turn) withoutRefused(all bool) []core.Message {
 	out, begin := t.History, 0 // of a turn
 	for i, m := range t.History {
 		if i+1 < len(t.History) && t.History[i+1].Role != core.RoleUser {
 			continue
 		}
 		isAnswered := m.Role == core.RoleAssistant && len(m.ToolCalls) == 0 && m.FinishReason != core.FinishContentFilter
-		if all || t.leavesOut(t.History[begin]) && !isAnswered {
+		if all || t.History[begin].WasRefused() && !isAnswered {
 			if &out[0] == &t.History[0] {
 				out = slices.Clone(out)
 			}
@@ -152,19 +139,6 @@ func (t Turn) withoutFiltered(all bool) []core.Message {
 			}
 		}
 		begin = i + 1
-	}
-	return out
-}
-
-// HalfAnswered returns the user messages whose answers a filter cut off.
-func HalfAnswered(messages []core.Message) (out []core.MessageID) {
-	for i, question := 0, core.MessageID(""); i < len(messages); i++ {
-		m := messages[i]
-		if m.Role == core.RoleUser {
-			question = m.ID
-		} else if m.FinishReason == core.FinishContentFilter && question != "" {
-			out = append(out, question)
-		}
 	}
 	return out
 }

@@ -256,7 +256,8 @@ type Decision struct {
 	Reasons         []string
 	Floor           *FloorError // not nil: nothing can be sent
 	StandingOmitted int         // instructions that should be listed and have no room
-	IsAlone         bool        // see WithoutEarlier; Plan leaves it false
+	IsRefused       bool        // see Without; Plan leaves it false
+	LacksSummary    bool        // the same
 	Factor          float64     // that converted cl100k_base tokens to the model's
 
 	Room        Room // what may follow before a trigger fires

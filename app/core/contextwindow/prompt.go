@@ -135,7 +135,7 @@ const blockOverhead = 4
 // the parts lack.
 func Assemble(parts Parts, d Decision, count core.TextCounter) Prompt {
 	parts = parts.withFrozen(d)
-	if d.IsAlone {
+	if d.LacksSummary {
 		parts.Summary, parts.Native = "", nil
 	}
 	p := assembly{
@@ -379,8 +379,8 @@ func leftOutBlock(d Decision) string {
 		names = append(names, "…")
 	}
 	reason := "they do not fit"
-	if d.IsAlone {
-		reason = "a filter of the provider may refuse them"
+	if d.IsRefused {
+		reason = "the provider may refuse them"
 	}
 	return fmt.Sprintf("[%d messages are left out here because %s: %s. They are kept in the conversation.]", n, reason, strings.Join(names, ", "))
 }

@@ -6,19 +6,30 @@ import (
 	"bobbin/app/core"
 )
 
-// WithoutEarlier returns the decision without all that was said before its run, and what was made from
-// it: a filter of the provider refused its prompt.
-func (d Decision) WithoutEarlier() Decision {
-	d.IsAlone, d.AppendsSetup = true, d.AppendsSetup || d.Frozen != "" // changes of the setup may stand before what is left out
-	d.Pinned, d.Standing, d.Recalled = nil, nil, nil
+// Without returns the decision without the turns before its run whose messages the provider may refuse, by the seqs of
+// the users' messages, and without what was made from these: notes, instructions, quotations, and the summary,
+// unless it covers none.
+func (d Decision) Without(mayRefuse func(seq int64) bool, keepsSummary bool) Decision {
+	d.IsRefused, d.LacksSummary = true, !keepsSummary
+	d.AppendsSetup = d.AppendsSetup || d.Frozen != "" // changes of the setup may stand before what is left out
+	d.Pinned = slices.DeleteFunc(slices.Clone(d.Pinned), func(s Slot) bool { return mayRefuse(s.Seq) })
+	d.Standing = slices.DeleteFunc(slices.Clone(d.Standing), func(i Instruction) bool { return mayRefuse(i.Seq) })
+	d.Recalled = slices.DeleteFunc(slices.Clone(d.Recalled), func(p Passage) bool { return mayRefuse(p.Seq) })
 	d.History = slices.Clone(d.History)
+	isOut := false
 	for i := range d.History {
-		d.History[i].Place = core.PlaceLeftOut
+		s := &d.History[i]
+		if s.Role == core.RoleUser || i == 0 {
+			isOut = mayRefuse(s.Seq)
+		}
+		if s.Quotes = nil; isOut {
+			s.Place = core.PlaceLeftOut
+		}
 	}
 	return d
 }
 
-// HasEarlier reports whether the prompt has anything that WithoutEarlier leaves out.
+// HasEarlier reports whether the prompt has anything of what was before its run.
 func (s PromptSize) HasEarlier() bool {
 	return slices.ContainsFunc(s.Of[SectionSummary:SectionRun], func(n int) bool { return n > 0 })
 }

@@ -9,10 +9,10 @@ import (
 )
 
 // A prompt that begins with an earlier system prompt goes on to the current one without the messages
-// that a filter refused, whose changes of it go with them.
-func TestWithoutEarlierKeepsTheSetup(t *testing.T) {
+// that the provider may refuse, whose changes of it go with them.
+func TestWithoutKeepsTheSetup(t *testing.T) {
 	t.Parallel()
 	d := contextwindow.Decision{Frozen: "earlier", Setup: "current", History: []contextwindow.Slot{{Place: core.PlaceVerbatim}}}
-	alone := d.WithoutEarlier()
+	alone := d.Without(func(int64) bool { return true }, false)
 	compare.Equal(t, "places, goes on to the current setup", []any{core.PlaceVerbatim, core.PlaceLeftOut, true}, []any{d.History[0].Place, alone.History[0].Place, alone.AppendsSetup})
 }

@@ -73,6 +73,13 @@ func (r *Messages) Pinned(ctx context.Context, tenant core.Tenant, session core.
 	return r.loadConversation(ctx, tenant, session, func(db *gorm.DB) *gorm.DB { return db.Where("pinned") })
 }
 
+// Refused returns the conversation's user messages that a provider has refused. Their texts are loaded as by GetMessagesAfter.
+func (r *Messages) Refused(ctx context.Context, tenant core.Tenant, session core.SessionID) ([]core.Message, error) {
+	return r.loadConversation(ctx, tenant, session, func(db *gorm.DB) *gorm.DB {
+		return db.Where("role = 'user' AND finish_reason <> ''")
+	})
+}
+
 // CountOnPath returns the number of messages in the conversation up to a seq.
 func (r *Messages) CountOnPath(ctx context.Context, tenant core.Tenant, session core.SessionID, through int64) (int, error) {
 	db := byID(ctx, r.db, "session", session)

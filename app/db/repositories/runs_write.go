@@ -84,7 +84,7 @@ func (stx *sessionTx) storeWrite(w core.RunWrite) (core.Written, error) {
 		e.RunID = cmp.Or(e.RunID, run.ID)
 		stx.emitEvents(e)
 	}
-	if err := stx.markMessages(run, w); err != nil {
+	if err := stx.markRefused(run, w); err != nil {
 		return core.Written{}, err
 	}
 	if w.Setup != nil {
@@ -106,17 +106,24 @@ func (stx *sessionTx) storeWrite(w core.RunWrite) (core.Written, error) {
 	return out, err
 }
 
-// markMessages stores the marks of user messages, and tells watchers.
-func (stx *sessionTx) markMessages(run core.Run, w core.RunWrite) error {
-	refusals := map[string]core.FinishReason{"model_content_filter": core.FinishContentFilter, "model_invalid": core.FinishRefused}
-	if w.End != nil && w.End.Error != nil && refusals[w.End.Error.Code] != "" {
-		w.Marked, w.Mark = []core.MessageID{run.UserMessageID}, refusals[w.End.Error.Code]
+// markRefused marks the run's user message if a provider refused its prompt or cut its answer off, and tells watchers.
+func (stx *sessionTx) markRefused(run core.Run, w core.RunWrite) error {
+	mark := core.FinishReason("")
+	switch {
+	case w.End == nil:
+	case w.End.Error != nil:
+		mark = map[string]core.FinishReason{"model_content_filter": core.FinishContentFilter, "model_invalid": core.FinishRefused}[w.End.Error.Code]
+	case len(w.Messages) > 0 && w.Messages[len(w.Messages)-1].FinishReason == core.FinishContentFilter:
+		mark = core.FinishContentFilter
 	}
-	rows, err := findIn[core.Message](stx.tx.Where("session_id = ?", run.SessionID), "id", w.Marked)
+	if mark == "" {
+		return nil
+	}
+	rows, err := findIn[core.Message](stx.tx.Where("session_id = ?", run.SessionID), "id", []core.MessageID{run.UserMessageID})
 	for _, m := range rows {
-		m.FinishReason = w.Mark
+		m.FinishReason = mark
 		stx.emitMessage(core.EventMessageUpdated, m)
-		err = cmp.Or(err, stx.tx.Model(&m).UpdateColumn("finish_reason", w.Mark).Error)
+		err = stx.tx.Model(&m).UpdateColumn("finish_reason", mark).Error
 	}
 	return err
 }

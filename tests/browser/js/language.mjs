@@ -135,7 +135,7 @@ export const cases = {
     await v.page.getByRole('complementary').getByText(/^\d+\.\d{3}$/).first().waitFor()
     await look('summaries')
     await v.page.keyboard.press('Escape')
-    for (const [question, says] of [['fails here', 'nahm die Anfrage nicht an. Der Anbieter sagt: "the model is out of order'], ['filters this', 'Spätere Prompts lassen die Nachricht weg'], ['rejects the key', 'nimmt den Schlüssel des Servers nicht an']]) {
+    for (const [question, says] of [['fails here', 'nahm die Anfrage nicht an. Der Anbieter sagt: "the model is out of order'], ['filters this', 'Anders formulieren; hält er auch andere'], ['rejects the key', 'nimmt den Schlüssel des Servers nicht an']]) {
       await field.fill(`the provider ${question}`)
       await field.press('Enter')
       await log.getByRole('alert').getByText(says).waitFor()

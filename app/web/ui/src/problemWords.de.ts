@@ -63,7 +63,7 @@ const runs = {
   model_auth: "Der Anbieter des Modells nimmt den Schlüssel des Servers nicht an: er steht in dessen Einstellungen.",
   model_canceled: "Der Aufruf wurde abgebrochen.",
   model_compaction_refused: "Der Anbieter des Modells nahm seine eigene Zusammenfassung nicht zurück: noch einmal versuchen.",
-  model_content_filter: "Der Inhaltsfilter des Anbieters hielt die Antwort an. Spätere Prompts lassen die Nachricht weg: anders formulieren; stört ihn eine andere, diese löschen oder bearbeiten.",
+  model_content_filter: "Der Inhaltsfilter des Anbieters hielt die Antwort an. Anders formulieren; hält er auch andere Antworten an, die Nachricht löschen oder bearbeiten, an der es liegt.",
   model_context_length: "Der Prompt war dem Anbieter des Modells zu lang: ein Modell mit größerem Fenster nehmen.",
   model_empty: "Das Modell hat nichts gesagt: noch einmal versuchen oder ein anderes wählen.",
   model_error: "Das Modell hat versagt: noch einmal versuchen oder ein anderes wählen.",
