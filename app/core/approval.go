@@ -52,6 +52,7 @@ type Approval struct {
 	Kind        ApprovalKind   `json:"kind,omitempty" enum:"approval,client_tool" doc:"'approval': may the tool start? 'client_tool': what is the result of the call? Absent in events of earlier versions, which are approvals."`
 	RunID       RunID          `json:"run_id"`
 	SessionID   SessionID      `json:"session_id"`
+	Owner       string         `json:"-"`
 	ToolCallID  string         `json:"tool_call_id" gorm:"column:call_id"`
 	Tool        string         `json:"tool"`
 	Arguments   string         `json:"arguments" doc:"As the model wrote them, normally JSON."`

@@ -18,6 +18,8 @@ type StandingInstruction struct {
 	CreatedAt time.Time     `json:"created_at" gorm:"autoCreateTime:false"`
 	EditedAt  *time.Time    `json:"edited_at,omitempty" doc:"When its text was last edited by hand."`
 
+	Owner     string     `json:"-"`
+	Number    int        `json:"-"`          // within its message: 1, 2, 3 …
 	Speaker   string     `json:"-" gorm:"-"` // who set it (SpeakerOf); empty = unknown, or added by hand
 	Topic     string     `json:"-"`          // what it is about; of two of the same topic of a speaker the newer one stands
 	Withdraws bool       `json:"-"`          // it takes an earlier one back, and does not stand itself

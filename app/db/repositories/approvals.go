@@ -23,13 +23,13 @@ func (r *Runs) Approvals(ctx context.Context, id core.RunID, calls ...string) ([
 
 // approvals reads the approvals that db selects.
 func approvals(db *gorm.DB) ([]core.Approval, error) {
-	return findAll(db.Order("requested_at, id"), models.Approval.Core)
+	return findRows[core.Approval](db.Order("requested_at, id"))
 }
 
 // Allowed returns the definitions of the tools that need no further approval in the session:
 // those with mode "first" of which a call was approved.
 func (r *Runs) Allowed(ctx context.Context, session core.SessionID, tools []string) (map[string]bool, error) {
-	definitions, err := scan[[]string](byID(ctx, r.db, "session", session).Model(&models.Approval{}).Distinct("definition").
+	definitions, err := scan[[]string](byID(ctx, r.db, "session", session).Model(&core.Approval{}).Distinct("definition").
 		Where("session_id = ? AND tool IN ? AND mode = 'first' AND status = 'approved'", session, tools))
 	allowed := map[string]bool{}
 	for _, definition := range definitions {
@@ -55,8 +55,7 @@ func (r *Runs) Decide(ctx context.Context, tenant core.Tenant, run core.RunID, i
 	}))
 	if err == nil && out.Run.ID == "" { // an earlier execution of the request has decided it
 		out.Run = found
-		row, failed := takeRow[models.Approval](r.db.WithContext(ctx).Where("run_id = ? AND id = ?", run, id), "approval", id)
-		out.Approval, err = row.Core(), failed
+		out.Approval, err = takeRow[core.Approval](r.db.WithContext(ctx).Where("run_id = ? AND id = ?", run, id), "approval", id)
 	}
 	return out, wrapError(err, "approval", id)
 }
@@ -65,7 +64,7 @@ func (r *Runs) Decide(ctx context.Context, tenant core.Tenant, run core.RunID, i
 // (conversation.AnswerCalls).
 func (r *Runs) AnswerCalls(ctx context.Context, tenant core.Tenant, in core.AnswerCalls) (core.Decided, error) {
 	var out core.Decided
-	_, repeated, err := commitOnce(ctx, func(note resultRecorder) error {
+	err := commitOnce(ctx, func(note resultRecorder) error {
 		_, err := changeLog(ctx, r.db, in.SessionID, func(stx *sessionTx) error {
 			if err := note(stx.tx, ""); err != nil {
 				return err
@@ -85,10 +84,10 @@ func (r *Runs) AnswerCalls(ctx context.Context, tenant core.Tenant, in core.Answ
 			return err
 		}, visibleTo(tenant))
 		return err
+	}, func(string) (err error) {
+		out, err = r.AnswerCalls(core.WithoutKeyedWork(ctx), tenant, in)
+		return err
 	})
-	if repeated {
-		return r.AnswerCalls(core.WithoutKeyedWork(ctx), tenant, in)
-	}
 	return out, wrapError(err, "session", in.SessionID)
 }
 
@@ -96,7 +95,7 @@ func (r *Runs) AnswerCalls(ctx context.Context, tenant core.Tenant, in core.Answ
 // with those of the waiting run, if there is one, and the newest of these runs.
 func (stx *sessionTx) loadCalls(s *conversation.State, results []core.CallResult, waiting models.Ref) (err error) {
 	calls := idsOf(results, func(r core.CallResult) string { return r.ToolCallID })
-	of := stx.tx.Model(&models.Approval{}).Select("run_id").Where("session_id = ? AND (run_id = ? OR kind = 'client_tool' AND call_id IN ?)", stx.session.ID, waiting, calls)
+	of := stx.tx.Model(&core.Approval{}).Select("run_id").Where("session_id = ? AND (run_id = ? OR kind = 'client_tool' AND call_id IN ?)", stx.session.ID, waiting, calls)
 	s.Approvals, err = approvals(stx.tx.Where("session_id = ? AND run_id IN (?)", stx.session.ID, of))
 	if n := len(s.Approvals); err == nil && n > 0 {
 		s.Run, err = findRun(stx.tx, stx.tx.Where("id = ?", s.Approvals[n-1].RunID))
@@ -111,7 +110,7 @@ func (r *Runs) ExpireApprovals(ctx context.Context, limit int) ([]core.Event, er
 		RunID     core.RunID
 		SessionID core.SessionID
 	}
-	err := r.db.WithContext(ctx).Model(&models.Approval{}).Select("run_id, session_id").
+	err := r.db.WithContext(ctx).Model(&core.Approval{}).Select("run_id, session_id").
 		Where("status = 'open' AND expires_at <= " + clockBoundSQL(r.db, 0)).
 		Group("run_id, session_id").Order("MIN(expires_at), run_id").Limit(limit).Scan(&due).Error
 	if err != nil {

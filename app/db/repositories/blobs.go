@@ -34,7 +34,7 @@ const blobEntry = 1 << 10
 func (r *Blobs) Put(ctx context.Context, b core.Blob, content core.BlobContent, room core.BlobRoom) (core.Blob, error) {
 	b.ID, b.CreatedAt = core.NewID[core.BlobID](), core.Now()
 	var stored models.Blob
-	id, repeated, err := commitRowOnce(ctx, r.db, func(tx *gorm.DB) (string, error) {
+	err := commitRowOnce(ctx, r.db, func(tx *gorm.DB) (string, error) {
 		if err := lockBlobs(tx, b.Owner); err != nil {
 			return "", err
 		}
@@ -51,14 +51,11 @@ func (r *Blobs) Put(ctx context.Context, b core.Blob, content core.BlobContent, 
 			return "", err
 		}
 		return string(stored.ID), insertBlobText(tx, b, content.Text)
+	}, func(id string) (err error) {
+		stored.Blob, err = r.Get(ctx, core.Tenant{Owner: b.Owner, User: b.UserID}, core.BlobID(id))
+		return err
 	})
-	switch {
-	case err != nil:
-		return core.Blob{}, wrapError(err, "blob", b.ID)
-	case repeated:
-		return r.Get(ctx, core.Tenant{Owner: b.Owner, User: b.UserID}, core.BlobID(id))
-	}
-	return stored.Core(), nil
+	return stored.Core(), wrapError(err, "blob", b.ID)
 }
 
 // refreshBlob records a repeated upload of a blob.

@@ -91,44 +91,28 @@ func (r *Blobs) Sweep(ctx context.Context, before time.Time) (core.SweptBlobs, e
 	var total core.SweptBlobs
 	orphans := gorm.Expr(unreferencedSQL+" AND blobs.unreferenced AND uploaded_at < ?", before)
 	owners, err := scan[[]string](r.db.WithContext(ctx).Model(&models.Blob{}).Where(orphans).Distinct("owner"))
-	if err != nil {
-		return total, wrapError(err, "blob", "")
-	}
 	for _, owner := range owners {
-		swept, err := r.sweepOwner(ctx, owner, orphans)
-		total.Blobs += swept.Blobs
-		total.Bytes += swept.Bytes
-		if err != nil {
-			return total, err
-		}
-	}
-	return total, nil
-}
-
-// sweepOwner is Sweep for one owner.
-func (r *Blobs) sweepOwner(ctx context.Context, owner string, orphans clause.Expr) (core.SweptBlobs, error) {
-	var total core.SweptBlobs
-	for {
-		var found []models.Ref
-		var swept core.SweptBlobs
-		err := inTx(ctx, r.db, func(tx *gorm.DB) error {
-			err := tx.Model(&models.Blob{}).Where(orphans).Where("owner = ?", owner).Order("id").Limit(sweepBatch).Pluck("id", &found).Error
-			if err != nil || len(found) == 0 {
+		for n := sweepBatch; n == sweepBatch && err == nil; {
+			var swept core.SweptBlobs
+			err = wrapError(inTx(ctx, r.db, func(tx *gorm.DB) error {
+				found, err := scan[[]models.Ref](tx.Model(&models.Blob{}).Where(orphans).Where("owner = ?", owner).Order("id").Limit(sweepBatch).Select("id"))
+				if n = len(found); err == nil && n > 0 {
+					swept, err = removeBlobs(tx, owner, found)
+				}
 				return err
+			}), "blob", owner)
+			if err == nil {
+				total.Blobs, total.Bytes = total.Blobs+swept.Blobs, total.Bytes+swept.Bytes
 			}
-			swept, err = removeBlobs(tx, owner, found)
-			return err
-		})
-		total.Blobs += swept.Blobs
-		total.Bytes += swept.Bytes
-		err = wrapError(err, "blob", owner)
-		if errors.Is(err, core.ErrConflict) {
-			return total, nil // a message now refers to one; the next sweep removes the others
 		}
-		if err != nil || len(found) < sweepBatch {
-			return total, err
+		if errors.Is(err, core.ErrConflict) { // a message now refers to one; the next sweep removes the others
+			err = nil
+		}
+		if err != nil {
+			break
 		}
 	}
+	return total, wrapError(err, "blob", "")
 }
 
 // unreferencedSQL is the condition for blobs that no message refers to.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -20,20 +21,37 @@ import (
 
 // pathNode is a message's position in the tree.
 type pathNode struct {
-	ID     core.MessageID
-	Seq    int64
-	OnPath bool
+	ID        core.MessageID
+	Seq       int64
+	Role      core.Role
+	OnPath    bool
+	DeletedAt *time.Time
 }
 
-// treeQuery returns the transaction for queries that walk the tree, row by row through an
-// index. PostgreSQL cannot know how long a walk is: it may consider it short and scan the
+func (n pathNode) id() core.MessageID { return n.ID }
+
+const walkSQL = `WITH RECURSIVE walked (id, parent_id, seq, role, on_path, deleted_at) AS (
+	SELECT id, parent_id, seq, role, on_path, deleted_at FROM messages WHERE id IN @of
+	UNION
+	SELECT m.id, m.parent_id, m.seq, m.role, m.on_path, m.deleted_at FROM messages m JOIN walked ON %s)
+SELECT id, seq, role, on_path, deleted_at FROM walked ORDER BY seq`
+
+// The steps of a walk from a message walked to the next one, m.
+const (
+	toParent   = "m.id = walked.parent_id"
+	toChildren = "m.parent_id = walked.id"
+	toQuestion = toParent + " AND walked.role <> 'user'"
+)
+
+// walkTree returns the messages and those to which the steps lead from them, in the order of their seq. It goes row by row
+// through an index. PostgreSQL cannot know how long a walk is: it may consider it short and scan the
 // table at each step.
-func (stx *sessionTx) treeQuery() *gorm.DB {
-	if isPostgres(stx.tx) {
+func walkTree(tx *gorm.DB, step string, of ...core.MessageID) ([]pathNode, error) {
+	if isPostgres(tx) {
 		const byIndex = "SELECT set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('enable_seqscan', 'off', true)"
-		stx.tx.Exec(byIndex) // a failure aborts the transaction, so the query fails, too
+		tx.Exec(byIndex) // a failure aborts the transaction, so the query fails, too
 	}
-	return stx.tx
+	return scan[[]pathNode](tx.Raw(fmt.Sprintf(walkSQL, step), sql.Named("of", of)))
 }
 
 // resolveBranch checks the message that a run on a branch of its own refers to, and finds
@@ -66,15 +84,14 @@ func (stx *sessionTx) resolveBranch(in core.AcceptRun) (core.AcceptRun, error) {
 			return in, err
 		}
 		in.Input.Regenerate = true
-		var ids []core.MessageID // the user's message of the turn
-		if err = stx.treeQuery().Raw(questionSQL, sql.Named("m", m.ID)).Scan(&ids).Error; err != nil {
-			return in, err
+		turn, err := walkTree(stx.tx, toQuestion, m.ID)
+		if err == nil && (turn[0].Role != core.RoleUser || turn[0].DeletedAt != nil) {
+			err = core.Errorf(core.ErrUnprocessable, "message %s does not answer an existing user message: there is nothing to regenerate", m.ID)
 		}
-		if len(ids) == 0 {
-			return in, core.Errorf(core.ErrUnprocessable, "message %s does not answer an existing user message: there is nothing to regenerate", m.ID)
+		if err == nil {
+			in.Answers = turn[0].ID
 		}
-		in.Answers = ids[0]
-		return in, nil
+		return in, err
 	}
 	return in, nil
 }
@@ -92,12 +109,6 @@ func (stx *sessionTx) findMessage(id core.MessageID) (core.Message, error) {
 	}
 	return *m, nil
 }
-
-const questionSQL = `WITH RECURSIVE up (id, parent_id, role, deleted_at) AS (
-	SELECT id, parent_id, role, deleted_at FROM messages WHERE id = @m
-	UNION ALL
-	SELECT m.id, m.parent_id, m.role, m.deleted_at FROM messages m JOIN up ON m.id = up.parent_id WHERE up.role <> 'user')
-SELECT id FROM up WHERE role = 'user' AND deleted_at IS NULL`
 
 // selectRunBranch makes the branch of a run that has just started for the first time the
 // current path, as far as it exists, and returns its last message. Other runs keep the
@@ -141,18 +152,13 @@ type pathChange struct {
 	why    string         // the trigger of a restored summary
 }
 
-const branchSQL = `WITH RECURSIVE up (id, parent_id, seq, on_path) AS (
-	SELECT id, parent_id, seq, on_path FROM messages WHERE id = @leaf
-	UNION ALL
-	SELECT m.id, m.parent_id, m.seq, m.on_path FROM messages m JOIN up ON m.id = up.parent_id WHERE NOT up.on_path)
-SELECT id, seq, on_path FROM up ORDER BY seq`
-
 // switchPath makes the path to c.leaf the current one, restores the summary that is valid
 // there, and emits session.updated. If path and summary stay the same, it changes nothing.
 func (stx *sessionTx) switchPath(c pathChange) error {
 	var path []pathNode // the last message common to both paths, then those of the new one only
 	if c.leaf != "" {
-		if err := stx.treeQuery().Raw(branchSQL, sql.Named("leaf", c.leaf)).Scan(&path).Error; err != nil {
+		var err error
+		if path, err = walkTree(stx.tx, toParent+" AND NOT walked.on_path", c.leaf); err != nil {
 			return err
 		}
 	}
@@ -166,7 +172,7 @@ func (stx *sessionTx) switchPath(c pathChange) error {
 		return off.Error
 	}
 	for part := range slices.Chunk(path, maxIDs) {
-		ids := idsOf(part, func(n pathNode) core.MessageID { return n.ID })
+		ids := idsOf(part, pathNode.id)
 		if err := stx.tx.Model(&core.Message{}).Where("id IN ?", ids).UpdateColumn("on_path", true).Error; err != nil {
 			return err
 		}

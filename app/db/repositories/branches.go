@@ -2,7 +2,6 @@ package repositories
 
 import (
 	"context"
-	"database/sql"
 	"math"
 
 	"gorm.io/gorm"
@@ -19,12 +18,6 @@ type Branches struct{ db *gorm.DB }
 // NewBranches returns the branches in db.
 func NewBranches(db *gorm.DB) *Branches { return &Branches{db: db} }
 
-const leafSQL = `WITH RECURSIVE down (id, seq) AS (
-	SELECT id, seq FROM messages WHERE id = @m
-	UNION ALL
-	SELECT m.id, m.seq FROM messages m JOIN down ON m.parent_id = down.id)
-SELECT id FROM down ORDER BY seq DESC LIMIT 1`
-
 // Select makes the branch through the message the current path, down to the newest message
 // below it. On the current path it changes nothing. ErrConflict while the session has a
 // run.
@@ -37,11 +30,11 @@ func (r *Branches) Select(ctx context.Context, tenant core.Tenant, session core.
 		if err := stx.checkIdle(); err != nil {
 			return err
 		}
-		var leaf models.Ref
-		if err := stx.treeQuery().Raw(leafSQL, sql.Named("m", m.ID)).Scan(&leaf).Error; err != nil {
+		below, err := walkTree(stx.tx, toChildren, m.ID)
+		if err != nil {
 			return err
 		}
-		return stx.switchPath(pathChange{leaf: core.MessageID(leaf), before: math.MaxInt64, why: "select"})
+		return stx.switchPath(pathChange{leaf: below[len(below)-1].ID, before: math.MaxInt64, why: "select"})
 	})
 	if err != nil {
 		return core.Session{}, nil, err

@@ -25,22 +25,26 @@ func ignoreResult(*gorm.DB, string) error { return nil }
 // A request commits one result. If it makes several calls, the last result counts, so only
 // the call that completes the request may use commitOnce.
 //
-// If an earlier execution of the request has committed its result, do is not called:
-// repeated is true, and name is what that execution recorded. A request that does not hold its
+// If an earlier execution of the request has committed its result, do is not called, but again with the
+// name that it recorded, which reads the result. A request that does not hold its
 // key takes it with the commit; if another one has it, do is rolled back.
-func commitOnce(ctx context.Context, do func(note resultRecorder) error) (name string, repeated bool, err error) {
+func commitOnce(ctx context.Context, do func(note resultRecorder) error, again func(name string) error) error {
 	work, keyed := core.KeyedWorkFrom(ctx)
 	if !keyed {
-		return "", false, do(ignoreResult)
+		return do(ignoreResult)
 	}
-	if name, repeated, err = core.CommittedResult(ctx); repeated || err != nil {
-		return name, repeated, err
+	name, repeated, err := core.CommittedResult(ctx)
+	if err == nil && repeated {
+		return again(name)
 	}
-	hash, err := work.BodyHash() // before the transaction, as the body may arrive slowly
+	hash := ""
+	if err == nil {
+		hash, err = work.BodyHash() // before the transaction, as the body may arrive slowly
+	}
 	if err != nil {
-		return "", false, err
+		return err
 	}
-	err = do(func(tx *gorm.DB, name string) error {
+	err = do(func(tx *gorm.DB, result string) error {
 		in := work.Request
 		if in.Token == "" {
 			in.Token = core.NewID[string]()
@@ -52,31 +56,32 @@ func commitOnce(ctx context.Context, do func(note resultRecorder) error) (name s
 			case known.Status == 0 && known.Result == nil:
 				return core.KeyInProgress()
 			case known.Target == in.Target && known.Result != nil && known.Result.RequestHash == hash:
+				name = known.Result.Name
 				return errRepeated
 			default:
 				return core.KeyReused(known.Target)
 			}
 		}
-		res := tx.Model(&models.IdempotencyKey{}).Where(keyInProgress(in)).UpdateColumns(map[string]any{"result": cmp.Or(name, emptyName), "result_hash": hash})
+		res := tx.Model(&models.IdempotencyKey{}).Where(keyInProgress(in)).UpdateColumns(map[string]any{"result": cmp.Or(result, emptyName), "result_hash": hash})
 		if res.Error == nil && res.RowsAffected == 0 { // another execution has taken over the key: this one must not commit
 			return core.KeyInProgress()
 		}
 		if res.Error != nil {
 			return res.Error
 		}
-		return storeMentions(tx, in, mentionsOf(in.Target, core.KeyedAnswer{Location: name}))
+		return storeMentions(tx, in, mentionsOf(in.Target, core.KeyedAnswer{Location: result}))
 	})
 	if errors.Is(err, errRepeated) {
-		return "", true, nil
+		return again(name)
 	}
-	return "", false, err
+	return err
 }
 
 // errRepeated rolls a transaction back whose effect is committed already.
 var errRepeated = errors.New("the request was executed before")
 
 // commitRowOnce is commitOnce for a plain transaction. Do returns the name of the result.
-func commitRowOnce(ctx context.Context, db *gorm.DB, do func(tx *gorm.DB) (name string, err error)) (name string, repeated bool, err error) {
+func commitRowOnce(ctx context.Context, db *gorm.DB, do func(tx *gorm.DB) (name string, err error), again func(name string) error) error {
 	return commitOnce(ctx, func(note resultRecorder) error {
 		return inTx(ctx, db, func(tx *gorm.DB) error {
 			name, err := do(tx)
@@ -85,8 +90,11 @@ func commitRowOnce(ctx context.Context, db *gorm.DB, do func(tx *gorm.DB) (name 
 			}
 			return note(tx, name)
 		})
-	})
+	}, again)
 }
+
+// nothingToRead is again for results that callers do not get.
+func nothingToRead(string) error { return nil }
 
 // emptyName stands for the name of a result without one: an empty column means no result.
 const emptyName = "-"

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"bobbin/app/core"
 	"bobbin/app/db/models"
@@ -28,7 +29,7 @@ func (r *Deletions) Create(ctx context.Context, d core.Deletion) (core.Deletion,
 		if !errors.Is(err, gorm.ErrDuplicatedKey) {
 			return row.Core(), wrapError(err, "deletion", d.ID)
 		}
-		open, err := findNewest(r.db.WithContext(ctx), "owner = ? AND kind = ? AND target = ? AND finished_at IS NULL", d.Owner, row.Kind, row.Target)
+		open, err := findNewest(r.db.WithContext(ctx).Where("owner = ? AND kind = ? AND target = ? AND finished_at IS NULL", d.Owner, row.Kind, row.Target))
 		if !isNotFound(err) { // otherwise it has finished meanwhile
 			return open, err
 		}
@@ -37,27 +38,26 @@ func (r *Deletions) Create(ctx context.Context, d core.Deletion) (core.Deletion,
 
 // Get returns a deletion of the scope; with a user, one of the user's data.
 func (r *Deletions) Get(ctx context.Context, tenant core.Tenant, id core.DeletionID) (core.Deletion, error) {
-	return findInScope(byID(ctx, r.db, "deletion", id), tenant, "id = ?", id)
+	return findNewest(byID(ctx, r.db, "deletion", id).Where(ofTenant(tenant)).Where("id = ?", id))
 }
 
 // OfSession returns the newest deletion of the session.
 func (r *Deletions) OfSession(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.Deletion, error) {
-	return findInScope(r.db.WithContext(ctx), tenant, "kind = ? AND target = ?", string(core.DeleteSession), string(id))
+	return findNewest(r.db.WithContext(ctx).Where(ofTenant(tenant)).Where("kind = ? AND target = ?", core.DeleteSession, id))
 }
 
-// findInScope returns the newest deletion of the scope that matches.
-func findInScope(db *gorm.DB, tenant core.Tenant, where string, args ...any) (core.Deletion, error) {
-	where, args = where+" AND owner = ?", append(args, tenant.Owner)
-	if tenant.User != "" {
-		where, args = where+" AND user_hash = ?", append(args, core.SecretHash(tenant.User))
+// ofTenant is inScope for deletions, which have no user's name.
+func ofTenant(tenant core.Tenant) clause.Expr {
+	if tenant.User == "" {
+		return inScope(tenant)
 	}
-	return findNewest(db, where, args...)
+	return gorm.Expr("owner = ? AND user_hash = ?", tenant.Owner, core.SecretHash(tenant.User))
 }
 
 // findNewest returns the newest deletion that matches.
-func findNewest(db *gorm.DB, where string, args ...any) (core.Deletion, error) {
+func findNewest(db *gorm.DB) (core.Deletion, error) {
 	var row models.Deletion
-	err := db.Where(where, args...).Order("created_at DESC, id DESC").Limit(1).Take(&row).Error
+	err := db.Order("created_at DESC, id DESC").Limit(1).Take(&row).Error
 	if errors.Is(err, gorm.ErrRecordNotFound) {
 		return core.Deletion{}, core.Errorf(core.ErrNotFound, "this deletion does not exist")
 	}

@@ -173,11 +173,11 @@ func (r *Deliveries) Claim(ctx context.Context, c core.DeliveryClaim) ([]core.De
 			leasedBefore[d.ID] = d.LeaseOwner != ""
 		}
 		// Checks again that they are due, now that the rows are locked.
-		free := tx.Model(&models.Delivery{}).Select("id").Where("id IN ?", ids).Where(dueSQL(tx)).Order("id").Clauses(skipLocked())
-		return tx.Model(&rows).Clauses(returningAll(tx, &models.Delivery{})).Where("id IN (?)", free).UpdateColumns(map[string]any{
+		rows, err = updateFree[models.Delivery](tx, "id", tx.Where("id IN ?", ids).Where(dueSQL(tx)).Order("id"), map[string]any{
 			"attempt": gorm.Expr("attempt + 1"), "tries": gorm.Expr("tries + 1"), "lease_owner": c.Worker,
 			"lease_until": gorm.Expr(clockSQL(tx, c.Lease)), "due_at": gorm.Expr(clockSQL(tx, c.Lease)),
-		}).Error
+		})
+		return err
 	})
 	if err != nil {
 		return nil, wrapError(err, "deliveries for worker", c.Worker)

@@ -3,7 +3,6 @@ package repositories
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
 	"maps"
 	"math"
@@ -68,8 +67,7 @@ func (stx *sessionTx) eraseAtoms(messages ...core.Message) error {
 // the trigger of a restored summary.
 func (stx *sessionTx) eraseDerived(e erasure, why string) error {
 	ids := idsOf(e.messages, func(m core.Message) core.MessageID { return m.ID })
-	covered, err := stx.eraseSummaries(e.messages)
-	if err != nil {
+	if err := stx.eraseSummaries(e.messages); err != nil {
 		return err
 	}
 	rows, err := findIn[models.Run](stx.tx.Where("session_id = ?", stx.session.ID), "user_message_id", ids)
@@ -83,15 +81,13 @@ func (stx *sessionTx) eraseDerived(e erasure, why string) error {
 			}
 		}
 	}
-	titled, err := stx.eraseTitle(ids)
-	if err != nil {
+	if err := stx.eraseTitle(ids); err != nil {
 		return err
 	}
-	asked, err := stx.eraseApprovals(e.calls)
-	if err != nil {
+	if err := stx.eraseApprovals(e.calls); err != nil {
 		return err
 	}
-	if err := stx.eraseAnswers(append(asked, idsOf(ids, func(id core.MessageID) string { return string(id) })...), titled || covered); err != nil {
+	if err := stx.eraseAnswers(ids); err != nil {
 		return err
 	}
 	if err := stx.eraseEvents(e); err != nil {
@@ -107,24 +103,14 @@ func (stx *sessionTx) eraseDerived(e erasure, why string) error {
 	return stx.emitSession("", core.SessionData{})
 }
 
-// atomSQL selects an atom: an assistant's message with the results of its tool calls, which
-// directly follow it.
-const atomSQL = `WITH RECURSIVE up (id, parent_id, seq, role) AS (
-	SELECT id, parent_id, seq, role FROM messages WHERE id = @m
-	UNION ALL
-	SELECT m.id, m.parent_id, m.seq, m.role FROM messages m JOIN up ON m.id = up.parent_id WHERE up.role = 'tool' AND m.role IN ('tool', 'assistant')),
-head (id) AS (SELECT id FROM up ORDER BY seq LIMIT 1),
-down (id, seq) AS (
-	SELECT m.id, m.seq FROM messages m JOIN head ON m.id = head.id
-	UNION ALL
-	SELECT m.id, m.seq FROM messages m JOIN down ON m.parent_id = down.id WHERE m.role = 'tool')
-SELECT id FROM down ORDER BY seq`
-
 // atomOf returns the messages of the atom that the message belongs to, in the order of
-// their seq.
-func (stx *sessionTx) atomOf(id core.MessageID) ([]core.MessageID, error) {
-	ids, err := scan[[]core.MessageID](stx.treeQuery().Raw(atomSQL, sql.Named("m", id)))
-	return ids, err
+// their seq: an assistant's message with the results of its tool calls, which directly follow it.
+func (stx *sessionTx) atomOf(id core.MessageID) (atom []core.MessageID, err error) {
+	list, err := walkTree(stx.tx, toParent+" AND walked.role = 'tool' AND m.role IN ('tool', 'assistant')", id)
+	if err == nil {
+		list, err = walkTree(stx.tx, toChildren+" AND m.role = 'tool'", list[0].ID)
+	}
+	return idsOf(list, pathNode.id), err
 }
 
 // atomsOf returns the messages of the atoms that the messages belong to.
@@ -220,7 +206,7 @@ func (stx *sessionTx) eraseUnsent(id core.MessageID) error {
 	if err := stx.unlinkBlobs(ids); err != nil {
 		return err
 	}
-	if err := stx.eraseAnswers([]string{string(id)}, false); err != nil {
+	if err := stx.eraseAnswers(ids); err != nil {
 		return err
 	}
 	run.Input = run.Input.Emptied()

@@ -3,7 +3,6 @@ package repositories
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 
@@ -24,7 +23,7 @@ import (
 // message was deleted before it was copied.
 func (r *Branches) Fork(ctx context.Context, tenant core.Tenant, in core.ForkSession) (core.Session, error) {
 	var fork core.Session
-	id, repeated, err := commitOnce(ctx, func(note resultRecorder) error {
+	err := commitOnce(ctx, func(note resultRecorder) error {
 		f, err := r.beginFork(ctx, tenant, in)
 		if err != nil {
 			return err
@@ -40,14 +39,11 @@ func (r *Branches) Fork(ctx context.Context, tenant core.Tenant, in core.ForkSes
 			f.endLease(ctx)
 		}
 		return err
+	}, func(id string) (err error) {
+		fork, err = NewSessions(r.db).Get(ctx, tenant, core.SessionID(id))
+		return err
 	})
-	switch {
-	case err != nil:
-		return core.Session{}, wrapError(err, "session", in.SessionID)
-	case repeated:
-		return NewSessions(r.db).Get(ctx, tenant, core.SessionID(id))
-	}
-	return fork, nil
+	return fork, wrapError(err, "session", in.SessionID)
 }
 
 // forkJob is a fork in progress. Its lease is that of the copy.
@@ -210,20 +206,15 @@ func (stx *sessionTx) forkLeaf(id core.MessageID) (core.MessageID, error) {
 	return atom[len(atom)-1], nil
 }
 
-// forkPathSQL selects the messages from the root to a leaf that were not deleted.
-const forkPathSQL = `WITH RECURSIVE up (id, parent_id, seq, deleted_at) AS (
-	SELECT id, parent_id, seq, deleted_at FROM messages WHERE id = @leaf
-	UNION ALL
-	SELECT m.id, m.parent_id, m.seq, m.deleted_at FROM messages m JOIN up ON m.id = up.parent_id)
-SELECT id FROM up WHERE deleted_at IS NULL ORDER BY seq`
-
 // findPath finds the messages to copy, in order. It locks nothing.
 func (f *forkJob) findPath(ctx context.Context) error {
 	if f.leaf == "" {
 		return nil
 	}
 	walk := func(tx *gorm.DB) error {
-		return (&sessionTx{tx: tx}).treeQuery().Raw(forkPathSQL, sql.Named("leaf", f.leaf)).Scan(&f.path).Error
+		path, err := walkTree(tx, toParent, f.leaf)
+		f.path = idsOf(slices.DeleteFunc(path, func(n pathNode) bool { return n.DeletedAt != nil }), pathNode.id)
+		return err
 	}
 	if !isPostgres(f.db) { // a transaction would wait for the writers
 		return walk(f.db.WithContext(ctx))

@@ -272,13 +272,10 @@ func idsIn(pattern *regexp.Regexp, text string) []string {
 	return ids
 }
 
-// eraseAnswers clears stored answers that mention one of the ids, or with session the
-// session.
-func (stx *sessionTx) eraseAnswers(mentioned []string, session bool) error {
-	if session {
-		mentioned = append(mentioned, string(stx.session.ID))
-	}
-	for part := range slices.Chunk(mentioned, maxIDs) {
+// eraseAnswers clears stored answers that mention one of the messages, or the session: they may have its
+// title, a summary, or what was asked before a tool.
+func (stx *sessionTx) eraseAnswers(messages []core.MessageID) error {
+	for part := range slices.Chunk(append(messages, core.MessageID(stx.session.ID)), maxIDs) {
 		err := stx.tx.Model(&models.IdempotencyKey{}).
 			Where("owner = ? AND key IN (SELECT key FROM idempotency_mentions WHERE owner = ? AND mention IN ?) AND body IS NOT NULL", stx.session.Owner, stx.session.Owner, part).
 			UpdateColumn("body", nil).Error

@@ -30,17 +30,14 @@ func (r *Runs) TakeOver(ctx context.Context, t core.TakeOver) ([]core.Run, error
 	if t.Later {
 		later = 1
 	}
-	q := leaseQuery{
-		where: where + " AND " + nextDeaths + " = ?", args: append(args, t.Worker, t.Deaths),
-		order: "created_at, id", limit: t.Limit,
-		set:    "attempt = attempt + 1, lease_owner = ?, lease_until = " + clockSQL(r.db, core.RunLease) + ", deaths = ?",
-		values: []any{t.Worker, t.Deaths - later},
-	}
 	var runs []core.Run
 	err := inTx(ctx, r.reserve, func(tx *gorm.DB) error {
-		ids, err := leaseRuns(tx, q)
-		if err == nil && len(ids) > 0 {
-			runs, err = findRuns(tx, tx.Where("id IN ?", ids), "created_at, id") // with their inputs
+		orphans := tx.Where(where+" AND "+nextDeaths+" = ?", append(args, t.Worker, t.Deaths)...).Order("created_at, id").Limit(t.Limit)
+		leased, err := updateFree[leasedRun](tx, "id", orphans, map[string]any{
+			"attempt": gorm.Expr("attempt + 1"), "lease_owner": t.Worker, "lease_until": gorm.Expr(clockSQL(tx, core.RunLease)), "deaths": t.Deaths - later,
+		})
+		if err == nil && len(leased) > 0 {
+			runs, err = findRuns(tx, tx.Where("id IN ?", idsOf(leased, leasedRun.id)), "created_at, id") // with their inputs
 		}
 		return err
 	})
@@ -93,15 +90,14 @@ func (r *Runs) CountDeath(ctx context.Context, run core.RunID, attempt, deaths i
 // lost: taken over, or ended. This is the heartbeat. It skips a run that another
 // transaction is writing to: that lease stays as it is.
 func (r *Runs) Renew(ctx context.Context, worker string, runs []core.RunID) (lost []core.RunID, err error) {
-	var renewed, skipped []core.RunID
+	var renewed []leasedRun
+	var skipped []core.RunID
 	err = inTx(ctx, r.reserve, func(tx *gorm.DB) (err error) {
-		renewed, err = leaseRuns(tx, leaseQuery{
-			where: "status = 'running' AND lease_owner = ? AND id IN ?", args: []any{worker, runs},
-			order: "id", limit: len(runs), set: "lease_until = " + clockSQL(tx, core.RunLease),
-		})
+		own := tx.Where("status = 'running' AND lease_owner = ? AND id IN ?", worker, runs).Order("id")
+		renewed, err = updateFree[leasedRun](tx, "id", own, map[string]any{"lease_until": gorm.Expr(clockSQL(tx, core.RunLease))})
 		return err
 	})
-	lost = slices.DeleteFunc(slices.Clone(runs), func(id core.RunID) bool { return slices.Contains(renewed, id) })
+	lost = slices.DeleteFunc(slices.Clone(runs), func(id core.RunID) bool { return slices.Contains(renewed, leasedRun{id}) })
 	if err == nil && len(lost) > 0 {
 		err = runningRuns(ctx, r.reserve).Select("id").Where("lease_owner = ? AND id IN ?", worker, lost).Scan(&skipped).Error
 	}
@@ -156,31 +152,31 @@ func (r *Runs) updateAttempt(ctx context.Context, run core.RunID, attempt int, c
 	return wrapError(done.Error, "run", run)
 }
 
-// leaseQuery changes the leases of some runs, without those that another transaction has locked.
-type leaseQuery struct {
-	where  string
-	args   []any
-	order  string // of locking the rows
-	limit  int
-	set    string
-	values []any
-}
+// leasedRun is a run whose lease has changed.
+type leasedRun struct{ ID core.RunID }
+
+// TableName is the table's name.
+func (leasedRun) TableName() string { return "runs" }
+
+func (r leasedRun) id() core.RunID { return r.ID }
 
 // claimDue leases the first of the rows that are due, or that an earlier process of the worker's replica held.
 // ErrNotFound if there is none.
 func claimDue[T any](ctx context.Context, g *gorm.DB, worker string, lease time.Duration, and string) (row T, err error) {
 	own, former := worker+"/", core.WorkersOf(worker)
 	err = inTx(ctx, g, func(tx *gorm.DB) error {
-		due := tx.Model(new(T)).Select("id").
-			Where("finished_at IS NULL AND (due_at <= "+clockBoundSQL(tx, 0)+" OR substr(lease_owner, 1, ?) = ? AND substr(lease_owner, 1, ?) <> ?)"+and, len(former), former, len(own), own).
-			Order("due_at, id").Limit(1).Clauses(skipLocked())
-		done := tx.Model(&row).Clauses(returningAll(tx, new(T))).Where("id IN (?)", due).UpdateColumns(map[string]any{
+		due := tx.Where("finished_at IS NULL AND (due_at <= "+clockBoundSQL(tx, 0)+" OR substr(lease_owner, 1, ?) = ? AND substr(lease_owner, 1, ?) <> ?)"+and, len(former), former, len(own), own).
+			Order("due_at, id").Limit(1)
+		leased, err := updateFree[T](tx, "id", due, map[string]any{
 			"attempts": gorm.Expr("attempts + 1"), "lease_owner": own + core.NewID[string](), "due_at": gorm.Expr(clockSQL(tx, lease)),
 		})
-		if done.Error == nil && done.RowsAffected == 0 {
-			return core.Errorf(core.ErrNotFound, "nothing is due")
+		if err == nil && len(leased) == 0 {
+			err = core.Errorf(core.ErrNotFound, "nothing is due")
 		}
-		return done.Error
+		if err == nil {
+			row = leased[0]
+		}
+		return err
 	})
 	return row, err
 }
@@ -202,16 +198,16 @@ func updateLeased[T any, I ~string](g *gorm.DB, what string, id I, lease string,
 	return wrapError(err, what, id)
 }
 
-// leaseRuns selects and locks the rows in a fixed order, changes them, and returns their ids.
-func leaseRuns(tx *gorm.DB, q leaseQuery) (ids []core.RunID, err error) {
-	lock := ""
-	if isPostgres(tx) {
-		lock = " FOR UPDATE SKIP LOCKED"
+// updateFree changes the rows of the query, besides those that another transaction has locked, and returns them in no
+// order. It locks them in the order of the query.
+func updateFree[R any](tx *gorm.DB, key string, which *gorm.DB, changes map[string]any) (rows []R, err error) {
+	among := " IN (?)"
+	if isPostgres(tx) { // which could execute that once for each row, and so lock more than a limit
+		among = " = ANY(ARRAY(?))"
 	}
-	stmt := "WITH due AS (SELECT id FROM runs WHERE " + q.where + " ORDER BY " + q.order + " LIMIT ?" + lock + ") " +
-		"UPDATE runs SET " + q.set + " WHERE id IN (SELECT id FROM due) RETURNING id"
-	err = tx.Raw(stmt, slices.Concat(q.args, []any{q.limit}, q.values)...).Scan(&ids).Error
-	return ids, err
+	free := which.Model(new(R)).Select(key).Clauses(skipLocked())
+	err = tx.Model(&rows).Clauses(returningAll(tx, new(R))).Where(key+among, free).UpdateColumns(changes).Error
+	return rows, err
 }
 
 // returningAll returns all columns of the row type by name: with * PostgreSQL would fail the

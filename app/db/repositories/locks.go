@@ -62,7 +62,7 @@ func unlessBusy(fn func(*sessionTx) error) func(*sessionTx) error {
 // changeOnce is changeSession for a request that may have an idempotency key (commitOnce). It returns no
 // events if an earlier execution of the request has committed the change.
 func changeOnce(ctx context.Context, g *gorm.DB, id core.SessionID, fn func(*sessionTx) error, conds ...clause.Expr) (events []core.Event, err error) {
-	_, _, err = commitOnce(ctx, func(note resultRecorder) (err error) {
+	err = commitOnce(ctx, func(note resultRecorder) (err error) {
 		events, err = changeSession(ctx, g, id, func(stx *sessionTx) error {
 			if err := fn(stx); err != nil {
 				return err
@@ -70,7 +70,7 @@ func changeOnce(ctx context.Context, g *gorm.DB, id core.SessionID, fn func(*ses
 			return note(stx.tx, stx.result)
 		}, conds...)
 		return err
-	})
+	}, nothingToRead)
 	return events, err
 }
 

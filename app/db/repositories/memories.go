@@ -33,16 +33,11 @@ func (r *Memories) Create(ctx context.Context, m core.Memory) (core.Memory, erro
 		m.UpdatedAt = m.CreatedAt
 	}
 	m.Dimension = len(m.Embedding)
-	id, repeated, err := commitRowOnce(ctx, r.db, func(tx *gorm.DB) (string, error) {
-		return string(m.ID), insertRows(tx, &m)
+	err := commitRowOnce(ctx, r.db, func(tx *gorm.DB) (string, error) { return string(m.ID), insertRows(tx, &m) }, func(id string) (err error) {
+		m, err = r.Get(ctx, core.Tenant{Owner: m.Owner}, core.MemoryID(id))
+		return err
 	})
-	switch {
-	case err != nil:
-		return core.Memory{}, wrapError(err, "memory", m.ID)
-	case repeated:
-		return r.Get(ctx, core.Tenant{Owner: m.Owner}, core.MemoryID(id))
-	}
-	return m, nil
+	return m, wrapError(err, "memory", m.ID)
 }
 
 // Get returns the memory, without its vector.

@@ -33,18 +33,18 @@ const (
 // end of the path.
 func (r *Messages) Append(ctx context.Context, tenant core.Tenant, in core.AppendMessages) (core.Appended, error) {
 	var out core.Appended
-	name, repeated, err := commitOnce(ctx, func(note resultRecorder) (err error) {
+	err := commitOnce(ctx, func(note resultRecorder) (err error) {
 		if fitsOneStep(in) || in.Branch != nil {
 			out, err = r.appendInStep(ctx, tenant, in, note)
 		} else {
 			out, err = r.importInSteps(ctx, tenant, in, note)
 		}
 		return err
-	})
-	if err == nil && repeated {
+	}, func(name string) error {
 		out.Repeated = true
-		_, err = fmt.Sscanf(name, appendResultFormat, &out.FirstSeq, &out.LastSeq)
-	}
+		_, err := fmt.Sscanf(name, appendResultFormat, &out.FirstSeq, &out.LastSeq)
+		return err
+	})
 	return out, wrapError(err, "session", in.SessionID)
 }
 

@@ -112,12 +112,11 @@ func (stx *sessionTx) loadState(id core.RunID) (s conversation.State, err error)
 
 // storeChange stores what was decided about a run.
 func (stx *sessionTx) storeChange(c conversation.Change) error {
-	rows := make([]models.Approval, len(c.Changed))
-	for i, a := range c.Changed {
-		a.Kind = cmp.Or(a.Kind, core.KindApproval)
-		rows[i] = models.Approval{Approval: a, Owner: stx.session.Owner}
+	for i := range c.Changed {
+		a := &c.Changed[i]
+		a.Kind, a.Owner = cmp.Or(a.Kind, core.KindApproval), stx.session.Owner
 	}
-	if err := insertRows(stx.tx.Clauses(clause.OnConflict{UpdateAll: true}), &rows); err != nil {
+	if err := insertRows(stx.tx.Clauses(clause.OnConflict{UpdateAll: true}), &c.Changed); err != nil {
 		return err
 	}
 	for _, e := range c.Events {

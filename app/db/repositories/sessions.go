@@ -25,14 +25,11 @@ func (r *Sessions) Create(ctx context.Context, s core.Session) (core.Session, er
 		return core.Session{}, err
 	}
 	row := sessionFrom(s)
-	id, repeated, err := commitRowOnce(ctx, r.db, func(tx *gorm.DB) (string, error) { return string(row.ID), createSession(tx, row) })
-	switch {
-	case err != nil:
-		return core.Session{}, wrapError(err, "session", s.ID)
-	case repeated:
-		return r.Get(ctx, core.Tenant{Owner: s.Owner}, core.SessionID(id))
-	}
-	return s, nil
+	err = commitRowOnce(ctx, r.db, func(tx *gorm.DB) (string, error) { return string(row.ID), createSession(tx, row) }, func(id string) (err error) {
+		s, err = r.Get(ctx, core.Tenant{Owner: s.Owner}, core.SessionID(id))
+		return err
+	})
+	return s, wrapError(err, "session", s.ID)
 }
 
 // withSessionDefaults returns the session as Create stores it.

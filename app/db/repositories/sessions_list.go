@@ -282,11 +282,11 @@ func (r *Events) Heads(ctx context.Context, tenant core.Tenant, sessions []core.
 	if len(waiting) == 0 {
 		return heads, nil
 	}
-	var open []models.Approval
+	var open []core.Approval
 	err = db.Select("id", "run_id", "session_id", "tool").Where("run_id IN ? AND status = ?", waiting, core.ApprovalOpen).Order("requested_at DESC, id DESC").Find(&open).Error
 	first := map[core.SessionID]*core.WaitingFor{}
 	for _, a := range open { // the first one comes last
-		first[core.SessionID(a.SessionID)] = &core.WaitingFor{RunID: core.RunID(a.RunID), ApprovalID: core.ApprovalID(a.ID), Tool: a.Tool}
+		first[a.SessionID] = &core.WaitingFor{RunID: a.RunID, ApprovalID: a.ID, Tool: a.Tool}
 	}
 	for i := range heads {
 		heads[i].Waiting = first[heads[i].ID]

@@ -49,9 +49,9 @@ func (r *SlackPosts) Fault(ctx context.Context, tenant core.Tenant, session core
 
 // Settle stores the state and the error of a post. It needs no lease.
 func (r *SlackPosts) Settle(ctx context.Context, p core.SlackPost) error {
-	_, _, err := commitRowOnce(ctx, r.db, func(tx *gorm.DB) (string, error) {
+	err := commitRowOnce(ctx, r.db, func(tx *gorm.DB) (string, error) {
 		return "", onePost(tx, p).UpdateColumns(map[string]any{"state": string(p.State), "error": p.Error, "streaming": false}).Error
-	})
+	}, nothingToRead)
 	return wrapError(err, "Slack post of", p.ItemID)
 }
 
@@ -173,9 +173,9 @@ func (r *SlackPosts) Confirm(ctx context.Context, p core.SlackPost) error {
 	}
 	n, err := count(unsure(r.db.WithContext(ctx)))
 	if err == nil && n > 0 {
-		_, _, err = commitRowOnce(ctx, r.db, func(tx *gorm.DB) (string, error) {
+		err = commitRowOnce(ctx, r.db, func(tx *gorm.DB) (string, error) {
 			return "", unsure(tx).UpdateColumns(map[string]any{"state": string(core.SlackPostSent), "ts": p.TS, "hash": "", "error": ""}).Error
-		})
+		}, nothingToRead)
 	}
 	return wrapError(err, "Slack post of", p.ItemID)
 }

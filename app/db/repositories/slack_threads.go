@@ -197,12 +197,13 @@ const behindSQL = "sent_seq < last_seq AND mode IN ('two_way', 'to_slack')"
 // Several replicas that claim concurrently get different threads.
 func (r *SlackThreads) Claim(ctx context.Context, c core.SlackClaim) ([]core.SlackBacklog, error) {
 	var rows []models.SlackThread
-	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
-		due := tx.Model(&models.SlackThread{}).Select("session_id").Where(behindSQL).Where("due_at <= " + clockBoundSQL(tx, 0)).Order("due_at").Limit(c.Limit).Clauses(skipLocked())
+	err := inTx(ctx, r.db, func(tx *gorm.DB) (err error) {
+		due := tx.Where(behindSQL).Where("due_at <= " + clockBoundSQL(tx, 0)).Order("due_at").Limit(c.Limit)
 		if len(c.Busy) > 0 {
 			due = due.Where("team || '/' || channel NOT IN ?", c.Busy)
 		}
-		return tx.Model(&rows).Clauses(returningAll(tx, &models.SlackThread{})).Where("session_id IN (?)", due).UpdateColumns(leasedUntil(tx, c.Worker, c.Lease)).Error
+		rows, err = updateFree[models.SlackThread](tx, "session_id", due, leasedUntil(tx, c.Worker, c.Lease))
+		return err
 	})
 	if err != nil {
 		return nil, wrapError(err, "Slack threads for worker", c.Worker)

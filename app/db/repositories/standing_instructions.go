@@ -36,7 +36,7 @@ ORDER BY i.seq DESC, CASE WHEN i.message_id IS NULL THEN 0 ELSE 1 END, i.number 
 // withdraw others are among them.
 func (r *StandingInstructions) OnPath(ctx context.Context, tenant core.Tenant, session core.SessionID, through int64, limit int) ([]core.StandingInstruction, error) {
 	var rows []struct {
-		models.StandingInstruction
+		core.StandingInstruction
 		Author   string
 		AuthorID string
 		Named    bool
@@ -50,7 +50,7 @@ func (r *StandingInstructions) OnPath(ctx context.Context, tenant core.Tenant, s
 	}
 	out := make([]core.StandingInstruction, 0, len(rows))
 	for _, row := range slices.Backward(rows) {
-		i := row.StandingInstruction.StandingInstruction
+		i := row.StandingInstruction
 		m := core.Message{Role: core.RoleUser, Author: row.Author, AuthorID: row.AuthorID, Named: row.Named}
 		i.Author, i.Speaker = prompttext.SpeakerName(m), core.SpeakerOf(m)
 		out = append(out, i)
@@ -99,7 +99,7 @@ func (stx *sessionTx) findInstructions() error {
 	end, bytes := min(through+maxFindStep, stx.session.LastSeq), 0
 	var messages []core.Message
 	err = stx.tx.Raw(unsearchedSQL, stx.session.ID, through, end, maxFindBytes).Scan(&messages).Error
-	var rows []models.StandingInstruction
+	var rows []core.StandingInstruction
 	for _, m := range messages {
 		rows, bytes = append(rows, instructionsOf(m)...), bytes+len(m.Content)
 	}
@@ -137,18 +137,18 @@ func (stx *sessionTx) setFoundThrough(seq int64) error {
 
 // Add stores an instruction after the last message of the session.
 func (r *StandingInstructions) Add(ctx context.Context, tenant core.Tenant, in core.NewInstruction) (core.StandingInstruction, error) {
-	row := models.StandingInstruction{StandingInstruction: core.StandingInstruction{
+	row := core.StandingInstruction{
 		ID: core.NewID[core.InstructionID](), SessionID: in.SessionID, Text: in.Text, Language: in.Language, Topic: in.Topic, CreatedAt: core.Now(),
-	}}
-	id, repeated, err := commitOnce(ctx, func(note resultRecorder) error {
+	}
+	err := commitOnce(ctx, func(note resultRecorder) error {
 		_, err := changeSession(ctx, r.db, in.SessionID, func(stx *sessionTx) error {
-			added, err := count(stx.tx.Model(&models.StandingInstruction{}).Where("session_id = ? AND message_id IS NULL", in.SessionID))
+			added, err := count(stx.tx.Model(&core.StandingInstruction{}).Where("session_id = ? AND message_id IS NULL", in.SessionID))
 			if err == nil && added >= core.MaxAddedInstructions {
 				err = core.Errorf(core.ErrUnprocessable, "the session has %d standing instructions that were added by hand: remove one first", added)
 			}
 			if err == nil {
 				row.Owner, row.Seq = stx.session.Owner, stx.session.LastSeq
-				err = stx.storeInstructions([]models.StandingInstruction{row})
+				err = stx.storeInstructions([]core.StandingInstruction{row})
 			}
 			if err != nil {
 				return err
@@ -156,19 +156,16 @@ func (r *StandingInstructions) Add(ctx context.Context, tenant core.Tenant, in c
 			return note(stx.tx, string(row.ID))
 		}, visibleTo(tenant))
 		return err
+	}, func(id string) (err error) {
+		row, err = r.get(ctx, tenant, in.SessionID, core.InstructionID(id))
+		return err
 	})
-	if err != nil {
-		return core.StandingInstruction{}, wrapError(err, "session", in.SessionID)
-	}
-	if repeated {
-		return r.get(ctx, tenant, in.SessionID, core.InstructionID(id))
-	}
-	return row.StandingInstruction, nil
+	return row, wrapError(err, "session", in.SessionID)
 }
 
 // Edit replaces the text of an instruction; language and topic are those of the new text.
 func (r *StandingInstructions) Edit(ctx context.Context, tenant core.Tenant, id core.InstructionID, in core.NewInstruction) (core.StandingInstruction, error) {
-	err := r.change(ctx, tenant, in.SessionID, id, func(stx *sessionTx, row models.StandingInstruction) error {
+	err := r.change(ctx, tenant, in.SessionID, id, func(stx *sessionTx, row core.StandingInstruction) error {
 		if row.Text == in.Text {
 			return nil
 		}
@@ -185,7 +182,7 @@ func (r *StandingInstructions) Edit(ctx context.Context, tenant core.Tenant, id 
 // removed, so that the earlier one that it replaced does not stand again. Removing it again
 // changes nothing.
 func (r *StandingInstructions) Remove(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.InstructionID) error {
-	return r.change(ctx, tenant, session, id, func(stx *sessionTx, row models.StandingInstruction) error {
+	return r.change(ctx, tenant, session, id, func(stx *sessionTx, row core.StandingInstruction) error {
 		switch {
 		case row.RemovedAt != nil:
 			return nil
@@ -197,7 +194,7 @@ func (r *StandingInstructions) Remove(ctx context.Context, tenant core.Tenant, s
 }
 
 // change changes an instruction with its session locked.
-func (r *StandingInstructions) change(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.InstructionID, change func(*sessionTx, models.StandingInstruction) error) error {
+func (r *StandingInstructions) change(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.InstructionID, change func(*sessionTx, core.StandingInstruction) error) error {
 	_, err := changeOnce(ctx, r.db, session, func(stx *sessionTx) error {
 		row, err := findInstruction(stx.tx, session, id)
 		if err == nil {
@@ -209,8 +206,8 @@ func (r *StandingInstructions) change(ctx context.Context, tenant core.Tenant, s
 	return wrapError(err, "session", session)
 }
 
-func findInstruction(db *gorm.DB, session core.SessionID, id core.InstructionID) (models.StandingInstruction, error) {
-	return takeRow[models.StandingInstruction](byID(db.Statement.Context, db, "standing instruction", id).Where("id = ? AND session_id = ? AND NOT withdraws", id, session), "standing instruction", id)
+func findInstruction(db *gorm.DB, session core.SessionID, id core.InstructionID) (core.StandingInstruction, error) {
+	return takeRow[core.StandingInstruction](byID(db.Statement.Context, db, "standing instruction", id).Where("id = ? AND session_id = ? AND NOT withdraws", id, session), "standing instruction", id)
 }
 
 // get returns an instruction without its state.
@@ -220,7 +217,7 @@ func (r *StandingInstructions) get(ctx context.Context, tenant core.Tenant, sess
 	if err == nil {
 		err = requireVisible(db, tenant, session)
 	}
-	return row.StandingInstruction, wrapError(err, "standing instruction", id)
+	return row, wrapError(err, "standing instruction", id)
 }
 
 // lineBreaks matches what ends a line.
@@ -230,25 +227,25 @@ var lineBreaks = regexp.MustCompile(`\r\n|[\n\r\v\f\x{85}\x{2028}\x{2029}]`)
 const instructionRows = 250
 
 // instructionsOf returns what the user's message says for the whole conversation.
-func instructionsOf(m core.Message) []models.StandingInstruction {
-	var rows []models.StandingInstruction
+func instructionsOf(m core.Message) []core.StandingInstruction {
+	var rows []core.StandingInstruction
 	for i, f := range standing.Find(m.Content) {
-		rows = append(rows, models.StandingInstruction{Owner: m.Owner, Number: i + 1, StandingInstruction: core.StandingInstruction{
-			ID: core.NewID[core.InstructionID](), SessionID: m.SessionID, MessageID: m.ID, Seq: m.Seq,
+		rows = append(rows, core.StandingInstruction{
+			ID: core.NewID[core.InstructionID](), SessionID: m.SessionID, Owner: m.Owner, MessageID: m.ID, Number: i + 1, Seq: m.Seq,
 			Text: lineBreaks.ReplaceAllLiteralString(f.Text, " "), Language: f.Language, Topic: f.Topic, Withdraws: f.Withdraws, Amends: f.Amends, CreatedAt: m.CreatedAt,
-		}})
+		})
 	}
 	return rows
 }
 
 // storeInstructions inserts instructions. Of more than core.MaxInstructions the session keeps
 // the newest.
-func (stx *sessionTx) storeInstructions(rows []models.StandingInstruction) error {
+func (stx *sessionTx) storeInstructions(rows []core.StandingInstruction) error {
 	if len(rows) == 0 {
 		return nil
 	}
 	if beyond := stx.session.StandingCount + len(rows) - core.MaxInstructions; beyond > 0 {
-		oldest := stx.tx.Model(&models.StandingInstruction{}).Select("id").Where("session_id = ?", stx.session.ID).Order("seq, number, id").Limit(beyond)
+		oldest := stx.tx.Model(&core.StandingInstruction{}).Select("id").Where("session_id = ?", stx.session.ID).Order("seq, number, id").Limit(beyond)
 		if err := stx.deleteInstructions(stx.tx.Where("id IN (?)", oldest)); err != nil {
 			return err
 		}
@@ -265,7 +262,7 @@ func (stx *sessionTx) storeInstructions(rows []models.StandingInstruction) error
 
 // deleteInstructions deletes those of the query.
 func (stx *sessionTx) deleteInstructions(which *gorm.DB) error {
-	var rows []models.StandingInstruction
+	var rows []core.StandingInstruction
 	err := which.Clauses(clause.Returning{}).Delete(&rows).Error
 	stx.session.StandingCount -= len(rows)
 	addBytes(stx, -1, rows)
@@ -285,7 +282,7 @@ func (stx *sessionTx) removeInstructions(messages []core.MessageID) error {
 // copyInstructions copies those of copied messages to the fork, and those that were added by
 // hand before the last of these.
 func (stx *sessionTx) copyInstructions(source *sessionTx, copies map[core.MessageID]messageCopy) error {
-	var rows, copied []models.StandingInstruction
+	var rows, copied []core.StandingInstruction
 	err := stx.tx.Where("session_id = ?", source.session.ID).Order("seq, number, id").Find(&rows).Error
 	if err != nil {
 		return err
