@@ -181,7 +181,7 @@ func flagWords() map[string][]string {
 	}
 	words := map[string][]string{
 		"sample": eval.SampleNames(), "policy": slices.Concat(eval.Policies(), []string{"all"}),
-		"format": enum(operations.SessionExport{}, "Format"), "role": enum(core.SearchQuery{}, "Role"), "sort": enum(core.SearchQuery{}, "Sort"), "by": enum(core.UsageQuery{}, "GroupBy"),
+		"format": enum(operations.SessionExport{}, "Format"), "role": enum(core.SearchQuery{}, "Role"), "sort": enum(core.SearchQuery{}, "Sort"),
 	}
 	for _, k := range config.Keys() {
 		if k.Words != "" {

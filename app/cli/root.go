@@ -114,7 +114,7 @@ func (p *program) rootCommand() *cobra.Command {
 		p.flags[k.Name] = flags.String(k.Flag(), "", strings.ReplaceAll(k.Meaning, "`", ""))
 	}
 	root.AddCommand(
-		p.serveCommand(), p.chatCommand(), p.askCommand(), p.sessionsCommand(), p.runsCommand(), p.contextCommand(), p.usageCommand(), p.searchCommand(), p.apiCommand(), p.importCommand(),
+		p.serveCommand(), p.chatCommand(), p.askCommand(), p.sessionsCommand(), p.runsCommand(), p.contextCommand(), p.searchCommand(), p.apiCommand(), p.importCommand(),
 		p.keysCommand(), p.auditCommand(), p.doctorCommand(), p.backupCommand(), p.migrateCommand(), p.versionCommand(),
 		groupOf("users", "Export or permanently remove all data of a user", p.purgeUserCommand(), p.exportUserCommand()),
 		groupOf("agents", "List, show, check and reload the agents", p.listAgentsCommand(), p.showAgentCommand(), p.checkAgentsCommand(), p.reloadAgentsCommand()),
