@@ -264,7 +264,7 @@ func TestServerOfTheEnvironment(t *testing.T) {
 func TestCommandsSayWhereTheyWork(t *testing.T) {
 	t.Parallel()
 	const created, directly = ": created it; for a server elsewhere use --url\n", ": working on it directly\n"
-	for _, args := range []string{"sessions list", "search tea", "usage", "ask hello", "chat"} {
+	for _, args := range []string{"sessions list", "search tea", "api getUsage", "ask hello", "chat"} {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()
 			flags := folder(t)
