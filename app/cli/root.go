@@ -117,7 +117,7 @@ func (p *program) rootCommand() *cobra.Command {
 		p.serveCommand(), p.chatCommand(), p.askCommand(), p.sessionsCommand(), p.runsCommand(), p.contextCommand(), p.searchCommand(), p.apiCommand(), p.importCommand(),
 		p.keysCommand(), p.auditCommand(), p.doctorCommand(), p.backupCommand(), p.migrateCommand(), p.versionCommand(),
 		groupOf("users", "Export or permanently remove all data of a user", p.purgeUserCommand(), p.exportUserCommand()),
-		groupOf("agents", "List, show, check and reload the agents", p.listAgentsCommand(), p.showAgentCommand(), p.checkAgentsCommand(), p.reloadAgentsCommand()),
+		groupOf("agents", "List, show, check and reload the agents", p.showAgentCommand(), p.checkAgentsCommand(), p.reloadAgentsCommand()),
 		groupOf("mcp", "List MCP servers and their tools", p.listMCPCommand()),
 		groupOf("slack", "Connect Slack workspaces", p.slackManifestCommand()),
 		groupOf("eval", "Evaluate context management", p.evalContextCommand()),
