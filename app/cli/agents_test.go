@@ -1,8 +1,8 @@
 package cli_test
 
 import (
-	"fmt"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
