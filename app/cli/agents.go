@@ -130,8 +130,7 @@ func (p *program) checkAgentsCommand() *cobra.Command {
 		Use: "check [file or folder]...", Aliases: []string{"list"}, Short: "Check agent files without a server, and list the agents",
 		Long: "Reads agent files as a server would, by default those of agents_dir beside the built-in agents, and the files\n" +
 			"of tools beside it, and prints their errors with file, line and column. The exit code is 1 if a file has an error.\n" +
-			"An agent whose model cannot be used here, for example because its key is missing, is only reported.\n" +
-			"`agents list` does the same.",
+			"An agent whose model cannot be used here, for example because its key is missing, is only reported.",
 		Example: "  bobbin agents check\n  bobbin agents check agents/support.yaml",
 		RunE: func(cmd *cobra.Command, paths []string) error {
 			files, err := p.agentFiles(cmd)

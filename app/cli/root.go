@@ -101,7 +101,8 @@ func (p *program) rootCommand() *cobra.Command {
 		"  bobbin ask what is 19*23     one question, one answer"
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.SetFlagErrorFunc(flagError)
-	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { p.printHelp(cmd) })
+	printHelp := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) { p.fitHelp(cmd); printHelp(cmd, args) })
 	flags := root.PersistentFlags()
 	flags.StringVar(&p.url, "url", "", "use the server at this `address` (or "+config.URLVariable+") instead of the one on the data folder")
 	flags.StringVar(&p.key, "key", "", "API key for --url, as env:NAME or @file: other users can see command lines (or "+config.KeyVariable+")")
