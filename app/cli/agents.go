@@ -77,37 +77,17 @@ func (p *program) agentFiles(cmd *cobra.Command) (*ops.AgentFiles, error) {
 	return ops.OpenAgentFiles(cmd.Context(), cfg)
 }
 
-func (p *program) listAgentsCommand() *cobra.Command {
-	return p.withJSON(&cobra.Command{
-		Use: "list", Short: "List the agents, their models, and whether the models are usable",
-		Long: "Lists each agent with its model and whether the model can be used with the settings and API keys\n" +
-			"of this command; if not, why. It needs no server and calls no model.",
-		Example: "  bobbin agents list", Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			files, err := p.agentFiles(cmd)
-			if err != nil {
-				return err
-			}
-			states, err := files.List()
-			return printList(p, core.Page[ops.AgentState]{Items: states}, err, list[ops.AgentState]{
-				titles: "AGENT|MODEL|USABLE",
-				cells:  func(a ops.AgentState) []any { return []any{a.Agent, a.Model, describeState(a, "yes", "no: ")} },
-			})
-		},
-	})
-}
-
 // describeState returns whether an agent can be used, and if not, or not with all of its models, why.
-func describeState(a ops.AgentState, yes, no string) string {
+func describeState(a ops.AgentState) string {
 	switch {
 	case len(a.Problems) > 0:
 		return "broken"
 	case !a.Usable:
-		return no + a.Reason
+		return "ok, but it cannot be used: " + a.Reason
 	case len(a.Warnings) > 0:
-		return yes + ", but " + strings.Join(a.Warnings, "; ")
+		return "ok, but " + strings.Join(a.Warnings, "; ")
 	default:
-		return yes
+		return "ok"
 	}
 }
 
@@ -147,10 +127,10 @@ func (p *program) showAgentCommand() *cobra.Command {
 
 func (p *program) checkAgentsCommand() *cobra.Command {
 	return p.withJSON(&cobra.Command{
-		Use: "check [file or folder]...", Short: "Check agent files without a server",
-		Long: "Reads agent files as a server would, by default those of agents_dir, and the files of tools beside\n" +
-			"it, and prints their errors with file, line and column. The exit code is 1 if a file has an error. An agent whose model cannot be\n" +
-			"used here, for example because its key is missing, is only reported.",
+		Use: "check [file or folder]...", Aliases: []string{"list"}, Short: "Check agent files without a server, and list the agents",
+		Long: "Reads agent files as a server would, by default those of agents_dir beside the built-in agents, and the files\n" +
+			"of tools beside it, and prints their errors with file, line and column. The exit code is 1 if a file has an error.\n" +
+			"An agent whose model cannot be used here, for example because its key is missing, is only reported.",
 		Example: "  bobbin agents check\n  bobbin agents check agents/support.yaml",
 		RunE: func(cmd *cobra.Command, paths []string) error {
 			files, err := p.agentFiles(cmd)
@@ -161,77 +141,56 @@ func (p *program) checkAgentsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printFiles(p, core.Page[ops.AgentState]{Items: list}, "NAME|RESULT", "", func(f ops.AgentState) ([]any, []string) {
-				return []any{f.File, cmp.Or(f.Agent, f.Tool), describeState(f, "ok", "ok, but it cannot be used: ")}, f.Problems
+			return printFiles(p, core.Page[ops.AgentState]{Items: list}, "NAME|MODEL|RESULT", "", func(f ops.AgentState) ([]any, []string) {
+				return []any{cmp.Or(f.File, "built in"), cmp.Or(f.Agent, f.Tool), f.Model, describeState(f)}, f.Problems
 			})
 		},
 	})
 }
 
-// maxDescriptionWidth is the maximum width of a tool's description in `mcp list`.
+// maxDescriptionWidth is the maximum width of a tool's description in `mcp list`; --json prints all of it.
 const maxDescriptionWidth = 80
 
 func (p *program) listMCPCommand() *cobra.Command {
 	return p.withJSON(&cobra.Command{
-		Use: "list [server]", Short: "List the MCP servers of the files, or the tools of one",
+		Use: "list", Short: "List the tools of the MCP servers of the files",
 		Long: "Connects to the MCP servers that files describe (docs/TOOLS.md), which starts those with a command,\n" +
-			"and lists them, or the tools of one. It needs no Bobbin server. The exit code is 1 if a server\n" +
-			"cannot be reached.",
-		Example: "  bobbin mcp list --tools-allow mcp\n  bobbin mcp list files", Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
+			"and lists their tools. It needs no Bobbin server. The exit code is 1 if a server cannot be reached.",
+		Example: "  bobbin mcp list --tools-allow mcp", Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, _, err := p.loadServerSettings(cmd)
 			if err != nil {
 				return err
 			}
-			name := ""
-			if len(args) > 0 {
-				name = args[0]
-			}
-			list, err := ops.MCPServers(cmd.Context(), cfg, name)
+			servers, err := ops.MCPServers(cmd.Context(), cfg)
 			if err != nil {
 				return err
 			}
-			if err := p.showServers(list, name != ""); err != nil {
-				return err
-			}
-			for _, s := range list {
-				if s.Problem != "" {
-					return &silentError{"a server cannot be reached"}
+			var rows [][]any
+			broken := false
+			for _, s := range servers {
+				if broken = broken || s.Problem != ""; s.Problem != "" || len(s.Tools) == 0 {
+					rows = append(rows, []any{s.Name, "", cmp.Or(s.Problem, "it has no tools"), s.File})
+				}
+				for _, t := range s.Tools {
+					rows = append(rows, []any{t.Name, t.Approval, term.Line(t.Description, maxDescriptionWidth), s.File})
+				}
+				for _, note := range s.Notes {
+					fmt.Fprintf(p.Err, "%s: %s\n", s.Name, term.Line(note, 0))
 				}
 			}
-			return nil
+			if p.json {
+				err = p.printJSON(core.Page[ops.ToolSource]{Items: servers})
+			} else {
+				err = printList(p, core.Page[[]any]{Items: rows}, nil, list[[]any]{
+					none: "no file describes an MCP server (docs/TOOLS.md)", titles: "TOOL|APPROVAL|DESCRIPTION|FROM",
+					cells: func(row []any) []any { return row },
+				})
+			}
+			if err == nil && broken {
+				err = &silentError{"a server cannot be reached"}
+			}
+			return err
 		},
 	})
-}
-
-// showServers prints the servers, or the tools of one.
-func (p *program) showServers(servers []ops.ToolSource, one bool) error {
-	page := core.Page[ops.ToolSource]{Items: servers}
-	var err error
-	switch {
-	case p.json:
-		return p.printJSON(page)
-	case one && servers[0].Problem != "":
-		fmt.Fprintf(p.Out, "%s cannot be reached: %s\n", servers[0].Name, servers[0].Problem)
-	case one:
-		err = printList(p, core.Page[ops.ListedTool]{Items: servers[0].Tools}, nil, list[ops.ListedTool]{
-			none: servers[0].Name + " has no tools", titles: "TOOL|APPROVAL|DESCRIPTION",
-			cells: func(t ops.ListedTool) []any {
-				return []any{t.Name, t.Approval, term.Line(t.Description, maxDescriptionWidth)}
-			},
-		})
-	default:
-		err = printList(p, page, nil, list[ops.ToolSource]{
-			none: "no file describes an MCP server (docs/TOOLS.md)", titles: "SERVER|TOOLS|STATE|FROM",
-			cells: func(s ops.ToolSource) []any {
-				return []any{s.Name, len(s.Tools), cmp.Or(s.Problem, "connected"), s.File}
-			},
-		})
-	}
-	for _, s := range servers {
-		for _, note := range s.Notes {
-			fmt.Fprintf(p.Err, "%s: %s\n", s.Name, term.Line(note, 0))
-		}
-	}
-	return err
 }

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"bobbin/app/agents"
 	"bobbin/tests/compare"
+	"bobbin/tests/mcptest"
 	"bobbin/tests/must"
 )
 
@@ -21,14 +23,6 @@ func agentsOf(t *testing.T, flags []string, files map[string]string) string {
 		must.Do(t, errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)))
 	}
 	return dir
-}
-
-// The list says which agents can be used, and why one cannot.
-func TestAgentsList(t *testing.T) {
-	t.Parallel()
-	flags := folder(t)
-	agentsOf(t, flags, map[string]string{"lost.yaml": "name: lost\nmodel: nosuch\n", "mine.yaml": "name: mine\ntemperature: 0.2\n"})
-	says(t, flags, 0, "agents list", "AGENT", "assistant   demo    yes", "mine        demo    yes", `lost        nosuch  no: model "nosuch" is not known`)
 }
 
 // Every key of an agent's file is shown, with its value and where that comes from.
@@ -76,7 +70,9 @@ func TestAgentsShow(t *testing.T) {
 func TestAgentsCheck(t *testing.T) {
 	t.Parallel()
 	flags := folder(t)
-	says(t, flags, 0, "agents check", "there are no agent files")
+	for _, word := range []string{"check", "list"} {
+		says(t, flags, 0, "agents "+word, "FILE      NAME        MODEL  RESULT\n", "built in  assistant   demo   ok\n")
+	}
 	tools := filepath.Join(filepath.Dir(flags[5]), "tools")
 	must.Do(t, os.MkdirAll(tools, 0o700))
 	agentsOf(t, flags, map[string]string{"../tools/files.yaml": "name: files\nkind: mcp\ndescription: d\ncommand: sh\n"})
@@ -87,7 +83,7 @@ func TestAgentsCheck(t *testing.T) {
 	}
 	must.Do(t, os.RemoveAll(tools))
 	dir := agentsOf(t, flags, map[string]string{"good.yaml": "name: good\n", "lost.yaml": "name: lost\nmodel: nosuch\n"})
-	says(t, flags, 0, "agents check", "good.yaml  good  ok\n", "lost.yaml  lost  ok, but it cannot be used: model \"nosuch\" is not known")
+	says(t, flags, 0, "agents check", "good.yaml  good        demo    ok\n", "lost.yaml  lost        nosuch  ok, but it cannot be used: model \"nosuch\" is not known")
 	agentsOf(t, flags, map[string]string{
 		"tab.yaml": "name: tab\ncontext:\n\tpolicy: budget\n", "twin.yaml": "name: good\n", "large.yaml": "name: large\nsystem_prompt: " + strings.Repeat("x", 10<<20),
 		"types.yaml": "name: types\ntemperature: warm\nmax_iterations: [1]\n", "lacks.yaml": "name: lacks\nmodel: gpt-5\ntemperature: 0\n",
@@ -101,6 +97,27 @@ func TestAgentsCheck(t *testing.T) {
 	says(t, flags, 1, "agents check "+dir+"/none.yaml", "no such file")
 }
 
+func TestMain(m *testing.M) {
+	mcptest.Main()
+	os.Exit(m.Run())
+}
+
+// The tools of all MCP servers are listed; one that cannot be reached is in the list, and ends with 1.
+func TestMCPList(t *testing.T) {
+	t.Parallel()
+	flags := append(folder(t), "--tools-allow", "mcp")
+	says(t, flags, 0, "mcp list", "no file describes an MCP server")
+	program, args := mcptest.Command("")
+	tools := filepath.Join(filepath.Dir(flags[5]), "tools")
+	must.Do(t, os.MkdirAll(tools, 0o700))
+	agentsOf(t, flags, map[string]string{"../tools/good.yaml": fmt.Sprintf("name: good\nkind: mcp\ncommand: %s\nargs: [%s, %q]\nonly: [write]\n", program, args[0], args[1])})
+	says(t, flags, 0, "mcp list", "TOOL         APPROVAL  DESCRIPTION  FROM\ngood__write  always    Does write.  "+filepath.Join(tools, "good.yaml")+"\n")
+	agentsOf(t, flags, map[string]string{"../tools/bad.yaml": "name: bad\nkind: mcp\ncommand: no-such-program\n"})
+	for _, command := range []string{"mcp list", "mcp list --json"} {
+		says(t, flags, 1, command, "bad", "the program no-such-program is not installed", "good__write", "Does write.")
+	}
+}
+
 // An agent whose other models lack their key is used without them, and each command says so.
 func TestAgentsWithoutKeys(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "")
@@ -111,7 +128,7 @@ func TestAgentsWithoutKeys(t *testing.T) {
 	skipped, notes := "a fallback is skipped: model gpt-4o-mini needs an API key: set OPENAI_API_KEY", "notes on tool loops are made without a model: model claude-sonnet-4-5 needs an API key: set ANTHROPIC_API_KEY"
 	summaries := "summaries are made without a model: model gemini-flash-latest needs an API key: set GEMINI_API_KEY"
 	for args, parts := range map[string][]string{
-		"agents list":               {"mine        demo   yes, but " + skipped + "; " + summaries + "; " + notes},
+		"agents list":               {"mine        demo   ok, but " + skipped + "; " + summaries + "; " + notes},
 		"agents list --json":        {`"warnings": [`, skipped, notes},
 		"agents check":              {"ok, but " + skipped},
 		"doctor --addr 127.0.0.1:0": {"ok    agent mine: model demo", "warn  agent mine: " + skipped, "warn  agent mine: " + summaries, "warn  agent mine: " + notes},

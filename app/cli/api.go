@@ -70,7 +70,7 @@ func (p *program) apiCommand() *cobra.Command {
 				return
 			}
 		}
-		p.printHelp(cmd)
+		cmd.Root().HelpFunc()(cmd, args)
 	})
 	cmd.Flags().StringVar(&file, "body", "", "send this `file` as the body; - is the standard input")
 	return p.withJSON(cmd)

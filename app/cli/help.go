@@ -26,67 +26,23 @@ import (
 // maxHelpWidth is the width of help that is not written to a terminal.
 const maxHelpWidth = 100
 
-// printHelp prints the help of a command in lines that fit the terminal. The flags common to
-// all commands, which are the settings, are in the help of the program itself.
-func (p *program) printHelp(cmd *cobra.Command) {
+// fitHelp prepares cobra's help of a command: its lines fit the terminal, and the flags of all commands, which are the
+// settings, are in it with --help-all; the program itself has a few of them.
+func (p *program) fitHelp(cmd *cobra.Command) {
 	width, _ := p.terminalSize()
-	if width == 0 {
-		width = maxHelpWidth
+	width = cmp.Or(width, maxHelpWidth)
+	paragraphs := strings.Split(cmp.Or(cmd.Long, cmd.Short), "\n\n")
+	for i, text := range paragraphs {
+		paragraphs[i] = term.Wrap(strings.ReplaceAll(text, "\n", " "), width, "")
 	}
-	out := &strings.Builder{}
-	about := cmd.Long
-	if about == "" {
-		about = cmd.Short
-	}
-	for i, paragraph := range strings.Split(about, "\n\n") {
-		if i > 0 {
-			fmt.Fprintln(out)
-		}
-		fmt.Fprintln(out, term.Wrap(strings.ReplaceAll(paragraph, "\n", " "), width, ""))
-	}
-	fmt.Fprintf(out, "\nUsage:\n%s\n", term.Wrap("  "+usageLine(cmd), width, "    "))
-	if cmd.HasExample() {
-		fmt.Fprintf(out, "\nExamples:\n%s\n", strings.TrimRight(cmd.Example, "\n"))
-	}
-	if cmd.HasAvailableSubCommands() {
-		fmt.Fprintln(out, "\nAvailable Commands:")
-		var lines [][2]string
-		for _, c := range cmd.Commands() {
-			if c.IsAvailableCommand() || c.Name() == "help" {
-				lines = append(lines, [2]string{c.Name(), c.Short})
-			}
-		}
-		writePairs(out, lines, width)
-	}
-	flags := pflag.NewFlagSet(cmd.Name(), pflag.ContinueOnError)
-	if cmd.HasParent() {
-		flags.AddFlagSet(cmd.LocalNonPersistentFlags())
-	}
+	cmd.Long = strings.Join(paragraphs, "\n\n")
+	shown := []string{"addr", "config", "data-dir", "database-url", "help-all", "key", "url"}
 	cmd.Root().PersistentFlags().VisitAll(func(f *pflag.Flag) {
-		if p.helpAll || !cmd.HasParent() && slices.Contains([]string{"addr", "config", "data-dir", "database-url", "help-all", "key", "url"}, f.Name) {
-			all := *f
-			all.Hidden = false
-			flags.AddFlag(&all)
-		}
+		f.Hidden = !p.helpAll && (cmd.HasParent() || !slices.Contains(shown, f.Name))
 	})
-	if usages := flags.FlagUsagesWrapped(width - 1); usages != "" {
-		fmt.Fprintf(out, "\nFlags:\n%s", usages)
-	}
-	switch {
-	case !cmd.HasParent():
-		fmt.Fprintf(out, "\n%s\n", term.Wrap("Use "+cmd.Name()+" <command> --help for more about a command. Every setting is also available as a flag: see --help-all and docs/CONFIGURATION.md.", width, ""))
-	case !p.helpAll:
-		fmt.Fprintf(out, "\n%s\n", term.Wrap("Every setting is also available as a flag: see --help-all.", width, ""))
-	}
-	fmt.Fprint(p.Out, out.String())
-}
-
-// usageLine returns how to call a command.
-func usageLine(cmd *cobra.Command) string {
-	if cmd.HasAvailableSubCommands() && !strings.Contains(cmd.Use, "<") { // the others do something without a subcommand
-		return cmd.CommandPath() + " <command>"
-	}
-	return cmd.UseLine()
+	wrapped := fmt.Sprintf(".FlagUsagesWrapped %d", width-1)
+	cmd.SetUsageTemplate(strings.ReplaceAll(cmd.UsageTemplate(), ".FlagUsages", wrapped) +
+		"\nEvery setting is also available as a flag: see --help-all and docs/CONFIGURATION.md.\n")
 }
 
 // writePairs prints names with their descriptions beside them.
@@ -181,7 +137,7 @@ func flagWords() map[string][]string {
 	}
 	words := map[string][]string{
 		"sample": eval.SampleNames(), "policy": slices.Concat(eval.Policies(), []string{"all"}),
-		"format": enum(operations.SessionExport{}, "Format"), "role": enum(core.SearchQuery{}, "Role"), "sort": enum(core.SearchQuery{}, "Sort"), "by": enum(core.UsageQuery{}, "GroupBy"),
+		"format": enum(operations.SessionExport{}, "Format"), "role": enum(core.SearchQuery{}, "Role"), "sort": enum(core.SearchQuery{}, "Sort"),
 	}
 	for _, k := range config.Keys() {
 		if k.Words != "" {

@@ -119,7 +119,6 @@ func TestJSON(t *testing.T) {
 		{"sessions purge " + id + " --dry-run", "tables"},
 		{"search Ada", "items"},
 		{"runs list " + id, "items"},
-		{"usage", "items"},
 		{"config show", "items"},
 		{"agents show quick", "items"},
 		{"version", "version"},
@@ -194,7 +193,7 @@ func TestCompletion(t *testing.T) {
 	for says, args := range map[string][]string{
 		"quick\t": {"ask", "--agent", ""}, ", succeeded, hello\n": {"runs", "show", ""}, "coding\n": {"eval", "context", "--sample", ""}, "all\n": {"eval", "context", "--policy", ""},
 		"json\njsonl\nmarkdown\n": {"sessions", "export", id, "--format", ""}, "user\nassistant\n": {"search", "--role", ""}, "newest\n": {"search", "--sort", ""},
-		"session\nuser\n": {"usage", "--by", ""}, "debug\ninfo\n": {"serve", "--log-level", ""}, "text\njson\n": {"serve", "--log-format", ""},
+		"debug\ninfo\n": {"serve", "--log-level", ""}, "text\njson\n": {"serve", "--log-format", ""},
 	} {
 		compare.Contains(t, fmt.Sprintf("complete %q", args), says, complete(args...))
 	}

@@ -93,7 +93,7 @@ func (r *recorder) talks() {
 	r.call(0, "What is 19 * 23?\n/model\n/context\n", "chat", "--session", r.session[:prefix], "-")
 	for _, args := range [][]string{
 		{"sessions", "show", r.session}, {"context", r.session},
-		{"runs", "list", r.session}, {"search", "name"}, {"usage"}, {"sessions", "export", r.session, "--format", "markdown"},
+		{"runs", "list", r.session}, {"search", "name"}, {"api", "getUsage", "group_by=model"}, {"sessions", "export", r.session, "--format", "markdown"},
 	} {
 		r.call(0, "", args...)
 	}
@@ -264,7 +264,7 @@ func TestServerOfTheEnvironment(t *testing.T) {
 func TestCommandsSayWhereTheyWork(t *testing.T) {
 	t.Parallel()
 	const created, directly = ": created it; for a server elsewhere use --url\n", ": working on it directly\n"
-	for _, args := range []string{"sessions list", "search tea", "usage", "ask hello", "chat"} {
+	for _, args := range []string{"sessions list", "search tea", "api getUsage", "ask hello", "chat"} {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()
 			flags := folder(t)

@@ -101,7 +101,8 @@ func (p *program) rootCommand() *cobra.Command {
 		"  bobbin ask what is 19*23     one question, one answer"
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.SetFlagErrorFunc(flagError)
-	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { p.printHelp(cmd) })
+	printHelp := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) { p.fitHelp(cmd); printHelp(cmd, args) })
 	flags := root.PersistentFlags()
 	flags.StringVar(&p.url, "url", "", "use the server at this `address` (or "+config.URLVariable+") instead of the one on the data folder")
 	flags.StringVar(&p.key, "key", "", "API key for --url, as env:NAME or @file: other users can see command lines (or "+config.KeyVariable+")")
@@ -114,10 +115,10 @@ func (p *program) rootCommand() *cobra.Command {
 		p.flags[k.Name] = flags.String(k.Flag(), "", strings.ReplaceAll(k.Meaning, "`", ""))
 	}
 	root.AddCommand(
-		p.serveCommand(), p.chatCommand(), p.askCommand(), p.sessionsCommand(), p.runsCommand(), p.contextCommand(), p.usageCommand(), p.searchCommand(), p.apiCommand(), p.importCommand(),
+		p.serveCommand(), p.chatCommand(), p.askCommand(), p.sessionsCommand(), p.runsCommand(), p.contextCommand(), p.searchCommand(), p.apiCommand(), p.importCommand(),
 		p.keysCommand(), p.auditCommand(), p.doctorCommand(), p.backupCommand(), p.migrateCommand(), p.versionCommand(),
 		groupOf("users", "Export or permanently remove all data of a user", p.purgeUserCommand(), p.exportUserCommand()),
-		groupOf("agents", "List, show, check and reload the agents", p.listAgentsCommand(), p.showAgentCommand(), p.checkAgentsCommand(), p.reloadAgentsCommand()),
+		groupOf("agents", "List, show, check and reload the agents", p.showAgentCommand(), p.checkAgentsCommand(), p.reloadAgentsCommand()),
 		groupOf("mcp", "List MCP servers and their tools", p.listMCPCommand()),
 		groupOf("slack", "Connect Slack workspaces", p.slackManifestCommand()),
 		groupOf("eval", "Evaluate context management", p.evalContextCommand()),

@@ -19,11 +19,6 @@ const (
 	UsageByDayAgent UsageGroup = "day_agent" // the key is the day, a space, and the agent
 )
 
-// UsageGroups returns all groups.
-func UsageGroups() []UsageGroup {
-	return []UsageGroup{UsageBySession, UsageByUser, UsageByAgent, UsageByModel, UsageByDay, UsageByDayAgent}
-}
-
 // UsageTotal is what model calls came to, answers, summaries and titles alike.
 type UsageTotal struct {
 	Calls            int64 `json:"calls"`

@@ -3,9 +3,9 @@ package eval
 import (
 	"embed"
 	"fmt"
-	"regexp"
 	"strings"
 
+	"bobbin/app/agents/tools"
 	"bobbin/app/core"
 )
 
@@ -112,7 +112,7 @@ func (s *splitter) addStep(m core.Message, results []core.Message) Step {
 	taken := make([]bool, len(results))
 	for _, c := range m.ToolCalls {
 		old := c.ID
-		c.ID, c.Name = s.uniqueID(old), core.Clip(unfit.ReplaceAllString(c.Name, "_"), 64)
+		c.ID, c.Name = s.uniqueID(old), tools.FitName(c.Name)
 		if !s.tools[c.Name] {
 			s.tools[c.Name] = true
 			s.Tools = append(s.Tools, c.Name)
@@ -146,9 +146,6 @@ func (s *splitter) uniqueID(id string) string {
 	}
 	return id
 }
-
-// unfit matches what providers do not take in the name of a function.
-var unfit = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 
 // Messages returns all messages of the replay, in order.
 func (c Conversation) Messages() []core.Message {

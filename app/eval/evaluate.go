@@ -138,9 +138,6 @@ func (v *evaluator) replayPolicy(ctx context.Context, i int) (result Result, err
 		evaluator: v, agent: v.agents[i], player: NewPlayer(v.info, v.count), close: func() error { return os.RemoveAll(dir) },
 		Deps: wire.Deps{Config: cfg, Logger: v.log, Counter: v.count, Telemetry: telemetry.New(telemetry.Options{}), Worker: "eval"},
 	}
-	if v.sums != nil {
-		st.sums = &Metered{Model: v.sums, count: v.count}
-	}
 	defer func() { err = errors.Join(err, st.close()) }()
 	if err := st.buildParts(ctx); err != nil {
 		return result, err

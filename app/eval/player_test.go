@@ -11,8 +11,6 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/tests/compare"
-	"bobbin/tests/llmtest"
-	"bobbin/tests/must"
 	"bobbin/tests/seed"
 )
 
@@ -129,14 +127,4 @@ func TestPlayer(t *testing.T) {
 	}
 	last := p.lastRequest()
 	compare.True(t, len(last.Messages) == 1 && last.Messages[0].Content == "all of it", "got %+v, want the last request that was answered", last)
-}
-
-func TestMetered(t *testing.T) {
-	t.Parallel()
-	usage := llmtest.Step{Text: []string{"one", " two"}, Usage: &core.Usage{InputTokens: 50, OutputTokens: 5}}
-	m := &Metered{Model: llmtest.Scripted(usage, "a b c"), count: words{}}
-	for range 2 {
-		must.Get(llm.Collect(m.Stream(t.Context(), llm.Request{System: []string{"be", "kind"}, Messages: talk("one two")}), nil))(t)
-	}
-	compare.Equal(t, "spent, with what is not told", (Expense{Calls: 2, InputTokens: 50 + 2 + 6, OutputTokens: 5 + 3}), m.Spent())
 }

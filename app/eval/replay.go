@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"bobbin/app/core"
 )
@@ -29,8 +30,14 @@ func (st *stage) replay(ctx context.Context, policy string) (Result, error) {
 		return out, err
 	}
 	out.Summaries = session.SummaryCount
-	if st.sums != nil {
-		out.Summarizer.Expense = st.sums.Spent()
+	usage, err := st.Stores.ModelCalls.Usage(ctx, st.tenant(), core.UsageQuery{GroupBy: core.UsageByModel, To: time.Now().Add(time.Hour)})
+	if err != nil {
+		return out, err
+	}
+	for _, row := range usage.Items {
+		if s := &out.Summarizer; st.sums != nil && row.Key == st.sums.Info().Name {
+			s.Calls, s.InputTokens, s.OutputTokens = row.Calls, row.InputTokens, row.OutputTokens
+		}
 	}
 	out.addTurns()
 	f := &out.Facts

@@ -63,8 +63,10 @@ type Budget struct {
 
 // Summarizer is who made the summaries, and what that took.
 type Summarizer struct {
-	Name string `json:"name"`
-	Expense
+	Name         string `json:"name"`
+	Calls        int64  `json:"calls"`
+	InputTokens  int64  `json:"input_tokens"`
+	OutputTokens int64  `json:"output_tokens"`
 }
 
 // Found says where the facts are at the end; each is in the first place that has it.

@@ -27,7 +27,7 @@ func report() eval.Report {
 	budget := eval.Budget{Window: 2000, Reserve: 500, Usable: 1500, Trigger: 1400, Landing: 875}
 	window := eval.Result{
 		Policy: "window", Budget: budget, Prompts: 3, Largest: 1300, LargestTurn: 1, Last: 900, Tokens: 2800, CachedTokens: 1400, CacheShare: 0.5,
-		Summaries: 1, Summarizer: eval.Summarizer{Name: "scripted", Expense: eval.Expense{Calls: 1, InputTokens: 700, OutputTokens: 100}},
+		Summaries: 1, Summarizer: eval.Summarizer{Name: "scripted", Calls: 1, InputTokens: 700, OutputTokens: 100},
 		Facts: eval.Found{
 			Planted: 3, Asked: 2, Reachable: 2, Prompt: 1, Summary: 1, SearchAlone: eval.Ranked{First5: 1, First20: 1},
 			Unreachable: []eval.Fact{{Kind: "path", Text: "go.mod", Ask: "Which file names the dependencies?"}},

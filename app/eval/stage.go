@@ -26,7 +26,6 @@ type stage struct {
 
 	agent   core.Agent
 	player  *Player
-	sums    *Metered // nil = the agent's strategy needs none
 	engine  wire.Engine
 	chat    *chat.Service
 	session core.Session

@@ -73,7 +73,7 @@ func (r Report) writeColumns(w io.Writer) error {
 		{"  cacheable prefix", func(p Result) string { return formatPercent(p.CacheShare) }},
 		{"  not in a cache", func(p Result) string { return core.Number(p.Tokens - p.CachedTokens) }},
 		{"summaries", func(p Result) string { return core.Number(p.Summaries) }},
-		{"summarizer tokens", func(p Result) string { return core.Number(p.Summarizer.InputTokens + p.Summarizer.OutputTokens) }},
+		{"summarizer tokens", func(p Result) string { return core.Number(int(p.Summarizer.InputTokens + p.Summarizer.OutputTokens)) }},
 		{"last prompt", func(p Result) string { return core.Number(p.Last) }},
 		{"facts reachable", func(p Result) string { return fmt.Sprintf("%d of %d", p.Facts.Reachable, p.Facts.Planted) }},
 		{"  in the prompt", func(p Result) string { return core.Number(p.Facts.Prompt) }},

@@ -51,22 +51,19 @@ func OpenAgentFiles(ctx context.Context, cfg config.Config) (*AgentFiles, error)
 	return &AgentFiles{dir: cfg.AgentsDir, models: models, agents: wire.NewAgents(cfg, wire.NewTools(cfg, wire.ToolParts{}), models)}, nil
 }
 
-// List returns the agents that a server would have. Errors are those of its start.
-func (f *AgentFiles) List() ([]AgentState, error) {
-	catalog, err := agents.LoadCatalog(f.dir, f.agents.Known)
-	if err != nil {
-		return nil, err
-	}
-	var list []AgentState
-	for _, agent := range catalog.List() {
-		list = append(list, agentState(f.models, agent, catalog.File(agent.Name)))
-	}
-	return list, nil
-}
-
 // Check reads files, and the *.yaml of folders, as a server would; without paths, the folder of
-// the settings, which need not exist. An error is that a path cannot be read.
+// the settings, which need not exist, and the built-in agents that it does not replace. An error is
+// that a path cannot be read.
 func (f *AgentFiles) Check(paths []string) ([]AgentState, error) {
+	builtin := agents.CatalogOf()
+	if len(paths) == 0 {
+		known := f.agents.Known
+		known.ToolsDir = ""
+		var err error
+		if builtin, err = agents.LoadCatalog("", known); err != nil {
+			return nil, err
+		}
+	}
 	if _, err := os.Stat(f.dir); len(paths) == 0 && !errors.Is(err, fs.ErrNotExist) {
 		paths = []string{f.dir}
 	}
@@ -88,6 +85,11 @@ func (f *AgentFiles) Check(paths []string) ([]AgentState, error) {
 			state.Warnings = agents.ToolWarnings(file.Tool)
 		}
 		list = append(list, state)
+	}
+	for _, agent := range builtin.List() {
+		if !slices.ContainsFunc(list, func(s AgentState) bool { return s.Agent == agent.Name }) {
+			list = append(list, agentState(f.models, agent, ""))
+		}
 	}
 	return list, nil
 }
@@ -218,41 +220,15 @@ func listTools(ctx context.Context, set *tools.Set, definitions []core.ToolDefin
 	return out
 }
 
-// MCPServers connects to the MCP servers of the files, or to the one of the name, and returns their
-// tools.
-func MCPServers(ctx context.Context, cfg config.Config, name string) ([]ToolSource, error) {
+// MCPServers connects to the MCP servers of the files and returns their tools.
+func MCPServers(ctx context.Context, cfg config.Config) ([]ToolSource, error) {
 	agents, err := LoadAgents(cfg)
 	if err != nil {
 		return nil, err
 	}
-	owners := map[string]string{} // of the agents' files
-	for _, agent := range agents.Catalog.List() {
-		owners[agents.Catalog.File(agent.Name)] = agent.Name + "/"
-	}
-	var definitions []core.ToolDefinition
-	var all, found []string
-	for _, d := range agents.Catalog.Definitions() {
-		if d.Kind != core.ToolMCP {
-			continue
-		}
-		full := owners[d.File] + d.Name
-		all = append(all, full)
-		if name == "" || name == d.Name || name == full {
-			definitions, found = append(definitions, d), append(found, fmt.Sprintf("%s of %s", full, d.File))
-		}
-	}
-	allowed := slices.Contains(cfg.Tools.Allow, string(core.ToolMCP))
-	remedy := "write one to tools/<name>.yaml (docs/TOOLS.md)"
-	if !allowed {
-		remedy = fmt.Sprintf("tools of the kind mcp are switched off, and the folder %s is read only for kinds that are allowed; if the files are yours, add it to tools.allow, such as --tools-allow mcp", wire.ToolsDir(cfg))
-	}
-	switch {
-	case len(all) == 0 && (name != "" || !allowed):
-		return nil, core.Errorf(core.ErrNotFound, "no file describes an MCP server: %s", remedy)
-	case name != "" && len(definitions) == 0:
-		return nil, core.Errorf(core.ErrNotFound, "there is no MCP server %q; there are %s", core.Clip(name, 100), strings.Join(all, ", "))
-	case name != "" && len(definitions) > 1:
-		return nil, core.Errorf(core.ErrInvalid, "there are several MCP servers %q; name one: %s", core.Clip(name, 100), strings.Join(found, ", "))
+	definitions := slices.DeleteFunc(agents.Catalog.Definitions(), func(d core.ToolDefinition) bool { return d.Kind != core.ToolMCP })
+	if len(definitions) == 0 && !slices.Contains(cfg.Tools.Allow, string(core.ToolMCP)) {
+		return nil, core.Errorf(core.ErrNotFound, "no file describes an MCP server: tools of the kind mcp are switched off, and the folder %s is read only for kinds that are allowed; if the files are yours, add it to tools.allow, such as --tools-allow mcp", wire.ToolsDir(cfg))
 	}
 	return listTools(ctx, agents.Tools, definitions), nil
 }

@@ -230,8 +230,8 @@ func TestMCPServers(t *testing.T) {
 		return string(out), err
 	}
 	process.Await(t, "the server over HTTP", func() bool {
-		out, err := bobbin("mcp", "list", "remote")
-		return err == nil && strings.Contains(out, "echo")
+		out, err := bobbin("mcp", "list")
+		return err == nil && strings.Contains(out, "remote__echo")
 	})
 	calls := []struct{ server, tool, arguments, want string }{
 		{"files", "read_text_file", `{"path": "` + filepath.Join(shared, "notes.txt") + `"}`, "the bobbin is blue"},

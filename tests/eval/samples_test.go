@@ -64,6 +64,9 @@ func TestEval(t *testing.T) {
 				golden.Check(t, filepath.Join("testdata", s.Name+".txt"), table.String(), near)
 			}
 			for _, p := range report.Policies {
+				if u := p.Summarizer; p.Summaries > 0 && (u.Calls == 0 || u.InputTokens <= u.OutputTokens || u.OutputTokens == 0) {
+					t.Errorf("%s: got %+v for %d summaries", p.Policy, u, p.Summaries)
+				}
 				if f := p.Facts; f.Planted == 0 || f.Asked != f.Planted || p.Failed != nil {
 					t.Errorf("%s: got %d of %d facts asked, failed %+v; want a question for each, and the conversation to go on", p.Policy, f.Asked, f.Planted, p.Failed)
 				}

@@ -154,7 +154,7 @@ func (h *bigHistory) usage() map[string]question {
 	all := map[string]question{
 		"spend limit": asks(func(ctx context.Context) (core.Spent, error) { return h.modelCalls.Spent(ctx, "ann", today) }),
 	}
-	for _, by := range core.UsageGroups() {
+	for _, by := range usageGroups() {
 		all["usage by "+string(by)] = report(ann(), by)
 		all["usage of a user by "+string(by)] = report(core.Tenant{Owner: "ann", User: "user 7"}, by)
 	}

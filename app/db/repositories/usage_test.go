@@ -173,7 +173,7 @@ func TestUsageOfPartsOfDays(t *testing.T) {
 		s.write(t, core.RunWrite{RunID: run.ID, SessionID: id, Attempt: 1, ModelCalls: calls})
 		for _, span := range [][2]int{{0, 96}, {0, 24}, {3, 5}, {3, 24}, {3, 30}, {20, 80}, {24, 72}, {23, 25}, {0, 1}, {95, 200}} {
 			want := int64(min(span[1], 96) - span[0])
-			for _, by := range core.UsageGroups() {
+			for _, by := range usageGroups() {
 				q := core.UsageQuery{GroupBy: by, From: start.Add(time.Duration(span[0]) * time.Hour), To: start.Add(time.Duration(span[1]) * time.Hour)}
 				got, err := s.modelCalls.Usage(t.Context(), ann(), q)
 				var sum int64
@@ -199,4 +199,9 @@ func (s *store) usageKeys(t *testing.T, by core.UsageGroup) (keys []string) {
 		keys = append(keys, fmt.Sprint(row.Key, " ", row.Calls))
 	}
 	return keys
+}
+
+// usageGroups returns all groups.
+func usageGroups() []core.UsageGroup {
+	return []core.UsageGroup{core.UsageBySession, core.UsageByUser, core.UsageByAgent, core.UsageByModel, core.UsageByDay, core.UsageByDayAgent}
 }
