@@ -165,7 +165,11 @@ func (a *API) startResponse(c *gin.Context, r request, body *responseRequest) (a
 	case body.Conversation == "" && body.PreviousResponseID == "":
 		return a.startRun(c, r)
 	case r.conversation.next.Role == "":
-		return a.resumeRun(handlers.KeyedContext(c), r)
+		run, err := a.resumeRun(handlers.KeyedContext(c), r)
+		if errors.Is(err, errUnknownCall) {
+			return a.continueResponse(ctx, r)
+		}
+		return run, err
 	case r.conversation.continued:
 		return activeRun{}, errNoQuestion()
 	case body.Conversation != "":
