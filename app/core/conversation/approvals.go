@@ -126,11 +126,7 @@ func (c *Change) decide(a *core.Approval, d core.ApprovalDecision) error {
 	if a.Comment != "" {
 		words += ": " + a.Comment
 	}
-	what := "approval " + string(a.ID)
-	if a.Kind == core.KindClientTool {
-		what = "the call " + core.Clip(a.ToolCallID, 64)
-	}
-	e := core.Errorf(core.ErrConflict, "%s is no longer open: it was %s", what, words)
+	e := core.Errorf(core.ErrConflict, "approval %s is no longer open: it was %s", a.ID, words)
 	if a.Status == core.ApprovalApproved || a.Status == core.ApprovalDenied || a.Status == core.ApprovalAnswered {
 		e.Code = core.CodeCallDecided
 	}
