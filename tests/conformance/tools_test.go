@@ -224,7 +224,8 @@ func unknownResults(t *testing.T, c *conversation) {
 	wantEqual(t, "text of the same answer", c.askWith(t, "stream").text(), "answer to: "+q)
 	c.history[len(c.history)-2].(object)["content"] = "rain" //nolint:forcetypeassert // a message
 	c.history = c.history[:len(c.history)-1]
-	wantEqual(t, "status of other results", c.fail(t, c.newChat("create", c.history, tools)).Status, http.StatusConflict)
+	c.askWith(t, "create")
+	c.wantSeen(t, "Continue with these results.", "rain") // as those of another server
 }
 
 func toolChoice(t *testing.T, c *conversation) {
@@ -315,10 +316,12 @@ func responseResultWithMessage(t *testing.T, c *conversation) {
 		wantEqual(t, "text", c.respond(t, input, in).text(), "answer to: "+next)
 		c.wantSeen(t, next, "sunny in Bonn")
 		in = object{"conversation": first.Conversation.ID}
-		wantEqual(t, "text after the same results", c.respond(t, input, in).text(), "answer to: "+next)
-		wantEqual(t, "messages", len(c.log(t, c.session())), 7)
-		input[0].(object)["output"] = "rain"
-		wantEqual(t, "another result", c.fail(t, c.newResponse("create", input, in)).Status, http.StatusConflict)
+		for i, result := range []string{"sunny in Bonn", "rain"} { // again: beside those that there are
+			input[0].(object)["output"] = result
+			wantEqual(t, "text after results again", c.respond(t, input, in).text(), "answer to: "+next)
+			c.wantSeen(t, next, result)
+			wantEqual(t, "messages of all branches", len(c.log(t, c.session())), 8+3*i)
+		}
 	}
 }
 

@@ -1,10 +1,13 @@
 package e2e_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"bobbin/app/api/ops"
@@ -12,6 +15,7 @@ import (
 	"bobbin/tests/apptest"
 	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -95,4 +99,104 @@ func TestRunOptionsAreChecked(t *testing.T) {
 	}
 	id := apptest.NewSession(t, h.Client, ops.NewSession{Agent: "spare"})
 	apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "a fallback leaves out a seed", Options: &core.RunOptions{ModelParameters: core.ModelParameters{Seed: new(1)}}})
+}
+
+// Results that are sent again after their answer has failed, or after the client has gone away, are answered,
+// and so are others in their place. The model reads each result once.
+func TestResultsWhoseAnswerFailed(t *testing.T) {
+	t.Parallel()
+	var down, hold atomic.Bool
+	held, release := make(chan struct{}), make(chan struct{})
+	p := apptest.NewProvider(t, provider.Options{Record: true, Calls: provider.CallNamed, Fault: func(w http.ResponseWriter, _ provider.Asked) bool {
+		if hold.Swap(false) {
+			held <- struct{}{}
+			<-release
+		}
+		if down.Load() {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+		return down.Load()
+	}})
+	defer close(release)
+	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 16_000, 1_024, p), apptest.WithAgent("plain", "name: plain\nmodel: house\ntools: [calculator]\n"))
+	for name, u := range map[string]*toolUser{
+		"chat": {path: "chat/completions"}, "chat in a session": {path: "chat/completions", headers: []string{"X-Session-Id", "s"}}, "response": {path: "responses"},
+	} {
+		u.t, u.h = t, h
+		u.send("", []string{"lookup"}, fmt.Sprintf(`{"role":"user","content":%q}`, "call calculator {\"expression\":\"6*7\"}\ncall lookup {}"))
+		results, first, said := u.results(), u.last, slices.Clone(u.said)
+		again := func(results []string, options string) foreignAnswer {
+			u.said, u.last = slices.Clone(said), first
+			return u.send(options, []string{"lookup"}, results...)
+		}
+		wantAnswer := func(what, result string, a foreignAnswer) {
+			t.Helper()
+			got := p.Received()
+			body := string(got[len(got)-1].Body)
+			if a.status != http.StatusOK || !strings.Contains(a.text, "answer to: ") || strings.Count(body, result) != 1 || strings.Count(body, `"role":"tool"`) > 2 || !strings.Contains(body, "Continue with these results.") {
+				t.Errorf("%s, %s: got %d %s from the prompt %s", name, what, a.status, a.text, body)
+			}
+		}
+		if u.path != "responses" {
+			ctx, goAway := context.WithCancel(t.Context())
+			body := fmt.Sprintf(`{"model":"plain","messages":[%s]}`, strings.Join(append(slices.Clone(said), results...), ","))
+			r := must.Get(http.NewRequestWithContext(ctx, http.MethodPost, h.URL+"/v1/chat/completions", strings.NewReader(body)))(t)
+			r.Header.Set("Content-Type", "application/json")
+			for i := 0; i < len(u.headers); i += 2 {
+				r.Header.Set(u.headers[i], u.headers[i+1])
+			}
+			hold.Store(true)
+			go func() {
+				<-held
+				goAway()
+			}()
+			if answer, err := http.DefaultClient.Do(r); err == nil {
+				_ = answer.Body.Close()
+				t.Fatalf("%s: got %s, want a client that has gone", name, answer.Status)
+			}
+			ended(t, h, core.RunID(strings.TrimPrefix(first.ID, "chatcmpl-")))
+			wantAnswer("after the client has gone", "sunny", again(results, ""))
+		}
+		down.Store(true)
+		for range 2 {
+			if a := again(results, ""); a.status != http.StatusBadGateway {
+				t.Errorf("%s: got %d %s, want the provider's failure", name, a.status, a.text)
+			}
+		}
+		down.Store(false)
+		wantAnswer("the same results", "sunny", again(results, ""))
+		for i := range results { // of the failed run
+			results[i] = strings.ReplaceAll(results[i], "sunny", "rainy")
+		}
+		wantAnswer("other results", "rainy", again(results, ""))
+	}
+}
+
+// A client that runs a loop of its own tools has max_iterations for each of its requests.
+func TestLoopOfClientKeepsItsTools(t *testing.T) {
+	t.Parallel()
+	p := apptest.NewProvider(t, provider.Options{Record: true, Calls: func(r provider.Received) []provider.Call {
+		if len(r.Tools) == 0 || r.ToolChoice == "none" {
+			return nil
+		}
+		name := "lookup"
+		if len(r.Messages)%4 != 3 && len(r.Tools) > 1 { // a tool of the agent before each of the client's
+			name = "calculator"
+		}
+		return []provider.Call{{ID: fmt.Sprintf("c%d", len(r.Messages)), Name: name, Arguments: `{"expression":"1"}`}}
+	}})
+	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 16_000, 1_024, p), apptest.WithAgent("plain", "name: plain\nmodel: house\ntools: [calculator]\nmax_iterations: 3\n"))
+	for _, path := range []string{"chat/completions", "responses"} {
+		u := toolUser{t: t, h: h, path: path}
+		next := []string{`{"role":"user","content":"go"}`}
+		for i := range 4 {
+			tools := []string{"lookup"}
+			if i == 2 { // it says other tools from there on
+				tools = append(tools, "final")
+			}
+			u.send("", tools, next...)
+			next = u.results()
+			compare.Equal(t, fmt.Sprintf("%s: calls of answer %d", path, i), []string{"lookup"}, u.calls)
+		}
+	}
 }

@@ -269,7 +269,7 @@ func toolChoice(s AgentState) core.ToolChoice {
 		return choice
 	case s.isLastCall(): // the last word is text
 		return core.ToolChoiceNone
-	case choice.Forced() && countAnswers(s.sinceOptions()) > 0: // else the run would not end
+	case choice.Forced() && countAnswers(s.sinceCall(s.isSince)) > 0: // else the run would not end
 		return core.ToolChoiceAuto
 	}
 	return choice
@@ -285,7 +285,7 @@ func (s AgentState) owesClientCall() bool {
 	if o == nil || o.ToolChoice != core.ToolChoiceRequired || len(o.Tools) == 0 {
 		return false
 	}
-	return !slices.ContainsFunc(s.sinceOptions(), func(m core.Message) bool {
+	return !slices.ContainsFunc(s.sinceCall(s.isSince), func(m core.Message) bool {
 		return slices.ContainsFunc(m.ToolCalls, func(c core.ToolCall) bool { return s.Run.HasClientTool(c.Name) })
 	})
 }

@@ -74,8 +74,10 @@ func (s AgentState) Answer() (core.Message, bool) {
 	return core.Message{}, false
 }
 
-// Iteration returns how many model calls the run has made.
-func (s AgentState) Iteration() int { return countAnswers(s.RunMessages) }
+// Iteration returns how many model calls the run has made since its client gave it results.
+func (s AgentState) Iteration() int {
+	return countAnswers(s.sinceCall(func(c core.ToolCall) bool { return s.isSince(c) || s.Run.HasClientTool(c.Name) }))
+}
 
 // countAnswers returns how many of the messages are answers of the model.
 func countAnswers(messages []core.Message) (n int) {
@@ -87,13 +89,19 @@ func countAnswers(messages []core.Message) (n int) {
 	return n
 }
 
-// sinceOptions returns the messages of the run for whose prompts its options hold.
-func (s AgentState) sinceOptions() []core.Message {
-	if o := s.Run.Options; o != nil && o.Since != "" {
-		result := func(m core.Message) bool { return m.ToolCallID == o.Since }
-		return s.RunMessages[slices.IndexFunc(s.RunMessages, result)+1:]
+// sinceCall returns the messages of the run after the last one that has such a call: all if none has.
+func (s AgentState) sinceCall(is func(core.ToolCall) bool) []core.Message {
+	for i, m := range slices.Backward(s.RunMessages) {
+		if slices.ContainsFunc(m.ToolCalls, is) {
+			return s.RunMessages[i+1:]
+		}
 	}
 	return s.RunMessages
+}
+
+// isSince reports whether the run's options came with the result of the call.
+func (s AgentState) isSince(c core.ToolCall) bool {
+	return s.Run.Options != nil && s.Run.Options.Since == c.ID
 }
 
 // shownSeqs returns the messages that the model has seen word for word, by seq: those of its last

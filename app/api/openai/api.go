@@ -211,8 +211,10 @@ func (a *API) startRun(c *gin.Context, r request) (activeRun, error) {
 	if first, err := a.findFirstRun(ctx, r, session); !errors.Is(err, core.ErrNotFound) {
 		return first, err
 	}
-	if err := a.awaitCanceled(ctx, r.caller, session); err != nil {
-		return activeRun{}, err
+	if session.ActiveRunID != "" {
+		if _, err := a.awaitCanceled(ctx, r.caller, session.ActiveRunID); err != nil {
+			return activeRun{}, err
+		}
 	}
 	at, err := a.locateHistory(c, r, session)
 	if err != nil {

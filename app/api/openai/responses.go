@@ -165,7 +165,12 @@ func (a *API) startResponse(c *gin.Context, r request, body *responseRequest) (a
 	case body.Conversation == "" && body.PreviousResponseID == "":
 		return a.startRun(c, r)
 	case r.conversation.next.Role == "":
-		return a.resumeRun(handlers.KeyedContext(c), r)
+		b, err := a.resumeRun(handlers.KeyedContext(c), r)
+		if b.run.ID == "" || !errors.Is(err, errUnknownCall) {
+			return b, err
+		}
+		r.conversation.next = message{Role: "user", Content: content{text: goOnWithResults}}
+		return a.sendNew(ctx, r, b.run.SessionID, "")
 	case r.conversation.continued:
 		return activeRun{}, errNoQuestion()
 	case body.Conversation != "":
@@ -204,7 +209,7 @@ func (a *API) sendNew(ctx context.Context, r request, id core.SessionID, after c
 		return first, err
 	}
 	at := placement{kind: placeAppend}
-	if at.missing, err = a.recordResults(ctx, r, session); err != nil {
+	if at.missing, after, err = a.placeResults(ctx, r, session, after); err != nil {
 		return activeRun{}, err
 	}
 	if after != "" {

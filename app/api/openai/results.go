@@ -17,9 +17,10 @@ func (a *API) resumeRun(ctx context.Context, r request) (activeRun, error) {
 	if err != nil {
 		return activeRun{}, err
 	}
-	before, err := a.Runs.Get(ctx, r.tenant, run)
-	if errors.Is(err, core.ErrNotFound) {
-		return activeRun{}, unknownCall(0, r.conversation.results[0].ToolCallID)
+	before, err := a.awaitCanceled(ctx, r.caller, run)
+	notAwaited := unknownCall(0, r.conversation.results[0].ToolCallID)
+	if errors.Is(err, core.ErrNotFound) || before.Status == core.RunFailed || before.Status == core.RunCanceled {
+		return activeRun{run: before}, notAwaited
 	}
 	if err != nil {
 		return activeRun{}, err
@@ -37,6 +38,9 @@ func (a *API) resumeRun(ctx context.Context, r request) (activeRun, error) {
 	accepted, err := a.Chat.AnswerCalls(ctx, r.tenant, core.AnswerCalls{
 		SessionID: session.ID, Results: results, Options: cmp.Or(r.options, &core.RunOptions{}),
 	}, core.SessionAgent{Agent: before.Agent, Model: cmp.Or(before.Model, session.Model)})
+	if e, ok := errors.AsType[*core.Error](err); ok && e.Code == core.CodeCallDecided { // otherwise
+		return activeRun{run: before}, notAwaited
+	}
 	if err != nil {
 		return activeRun{}, err
 	}
@@ -58,7 +62,7 @@ func (a *API) resumeRun(ctx context.Context, r request) (activeRun, error) {
 			return out, nil
 		}
 	}
-	return activeRun{}, unknownCall(0, results[0].ToolCallID)
+	return activeRun{run: before}, notAwaited
 }
 
 // callResults returns the results at the end of the history, and the run whose calls they are of.
@@ -84,18 +88,27 @@ func (r request) openResults(session core.Session, at placement) []core.CallResu
 	return results
 }
 
-// recordResults returns the given history without the results at its end if nothing else of their
-// turn is given: they are of calls of the session, which has them, or gets them with the new message.
-func (a *API) recordResults(ctx context.Context, r request, session core.Session) ([]turn, error) {
+// placeResults returns what of the given history the log does not have, and after which message it belongs.
+// Results alone are of calls of the session: the run that waits for them gets them with the new message, others
+// take the place of those that there were.
+func (a *API) placeResults(ctx context.Context, r request, session core.Session, after core.MessageID) ([]turn, core.MessageID, error) {
 	given, n := r.conversation.history, len(r.conversation.history)
 	if n == 0 || len(given[n-1].messages) != len(r.conversation.results) {
-		return given, nil
+		return given, after, nil
 	}
 	run, results, err := r.conversation.callResults()
-	if err == nil && (session.Status != core.SessionWaiting || run != session.ActiveRunID) {
-		_, err = a.Chat.AnswerCalls(ctx, r.tenant, core.AnswerCalls{SessionID: session.ID, Results: results}, core.SessionAgent{})
+	if err != nil || session.Status == core.SessionWaiting && run == session.ActiveRunID {
+		return given[:n-1], after, err
 	}
-	return given[:n-1], err
+	newest, err := a.Messages.List(ctx, r.tenant, session.ID, core.MessageQuery{AllBranches: true, Descending: true, PageQuery: core.PageQuery{Limit: core.MaxPageLimit}})
+	for _, m := range newest.Items {
+		for i, result := range results {
+			if m.RunID == run && m.ToolCallID == result.ToolCallID {
+				after, r.conversation.results[i].ToolCallID = m.ParentID, result.ToolCallID
+			}
+		}
+	}
+	return given, after, err
 }
 
 // cancelReplaced cancels the run that waits for the results of a stateless request: with a message

@@ -112,20 +112,17 @@ func aliasOf(tenant core.Tenant, name string) core.Alias {
 // maxCancelWait bounds the wait for a run whose client has closed its connection.
 const maxCancelWait = 10 * time.Second
 
-// awaitCanceled waits until the session's active run has ended if it was canceled: its answer
-// so far belongs to the history that the client sends.
-func (a *API) awaitCanceled(ctx context.Context, who caller, session core.Session) error {
-	if session.ActiveRunID == "" {
-		return nil
-	}
-	run, err := a.Runs.Get(ctx, who.tenant, session.ActiveRunID)
-	if err != nil || !run.CancelRequested {
-		return err
+// awaitCanceled returns a run, if it was canceled after its end: its answer so far belongs to the history
+// that the client sends.
+func (a *API) awaitCanceled(ctx context.Context, who caller, id core.RunID) (core.Run, error) {
+	run, err := a.Runs.Get(ctx, who.tenant, id)
+	if err != nil || !run.CancelRequested || run.Status.Ended() {
+		return run, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, maxCancelWait)
 	defer cancel()
-	_, err = a.Chat.Wait(ctx, who.tenant, run)
-	return err
+	out, err := a.Chat.Wait(ctx, who.tenant, run)
+	return out.Run, err
 }
 
 // Limits of the part of a log that a history is compared with.
