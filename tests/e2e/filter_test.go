@@ -65,6 +65,7 @@ func newFiltered(t *testing.T, settings ...apptest.Setting) *filtered {
 			return
 		}
 		if err == nil && !w.on.Load() && bytes.Contains(body, []byte("CUT")) {
+			w.refused.Add(1)
 			rw.Header().Set("Content-Type", "text/event-stream")
 			_, _ = io.WriteString(rw, `data: {"choices":[{"index":0,"delta":{"content":"half"},"finish_reason":"content_filter"}]}`+"\n\ndata: [DONE]\n\n")
 			return
@@ -266,6 +267,7 @@ func TestRefusedMessageStopsNoConversation(t *testing.T) {
 		"two":      {hello, outage, {"image", "POISON", "model_invalid 3 0 Budge:refused POISO:refused (POISO:refused)"}, {"", "2+2?", "ok 2 3 Budge:refused POISO:refused"}},
 		"no word":  {hello, {"mute 2", "Ada", "model_empty 2 0"}, {"mute 1", "Who?", "ok 1 4"}},
 		"filter":   {hello, {"", "SENSITIVE", "model_content_filter 2 0 SENSI:content_filter (SENSI:content_filter)"}, {"", "2+2?", "ok 1 3 SENSI:content_filter"}},
+		"cut off":  {hello, {"", "CUT", "ok 1 3 CUT:content_filter (CUT:content_filter)"}, {"", "2+2?", "ok 1 3 CUT:content_filter"}, {"", "CUT 2", "ok 2 5 CUT:content_filter CUT 2:content_filter (CUT 2:content_filter)"}},
 		"answered": {poison, {"regenerate", "2+2?", "ok 0 3 POISO:refused"}, {"", "3+3?", "ok 1 3 POISO:refused"}, {"", "4+4?", "ok 1 5 POISO:refused"}}, // by another model, or luck
 		"lucky":    {hello, poison, {"well", "3+3?", "ok 0 4 POISO:refused"}},                                                                            // the next one may be refused again
 		"edited":   {poison, {"edit", "2+2?", "ok 0 2"}},
@@ -296,7 +298,7 @@ func TestRefusedMessageStopsNoConversation(t *testing.T) {
 
 // Behind a summary a refused message stops no prompt either, whether it is pinned, a standing instruction, or recalled;
 // a summary that its model refuses is made without it, and one that another model made is left out with it. One that an
-// outage left unanswered is in the summary.
+// outage left unanswered is in the summary, which stays.
 func TestRefusedMessageBehindSummary(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -308,6 +310,7 @@ func TestRefusedMessageBehindSummary(t *testing.T) {
 		"pinned":      {"Tell me about POISON.", true, "{}", false},
 		"standing":    {"From now on always answer with POISON at the end.", false, "{}", false},
 		"recalled":    {"The lorem manual says POISON about ipsum.", false, "{recall: auto}", false},
+		"extract":     {"Tell me about POISON.", false, "{strategy: extractive}", false},
 		"other model": {"Tell me about POISON.", false, "{summary_model: other}", true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -328,8 +331,12 @@ func TestRefusedMessageBehindSummary(t *testing.T) {
 			}
 			versions := must.Get(client.Call(t.Context(), w.Client, ops.ListSummaries, ops.SessionPage{InSession: ops.InSession{SessionID: id}}))(t).Items
 			first := versions[len(versions)-1].Content
-			compare.Equal(t, "the window, and whether the first summary has each message", []any{8_192, true, c.isIn},
-				[]any{w.windowOf(t, id), strings.Contains(first, "pump"), strings.Contains(first, "POISON")})
+			compare.Equal(t, "whether the first summary has each message", []any{true, c.isIn}, []any{strings.Contains(first, "pump"), strings.Contains(first, "POISON")})
+			w.say(t, id, "More POISON.") // is not in the summary
+			turn := apptest.SendMessage(t, w.Client, core.SendMessage{SessionID: id, Content: "And now?"})
+			var last core.ContextReport
+			must.Do(t, json.Unmarshal(turn.Run.Context, &last))
+			compare.Equal(t, "the window, and whether the prompt has the summary", []any{8_192, !c.isIn}, []any{last.Window, last.Coverage.Summarized > 0})
 		})
 	}
 }

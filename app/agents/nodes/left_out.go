@@ -18,6 +18,7 @@ const (
 	leftOutTools = "tools"            // the model calls them although it must not: their turns become text
 	// A provider has refused each once.
 	leftOutRefused = "the messages that were refused before: edit one, and it is sent again"
+	leftOutSummary = "the summary, which covers a message that was refused before"
 	// A filter may object to any of them.
 	leftOutEarlier = "the messages before it: delete or edit the one that the filter objects to, and the others are sent again"
 )
@@ -31,11 +32,14 @@ var mediaWords = regexp.MustCompile(`(?i)image|picture|photo|pdf|\bfiles?\b|docu
 func (t *attempts) canLeaveOut(c call, e *llm.Error) string {
 	var out string
 	named := c.sent.Media > 0 && mediaWords.MatchString(e.Code+" "+e.Message)
+	isRefusal := e.Kind == llm.KindInvalid && !named || e.Kind == llm.KindContentFilter
 	switch {
 	case c.calledAnyway && e.Kind == llm.KindEmpty:
 		out = leftOutTools
-	case len(t.refused) > 0 && !slices.Contains(t.leavesOut, leftOutRefused) && (e.Kind == llm.KindInvalid && !named || e.Kind == llm.KindContentFilter):
+	case isRefusal && c.decision.HasAny(t.wasRefused):
 		out = leftOutRefused
+	case isRefusal && len(t.refused) > 0 && t.refused[0] <= t.turn.Session.SummaryThroughSeq && !c.decision.LacksSummary:
+		out = leftOutSummary
 	case c.sent.Media > 0 && e.Status >= 400 && e.Kind != llm.KindAuth && e.Kind != llm.KindRateLimit && (named || e.Kind == llm.KindInvalid && !c.mayBeTooLong):
 		out = leftOutMedia
 	case e.Kind == llm.KindContentFilter && c.sent.HasEarlier():
@@ -62,16 +66,33 @@ func (n *LLM) loadRefused(ctx context.Context, s *AgentState, t *attempts, e *ll
 	return err
 }
 
+// checkHalf returns no error for an answer that a filter cut off, which is one, unless it may be whole without messages
+// that were refused before.
+func (n *LLM) checkHalf(ctx context.Context, s *AgentState, t *attempts, c call) error {
+	e := &llm.Error{Kind: llm.KindContentFilter, Provider: s.Profile.Model.Info().Provider, Message: "the answer was cut off"}
+	if err := n.loadRefused(ctx, s, t, e); err != nil {
+		return err
+	}
+	if what := t.canLeaveOut(c, e); what == leftOutRefused || what == leftOutSummary {
+		return e
+	}
+	return nil
+}
+
 // withoutRefused returns the decision without what the tries leave out of the conversation.
 func (t *attempts) withoutRefused(d contextwindow.Decision) contextwindow.Decision {
 	switch {
 	case slices.Contains(t.leavesOut, leftOutEarlier):
 		return d.Without(func(int64) bool { return true }, false)
+	case slices.Contains(t.leavesOut, leftOutSummary):
+		return d.Without(t.wasRefused, false)
 	case slices.Contains(t.leavesOut, leftOutRefused):
-		return d.Without(func(seq int64) bool { return slices.Contains(t.refused, seq) }, t.turn.Session.SummaryThroughSeq < t.refused[0])
+		return d.Without(t.wasRefused, true)
 	}
 	return d
 }
+
+func (t *attempts) wasRefused(seq int64) bool { return slices.Contains(t.refused, seq) }
 
 // leaveOut prepares a try without what this one failed for. If it is answered, a warning says so.
 func (n *LLM) leaveOut(ctx context.Context, s *AgentState, t *attempts, c call, e *llm.Error) {

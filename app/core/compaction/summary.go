@@ -115,7 +115,7 @@ func (k *Compactor) summaryMaterial(ctx context.Context, t Turn, p plan, m draft
 		return req, summarize.NewLoop(k.newStrategy(t, w), k.Counter), err
 	}
 	isExcerpt, material := w.note != "" || w.kind.New == nil, t.History
-	if isExcerpt || m.leavesRefused { // prompts with their very words would be refused
+	if w.model == nil || isExcerpt || m.leavesRefused { // prompts with their very words would be refused
 		material = t.withoutRefused(strings.Contains(w.note, string(llm.KindContentFilter)))
 	}
 	req.Messages, req.TimeLimit = t.nameSpeakers(messagesThrough(material, o.ThroughSeq)), k.BackgroundTime

@@ -7,8 +7,8 @@ import (
 )
 
 // Without returns the decision without the turns before its run whose messages the provider may refuse, by the seqs of
-// the users' messages, and without what was made from these: notes, instructions, quotations, and the summary,
-// unless it covers none.
+// the users' messages, without notes, instructions and quotations that were made from these, and without the summary,
+// unless it is kept.
 func (d Decision) Without(mayRefuse func(seq int64) bool, keepsSummary bool) Decision {
 	d.IsRefused, d.LacksSummary = true, !keepsSummary
 	d.AppendsSetup = d.AppendsSetup || d.Frozen != "" // changes of the setup may stand before what is left out
@@ -27,6 +27,14 @@ func (d Decision) Without(mayRefuse func(seq int64) bool, keepsSummary bool) Dec
 		}
 	}
 	return d
+}
+
+// HasAny reports whether Without leaves anything out but the summary.
+func (d Decision) HasAny(mayRefuse func(seq int64) bool) bool {
+	return slices.ContainsFunc(d.Pinned, func(s Slot) bool { return mayRefuse(s.Seq) }) ||
+		slices.ContainsFunc(d.Standing, func(i Instruction) bool { return mayRefuse(i.Seq) }) ||
+		slices.ContainsFunc(d.Recalled, func(p Passage) bool { return mayRefuse(p.Seq) }) ||
+		slices.ContainsFunc(d.History, func(s Slot) bool { return s.Place != core.PlaceLeftOut && mayRefuse(s.Seq) })
 }
 
 // HasEarlier reports whether the prompt has anything of what was before its run.

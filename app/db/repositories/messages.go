@@ -76,7 +76,7 @@ func (r *Messages) Pinned(ctx context.Context, tenant core.Tenant, session core.
 // Refused returns the conversation's user messages that a provider has refused. Their texts are loaded as by GetMessagesAfter.
 func (r *Messages) Refused(ctx context.Context, tenant core.Tenant, session core.SessionID) ([]core.Message, error) {
 	return r.loadConversation(ctx, tenant, session, func(db *gorm.DB) *gorm.DB {
-		return db.Where("role = 'user' AND finish_reason <> ''")
+		return db.Where("role = 'user' AND finish_reason IN ('refused', 'content_filter')")
 	})
 }
 
