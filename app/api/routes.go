@@ -64,8 +64,6 @@ func (s *Server) registerRoutes(r *gin.Engine) {
 
 	s.registerPage(r)
 	r.GET("/openapi.json", s.withErrors(serveDocument))
-	r.GET("/docs", s.withErrors(serveDocs))
-	r.GET("/docs/:file", s.withErrors(serveDocs))
 
 	known := r.Group("", s.withErrors(s.authenticateCaller), s.withErrors(s.reserveMemory))
 	known.GET("/version", s.withoutQuery(health.Version))
