@@ -219,7 +219,7 @@ func (a *App) buildServices(build Build, space handlers.Space) error {
 		},
 		OpenAI: openai.Options{Models: a.Models.Names, EmbeddingModel: a.Config.EmbeddingModel, Embedder: a.embedder, CountTokens: a.Counter.Text},
 		Keys:   s.Keys, Auth: wire.NewAuth(a.Config, a.apiKeys, a.tokenKeys, a.token), Checks: a.readyChecks(),
-		Metrics: handlers.MetricsOptions{Expose: a.Telemetry.Expose, Open: a.Config.Metrics.Open}, Observer: a.Telemetry,
+		Metrics: a.Telemetry.Handler(), OpenMetrics: a.Config.Metrics.Open, Observer: a.Telemetry,
 		Build: build, Origins: a.Config.Server.CORSOrigins, Framing: a.Config.Server.WidgetOrigins, Ready: a.runs.Ready(), Work: a.drained, Overloaded: a.runs.IsOverloaded,
 		Limits: limits, Logger: a.Logger, Space: space,
 	})

@@ -167,7 +167,7 @@ func TestFirstLook(t *testing.T) {
 		status       int
 	}{
 		{"GET", "/", http.StatusOK}, {"HEAD", "/", http.StatusOK}, {"HEAD", "/docs", http.StatusOK}, {"HEAD", "/openapi.json", http.StatusOK},
-		{"GET", "/docs/docs.svg", http.StatusOK}, {"HEAD", "/version", http.StatusOK}, {"HEAD", "/api/v1/agents", http.StatusOK},
+		{"GET", "/docs/icon.svg", http.StatusOK}, {"HEAD", "/version", http.StatusOK}, {"HEAD", "/api/v1/agents", http.StatusOK},
 		{"HEAD", "/api/v1/sessions/x/events", http.StatusMethodNotAllowed}, {"POST", "/docs", http.StatusMethodNotAllowed}, {"POST", "/", http.StatusMethodNotAllowed},
 	} {
 		r := httptest.NewRequestWithContext(t.Context(), tt.method, "http://localhost"+tt.path, nil)

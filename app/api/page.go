@@ -15,11 +15,12 @@ import (
 	"bobbin/app/web"
 )
 
-// Paths of the web page, and of the widget that other origins' pages embed. They need no key: the files
-// hold no secret.
+// Paths of the web page, of the API document's page, and of the widget that other origins' pages embed. They need no
+// key: the files hold no secret.
 const (
 	pageRoute         = "/"
 	assetsRoute       = "/assets/:file"
+	docsRoute         = "/docs"
 	widgetRoute       = "/widget.html" // the frame
 	widgetScriptRoute = "/widget.js"   // what the tag of a page loads
 )
@@ -57,32 +58,18 @@ func (s *Server) registerPage(r *gin.Engine) {
 		}))
 	}
 	serve(pageRoute, "index.html", revalidated, "'none'") // it names the current assets
+	serve(docsRoute, "docs/index.html", revalidated, "'none'")
+	serve(docsRoute+"/:file", "docs/", revalidated, "'none'")
 	serve(assetsRoute, "assets/", "public, max-age=31536000, immutable", "'none'")
 	serve(widgetRoute, "widget.html", revalidated, cmp.Or(strings.Join(s.Framing, " "), "'none'"))
 	serve(widgetScriptRoute, "widget.js", revalidated, "'none'")
 }
 
 // serveDocument answers the API document, or 304 if the client has it. It is made when somebody first
-// asks for it or for its page: that takes longer than the rest of the server's start.
+// asks for it: that takes longer than the rest of the server's start.
 func serveDocument(c *gin.Context) error {
 	document := openapi.New()
 	writeFile(c, document.ETag, revalidated, "application/json", document.JSON)
-	return nil
-}
-
-// docsPolicy lets the page load only files of this server.
-const docsPolicy = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-
-// serveDocs answers the document as a web page, or the file of the page that the path names.
-func serveDocs(c *gin.Context) error {
-	name := c.Param("file")
-	document := openapi.New()
-	file, ok := document.Files[name]
-	if !ok {
-		return core.Errorf(core.ErrNotFound, "the page has no file %s", core.Clip(name, 64))
-	}
-	c.Header("Content-Security-Policy", docsPolicy)
-	writeFile(c, document.ETag, revalidated, file.MediaType, file.Body)
 	return nil
 }
 

@@ -43,12 +43,15 @@ func (s *Server) registerRoutes(r *gin.Engine) {
 	r.Match(probe, "/healthz", s.withErrors(health.Live))
 	r.Match(probe, "/readyz", s.withErrors(health.Ready))
 
-	if s.Metrics.Expose != nil {
+	if s.Metrics != nil {
 		var guards []gin.HandlerFunc
-		if !s.Metrics.Open {
+		if !s.OpenMetrics {
 			guards = []gin.HandlerFunc{s.withErrors(s.authenticateCaller), s.requireScope(core.CanMetrics)}
 		}
-		r.Group("", guards...).GET(metricsRoute, s.withoutQuery(s.Metrics.Serve))
+		r.Group("", guards...).GET(metricsRoute, s.withoutQuery(func(c *gin.Context) error {
+			s.Metrics.ServeHTTP(c.Writer, c.Request)
+			return nil
+		}))
 	}
 
 	if s.Slack != nil { // it authenticates Slack itself, by a signature of the body
@@ -64,8 +67,6 @@ func (s *Server) registerRoutes(r *gin.Engine) {
 
 	s.registerPage(r)
 	r.GET("/openapi.json", s.withErrors(serveDocument))
-	r.GET("/docs", s.withErrors(serveDocs))
-	r.GET("/docs/:file", s.withErrors(serveDocs))
 
 	known := r.Group("", s.withErrors(s.authenticateCaller), s.withErrors(s.reserveMemory))
 	known.GET("/version", s.withoutQuery(health.Version))

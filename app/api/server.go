@@ -32,14 +32,15 @@ type Options struct {
 	Origins      []string       // web origins that may read responses (CORS)
 	Framing      []string       // web origins whose pages may show the widget
 	Logger       *slog.Logger
-	OpenAI       openai.Options          // its Services and Streams follow from the others
-	Metrics      handlers.MetricsOptions // without Expose there is no route /metrics
-	Slack        http.Handler            // answers what Slack sends; nil = no such routes
-	InstallSlack http.Handler            // lets people install the Slack app; nil = no such routes
-	Observer     core.Observer           // of every request; nil = none
-	Ready        <-chan struct{}         // closed when requests are admitted; nil = immediately
-	Overloaded   func() bool             // whether requests that start a run are refused; nil = never
-	Work         <-chan struct{}         // closed when work that outlives requests has ended; stopping waits for it too; nil = no such work
+	OpenAI       openai.Options  // its Services and Streams follow from the others
+	Metrics      http.Handler    // answers /metrics; nil = no such route
+	OpenMetrics  bool            // they need no key. Else callers need core.CanMetrics: metrics cover all owners, so an ordinary key does not suffice
+	Slack        http.Handler    // answers what Slack sends; nil = no such routes
+	InstallSlack http.Handler    // lets people install the Slack app; nil = no such routes
+	Observer     core.Observer   // of every request; nil = none
+	Ready        <-chan struct{} // closed when requests are admitted; nil = immediately
+	Overloaded   func() bool     // whether requests that start a run are refused; nil = never
+	Work         <-chan struct{} // closed when work that outlives requests has ended; stopping waits for it too; nil = no such work
 }
 
 // Server is the HTTP surface. Safe for concurrent use.

@@ -173,14 +173,14 @@ func (p *program) buildCall(op openapi.Operation, args []string, file string) (c
 	switch {
 	case file != "" && len(body) > 0:
 		err = core.Errorf(core.ErrInvalid, "give either --body or members of the body, not both")
-	case file != "" && len(op.Bodies) == 0:
+	case file != "" && op.Media == "":
 		err = core.Errorf(core.ErrInvalid, "%s has no body", op.ID)
-	case len(op.Bodies) > 0 && op.Bodies[0].Media == "multipart/form-data":
+	case op.Media == "multipart/form-data":
 		err = core.Errorf(core.ErrInvalid, "%s takes a form: send it with curl, as docs/API.md shows", op.ID)
 	case file != "":
 		var text string
 		text, err = p.readText(file)
-		call.Body, call.Header["Content-Type"] = strings.NewReader(text), op.Bodies[0].Media
+		call.Body, call.Header["Content-Type"] = strings.NewReader(text), op.Media
 	case len(body) > 0:
 		call.Body = body
 	}

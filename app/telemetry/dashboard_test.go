@@ -143,10 +143,8 @@ func series(t *testing.T, happened bool) map[string][]string {
 	if happened {
 		everything(t, tel)
 	}
-	_, body, err := tel.Expose()
-	must.Do(t, err)
 	out := map[string][]string{}
-	for line := range strings.Lines(string(body)) {
+	for line := range strings.Lines(scrape(t, tel)) {
 		if strings.HasPrefix(line, "#") {
 			continue
 		}

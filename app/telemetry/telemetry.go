@@ -11,18 +11,17 @@
 package telemetry
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
-	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
@@ -116,21 +115,9 @@ func New(o Options) *Telemetry {
 	return t
 }
 
-// Expose returns all metrics in Prometheus' text format, and its media type.
-func (t *Telemetry) Expose() (mediaType string, body []byte, err error) {
-	families, err := t.registry.Gather()
-	if err != nil {
-		return "", nil, fmt.Errorf("gather metrics: %w", err)
-	}
-	format := expfmt.NewFormat(expfmt.TypeTextPlain)
-	var buf bytes.Buffer
-	enc := expfmt.NewEncoder(&buf, format)
-	for _, family := range families {
-		if err := enc.Encode(family); err != nil {
-			return "", nil, fmt.Errorf("encode metric %s: %w", family.GetName(), err)
-		}
-	}
-	return string(format), buf.Bytes(), nil
+// Handler answers all metrics in Prometheus' text format.
+func (t *Telemetry) Handler() http.Handler {
+	return promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{DisableCompression: true})
 }
 
 // query returns what reads values from the database, and exposes nothing if that fails.

@@ -3,6 +3,8 @@ package telemetry_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +17,6 @@ import (
 	"bobbin/app/telemetry"
 	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
-	"bobbin/tests/must"
 )
 
 // plain are labels that are the names themselves, but for one that is not known.
@@ -55,13 +56,22 @@ func options() telemetry.Options {
 	}
 }
 
+// scrape returns all metrics.
+func scrape(t testing.TB, tel *telemetry.Telemetry) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	tel.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+	if kind := w.Header().Get("Content-Type"); w.Code != http.StatusOK || !strings.HasPrefix(kind, "text/plain; version=0.0.4") {
+		t.Fatalf("got %d, %s, want metrics in the text format", w.Code, kind)
+	}
+	return w.Body.String()
+}
+
 // exposed returns the lines of the exposition that begin with the name.
 func exposed(t testing.TB, tel *telemetry.Telemetry, name string) string {
 	t.Helper()
-	_, body, err := tel.Expose()
-	must.Do(t, err)
 	var lines []string
-	for line := range strings.Lines(string(body)) {
+	for line := range strings.Lines(scrape(t, tel)) {
 		if strings.HasPrefix(line, name) {
 			lines = append(lines, strings.TrimSpace(line))
 		}

@@ -1,19 +1,25 @@
-// Package web holds the files of the web page as they were built from ui into dist.
+// Package web holds the files of the web page as they were built from ui into dist, and those of the API document's page.
 package web
 
 import (
+	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"strings"
 	"sync"
+
+	"github.com/swaggest/swgui/v5/static"
 )
 
-//go:embed all:dist
-var dist embed.FS
+//go:embed all:dist docs
+var embedded embed.FS
 
 // File is a file of the page. It must not be modified.
 type File struct {
@@ -31,8 +37,8 @@ var mediaTypes = map[string]string{ //nolint:gochecknoglobals // constant
 	".json": "application/json", ".png": "image/png", ".svg": "image/svg+xml", ".webmanifest": "application/manifest+json", ".woff2": "font/woff2",
 }
 
-// Lookup returns the file with that path in dist, such as index.html or assets/index-1a2b.js,
-// and false if there is none.
+// Lookup returns the file with that path, such as index.html or assets/index-1a2b.js of dist, or docs/index.html;
+// false if there is none.
 func Lookup(name string) (File, bool) {
 	f, ok := readFiles()[name]
 	return f, ok
@@ -41,7 +47,7 @@ func Lookup(name string) (File, bool) {
 // readFiles reads the embedded files, once per process. It panics on a file of unknown type.
 var readFiles = sync.OnceValue(func() map[string]File { //nolint:gochecknoglobals // built from constants, never changes
 	files := map[string]File{}
-	err := fs.WalkDir(dist, "dist", func(name string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(embedded, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || path.Ext(name) == ".gz" || path.Ext(name) == ".br" || strings.HasPrefix(entry.Name(), ".") {
 			return err
 		}
@@ -49,18 +55,36 @@ var readFiles = sync.OnceValue(func() map[string]File { //nolint:gochecknoglobal
 		if !ok {
 			return fmt.Errorf("%s has no media type", name)
 		}
-		body, err := dist.ReadFile(name)
+		body, err := embedded.ReadFile(name)
 		if err != nil {
 			return err
 		}
-		brotli, _ := dist.ReadFile(name + ".br") // nil if there is none
-		gzip, _ := dist.ReadFile(name + ".gz")
-		sum := sha256.Sum256(body)
-		files[strings.TrimPrefix(name, "dist/")] = File{media, `"` + hex.EncodeToString(sum[:16]) + `"`, body, brotli, gzip}
+		brotli, _ := embedded.ReadFile(name + ".br") // nil if there is none
+		packed, _ := embedded.ReadFile(name + ".gz")
+		files[strings.TrimPrefix(name, "dist/")] = File{media, tagOf(body), body, brotli, packed}
 		return nil
 	})
+	for _, name := range []string{"swagger-ui-bundle.js", "swagger-ui.css"} { // the library has them compressed
+		packed, readErr := static.FS.ReadFile(name + ".gz")
+		body, unpackErr := unpack(packed)
+		err = errors.Join(err, readErr, unpackErr)
+		files["docs/"+name] = File{mediaTypes[path.Ext(name)], tagOf(body), body, nil, packed}
+	}
 	if err != nil {
 		panic("web: " + err.Error())
 	}
 	return files
 })
+
+func unpack(packed []byte) ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(r)
+}
+
+func tagOf(body []byte) string {
+	sum := sha256.Sum256(body)
+	return `"` + hex.EncodeToString(sum[:16]) + `"`
+}

@@ -116,6 +116,7 @@ func libraries() []library {
 		{prefix: "github.com/slack-go/slack", owner: "app/slack"},
 		{prefix: "github.com/spf13/cobra", owner: "app/cli"},
 		{prefix: "github.com/spf13/viper", owner: "app/core/config"},
+		{prefix: "github.com/swaggest/swgui", owner: "app/web"},
 		{prefix: "github.com/tmc/langchaingo", owner: "app/core/llm/langchain"},
 		{prefix: "go.opentelemetry.io", owner: "app/telemetry"},
 		{prefix: "golang.org/x/oauth2", owner: "app/agents/tools", also: "app/core/llm/anthropic"},

@@ -163,7 +163,7 @@ func runCases() cases {
 }
 
 func operationCases() cases {
-	return cases{always: []string{"operation", "deliveries", "refused"}}
+	return cases{always: []string{"operation", "deliveries", "refused", "docs"}}
 }
 
 // What fails is said in its place and in words, nothing that was written is lost, and the page goes on.

@@ -36,9 +36,10 @@ func TestMain(m *testing.M) { apitest.Main(m) }
 func server(b *apitest.World) http.Handler {
 	o := b.Options
 	o.Auth = auth.New(auth.Options{Keys: []auth.Key{auth.NewKey(core.LocalOwner, "s3cret", core.UserRights)}})
-	o.Metrics = handlers.MetricsOptions{Expose: func() (string, []byte, error) {
-		return "text/plain; version=0.0.4; charset=utf-8", []byte("bobbin_runs_active 1\n"), nil
-	}}
+	o.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		_, _ = w.Write([]byte("bobbin_runs_active 1\n"))
+	})
 	o.Checks = []handlers.Check{{Name: "database", Run: b.Hooks["database"]}}
 	return api.New(o)
 }

@@ -13,6 +13,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/mattn/go-runewidth"
+	"golang.org/x/text/runes"
+	"golang.org/x/text/transform"
 
 	"bobbin/app/core"
 )
@@ -85,37 +87,20 @@ func ErrorText(err error) string {
 type Output struct {
 	raw io.Writer
 
-	mu   sync.Mutex
-	part []byte // of an incomplete character; guarded by mu
+	mu    sync.Mutex
+	clean *transform.Writer // guarded by mu
 }
 
 // NewOutput returns the Output that writes to w.
-func NewOutput(w io.Writer) *Output { return &Output{raw: w} }
+func NewOutput(w io.Writer) *Output {
+	return &Output{raw: w, clean: transform.NewWriter(w, runes.Remove(runes.Predicate(core.IsSteering)))}
+}
 
-// Write writes the text of b, cleaned.
+// Write writes the text of b, cleaned. An incomplete character at its end waits for the rest.
 func (o *Output) Write(b []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	text := append(o.part, b...)
-	whole := len(text) - partialRuneLength(text)
-	o.part = append([]byte(nil), text[whole:]...)
-	if _, err := io.WriteString(o.raw, Clean(string(text[:whole]))); err != nil {
-		return 0, err
-	}
-	return len(b), nil
-}
-
-// partialRuneLength returns how many bytes at the end of b begin an incomplete character.
-func partialRuneLength(b []byte) int {
-	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
-		if tail := b[len(b)-n:]; utf8.RuneStart(tail[0]) {
-			if utf8.FullRune(tail) {
-				return 0
-			}
-			return n
-		}
-	}
-	return 0
+	return o.clean.Write(b)
 }
 
 // Fd returns the file descriptor, which identifies a terminal; an invalid one if the Output is

@@ -147,4 +147,19 @@ export const cases = {
     await v.state('ops-enduser')
     equal([await v.page.getByRole('alert').count(), await v.page.getByRole('table').count()], [0, 0], 'refusals and tables for an end user')
   },
+
+  /** The API document's page has every operation with its scope, and sends a request. */
+  async docs(open) {
+    const v = await open()
+    await v.page.goto(v.args.url + 'docs')
+    await v.page.locator('.opblock').first().waitFor()
+    const { paths } = await (await v.page.request.get(v.args.url + 'openapi.json')).json()
+    equal(await v.page.locator('.opblock').count(), Object.values(paths).flatMap(Object.keys).length, 'the operations')
+    for (const text of ['List sessions (scope read)', '(scope write, not for end users)', '(no key)']) await v.page.getByText(text).first().waitFor()
+    await v.page.locator('#operations-Sessions-listSessions').getByRole('button').first().click()
+    await v.page.getByRole('button', { name: 'Try it out' }).click()
+    await v.page.getByRole('button', { name: 'Execute' }).click()
+    await v.page.locator('.live-responses-table').getByText('"items"').first().waitFor()
+    await v.page.locator('.curl-command').getByText('/api/v1/sessions').first().waitFor()
+  },
 }
