@@ -126,8 +126,7 @@ func openApp(ctx context.Context, r *resources, cfg config.Config, build Build, 
 	d.Labels.Set(cfg, d.Models, agents)
 	list := agents.Catalog.List()
 	wire.WarnUnpriced(ctx, d, list)
-	wire.WarnOpenFetch(ctx, list, d.Logger)
-	wire.WarnUnusable(ctx, d.Models, list, d.Logger)
+	wire.WarnOfAgents(ctx, d.Models, list, d.Logger)
 	a := &App{
 		resources: *r, Deps: d, version: build.Version, agents: agents, embedder: embedder, meanings: meanings, memories: facts, outbox: wire.NewDeliveries(d),
 		tokenKeys: tokenKeys, token: auth.NewToken(), drained: make(chan struct{}),
@@ -349,6 +348,6 @@ func (a *App) ReloadAgents(ctx context.Context) ([]core.AgentFile, error) {
 			a.Logger.InfoContext(ctx, "agent reloaded", "file", f.File, "agent", f.Agent, "tool", f.Tool, "change", f.Change, "version", f.Version)
 		}
 	}
-	wire.WarnUnusable(ctx, a.Models, a.agents.Catalog.List(), a.Logger)
+	wire.WarnOfAgents(ctx, a.Models, a.agents.Catalog.List(), a.Logger)
 	return files, nil
 }

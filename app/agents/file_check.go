@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -120,13 +121,8 @@ func faultLines(err error) []string {
 
 // suggestWord says which of the words was meant, or which there are.
 func suggestWord(word string, words []string) string {
-	if meant := core.Nearest(word, words); meant != "" {
-		return "did you mean " + meant + "?"
-	}
-	if len(words) == 0 {
-		return "there are none"
-	}
-	return "there are " + strings.Join(slices.Sorted(slices.Values(words)), ", ")
+	there := cmp.Or(strings.Join(slices.Sorted(slices.Values(words)), ", "), "none")
+	return core.Suggest(word, words, "", "there are "+there)
 }
 
 // checkModels checks that the agent's models take its parameters, also models that cannot be

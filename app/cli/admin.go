@@ -16,6 +16,7 @@ import (
 
 	"bobbin/app/cli/term"
 	"bobbin/app/core"
+	"bobbin/app/core/config"
 	"bobbin/app/core/logging"
 	"bobbin/app/ops"
 )
@@ -189,11 +190,7 @@ func (p *program) showConfigCommand() *cobra.Command {
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, origins, err := p.loadServerSettings(cmd)
-			list := make([]setting, 0, len(origins))
-			for _, o := range origins {
-				list = append(list, setting{o.Key, o.Value, o.From})
-			}
-			return errors.Join(p.printSettings(list), err)
+			return errors.Join(p.printSettings(origins), err)
 		},
 	})
 }
@@ -203,9 +200,9 @@ func (p *program) showConfigCommand() *cobra.Command {
 const maxColumnValue = 48
 
 // printSettings prints settings and where they come from.
-func (p *program) printSettings(list []setting) error {
+func (p *program) printSettings(list []config.Origin) error {
 	if p.json {
-		return p.printJSON(core.Page[setting]{Items: append([]setting{}, list...)})
+		return p.printJSON(core.Page[config.Origin]{Items: append([]config.Origin{}, list...)})
 	}
 	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
 	for _, s := range list {
@@ -216,11 +213,4 @@ func (p *program) printSettings(list []setting) error {
 		fmt.Fprintf(w, "%s\t%s%s%s\n", s.Key, s.Value, gap, term.Line(s.From, 0))
 	}
 	return w.Flush()
-}
-
-// setting is an item of `config show --json`.
-type setting struct {
-	Key   string `json:"key"`
-	Value string `json:"value"` // readable, secrets masked
-	From  string `json:"from"`
 }

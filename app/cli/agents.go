@@ -107,13 +107,9 @@ func (p *program) showAgentCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fields, err := files.Settings(cmd.Context(), args[0])
+			list, err := files.Settings(cmd.Context(), args[0])
 			if err != nil {
 				return err
-			}
-			var list []setting
-			for _, f := range fields {
-				list = append(list, setting{f.Name, f.Value, f.From})
 			}
 			for i := range list {
 				if !p.json {

@@ -93,6 +93,8 @@ func TestAgentsCheck(t *testing.T) {
 		"tab.yaml:3:1: a tab cannot indent; use spaces", "twin.yaml: agent good is in "+filepath.Join(dir, "good.yaml")+" too", "large.yaml: the file has more than 1048576 bytes",
 		`types.yaml:2:1: temperature "warm" is not a number`, "types.yaml:3:1: max_iterations is one value", "lacks.yaml:3:1: temperature: the model gpt-5 does not take temperature",
 		`loop.yaml:3:19: fallback model "demo" is the model itself`, "6 broken files")
+	open := agentsOf(t, flags, map[string]string{"open.yaml": "name: open\ntools: [fetch_url]\ntool_settings: {fetch_url: {approval: never}}\n"}) + "/open.yaml"
+	says(t, append(slices.Clone(flags), "--tools-fetch-url-enabled", "true"), 0, "agents check "+open, "ok, but fetch_url without allow_hosts and approval: a page")
 	compare.Equal(t, "one file, checked once", 1, strings.Count(says(t, flags, 0, "agents check "+dir+"/good.yaml "+dir+"/good.yaml"), "good.yaml"))
 	says(t, flags, 1, "agents check "+dir+"/none.yaml", "no such file")
 }

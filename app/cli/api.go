@@ -104,7 +104,7 @@ func findOperation(id string) (openapi.Operation, error) {
 			known = append(known, op.ID)
 		}
 	}
-	return openapi.Operation{}, core.Errorf(core.ErrInvalid, "the API has no operation %s; %s", core.Literal(id), suggestWord(id, known, "", programName()+" api lists all"))
+	return openapi.Operation{}, core.Errorf(core.ErrInvalid, "the API has no operation %s; %s", core.Literal(id), core.Suggest(id, known, "", programName()+" api lists all"))
 }
 
 // describeOperation prints what an operation does, and its parameters.
@@ -146,7 +146,7 @@ func (p *program) buildCall(op openapi.Operation, args []string, file string) (c
 		case len(known) == 0:
 			return call, core.Errorf(core.ErrInvalid, "%s has no parameters, not %s", op.ID, core.Literal(arg))
 		case i < 0:
-			return call, core.Errorf(core.ErrInvalid, "%s has no parameter %s; %s", op.ID, core.Literal(name), suggestWord(name, known, "", "it has "+strings.Join(known, ", ")))
+			return call, core.Errorf(core.ErrInvalid, "%s has no parameter %s; %s", op.ID, core.Literal(name), core.Suggest(name, known, "", "it has "+strings.Join(known, ", ")))
 		case !isValue:
 			return call, core.Errorf(core.ErrInvalid, "%s has no value: write %[1]s=…", name)
 		}

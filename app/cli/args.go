@@ -55,15 +55,7 @@ func rejectUnknownCommand(cmd *cobra.Command, args []string) error {
 		known = append(known, c.Name())
 	}
 	path := cmd.CommandPath()
-	return core.Errorf(core.ErrInvalid, "unknown command: %s %s; %s", path, args[0], suggestWord(args[0], known, path+" ", "see "+path+" --help"))
-}
-
-// suggestWord says which of the known words was meant, with what stands before it, or else the hint.
-func suggestWord(word string, known []string, prefix, hint string) string {
-	if near := core.Nearest(word, known); near != "" {
-		return "did you mean " + prefix + near + "?"
-	}
-	return hint
+	return core.Errorf(core.ErrInvalid, "unknown command: %s %s; %s", path, args[0], core.Suggest(args[0], known, path+" ", "see "+path+" --help"))
 }
 
 // groupOf returns the command that has the others as its subcommands.
@@ -87,7 +79,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		for _, set := range []*pflag.FlagSet{cmd.Flags(), cmd.InheritedFlags()} {
 			set.VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
 		}
-		return core.Errorf(core.ErrInvalid, "unknown flag: --%s; %s", name, suggestWord(name, known, "--", "see "+cmd.CommandPath()+" --help"))
+		return core.Errorf(core.ErrInvalid, "unknown flag: --%s; %s", name, core.Suggest(name, known, "--", "see "+cmd.CommandPath()+" --help"))
 	case errors.As(err, &bad) && bad.GetFlag().Value.Type() == "int":
 		return core.Errorf(core.ErrInvalid, "--%s: %q is not a whole number", bad.GetFlag().Name, bad.GetValue())
 	default:

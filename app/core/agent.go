@@ -1,6 +1,7 @@
 package core
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -114,13 +115,9 @@ func (a Agent) WithToolDefaults() Agent {
 	s := a.ToolSettings[ToolFetchURL]
 	if slices.Contains(a.Tools, ToolFetchURL) && len(s.AllowHosts) == 0 && s.Approval == "" {
 		s.Approval = ApprovalFirst
-		settings := ToolSettings{ToolFetchURL: s}
-		for name, other := range a.ToolSettings {
-			if name != ToolFetchURL {
-				settings[name] = other
-			}
-		}
-		a.ToolSettings = settings
+		settings := ToolSettings{}
+		maps.Copy(settings, a.ToolSettings)
+		settings[ToolFetchURL], a.ToolSettings = s, settings
 	}
 	return a
 }

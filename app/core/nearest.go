@@ -2,6 +2,14 @@ package core
 
 import "strings"
 
+// Suggest says which of the known words was meant by who wrote word, with what stands before it, or else the hint.
+func Suggest(word string, known []string, prefix, hint string) string {
+	if near := Nearest(word, known); near != "" {
+		return "did you mean " + prefix + near + "?"
+	}
+	return hint
+}
+
 // Nearest returns the word of known that somebody who wrote word most likely
 // meant, and "" if none is near: at most a third of the letters differ.
 func Nearest(word string, known []string) string {

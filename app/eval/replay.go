@@ -30,14 +30,8 @@ func (st *stage) replay(ctx context.Context, policy string) (Result, error) {
 		return out, err
 	}
 	out.Summaries = session.SummaryCount
-	usage, err := st.Stores.ModelCalls.Usage(ctx, st.tenant(), core.UsageQuery{GroupBy: core.UsageByModel, To: time.Now().Add(time.Hour)})
-	if err != nil {
+	if err := st.readUsage(ctx, &out.Summarizer); err != nil {
 		return out, err
-	}
-	for _, row := range usage.Items {
-		if s := &out.Summarizer; st.sums != nil && row.Key == st.sums.Info().Name {
-			s.Calls, s.InputTokens, s.OutputTokens = row.Calls, row.InputTokens, row.OutputTokens
-		}
 	}
 	out.addTurns()
 	f := &out.Facts
@@ -81,6 +75,17 @@ func (st *stage) replay(ctx context.Context, policy string) (Result, error) {
 	}
 	f.Reachable = f.Planted - len(f.Unreachable)
 	return out, nil
+}
+
+// readUsage reads from the books what the summaries took.
+func (st *stage) readUsage(ctx context.Context, s *Summarizer) error {
+	usage, err := st.Stores.ModelCalls.Usage(ctx, st.tenant(), core.UsageQuery{GroupBy: core.UsageByModel, To: time.Now().Add(time.Hour)})
+	for _, row := range usage.Items {
+		if st.sums != nil && row.Key == st.sums.Info().Name {
+			s.Calls, s.InputTokens, s.OutputTokens = row.Calls, row.InputTokens, row.OutputTokens
+		}
+	}
+	return err
 }
 
 // playTurns says the whole conversation; the sums of the result are still to be made.

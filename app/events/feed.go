@@ -56,12 +56,8 @@ func (f *Feed) Publish(ctx context.Context, events []core.Event) {
 		f.live.applyEvent(e)
 		f.publishTo(ctx, sessionSubject(e.SessionID), e)
 		for _, l := range f.listeners {
-			if !l.wants(e) {
-				continue
-			}
-			select {
-			case l.c <- struct{}{}:
-			default: // signaled already
+			if l.wants(e) {
+				core.Signal(l.c)
 			}
 		}
 	}

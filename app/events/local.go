@@ -144,16 +144,8 @@ func (s *localSubscription) enqueueMessage(m *Message) bool {
 	}
 	s.queue = append(s.queue, m)
 	s.bytes += m.size
-	s.signalReady()
+	core.Signal(s.ready)
 	return true
-}
-
-// signalReady puts an element into ready, unless there is one.
-func (s *localSubscription) signalReady() {
-	select {
-	case s.ready <- struct{}{}:
-	default:
-	}
 }
 
 func (s *localSubscription) Take() (*Message, error) {
@@ -170,7 +162,7 @@ func (s *localSubscription) Take() (*Message, error) {
 	case len(s.queue) == 0:
 		s.queue = nil
 	case s.ended == nil:
-		s.signalReady()
+		core.Signal(s.ready)
 	}
 	return m, nil
 }

@@ -96,7 +96,7 @@ func (f *AgentFiles) Check(paths []string) ([]AgentState, error) {
 
 // Settings returns every key of an agent's file with the value that holds for the agent, and
 // where that comes from, and the tools of each definition. It connects to the servers of tools.
-func (f *AgentFiles) Settings(ctx context.Context, name string) ([]contextwindow.Field, error) {
+func (f *AgentFiles) Settings(ctx context.Context, name string) ([]config.Origin, error) {
 	catalog, err := agents.LoadCatalog(f.dir, f.agents.Known)
 	if err != nil {
 		return nil, err
@@ -113,9 +113,9 @@ func (f *AgentFiles) Settings(ctx context.Context, name string) ([]contextwindow
 	if origin == "" {
 		origin = "built-in agent"
 	}
-	var fields []contextwindow.Field
+	var fields []config.Origin
 	for _, s := range agents.Settings(agent) {
-		field := contextwindow.Field{Name: s.Path, Value: s.Value, From: "default"}
+		field := config.Origin{Key: s.Path, Value: s.Value, From: "default"}
 		if i := slices.IndexFunc(resolved, func(r contextwindow.Field) bool { return r.Name == s.Path && r.Value != "" }); i >= 0 {
 			field.Value, field.From = resolved[i].Value, resolved[i].From
 		}
@@ -132,7 +132,7 @@ func (f *AgentFiles) Settings(ctx context.Context, name string) ([]contextwindow
 		for _, tool := range t.Tools {
 			names = append(names, tool.Name)
 		}
-		field := contextwindow.Field{Name: "tools." + t.Name, Value: strings.Join(names, ", "), From: t.File}
+		field := config.Origin{Key: "tools." + t.Name, Value: strings.Join(names, ", "), From: t.File}
 		if t.Problem != "" {
 			field.Value = "not available: " + t.Problem
 		}

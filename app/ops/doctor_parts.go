@@ -193,9 +193,6 @@ func (d *doctor) checkModels(ctx context.Context) {
 		if d.checkAgent(m, agent) {
 			usable++
 		}
-		if agent.SendsAnywhere() {
-			d.addWarning("agent "+agent.Name, wire.SendsAnywhere, wire.NarrowFetch)
-		}
 	}
 	if n := len(loaded.Catalog.List()); usable == 0 {
 		d.addFailure("agents", fmt.Sprintf("none of %d can be used", n), "make one of their models usable")

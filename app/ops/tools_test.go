@@ -74,7 +74,7 @@ func TestAgentShowsTools(t *testing.T) {
 	fields := must.Get(files.Settings(t.Context(), "mine"))(t)
 	shown := map[string]string{}
 	for _, f := range fields {
-		shown[f.Name] = f.Value
+		shown[f.Key] = f.Value
 	}
 	compare.True(t, shown["tools"] == "good, bad" && shown["tools.good"] == "good__echo, good__write" && strings.HasPrefix(shown["tools.bad"], "not available: the program no-such-program"), "got %v", shown)
 	list := must.Get(files.Check(nil))(t)

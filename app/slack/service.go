@@ -90,12 +90,7 @@ func New(o Options) *Service {
 			return nil
 		},
 	}
-	s.intake = &Intake{inbox: o.Inbox, echoes: make(chan core.SlackPost, maxEchoes), owner: o.Settings.Owner, observer: o.Observer, wake: func() {
-		select {
-		case s.wake <- struct{}{}:
-		default:
-		}
-	}}
+	s.intake = &Intake{inbox: o.Inbox, echoes: make(chan core.SlackPost, maxEchoes), owner: o.Settings.Owner, observer: o.Observer, wake: func() { core.Signal(s.wake) }}
 	return s
 }
 

@@ -132,20 +132,9 @@ func newFetcher(cfg config.FetchURL, program string) *tools.Fetcher {
 	})
 }
 
-// What operators are told about an agent that may send what it knows to any host.
-const (
-	SendsAnywhere = "fetch_url without allow_hosts and approval: a page or a file that the agent reads can make it send what it knows to any host"
-	NarrowFetch   = "set allow_hosts, or approval: first, under tool_settings.fetch_url in the agent's file"
-)
-
-// WarnOpenFetch warns of agents that may send what they know to any host.
-func WarnOpenFetch(ctx context.Context, list []core.Agent, log *slog.Logger) {
-	for _, agent := range list {
-		if agent.SendsAnywhere() {
-			log.WarnContext(ctx, SendsAnywhere+"; "+NarrowFetch, "agent", agent.Name)
-		}
-	}
-}
+// sendsAnywhere is what operators are told about an agent that may send what it knows to any host.
+const sendsAnywhere = "fetch_url without allow_hosts and approval: a page or a file that the agent reads can make it send what it knows to any host; " +
+	"set allow_hosts, or approval: first, under tool_settings.fetch_url in the agent's file"
 
 // CheckAgent returns the model that answers for the agent, and why it cannot be used.
 func CheckAgent(m Models, agent core.Agent) (model string, err error) {
@@ -154,7 +143,7 @@ func CheckAgent(m Models, agent core.Agent) (model string, err error) {
 }
 
 // AgentWarnings returns why the agent has to work without tools, or models beside its own, that its file
-// names.
+// names, and what it may do that nobody may want.
 func AgentWarnings(m Models, agent core.Agent) []string {
 	warnings := slices.Clone(agent.LeftOut)
 	check := func(consequence, name string) {
@@ -174,14 +163,17 @@ func AgentWarnings(m Models, agent core.Agent) []string {
 	if name := agent.Compaction.SummaryModel; name != nil {
 		check("notes on tool loops are made without a model", *name)
 	}
+	if agent.SendsAnywhere() {
+		warnings = append(warnings, sendsAnywhere)
+	}
 	return warnings
 }
 
-// WarnUnusable warns of each agent whose model, or another model or a tool that it names, cannot be used.
-func WarnUnusable(ctx context.Context, m Models, list []core.Agent, log *slog.Logger) {
+// WarnOfAgents warns of each agent whose model cannot be used, and of what else is in AgentWarnings.
+func WarnOfAgents(ctx context.Context, m Models, list []core.Agent, log *slog.Logger) {
 	for _, agent := range list {
 		for _, warning := range AgentWarnings(m, agent) {
-			log.WarnContext(ctx, "agent works without a part of its file", "agent", agent.Name, "reason", warning)
+			log.WarnContext(ctx, "agent may not work as its file says", "agent", agent.Name, "reason", warning)
 		}
 		if model, err := CheckAgent(m, agent); err != nil {
 			log.WarnContext(ctx, "agent cannot be used, messages to it are refused", "agent", agent.Name, "model", model, "reason", err.Error())

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"bobbin/app/agents/tools"
+	"bobbin/app/core"
 	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
@@ -66,9 +67,9 @@ func TestUnicodeHosts(t *testing.T) {
 	for host, want := range map[string]string{
 		"bücher.example": "xn--bcher-kva.example", "BÜCHER.example": "xn--bcher-kva.example", "ａ.example": "a.example", "a。example": "a.example",
 	} {
-		page := must.Get(f.Get(t.Context(), tools.Request{URL: s.at(host, "/"), Hosts: []string{want}}))(t)
+		page := must.Get(f.Get(t.Context(), tools.Request{URL: s.at(host, "/"), ToolSetting: core.ToolSetting{AllowHosts: []string{want}}}))(t)
 		compare.True(t, asked.Load() == want && page.URL == s.at(want, "/"), "%s: asked for %v, page of %s, want %s", host, asked.Load(), page.URL, want)
-		if _, err := f.Get(t.Context(), tools.Request{URL: s.at(host, "/"), Hosts: []string{"bücher.example", "*.ä.example"}}); (err == nil) != (want != "a.example") {
+		if _, err := f.Get(t.Context(), tools.Request{URL: s.at(host, "/"), ToolSetting: core.ToolSetting{AllowHosts: []string{"bücher.example", "*.ä.example"}}}); (err == nil) != (want != "a.example") {
 			t.Errorf("%s, of bücher.example: got error %v", host, err)
 		}
 	}
@@ -130,7 +131,7 @@ func TestHTTPS(t *testing.T) {
 	compare.Equal(t, "endless: cut, bytes", []any{true, 2 << 20}, []any{page.Cut, len(page.Text)})
 	wantRefused(t, f, at("example.com", "/header"), "the connection failed")
 	slow := at("example.com", "/slow")
-	slow.Time = 200 * time.Millisecond
+	slow.Timeout = core.Duration(200 * time.Millisecond)
 	wantRefused(t, f, slow, "the page did not arrive within 200ms")
 	wantRefused(t, f, at("other.example", "/"), "the connection failed") // not in the certificate
 	o.Roots = nil
@@ -147,7 +148,7 @@ func TestNothingIsLeft(t *testing.T) {
 		closed <- err
 		return err
 	})
-	wantRefused(t, tools.NewFetcher(o), tools.Request{URL: strings.Replace(at, "http:", "https:", 1), Time: 100 * time.Millisecond}, "not arrive within 100ms")
+	wantRefused(t, tools.NewFetcher(o), tools.Request{URL: strings.Replace(at, "http:", "https:", 1), ToolSetting: core.ToolSetting{Timeout: core.Duration(100 * time.Millisecond)}}, "not arrive within 100ms")
 	if err := <-closed; err != nil {
 		t.Errorf("the connection ended with %v, want that it was closed", err)
 	}

@@ -74,20 +74,15 @@ func NewFetcher(o FetcherOptions) *Fetcher {
 
 // Request is one fetch.
 type Request struct {
-	URL   string
-	Hosts []string      // allowed: example.com, or *.example.com for its subdomains; empty = all
-	Bytes int64         // overrides FetcherOptions.Bytes; 0 = not
-	Time  time.Duration // overrides FetcherOptions.Time; 0 = not
+	URL              string
+	core.ToolSetting // its hosts (*.example.com is the subdomains), and its bytes and time in place of those of the Fetcher
 }
 
 // Page is the result of a fetch.
 type Page struct {
-	URL       string // after redirects
-	Title     string // one line; empty = none
-	MediaType string // from the server, without parameters
-	Text      string // readable text, valid UTF-8
-	Cut       bool   // the page was longer than the limit
-	HasHidden bool   // text was omitted that the page hides from its readers
+	core.WebPage        // in valid UTF-8, and within the limit
+	URL          string // after redirects
+	MediaType    string // from the server, without parameters
 }
 
 // Get reads a page. Its errors are for the model: they say what is wrong with the
@@ -97,8 +92,8 @@ func (f *Fetcher) Get(ctx context.Context, r Request) (Page, error) {
 	if err != nil || len(r.URL) > maxURL {
 		return Page{}, fmt.Errorf("the URL is not valid; write for example https://example.com/page, in at most %d characters", maxURL)
 	}
-	x := exchange{FetcherOptions: f.o, hosts: r.Hosts}
-	x.Time, x.Bytes = cmp.Or(r.Time, x.Time), cmp.Or(r.Bytes, x.Bytes)
+	x := exchange{FetcherOptions: f.o, hosts: r.AllowHosts}
+	x.Time, x.Bytes = cmp.Or(time.Duration(r.Timeout), x.Time), cmp.Or(int64(r.MaxBytes), x.Bytes)
 	if err := x.checkURL(target); err != nil {
 		return Page{}, err
 	}
@@ -227,8 +222,8 @@ func (f *Fetcher) withText(ctx context.Context, p Page, text string, limit int) 
 		if err != nil {
 			return p, err
 		}
-		p.Title, p.Text, p.HasHidden = page.Title, page.Text, page.HasHidden
-		p.Cut = p.Cut || page.Cut
+		page.Cut = page.Cut || p.Cut
+		p.WebPage = page
 	}
 	p.Title, p.Text = core.VisibleText(p.Title), core.VisibleText(p.Text)
 	if len(p.Text) > limit {

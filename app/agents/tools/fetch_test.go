@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"bobbin/app/agents/tools"
+	"bobbin/app/core"
 	"bobbin/app/core/netguard"
 	"bobbin/tests/compare"
 	"bobbin/tests/must"
@@ -166,7 +167,7 @@ func TestRedirects(t *testing.T) {
 	}
 	f := tools.NewFetcher(o)
 	get := func(to string, hosts ...string) (tools.Page, error) {
-		return f.Get(t.Context(), tools.Request{URL: s.at("a.example", "/to?") + url.QueryEscape(to), Hosts: hosts})
+		return f.Get(t.Context(), tools.Request{URL: s.at("a.example", "/to?") + url.QueryEscape(to), ToolSetting: core.ToolSetting{AllowHosts: hosts}})
 	}
 	page := must.Get(get(s.at("b.example", "/end")))(t)
 	compare.Equal(t, "the page behind the redirect", []any{"arrived", s.at("b.example", "/end")}, []any{page.Text, page.URL})
@@ -230,14 +231,14 @@ func TestBounds(t *testing.T) {
 	defer close(release)
 	f := tools.NewFetcher(s.options())
 	for _, path := range []string{"/slow", "/drip"} {
-		_, err := f.Get(t.Context(), tools.Request{URL: s.at("a.example", path), Time: 200 * time.Millisecond})
+		_, err := f.Get(t.Context(), tools.Request{URL: s.at("a.example", path), ToolSetting: core.ToolSetting{Timeout: core.Duration(200 * time.Millisecond)}})
 		compare.True(t, err != nil && err.Error() == "the page did not arrive within 200ms", "%s: got error %v, want that the time is over", path, err)
 	}
 	for path, want := range map[string]int{"/bomb": 2 << 20, "/": 5000} {
 		page := must.Get(f.Get(t.Context(), tools.Request{URL: s.at("a.example", path)}))(t)
 		compare.Equal(t, path+": bytes, cut", []any{want, path == "/bomb"}, []any{len(page.Text), page.Cut})
 	}
-	page := must.Get(f.Get(t.Context(), tools.Request{URL: s.at("a.example", "/"), Bytes: 1000}))(t)
+	page := must.Get(f.Get(t.Context(), tools.Request{URL: s.at("a.example", "/"), ToolSetting: core.ToolSetting{MaxBytes: 1000}}))(t)
 	compare.Equal(t, "bytes, cut", []any{1000, true}, []any{len(page.Text), page.Cut})
 	compare.True(t, compare.ErrorOf(f.Get(t.Context(), tools.Request{URL: s.at("a.example", "/header")})) != nil, "a header of 1 MiB: got no error")
 	ctx, cancel := context.WithCancel(t.Context())

@@ -40,9 +40,7 @@ func NewFetchURL(pages *Fetcher) *Custom {
 		if holdsSecret(args.URL) {
 			return "", errors.New("the url contains what looks like a secret, which is never sent; read the page without it")
 		}
-		page, err := pages.Get(ctx, Request{
-			URL: args.URL, Hosts: call.Settings.AllowHosts, Bytes: int64(call.Settings.MaxBytes), Time: time.Duration(call.Settings.Timeout),
-		})
+		page, err := pages.Get(ctx, Request{args.URL, call.Settings})
 		if err != nil {
 			return "", err
 		}

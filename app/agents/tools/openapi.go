@@ -197,12 +197,9 @@ func newOperations(d core.ToolDefinition, data []byte, web Web) (list []*Custom,
 // missingOperation says that there is no operation of the id.
 func missingOperation(id string, found map[string][]operation) string {
 	ids := slices.Sorted(maps.Keys(found))
-	problem := fmt.Sprintf("the document has no operation with the operationId %q", core.Clip(id, 100))
-	if meant := core.Nearest(id, ids); meant != "" {
-		return problem + "; did you mean " + core.CleanText(core.Clip(meant, 100)) + "?"
-	}
 	const shown = 10
-	return problem + "; it has " + core.CleanText(core.Clip(strings.Join(ids[:min(len(ids), shown)], ", "), 500))
+	meant := core.Suggest(id, ids, "", "it has "+strings.Join(ids[:min(len(ids), shown)], ", "))
+	return fmt.Sprintf("the document has no operation with the operationId %q; %s", core.Clip(id, 100), core.CleanText(core.Clip(meant, 500)))
 }
 
 // serverAddress returns the address that paths are appended to: the definition's server, or the first

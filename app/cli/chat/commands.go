@@ -93,10 +93,7 @@ func (c *Conversation) handleLine(ctx context.Context, text string) error {
 	if len(word) < 2 || word[0] != '/' || strings.ContainsAny(word[1:], "/\n") {
 		return c.sendMessage(ctx, text)
 	}
-	if near := core.Nearest(word, names); near != "" {
-		return core.Errorf(core.ErrInvalid, "unknown command %s; did you mean %s?", word, near)
-	}
-	return core.Errorf(core.ErrInvalid, "unknown command %s; /help lists all commands", word)
+	return core.Errorf(core.ErrInvalid, "unknown command %s; %s", word, core.Suggest(word, names, "", "/help lists all commands"))
 }
 
 // maxExplained is the maximum number of matching messages that /why explains.

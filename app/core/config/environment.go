@@ -26,11 +26,7 @@ func CheckEnvironment(environ []string) []string {
 		if !strings.HasPrefix(name, "BOBBIN_") || strings.HasPrefix(name, "BOBBIN_TEST_") || slices.Contains(known, name) {
 			continue
 		}
-		hint := "; docs/CONFIGURATION.md lists them"
-		if meant := core.Nearest(name, known); meant != "" {
-			hint = "; did you mean " + meant + "?"
-		}
-		warnings = append(warnings, "the environment variable "+name+" is no setting"+hint)
+		warnings = append(warnings, "the environment variable "+name+" is no setting; "+core.Suggest(name, known, "", "docs/CONFIGURATION.md lists them"))
 	}
 	slices.Sort(warnings)
 	return warnings

@@ -48,9 +48,9 @@ func (o Options) userDir() string {
 
 // Origin says what a key is and where that comes from.
 type Origin struct {
-	Key   string
-	Value string // as people read it, secrets masked
-	From  string // default, file and line, environment variable, or flag
+	Key   string `json:"key"`
+	Value string `json:"value"` // as people read it, secrets masked
+	From  string `json:"from"`  // default, file and line, environment variable, or flag
 }
 
 // fromDefault is the Origin.From of a key that nobody set.

@@ -61,7 +61,7 @@ func (s *Server) connect(ctx context.Context) (*link, error) {
 		Capabilities: &sdk.ClientCapabilities{}, KeepAlive: keepAlive, KeepAliveFailureThreshold: 2,
 		Logger:                 slog.New(slog.DiscardHandler),
 		MultiRoundTrip:         &sdk.MultiRoundTripOptions{Disabled: true},
-		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { s.markStale() },
+		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { core.Signal(s.stale) },
 	})
 	client.AddSendingMiddleware(withoutCaching)
 	first, cancel := context.WithTimeout(ctx, connectTime)

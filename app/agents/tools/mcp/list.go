@@ -88,7 +88,7 @@ func (s *Server) Accept() {
 	s.mu.Lock()
 	clear(s.first)
 	s.mu.Unlock()
-	s.markStale()
+	core.Signal(s.stale)
 }
 
 // listTools returns the server's tools that agents may get, and notes on those that are missing. A list

@@ -149,14 +149,6 @@ func (s *Server) serve(ctx context.Context) error {
 	}
 }
 
-// markStale has the tools listed again.
-func (s *Server) markStale() {
-	select {
-	case s.stale <- struct{}{}:
-	default:
-	}
-}
-
 // hide returns a text of the server without the secrets that it was given.
 func (s *Server) hide(text string) string {
 	secrets := s.secrets
@@ -184,7 +176,7 @@ func (s *Server) explainCall(ctx context.Context, err error, repeatable bool) er
 	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return fmt.Errorf("the server %s executed the call, and the answer could not be read: it is no result of a call", s.definition.Name)
 	}
-	s.markStale()
+	core.Signal(s.stale)
 	dial, _ := errors.AsType[*net.OpError](err)
 	switch {
 	case ctx.Err() != nil:
