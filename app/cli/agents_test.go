@@ -148,7 +148,7 @@ func TestDoctorOfSummaryModels(t *testing.T) {
 	t.Setenv("OLLAMA_HOST", "http://127.0.0.1:1")
 	flags := append(folder(t), "--addr", "127.0.0.1:0")
 	agentsOf(t, flags, map[string]string{"mine.yaml": "name: mine\nmodel: demo\ncontext: {summary_model: ollama/llama3.2}\n"})
-	says(t, flags, 1, "doctor", "fail  model ollama/llama3.2: ollama/llama3.2: no server answers at 127.0.0.1:1")
+	says(t, flags, 1, "doctor", "fail  model ollama/llama3.2: ollama/llama3.2: no server answers: ollama: network: http://127.0.0.1:1/v1 was not reached: ")
 }
 
 // Doctor has a line for each agent. It fails if the default agent, or none at all, can be used.

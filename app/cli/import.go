@@ -67,7 +67,7 @@ type historyFile struct {
 	body    *io.SectionReader
 	format  core.ImportFormat
 	many    bool  // it holds conversations, which become a session each
-	leftOut int   // images and files that body mentions only
+	leftOut int   // pieces that body mentions only, such as images
 	others  int   // messages that are not in body: those of other branches
 	through int64 // percentage of a file of conversations that is read
 }
@@ -239,7 +239,7 @@ func (p *program) printLeftOut(done core.Imported) {
 		fmt.Fprintf(p.Out, "%s messages were skipped: they belong to other branches, are deleted, or are empty\n", core.Number(done.Skipped))
 	}
 	if done.LeftOut > 0 {
-		fmt.Fprintf(p.Out, "%s images or files were left out; their messages mention them\n", core.Number(done.LeftOut))
+		fmt.Fprintf(p.Out, "%s pieces that are no text, such as images, were left out; their messages mention them\n", core.Number(done.LeftOut))
 	}
 }
 

@@ -74,7 +74,7 @@ func TestImportConversations(t *testing.T) {
 		{"other branches of ChatGPT", chatGPT, "import -", 0, "5 messages were skipped: they belong to other branches", ""},
 		{"many thoughts", deep, "import -", 0, "imported 1 conversations: 2 messages", ""},
 		{"many conversations", strings.Repeat(line+"\n", 101), "import -", 0, "imported 101 conversations", "imported 100 conversations, 98 % of the file\n"},
-		{"archive of ChatGPT", "", "import " + archive, 0, "3 images or files were left out", ""},
+		{"archive of ChatGPT", "", "import " + archive, 0, "3 pieces that are no text, such as images, were left out", ""},
 		{"lines for fine-tuning", line + "\n" + line + "\n", "import -", 0, "imported 2 conversations: 4 messages", ""},
 		{"one conversation", line, "import -", 0, "imported 2 messages", ""},
 		{"into one session", chatGPT, "import - --title x", 1, "", "import it without --session and --title"},

@@ -47,7 +47,7 @@ type Imported struct {
 	LastSeq  int64 `json:"last_seq"`
 	Tokens   int   `json:"tokens"` // cl100k_base tokens of the messages
 	Skipped  int   `json:"skipped" doc:"Messages of other branches, deleted messages, and user and assistant messages without content."`
-	LeftOut  int   `json:"left_out" doc:"Images and files that were not imported; the messages say so."`
+	LeftOut  int   `json:"left_out" doc:"Pieces that were not imported, such as images; the messages say so."`
 }
 
 // ImportedData is the data of messages.imported.

@@ -5,9 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +17,10 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/datadir"
 	"bobbin/app/core/llm"
+	"bobbin/app/core/llm/anthropic"
+	"bobbin/app/core/llm/langchain"
+	"bobbin/app/core/llm/openai"
+	"bobbin/app/core/llm/providerhttp"
 	"bobbin/app/core/tokens"
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
@@ -222,16 +225,12 @@ func (d *doctor) checkModel(ctx context.Context, m wire.Models, check, name stri
 		}
 		return
 	}
-	if host, err := tryConnecting(ctx, entry.BaseURL); err != nil {
-		d.addFailure(check, fmt.Sprintf("%s: no server answers at %s", entry.Name, host), "start it, or correct its base_url")
-		return
-	}
-	detail := fmt.Sprintf("%s of %s, window %d", entry.Name, entry.Provider, entry.Window)
-	if name == m.Choice.Model {
-		detail += " (" + m.Choice.Reason + ")"
-	}
 	if !d.Call {
-		d.addOK(check, "%s", detail)
+		found := askForModels(ctx, entry)
+		if found.Check = check; name == m.Choice.Model {
+			found.Detail += " (" + m.Choice.Reason + ")"
+		}
+		d.found = append(d.found, found)
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
@@ -242,7 +241,7 @@ func (d *doctor) checkModel(ctx context.Context, m wire.Models, check, name stri
 		System: []string{"Answer with one word."}, Messages: []llm.Message{{Role: core.RoleUser, Content: "Say ok."}}, MaxOutputTokens: 64,
 	}) {
 		if err != nil {
-			d.addFailure(check, fmt.Sprintf("%s does not answer: %v", name, err), "check its key, its name and the provider's status page")
+			d.addFailure(check, fmt.Sprintf("%s does not answer: %v", name, err), "check its key, its name, its base_url and the provider's status page")
 			return
 		}
 		if delta.Usage != nil {
@@ -252,20 +251,34 @@ func (d *doctor) checkModel(ctx context.Context, m wire.Models, check, name stri
 	d.addOK(check, "%s answers, in %d ms, for %d + %d tokens", name, time.Since(begin).Milliseconds(), usage.InputTokens, usage.OutputTokens)
 }
 
-// tryConnecting connects to the host and port of an address, which it returns; "" if the address has none.
-func tryConnecting(ctx context.Context, address string) (host string, err error) {
-	u, err := url.Parse(address)
-	if err != nil || u.Host == "" {
-		return "", nil
+// askForModels asks the server of a model which models it has, and returns what it found. Servers that do not speak
+// OpenAI's dialect only have to be there.
+func askForModels(ctx context.Context, e llm.Entry) Finding {
+	ok := Finding{Status: VerdictOK, Detail: fmt.Sprintf("%s of %s, window %d", e.Name, e.Provider, e.Window)}
+	base := strings.TrimRight(cmp.Or(e.BaseURL, openai.BaseURL(e.Provider)), "/")
+	if base == "" {
+		return ok
 	}
-	host = net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]))
-	ctx, cancel := context.WithTimeout(ctx, reachTime)
-	defer cancel()
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", host)
-	if err == nil {
-		err = conn.Close()
+	names, err := providerhttp.Options{
+		Provider: e.Provider, BaseURL: base, APIKey: os.Getenv(e.APIKeyEnv), Timeouts: providerhttp.Timeouts{Headers: reachTime, Idle: reachTime},
+	}.ListModels(ctx)
+	isListed := func(name string) bool { return path.Base(name) == path.Base(e.Model) || name == e.Model+":latest" }
+	wrong := func(v Verdict, do, format string, args ...any) Finding {
+		return Finding{Status: v, Detail: e.Name + ": " + fmt.Sprintf(format, args...), Do: do}
 	}
-	return host, err
+	switch {
+	case llm.IsKind(err, llm.KindNetwork), llm.IsKind(err, llm.KindTimeout):
+		return wrong(VerdictFail, "start it, or correct its base_url", "no server answers: %v", err)
+	case slices.Contains([]string{anthropic.Provider, anthropic.Bedrock, anthropic.Vertex, langchain.Provider}, e.Provider):
+	case llm.IsKind(err, llm.KindAuth):
+		return wrong(VerdictFail, "correct the key, or set api_key_env", "the server does not accept the key: %v", err)
+	case err != nil:
+		return wrong(VerdictWarn, "correct its base_url, which usually ends in /v1; if its server has no such list, try it with --call",
+			"%s/models is no list of models: %v", providerhttp.Redacted(base), err)
+	case len(names) > 0 && !slices.ContainsFunc(names, isListed):
+		return wrong(VerdictWarn, "correct its name, unless the server takes any", "its server does not list %s; it has %s", e.Model, core.Clip(strings.Join(names, ", "), 200))
+	}
+	return ok
 }
 
 // checkTools checks the tools that files describe: that their variables are set, and with Call that

@@ -2,6 +2,8 @@ package ops_test
 
 import (
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -37,4 +39,51 @@ func TestDoctorWarns(t *testing.T) {
 		}
 	}
 	compare.True(t, !strings.Contains(warnings["prices"], "priced has") && !strings.Contains(warnings["nats"]+warnings["database connection"], "hush"), "got %v, want no more than that", warnings)
+}
+
+// Doctor asks a model's server which models it has: that finds a wrong address, key or name.
+func TestDoctorAsksForModels(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch base := strings.TrimSuffix(r.URL.Path, "/models"); {
+		case base == "/v1" && r.Header.Get("Authorization") != "Bearer sk-right":
+			http.Error(w, `{"error":{"message":"no such key"}}`, http.StatusUnauthorized)
+		case base == "/v1":
+			_, _ = w.Write([]byte(`{"object":"list","data":[{"id":"llama3:latest"},{"id":"models/flash"}]}`))
+		case base == "/none":
+			_, _ = w.Write([]byte("{}"))
+		case base == "/lmstudio":
+			_, _ = w.Write([]byte(`{"error":"Unexpected endpoint or method. (GET /models)"}`))
+		case base == "/moved":
+			http.Redirect(w, r, "https://u:hush@new.example/v1/models?key=hush", http.StatusPermanentRedirect)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	defer server.Close()
+	t.Setenv("OPENAI_API_KEY", "sk-right")
+	t.Setenv("OTHER_KEY", "sk-wrong")
+	cfg := config.Default()
+	cfg.DataDir, cfg.AgentsDir, cfg.Addr, cfg.DefaultLLM = t.TempDir(), filepath.Join(t.TempDir(), "agents"), "127.0.0.1:0", "demo"
+	want := map[string]string{}
+	for _, c := range []struct{ name, path, model, key, want string }{
+		{"listed", "/v1/", "llama3", "", "ok: listed of openai, window 1000"},
+		{"listed with its folder", "/v1", "flash", "", "ok: listed with its folder of openai, window 1000"},
+		{"no list", "/none", "m", "", "ok: no list of openai, window 1000"},
+		{"unlisted", "/v1", "mistral", "", "warn: unlisted: its server does not list mistral; it has llama3:latest, models/flash"},
+		{"wrong key", "/v1", "llama3", "OTHER_KEY", "fail: wrong key: the server does not accept the key: openai: auth: no such key"},
+		{"no v1", "", "llama3", "", "warn: no v1: " + server.URL + "/models is no list of models: openai: not_found: 404 page not found"},
+		{"LM Studio", "/lmstudio", "m", "", "warn: LM Studio: " + server.URL + "/lmstudio/models is no list of models: openai: not_found: Unexpected endpoint or method. (GET /models)"},
+		{"moved", "/moved", "m", "", "warn: moved: " + server.URL + "/moved/models is no list of models: openai: not_found: it redirects to https://new.example/v1/models"},
+	} {
+		cfg.Models = append(cfg.Models, config.Model{Name: c.name, Model: c.model, Provider: "openai", BaseURL: server.URL + c.path, APIKeyEnv: c.key, ContextWindow: 1000})
+		want["model "+c.name] = c.want
+	}
+	got := map[string]string{}
+	for _, f := range ops.Doctor(t.Context(), ops.DoctorOptions{Config: cfg, Logger: slog.New(slog.DiscardHandler)}).Findings {
+		if strings.HasPrefix(f.Check, "model ") {
+			got[f.Check] = string(f.Status) + ": " + f.Detail
+			compare.True(t, (f.Status == ops.VerdictOK) == (f.Do == ""), "%s: got %q, want what to do about what is wrong", f.Check, f.Do)
+		}
+	}
+	compare.Equal(t, "findings", want, got)
 }

@@ -84,7 +84,7 @@ func modelError(kind llm.ErrorKind) core.RunError {
 		llm.KindTimeout:            "The model did not answer in time. Send the message again, or choose a faster model.",
 		llm.KindOverloaded:         "The model's provider is overloaded or unavailable. Send the message again later, or choose another model.",
 		llm.KindContextLength:      "The provider refused the prompt as too long, and making it shorter did not help. Choose a model with a larger window, or check the configured context window of this one.",
-		llm.KindNotFound:           "The provider does not know this model. Choose another one, or check its name in the configuration.",
+		llm.KindNotFound:           "The provider does not know this model, or its address is wrong. Choose another model, or check the name and the base_url in the configuration; a base_url usually ends in /v1.",
 		llm.KindInvalid:            "The provider did not accept the request. Choose another model, check the model's configuration, or edit the message.",
 		llm.KindNetwork:            "The model's provider could not be reached. Check the network and the provider's URL, then send the message again.",
 		llm.KindTruncated:          "The model's answer was cut off. Send the message again.",

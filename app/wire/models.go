@@ -35,7 +35,9 @@ type ModelOptions struct {
 // OpenModels builds the registry of models and chooses the default one. It needs no
 // database; models are opened when they are used.
 func OpenModels(ctx context.Context, cfg config.Config, o ModelOptions) (Models, error) {
-	m := Models{Choice: llm.Detect(ctx, cfg.DefaultLLM, os.Getenv, llm.OllamaModels)}
+	m := Models{Choice: llm.Detect(ctx, cfg.DefaultLLM, os.Getenv, func(ctx context.Context, ollama string) ([]string, error) {
+		return providerhttp.Options{BaseURL: ollama + "/v1"}.ListModels(ctx)
+	})}
 	var err error
 	entries := make([]llm.Entry, 0, len(cfg.Models))
 	for _, m := range cfg.Models {

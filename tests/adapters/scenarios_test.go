@@ -419,7 +419,7 @@ func refusals() []scenario {
 		}, want: dated},
 		{name: "500", scene: refuse(500, "api_error", "broken"), want: refused(500, llm.KindOverloaded, "broken")},
 		{name: "529", scene: refuse(529, "overloaded_error", "busy"), want: refused(529, llm.KindOverloaded, "busy")},
-		{name: "302", scene: refuse(302, "", "", "Location", "http://elsewhere.test/"), want: refused(302, llm.KindInvalid, "")},
+		{name: "302", scene: refuse(302, "", "", "Location", "http://elsewhere.test/"), want: refused(302, llm.KindNotFound, "it redirects to http://elsewhere.test/")},
 		{name: "context length with its limit", scene: func(s *stage) { s.refuse(400, "invalid_request_error", s.dialect.tooLong) }, want: tooLong},
 		{name: "repeated by us alone", scene: func(s *stage) {
 			if s.n < 3 {

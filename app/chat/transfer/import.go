@@ -128,21 +128,26 @@ func (s *Service) readMessage(h *history, e entry, source core.Source) error {
 		return err
 	}
 	m := separateThoughts(t.message)
-	if t.skip || saysNothing(m) {
+	if t.skip || saysNothing(m) && len(t.results) == 0 {
 		h.Skipped++
 		return nil
 	}
-	m.Source = cmp.Or(m.Source, source, core.SourceAPI)
-	m, faults := s.Limits.checkMessage(m)
-	m, err = h.order.placeNext(m)
-	if len(faults) > 0 {
-		err = faults[:min(len(faults), 3)].Err()
-	}
-	if err != nil {
-		return err
+	for _, m := range append(t.results, m) {
+		if saysNothing(m) { // all that the message had is results
+			continue
+		}
+		m.Source, m.CreatedAt = cmp.Or(m.Source, source, core.SourceAPI), t.message.CreatedAt
+		m, faults := s.Limits.checkMessage(m)
+		m, err = h.order.placeNext(m)
+		if len(faults) > 0 {
+			err = faults[:min(len(faults), 3)].Err()
+		}
+		if err != nil {
+			return err
+		}
+		h.messages, h.stored = append(h.messages, m), h.stored+m.StoredBytes()
 	}
 	h.LeftOut += t.leftOut
-	h.messages, h.stored = append(h.messages, m), h.stored+m.StoredBytes()
 	return nil
 }
 

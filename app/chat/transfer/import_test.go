@@ -123,6 +123,21 @@ func TestImportNamesTheFaults(t *testing.T) {
 	}
 }
 
+// The results in a message of Anthropic's stand before its text, each as a tool's message.
+func TestImportResultBlocks(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	got := must.Get(w.take(t, core.ImportLines, `{"role":"user","content":"q"}`+"\n"+
+		`{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"x","input":{}},{"type":"tool_use","id":"b","name":"y","input":{}}]}`+"\n"+
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"b","content":"B","is_error":true},{"type":"text","text":"go on"},{"type":"tool_result","tool_use_id":"a","content":[{"type":"image"}]}]}`))(t)
+	var log []string
+	for _, m := range w.log[2:] {
+		log = append(log, fmt.Sprint(m.Role, " ", m.ToolName, " ", m.Status, " ", m.Content))
+	}
+	compare.Equal(t, "the log", []string{"tool y failed B", "tool x complete [image: not imported]", "user  complete go on"}, log)
+	compare.True(t, got.Imported == 5 && got.LeftOut == 1 && got.Skipped == 0, "got %+v, want 5 messages, 1 piece left out", got)
+}
+
 // Messages of other branches and deleted ones do not come in with an export.
 func TestImportSkips(t *testing.T) {
 	t.Parallel()

@@ -13,10 +13,11 @@ import (
 
 // importedMessage is a message as it was read.
 type importedMessage struct {
-	message core.Message // without its text
-	texts   []string     // the pieces of its text
-	skip    bool         // no conversation goes through it any more
-	leftOut int          // images and files that were not taken along
+	message core.Message   // without its text
+	texts   []string       // the pieces of its text
+	results []core.Message // of tools, which Anthropic writes as pieces of the user's message: they stand before it
+	skip    bool           // no conversation goes through it any more
+	leftOut int            // pieces that were not taken along, such as images and files
 }
 
 // fields are the members of a JSON object.
@@ -207,10 +208,8 @@ func (t *importedMessage) readPiece(raw json.RawMessage, called bool) error {
 		return core.Errorf(core.ErrInvalid, "is neither a text nor an object with a type")
 	}
 	switch p.Type {
-	case "text", "input_text", "output_text":
-		t.appendText(p.Text)
-	case "refusal":
-		t.appendText(p.Refusal)
+	case "text", "input_text", "output_text", "refusal":
+		t.appendText(p.Text + p.Refusal)
 	case "thinking", "reasoning":
 		t.message.Parts = append(t.message.Parts, core.Part{Type: "reasoning", Text: p.Thinking + p.Reasoning, Signature: p.Signature})
 	case "tool_use", "tool_call":
@@ -220,8 +219,28 @@ func (t *importedMessage) readPiece(raw json.RawMessage, called bool) error {
 	case "":
 		return core.Errorf(core.ErrInvalid, "has no type")
 	default:
+		if p.Type == "tool_result" && t.message.Role == core.RoleUser {
+			return t.readResult(raw)
+		}
 		t.recordOmitted(p.Type)
 	}
+	return nil
+}
+
+// readResult reads the result of a tool as Anthropic writes it.
+func (t *importedMessage) readResult(raw []byte) error {
+	r, failed := reader{}, false
+	_ = json.Unmarshal(raw, &r.fields) // it is an object
+	out := importedMessage{message: core.Message{Role: core.RoleTool, ToolCallID: r.readText("tool_use_id")}}
+	r.readContent(&out, true)
+	if r.readField("is_error", &failed, "true or false"); failed {
+		out.message.Status = core.MessageFailed
+	}
+	if len(r.wrong) > 0 {
+		return core.Errorf(core.ErrInvalid, "%s", strings.Join(r.wrong, "; "))
+	}
+	out.message.Content = strings.Join(out.texts, "\n")
+	t.results, t.leftOut = append(t.results, out.message), t.leftOut+out.leftOut
 	return nil
 }
 

@@ -2,11 +2,8 @@ package llm
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -38,8 +35,8 @@ func (c Choice) String() string { return fmt.Sprintf("model %s: %s", c.Model, c.
 // Detect chooses the default model: the configured one; else OpenAI's,
 // Anthropic's or Gemini's, the first whose key is in the environment; else the
 // first chat model of a local Ollama; else the demonstration. Env reads an environment
-// variable. Probe returns the models of the Ollama at an address, as OllamaModels
-// does; it gets 300 ms.
+// variable. Probe returns the models of the Ollama at an address without a path, the last changed first;
+// it gets 300 ms.
 func Detect(ctx context.Context, configured string, env func(string) string, probe func(ctx context.Context, url string) ([]string, error)) Choice {
 	if configured != "" {
 		return Choice{configured, "default_llm is configured"}
@@ -113,41 +110,4 @@ func hostOf(address string) string {
 		return "an address that cannot be read"
 	}
 	return u.Scheme + "://" + u.Host
-}
-
-// OllamaModels asks the Ollama at the address (without a path) which models it
-// has, the last changed first, without those that Ollama reports as embedding models.
-func OllamaModels(ctx context.Context, address string) ([]string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/api/tags", http.NoBody)
-	if err != nil {
-		return nil, fmt.Errorf("ask ollama: %w", err)
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("ask ollama: %w", err)
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("ask ollama: %s", res.Status)
-	}
-	var tags struct {
-		Models []struct {
-			Name    string `json:"name"`
-			Details struct {
-				Family string `json:"family"`
-			} `json:"details"`
-			Capabilities []string `json:"capabilities"`
-		} `json:"models"`
-	}
-	if err := json.NewDecoder(io.LimitReader(res.Body, 4<<20)).Decode(&tags); err != nil {
-		return nil, fmt.Errorf("ask ollama: %w", err)
-	}
-	var names []string
-	for _, m := range tags.Models {
-		embeds := strings.HasSuffix(m.Details.Family, "bert") || (len(m.Capabilities) > 0 && !slices.Contains(m.Capabilities, "completion"))
-		if m.Name != "" && !embeds {
-			names = append(names, m.Name)
-		}
-	}
-	return names, nil
 }

@@ -3,14 +3,10 @@ package llm_test
 import (
 	"context"
 	"errors"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/core/llm"
 	"bobbin/tests/compare"
@@ -89,32 +85,6 @@ func TestDetectReadsOllamaHost(t *testing.T) {
 		})
 		compare.Equal(t, "OLLAMA_HOST="+value+": asked", want, asked)
 	}
-}
-
-func TestOllamaModels(t *testing.T) {
-	t.Parallel()
-	answer := `{"models":[
-		{"name":"nomic-embed-text:latest","details":{"family":"nomic-bert"}},
-		{"name":"my-vectors","details":{"family":"qwen3"},"capabilities":["embedding"]},
-		{"name":"llama3.2:latest","details":{"family":"llama"}},
-		{"name":"qwen3","capabilities":["completion","tools"]}, {}]}`
-	status := http.StatusOK
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		compare.Equal(t, "a request for", "/api/tags", r.URL.Path)
-		w.WriteHeader(status)
-		_, _ = w.Write([]byte(answer))
-	}))
-	got, err := llm.OllamaModels(t.Context(), server.URL)
-	if diff := cmp.Diff([]string{"llama3.2:latest", "qwen3"}, got); err != nil || diff != "" {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
-	}
-	answer = "<html>"
-	compare.True(t, compare.ErrorOf(llm.OllamaModels(t.Context(), server.URL)) != nil, "no JSON: got no error")
-	status = http.StatusNotFound
-	compare.True(t, compare.ErrorOf(llm.OllamaModels(t.Context(), server.URL)) != nil, "404: got no error")
-	server.Close()
-	compare.True(t, compare.ErrorOf(llm.OllamaModels(t.Context(), server.URL)) != nil, "nobody there: got no error")
-	compare.True(t, compare.ErrorOf(llm.OllamaModels(t.Context(), "://")) != nil, "no address: got no error")
 }
 
 func TestCheapModel(t *testing.T) {

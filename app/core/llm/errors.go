@@ -24,7 +24,7 @@ const (
 	KindOverloaded    ErrorKind = "overloaded" // the provider is busy or broken: 5xx, 529
 	KindCanceled      ErrorKind = "canceled"   // by our own context
 	KindInvalid       ErrorKind = "invalid"    // the provider does not accept the request
-	KindNotFound      ErrorKind = "not_found"  // no such model
+	KindNotFound      ErrorKind = "not_found"  // no such model, or no API at the address
 	KindNetwork       ErrorKind = "network"    // the provider was not reached
 	KindTruncated     ErrorKind = "truncated"  // the stream broke off
 	KindContentFilter ErrorKind = "content_filter"
@@ -70,7 +70,7 @@ func (e *Error) Unwrap() []error {
 func (e *Error) Words() string {
 	switch e.Kind {
 	case KindInvalid, KindContextLength, KindContentFilter, KindNotFound:
-		if e.Status >= 400 {
+		if e.Status >= 300 {
 			// One line, without control characters.
 			text := strings.Join(strings.FieldsFunc(e.Message, func(r rune) bool {
 				return unicode.IsSpace(r) || !unicode.IsGraphic(r) || unicode.Is(unicode.Cf, r)

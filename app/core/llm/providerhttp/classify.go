@@ -23,7 +23,7 @@ func (r *report) classify() (kind llm.ErrorKind, isUnclear bool) {
 	if said == tooLong {
 		return llm.KindContextLength, false
 	}
-	if k := kindOfSentence(r.message()); k != "" && r.status < 500 {
+	if k := kindOfSentence(r.message()); k != "" {
 		return k, false
 	}
 	if k := kindOfStatus(r.status); k != "" {
@@ -73,9 +73,12 @@ func kindOfType(code string) llm.ErrorKind {
 	})
 }
 
-// kindOfSentence classifies messages of Anthropic and OpenAI whose status and type are misleading. The sentences are compared from their beginning.
+// kindOfSentence classifies messages of Anthropic, OpenAI and LM Studio whose status and type are misleading, or those of a
+// gateway. The sentences are compared from their beginning.
 func kindOfSentence(sentence string) llm.ErrorKind {
 	switch {
+	case strings.HasPrefix(sentence, "Unexpected endpoint or method"):
+		return llm.KindNotFound
 	case strings.HasPrefix(sentence, "Your credit balance is too low to access the Anthropic API"):
 		return llm.KindAuth
 	case strings.HasPrefix(sentence, "Output blocked by content filtering policy"),
@@ -92,15 +95,16 @@ func kindOfStatus(status int) llm.ErrorKind {
 		return ""
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden:
 		return llm.KindAuth
-	case http.StatusNotFound:
-		return llm.KindNotFound
 	case http.StatusRequestTimeout:
 		return llm.KindTimeout
 	case http.StatusTooManyRequests:
 		return llm.KindRateLimit
 	}
-	if status >= 500 && status != http.StatusNotImplemented {
+	switch {
+	case status < 400, status == http.StatusNotFound: // we do not follow redirects
+		return llm.KindNotFound
+	case status >= 500 && status != http.StatusNotImplemented:
 		return llm.KindOverloaded
 	}
-	return llm.KindInvalid // 3xx: we do not follow redirects
+	return llm.KindInvalid
 }

@@ -2,7 +2,10 @@ package providerhttp
 
 import (
 	"cmp"
+	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -59,4 +62,29 @@ func (o Options) Complete(provider, baseURL string) (Options, error) {
 // NewPeer returns the provider of complete options.
 func (o Options) NewPeer() *Peer {
 	return &Peer{Provider: o.Provider, BaseURL: o.BaseURL, Key: o.APIKey, Timeouts: o.Timeouts, Client: NewClient(o.Transport)}
+}
+
+// ListModels asks for the names of the provider's models, as OpenAI lists them; none = the answer is no such list.
+// Errors are *llm.Error. Only Provider, BaseURL, APIKey and Timeouts are used.
+func (o Options) ListModels(ctx context.Context) (names []string, err error) {
+	peer := o.NewPeer()
+	failure := peer.Do(ctx, func(ctx context.Context) (*http.Request, error) {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, o.BaseURL+"/models", http.NoBody)
+		if err == nil && o.APIKey != "" {
+			request.Header.Set("Authorization", "Bearer "+o.APIKey)
+		}
+		return request, err
+	}, func(response *http.Response, body io.Reader) error {
+		text, err := peer.readWhole(response.Header, body)
+		var list struct{ Data []struct{ ID string } }
+		_ = json.Unmarshal(text, &list) // else it has none
+		for _, model := range list.Data {
+			names = append(names, model.ID)
+		}
+		return err
+	})
+	if failure != nil {
+		return nil, failure
+	}
+	return names, nil
 }

@@ -37,17 +37,19 @@ func (x *Exchange) RoundTrip(built *http.Request) (*http.Response, error) {
 	}
 	exchanged := &exchangedBody{Reader: io.LimitReader(body, MaxAnswer), Closer: response.Body, watch: watch, fail: fail}
 	if !x.Streams {
-		if exchanged.Reader, err = x.readWhole(response.Header, body); err != nil {
+		text, err := x.Peer.readWhole(response.Header, body)
+		if err != nil {
 			defer exchanged.Close()
 			return nil, fail(err)
 		}
+		exchanged.Reader = bytes.NewReader(text)
 	}
 	response.Body = exchanged
 	return response, nil
 }
 
 // readWhole reads an answer that is no error.
-func (x *Exchange) readWhole(header http.Header, body io.Reader) (io.Reader, error) {
+func (p *Peer) readWhole(header http.Header, body io.Reader) ([]byte, error) {
 	text, err := readWhole(body)
 	if err != nil {
 		return nil, err
@@ -55,11 +57,11 @@ func (x *Exchange) readWhole(header http.Header, body io.Reader) (io.Reader, err
 	var reported struct{ Error json.RawMessage }
 	switch {
 	case bytes.HasPrefix(bytes.TrimSpace(text), []byte("<")):
-		return nil, x.Peer.Refusal(0, header, []byte(WebPage))
+		return nil, p.Refusal(0, header, []byte(WebPage))
 	case json.Unmarshal(text, &reported) == nil && Present(reported.Error):
-		return nil, x.Peer.Refusal(0, header, text)
+		return nil, p.Refusal(0, header, text)
 	}
-	return bytes.NewReader(text), nil
+	return text, nil
 }
 
 // exchangedBody is the body of an answer. It keeps why it broke off.

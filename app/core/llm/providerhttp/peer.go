@@ -215,5 +215,5 @@ func Redacted(address string) string {
 	if err != nil {
 		return "?"
 	}
-	return u.Scheme + "://" + u.Host + u.Path
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }

@@ -46,6 +46,9 @@ func (p *Peer) Refusal(status int, header http.Header, body []byte) *llm.Error {
 	if kind == llm.KindContextLength {
 		e.Limit, e.Requested, e.Prompt = r.limit, r.requested, r.prompt
 	}
+	if location := header.Get("Location"); location != "" && status < 400 {
+		e.Message = "it redirects to " + Redacted(location)
+	}
 	if e.Message == "" {
 		e.Message = strings.TrimSpace(fmt.Sprintf("status %d %s", r.status, http.StatusText(r.status)))
 	}

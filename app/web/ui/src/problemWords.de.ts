@@ -69,7 +69,7 @@ const runs = {
   model_error: "Das Modell hat versagt: noch einmal versuchen oder ein anderes wählen.",
   model_invalid: "Der Anbieter des Modells nahm die Anfrage nicht an.",
   model_network: "Der Anbieter des Modells ist nicht zu erreichen: später noch einmal versuchen.",
-  model_not_found: "Der Anbieter kennt dieses Modell nicht: ein anderes wählen.",
+  model_not_found: "Der Anbieter kennt dieses Modell nicht, oder seine Adresse (base_url) ist falsch: ein anderes Modell wählen oder die Einstellungen prüfen.",
   model_overloaded: "Der Anbieter des Modells ist überlastet: später noch einmal versuchen oder ein anderes wählen.",
   model_rate_limit: "Der Anbieter des Modells nimmt zurzeit nicht mehr Anfragen an: etwas warten und dann noch einmal versuchen.",
   model_timeout: "Das Modell hat nicht rechtzeitig geantwortet: noch einmal versuchen oder ein schnelleres wählen.",
