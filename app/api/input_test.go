@@ -91,7 +91,7 @@ func TestQueries(t *testing.T) {
 		{"/api/v1/sessions?limit=1&limit=2", "limit", "is given more than once"},
 		{"/api/v1/sessions?cursor=" + strings.Repeat("x", 600), "cursor", "is not a next_cursor of this list"},
 		{"/api/v1/sessions?archived=yes", "archived", "must be true or false"},
-		{"/api/v1/sessions?xyz=x", "xyz", "is not a known parameter; known are q, in, agent, user_id, status, pinned, tag, metadata, created_after, created_before, updated_after, updated_before, archived, include, order, limit, cursor"},
+		{"/api/v1/sessions?xyz=x", "xyz", "is not a known parameter; known are q, in, agent, user_id, status, pinned, tag, metadata, created_after, created_before, updated_after, updated_before, slack, archived, include, order, limit, cursor"},
 		{"/api/v1/sessions?agent=%zz", "query", "is not a valid query string: it has an invalid escape or a semicolon"},
 		{sessionPath() + "/messages?before=-1", "before", "must be a whole number from 0 to 9223372036854775807"},
 		{sessionPath() + "/messages?after=" + missing, "after", "must be a whole number from 0 to 9223372036854775807"},

@@ -187,13 +187,13 @@ func (s *Server) admitRequest(c *gin.Context) error {
 		case <-c.Request.Context().Done():
 		}
 		if !s.isAdmitting() {
-			return core.Errorf(core.ErrUnavailable, "the server is starting and takes over the runs of an earlier process; try again in a moment")
+			return &core.Error{Kind: core.ErrUnavailable, Code: "not_ready", Message: "the server is starting and takes over the runs of an earlier process; try again in a moment"}
 		}
 	}
 	if isClosed(s.drain) || !s.requests.TryRLock() {
 		// A kept connection would lead to this process again.
 		c.Header("Connection", "close")
-		return core.Errorf(core.ErrUnavailable, "the server is stopping; try again in a moment")
+		return &core.Error{Kind: core.ErrUnavailable, Code: "stopping", Message: "the server is stopping; try again in a moment"}
 	}
 	defer s.requests.RUnlock()
 	if s.Overloaded != nil && startsRun(c) && s.Overloaded() {

@@ -191,7 +191,8 @@ func TestLongStart(t *testing.T) {
 	opts, _ := options(apitest.New(t))
 	opts.Ready, opts.Limits.Start = make(chan struct{}), time.Millisecond
 	r := open(t, "GET", serve(t, opts).url+sessionPath(), "")
-	compare.True(t, r.StatusCode == 503 && r.Header.Get("Retry-After") != "", "got %d, Retry-After %q, want 503 and when to ask again", r.StatusCode, r.Header.Get("Retry-After"))
+	body := string(must.Get(io.ReadAll(r.Body))(t))
+	compare.True(t, r.StatusCode == 503 && r.Header.Get("Retry-After") != "" && strings.Contains(body, `"not_ready"`), "got %d, Retry-After %q, %s, want 503, not_ready and when to ask again", r.StatusCode, r.Header.Get("Retry-After"), body)
 }
 
 // While the server stops the feeds of sessions end at once, a run's stream goes on, new requests are
@@ -217,8 +218,9 @@ func TestStop(t *testing.T) {
 	refused := func(when string) {
 		t.Helper()
 		r := open(t, "GET", s.url+sessionPath(), "")
-		if r.StatusCode != 503 || r.Header.Get("Retry-After") == "" || !r.Close {
-			t.Errorf("%s: got %d, Retry-After %q, closed %v, want 503, when to ask again, and a closed connection", when, r.StatusCode, r.Header.Get("Retry-After"), r.Close)
+		body := string(must.Get(io.ReadAll(r.Body))(t))
+		if r.StatusCode != 503 || r.Header.Get("Retry-After") == "" || !r.Close || !strings.Contains(body, `"stopping"`) {
+			t.Errorf("%s: got %d, Retry-After %q, closed %v, %s, want 503, when to ask again, a closed connection, and why", when, r.StatusCode, r.Header.Get("Retry-After"), r.Close, body)
 		}
 		compare.Equal(t, when+": from /healthz", 200, open(t, "GET", s.url+"/healthz", "").StatusCode)
 	}

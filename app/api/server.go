@@ -94,7 +94,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // errStopped is the cause of requests that end because the grace period is over.
-var errStopped = core.Errorf(core.ErrUnavailable, "the server has stopped")
+var errStopped = &core.Error{Kind: core.ErrUnavailable, Code: "stopping", Message: "the server has stopped"}
 
 // Serve answers requests on the listener until ctx ends, then stops as the package
 // comment says. It closes the listener. An orderly stop returns nil, even if some

@@ -145,6 +145,7 @@ type SessionQuery struct {
 	CreatedBefore time.Time       `query:"created_before" doc:"Created before this time."`
 	UpdatedAfter  time.Time       `query:"updated_after" doc:"Last activity at this time or later."`
 	UpdatedBefore time.Time       `query:"updated_before" doc:"Last activity before this time."`
+	Slack         bool            `query:"slack" default:"false" doc:"Only sessions that are attached to a thread of Slack; for end users none."`
 	Archived      bool            `query:"archived" default:"false" doc:"Include archived sessions."`
 	Summaries     bool            `query:"include" word:"summary" doc:"'summary': include the text of the active summary."`
 	Order         SessionOrder    `query:"order" enum:"activity,created,relevance" doc:"'activity': latest activity first; sessions used while you read move to the front, so that later pages may miss them. 'created': newest first; later pages miss no session that existed at the first page. 'relevance', the default with q: sessions whose title has all words, then the others in the order of their best message. A cursor keeps its order."`

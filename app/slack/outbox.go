@@ -255,7 +255,7 @@ func (s *Outbox) LookUp(ctx context.Context, p core.SlackPost) error {
 	ts, err := s.followPost(p).findPost(ctx, p, "")
 	switch {
 	case err != nil:
-		return &core.Error{Kind: core.ErrUnavailable, Err: err, Message: "Slack does not show the thread (" + core.Clip(err.Error(), maxError) + "); look there yourself, or try again later"}
+		return &core.Error{Kind: core.ErrUnavailable, Code: "slack_unreadable", Err: err, Message: "Slack does not show the thread (" + core.Clip(err.Error(), maxError) + "); look there yourself, or try again later"}
 	case ts == "":
 		p.State, p.Error = core.SlackPostFailed, "the thread does not have it"
 		return s.Posts.Settle(ctx, p)

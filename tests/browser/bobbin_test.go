@@ -163,6 +163,7 @@ func (b *bobbin) configure(t *testing.T, s setup) {
 		agents := filepath.Join(r.Dir, "agents")
 		must.Do(t, os.MkdirAll(agents, 0o700))
 		must.Do(t, os.WriteFile(filepath.Join(agents, "brief.yaml"), []byte("name: brief\nmodel: smaller\n"), 0o600))
+		must.Do(t, os.WriteFile(filepath.Join(agents, "full.yaml"), []byte("name: full\ncontext: {policy: off}\n"), 0o600))
 		must.Do(t, os.WriteFile(filepath.Join(agents, "careful.yaml"),
 			[]byte("name: careful\nsystem_prompt: You ask before you act.\ntools: [calculator]\ntool_settings:\n  calculator: {approval: always}\n"), 0o600))
 		t.Cleanup(func() {

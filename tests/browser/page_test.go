@@ -143,6 +143,7 @@ func newBobbinInSlack(t *testing.T) (b *bobbin, link string) {
 func testContext(t *testing.T, b *bobbin) {
 	t.Helper()
 	b.play(t, "context", "summary", nil, nil)
+	b.play(t, "context", "drafts", nil, nil)
 	var got struct{ Turns, Summaries int }
 	b.play(t, "context", "turns", map[string]any{"turns": apptest.ChooseSize(3, 60)}, &got)
 	if apptest.IsLong() && got.Summaries < 3 {

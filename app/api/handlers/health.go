@@ -56,7 +56,7 @@ func (h *Health) Live(c *gin.Context) error {
 func (h *Health) Ready(c *gin.Context) error {
 	select {
 	case <-h.Drain:
-		return core.Errorf(core.ErrUnavailable, "the server is stopping")
+		return &core.Error{Kind: core.ErrUnavailable, Code: "stopping", Message: "the server is stopping"}
 	default:
 	}
 	ready := readiness{Status: "ready", Checks: map[string]string{}}

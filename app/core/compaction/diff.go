@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"regexp"
+	"slices"
 
 	"github.com/aymanbagabas/go-udiff/lcs"
 
@@ -32,6 +33,7 @@ func (c *Inspector) Diff(ctx context.Context, tenant core.Tenant, id core.Sessio
 		return core.SummaryDiff{}, err
 	}
 	a, b := piece.FindAllString(before.Content, -1), piece.FindAllString(after.Content, -1)
+	a, b = splitLine(a, b), splitLine(b, a)
 	d := core.SummaryDiff{Ops: []core.DiffOp{}}
 	add := func(op string, pieces []string) {
 		if len(pieces) > 0 {
@@ -58,6 +60,15 @@ func (c *Inspector) loadReadable(ctx context.Context, tenant core.Tenant, id cor
 		err = core.Errorf(core.ErrUnprocessable, "version %d is gone: a message that it covered was deleted or edited", version)
 	}
 	return s, err
+}
+
+// splitLine splits the line that is the last one of the other text, where no line break follows it.
+func splitLine(pieces, other []string) []string {
+	i := slices.IndexFunc(pieces, func(p string) bool { return len(other) > 0 && p == other[len(other)-1]+"\n" })
+	if i < 0 {
+		return pieces
+	}
+	return slices.Concat(pieces[:i], []string{other[len(other)-1], "\n"}, pieces[i+1:])
 }
 
 // piece is a line, or a sentence and the space behind it.

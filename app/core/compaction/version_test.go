@@ -153,6 +153,20 @@ func (w *world) diff(version, against int) core.SummaryDiff {
 	return must.Get(w.control().Diff(w.t.Context(), w.scope(), w.Session.ID, version, against))(w.t)
 }
 
+// The last line of one version is the same line where the other one goes on.
+func TestDiffOfLastLine(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, core.ContextSettings{}, 8192)
+	w.turns(4, 10)
+	w.another(2, "- first\n- last")
+	w.another(4, "- first\n- new\n- last\n- more")
+	want := []core.DiffOp{{Op: "equal", Pieces: []string{"- first\n"}}, {Op: "added", Pieces: []string{"- new\n"}}, {Op: "equal", Pieces: []string{"- last"}}, {Op: "added", Pieces: []string{"\n", "- more"}}}
+	compare.Equal(t, "longer", want, w.diff(2, 1).Ops)
+	for i, op := range w.diff(1, 2).Ops {
+		compare.Equal(t, "shorter: pieces", want[i].Pieces, op.Pieces)
+	}
+}
+
 // A diff loses nothing: from its pieces both texts can be put together again.
 func TestDiffLaw(t *testing.T) {
 	t.Parallel()

@@ -58,7 +58,7 @@ func (h *bigHistory) filteredLists() map[string]question {
 		"idle sessions":                h.listSessions(ann(), core.SessionQuery{Status: core.SessionIdle, Archived: true}),
 		"sessions that are not pinned": h.listSessions(ann(), core.SessionQuery{Pinned: new(false), Archived: true}),
 	}
-	filters := map[string]core.SessionQuery{"pinned": {Pinned: new(true)}}
+	filters := map[string]core.SessionQuery{"pinned": {Pinned: new(true)}, "in Slack": {Slack: true}}
 	for _, status := range []core.SessionStatus{core.SessionRunning, core.SessionWaiting, core.SessionQueued} {
 		filters[string(status)] = core.SessionQuery{Status: status}
 	}

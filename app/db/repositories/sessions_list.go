@@ -119,6 +119,9 @@ func filterSessions(db *gorm.DB, tenant core.Tenant, q core.SessionQuery) (*gorm
 	if q.Pinned != nil { // a literal, as the partial indexes have it
 		db = db.Where(map[bool]string{true: "pinned", false: "NOT pinned"}[*q.Pinned])
 	}
+	if q.Slack {
+		db = db.Where("id IN (SELECT session_id FROM slack_threads WHERE owner = ? AND ? = '')", tenant.Owner, tenant.User)
+	}
 	db = inRange(inRange(db, "created_at", q.CreatedAfter, q.CreatedBefore), "updated_at", q.UpdatedAfter, q.UpdatedBefore)
 	const active = "id IN (SELECT r.session_id FROM runs r WHERE r.status IN ('running', 'waiting') AND r.owner = ?"
 	const queued = "id IN (SELECT r.session_id FROM runs r WHERE r.status = 'queued' AND r.status IN ('queued', 'running') AND r.owner = ?)"
@@ -147,8 +150,8 @@ func withNarrowIndex(db *gorm.DB, tenant core.Tenant, q core.SessionQuery) *gorm
 	index := ""
 	switch {
 	case isPostgres(db) || q.Text != "":
-	case q.Status != "" && q.Status != core.SessionIdle:
-		index = "sqlite_autoindex_sessions_1" // of the ids, which come from runs
+	case q.Slack, q.Status != "" && q.Status != core.SessionIdle:
+		index = "sqlite_autoindex_sessions_1" // of the ids, which come from threads or runs
 	case q.Pinned != nil && *q.Pinned && cmp.Or(tenant.User, q.UserID) != "":
 		index = "sessions_user_pinned"
 	case q.Pinned != nil && *q.Pinned:

@@ -43,6 +43,12 @@ func TestSlackBind(t *testing.T) {
 		compare.Error(t, "the second time", nil, bindThread(t, threads, first))
 		compare.Equal(t, "thread", first, must.Get(threads.Find(t.Context(), "T1", "C1", "1.1"))(t))
 		compare.Equal(t, "of the session: thread", first, must.Get(threads.OfSession(t.Context(), ann(), first.SessionID))(t))
+		users := must.Get(s.sessions.Create(t.Context(), core.Session{Owner: "ann", UserID: "user 1", Agent: "assistant"}))(t)
+		must.Do(t, bindThread(t, threads, slackThread(users.ID, "9.9")))
+		for tenant, want := range map[core.Tenant]int{ann(): 2, bob(): 0, {Owner: "ann", User: "user 1"}: 0} {
+			list := must.Get(s.sessions.List(t.Context(), tenant, core.SessionQuery{Slack: true}))(t)
+			compare.Equal(t, fmt.Sprintf("sessions in Slack for %+v", tenant), want, len(list.Items))
+		}
 		_, err := threads.OfSession(t.Context(), bob(), first.SessionID)
 		wantNotFound(t, "of another owner", err)
 		_, err = threads.Find(t.Context(), "T2", "C1", "1.1")

@@ -125,9 +125,6 @@ export const cases = {
     for (const part of ['.bar > span', '.mark', '.track i', '.swatch', '.knot']) equal(await v.page.locator(part).first().evaluate(e => getComputedStyle(e).forcedColorAdjust), 'none', part)
     equal(await v.page.getByRole('link', { name: 'Chat', exact: true }).evaluate(e => getComputedStyle(e).outlineStyle), 'solid', 'the mark of the chosen view')
     await v.page.emulateMedia({ forcedColors: 'none' })
-    await v.field.fill('word '.repeat(12_000))
-    await v.page.getByText('1 message does not fit whole with this draft').waitFor() // before it is sent
-    await v.field.fill('')
     const chart = panel.getByRole('slider')
     await chart.press('End')
     const all = await v.api(`sessions/${v.session()}/context/turns`)
@@ -137,6 +134,33 @@ export const cases = {
       await chart.press('ArrowLeft')
     }
     return { turns, summaries: versions }
+  },
+
+  /** What a draft puts out of the prompt, shortens and brings is said before it is sent, each time, as the plan has it. */
+  async drafts(open) {
+    const said = n => Array.from({ length: 2 * n }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', content: `turn ${i} ${'harbor pier ship crane '.repeat(40)}` }))
+    const says = async (v, draft, words) => {
+      const { coverage, summarize } = await v.api(`sessions/${v.session()}/context/plan`, { method: 'POST', json: { content: draft } })
+      await v.field.or(v.page.getByRole('textbox', { name: 'Nachricht schreiben' })).fill(draft)
+      for (const text of words({ ...coverage, ...summarize })) await v.page.locator('.hint').getByText(text).waitFor()
+      check(await v.page.locator('.meter.due').count(), 'the meter is as ever')
+    }
+    const full = await open()
+    await full.open(await full.imported(said(8), { agent: 'full', model: 'tiny' }))
+    const off = await full.page.url()
+    await says(full, 'word '.repeat(3000), p => [`${p.left_out} messages are left out`])
+    equal(await full.page.getByText(/Full (in|with)/).count(), 0, 'when a prompt that is full will be full')
+    await full.state('draft-left-out')
+    const german = await open({ locale: 'de-DE' })
+    await german.page.goto(off)
+    await says(german, 'word '.repeat(3000), p => [`${p.left_out} Nachrichten sind weggelassen`])
+    const v = await open()
+    await v.open(await v.imported(said(4), { model: 'tiny' }))
+    for (const turn of ['first', 'second']) {
+      await says(v, `${turn} ${'word '.repeat(12_000)}`, p => ['1 message is shortened. ', `This message brings a summary of ${p.messages} message`])
+      await v.field.press('Enter')
+      await v.settled(`answer to: ${turn}`)
+    }
   },
 
   /** More turns than columns can be seen: neighbors are merged, no summary is missing. */

@@ -32,7 +32,7 @@ const refusals = [
   { status: 413, says: 'Too large' },
   { status: 429, code: 'spend_limit', 'Retry-After': '3600', says: 'the limit of this key is spent' },
   { status: 429, 'Retry-After': '2', says: 'Too many at once', later: true },
-  { status: 503, 'Retry-After': '3', says: 'Bobbin is starting again', later: true },
+  { status: 503, 'Retry-After': '3', says: 'Not available at the moment', later: true },
   { status: 401, says: 'Your key is no longer valid', sign: true },
 ]
 
@@ -173,7 +173,7 @@ export const cases = {
     const v = await open()
     await v.ask('a conversation')
     await fail(v, /sessions\?/, 503, { 'Retry-After': '1' })
-    await fail(v, /sessions\/[\w-]+$/, 503, { 'Retry-After': '1' })
+    await fail(v, /sessions\/[\w-]+$/, 503, { code: 'stopping', 'Retry-After': '1' })
     await v.page.reload()
     await v.log.getByText('Bobbin is starting again').waitFor()
     await v.log.getByText('Next try in').waitFor()

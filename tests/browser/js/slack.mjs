@@ -33,6 +33,12 @@ export const cases = {
     equal(await panel.locator('.quote').allTextContents(), ['“first”', '“answer to: first”', '“second”'], 'what is not in Slack, in the order in which it was said')
     await v.state('slack')
 
+    // A look that Slack refuses does not mean that Bobbin is away.
+    await v.button('Look in Slack', panel).click()
+    await panel.getByRole('alert').getByText('Slack could not be looked at').waitFor()
+    await panel.getByText(/^Slack does not show the thread \(missing_scope\)/).waitFor()
+    await v.state('slack-not-looked')
+
     // It is looked for, found missing, and sent; the refused ones are sent again by their lines in the thread.
     await v.control('slack-clear')
     await v.button('Look in Slack', panel).click()
@@ -57,10 +63,11 @@ export const cases = {
     await v.log.getByText('Waits for Slack').nth(1).waitFor() // the question and its answer
     await panel.getByText(/^Waits since.*Slack asked for a pause.*Next try in \d+ s/).waitFor()
     await v.state('slack-waits')
-    // While a post is under way there is no reason, and no next try; of a channel that Slack does not name nobody knows.
+    // While a post is under way there is no reason, no next try and no line in the thread; of a channel that Slack does not name nobody knows.
     await v.page.route('**/slack', async route => { const status = await (await route.fetch()).json(); await route.fulfill({ json: { ...status, reason: '', channel_name: '' } }) }, { times: 1 })
     await panel.getByText(/^Waits since[^:]*:\d\d\.\s*$/).waitFor()
     equal(await panel.getByText('Connected').count(), 0, 'connected to an unknown channel')
+    equal(await v.log.getByText('Waits for Slack').count(), 0, 'lines below messages whose posts are under way')
     await v.control('slack-clear')
     // A mode that is refused is not shown as if it was in use.
     await v.page.route('**/slack', route => (route.request().method() === 'PUT' ? route.fulfill({ status: 403, contentType: 'application/problem+json', body: JSON.stringify({ title: 'Forbidden', status: 403, code: 'forbidden', detail: 'not now' }) }) : route.fallback()))
@@ -74,10 +81,19 @@ export const cases = {
     await v.button('Cancel').click()
     await panel.getByRole('radio', { name: /^Paused/ }).check()
     await panel.getByText('Nothing is posted in this mode.').waitFor()
-    // The operation speaks of webhooks, and leads to what is in Slack.
+    // The operation speaks of webhooks, and leads to what is in Slack: also where the list has other conversations only, and as it changes.
+    for (let i = 0; i < 50; i++) await v.imported([])
     await v.page.goto(`${v.args.url}#/operation`)
+    await v.page.reload()
     await v.page.getByText('All webhooks are through.').waitFor()
-    await v.page.getByText(/^Posts to Slack are not counted here/).getByRole('link', { name: 'shown in Slack' }).click()
+    const inSlack = v.page.getByText(/^Posts to Slack are not counted here/)
+    await inSlack.getByRole('link', { name: 'shown in Slack' }).waitFor()
+    const { team, channel, thread } = await v.api(`sessions/${id}/slack`)
+    await v.api(`sessions/${id}/slack`, { method: 'DELETE' })
+    await inSlack.waitFor({ state: 'detached' })
+    await v.api(`sessions/${id}/slack`, { method: 'PUT', json: { team, channel, thread, mode: 'to_slack' } })
+    await inSlack.getByRole('link', { name: 'shown in Slack' }).click()
+    await v.menu('Slack')
     await v.button('Detach…', panel).click()
     await v.button('Detach', v.page.getByRole('dialog')).click()
     await field.waitFor()

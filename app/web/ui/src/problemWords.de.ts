@@ -37,6 +37,7 @@ const codes: Record<Schema["Problem"]["code"], string> = {
   request_in_progress: "Dieselbe Anfrage ist noch in Arbeit: auf ihre Antwort warten.",
   search_time: "Die Suche dauerte zu lange: seltenere oder weniger Wörter suchen oder in einer Unterhaltung.",
   session_busy: "In die Unterhaltung schreibt gerade jemand anders: gleich noch einmal versuchen.",
+  slack_unreadable: "Slack zeigt den Thread nicht: dort selbst nachsehen oder es später noch einmal versuchen.",
   slow_reader: "Diese Verbindung kam nicht nach; die Seite verbindet sich neu.",
   spend_limit: "Das Ausgabenlimit ist aufgebraucht: warten, bis es neu beginnt, oder es erhöhen lassen.",
   stale: "Inzwischen hat es jemand anders geändert: nachsehen und dann noch einmal versuchen.",

@@ -171,6 +171,8 @@ export const words = {
   noConnection: "Keine Verbindung.",
   noConnectionRest: (n: number) => `Lesen und Schreiben geht.${n ? ` ${plural(n, "Nachricht wartet", "Nachrichten warten")}.` : ""}`,
   restarting: "Bobbin startet neu",
+  unavailable: "Zurzeit nicht verfügbar",
+  notLookedUp: "In Slack ließ sich nicht nachsehen",
   reconnecting: "Verbindung wird aufgebaut.",
   nextTry: (s: number) => `Nächster Versuch in ${count(s)} s`,
   tryNow: "Jetzt versuchen",

@@ -172,6 +172,8 @@ export const words = {
   noConnection: "No connection.",
   noConnectionRest: (n: number) => `You can read and write.${n ? ` ${plural(n, "message waits", "messages wait")}.` : ""}`,
   restarting: "Bobbin is starting again",
+  unavailable: "Not available at the moment",
+  notLookedUp: "Slack could not be looked at",
   reconnecting: "Reconnecting.",
   nextTry: (s: number) => `Next try in ${count(s)} s`,
   tryNow: "Try now",

@@ -53,9 +53,12 @@ export class ApiError extends Error {
 
   /** What it is, in few words of the page; the sentence says more. */
   get title(): string {
-    const { mayNotWrite, faster, doesNotFit, limitSpent, offlineShort, signedOut, tooLarge, tooMany, restarting, failed } = words;
-    const byCode = { missing_scope: mayNotWrite, call_decided: faster, stale: faster, context_floor: doesNotFit, spend_limit: limitSpent };
-    const byStatus = { 0: offlineShort, 401: signedOut, 413: tooLarge, 429: tooMany, 503: restarting };
+    const { mayNotWrite, faster, doesNotFit, limitSpent, offlineShort, signedOut, tooLarge, tooMany, restarting, unavailable, notLookedUp, failed } = words;
+    const byCode = {
+      missing_scope: mayNotWrite, call_decided: faster, stale: faster, context_floor: doesNotFit, spend_limit: limitSpent,
+      not_ready: restarting, stopping: restarting, slack_unreadable: notLookedUp,
+    };
+    const byStatus = { 0: offlineShort, 401: signedOut, 413: tooLarge, 429: tooMany, 503: unavailable };
     return textOf(byCode, this.code, textOf(byStatus, String(this.status), failed));
   }
 

@@ -78,6 +78,12 @@ export class Context {
     return this.turns[number - this.turnsOmitted - 1];
   }
 
+  /** The next prompt, with the draft, does not have all messages whole. */
+  private get cut(): boolean {
+    const coverage = (this.plan ?? this.report)?.coverage;
+    return Boolean(coverage?.shortened || coverage?.left_out);
+  }
+
   get floor(): string {
     const floor = this.plan && !this.plan.fits ? this.plan.floor : undefined;
     return floor ? words.floor(floor) : "";
@@ -91,7 +97,7 @@ export class Context {
     const open = report.breaker === "open" && report.planned > report.trigger;
     if (conversation.warning?.trigger === "near_limit" || open) return "tight";
     const brings = plan?.activate || (plan?.summarize && plan.summarize.when !== "ahead");
-    return report.will_trigger || brings ? "due" : "rest";
+    return report.will_trigger || brings || this.cut ? "due" : "rest";
   }
 
   get percent(): number {
@@ -103,29 +109,25 @@ export class Context {
     return this.plan && this.report ? Math.max(0, this.plan.context.used - this.report.used) : 0;
   }
 
-  /** The meter in words, one sentence without a period. */
+  /** The meter in words, without the last period: what the next prompt, with the draft, does not have whole, then what comes of it. */
   get hint(): string {
     const { report, plan } = this;
     if (!report) return this.failure?.status === 403 ? words.noContext : "";
-    const shortened = plan ? plan.coverage.shortened - report.coverage.shortened : 0; // of all messages, the draft among them
-    if (shortened > 0) return words.shortens(shortened);
-    switch (this.mood) {
-      case "floor":
-        return this.floor;
-      case "work":
-        return page.summarizing;
-      case "tight":
-        return this.conversation.warning ? words.warning(this.conversation.warning) : words.tight;
-      case "due":
-        if (plan?.activate) return words.activates(plan.activate);
-        if (plan?.summarize) return words.dueDraft(plan.summarize.messages, plan.summarize.when === "now");
-        return !plan && report.triggers.some((t) => t.fires) ? words.due : words.turnsLeft(0);
-      default: {
-        const left = (plan?.context ?? report).turns_left;
-        if (left === undefined) return "";
-        return report.triggers.length ? words.turnsLeft(left) : words.fullIn(left);
-      }
-    }
+    if (this.floor) return this.floor;
+    const { shortened, left_out } = (plan ?? report).coverage;
+    return [shortened && words.stayShortened(shortened), left_out && words.stayLeftOut(left_out), this.next(report)].filter(Boolean).join(". ");
+  }
+
+  private next(report: Report): string {
+    const { plan, mood } = this;
+    if (mood === "work") return page.summarizing;
+    if (mood === "tight") return this.conversation.warning ? words.warning(this.conversation.warning) : words.tight;
+    if (mood === "due" && plan?.activate) return words.activates(plan.activate);
+    if (mood === "due" && plan?.summarize) return words.dueDraft(plan.summarize.messages, plan.summarize.when === "now");
+    if (report.will_trigger) return !plan && report.triggers.some((t) => t.fires) ? words.due : words.turnsLeft(0);
+    const left = (plan?.context ?? report).turns_left;
+    if (left === undefined || (this.cut && !report.triggers.length)) return ""; // it is full
+    return report.triggers.length ? words.turnsLeft(left) : words.fullIn(left);
   }
 
   get sentence(): string {

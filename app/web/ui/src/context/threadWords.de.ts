@@ -18,7 +18,8 @@ export const own = {
   due: "Die nächste Nachricht löst eine Zusammenfassung aus",
   dueDraft: (messages: number, waits: boolean) =>
     `Diese Nachricht löst eine Zusammenfassung von ${plural(messages, "Nachricht", "Nachrichten")} aus${waits ? " und wartet darauf" : ", im Hintergrund"}`,
-  shortens: (n: number) => `${plural(n, "Nachricht passt", "Nachrichten passen")} mit diesem Entwurf nicht ganz: das Modell sieht Anfang und Ende`,
+  stayShortened: (n: number) => `${plural(n, "Nachricht ist", "Nachrichten sind")} gekürzt`,
+  stayLeftOut: (n: number) => `${plural(n, "Nachricht ist", "Nachrichten sind")} weggelassen`,
   tight: "Es wird voll, und keine Zusammenfassung wird rechtzeitig fertig",
   floor: ({ culprit, tokens, usable }: Schema["ContextFloor"]): string =>
     `Passt nicht: ${count(tokens)} Token lassen sich nicht verkleinern, ${count(usable)} passen. Den größten Teil (${textOf(own.culprits, culprit)}) kürzen oder ein Modell mit größerem Fenster nehmen.`,

@@ -16,7 +16,8 @@ export const own = {
   due: "The next message brings a summary",
   dueDraft: (messages: number, waits: boolean) =>
     `This message brings a summary of ${plural(messages, "message")}${waits ? ", and waits for it" : " in the background"}`,
-  shortens: (n: number) => `${plural(n, "message does", "messages do")} not fit whole with this draft: the model sees the beginning and the end`,
+  stayShortened: (n: number) => `${plural(n, "message is", "messages are")} shortened`,
+  stayLeftOut: (n: number) => `${plural(n, "message is", "messages are")} left out`,
   tight: "It gets full, and no summary will be ready in time",
   floor: ({ culprit, tokens, usable }: Schema["ContextFloor"]): string =>
     `Does not fit: ${count(tokens)} tokens cannot be shrunk, ${count(usable)} fit. The largest part is the ${culprit}: shorten it, or use a model with a larger window.`,

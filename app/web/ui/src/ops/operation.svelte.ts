@@ -34,6 +34,8 @@ export class Operation {
   readonly notDelivered: List<Delivery> = new List("deliveries", () => ({ state: "failed" }));
   readonly undelivered: List<Delivery> = new List("deliveries", () => ({ state: "pending" }));
   readonly deliveries: List<Delivery> = new List("deliveries");
+  /** Conversations with a thread there. */
+  readonly inSlack: List<Schema["Session"]> = new List("sessions", () => ({ slack: true, limit: 6 }));
   readonly usage: Usage = new List("usage", () => ({ group_by: "day_agent", from: utcDay(this.days - 1), limit: 200 }), usagePages);
   /** The conversations of today with the most tokens, and the total of all. */
   readonly today: Usage = new List("usage", () => ({ group_by: "session", sort: "tokens", from: utcDay(), limit: 5 }));
@@ -43,9 +45,9 @@ export class Operation {
 
   /** What each part shows; the overview has the most telling of all. */
   private readonly parts: Record<Tab, { load(): Promise<void>; failure?: ApiError }[]> = {
-    "": [this.runs, this.waiting, this.failed, this.notDelivered, this.undelivered, this.usage, this.today, this.memories],
+    "": [this.runs, this.waiting, this.failed, this.notDelivered, this.undelivered, this.inSlack, this.usage, this.today, this.memories],
     runs: [this.runs, this.waiting, this.failed],
-    deliveries: [this.deliveries],
+    deliveries: [this.deliveries, this.inSlack],
     usage: [this.usage],
     memories: [this.memories],
   };

@@ -76,9 +76,10 @@ export class Slack {
     return this.status?.faults?.find((f) => ids.includes(f.item_id));
   }
 
-  /** Whether the message is one of those that are not posted yet. */
+  /** Whether the message is one of those that Slack did not take yet; a post under way is not worth a line. */
   waits(message: Message): boolean {
-    const since = Date.parse(this.status?.behind_since ?? "") - written;
+    if (!this.status?.reason) return false;
+    const since = Date.parse(this.status.behind_since ?? "") - written;
     return Boolean(this.posts && message.source !== "slack" && message.role !== "tool" && message.content && Date.parse(message.created_at) >= since);
   }
 

@@ -13,8 +13,9 @@ export class Entry {
   /** How long it thought, in s, if the page looked on; 0 = unknown. */
   thought = $state(0);
   private thinkingSince = 0;
-  private nextText = "";
-  private nextReasoning = "";
+  private readonly next = { text: "", reasoning: "" };
+  /** Pieces that came before what stands in front of them, by their kinds and offsets. */
+  private readonly early = new Map<string, string>();
 
   constructor(
     readonly id: string,
@@ -39,8 +40,12 @@ export class Entry {
 
   /** Offsets count UTF-16 units, so this holds for pieces that come twice, too. */
   append(kind: "text" | "reasoning", offset: number, piece: string): void {
-    if (kind === "text") this.nextText = this.nextText.slice(0, offset) + piece;
-    else this.nextReasoning = this.nextReasoning.slice(0, offset) + piece;
+    const { next, early } = this;
+    if (offset > next[kind].length) return void early.set(`${kind} ${offset}`, piece);
+    next[kind] = next[kind].slice(0, offset) + piece;
+    const at = next[kind].length;
+    const following = early.get(`${kind} ${at}`);
+    if (following) this.append(kind, at, following);
     if (kind === "text") this.endThought();
     else this.thinkingSince ||= Date.now();
   }
@@ -50,14 +55,15 @@ export class Entry {
   }
 
   flush(): void {
-    this.text = this.nextText;
-    this.reasoning = this.nextReasoning;
+    this.text = this.next.text;
+    this.reasoning = this.next.reasoning;
   }
 
   complete(message: Message): void {
     this.endThought();
     this.message = message;
-    this.text = this.nextText = "";
+    this.text = this.next.text = "";
+    this.early.clear();
   }
 }
 

@@ -11,7 +11,7 @@ import { store, stored, ui } from "./ui.svelte";
 export type Session = Schema["Session"];
 
 /** What the list needs of a session. */
-export type Head = Pick<Session, "id" | "title" | "source" | "status" | "updated_at" | "slack"> & { archived: boolean };
+export type Head = Pick<Session, "id" | "title" | "source" | "status" | "updated_at"> & { archived: boolean };
 
 const seenSlot = "bobbin.seen";
 const mostSeen = 500;
@@ -82,6 +82,7 @@ class Sessions {
   /** Asks for changes once more. */
   followNow(): void {
     this.feed?.again.now();
+    this.follow();
   }
 
   toggleArchived(): void {
@@ -169,7 +170,7 @@ class Sessions {
       onState: (state, error) => {
         this.live = state === "open";
         if (state !== "connecting") this.feedFailure = error?.passesIn || error?.status === 401 ? undefined : error;
-        if (state === "closed" && error?.status === 401) this.feed = undefined; // again after the sign-in
+        if (state === "closed" && error) this.feed = undefined; // again after the sign-in, or a press
       },
     });
   }
