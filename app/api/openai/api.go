@@ -225,6 +225,9 @@ func (a *API) startRun(c *gin.Context, r request) (activeRun, error) {
 	}
 	c.Header(headerHistory, string(at.kind))
 	b, err := a.sendMessage(ctx, r, session, at)
+	if errors.Is(err, core.ErrConflict) && r.session != "" && r.key == "" && r.body.response == nil { // another message is being answered
+		return a.startSide(c, r)
+	}
 	if err == nil && r.session == "" {
 		a.cancelReplaced(ctx, r)
 	}

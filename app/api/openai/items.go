@@ -61,7 +61,7 @@ func (in input) messages(field string) ([]message, error) {
 			if !slices.Contains([]string{"user", "assistant", "system", "developer"}, item.Role) {
 				faults.Add(at+".role", "must be user, assistant, system or developer")
 			}
-			list = append(list, message{Role: item.Role, Content: item.Content})
+			list = append(list, message{Role: strings.Replace(item.Role, "developer", "system", 1), Content: item.Content})
 		case "function_call":
 			call := toolCall{ID: item.CallID, Type: "function", Function: functionCall{Name: item.Name, Arguments: item.Arguments}}
 			if n := len(list); n > 0 && list[n-1].Role == "assistant" {
