@@ -1,1 +1,0 @@
-export{t as default}from"./SummaryBody-agLUWK3a.js";
