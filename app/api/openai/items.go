@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,14 +25,14 @@ const (
 
 // inputItem is an item of the input of a response.
 type inputItem struct {
-	ID        string  `json:"id"` // of a reference
-	Type      string  `json:"type"`
-	Role      string  `json:"role"`
-	Content   content `json:"content"`
-	CallID    string  `json:"call_id"`
-	Name      string  `json:"name"`
-	Arguments string  `json:"arguments"`
-	Output    content `json:"output"`
+	ID        string   `json:"id"` // of a reference
+	Type      string   `json:"type"`
+	Role      string   `json:"role"`
+	Content   content  `json:"content"`
+	CallID    string   `json:"call_id"`
+	Name      string   `json:"name"`
+	Arguments string   `json:"arguments"`
+	Output    *content `json:"output"`
 }
 
 // input is the input of a response: a text of the user, or a list of items.
@@ -71,8 +72,9 @@ func (in input) messages(field string) ([]message, error) {
 			}
 			list = append(list, message{Role: "assistant", ToolCalls: []toolCall{call}})
 		case "function_call_output":
-			item.Output.check(&faults, at+".output")
-			list = append(list, message{Role: "tool", ToolCallID: item.CallID, Content: item.Output})
+			output := cmp.Or(item.Output, &content{fault: ": is missing"})
+			output.check(&faults, at+".output")
+			list = append(list, message{Role: "tool", ToolCallID: item.CallID, Content: *output})
 		case "reasoning": // of another response; the log has it
 		default:
 			faults.Add(at+".type", "the type %s is not supported; use message, function_call, function_call_output or item_reference", quoteShort(item.Type))
@@ -239,7 +241,7 @@ func (i outputItem) toInput(m core.Message) inputItem {
 	case "function_call":
 		in.Arguments = *i.Arguments
 	default:
-		in.Output.text = *i.Output
+		in.Output = &content{text: *i.Output}
 	}
 	return in
 }
