@@ -90,6 +90,7 @@ func modelError(kind llm.ErrorKind) core.RunError {
 		llm.KindTruncated:          "The model's answer was cut off. Send the message again.",
 		llm.KindContentFilter:      "The provider's content filter stopped the answer. Rephrase the message; if the filter also stops answers to other messages, delete or edit the one that it objects to.",
 		llm.KindEmpty:              "The model ended its answer without saying anything. Send the message again, or choose another model.",
+		llm.KindOutputLimit:        "The model reached max_output_tokens before the first word of its answer: it thought for too long. Raise max_output_tokens, or lower reasoning_effort.",
 		llm.KindCompactionRefused:  "The provider did not take back its own summary of the conversation. Send the message again.",
 		llm.KindToolChangesRefused: "The provider did not take the changes of the agent's tools. Send the message again.",
 	}[kind]

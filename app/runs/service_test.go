@@ -78,6 +78,7 @@ func TestErrorsOfRuns(t *testing.T) {
 		{"truncated", model(llm.KindTruncated), "model_truncated", "again"},
 		{"filter", model(llm.KindContentFilter), "model_content_filter", "Rephrase"},
 		{"empty", model(llm.KindEmpty), "model_empty", "without saying anything"},
+		{"limit", model(llm.KindOutputLimit), "model_output_limit", "max_output_tokens"},
 		{"compaction", model(llm.KindCompactionRefused), "model_compaction_refused", "summary"},
 		{"tool changes", model(llm.KindToolChangesRefused), "model_tool_changes_refused", "tools"},
 		{"unknown", model(llm.KindUnknown), "model_error", "another model"},

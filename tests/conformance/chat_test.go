@@ -193,8 +193,10 @@ func busy(t *testing.T, c *conversation) {
 	answers := c.cl.begin(t, c.newChat("stream", []any{user(held)}, nil))
 	<-gate.asked
 	second := c.newChat("create", []any{user(held), assistant("answer to: "), user("hurry")}, nil)
-	second.Headers = map[string]string{headerCase: c.mark + "-2"}
-	wantEqual(t, "status", c.fail(t, second).Status, http.StatusConflict)
+	wantEqual(t, "another message", decode[completion](t, c.do(t, second).result).text(), "answer to: hurry")
+	wantEqual(t, "history", c.front.header(c.mark, "X-Bobbin-History"), "side")
+	second.Headers = map[string]string{headerCase: c.mark + "-2", "Idempotency-Key": c.mark}
+	wantEqual(t, "status with a key", c.fail(t, second).Status, http.StatusConflict)
 	wantEqual(t, "requests for a busy session", c.front.count(c.mark+"-2"), 3) // no run has begun: repeating is right
 	gate.release()
 	if out := await(t, answers); out.fault != nil {

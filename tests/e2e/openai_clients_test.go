@@ -2,9 +2,11 @@ package e2e_test
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"bobbin/app/api/ops"
@@ -166,5 +168,33 @@ func TestNamesAndKeysOfEndUsers(t *testing.T) {
 	}
 	for path, other := range map[string]string{"conversations": `{}`, "chat/completions": body, "responses": `{"model":"assistant","input":"hi"}`} {
 		compare.Equal(t, "the key of a conversation for "+path, core.CodeKeyReused, postForeign(t, h, path, other, "Authorization", token, "Idempotency-Key", "2").Error.Code)
+	}
+}
+
+// An answer that reaches max_output_tokens while the model thinks is one call. For clients of the dialect it is an
+// answer without text that says so; the native API has an error that names the limit.
+func TestAnswerOfThoughtsAlone(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int32
+	p := apptest.NewProvider(t, provider.Options{Fault: func(w http.ResponseWriter, _ provider.Asked) bool {
+		calls.Add(1)
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, `data: {"choices":[{"index":0,"delta":{"reasoning_content":"Let me think"}}]}`+"\n\n"+
+			`data: {"choices":[{"index":0,"delta":{},"finish_reason":"length"}]}`+"\n\ndata: [DONE]\n\n")
+		return true
+	}})
+	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 16_000, 1_024, p), apptest.WithAgent("plain", "name: plain\nmodel: house\n"))
+	for path, c := range map[string]struct{ body, says string }{
+		"chat/completions": {`{"model":"plain","max_tokens":5,"messages":[{"role":"user","content":"hello"}]}`, `"content":"","reasoning_content":"Let me think","refusal":null},"logprobs":null,"finish_reason":"length"`},
+		"responses":        {`{"model":"plain","max_output_tokens":16,"input":"hello"}`, `"status":"incomplete","background":false,"error":null,"incomplete_details":{"reason":"max_output_tokens"}`},
+	} {
+		if a := postForeign(t, h, path, c.body); a.status != http.StatusOK || !strings.Contains(a.text, c.says) {
+			t.Errorf("%s: got %d %s, want %s", path, a.status, a.text, c.says)
+		}
+		compare.Equal(t, path+": model calls", 1, calls.Swap(0))
+	}
+	out := must.Get(apptest.SendAndWait(t.Context(), h, core.SendMessage{SessionID: apptest.NewSession(t, h.Client, ops.NewSession{Agent: "plain"}), Content: "hello"}))(t)
+	if e := out.Run.Error; e == nil || e.Code != "model_output_limit" || !strings.Contains(e.Message, "max_output_tokens") {
+		t.Errorf("got %+v, want an error that names the limit", e)
 	}
 }

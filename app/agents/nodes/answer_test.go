@@ -166,7 +166,7 @@ func TestCallsThatFail(t *testing.T) {
 		"says nothing twice":     {llmtest.Step{Repeat: true}, 2, llm.KindEmpty},
 		"blank twice":            {llmtest.Step{Text: []string{" \n"}, Repeat: true}, 2, llm.KindEmpty},
 		"only thinks":            {llmtest.Step{Reasoning: "hm", Repeat: true}, 2, llm.KindEmpty},
-		"thinks until the limit": {llmtest.Step{Reasoning: "hm", Finish: core.FinishLength, Repeat: true}, 2, llm.KindEmpty},
+		"thinks until the limit": {llmtest.Step{Reasoning: "hm", Finish: core.FinishLength, Repeat: true}, 1, llm.KindOutputLimit},
 		"filtered in order":      {llmtest.Step{Finish: core.FinishContentFilter, Repeat: true}, 1, llm.KindContentFilter},
 	} {
 		t.Run(name, func(t *testing.T) {

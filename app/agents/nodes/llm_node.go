@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -241,11 +242,8 @@ func (n *LLM) callModel(ctx context.Context, s AgentState, t *attempts, d contex
 		c.calledAnyway, c.response.ToolCalls = len(c.response.ToolCalls) > 0, nil
 	}
 	if res := c.response; err == nil && strings.TrimSpace(res.Text) == "" && len(res.ToolCalls) == 0 {
-		kind := llm.KindEmpty
-		if res.Finish == core.FinishContentFilter {
-			kind = llm.KindContentFilter
-		}
-		err = &llm.Error{Kind: kind, Provider: s.Profile.Model.Info().Provider,
+		kinds := map[core.FinishReason]llm.ErrorKind{core.FinishContentFilter: llm.KindContentFilter, core.FinishLength: llm.KindOutputLimit}
+		err = &llm.Error{Kind: cmp.Or(kinds[res.Finish], llm.KindEmpty), Provider: s.Profile.Model.Info().Provider,
 			Message: fmt.Sprintf("the model ended its answer (%q) without saying anything", res.Finish)}
 	}
 	c.records = []core.ModelCall{n.recordCall(s, sent, c.response, err, start)}

@@ -11,6 +11,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"bobbin/app/core"
+	"bobbin/app/core/llm"
 )
 
 // answer follows the events of a run and keeps what the client has got of its messages, one after the
@@ -96,6 +97,7 @@ func (a *answer) follow(e core.Event) {
 	case core.RunData:
 		data.Run.Options = a.run.Options // events have none
 		a.run, a.ended = data.Run, e.Type.EndsRun()
+		a.finish = cmp.Or(limitOf(a.run), a.finish)
 	}
 	ofPerson := func(open core.Approval) bool { return open.Kind != core.KindClientTool } // who decides elsewhere
 	if a.run.Status == core.RunWaiting && len(a.open) > 0 && !slices.ContainsFunc(a.open, ofPerson) {
@@ -190,9 +192,18 @@ func (a *answer) followApproval(kind core.EventType, approval core.Approval) {
 	}
 }
 
+// limitOf returns FinishLength for a run that failed because the model thought until max_output_tokens: for
+// clients of this API that is an answer without text.
+func limitOf(run core.Run) core.FinishReason {
+	if run.Error != nil && run.Error.Code == "model_"+string(llm.KindOutputLimit) {
+		return core.FinishLength
+	}
+	return ""
+}
+
 // failureOf returns the error of a failed run, nil of another one.
 func failureOf(run core.Run) error {
-	if run.Status != core.RunFailed {
+	if run.Status != core.RunFailed || limitOf(run) != "" {
 		return nil
 	}
 	if run.Error == nil {

@@ -225,6 +225,9 @@ func (a *API) startRun(c *gin.Context, r request) (activeRun, error) {
 	}
 	c.Header(headerHistory, string(at.kind))
 	b, err := a.sendMessage(ctx, r, session, at)
+	if errors.Is(err, core.ErrConflict) && r.session != "" && r.key == "" && r.body.response == nil { // another message is being answered
+		return a.startSide(c, r)
+	}
 	if err == nil && r.session == "" {
 		a.cancelReplaced(ctx, r)
 	}
@@ -241,8 +244,7 @@ func (a *API) startSide(c *gin.Context, r request) (activeRun, error) {
 // findFirstRun returns the run that the request's Idempotency-Key began. ErrNotFound if there is
 // none, core.KeyReused if that was another request.
 func (a *API) findFirstRun(ctx context.Context, r request, session core.Session) (activeRun, error) {
-	of := core.SessionAgent{Agent: r.agent.Name, Model: session.Model}
-	known, err := a.Chat.FindRepeated(ctx, r.tenant, core.AcceptRun{SessionID: session.ID, SessionAgent: &of, Model: r.model, ClientMessageID: r.key, RequestHash: r.hash, Options: r.options})
+	known, err := a.Chat.FindRepeated(ctx, r.tenant, core.AcceptRun{SessionID: session.ID, SessionAgent: &core.SessionAgent{Agent: r.agent.Name, Model: session.Model}, Model: r.model, ClientMessageID: r.key, RequestHash: r.hash, Options: r.options})
 	return activeRun{run: known.Run, ignored: known.Ignored}, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/gin-gonic/gin"
 
@@ -47,9 +48,7 @@ func (a *API) CreateConversation(c *gin.Context) error {
 	}
 	var metadata json.RawMessage
 	if len(body.Metadata) > 0 {
-		if metadata, err = core.EncodeJSON(body.Metadata); err != nil {
-			return err
-		}
+		metadata, _ = core.EncodeJSON(body.Metadata) // texts cannot fail
 	}
 	var messages []message
 	if len(body.Items) > 0 {
@@ -59,7 +58,7 @@ func (a *API) CreateConversation(c *gin.Context) error {
 	}
 	ctx := c.Request.Context()
 	// It is listed and kept once it has its items: some may be refused.
-	session, err := a.Chat.CreateSession(ctx, who.tenant, core.Session{UserID: who.user, Source: core.SourceAPI, Metadata: metadata, Temporary: len(messages) > 0})
+	session, err := a.Chat.CreateSession(ctx, who.tenant, core.Session{UserID: who.user, Source: core.SourceAPI, Metadata: metadata, Temporary: len(messages) > 0, Instructions: addInstructions("", messages)})
 	if err == nil && session.LastSeq == 0 { // else a repetition of a request whose answer was lost
 		_, err = a.appendMessages(core.WithoutKeyedWork(ctx), who, core.AppendMessages{SessionID: session.ID}, messages)
 	}
@@ -106,9 +105,7 @@ func (a *API) UpdateConversation(c *gin.Context) error {
 	}
 	patch := core.SessionPatch{}
 	if body.Metadata != nil {
-		if patch.Metadata, err = json.Marshal(body.Metadata); err != nil {
-			return err
-		}
+		patch.Metadata, _ = core.EncodeJSON(body.Metadata)
 	}
 	session, err = a.Chat.UpdateSession(c.Request.Context(), who.tenant, session.ID, patch)
 	return writeJSON(c, newConversationObject(session), err)
@@ -242,8 +239,14 @@ func (a *API) CreateItems(c *gin.Context) error {
 		return err
 	}
 	messages, err := body.Items.messages("items")
-	if err != nil {
-		return err
+	if err != nil || len(messages) == 0 {
+		return writeJSON(c, newItemList(nil, false), err)
+	}
+	if !strings.Contains(session.Instructions, addInstructions("", messages)) { // else it is a repetition
+		all := addInstructions(session.Instructions, messages)
+		if _, err = a.Chat.UpdateSession(core.WithoutKeyedWork(c.Request.Context()), who.tenant, session.ID, core.SessionPatch{Instructions: &all}); err != nil {
+			return err
+		}
 	}
 	last, err := a.appendMessages(c.Request.Context(), who, core.AppendMessages{SessionID: session.ID}, messages)
 	if err != nil {

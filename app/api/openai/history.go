@@ -49,6 +49,7 @@ func readConversation(messages []message) (conversation, error) {
 	var faults core.Faults
 	for i, m := range messages {
 		field := fmt.Sprintf("messages[%d]", i)
+		m.Content.check(&faults, field+".content")
 		if m.isEmpty() && (m.Role == "assistant" || i < len(messages)-1) {
 			continue // such as an answer that was stopped before its first word
 		}

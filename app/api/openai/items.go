@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,14 +25,14 @@ const (
 
 // inputItem is an item of the input of a response.
 type inputItem struct {
-	ID        string          `json:"id"` // of a reference
-	Type      string          `json:"type"`
-	Role      string          `json:"role"`
-	Content   content         `json:"content"`
-	CallID    string          `json:"call_id"`
-	Name      string          `json:"name"`
-	Arguments string          `json:"arguments"`
-	Output    json.RawMessage `json:"output"`
+	ID        string   `json:"id"` // of a reference
+	Type      string   `json:"type"`
+	Role      string   `json:"role"`
+	Content   content  `json:"content"`
+	CallID    string   `json:"call_id"`
+	Name      string   `json:"name"`
+	Arguments string   `json:"arguments"`
+	Output    *content `json:"output"`
 }
 
 // input is the input of a response: a text of the user, or a list of items.
@@ -61,7 +62,8 @@ func (in input) messages(field string) ([]message, error) {
 			if !slices.Contains([]string{"user", "assistant", "system", "developer"}, item.Role) {
 				faults.Add(at+".role", "must be user, assistant, system or developer")
 			}
-			list = append(list, message{Role: item.Role, Content: item.Content})
+			item.Content.check(&faults, at+".content")
+			list = append(list, message{Role: strings.Replace(item.Role, "developer", "system", 1), Content: item.Content})
 		case "function_call":
 			call := toolCall{ID: item.CallID, Type: "function", Function: functionCall{Name: item.Name, Arguments: item.Arguments}}
 			if n := len(list); n > 0 && list[n-1].Role == "assistant" {
@@ -70,11 +72,9 @@ func (in input) messages(field string) ([]message, error) {
 			}
 			list = append(list, message{Role: "assistant", ToolCalls: []toolCall{call}})
 		case "function_call_output":
-			text, err := item.outputText()
-			if err != nil {
-				faults.Add(at+".output", "%s", err)
-			}
-			list = append(list, message{Role: "tool", ToolCallID: item.CallID, Content: content{text: text}})
+			output := cmp.Or(item.Output, &content{fault: ": is missing"})
+			output.check(&faults, at+".output")
+			list = append(list, message{Role: "tool", ToolCallID: item.CallID, Content: *output})
 		case "reasoning": // of another response; the log has it
 		default:
 			faults.Add(at+".type", "the type %s is not supported; use message, function_call, function_call_output or item_reference", quoteShort(item.Type))
@@ -87,21 +87,6 @@ func (in input) messages(field string) ([]message, error) {
 		faults.Add(field, "has %d items, at most %d are allowed", len(in), maxMessages)
 	}
 	return list, faults.Err()
-}
-
-// outputText returns the result of a function: a text, or a list of texts.
-func (item inputItem) outputText() (string, error) {
-	var c content
-	if len(item.Output) == 0 {
-		return "", errors.New("is missing")
-	}
-	if err := c.UnmarshalJSON(item.Output); err != nil {
-		return "", err
-	}
-	if len(c.files) > 0 {
-		return "", errors.New("may have texts only")
-	}
-	return c.text, nil
 }
 
 // outputItem is an item of a response or of a conversation.
@@ -256,7 +241,7 @@ func (i outputItem) toInput(m core.Message) inputItem {
 	case "function_call":
 		in.Arguments = *i.Arguments
 	default:
-		in.Output, _ = json.Marshal(*i.Output) // a text cannot fail
+		in.Output = &content{text: *i.Output}
 	}
 	return in
 }

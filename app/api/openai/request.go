@@ -92,6 +92,7 @@ type responseFormat struct {
 type content struct {
 	text  string
 	files []file
+	fault string // path within it, colon, what is wrong there; empty = nothing
 }
 
 // file is an image or a file in a message.
@@ -102,25 +103,32 @@ type file struct {
 	id    core.BlobID // of a file that was uploaded; empty = its content is in url
 }
 
-// UnmarshalJSON reads a text or a list of parts.
+// check adds the fault of the content of a field.
+func (c content) check(f *core.Faults, field string) {
+	if path, fault, bad := strings.Cut(c.fault, ": "); bad {
+		f.Add(field+path, "%s", fault)
+	}
+}
+
+// UnmarshalJSON reads a text or a list of parts. What is wrong with it is in fault.
 func (c *content) UnmarshalJSON(data []byte) error {
 	switch {
 	case bytes.Equal(data, []byte("null")):
 		return nil
 	case data[0] == '"':
 		return json.Unmarshal(data, &c.text)
-	case data[0] != '[':
-		return errors.New("must be a text or a list of parts")
 	}
 	var parts []contentPart
-	if err := json.Unmarshal(data, &parts); err != nil {
-		return err
+	if json.Unmarshal(data, &parts) != nil {
+		c.fault = ": must be a text or a list of parts, objects with a type"
+		return nil
 	}
 	var texts []string
 	for i, p := range parts {
 		text, f, err := p.read(fmt.Sprintf("[%d]", i))
 		if err != nil {
-			return err
+			c.fault = err.Error()
+			return nil
 		}
 		if f != nil {
 			c.files = append(c.files, *f)
@@ -297,13 +305,7 @@ func (r *completionRequest) options() (*core.RunOptions, error) {
 		},
 		ToolChoice: core.ToolChoice(r.ToolChoice), ParallelToolCalls: r.ParallelToolCalls, Response: r.response,
 	}
-	texts := []string{r.instructions}
-	for _, m := range r.Messages {
-		if m.isInstruction() {
-			texts = append(texts, m.Content.text)
-		}
-	}
-	o.Instructions = strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), "\n\n")
+	o.Instructions = addInstructions(r.instructions, r.Messages)
 	if r.ResponseFormat != nil {
 		o.ResponseFormat = &r.ResponseFormat.JSONSchema
 		o.ResponseFormat.Type = r.ResponseFormat.Type
@@ -322,6 +324,17 @@ func (r *completionRequest) options() (*core.RunOptions, error) {
 	}
 	o.Lenient = true
 	return &o, f.Err()
+}
+
+// addInstructions returns the instructions with those of the messages.
+func addInstructions(instructions string, messages []message) string {
+	texts := []string{instructions}
+	for _, m := range messages {
+		if m.isInstruction() {
+			texts = append(texts, m.Content.text)
+		}
+	}
+	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), "\n\n")
 }
 
 func (m message) isInstruction() bool { return m.Role == "system" || m.Role == "developer" }

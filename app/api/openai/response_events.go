@@ -112,7 +112,7 @@ func (e *responseEncoder) endItems() {
 func (e *responseEncoder) endResponse(kind core.EventType) {
 	e.shape.Status = "completed"
 	switch {
-	case kind == core.EventRunSucceeded && e.finish == core.FinishLength:
+	case e.finish == core.FinishLength && (kind == core.EventRunSucceeded || limitOf(e.run) != ""):
 		e.shape.Status, e.shape.IncompleteDetails = "incomplete", &incomplete{"max_output_tokens"}
 	case kind == core.EventRunSucceeded && e.finish == core.FinishContentFilter:
 		e.shape.Status, e.shape.IncompleteDetails = "incomplete", &incomplete{"content_filter"}

@@ -73,7 +73,7 @@ func (c conversation) callResults() (run core.RunID, results []core.CallResult, 
 			return "", nil, unknownCall(i, m.ToolCallID)
 		}
 		run = of
-		results = append(results, core.CallResult{ToolCallID: id, Result: m.Content.text})
+		results = append(results, core.CallResult{ToolCallID: id, Result: m.toCore("").Content})
 	}
 	return run, results, nil
 }

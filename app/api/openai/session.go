@@ -213,7 +213,7 @@ func (m message) toCore(user string) core.Message {
 	if m.Role == "user" {
 		stored.Author, stored.AuthorID = m.Name, user
 	}
-	stored.Content += strings.Repeat("\n[a file that the client had sent before]", len(m.Content.files))
+	stored.Content += strings.Repeat("\n[an image or a file of the client that was not kept]", len(m.Content.files))
 	for _, call := range m.ToolCalls {
 		stored.ToolCalls = append(stored.ToolCalls, core.ToolCall{ID: call.ID, Name: call.Function.Name, Arguments: call.Function.Arguments})
 	}

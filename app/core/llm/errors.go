@@ -28,7 +28,8 @@ const (
 	KindNetwork       ErrorKind = "network"    // the provider was not reached
 	KindTruncated     ErrorKind = "truncated"  // the stream broke off
 	KindContentFilter ErrorKind = "content_filter"
-	KindEmpty         ErrorKind = "empty" // the answer ended in order and there was nothing in it
+	KindEmpty         ErrorKind = "empty"        // the answer ended in order and there was nothing in it
+	KindOutputLimit   ErrorKind = "output_limit" // the answer reached its limit of tokens before its first word
 	// KindCompactionRefused: the provider does not take back the compaction with which the prompt begins.
 	KindCompactionRefused ErrorKind = "compaction_refused"
 	// KindToolChangesRefused: the provider does not take messages that add or remove tools.

@@ -66,6 +66,7 @@ const runs = {
   model_compaction_refused: "Der Anbieter des Modells nahm seine eigene Zusammenfassung nicht zurück: noch einmal versuchen.",
   model_content_filter: "Der Inhaltsfilter des Anbieters hielt die Antwort an. Anders formulieren; hält er auch andere Antworten an, die Nachricht löschen oder bearbeiten, an der es liegt.",
   model_context_length: "Der Prompt war dem Anbieter des Modells zu lang: ein Modell mit größerem Fenster nehmen.",
+  model_output_limit: "Das Modell kam über dem Nachdenken an seine Ausgabegrenze: max_output_tokens erhöhen oder reasoning_effort senken.",
   model_empty: "Das Modell hat nichts gesagt: noch einmal versuchen oder ein anderes wählen.",
   model_error: "Das Modell hat versagt: noch einmal versuchen oder ein anderes wählen.",
   model_invalid: "Der Anbieter des Modells nahm die Anfrage nicht an.",
