@@ -49,7 +49,6 @@ type Deletion struct {
 // knows by it what was removed before.
 type DeletionPlan struct {
 	Sessions []SessionID   `json:"sessions"`
-	Marks    []string      `json:"marks"` // further ids of PurgeMarks
 	Tables   []PurgedTable `json:"tables"`
 	// SlackPosts says what became of the posts of Sessions in Slack; nil until they are deleted.
 	SlackPosts *PurgedPosts `json:"slack_posts,omitempty"`

@@ -132,6 +132,10 @@ type Revision struct {
 	Content    string    `json:"content"`
 	TokenCount int       `json:"token_count"` // of the message at that time
 	ReplacedAt time.Time `json:"replaced_at"`
+	MessageID  MessageID `json:"-" gorm:"primaryKey"`
+	Number     int64     `json:"-" gorm:"primaryKey;autoIncrement:false"` // 1, 2, 3 …
+	SessionID  SessionID `json:"-"`
+	Owner      string    `json:"-"`
 }
 
 // KeptRevisions returns the newest of the revisions: as many as a message keeps.

@@ -152,11 +152,3 @@ const (
 	RefuseUnended Unended = iota // each of them is
 	AllowUnleased                // those that nobody works on, by the database's clock, are not
 )
-
-// PurgeMarks are what tells that an answer which was kept for a repeated request
-// belongs to what is purged.
-type PurgeMarks struct {
-	Owner string   // only this owner's; empty = anybody's
-	IDs   []string // of sessions, memories and blobs
-	User  string   // a user of the owner's; empty = none
-}

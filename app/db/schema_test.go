@@ -214,7 +214,7 @@ type writeCheck struct {
 func TestRowsFitTheSchema(t *testing.T) {
 	t.Parallel()
 	rows := []any{
-		models.Session{}, models.SessionReader{}, models.SessionAlias{}, models.SlackThread{}, core.SlackPost{}, core.SlackInstallation{}, core.Message{}, models.MessageRevision{}, core.StandingInstruction{}, models.PromptSetup{}, models.Run{}, models.Event{}, core.Summary{}, core.ToolExecution{}, core.Approval{}, models.Delivery{}, models.Deletion{}, models.SlackItem{},
+		models.Session{}, models.SessionReader{}, models.SessionAlias{}, models.SlackThread{}, core.SlackPost{}, core.SlackInstallation{}, core.Message{}, core.Revision{}, core.StandingInstruction{}, models.PromptSetup{}, models.Run{}, models.Event{}, core.Summary{}, core.ToolExecution{}, core.Approval{}, models.Delivery{}, models.Deletion{}, models.SlackItem{},
 		models.SearchEntry{}, models.MessageVector{}, messageVectorWork{}, models.APIKey{}, core.AuditEntry{},
 		core.ModelCall{}, core.Memory{}, models.Blob{}, models.BlobContent{}, models.BlobReference{}, models.BlobText{}, models.SigningKey{}, models.BlobTotal{}, models.IdempotencyKey{}, models.IdempotencyMention{}, models.UsageDay{}, models.OwnerWebhook{}, core.Calibration{}, writeCheck{},
 	}

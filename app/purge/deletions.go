@@ -232,7 +232,7 @@ func (s *Service) planDeletion(ctx context.Context, d core.Deletion) (*core.Dele
 		return nil, err
 	}
 	report, err := s.preview(ctx, j)
-	return &core.DeletionPlan{Sessions: report.Sessions, Tables: report.Tables, Marks: j.marks.IDs}, err
+	return &core.DeletionPlan{Sessions: report.Sessions, Tables: report.Tables}, err
 }
 
 // jobOf returns the deletion as a job, with what there is now.

@@ -27,43 +27,22 @@ type job struct {
 type traces struct {
 	ids    []core.SessionID
 	shared []core.SessionID // sessions of others in which the user wrote
-	more   bool             // there are memories or files
-	marks  core.PurgeMarks
 }
 
 // findTraces returns where the user's data is, or without a user the traces that are the sessions.
 func (s *Service) findTraces(ctx context.Context, owner, user string, ids []core.SessionID) (t traces, err error) {
-	var memories []core.MemoryID
-	if user != "" {
-		if ids, err = s.Store.OfUser(ctx, owner, user); err == nil {
-			t.shared, err = s.Store.Shared(ctx, owner, user)
-		}
-		if err == nil {
-			memories, err = s.Store.Memories(ctx, owner, user)
-		}
-		if err != nil {
-			return t, err
-		}
+	if t.ids = ids; user == "" {
+		return t, nil
 	}
-	// The response to an upload holds nothing but a file's id and name.
-	files, err := s.Store.Blobs(ctx, ids, owner, user)
-	t.ids, t.more = ids, len(memories)+len(files) > 0
-	t.marks = core.PurgeMarks{Owner: owner, User: user, IDs: slices.Concat(textsOf(ids), textsOf(memories), textsOf(files))}
+	if t.ids, err = s.Store.OfUser(ctx, owner, user); err == nil {
+		t.shared, err = s.Store.Shared(ctx, owner, user)
+	}
 	return t, err
-}
-
-// textsOf returns the ids as marks.
-func textsOf[T ~string](ids []T) []string {
-	texts := make([]string, 0, len(ids))
-	for _, id := range ids {
-		texts = append(texts, string(id))
-	}
-	return texts
 }
 
 // preview reports what the job would remove.
 func (s *Service) preview(ctx context.Context, j job) (core.PurgeReport, error) {
-	there, err := s.count(ctx, j, j.ids, j.marks)
+	there, err := s.count(ctx, j, j.ids)
 	if err != nil {
 		return core.PurgeReport{}, err
 	}
@@ -94,9 +73,8 @@ func (s *Service) preview(ctx context.Context, j job) (core.PurgeReport, error) 
 // It may be called again after an error.
 func (s *Service) execute(ctx context.Context, j job) (core.PurgeReport, error) {
 	var gone core.Purged
-	ids, marks := slices.Concat(j.ids, j.before.Sessions), j.marks
-	marks.IDs = slices.Concat(marks.IDs, j.before.Marks)
-	for round := 0; round == 0 || round < maxRounds && (len(j.ids)+len(j.shared) > 0 || j.more); round++ {
+	ids := slices.Concat(j.ids, j.before.Sessions)
+	for round, more := 0, true; more && round < maxRounds; round++ {
 		one, err := s.removeTraces(ctx, j)
 		gone.Add(one)
 		if j.traces = (traces{}); err == nil && j.user != "" {
@@ -106,11 +84,10 @@ func (s *Service) execute(ctx context.Context, j job) (core.PurgeReport, error) 
 			s.recordAudit(ctx, j, len(ids), gone, err)
 			return core.PurgeReport{}, partialPurgeError(err, gone)
 		}
-		ids = append(ids, j.ids...)
-		marks.IDs = append(marks.IDs, j.marks.IDs...)
+		ids, more = append(ids, j.ids...), len(j.ids)+len(j.shared) > 0 || j.user != "" && one.Rows() > 0
 	}
 	ids = uniqueIDs(ids)
-	n, err := s.Store.Answers(ctx, marks, false) // that mention what an earlier attempt removed
+	n, err := s.Store.Answers(ctx, j.owner, j.user, ids, false) // that mention what an earlier attempt removed
 	if gone.Remove("idempotency_keys", n); err != nil {
 		return core.PurgeReport{}, partialPurgeError(err, gone)
 	}
@@ -134,7 +111,7 @@ func (s *Service) execute(ctx context.Context, j job) (core.PurgeReport, error) 
 	} else {
 		report.Notes = append(report.Notes, "the database's files may hold removed bytes until their space is reused; a purge with compaction removes them")
 	}
-	left, err := s.count(ctx, j, ids, marks)
+	left, err := s.count(ctx, j, ids)
 	if err != nil {
 		return report, err
 	}
@@ -165,7 +142,7 @@ func (s *Service) removeTraces(ctx context.Context, j job) (core.Purged, error) 
 		s.publishRemoval(ctx, id, one)
 	}
 	// Last: by now requests in progress have stored their responses, as their session is gone.
-	n, err := s.Store.Answers(ctx, j.marks, false)
+	n, err := s.Store.Answers(ctx, j.owner, j.user, j.ids, false)
 	if gone.Remove("idempotency_keys", n); err != nil || j.user == "" {
 		return gone, err
 	}
@@ -191,7 +168,7 @@ func (s *Service) removeTraces(ctx context.Context, j job) (core.Purged, error) 
 }
 
 // count counts what exists of the sessions, and of the user: also in sessions that came meanwhile.
-func (s *Service) count(ctx context.Context, j job, ids []core.SessionID, marks core.PurgeMarks) (core.Purged, error) {
+func (s *Service) count(ctx context.Context, j job, ids []core.SessionID) (core.Purged, error) {
 	var rest core.Purged
 	if j.user != "" {
 		are, err := s.Store.OfUser(ctx, j.owner, j.user)
@@ -208,7 +185,7 @@ func (s *Service) count(ctx context.Context, j job, ids []core.SessionID, marks 
 		return there, err
 	}
 	there.Add(rest)
-	n, err := s.Store.Answers(ctx, marks, true)
+	n, err := s.Store.Answers(ctx, j.owner, j.user, ids, true)
 	there.Remove("idempotency_keys", n)
 	return there, err
 }

@@ -139,16 +139,12 @@ func (s *Service) Expired(ctx context.Context, ids []core.SessionID, force bool)
 
 // removeOne removes a session, and then the responses kept for repeated requests that mention it.
 func (s *Service) removeOne(ctx context.Context, id core.SessionID, remove func() (core.Purged, error)) (core.Purged, error) {
-	found, err := s.findTraces(ctx, "", "", []core.SessionID{id})
-	if err != nil {
-		return core.Purged{}, err
-	}
 	gone, err := remove()
 	if err != nil || gone.Removed["sessions"] == 0 {
 		return gone, err
 	}
 	s.publishRemoval(ctx, id, gone)
-	_, err = s.Store.Answers(ctx, found.marks, false)
+	_, err = s.Store.Answers(ctx, "", "", []core.SessionID{id}, false)
 	return gone, err
 }
 

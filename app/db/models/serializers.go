@@ -24,6 +24,8 @@ func (n Names) TableName(of string) string {
 		return "session_summaries"
 	case "AuditEntry":
 		return "audit_log"
+	case "Revision":
+		return "message_revisions"
 	case "Calibration":
 		return "model_calibrations"
 	}

@@ -131,8 +131,11 @@ func removeBlobs(tx *gorm.DB, owner string, ids []models.Ref) (core.SweptBlobs, 
 		return swept, err
 	}
 	var gone []models.Blob
-	err := tx.Clauses(clause.Returning{Columns: []clause.Column{{Name: "user_id"}, {Name: "size"}}}).Where(unreferencedSQL).
+	err := tx.Clauses(clause.Returning{Columns: []clause.Column{{Name: "id"}, {Name: "user_id"}, {Name: "size"}}}).Where(unreferencedSQL).
 		Where("owner = ? AND id IN ?", owner, ids).Delete(&gone).Error
+	if err == nil {
+		err = eraseAnswers(tx, owner, idsOf(gone, func(b models.Blob) core.BlobID { return b.ID }))
+	}
 	if err != nil {
 		return swept, err
 	}

@@ -209,9 +209,23 @@ func (stx *sessionTx) switchPath(c pathChange) error {
 // maxIDs bounds the ids of one statement.
 const maxIDs = 1000
 
-const validSQL = `SELECT s.* FROM session_summaries s JOIN messages m ON m.id = s.through_id
+const validSQL = `SELECT s.* FROM session_summaries s JOIN messages m ON %s
 WHERE s.session_id = @s AND s.kind = 'rolling' AND s.state IN ('active', 'dropped') AND s.activated_at IS NOT NULL AND m.on_path AND m.seq < @before
 ORDER BY s.through_seq DESC, s.version DESC LIMIT 1`
+
+// ownThrough joins summaries s with their last messages m.
+const ownThrough = "m.id = s.through_id"
+
+// copiedThrough joins summaries s of the session that was forked with the copies m of their last messages.
+func copiedThrough(fork *sessionTx) string {
+	return "m.origin_id = s.through_id AND m.session_id = '" + string(fork.session.ID) + "'"
+}
+
+// newestValid returns the newest of the session's summaries whose last messages m are on a path, before the given seq; none if
+// there is none.
+func newestValid(tx *gorm.DB, session core.SessionID, through string, before int64) ([]core.Summary, error) {
+	return scan[[]core.Summary](tx.Raw(fmt.Sprintf(validSQL, through), sql.Named("s", session), sql.Named("before", before)))
+}
 
 // fallBack gives the session the newest version of its summary that ends on the current
 // path, before the given seq: the present one, an older one that becomes a new version, or
@@ -220,7 +234,7 @@ ORDER BY s.through_seq DESC, s.version DESC LIMIT 1`
 func (stx *sessionTx) fallBack(before int64, why string) error {
 	stx.raiseRevision(nil)
 	stx.session.PromptState = nil
-	valid, err := scan[[]core.Summary](stx.tx.Raw(validSQL, sql.Named("s", stx.session.ID), sql.Named("before", before)))
+	valid, err := newestValid(stx.tx, stx.session.ID, ownThrough, before)
 	switch {
 	case err != nil:
 	case len(valid) == 0:

@@ -87,7 +87,8 @@ func (stx *sessionTx) eraseDerived(e erasure, why string) error {
 	if err := stx.eraseApprovals(e.calls); err != nil {
 		return err
 	}
-	if err := stx.eraseAnswers(ids); err != nil {
+	// The answers about the session may have its title, a summary, or what was asked before a tool.
+	if err := eraseAnswers(stx.tx, stx.session.Owner, append(ids, core.MessageID(stx.session.ID))); err != nil {
 		return err
 	}
 	if err := stx.eraseEvents(e); err != nil {
@@ -151,7 +152,7 @@ func (stx *sessionTx) eraseMessages(ids []core.MessageID) ([]core.Message, error
 			"content": "", "parts": nil, "tool_calls": nil, "tool_call_id": "", "tool_name": "", "author": "", "author_id": "",
 			"metadata": nil, "feedback": nil, "token_count": 0, "pinned": false, "revised_at": nil, "deleted_at": gorm.Expr("COALESCE(deleted_at, ?)", core.Now()),
 		}).Error
-		for _, rows := range []any{&models.SearchEntry{}, &models.MessageVector{}, &models.MessageRevision{}} {
+		for _, rows := range []any{&models.SearchEntry{}, &models.MessageVector{}, &core.Revision{}} {
 			if err == nil {
 				err = stx.tx.Where("message_id IN ?", part).Delete(rows).Error
 			}
@@ -206,7 +207,7 @@ func (stx *sessionTx) eraseUnsent(id core.MessageID) error {
 	if err := stx.unlinkBlobs(ids); err != nil {
 		return err
 	}
-	if err := stx.eraseAnswers(ids); err != nil {
+	if err := eraseAnswers(stx.tx, stx.session.Owner, append(ids, core.MessageID(stx.session.ID))); err != nil {
 		return err
 	}
 	run.Input = run.Input.Emptied()

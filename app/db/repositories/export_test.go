@@ -73,7 +73,7 @@ func BeginPurge(ctx context.Context, r *Purges, id core.SessionID) error {
 	if err != nil {
 		return err
 	}
-	return lease.deleteAll(ctx, deletionOf("search_entries"), &core.Purged{})
+	return lease.deleteAll(ctx, "search_entries", "session_id = @s", &core.Purged{})
 }
 
 // NewSmallSearch returns a search that reads so few entries that it must choose them.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"gorm.io/gorm"
@@ -100,15 +101,9 @@ func (f *forkJob) copySome(ctx context.Context, rows int) error {
 		if err != nil {
 			return err
 		}
-		var rows []models.BlobReference
-		if err := stx.tx.Where("message_id IN ?", part).Find(&rows).Error; err != nil {
-			return err
-		}
-		for i, row := range rows {
-			seq := f.copied + slices.Index(part, core.MessageID(row.MessageID)) + 1
-			rows[i].MessageID, rows[i].SessionID = string(copyID(f.prefix, seq)), string(stx.session.ID)
-		}
-		return insertRows(stx.tx, &rows)
+		return stx.tx.Exec(`INSERT INTO blob_references (message_id, blob_id, session_id, owner) SELECT m.id, r.blob_id, m.session_id, r.owner
+			FROM blob_references r JOIN messages m ON m.origin_id = r.message_id AND m.session_id = @fork WHERE r.message_id IN @of`,
+			map[string]any{"fork": stx.session.ID, "of": part}).Error
 	})
 	if err == nil {
 		f.copied += len(part)
@@ -222,24 +217,13 @@ func (f *forkJob) findPath(ctx context.Context) error {
 	return inTx(ctx, f.db, walk)
 }
 
-const forkSummarySQL = `SELECT id, through_id FROM session_summaries
-WHERE session_id = ? AND kind = 'rolling' AND state IN ('active', 'dropped') AND activated_at IS NOT NULL
-ORDER BY through_seq DESC, version DESC`
-
 // copySummary copies the source's newest summary whose last message was copied.
 func (stx *sessionTx) copySummary(source *sessionTx, copies map[core.MessageID]messageCopy) error {
-	var rows []core.Summary
-	if err := stx.tx.Raw(forkSummarySQL, source.session.ID).Scan(&rows).Error; err != nil {
+	valid, err := newestValid(stx.tx, source.session.ID, copiedThrough(stx), math.MaxInt64)
+	if err != nil || len(valid) == 0 {
 		return err
 	}
-	newest := slices.IndexFunc(rows, func(s core.Summary) bool { return copies[s.ThroughID].seq > 0 })
-	if newest < 0 {
-		return nil
-	}
-	row, err := takeRow[core.Summary](stx.tx.Where("id = ?", rows[newest].ID), "summary", rows[newest].ID)
-	if err != nil {
-		return err
-	}
+	row := valid[0]
 	s, last := repeatVersion(row, "fork", " of session "+string(source.session.ID)), copies[row.ThroughID]
 	s.FromID, s.FromSeq, s.ThroughID, s.ThroughSeq = copyID(string(last.id)[:idPrefix], 1), 1, last.id, last.seq
 	s.MessagesCovered, s.MessagesAdded = int(last.seq), int(last.seq)

@@ -272,7 +272,7 @@ func (h *bigHistory) deletions() map[string]question {
 		}),
 		"purge of a session": asks(func(ctx context.Context) (core.Purged, error) { return purges.Session(ctx, h.sessionID(5), false) }),
 		"kept answers of sessions": asks(func(ctx context.Context) (int64, error) {
-			return purges.Answers(ctx, core.PurgeMarks{IDs: []string{string(h.sessionID(5)), string(h.sessionID(6))}}, false)
+			return purges.Answers(ctx, "", "", []core.SessionID{core.SessionID(h.sessionID(5)), core.SessionID(h.sessionID(6))}, false)
 		}),
 	}
 }

@@ -272,12 +272,12 @@ func idsIn(pattern *regexp.Regexp, text string) []string {
 	return ids
 }
 
-// eraseAnswers clears stored answers that mention one of the messages, or the session: they may have its
-// title, a summary, or what was asked before a tool.
-func (stx *sessionTx) eraseAnswers(messages []core.MessageID) error {
-	for part := range slices.Chunk(append(messages, core.MessageID(stx.session.ID)), maxIDs) {
-		err := stx.tx.Model(&models.IdempotencyKey{}).
-			Where("owner = ? AND key IN (SELECT key FROM idempotency_mentions WHERE owner = ? AND mention IN ?) AND body IS NOT NULL", stx.session.Owner, stx.session.Owner, part).
+// eraseAnswers clears the owner's stored answers that mention one of the ids. Whatever removes or changes something
+// calls it afterwards in its transaction.
+func eraseAnswers[T ~string](tx *gorm.DB, owner string, ids []T) error {
+	for part := range slices.Chunk(ids, maxIDs) {
+		err := tx.Model(&models.IdempotencyKey{}).
+			Where("owner = ? AND key IN (SELECT key FROM idempotency_mentions WHERE owner = ? AND mention IN ?) AND body IS NOT NULL", owner, owner, part).
 			UpdateColumn("body", nil).Error
 		if err != nil {
 			return err

@@ -253,6 +253,20 @@ func TestAnswersThatComeTooLateAreNotKept(t *testing.T) {
 	})
 }
 
+// Whoever deletes a memory or a file clears what is stored of the answers about it.
+func TestAnswersGoWithWhatTheyAreAbout(t *testing.T) {
+	each(t, func(t *testing.T, s *store) {
+		memories, kept := repositories.NewMemories(s.Gorm), "SELECT COUNT(*) FROM idempotency_keys WHERE body IS NOT NULL"
+		memory, file := must.Get(memories.Create(t.Context(), core.Memory{Owner: "ann", Content: secret}))(t), s.upload(t, "", "x.txt", "x")
+		s.keep(t, "memory", "POST /api/v1/memories", `{"id":"`+string(memory.ID)+`","content":"`+secret+`"}`)
+		s.keep(t, "file", "POST /api/v1/blobs", `{"id":"`+string(file.ID)+`"}`)
+		must.Do(t, memories.Delete(t.Context(), ann(), memory.ID))
+		compare.Equal(t, "kept without the memory", 1, s.count(t, kept))
+		must.Do(t, s.blobs.Delete(t.Context(), ann(), file.ID))
+		compare.Equal(t, "kept without the file", 0, s.count(t, kept))
+	})
+}
+
 // Answers are found by what they mention, in the path of the request, in Location and in
 // the body; those of others stay, and so do keys that are not answered yet.
 func TestAnswersAreFoundByWhatTheyMention(t *testing.T) {
@@ -265,22 +279,23 @@ func TestAnswersAreFoundByWhatTheyMention(t *testing.T) {
 		s.keep(t, "other", "PATCH /api/v1/sessions/"+string(other), `{"id":"`+string(other)+`","user_id":"a"}`)
 		s.keep(t, "nothing", "POST /x", `{"text":"no ids"}`)
 		s.begun(t, "PATCH /api/v1/sessions/"+string(own))
-		many := []string{string(own)}
+		many := []core.SessionID{own}
 		for i := range 2500 {
-			many = append(many, fmt.Sprintf("00000000-0000-7000-8000-%012d", i))
+			many = append(many, core.SessionID(fmt.Sprintf("00000000-0000-7000-8000-%012d", i)))
 		}
 		for _, tt := range []struct {
-			marks core.PurgeMarks
-			want  int64
+			owner, user string
+			sessions    []core.SessionID
+			want        int64
 		}{
-			{core.PurgeMarks{Owner: "bob", IDs: many}, 0},
-			{core.PurgeMarks{Owner: "ann", IDs: many}, 2},
-			{core.PurgeMarks{Owner: "ann", User: `a"b <c>`}, 1},
-			{core.PurgeMarks{IDs: many}, 2},
+			{"bob", "", many, 0},
+			{"ann", "", many, 2},
+			{"ann", `a"b <c>`, nil, 1},
+			{"", "", many, 2},
 		} {
-			compare.Equal(t, fmt.Sprintf("of %q, user %q: n", tt.marks.Owner, tt.marks.User), tt.want, must.Get(purges.Answers(t.Context(), tt.marks, true))(t))
+			compare.Equal(t, fmt.Sprintf("of %q, user %q: n", tt.owner, tt.user), tt.want, must.Get(purges.Answers(t.Context(), tt.owner, tt.user, tt.sessions, true))(t))
 		}
-		compare.Equal(t, "removed", 2, must.Get(purges.Answers(t.Context(), core.PurgeMarks{IDs: many}, false))(t))
+		compare.Equal(t, "removed", 2, must.Get(purges.Answers(t.Context(), "", "", many, false))(t))
 		if keys, mentions := s.count(t, "SELECT COUNT(*) FROM idempotency_keys"), s.count(t, "SELECT COUNT(*) FROM idempotency_mentions"); keys != 4 || mentions != 3 {
 			t.Errorf("got %d keys and %d mentions left, want 4 and 3", keys, mentions)
 		}

@@ -31,18 +31,18 @@ func (r *Summaries) Loops(ctx context.Context, tenant core.Tenant, id core.Sessi
 	if err := requireVisible(db, tenant, id); err != nil {
 		return nil, err
 	}
-	rows, err := validLoops(db, id, after, math.MaxInt64)
+	rows, err := validLoops(db, id, ownThrough, after, math.MaxInt64)
 	return rows, wrapError(err, "session", id)
 }
 
-const validLoopsSQL = `SELECT s.* FROM session_summaries s JOIN messages m ON m.id = s.through_id
+const validLoopsSQL = `SELECT s.* FROM session_summaries s JOIN messages m ON %s
 WHERE s.session_id = @s AND s.kind = 'run' AND s.state IN ('active', 'dropped') AND s.from_seq > @after AND s.through_seq < @before AND m.on_path
 ORDER BY s.from_seq, s.through_seq DESC, s.version DESC`
 
 // validLoops returns the notes between the seqs, in order. A run's messages are
 // consecutive, so if the last message of a range is on the path, all of them are.
-func validLoops(db *gorm.DB, session core.SessionID, after, before int64) ([]core.Summary, error) {
-	rows, err := scan[[]core.Summary](db.Raw(validLoopsSQL, sql.Named("s", session), sql.Named("after", after), sql.Named("before", before)))
+func validLoops(db *gorm.DB, session core.SessionID, through string, after, before int64) ([]core.Summary, error) {
+	rows, err := scan[[]core.Summary](db.Raw(fmt.Sprintf(validLoopsSQL, through), sql.Named("s", session), sql.Named("after", after), sql.Named("before", before)))
 	return longestLoops(rows), err
 }
 
@@ -74,7 +74,7 @@ func (stx *sessionTx) loopsInUse() *gorm.DB {
 // path or the cursor has changed, so that the full messages stay out of the prompt. Notes
 // with deleted messages stay erased.
 func (stx *sessionTx) resumeLoops(before int64) error {
-	rows, err := validLoops(stx.tx, stx.session.ID, stx.session.SummaryThroughSeq, before)
+	rows, err := validLoops(stx.tx, stx.session.ID, ownThrough, stx.session.SummaryThroughSeq, before)
 	if err != nil {
 		return err
 	}
@@ -108,18 +108,15 @@ func (stx *sessionTx) useLoops(rows []core.Summary) error {
 	return nil
 }
 
-const forkLoopsSQL = `SELECT * FROM session_summaries WHERE session_id = ? AND kind = 'run' AND state IN ('active', 'dropped')
-ORDER BY from_seq, through_seq DESC, version DESC`
-
 // copyLoops copies the source's notes on copied messages that the fork's summary does not
 // cover.
 func (stx *sessionTx) copyLoops(source *sessionTx, copies map[core.MessageID]messageCopy) error {
-	var found, rows []core.Summary
-	if err := stx.tx.Raw(forkLoopsSQL, source.session.ID).Scan(&found).Error; err != nil {
+	found, err := validLoops(stx.tx, source.session.ID, copiedThrough(stx), 0, math.MaxInt64)
+	if err != nil {
 		return err
 	}
-	found = slices.DeleteFunc(found, func(s core.Summary) bool { return copies[s.ThroughID].seq == 0 })
-	for _, row := range longestLoops(found) {
+	var rows []core.Summary
+	for _, row := range found {
 		from, through := copies[row.FromID], copies[row.ThroughID]
 		if from.seq == 0 {
 			return fmt.Errorf("the messages of notes %s were not copied", row.ID)

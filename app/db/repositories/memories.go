@@ -1,6 +1,7 @@
 package repositories
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -90,11 +91,14 @@ func (r *Memories) Update(ctx context.Context, tenant core.Tenant, m core.Memory
 
 // Delete removes the memory permanently.
 func (r *Memories) Delete(ctx context.Context, tenant core.Tenant, id core.MemoryID) error {
-	res := byID(ctx, r.db, "memory", id).Where(inScope(tenant)).Where("id = ?", id).Delete(&core.Memory{})
-	if res.Error == nil && res.RowsAffected == 0 {
-		return notFound("memory", id)
-	}
-	return wrapError(res.Error, "memory", id)
+	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
+		res := byID(ctx, tx, "memory", id).Where(inScope(tenant)).Where("id = ?", id).Delete(&core.Memory{})
+		if res.Error == nil && res.RowsAffected == 0 {
+			return notFound("memory", id)
+		}
+		return cmp.Or(res.Error, eraseAnswers(tx, tenant.Owner, []core.MemoryID{id}))
+	})
+	return wrapError(err, "memory", id)
 }
 
 // Vectors returns the next vectors of the scope in the space; none = the end.

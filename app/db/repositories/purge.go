@@ -9,7 +9,6 @@ import (
 	"gorm.io/gorm"
 
 	"bobbin/app/core"
-	"bobbin/app/db/commit"
 	"bobbin/app/db/models"
 )
 
@@ -28,18 +27,6 @@ func NewPurges(db *gorm.DB) *Purges { return &Purges{db: db} }
 // Deleting from search_entries removes the words from its index as well.
 func sessionTables() []string {
 	return []string{"search_entries", "session_readers", "tool_executions", "approvals", "session_events", "session_summaries", "message_revisions", "message_vectors", "standing_instructions", "prompt_setups", "messages", "deliveries", "runs", "session_aliases", "slack_inbox", "slack_threads", "slack_posts"}
-}
-
-// deletionOf returns how the rows of a session are deleted from the table.
-func deletionOf(table string) deletion {
-	d := deletion{table: table, where: "session_id = @s"}
-	switch table {
-	case "tool_executions": // has no index by session
-		d.where = "run_id IN (SELECT id FROM runs WHERE session_id = @s)"
-	case "messages": // a parent has a smaller seq than its children
-		d.order = "seq DESC"
-	}
-	return d
 }
 
 // PurgedTables are the tables that can contain data of a user.
@@ -160,8 +147,12 @@ func (lease *sessionLease) purgeSession(ctx context.Context) (core.Purged, error
 		err = lease.purgeUsage(ctx, &gone)
 	}
 	for _, table := range sessionTables() {
+		where := "session_id = @s"
+		if table == "tool_executions" { // has no index by session
+			where = "run_id IN (SELECT id FROM runs WHERE session_id = @s)"
+		}
 		if err == nil {
-			err = lease.deleteAll(ctx, deletionOf(table), &gone)
+			err = lease.deleteAll(ctx, table, where, &gone)
 		}
 	}
 	if err == nil {
@@ -179,38 +170,13 @@ func (lease *sessionLease) purgeSession(ctx context.Context) (core.Purged, error
 
 // purgeUsage removes the session and the names of its users from the usage records.
 func (lease *sessionLease) purgeUsage(ctx context.Context, gone *core.Purged) error {
-	err := lease.runSteps(ctx, gone, func(stx *sessionTx, limit int, gone *core.Purged) (int64, error) {
-		ids, err := scan[[]string](stx.tx.Model(&core.ModelCall{}).Where("session_id = ?", stx.session.ID).Limit(limit).Select("id"))
-		if err == nil && len(ids) > 0 {
-			err = stx.forgetUsers(ids)
+	return lease.runSteps(ctx, gone, func(stx *sessionTx, limit int, gone *core.Purged) (int64, error) {
+		calls, err := findRows[core.ModelCall](stx.tx.Where("session_id = ?", stx.session.ID).Limit(limit))
+		if err == nil {
+			_, err = forgetUsage(stx.tx, calls, true)
 		}
-		if err != nil || len(ids) == 0 {
-			return 0, err
-		}
-		res := stx.tx.Model(&core.ModelCall{}).Where("id IN ?", ids).UpdateColumns(map[string]any{"session_id": nil, "run_id": nil, "user_id": ""})
-		gone.Empty("model_calls", res.RowsAffected)
-		return res.RowsAffected, res.Error
-	})
-	if err != nil {
-		return err
-	}
-	return lease.runSteps(ctx, gone, func(stx *sessionTx, limit int, _ *core.Purged) (int64, error) {
-		ofSession := func() *gorm.DB {
-			return stx.tx.Where("owner = ? AND level = ? AND user_id = '' AND session_id = ?", stx.session.Owner, models.UsageOfSession, stx.session.ID)
-		}
-		var rows []models.UsageDay
-		if err := ofSession().Order("day").Limit(limit).Find(&rows).Error; err != nil || len(rows) == 0 {
-			return 0, err
-		}
-		days := make([]string, 0, len(rows))
-		for i, row := range rows {
-			days = append(days, row.Day)
-			rows[i].SessionID, rows[i].Shard = "", usageShard(string(stx.session.ID))
-		}
-		if err := commit.Insert(stx.tx, sumDays(rows)); err != nil {
-			return 0, err
-		}
-		return int64(len(rows)), ofSession().Where("day IN ?", days).Delete(&models.UsageDay{}).Error
+		gone.Empty("model_calls", int64(len(calls)))
+		return int64(len(calls)), err
 	})
 }
 
@@ -243,44 +209,25 @@ func countRows(db *gorm.DB, table, where string, args ...any) (int64, error) {
 	return n, wrapError(err, "rows of", table)
 }
 
-// purgeParts runs fn for parts of the ids, each in a transaction that is retried like retryDelays. Gone
+// purgeParts runs fn for parts of the ids of the query, each in a transaction that is retried like retryDelays. Gone
 // collects what they removed.
-func purgeParts[T any](ctx context.Context, g *gorm.DB, ids []T, gone *core.Purged, fn func(tx *gorm.DB, part []T, gone *core.Purged) error) error {
+func purgeParts[T any](ctx context.Context, g, which *gorm.DB, gone *core.Purged, fn func(tx *gorm.DB, part []T, gone *core.Purged) error) error {
+	ids, err := scan[[]T](which.Select("id"))
 	for part := range slices.Chunk(ids, stepRows) {
 		var removed core.Purged
-		err := retryDelays(func() error {
-			return inTx(ctx, g, func(tx *gorm.DB) error {
-				removed = core.Purged{}
-				return fn(tx, part, &removed)
+		if err == nil {
+			err = retryDelays(func() error {
+				return inTx(ctx, g, func(tx *gorm.DB) error {
+					removed = core.Purged{}
+					return fn(tx, part, &removed)
+				})
 			})
-		})
-		if err != nil {
-			return err
 		}
-		gone.Add(removed)
-	}
-	return nil
-}
-
-// Blobs returns the files that messages of the sessions refer to or that were uploaded for
-// one of them, and those of the user if one is named.
-func (r *Purges) Blobs(ctx context.Context, ids []core.SessionID, owner, user string) ([]core.BlobID, error) {
-	var all []core.BlobID
-	db := r.db.WithContext(ctx)
-	if user != "" {
-		if err := db.Model(&models.Blob{}).Where("owner = ? AND user_id = ?", owner, user).Pluck("id", &all).Error; err != nil {
-			return nil, wrapError(err, "files of user", user)
+		if err == nil {
+			gone.Add(removed)
 		}
 	}
-	for part := range slices.Chunk(ids, maxIDs) {
-		some, err := scan[[]core.BlobID](db.Raw("SELECT blob_id FROM blob_references WHERE session_id IN @s UNION SELECT id FROM blobs WHERE session_id IN @s",
-			map[string]any{"s": part}))
-		if err != nil {
-			return nil, wrapError(err, "files of session", part[0])
-		}
-		all = append(all, some...)
-	}
-	return all, nil
+	return err
 }
 
 // blobsOfSQL selects files that messages of a session refer to, or that were uploaded for
@@ -308,23 +255,6 @@ func (lease *sessionLease) purgeBlobs(ctx context.Context, gone *core.Purged) er
 	})
 }
 
-// purgeUserBlobs removes the blobs that the user uploaded, even if messages of others refer
-// to them: these show that the file is gone.
-func (r *Purges) purgeUserBlobs(ctx context.Context, owner, user string, gone *core.Purged) error {
-	all, err := scan[[]models.Ref](r.db.WithContext(ctx).Model(&models.Blob{}).Where("owner = ? AND user_id = ?", owner, user).Select("id"))
-	if err != nil {
-		return err
-	}
-	return purgeParts(ctx, r.db, all, gone, func(tx *gorm.DB, blobs []models.Ref, gone *core.Purged) error {
-		res := tx.Where("blob_id IN ?", blobs).Delete(&models.BlobReference{})
-		if res.Error != nil {
-			return res.Error
-		}
-		gone.Remove("blob_references", res.RowsAffected)
-		return removeAndCountBlobs(tx, owner, blobs, gone)
-	})
-}
-
 // removeAndCountBlobs removes those of the blobs without references, and counts them.
 func removeAndCountBlobs(tx *gorm.DB, owner string, blobs []models.Ref, gone *core.Purged) error {
 	swept, err := removeBlobs(tx, owner, blobs)
@@ -333,20 +263,20 @@ func removeAndCountBlobs(tx *gorm.DB, owner string, blobs []models.Ref, gone *co
 	return err
 }
 
-// Answers removes the stored answers that mention one of the marks, or with dry only counts
-// them.
-func (r *Purges) Answers(ctx context.Context, m core.PurgeMarks, dry bool) (int64, error) {
-	mentions := slices.Clone(m.IDs)
-	if m.User != "" {
-		mentions = append(mentions, mentionOfUser(m.User))
+// Answers removes the stored answers that mention one of the sessions, or the user of the owner if one is named; with dry
+// it only counts them.
+func (r *Purges) Answers(ctx context.Context, owner, user string, sessions []core.SessionID, dry bool) (int64, error) {
+	mentions := idsOf(sessions, func(id core.SessionID) string { return string(id) })
+	if user != "" {
+		mentions = append(mentions, mentionOfUser(user))
 	}
 	found := map[models.IdempotencyMention]bool{}
 	var removed int64
 	for part := range slices.Chunk(mentions, maxIDs) {
 		db := r.db.WithContext(ctx)
 		which := db.Model(&models.IdempotencyMention{}).Select("owner, key").Where("mention IN ?", part)
-		if m.Owner != "" {
-			which = which.Where("owner = ?", m.Owner)
+		if owner != "" {
+			which = which.Where("owner = ?", owner)
 		}
 		// A request without an answer or a result checks what still exists when it stores
 		// them.
@@ -354,14 +284,14 @@ func (r *Purges) Answers(ctx context.Context, m core.PurgeMarks, dry bool) (int6
 		if !dry {
 			res := kept.Delete(&models.IdempotencyKey{})
 			if res.Error != nil {
-				return removed, wrapError(res.Error, "idempotency keys of", m.Owner)
+				return removed, wrapError(res.Error, "idempotency keys of", owner)
 			}
 			removed += res.RowsAffected
 			continue
 		}
 		var keys []models.IdempotencyKey
 		if err := kept.Select("owner", "key").Find(&keys).Error; err != nil {
-			return 0, wrapError(err, "idempotency keys of", m.Owner)
+			return 0, wrapError(err, "idempotency keys of", owner)
 		}
 		for _, k := range keys {
 			found[models.IdempotencyMention{Owner: k.Owner, Key: k.Key}] = true

@@ -71,9 +71,7 @@ func (lease *sessionLease) dropImport(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d := deletionOf("messages")
-	d.where = beyondLogSQL
-	if err := lease.deleteAll(ctx, d, &core.Purged{}); err != nil {
+	if err := lease.deleteAll(ctx, "messages", beyondLogSQL, &core.Purged{}); err != nil {
 		return err
 	}
 	return lease.runStep(ctx, func(stx *sessionTx) error {

@@ -209,8 +209,7 @@ func TestResultsAreFoundByWhatTheyMention(t *testing.T) {
 		purges := repositories.NewPurges(s.Gorm)
 		_, in := s.begun(t, "POST /api/v1/sessions")
 		made := must.Get(s.sessions.Create(keyedContext(t, in, "h", nil), core.Session{Owner: "ann"}))(t)
-		marks := core.PurgeMarks{IDs: []string{string(made.ID)}}
-		compare.Equal(t, "removed", 1, must.Get(purges.Answers(t.Context(), marks, false))(t))
+		compare.Equal(t, "removed", 1, must.Get(purges.Answers(t.Context(), "", "", []core.SessionID{made.ID}, false))(t))
 	})
 }
 

@@ -1,6 +1,7 @@
 package repositories
 
 import (
+	"cmp"
 	"context"
 
 	"gorm.io/gorm"
@@ -42,57 +43,43 @@ func (r *Purges) Shared(ctx context.Context, owner, user string) ([]core.Session
 	return ids, wrapError(err, "sessions shared with user", user)
 }
 
-// Memories returns the ids of the user's memories.
-func (r *Purges) Memories(ctx context.Context, owner, user string) ([]core.MemoryID, error) {
-	ids, err := scan[[]core.MemoryID](r.db.WithContext(ctx).Model(&core.Memory{}).Where("owner = ? AND user_id = ?", owner, user).Select("id"))
-	return ids, wrapError(err, "memories of user", user)
-}
-
-// User removes the user's data outside of sessions, and the user's name from usage records.
+// User removes the user's data outside of sessions, and the user's name from usage records. Files are removed even if messages of
+// others refer to them: these show that the file is gone.
 func (r *Purges) User(ctx context.Context, owner, user string) (core.Purged, error) {
 	var gone core.Purged
-	err := r.purgeMemories(ctx, owner, user, &gone)
+	own := func(rows any) *gorm.DB {
+		return r.db.WithContext(ctx).Model(rows).Where("owner = ? AND user_id = ? AND user_id <> ''", owner, user)
+	}
+	err := purgeParts(ctx, r.db, own(&core.Memory{}), &gone, func(tx *gorm.DB, ids []core.MemoryID, gone *core.Purged) error {
+		res := tx.Where("id IN ?", ids).Delete(&core.Memory{})
+		gone.Remove("memories", res.RowsAffected)
+		return res.Error
+	})
 	if err == nil {
-		err = r.purgeUserBlobs(ctx, owner, user, &gone)
+		err = purgeParts(ctx, r.db, own(&models.Blob{}), &gone, func(tx *gorm.DB, ids []models.Ref, gone *core.Purged) error {
+			res := tx.Where("blob_id IN ?", ids).Delete(&models.BlobReference{})
+			gone.Remove("blob_references", res.RowsAffected)
+			return cmp.Or(res.Error, removeAndCountBlobs(tx, owner, ids, gone))
+		})
 	}
 	if err == nil {
-		err = r.purgeUserUsage(ctx, owner, user, &gone)
+		err = purgeParts(ctx, r.db, own(&core.ModelCall{}), &gone, func(tx *gorm.DB, ids []string, gone *core.Purged) error {
+			calls, err := findRows[core.ModelCall](tx.Where("id IN ?", ids))
+			days := int64(0)
+			if err == nil {
+				days, err = forgetUsage(tx, calls, false)
+			}
+			gone.Empty("model_calls", int64(len(calls)))
+			gone.Empty("usage_days", days)
+			return err
+		})
 	}
 	if err == nil {
-		res := r.db.WithContext(ctx).Where("owner = ? AND user_id = ? AND user_id <> ''", owner, user).Delete(&models.SlackItem{})
+		res := own(&models.SlackItem{}).Delete(&models.SlackItem{})
 		gone.Remove("slack_inbox", res.RowsAffected)
 		err = res.Error
 	}
 	return gone, wrapError(err, "user", user)
-}
-
-// purgeMemories deletes the user's memories.
-func (r *Purges) purgeMemories(ctx context.Context, owner, user string, gone *core.Purged) error {
-	ids, err := r.Memories(ctx, owner, user)
-	if err != nil {
-		return err
-	}
-	return purgeParts(ctx, r.db, ids, gone, func(tx *gorm.DB, part []core.MemoryID, gone *core.Purged) error {
-		res := tx.Where("owner = ? AND id IN ?", owner, part).Delete(&core.Memory{})
-		gone.Remove("memories", res.RowsAffected)
-		return res.Error
-	})
-}
-
-// purgeUserUsage removes the user's name from usage records.
-func (r *Purges) purgeUserUsage(ctx context.Context, owner, user string, gone *core.Purged) error {
-	ids, err := scan[[]string](r.db.WithContext(ctx).Model(&core.ModelCall{}).Where("owner = ? AND user_id = ? AND user_id <> ''", owner, user).Select("id"))
-	if err == nil {
-		err = purgeParts(ctx, r.db, ids, gone, func(tx *gorm.DB, part []string, gone *core.Purged) error {
-			res := tx.Model(&core.ModelCall{}).Where("id IN ?", part).UpdateColumn("user_id", "")
-			gone.Empty("model_calls", res.RowsAffected)
-			return res.Error
-		})
-	}
-	if err != nil {
-		return err
-	}
-	return r.forgetUserDays(ctx, owner, user, gone)
 }
 
 // CountUser counts the rows of the user outside of the user's own sessions, by table.

@@ -94,36 +94,31 @@ func (stx *sessionTx) replaceText(m core.Message, in core.ReviseMessage) (core.M
 // keepRevision adds a revision to those of the message, and drops the oldest beyond the
 // limits.
 func (stx *sessionTx) keepRevision(m core.Message, latest core.Revision) error {
-	rows, err := findRevisions(stx.tx, []core.MessageID{m.ID})
+	all, err := findRevisions(stx.tx, []core.MessageID{m.ID})
 	if err != nil {
 		return err
 	}
-	all, number := []core.Revision{}, int64(1)
-	for _, row := range rows {
-		all, number = append(all, row.Revision), row.Number+1
+	number := int64(1)
+	if n := len(all); n > 0 {
+		number = all[n-1].Number + 1
 	}
+	latest.MessageID, latest.Number, latest.SessionID, latest.Owner = m.ID, number, m.SessionID, m.Owner
 	all = append(all, latest)
 	if dropped := len(all) - len(core.KeptRevisions(all)); dropped > 0 {
-		for _, row := range rows[:dropped] {
+		for _, row := range all[:dropped] {
 			stx.session.StoredBytes -= int64(len(row.Content))
 		}
-		err := stx.tx.Where("message_id = ? AND number <= ?", m.ID, rows[dropped-1].Number).Delete(&models.MessageRevision{}).Error
+		err := stx.tx.Where("message_id = ? AND number <= ?", m.ID, all[dropped-1].Number).Delete(&core.Revision{}).Error
 		if err != nil {
 			return err
 		}
 	}
-	return insertRows(stx.tx, &[]models.MessageRevision{revisionRow(m, number, latest)})
-}
-
-func revisionRow(m core.Message, number int64, r core.Revision) models.MessageRevision {
-	return models.MessageRevision{
-		Revision: r, MessageID: string(m.ID), Number: number, SessionID: string(m.SessionID), Owner: m.Owner,
-	}
+	return insertRows(stx.tx, &all[len(all)-1])
 }
 
 // findRevisions returns the revisions of the messages, those of one oldest first.
-func findRevisions(db *gorm.DB, ids []core.MessageID) ([]models.MessageRevision, error) {
-	return findIn[models.MessageRevision](db.Order("message_id, number"), "message_id", ids)
+func findRevisions(db *gorm.DB, ids []core.MessageID) ([]core.Revision, error) {
+	return findIn[core.Revision](db.Order("message_id, number"), "message_id", ids)
 }
 
 // revisionBytesSQL is the size of a message's revisions.
@@ -138,12 +133,12 @@ func addRevisions(db *gorm.DB, messages []core.Message) error {
 		}
 	}
 	rows, err := findRevisions(db, ids)
-	of := map[string][]core.Revision{}
+	of := map[core.MessageID][]core.Revision{}
 	for _, row := range rows {
-		of[row.MessageID] = append(of[row.MessageID], row.Revision)
+		of[row.MessageID] = append(of[row.MessageID], row)
 	}
 	for i, m := range messages {
-		messages[i].Revisions = of[string(m.ID)]
+		messages[i].Revisions = of[m.ID]
 	}
 	return err
 }

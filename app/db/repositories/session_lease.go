@@ -150,27 +150,19 @@ func (lease *sessionLease) runSteps(ctx context.Context, gone *core.Purged, fn f
 	}
 }
 
-// deletion describes the rows of a table that are deleted with a session.
-type deletion struct {
-	table string
-	where string // with @s, the session
-	order string // empty = any
-}
-
-// deleteAll deletes the rows in steps.
-func (lease *sessionLease) deleteAll(ctx context.Context, d deletion, gone *core.Purged) error {
+// deleteAll deletes the rows of a table in steps, by a condition with @s, the session.
+func (lease *sessionLease) deleteAll(ctx context.Context, table, where string, gone *core.Purged) error {
+	if table == "messages" { // a parent has a smaller seq than its children
+		where += " ORDER BY seq DESC"
+	}
 	return lease.runSteps(ctx, gone, func(stx *sessionTx, limit int, gone *core.Purged) (int64, error) {
 		row, in := "rowid", "IN (%s)"
 		if isPostgres(stx.tx) {
 			row, in = "ctid", "= ANY(ARRAY(%s))" // IN would read the whole table
 		}
-		rows := "SELECT " + row + " FROM " + d.table + " WHERE " + d.where
-		if d.order != "" {
-			rows += " ORDER BY " + d.order
-		}
-		res := stx.tx.Exec("DELETE FROM "+d.table+" WHERE "+row+" "+fmt.Sprintf(in, rows+" LIMIT @limit"),
-			map[string]any{"s": stx.session.ID, "limit": limit})
-		gone.Remove(d.table, res.RowsAffected)
+		rows := "SELECT " + row + " FROM " + table + " WHERE " + where + " LIMIT @limit"
+		res := stx.tx.Exec("DELETE FROM "+table+" WHERE "+row+" "+fmt.Sprintf(in, rows), map[string]any{"s": stx.session.ID, "limit": limit})
+		gone.Remove(table, res.RowsAffected)
 		return res.RowsAffected, res.Error
 	})
 }

@@ -59,21 +59,20 @@ func (stx *sessionTx) insertMessages(messages []core.Message, parent core.Messag
 	}
 	log, stored := conversation.Append(log, messages, parent, run)
 	stx.session.LastSeq, stx.session.MessageCount, stx.session.Speakers = log.LastSeq, log.MessageCount, log.Speakers
-	rows := make([]core.Message, 0, len(messages))
 	for _, m := range stored {
 		if err := stx.linkBlobs(m); err != nil {
 			return nil, wrapError(err, "message", m.ID)
 		}
-		rows = append(rows, m)
 	}
-	if err := stx.change.Insert(&rows); err != nil {
+	if err := stx.change.Insert(&stored); err != nil {
 		return nil, wrapError(err, "message", stored[0].ID)
 	}
-	var revisions []models.MessageRevision
+	var revisions []core.Revision
 	addBytes(stx, 1, stored)
 	for i, m := range stored {
 		for k, r := range m.Revisions {
-			revisions = append(revisions, revisionRow(m, int64(k+1), r))
+			r.MessageID, r.Number, r.SessionID, r.Owner = m.ID, int64(k+1), m.SessionID, m.Owner
+			revisions = append(revisions, r)
 		}
 		stored[i].Revisions = nil // events have none
 	}
@@ -122,7 +121,7 @@ func (stx *sessionTx) recordCalls(calls []core.ModelCall, run core.RunID) error 
 	}
 	for _, c := range rows {
 		stx.session.Usage = sumUsage(stx.session.Usage, callUsage(c), 1)
-		stx.days = append(stx.days, usageDays(c, string(stx.session.ID), usageShard(string(stx.session.ID)))...)
+		stx.days = append(stx.days, usageDays(c, usageShard(string(stx.session.ID)))...)
 	}
 	return wrapError(stx.change.Insert(&rows), "session", stx.session.ID)
 }

@@ -45,7 +45,7 @@ func (r *ModelCalls) RecordCall(ctx context.Context, call core.ModelCall) error 
 			if err := commit.Insert(tx, &call); err != nil {
 				return err
 			}
-			return commit.Insert(tx, sumDays(usageDays(call, "", usageShard(call.ID))))
+			return commit.Insert(tx, sumDays(usageDays(call, usageShard(call.ID))))
 		})
 	}), "usage of", call.Owner)
 }

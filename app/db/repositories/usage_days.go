@@ -2,7 +2,6 @@ package repositories
 
 import (
 	"cmp"
-	"context"
 	"hash/fnv"
 	"maps"
 	"slices"
@@ -39,9 +38,8 @@ func callUsage(c core.ModelCall) core.UsageTotal {
 	return t
 }
 
-// usageDays returns the rows of all levels for a call of the session; empty = of none. The days
-// of a user have a single shard.
-func usageDays(c core.ModelCall, session string, shard int) []models.UsageDay {
+// usageDays returns the rows of all levels for a call. The days of a user have a single shard.
+func usageDays(c core.ModelCall, shard int) []models.UsageDay {
 	d := models.UsageDay{
 		Owner: c.Owner, UserID: c.User, Day: usageDay(c.CreatedAt), Agent: c.Agent, Model: c.Model,
 		UsageTotal: callUsage(c), SpentTokens: int64(c.Usage.InputTokens + c.Usage.OutputTokens),
@@ -55,7 +53,7 @@ func usageDays(c core.ModelCall, session string, shard int) []models.UsageDay {
 	if d.UserID == "" {
 		ofUser.Shard = shard
 	}
-	ofSession.Level, ofSession.SessionID, ofSession.UserID, ofSession.Agent, ofSession.Model = models.UsageOfSession, session, "", "", ""
+	ofSession.Level, ofSession.SessionID, ofSession.UserID, ofSession.Agent, ofSession.Model = models.UsageOfSession, string(c.SessionID), "", "", ""
 	days := []models.UsageDay{all, ofUser, ofSession}
 	if d.UserID != "" {
 		ofUserSession := ofSession
@@ -104,70 +102,40 @@ func sumDays(days []models.UsageDay) []models.UsageDay {
 	})
 }
 
-// forgetUserDays moves the usage of a user's days to rows without a user, some days in a
-// transaction, and counts the rows that named the user.
-func (r *Purges) forgetUserDays(ctx context.Context, owner, user string, gone *core.Purged) error {
-	named := func(db *gorm.DB, level string) *gorm.DB {
-		return db.Model(&models.UsageDay{}).Where("owner = ? AND level = ? AND user_id = ?", owner, level, user)
+// forgetUsage takes the users off calls of one owner, and with session the session, and moves what the calls added to the
+// days of these to rows without them. It returns how many rows had nothing else.
+func forgetUsage(tx *gorm.DB, calls []core.ModelCall, session bool) (gone int64, err error) {
+	var moved []models.UsageDay
+	ids, users, sessions, changes := []string{}, []string{""}, []core.SessionID{""}, map[string]any{"user_id": ""}
+	if session {
+		changes = map[string]any{"user_id": "", "session_id": nil, "run_id": nil}
 	}
-	var days, sessions []string
-	db := r.db.WithContext(ctx)
-	err := named(db, models.UsageOfUser).Distinct("day").Order("day").Pluck("day", &days).Error
-	if err == nil {
-		err = named(db, models.UsageOfUserSession).Distinct("session_id").Pluck("session_id", &sessions).Error
-	}
-	if err != nil {
-		return err
-	}
-	err = purgeParts(ctx, r.db, days, gone, func(tx *gorm.DB, part []string, gone *core.Purged) error {
-		which := named(tx, models.UsageOfUser).Where("day IN ?", part).Session(&gorm.Session{})
-		rows, err := findRows[models.UsageDay](which)
-		for i := range rows {
-			rows[i].UserID = ""
+	for _, c := range calls {
+		ids, users, sessions = append(ids, c.ID), append(users, c.User), append(sessions, c.SessionID)
+		shard := usageShard(cmp.Or(string(c.SessionID), c.ID))
+		for _, d := range usageDays(c, shard) {
+			d.UsageTotal, d.SpentTokens = sumUsage(core.UsageTotal{}, d.UsageTotal, -1), -d.SpentTokens
+			moved = append(moved, d)
 		}
-		if err == nil {
-			err = commit.Insert(tx, sumDays(rows))
+		if c.User = ""; session {
+			c.SessionID = ""
 		}
-		if err != nil {
-			return err
-		}
-		res := which.Delete(&models.UsageDay{})
-		gone.Empty("usage_days", res.RowsAffected)
-		return res.Error
-	})
-	if err != nil {
-		return err
+		moved = append(moved, usageDays(c, shard)...)
 	}
-	return purgeParts(ctx, r.db, sessions, gone, func(tx *gorm.DB, part []string, gone *core.Purged) error {
-		res := named(tx, models.UsageOfUserSession).Where("session_id IN ?", part).Delete(&models.UsageDay{})
-		gone.Empty("usage_days", res.RowsAffected)
-		return res.Error
-	})
+	if len(calls) == 0 {
+		return 0, nil
+	}
+	moved = slices.DeleteFunc(sumDays(moved), func(d models.UsageDay) bool { return d.Calls == 0 })
+	if err := commit.Insert(tx, moved); err != nil {
+		return 0, err
+	}
+	res := tx.Where("owner = ? AND level IN ? AND user_id IN ? AND session_id IN ? AND calls <= 0", calls[0].Owner,
+		[]string{models.UsageOfUser, models.UsageOfSession, models.UsageOfUserSession}, unique(users), unique(sessions)).Delete(&models.UsageDay{})
+	if res.Error != nil {
+		return 0, res.Error
+	}
+	return res.RowsAffected, tx.Model(&core.ModelCall{}).Where("id IN ?", ids).UpdateColumns(changes).Error
 }
 
-// forgetUsers moves what the calls added to the days of users to rows without a user.
-func (stx *sessionTx) forgetUsers(ids []string) error {
-	calls, err := findRows[core.ModelCall](stx.tx.Where("id IN ? AND user_id <> ''", ids))
-	if err != nil || len(calls) == 0 {
-		return err
-	}
-	var moved []models.UsageDay
-	users := map[string]bool{}
-	for _, c := range calls {
-		d := usageDays(c, "", 0)[1] // of the user
-		users[d.UserID] = true
-		anonymous, less := d, d
-		anonymous.UserID, anonymous.Shard = "", usageShard(string(stx.session.ID))
-		less.UsageTotal, less.SpentTokens = sumUsage(core.UsageTotal{}, d.UsageTotal, -1), -d.SpentTokens
-		moved = append(moved, anonymous, less)
-	}
-	if err := commit.Insert(stx.tx, sumDays(moved)); err != nil {
-		return err
-	}
-	names := slices.Collect(maps.Keys(users))
-	gone := stx.tx.Where("owner = ? AND level = ? AND user_id IN ?", stx.session.Owner, models.UsageOfUserSession, names).Where("session_id = ?", stx.session.ID)
-	if err := gone.Delete(&models.UsageDay{}).Error; err != nil {
-		return err
-	}
-	return stx.tx.Where("owner = ? AND level = ? AND user_id IN ? AND calls <= 0", stx.session.Owner, models.UsageOfUser, names).Delete(&models.UsageDay{}).Error
-}
+// unique returns the values in order, each once.
+func unique[T cmp.Ordered](list []T) []T { return slices.Compact(slices.Sorted(slices.Values(list))) }
