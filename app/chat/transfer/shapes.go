@@ -40,10 +40,8 @@ func readMessage(raw []byte) (importedMessage, error) {
 	r := reader{fields: f}
 	var out importedMessage
 	switch {
-	case f.has("lc") || r.readText("type") == "constructor":
-		out = r.langchainConstructor()
-	case f.has("type") && !f.has("role") && (f.has("data") || f.has("content")):
-		out = r.langchainDict()
+	case f.has("lc") || f.has("type") && !f.has("role") && (f.has("data") || f.has("content") || f.has("kwargs")):
+		out = r.readLangChain()
 	case f.has("role"):
 		out = r.readMessage()
 	case f.has("mapping"):
