@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -144,10 +145,7 @@ func (r *reader) readMessage() importedMessage {
 
 // roleOf returns the role of OpenAI's name for it.
 func roleOf(name string) core.Role {
-	if name == "developer" {
-		return core.RoleSystem
-	}
-	return core.Role(name)
+	return cmp.Or(map[string]core.Role{"developer": core.RoleSystem}[name], core.Role(name))
 }
 
 // recordOmitted says in the message that something of it was not taken along.
