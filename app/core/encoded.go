@@ -12,7 +12,7 @@ const (
 	leastEncoded = 1024
 	leastDataURL = 256 // of the data of a data: URL
 	wrappedLine  = 60  // of a line of base64 that goes on in the next one
-	leastUpper   = 4   // one in so many A-Z and a-z is upper in base64: it has 34 to 99 in 100, a list of paths 0 to 28
+	leastUpper   = 4   // one in so many A-Z and a-z is upper in base64 of several lines: it has 34 to 99 in 100, a list of paths 0 to 28
 )
 
 // longestPrefix bounds what stands before the data of a URL, in bytes.
@@ -52,6 +52,7 @@ func describeEncoded(text string) string {
 // hex, or empty for other text. Base64 may be wrapped into lines, indented or not, or words; a short last one is not part of it.
 func readEncoded(text string, i int) (end int, kind string) {
 	end, n := letters{}.read(text, i)
+	first := end
 	for line := i; n.other && end-line >= wrappedLine; {
 		line = len(text) - len(strings.TrimLeft(text[end+len(lineEnd.FindString(text[end:])):], " \t"))
 		next, all := n.read(text, line)
@@ -60,14 +61,14 @@ func readEncoded(text string, i int) (end int, kind string) {
 		}
 		end, n = next, all
 	}
-	for pad := 0; pad < 2 && end > i && end < len(text) && text[end] == '='; pad++ {
-		end++
-	}
 	switch {
 	case !n.other && n.digit && n.upper+n.lower > 0:
 		kind = "hex"
-	case n.digit && n.lower > 0 && n.upper > (n.upper+n.lower)/leastUpper:
+	case n.digit && n.lower > 0 && n.upper > 0 && (end == first || n.upper > (n.upper+n.lower)/leastUpper):
 		kind = "base64"
+	}
+	for pad := 0; pad < 2 && end > i && end < len(text) && text[end] == '='; pad++ {
+		end++
 	}
 	return end, kind
 }

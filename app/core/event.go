@@ -205,6 +205,9 @@ type DiscardedData struct {
 	Reason    string    `json:"reason"`
 }
 
+// NodeModelSlot is the node of node.started while a call of the model waits for one of the configured slots.
+const NodeModelSlot = "model_slot"
+
 // NodeData is the data of node.started and node.finished.
 type NodeData struct {
 	Node string `json:"node"`

@@ -160,6 +160,7 @@ func TestDataInResults(t *testing.T) {
 		"two alphabets":       {data[:4000] + "--" + key[:40], "[base64, 3 KB]--" + key[:40]},
 		"folders":             {folders.String(), folders.String()},
 		"branches in a table": {strings.ReplaceAll(branches.String(), "\n", "\t"), strings.ReplaceAll(branches.String(), "\n", "\t")},
+		"an even picture":     {strings.Repeat("w3jXabcd", 200), "[base64, 1 KB]"},
 		"hex":                 {"x=" + hex.EncodeToString(bytes) + ".", "x=[hex, 150 KB]."},
 		"key":                 {key, key},
 		"small URL":           {"data:image/gif;base64,R0lGODlhAQABAAAAACw=", "data:image/gif;base64,R0lGODlhAQABAAAAACw="},

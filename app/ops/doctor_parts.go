@@ -274,7 +274,7 @@ func askForModels(ctx context.Context, e llm.Entry) Finding {
 		return wrong(VerdictFail, "correct the key, or set api_key_env", "the server does not accept the key: %v", err)
 	case err != nil:
 		return wrong(VerdictWarn, "correct its base_url, which usually ends in /v1; if its server has no such list, try it with --call",
-			"%s/models is no list of models: %v", providerhttp.Redacted(base), err)
+			"%s/models is no list of models: %v", llm.Redacted(base), err)
 	case len(names) > 0 && !slices.ContainsFunc(names, isListed):
 		return wrong(VerdictWarn, "correct its name, unless the server takes any", "its server does not list %s; it has %s", e.Model, core.Clip(strings.Join(names, ", "), 200))
 	}

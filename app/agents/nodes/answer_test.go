@@ -1,16 +1,20 @@
 package nodes_test
 
 import (
+	"context"
+	"iter"
 	"math"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
+	"bobbin/app/agents/nodes"
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // deltas returns the texts so far of each message, put together by the offsets;
@@ -259,4 +263,32 @@ func TestNothingIsSaidTwice(t *testing.T) {
 		w.mustCall(w.resume(s.Run))
 		compare.Equal(t, "writes, model calls: want none", []int{0, 0}, []int{len(w.Writes), len(w.model.Requests())})
 	})
+}
+
+// queued is a model whose calls wait for a slot.
+type queued struct{ llm.Model }
+
+func (q queued) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
+	return func(yield func(llm.Delta, error) bool) {
+		if yield(llm.Delta{Queued: true}, nil) && yield(llm.Delta{}, nil) {
+			q.Model.Stream(ctx, req)(yield)
+		}
+	}
+}
+
+// The watchers learn that the call waits for a slot of its server, and when it has one.
+func TestWaitForASlotIsTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 32_000, "hello")
+	w.profile.Model = queued{w.model}
+	must.Get(w.call(t.Context(), w.begin("hi")))(t)
+	var told []string
+	for _, e := range w.feed.All(core.EventNodeStarted, core.EventMessageDelta) {
+		if data, ok := e.Data.(core.NodeData); ok {
+			told = append(told, data.Node)
+		} else if len(told) > 0 && told[len(told)-1] != "text" {
+			told = append(told, "text")
+		}
+	}
+	compare.Equal(t, "told", []string{core.NodeModelSlot, nodes.NameLLM, "text"}, told)
 }

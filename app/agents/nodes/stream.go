@@ -25,7 +25,12 @@ func (n *LLM) passDeltas(ctx context.Context, s AgentState, id core.MessageID, c
 	}
 	reasoning, text := &passedText{kind: core.EventReasoningDelta}, &passedText{kind: core.EventMessageDelta}
 	var passed passedCalls
+	queued := false
 	return func(d llm.Delta) {
+		if d.Queued != queued {
+			queued = d.Queued
+			n.Journal.Delta(ctx, core.NewEvent(s.Run.SessionID, s.Run.ID, core.EventNodeStarted, core.NodeData{Node: map[bool]string{true: core.NodeModelSlot, false: NameLLM}[queued]}))
+		}
 		pass(reasoning, d.Reasoning)
 		pass(text, d.Text)
 		if calls && d.ToolCall != nil {

@@ -220,9 +220,23 @@ func TestUnclearRefusalThatIsNotLength(t *testing.T) {
 	}
 }
 
+// A server that is overloaded by a prompt of half the size as well gets one of a quarter.
+func TestOverloadOfShorterPrompts(t *testing.T) {
+	t.Parallel()
+	busy := &llm.Error{Kind: llm.KindOverloaded, Provider: "scripted", Status: 503, Message: "Chat completion aborted"}
+	w := newWorld(t, 32_000, busy, busy, "fits now").turns(60, 120)
+	w.learned.SetOverload("scripted", w.Session.ID, tokens.Overloaded)
+	_, err := w.call(t.Context(), w.begin("go"))
+	var sizes []int
+	for _, r := range w.model.Requests() {
+		sizes = append(sizes, len(r.Messages))
+	}
+	compare.True(t, err == nil && len(sizes) == 3 && sizes[1] <= sizes[0]/2 && sizes[2] <= sizes[1]*6/10, "got %v, messages %v, want an answer to the third prompt", err, sizes)
+}
+
 // A prompt that is no longer than what the model has accepted, and small for its window,
 // is not tried again; nor is one that is short in any case. A server that says of long prompts that it is overloaded
-// gets one shorter try, if the last message met that too. Nothing is learned for other sessions.
+// gets shorter ones, if the last message met that too. Nothing is learned for other sessions.
 func TestRefusalOfAShortPrompt(t *testing.T) {
 	t.Parallel()
 	busy := &llm.Error{Kind: llm.KindOverloaded, Provider: "scripted", Status: 503, Message: "Chat completion aborted"}

@@ -61,13 +61,13 @@ func newChunkEncoder(run core.Run, body completionRequest, created int64) *chunk
 }
 
 // queuedComment tells a client, in the only way that this protocol has, that its run waits for an earlier
-// run of the session or a free slot.
+// run of the session, a free slot or one of its model.
 const queuedComment = ": queued\n\n"
 
 // encode is a handlers.Encoder. An answer that is discarded after the client has got a part of it
 // is an error: this protocol cannot take it back.
 func (e *chunkEncoder) encode(buf []byte, event core.Event) ([]byte, error) {
-	if event.Type == core.EventRunQueued {
+	if node, _ := event.Data.(core.NodeData); event.Type == core.EventRunQueued || node.Node == core.NodeModelSlot {
 		return append(buf, queuedComment...), nil
 	}
 	e.buf = buf

@@ -31,4 +31,7 @@ func TestQueued(t *testing.T) {
 		compare.Equal(t, name+": while it waits", tt.queued, strings.Join(said.FindAllString(string(queued), -1), " "))
 		compare.Equal(t, name+": when it starts", tt.starts, strings.Join(said.FindAllString(string(starts), -1), " "))
 	}
+	slot := core.Event{Type: core.EventNodeStarted, Data: core.NodeData{Node: core.NodeModelSlot}}
+	got := must.Get(newChunkEncoder(run, completionRequest{Model: "assistant"}, 1).encode(nil, slot))(t)
+	compare.Equal(t, "while it waits for a slot of its model", queuedComment, string(got))
 }

@@ -230,7 +230,7 @@ func (c *checker) checkMetadata() {
 	if isPart {
 		object[core.ExcerptKey] = excerpt
 	}
-	c.m.Metadata = mustEncode(cleanJSON(object))
+	c.m.Metadata, _ = core.EncodeJSON(cleanJSON(object)) // it came as JSON
 }
 
 // cleanJSON returns a JSON value with texts that can be stored.
@@ -250,13 +250,4 @@ func cleanJSON(v any) any {
 		return out
 	}
 	return v
-}
-
-// mustEncode returns a value as JSON. It panics on what JSON cannot say.
-func mustEncode(v any) []byte {
-	raw, err := core.EncodeJSON(v)
-	if err != nil {
-		panic("transfer: " + err.Error())
-	}
-	return raw
 }

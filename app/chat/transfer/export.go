@@ -120,8 +120,9 @@ func (s *Service) exportJSON(ctx context.Context, tenant core.Tenant, session co
 
 // writeJSON writes a value on one line, between two texts.
 func writeJSON(out *bufio.Writer, before string, v any, after string) error {
-	_, _ = out.WriteString(before) // a writer keeps its first error
-	_, _ = out.Write(mustEncode(v))
-	_, err := out.WriteString(after)
+	raw, err := core.EncodeJSON(v)
+	if err == nil {
+		_, err = fmt.Fprint(out, before, string(raw), after)
+	}
 	return err
 }

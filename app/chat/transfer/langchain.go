@@ -7,31 +7,22 @@ import (
 	"bobbin/app/core"
 )
 
-// langchainConstructor reads {"lc": 1, "type": "constructor", "id": […,
-// "HumanMessage"], "kwargs": {…}}: what dumps and toJSON write.
-func (r *reader) langchainConstructor() importedMessage {
-	var path []string
-	r.readField("id", &path, "the path of a class")
-	if len(path) == 0 {
-		r.addFault("id must be the path of a message's class")
-		return importedMessage{}
+// readLangChain reads {"lc": 1, "type": "constructor", "id": […, "HumanMessage"], "kwargs": {…}}, which dumps and
+// toJSON write, {"type": "human", "data": {…}}, which messages_to_dict writes, and the same without data, which
+// model_dump writes.
+func (r *reader) readLangChain() importedMessage {
+	kind, data := r.readText("type"), r.fields
+	switch {
+	case kind == "constructor" || r.fields.has("lc"):
+		var path []string
+		if r.readField("id", &path, "the path of a class"); len(path) > 0 {
+			kind = path[len(path)-1]
+		}
+		data = r.readSection("kwargs")
+	case r.fields.has("data"):
+		data = r.readSection("data")
 	}
-	class := strings.TrimSuffix(strings.TrimSuffix(path[len(path)-1], "Chunk"), "Message")
-	return r.readLangChain(strings.ToLower(class), r.readSection("kwargs"))
-}
-
-// langchainDict reads {"type": "human", "data": {…}}, which messages_to_dict
-// writes, and the same without data, which model_dump writes.
-func (r *reader) langchainDict() importedMessage {
-	kind := strings.ToLower(strings.TrimSuffix(r.readText("type"), "MessageChunk"))
-	if r.fields.has("data") {
-		return r.readLangChain(kind, r.readSection("data"))
-	}
-	return r.readLangChain(kind, r.fields)
-}
-
-// readLangChain reads the members of a message of LangChain's.
-func (r *reader) readLangChain(kind string, data fields) importedMessage {
+	kind = strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(kind), "chunk"), "message")
 	in := &reader{fields: data}
 	defer func() { r.wrong = append(r.wrong, in.wrong...) }()
 	role, ok := map[string]core.Role{

@@ -27,26 +27,20 @@ func (l Limits) readEntries(r io.Reader, format core.ImportFormat) iter.Seq2[ent
 		return l.readList(r)
 	}
 	return func(yield func(entry, error) bool) {
-		in := bufio.NewReaderSize(r, 64<<10)
-		for n := 1; ; n++ {
-			raw, tooLong, err := readLine(in, l.Line)
-			if err != nil && !errors.Is(err, io.EOF) {
-				yield(entry{}, err)
-				return
-			}
+		n, in := 1, bufio.NewScanner(r)
+		for in.Buffer(nil, l.Line+1); in.Scan(); n++ {
+			raw := bytes.TrimSpace(in.Bytes())
 			if n == 1 {
 				raw = bytes.TrimPrefix(raw, []byte("\uFEFF"))
 			}
-			e := entry{name: fmt.Sprintf("line %d", n), raw: bytes.TrimSpace(raw)}
-			if tooLong {
-				e.err = core.Errorf(core.ErrInvalid, "is longer than %d bytes", l.Line)
-			}
-			if (tooLong || len(e.raw) > 0) && !yield(e, nil) {
+			if len(raw) > 0 && !yield(entry{name: fmt.Sprintf("line %d", n), raw: raw}, nil) {
 				return
 			}
-			if err != nil {
-				return
-			}
+		}
+		if err := in.Err(); errors.Is(err, bufio.ErrTooLong) { // nothing behind it can be read
+			yield(entry{name: fmt.Sprintf("line %d", n), err: core.Errorf(core.ErrInvalid, "is longer than %d bytes", l.Line)}, nil)
+		} else if err != nil {
+			yield(entry{}, err)
 		}
 	}
 }
@@ -65,23 +59,6 @@ func (l *limited) Read(p []byte) (int, error) {
 		return 0, l.err
 	}
 	return n, err
-}
-
-// readLine reads to the end of a line, and of one that is longer than most nothing.
-// io.EOF comes with the last one.
-func readLine(in *bufio.Reader, most int) (line []byte, tooLong bool, err error) {
-	for {
-		part, err := in.ReadSlice('\n')
-		tooLong = tooLong || len(line)+len(part) > most+1
-		if tooLong {
-			line = nil
-		} else {
-			line = append(line, part...)
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return line, tooLong, err
-		}
-	}
 }
 
 // readList yields the elements of a JSON list, or of the list "messages" of an object.

@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -40,10 +41,8 @@ func readMessage(raw []byte) (importedMessage, error) {
 	r := reader{fields: f}
 	var out importedMessage
 	switch {
-	case f.has("lc") || r.readText("type") == "constructor":
-		out = r.langchainConstructor()
-	case f.has("type") && !f.has("role") && (f.has("data") || f.has("content")):
-		out = r.langchainDict()
+	case f.has("lc") || f.has("type") && !f.has("role") && (f.has("data") || f.has("content") || f.has("kwargs")):
+		out = r.readLangChain()
 	case f.has("role"):
 		out = r.readMessage()
 	case f.has("mapping"):
@@ -146,10 +145,7 @@ func (r *reader) readMessage() importedMessage {
 
 // roleOf returns the role of OpenAI's name for it.
 func roleOf(name string) core.Role {
-	if name == "developer" {
-		return core.RoleSystem
-	}
-	return core.Role(name)
+	return cmp.Or(map[string]core.Role{"developer": core.RoleSystem}[name], core.Role(name))
 }
 
 // recordOmitted says in the message that something of it was not taken along.

@@ -133,7 +133,7 @@ func TestFaults(t *testing.T) {
 		{"many faults", `{"role":"user","content":[` + strings.Repeat(`7,`, 90_000) + `7]}`, "content[2] is neither a text nor an object with a type"},
 		{"the old form", `{"role":"assistant","content":null,"function_call":{"name":"x","arguments":"{}"}}`, "function_call is too old"},
 		{"langchain of another kind", `{"type":"remove","data":{"id":"x"}}`, `type "remove" is not a message`},
-		{"langchain without a class", `{"lc":1,"type":"constructor","id":[],"kwargs":{}}`, "id must be the path"},
+		{"langchain without a class", `{"lc":1,"type":"constructor","id":[],"kwargs":{}}`, `type "constructor" is not a message`},
 		{"langchain of a wrong type", `{"type":"ai","data":{"content":"x","tool_calls":7}}`, "tool_calls must be a list"},
 	}
 	for _, tt := range tests {

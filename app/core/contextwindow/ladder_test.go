@@ -211,7 +211,7 @@ func TestRung7GivesOneReason(t *testing.T) {
 		got := places(d.History, d.Run)
 		want, shortened := []string{once}, 0
 		if shortened = got[core.PlaceShortened]; once == "" {
-			want = []string{"the oldest messages are left out of the prompt: they do not fit", fmt.Sprintf("messages that are shortened in the prompt: %d", shortened)}
+			want = []string{"the oldest messages are left out of the prompt: they do not fit", fmt.Sprintf("messages that are shortened in the prompt: %d, most of all #115, from 600 to 480 tokens", shortened)}
 		}
 		compare.Equal(t, "reasons", want, d.Reasons)
 		if got[core.PlaceLeftOut] < 100 || shortened == 0 {

@@ -249,15 +249,18 @@ func (p *planner) finishDecision() Decision {
 	p.estimateTurnsLeft()
 	p.addRecalled()
 	var loops []LoopRange
+	var most Slot // that is shortened
 	places := map[core.Placement]int{}
 	for _, s := range p.slots {
-		places[s.Place]++
+		if places[s.Place]++; s.Place == core.PlaceShortened && s.Tokens-s.Limit > most.Tokens-most.Limit {
+			most = s
+		}
 		if n := len(loops); s.Place == core.PlaceCovered && (n == 0 || loops[n-1].ID != s.Loop) {
 			loops = append(loops, *findLoop(p.loops, s.Item))
 		}
 	}
 	if n := places[core.PlaceShortened]; n > 0 && p.in.Once == "" { // else that is the reason
-		p.addReason("messages that are shortened in the prompt: %d", n)
+		p.addReason("messages that are shortened in the prompt: %d, most of all #%d, from %d to %d tokens", n, most.Seq, most.Tokens, most.Limit)
 	}
 	if n := places[core.PlaceCovered]; n > 0 {
 		p.addReason("%d messages of tool loops are replaced by notes", n)

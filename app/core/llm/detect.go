@@ -51,7 +51,7 @@ func Detect(ctx context.Context, configured string, env func(string) string, pro
 		}
 		reason := p.key + " is set"
 		if base := env(p.base); p.base != "" && base != "" {
-			reason += ", at " + hostOf(base)
+			reason += ", at " + Redacted(base)
 		}
 		return Choice{p.model, reason}
 	}
@@ -60,11 +60,11 @@ func Detect(ctx context.Context, configured string, env func(string) string, pro
 	defer cancel()
 	models, err := probe(ctx, address)
 	if i := slices.IndexFunc(models, canTalk); err == nil && i >= 0 {
-		return Choice{providerOllama + "/" + models[i], "Ollama runs at " + hostOf(address)}
+		return Choice{providerOllama + "/" + models[i], "Ollama runs at " + Redacted(address)}
 	}
-	reason := "no Ollama answers at " + hostOf(address)
+	reason := "no Ollama answers at " + Redacted(address)
 	if err == nil {
-		reason = "the Ollama at " + hostOf(address) + " has no chat model"
+		reason = "the Ollama at " + Redacted(address) + " has no chat model"
 	}
 	return Choice{providerDemo, "none of OPENAI_API_KEY, ANTHROPIC_API_KEY and GEMINI_API_KEY is set, and " + reason}
 }
@@ -103,11 +103,11 @@ func ollamaURL(env func(string) string) string {
 	return scheme + "://" + net.JoinHostPort(name, port)
 }
 
-// hostOf returns the address without what may be secret in it.
-func hostOf(address string) string {
+// Redacted returns the address without credentials and parameters.
+func Redacted(address string) string {
 	u, err := url.Parse(address)
-	if err != nil || u.Host == "" {
+	if err != nil || u.Host == "" && !strings.HasPrefix(u.Path, "/") {
 		return "an address that cannot be read"
 	}
-	return u.Scheme + "://" + u.Host
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }

@@ -25,7 +25,7 @@ func TestDetect(t *testing.T) {
 	}{
 		"configured wins":  {"fast", []string{"OPENAI_API_KEY=" + secret}, []string{"x"}, nil, "model fast: default_llm is configured"},
 		"OpenAI":           {"", []string{"OPENAI_API_KEY=" + secret, "GEMINI_API_KEY=" + secret}, []string{"x"}, nil, "model gpt-4o-mini: OPENAI_API_KEY is set"},
-		"OpenAI elsewhere": {"", []string{"OPENAI_API_KEY=" + secret, "OPENAI_BASE_URL=https://u:" + secret + "@proxy.test/v1?key=" + secret}, nil, silent, "model gpt-4o-mini: OPENAI_API_KEY is set, at https://proxy.test"},
+		"OpenAI elsewhere": {"", []string{"OPENAI_API_KEY=" + secret, "OPENAI_BASE_URL=https://u:" + secret + "@proxy.test/v1?key=" + secret}, nil, silent, "model gpt-4o-mini: OPENAI_API_KEY is set, at https://proxy.test/v1"},
 		"OpenAI nowhere":   {"", []string{"OPENAI_API_KEY=" + secret, "OPENAI_BASE_URL=" + secret}, nil, silent, "model gpt-4o-mini: OPENAI_API_KEY is set, at an address that cannot be read"},
 		"Anthropic":        {"", []string{"ANTHROPIC_API_KEY=" + secret, "GEMINI_API_KEY=" + secret}, []string{"x"}, nil, "model claude-haiku-5-5: ANTHROPIC_API_KEY is set"},
 		"OpenAI first":     {"", []string{"ANTHROPIC_API_KEY=" + secret, "OPENAI_API_KEY=" + secret}, nil, silent, "model gpt-4o-mini: OPENAI_API_KEY is set"},

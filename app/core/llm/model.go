@@ -174,6 +174,7 @@ type Delta struct {
 	Usage      *core.Usage
 	Finish     core.FinishReason
 	Model      string // with Finish: the model that answered; empty = the provider does not report it
+	Queued     bool   // the call waits for a slot of its server, until the next delta
 }
 
 // DroppedThoughts are thoughts of a prompt that the model did not see.

@@ -43,7 +43,7 @@ func (r *retrying) Stream(ctx context.Context, req Request) iter.Seq2[Delta, err
 				if err != nil && !hasBegun {
 					return err
 				}
-				hasBegun = true
+				hasBegun = hasBegun || d != Delta{Queued: d.Queued} // else it is still in the queue
 				if !yield(d, err) || err != nil {
 					return nil
 				}

@@ -178,9 +178,27 @@ func TestWaitForSlotEnds(t *testing.T) {
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		_, err := llm.Collect(m.Stream(ctx, llm.Request{}), nil)
+		var told []llm.Delta
+		_, err := llm.Collect(m.Stream(ctx, llm.Request{}), func(d llm.Delta) { told = append(told, d) })
+		compare.True(t, len(told) == 1 && told[0].Queued, "got %v, want that it waits", told)
 		compare.True(t, llm.IsKind(err, llm.KindCanceled) && errors.Is(err, context.DeadlineExceeded), "got %v, want the call canceled", err)
 		<-done
 		compare.Error(t, "the slot is lost", nil, compare.ErrorOf(llm.Collect(m.Stream(t.Context(), llm.Request{}), nil)))
+	})
+}
+
+// A call that fails behind its wait for a slot is repeated like others; the end of the wait is told.
+func TestRetryBehindTheQueue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var servers llm.Servers
+		scripted := llmtest.Scripted(failure(llm.KindOverloaded), "hello")
+		entry := llm.Entry{Info: llm.Info{Provider: "openai"}, Slots: 1}
+		other, m := servers.Share(new(timed), entry), llm.WithRetry(servers.Share(scripted, entry), silent)
+		go func() { _, _ = llm.Collect(other.Stream(t.Context(), llm.Request{}), nil) }()
+		synctest.Wait()
+		var queued []bool
+		got, err := llm.Collect(m.Stream(t.Context(), llm.Request{}), func(d llm.Delta) { queued = append(queued, d.Queued) })
+		compare.True(t, err == nil && got.Text == "hello" && len(queued) > 2 && queued[0] && !queued[1], "got %q, %v, queued %v", got.Text, err, queued)
 	})
 }

@@ -50,16 +50,23 @@ type sharing struct {
 	shared *slots
 }
 
-// Stream is the model's Stream in a slot of its server. While it waits for the slot, a done ctx
-// ends the call with KindCanceled.
+// Stream is the model's Stream in a slot of its server. If it waits for the slot, it yields a Delta that is Queued and, behind
+// the wait, an empty one. Meanwhile a done ctx ends the call with KindCanceled.
 func (m *sharing) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
 	return func(yield func(Delta, error) bool) {
 		if m.shared.count.Load() > 0 {
+			waits := len(m.shared.free) == 0
+			if waits && !yield(Delta{Queued: true}, nil) {
+				return
+			}
 			select {
 			case <-m.shared.free:
 				defer func() { m.shared.free <- struct{}{} }()
 			case <-ctx.Done():
 				yield(Delta{}, CanceledError(ctx, m.Info().Provider))
+				return
+			}
+			if waits && !yield(Delta{}, nil) {
 				return
 			}
 		}

@@ -37,7 +37,7 @@ type Options struct {
 
 // Format keeps the key out of whatever prints Options.
 func (o Options) Format(f fmt.State, _ rune) {
-	fmt.Fprintf(f, "{%s model %s at %s}", o.Provider, o.Model, Redacted(o.BaseURL))
+	fmt.Fprintf(f, "{%s model %s at %s}", o.Provider, o.Model, llm.Redacted(o.BaseURL))
 }
 
 // LogValue keeps the key out of logs.

@@ -184,7 +184,7 @@ func (p *Peer) toError(parent, ctx context.Context, err error) *llm.Error {
 
 // Unreached returns the error of a request that got no answer.
 func (p *Peer) Unreached(err error) *llm.Error {
-	message := fmt.Sprintf("%s was not reached: %s", Redacted(p.BaseURL), err)
+	message := fmt.Sprintf("%s was not reached: %s", llm.Redacted(p.BaseURL), err)
 	return &llm.Error{Kind: llm.KindNetwork, Provider: p.Provider, Message: p.Scrub(message), Err: err}
 }
 
@@ -207,13 +207,4 @@ func CheckURL(name, base string) error {
 		return core.Errorf(core.ErrInvalid, "model %s: the base_url is not an http or https address", name)
 	}
 	return nil
-}
-
-// Redacted returns the address without credentials and parameters.
-func Redacted(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return "?"
-	}
-	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }

@@ -47,7 +47,7 @@ func (p *Peer) Refusal(status int, header http.Header, body []byte) *llm.Error {
 		e.Limit, e.Requested, e.Prompt = r.limit, r.requested, r.prompt
 	}
 	if location := header.Get("Location"); location != "" && status < 400 {
-		e.Message = "it redirects to " + Redacted(location)
+		e.Message = "it redirects to " + llm.Redacted(location)
 	}
 	if e.Message == "" {
 		e.Message = strings.TrimSpace(fmt.Sprintf("status %d %s", r.status, http.StatusText(r.status)))

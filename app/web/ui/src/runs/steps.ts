@@ -30,6 +30,7 @@ export interface Told {
 
 export const modelNode = "llm_node";
 export const toolNode = "tool_node";
+const slotNode = "model_slot"; // no node of the graph: the model's call waits for a slot of its server
 
 type Unnumbered = Omit<Step, "number">;
 
@@ -68,6 +69,8 @@ function modelSteps({ run, calls, happened, working }: Told, now: number): Unnum
   const live = { from: working.since, to: now, live: true, bad: false };
   if (summarizing?.name === "context.started" && !summarizing.data.ahead) {
     steps.push({ ...live, kind: "summary", name: words.summaryOf(0), what: words.thinks, from: summarizing.at });
+  } else if (working.node === slotNode) {
+    steps.push({ ...live, kind: "model", name: modelNode, what: words.waitsForSlot });
   } else if (working.node === modelNode && !steps.some((s) => s.to > working.since)) {
     steps.push({ ...live, kind: "model", name: modelNode, what: words.thinks });
   }

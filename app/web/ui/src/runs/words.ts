@@ -41,6 +41,7 @@ export const words = { ...page, count, tokens, sections: context.sections, marks
     asksFor: (n: number) => `asks for ${plural(n, "tool")}`,
     writes: "writes the answer",
     thinks: "at work",
+    waitsForSlot: "waits for a free slot of its server",
     callFailed: (why: string) => `failed: ${why.replaceAll("_", " ")}`,
     summaryPart: "one of its parts",
     summarized: (messages: number, before: number, after: number) =>
@@ -143,6 +144,7 @@ export const words = { ...page, count, tokens, sections: context.sections, marks
     asksFor: (n: number) => `verlangt ${plural(n, "Werkzeug", "Werkzeuge")}`,
     writes: "schreibt die Antwort",
     thinks: "bei der Arbeit",
+    waitsForSlot: "wartet auf einen freien Platz seines Servers",
     callFailed: (why: string) => `fehlgeschlagen: ${why.replaceAll("_", " ")}`,
     summaryPart: "ein Teil davon",
     summarized: (messages: number, before: number, after: number) =>
