@@ -1,1 +1,0 @@
-export{t as default}from"./SummaryBody-pRLo4884.js";
