@@ -66,9 +66,8 @@ type RunStore interface {
 	Waiting(ctx context.Context, limit int) ([]SessionID, error)
 	// Renew extends the worker's leases, and returns the runs whose leases it has lost.
 	Renew(ctx context.Context, worker string, runs []RunID) (lost []RunID, err error)
-	// Release ends all leases of the worker, HandBack that of one run.
-	Release(ctx context.Context, worker string) error
-	HandBack(ctx context.Context, worker string, run RunID) error
+	// Release ends the worker's leases of the runs, or all if none is named.
+	Release(ctx context.Context, worker string, runs ...RunID) error
 	// Yield gives back a run whose attempt could not reach the store.
 	Yield(ctx context.Context, run RunID, attempt int) error
 	// CancelRequested returns the worker's runs for which a cancel was requested.

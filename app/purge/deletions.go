@@ -244,7 +244,7 @@ func (s *Service) jobOf(ctx context.Context, d core.Deletion) (j job, err error)
 	if d.Plan != nil {
 		j.before = *d.Plan
 	}
-	j.traces, err = s.findTraces(ctx, j.owner, j.user, j.ids)
+	j.traces, err = s.findTraces(ctx, j)
 	return j, err
 }
 

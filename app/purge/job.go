@@ -29,13 +29,13 @@ type traces struct {
 	shared []core.SessionID // sessions of others in which the user wrote
 }
 
-// findTraces returns where the user's data is, or without a user the traces that are the sessions.
-func (s *Service) findTraces(ctx context.Context, owner, user string, ids []core.SessionID) (t traces, err error) {
-	if t.ids = ids; user == "" {
-		return t, nil
+// findTraces returns where the user's data is, or without a user what the job names.
+func (s *Service) findTraces(ctx context.Context, j job) (t traces, err error) {
+	if j.user == "" {
+		return j.traces, nil
 	}
-	if t.ids, err = s.Store.OfUser(ctx, owner, user); err == nil {
-		t.shared, err = s.Store.Shared(ctx, owner, user)
+	if t.ids, err = s.Store.OfUser(ctx, j.owner, j.user); err == nil {
+		t.shared, err = s.Store.Shared(ctx, j.owner, j.user)
 	}
 	return t, err
 }
@@ -77,8 +77,8 @@ func (s *Service) execute(ctx context.Context, j job) (core.PurgeReport, error) 
 	for round, more := 0, true; more && round < maxRounds; round++ {
 		one, err := s.removeTraces(ctx, j)
 		gone.Add(one)
-		if j.traces = (traces{}); err == nil && j.user != "" {
-			j.traces, err = s.findTraces(ctx, j.owner, j.user, nil)
+		if j.traces = (traces{}); err == nil {
+			j.traces, err = s.findTraces(ctx, j)
 		}
 		if err != nil {
 			s.recordAudit(ctx, j, len(ids), gone, err)

@@ -82,7 +82,7 @@ func (s *Service) User(ctx context.Context, in core.PurgeUser) (core.PurgeReport
 
 // purge previews or executes the job, of which it finds the traces.
 func (s *Service) purge(ctx context.Context, j job) (_ core.PurgeReport, err error) {
-	if j.traces, err = s.findTraces(ctx, j.owner, j.user, j.ids); err != nil {
+	if j.traces, err = s.findTraces(ctx, j); err != nil {
 		return core.PurgeReport{}, err
 	}
 	if j.DryRun {

@@ -114,7 +114,7 @@ func (s *Runner) launchRun(c core.Claimed, lone bool) {
 func (s *Runner) releaseRun(run core.Run) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTime)
 	defer cancel()
-	if err := s.Store.HandBack(ctx, s.Worker, run.ID); err != nil {
+	if err := s.Store.Release(ctx, s.Worker, run.ID); err != nil {
 		s.Logger.WarnContext(ctx, "run not handed back", "run_id", run.ID, "err", err)
 		return
 	}

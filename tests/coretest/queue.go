@@ -153,21 +153,11 @@ func (r Runs) Yield(ctx context.Context, run core.RunID, attempt int) error {
 	})
 }
 
-// Release ends the leases of the worker.
-func (r Runs) Release(ctx context.Context, worker string) error {
+// Release ends the worker's leases of the runs, or all if none is named.
+func (r Runs) Release(ctx context.Context, worker string, runs ...core.RunID) error {
 	return r.s.transact(ctx, "Release", func() error {
 		for _, run := range r.s.leased(worker) {
-			endLease(run)
-		}
-		return nil
-	})
-}
-
-// HandBack ends the worker's lease of one run.
-func (r Runs) HandBack(ctx context.Context, worker string, id core.RunID) error {
-	return r.s.transact(ctx, "HandBack", func() error {
-		for _, run := range r.s.leased(worker) {
-			if run.ID == id {
+			if len(runs) == 0 || slices.Contains(runs, run.ID) {
 				endLease(run)
 			}
 		}

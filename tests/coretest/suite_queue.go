@@ -73,9 +73,9 @@ func testLeases(s *suite) {
 		s.Errorf("the lease ended at %v, now at %v, want it renewed", before, after)
 	}
 	s.equal("lost by another worker", renew(other), []core.RunID{one.ID})
-	s.succeeds("hand back of another's", s.Runs.HandBack(s.Context(), other, one.ID))
+	s.succeeds("hand back of another's", s.Runs.Release(s.Context(), other, one.ID))
 	s.equal("owner", s.run(one.ID).LeaseOwner, worker)
-	s.succeeds("hand back", s.Runs.HandBack(s.Context(), worker, one.ID))
+	s.succeeds("hand back", s.Runs.Release(s.Context(), worker, one.ID))
 	s.equal("owners", []string{s.run(one.ID).LeaseOwner, s.run(two.ID).LeaseOwner}, []string{"", worker})
 	s.succeeds("release", s.Runs.Release(s.Context(), worker))
 	s.equal("due", s.due(other), map[int]int{0: 2})

@@ -207,12 +207,7 @@ func (r *Blobs) Texts(ctx context.Context, tenant core.Tenant, ids []core.BlobID
 
 // loadColumn returns a column that blobs with the same content share.
 func (r *Blobs) loadColumn(ctx context.Context, tenant core.Tenant, ids []core.BlobID, table, column string) (map[core.BlobID][]byte, error) {
-	var valid []core.BlobID
-	for _, id := range ids {
-		if requireID("blob", id) == nil {
-			valid = append(valid, id)
-		}
-	}
+	valid := slices.DeleteFunc(slices.Clone(ids), func(id core.BlobID) bool { return requireID("blob", id) != nil })
 	var rows []struct {
 		ID   models.Ref
 		Data []byte

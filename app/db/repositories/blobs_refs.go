@@ -83,19 +83,16 @@ func (stx *sessionTx) releaseFiles(messages []core.MessageID) error {
 	return err
 }
 
-// sweepBatch bounds the blobs that one transaction removes.
-const sweepBatch = 500
-
 // Sweep removes the unreferenced blobs whose last upload is before the given time.
 func (r *Blobs) Sweep(ctx context.Context, before time.Time) (core.SweptBlobs, error) {
 	var total core.SweptBlobs
 	orphans := gorm.Expr(unreferencedSQL+" AND blobs.unreferenced AND uploaded_at < ?", before)
 	owners, err := scan[[]string](r.db.WithContext(ctx).Model(&models.Blob{}).Where(orphans).Distinct("owner"))
 	for _, owner := range owners {
-		for n := sweepBatch; n == sweepBatch && err == nil; {
+		for n := stepRows; n == stepRows && err == nil; {
 			var swept core.SweptBlobs
 			err = wrapError(inTx(ctx, r.db, func(tx *gorm.DB) error {
-				found, err := scan[[]models.Ref](tx.Model(&models.Blob{}).Where(orphans).Where("owner = ?", owner).Order("id").Limit(sweepBatch).Select("id"))
+				found, err := scan[[]models.Ref](tx.Model(&models.Blob{}).Where(orphans).Where("owner = ?", owner).Order("id").Limit(stepRows).Select("id"))
 				if n = len(found); err == nil && n > 0 {
 					swept, err = removeBlobs(tx, owner, found)
 				}

@@ -37,7 +37,7 @@ func (r *Runs) TakeOver(ctx context.Context, t core.TakeOver) ([]core.Run, error
 			"attempt": gorm.Expr("attempt + 1"), "lease_owner": t.Worker, "lease_until": gorm.Expr(clockSQL(tx, core.RunLease)), "deaths": t.Deaths - later,
 		})
 		if err == nil && len(leased) > 0 {
-			runs, err = findRuns(tx, tx.Where("id IN ?", idsOf(leased, leasedRun.id)), "created_at, id") // with their inputs
+			runs, err = findRuns(tx, tx.Where("id IN ?", idsOf(leased, func(r leasedRun) core.RunID { return r.ID })), "created_at, id") // with their inputs
 		}
 		return err
 	})
@@ -107,17 +107,14 @@ func (r *Runs) Renew(ctx context.Context, worker string, runs []core.RunID) (los
 	return slices.DeleteFunc(lost, func(id core.RunID) bool { return slices.Contains(skipped, id) }), nil
 }
 
-// Release ends all leases of the worker, so that others can take over its runs without
+// Release ends the worker's leases of the runs, or all if none is named, so that others can take over its runs without
 // waiting. Writes of the worker are accepted until then.
-func (r *Runs) Release(ctx context.Context, worker string) error {
-	err := runningRuns(ctx, r.reserve).Where("lease_owner = ?", worker).UpdateColumns(r.noLease()).Error
-	return wrapError(err, "leases of worker", worker)
-}
-
-// HandBack ends the worker's lease of one run: see Release.
-func (r *Runs) HandBack(ctx context.Context, worker string, run core.RunID) error {
-	err := runningRuns(ctx, r.reserve).Where("lease_owner = ? AND id = ?", worker, run).UpdateColumns(r.noLease()).Error
-	return wrapError(err, "run", run)
+func (r *Runs) Release(ctx context.Context, worker string, runs ...core.RunID) error {
+	leased := runningRuns(ctx, r.reserve).Where("lease_owner = ?", worker)
+	if len(runs) > 0 {
+		leased = leased.Where("id IN ?", runs)
+	}
+	return wrapError(leased.UpdateColumns(r.noLease()).Error, "leases of worker", worker)
 }
 
 // noLease are the columns of a running run that any worker may take over.
@@ -157,8 +154,6 @@ type leasedRun struct{ ID core.RunID }
 
 // TableName is the table's name.
 func (leasedRun) TableName() string { return "runs" }
-
-func (r leasedRun) id() core.RunID { return r.ID }
 
 // claimDue leases the first of the rows that are due, or that an earlier process of the worker's replica held.
 // ErrNotFound if there is none.

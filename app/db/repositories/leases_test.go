@@ -92,7 +92,7 @@ func TestDeathsAreCounted(t *testing.T) {
 			{"died", func() error { s.expire(t); return nil }, "worker-2", 1},
 			{"died again", func() error { s.expire(t); return nil }, "worker-3", 2},
 			{"stopped", func() error { return s.runs.Release(t.Context(), "worker-3") }, "worker-4", 2},
-			{"could not begin it", func() error { return s.runs.HandBack(t.Context(), "worker-4", run.ID) }, "worker-5", 2},
+			{"could not begin it", func() error { return s.runs.Release(t.Context(), "worker-4", run.ID) }, "worker-5", 2},
 			{"found no database", func() error { return s.runs.Yield(t.Context(), run.ID, 5) }, "worker-6", 2},
 			{"forgot it", func() error { s.expire(t); return nil }, "worker-6", 2},
 			{"was restarted", func() error { return nil }, "worker-6/2", 3},

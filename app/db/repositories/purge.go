@@ -230,15 +230,11 @@ func purgeParts[T any](ctx context.Context, g, which *gorm.DB, gone *core.Purged
 	return err
 }
 
-// blobsOfSQL selects files that messages of a session refer to, or that were uploaded for
-// it.
-const blobsOfSQL = `SELECT blob_id FROM blob_references WHERE session_id = @s UNION SELECT id FROM blobs WHERE session_id = @s LIMIT @limit`
-
 // purgeBlobs removes the blobs that the session's messages refer to, or that were uploaded
 // for it. Those that another session refers to stay, without a session.
 func (lease *sessionLease) purgeBlobs(ctx context.Context, gone *core.Purged) error {
 	return lease.runSteps(ctx, gone, func(stx *sessionTx, limit int, gone *core.Purged) (int64, error) {
-		blobs, err := scan[[]models.Ref](stx.tx.Raw(blobsOfSQL, map[string]any{"s": lease.id, "limit": limit}))
+		blobs, err := scan[[]models.Ref](stx.tx.Raw("SELECT blob_id FROM blob_references WHERE session_id = @s UNION SELECT id FROM blobs WHERE session_id = @s LIMIT @limit", map[string]any{"s": lease.id, "limit": limit}))
 		if err != nil || len(blobs) == 0 {
 			return 0, err
 		}

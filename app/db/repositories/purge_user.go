@@ -170,8 +170,7 @@ func (stx *sessionTx) emptyMessages(owner, user string, gone *core.Purged) (int,
 		return 0, err
 	}
 	ids := idsOf(rows, func(m core.Message) core.MessageID { return m.ID })
-	var copies int64
-	err = stx.tx.Model(&core.Message{}).Where("origin_id IN ? AND deleted_at IS NULL", ids).Count(&copies).Error
+	copies, err := count(stx.tx.Model(&core.Message{}).Where("origin_id IN ? AND deleted_at IS NULL", ids))
 	if err == nil && copies > 0 {
 		err = core.Errorf(core.ErrStale, "session %s was forked meanwhile", stx.session.ID)
 	}

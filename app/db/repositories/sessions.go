@@ -158,9 +158,8 @@ func (r *Sessions) GiveTitle(ctx context.Context, tenant core.Tenant, t core.New
 		if stx.session.Title != "" || stx.session.TitledAt != nil || t.Title == "" {
 			return nil
 		}
-		var changed int64 // deleted, or edited since the run began
-		err := stx.tx.Model(&core.Message{}).Where("id IN ?", t.Of).
-			Where("deleted_at IS NOT NULL OR revised_at > (SELECT started_at FROM runs WHERE id = ?)", models.Ref(t.RunID)).Count(&changed).Error
+		changedSQL := "deleted_at IS NOT NULL OR revised_at > (SELECT started_at FROM runs WHERE id = ?)" // since the run began
+		changed, err := count(stx.tx.Model(&core.Message{}).Where("id IN ?", t.Of).Where(changedSQL, models.Ref(t.RunID)))
 		if err != nil || changed > 0 {
 			return err
 		}

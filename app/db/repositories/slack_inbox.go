@@ -48,10 +48,9 @@ func (r *SlackInbox) Repeats(ctx context.Context, item core.SlackItem) (bool, er
 		return false, nil //nolint:nilerr // without a time nothing can be said
 	}
 	bound := func(plus time.Duration) string { return fmt.Sprintf("%.6f", at+plus.Seconds()) }
-	var n int64
-	err = r.db.WithContext(ctx).Model(&models.SlackItem{}).
+	n, err := count(r.db.WithContext(ctx).Model(&models.SlackItem{}).
 		Where("app = ? AND gesture = ? AND gesture <> '' AND id <> ? AND position BETWEEN ? AND ?", item.App, item.Gesture, item.ID, bound(-core.SlackGesture), bound(core.SlackGesture)).
-		Where("finished_at IS NOT NULL OR position < ?", item.Position).Limit(1).Count(&n).Error
+		Where("finished_at IS NOT NULL OR position < ?", item.Position).Limit(1))
 	return n > 0, wrapError(err, "slack item", item.ID)
 }
 

@@ -121,9 +121,8 @@ func (r *SlackThreads) Status(ctx context.Context, tenant core.Tenant, session c
 		status.Faults = append(status.Faults, core.SlackFault{ItemID: p.ItemID, Part: p.Part, State: p.State, Reason: p.Error, CreatedAt: p.CreatedAt})
 	}
 	if err == nil {
-		var posted int64
-		err = r.db.WithContext(ctx).Model(&core.SlackPost{}).Where("session_id = ? AND part = 0 AND kind = 'message' AND state = 'sent'", session).Count(&posted).Error
-		status.Posted = int(posted)
+		posted, failed := count(r.db.WithContext(ctx).Model(&core.SlackPost{}).Where("session_id = ? AND part = 0 AND kind = 'message' AND state = 'sent'", session))
+		status.Posted, err = int(posted), failed
 	}
 	return status, wrapError(err, "Slack posts of session", session)
 }
