@@ -245,6 +245,7 @@ export const cases = {
     await row.getByText(/^v\d+, for \d+$/).waitFor()
     await v.page.route(/\/context$/, async route => { const report = await (await route.fetch()).json(); await route.fulfill({ json: { ...report, coverage: { ...report.coverage, summarized: report.coverage.summarized + 2 } } }) })
     await v.page.reload()
+    await v.page.getByRole('region', { name: /^Summary v/ }).waitFor()
     await v.page.keyboard.press('Control+.')
     await row.waitFor()
     equal(await row.getByText(/^v\d+, for/).count(), 0, 'versions beside the size of another summary')
