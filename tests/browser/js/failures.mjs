@@ -33,6 +33,7 @@ const refusals = [
   { status: 429, code: 'spend_limit', 'Retry-After': '3600', says: 'the limit of this key is spent' },
   { status: 429, 'Retry-After': '2', says: 'Too many at once', later: true },
   { status: 503, 'Retry-After': '3', says: 'Not available at the moment', later: true },
+  { status: 503, code: 'not_ready', 'Retry-After': '2', says: 'Bobbin is starting again', later: true },
   { status: 401, says: 'Your key is no longer valid', sign: true },
 ]
 
