@@ -122,7 +122,8 @@ export const cases = {
     await v.state('context')
     // What is a picture, or says what is chosen, is there in a reader's own colors, too.
     await v.page.emulateMedia({ forcedColors: 'active' })
-    for (const part of ['.bar > span', '.mark', '.track i', '.swatch', '.knot']) equal(await v.page.locator(part).first().evaluate(e => getComputedStyle(e).forcedColorAdjust), 'none', part)
+    equal(await v.page.locator('.window .bar').evaluate(e => getComputedStyle(e).outlineStyle), 'solid', 'the outline of a bar')
+    for (const part of ['.bar > span', '.mark', '.track i', '.swatch', '.knot', '.key .made']) equal(await v.page.locator(part).first().evaluate(e => getComputedStyle(e).forcedColorAdjust), 'none', part)
     equal(await v.page.getByRole('link', { name: 'Chat', exact: true }).evaluate(e => getComputedStyle(e).outlineStyle), 'solid', 'the mark of the chosen view')
     await v.page.emulateMedia({ forcedColors: 'none' })
     const chart = panel.getByRole('slider')
@@ -238,5 +239,15 @@ export const cases = {
     await v.button('Redo').click()
     await v.page.getByRole('region', { name: /^Summary v/ }).waitFor()
     await focused(v, 'the field after Redo', v.field)
+    // The size of a summary that comes is not that of the version in use.
+    const row = v.page.locator('.legend li').filter({ hasText: 'Summary' })
+    await v.page.keyboard.press('Control+.')
+    await row.getByText(/^v\d+, for \d+$/).waitFor()
+    await v.page.route(/\/context$/, async route => { const report = await (await route.fetch()).json(); await route.fulfill({ json: { ...report, coverage: { ...report.coverage, summarized: report.coverage.summarized + 2 } } }) })
+    await v.page.reload()
+    await v.page.getByRole('region', { name: /^Summary v/ }).waitFor()
+    await v.page.keyboard.press('Control+.')
+    await row.waitFor()
+    equal(await row.getByText(/^v\d+, for/).count(), 0, 'versions beside the size of another summary')
   },
 }

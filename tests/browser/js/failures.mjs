@@ -33,6 +33,7 @@ const refusals = [
   { status: 429, code: 'spend_limit', 'Retry-After': '3600', says: 'the limit of this key is spent' },
   { status: 429, 'Retry-After': '2', says: 'Too many at once', later: true },
   { status: 503, 'Retry-After': '3', says: 'Not available at the moment', later: true },
+  { status: 503, code: 'not_ready', 'Retry-After': '2', says: 'Bobbin is starting again', later: true },
   { status: 401, says: 'Your key is no longer valid', sign: true },
 ]
 
@@ -194,8 +195,9 @@ export const cases = {
       { path: '**/v1/events', says: 'The list is not kept up to date', within: list.getByRole('alert'), press: 'Try again' },
       { path: '**/sessions/*/events', says: 'This key may not do this. Next try in', within: v.page.getByRole('main').getByRole('status'), press: 'Try now', header: { 'Retry-After': '60' } }, // it does not come by itself
     ]
-    for (const { path, says, within, press, header } of parts) {
-      await fail(v, path, 403, { code: 'missing_scope', times: 1000, ...header })
+    parts.splice(1, 0, { ...parts[1], status: 404 }) // of a proxy
+    for (const { path, says, within, press, header, status = 403 } of parts) {
+      await fail(v, path, status, { code: 'missing_scope', times: 1000, ...header })
       await v.page.reload()
       const place = within.filter({ hasText: says })
       await place.waitFor()
@@ -286,6 +288,12 @@ export const cases = {
     await v.settled('answer to: calculate out of order')
     await v.ask('in order again')
     await compare(v)
+    // Pieces of an answer that come before what stands in front of them, and one that comes twice.
+    const piece = (offset, text) => `event: message.delta\ndata: ${JSON.stringify({ message_id: 'm', offset_utf16: offset, text })}`
+    const pieces = [piece(0, 'w13 '), piece(8, 'w15 '), piece(12, 'w16'), piece(4, 'w14 '), piece(4, 'w14 ')]
+    await v.page.route(streams, route => route.fulfill({ status: 200, contentType: 'text/event-stream', body: ['event: message.started\ndata: {"message_id":"m","run_id":"r"}', ...pieces, ''].join('\n\n') }), { times: 1 })
+    await v.control('cut')
+    await v.log.getByText('w13 w14 w15 w16').waitFor()
   },
 
   /** A file of the page that does not come can be asked for again, code and style. */

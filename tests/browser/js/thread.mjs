@@ -46,7 +46,7 @@ export const cases = {
     equal(await at(), 'message 11', 'a new answer')
     await keyboard.press('w')
     const where = v.page.getByRole('dialog', { name: 'Where is this message?' })
-    await where.waitFor()
+    await where.getByText('Nothing is summarized yet.', { exact: true }).waitFor() // word for word is said above it
     await v.page.goBack()
     await where.waitFor({ state: 'detached' })
   },
