@@ -208,13 +208,13 @@ func TestRefusedMessageShrinksNoOtherSession(t *testing.T) {
 	}
 }
 
-// An outage costs each message one call more, from the second on, and no conversation its words.
+// An outage costs each message two calls more, from the second on, and no conversation its words.
 func TestOutageShortensNoConversation(t *testing.T) {
 	t.Parallel()
 	w := newFiltered(t, func(c *config.Config) { c.Models[0].ContextWindow = 32_768 })
 	id := w.importLong(t, "lorem")
 	w.status.Store(http.StatusServiceUnavailable)
-	for _, want := range []int64{4, 9} {
+	for _, want := range []int64{4, 10} {
 		turn := apptest.ReadTurn(t, apptest.Send(t.Context(), w, core.SendMessage{SessionID: id, Content: "go on"}))
 		compare.Equal(t, "the run", core.RunFailed, turn.Run.Status)
 		compare.Equal(t, "calls", want, w.refused.Load())

@@ -51,15 +51,15 @@ func (n *LLM) handleRefusal(ctx context.Context, s *AgentState, t *attempts, c c
 // mayBeTooLong reports whether a request that was refused for no clear reason may
 // have been too long: it was large for the model, by the window that is believed or
 // by what the model has accepted. Some servers say of such a prompt, each time, that they are
-// overloaded: one that is larger than all that the model has accepted is tried shorter, if
+// overloaded: one that is larger than all that the model has accepted is tried shorter, twice, if
 // the session's last message met that, too.
 func (n *LLM) mayBeTooLong(s *AgentState, t *attempts, c call, e *llm.Error) bool {
-	if c.turn.Profile.Model == nil || c.hasOutput() || c.decision.Total < minSuspected || t.overflows >= maxOverflows {
+	if c.turn.Profile.Model == nil || c.hasOutput() || c.decision.Total < minSuspected || t.overflows > maxOverflows {
 		return false
 	}
 	size, accepted := c.decision.Total, n.Calibrator.LargestFit(c.modelName())
 	if e.Unclear {
-		return size > accepted || float64(size) > suspectedShare*float64(c.decision.Budget.Window)
+		return t.overflows < maxOverflows && (size > accepted || float64(size) > suspectedShare*float64(c.decision.Budget.Window))
 	}
 	return e.Kind == llm.KindOverloaded && e.RetryAfter == 0 && len(t.spare) == 0 && size > accepted &&
 		n.Calibrator.Overload(c.modelName(), s.Session.ID) != tokens.NotOverloaded
@@ -69,6 +69,9 @@ func (n *LLM) mayBeTooLong(s *AgentState, t *attempts, c call, e *llm.Error) boo
 // provider accepts it, the prompt was too long; otherwise the refusal is what it was.
 func (n *LLM) retryShorter(ctx context.Context, s AgentState, t *attempts, c call, e *llm.Error) error {
 	t.overflows++
+	if !e.Unclear { // there is one other try: the server may just be busy
+		t.overflows = max(t.overflows, maxOverflows)
+	}
 	if t.suspected == nil {
 		t.suspected, c.err = &c, e
 	}

@@ -24,8 +24,7 @@ func (n *LLM) passDeltas(ctx context.Context, s AgentState, id core.MessageID, c
 		t.bytes, t.utf16 = t.bytes+len(text), t.utf16+core.UTF16Len(text)
 	}
 	reasoning, text := &passedText{kind: core.EventReasoningDelta}, &passedText{kind: core.EventMessageDelta}
-	var passed passedCalls
-	queued := false
+	passed, queued := passedCalls{}, false
 	return func(d llm.Delta) {
 		if d.Queued != queued {
 			queued = d.Queued

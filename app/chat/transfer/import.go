@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"bobbin/app/core"
 )
@@ -127,15 +128,12 @@ func (s *Service) readMessage(h *history, e entry, source core.Source) error {
 		h.order.unsure = true
 		return err
 	}
-	m := separateThoughts(t.message)
-	if t.skip || saysNothing(m) && len(t.results) == 0 {
+	messages := slices.DeleteFunc(append(t.results, separateThoughts(t.message)), saysNothing) // a message may have results alone
+	if t.skip || len(messages) == 0 {
 		h.Skipped++
 		return nil
 	}
-	for _, m := range append(t.results, m) {
-		if saysNothing(m) { // all that the message had is results
-			continue
-		}
+	for _, m := range messages {
 		m.Source, m.CreatedAt = cmp.Or(m.Source, source, core.SourceAPI), t.message.CreatedAt
 		m, faults := s.Limits.checkMessage(m)
 		m, err = h.order.placeNext(m)
