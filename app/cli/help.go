@@ -42,7 +42,7 @@ func (p *program) fitHelp(cmd *cobra.Command) {
 	})
 	wrapped := fmt.Sprintf(".FlagUsagesWrapped %d", width-1)
 	cmd.SetUsageTemplate(strings.ReplaceAll(cmd.UsageTemplate(), ".FlagUsages", wrapped) +
-		"\nEvery setting is also available as a flag: see --help-all and docs/CONFIGURATION.md.\n")
+		"\nEach setting is a flag, too: see --help-all and docs/CONFIGURATION.md.\n")
 }
 
 // writePairs prints names with their descriptions beside them.

@@ -12,7 +12,7 @@ import (
 	"bobbin/tests/provider"
 )
 
-// Instructions among the items of a conversation, under both names of their role, are in each of its prompts.
+// Instructions among the items of a conversation, under both names of their role, are kept, and in none of its prompts.
 // Items that are all left out are none.
 func TestInstructionsOfConversations(t *testing.T) {
 	t.Parallel()
@@ -33,7 +33,7 @@ func TestInstructionsOfConversations(t *testing.T) {
 	}
 	for _, r := range p.Received() {
 		system := strings.Join(r.System, " ")
-		compare.Equal(t, "instructions in the prompt", "1 1", fmt.Sprint(strings.Count(system, "ALWAYS FRENCH"), " ", strings.Count(system, "NEVER RUDE")))
+		compare.Equal(t, "instructions in the prompt", "0 0", fmt.Sprint(strings.Count(system, "ALWAYS FRENCH"), " ", strings.Count(system, "NEVER RUDE")))
 	}
 	compare.Equal(t, "prompts", 2, len(p.Received()))
 }

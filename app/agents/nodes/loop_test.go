@@ -226,3 +226,14 @@ func TestToolChoiceOfARun(t *testing.T) {
 		compare.Equal(t, fmt.Sprintf("%q", choice), want, got)
 	}
 }
+
+// Results that the client of the run gives begin its model calls anew; a call that nobody answered in time does not.
+func TestIterationSinceResults(t *testing.T) {
+	t.Parallel()
+	calls := []core.ToolCall{{ID: "c1", Name: "lookup", Arguments: "{}"}}
+	for status, want := range map[core.MessageStatus]int{core.MessageComplete: 1, core.MessageFailed: 2} {
+		s := nodes.AgentState{Run: core.Run{Options: &core.RunOptions{Tools: []core.ClientTool{{Name: "lookup"}}}}}
+		s.RunMessages = []core.Message{{Role: core.RoleUser}, {Role: core.RoleAssistant, ToolCalls: calls}, {Role: core.RoleTool, ToolCallID: "c1", Status: status}, {Role: core.RoleAssistant}}
+		compare.Equal(t, string(status), want, s.Iteration())
+	}
+}

@@ -74,9 +74,12 @@ func (s AgentState) Answer() (core.Message, bool) {
 	return core.Message{}, false
 }
 
-// Iteration returns how many model calls the run has made since its client gave it results.
+// Iteration returns how many model calls the run has made since its client gave it results: a call that nobody
+// answers in time has a failed one.
 func (s AgentState) Iteration() int {
-	return countAnswers(s.sinceCall(func(c core.ToolCall) bool { return s.isSince(c) || s.Run.HasClientTool(c.Name) }))
+	return countAnswers(s.sinceCall(func(c core.ToolCall) bool {
+		return s.isSince(c) || s.Run.HasClientTool(c.Name) && slices.ContainsFunc(s.RunMessages, func(m core.Message) bool { return m.ToolCallID == c.ID && m.Status == core.MessageComplete })
+	}))
 }
 
 // countAnswers returns how many of the messages are answers of the model.

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/gin-gonic/gin"
 
@@ -58,7 +57,7 @@ func (a *API) CreateConversation(c *gin.Context) error {
 	}
 	ctx := c.Request.Context()
 	// It is listed and kept once it has its items: some may be refused.
-	session, err := a.Chat.CreateSession(ctx, who.tenant, core.Session{UserID: who.user, Source: core.SourceAPI, Metadata: metadata, Temporary: len(messages) > 0, Instructions: addInstructions("", messages)})
+	session, err := a.Chat.CreateSession(ctx, who.tenant, core.Session{UserID: who.user, Source: core.SourceAPI, Metadata: metadata, Temporary: len(messages) > 0})
 	if err == nil && session.LastSeq == 0 { // else a repetition of a request whose answer was lost
 		_, err = a.appendMessages(core.WithoutKeyedWork(ctx), who, core.AppendMessages{SessionID: session.ID}, messages)
 	}
@@ -241,12 +240,6 @@ func (a *API) CreateItems(c *gin.Context) error {
 	messages, err := body.Items.messages("items")
 	if err != nil || len(messages) == 0 {
 		return writeJSON(c, newItemList(nil, false), err)
-	}
-	if !strings.Contains(session.Instructions, addInstructions("", messages)) { // else it is a repetition
-		all := addInstructions(session.Instructions, messages)
-		if _, err = a.Chat.UpdateSession(core.WithoutKeyedWork(c.Request.Context()), who.tenant, session.ID, core.SessionPatch{Instructions: &all}); err != nil {
-			return err
-		}
 	}
 	last, err := a.appendMessages(c.Request.Context(), who, core.AppendMessages{SessionID: session.ID}, messages)
 	if err != nil {

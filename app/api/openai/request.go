@@ -305,7 +305,13 @@ func (r *completionRequest) options() (*core.RunOptions, error) {
 		},
 		ToolChoice: core.ToolChoice(r.ToolChoice), ParallelToolCalls: r.ParallelToolCalls, Response: r.response,
 	}
-	o.Instructions = addInstructions(r.instructions, r.Messages)
+	texts := []string{r.instructions}
+	for _, m := range r.Messages {
+		if m.isInstruction() {
+			texts = append(texts, m.Content.text)
+		}
+	}
+	o.Instructions = strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), "\n\n")
 	if r.ResponseFormat != nil {
 		o.ResponseFormat = &r.ResponseFormat.JSONSchema
 		o.ResponseFormat.Type = r.ResponseFormat.Type
@@ -324,17 +330,6 @@ func (r *completionRequest) options() (*core.RunOptions, error) {
 	}
 	o.Lenient = true
 	return &o, f.Err()
-}
-
-// addInstructions returns the instructions with those of the messages.
-func addInstructions(instructions string, messages []message) string {
-	texts := []string{instructions}
-	for _, m := range messages {
-		if m.isInstruction() {
-			texts = append(texts, m.Content.text)
-		}
-	}
-	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), "\n\n")
 }
 
 func (m message) isInstruction() bool { return m.Role == "system" || m.Role == "developer" }

@@ -67,7 +67,8 @@ func (stx *sessionTx) eraseAtoms(messages ...core.Message) error {
 // the trigger of a restored summary.
 func (stx *sessionTx) eraseDerived(e erasure, why string) error {
 	ids := idsOf(e.messages, func(m core.Message) core.MessageID { return m.ID })
-	if err := stx.eraseSummaries(e.messages); err != nil {
+	covered, err := stx.eraseSummaries(e.messages)
+	if err != nil {
 		return err
 	}
 	rows, err := findIn[models.Run](stx.tx.Where("session_id = ?", stx.session.ID), "user_message_id", ids)
@@ -81,14 +82,18 @@ func (stx *sessionTx) eraseDerived(e erasure, why string) error {
 			}
 		}
 	}
+	title := stx.session.TitleMessageID
 	if err := stx.eraseTitle(ids); err != nil {
 		return err
 	}
 	if err := stx.eraseApprovals(e.calls); err != nil {
 		return err
 	}
-	// The answers about the session may have its title, a summary, or what was asked before a tool.
-	if err := eraseAnswers(stx.tx, stx.session.Owner, append(ids, core.MessageID(stx.session.ID))); err != nil {
+	mentioned := ids
+	if covered || title != stx.session.TitleMessageID || len(e.calls) > 0 { // the answers about the session may have these
+		mentioned = append(ids, core.MessageID(stx.session.ID))
+	}
+	if err := eraseAnswers(stx.tx, stx.session.Owner, mentioned); err != nil {
 		return err
 	}
 	if err := stx.eraseEvents(e); err != nil {
@@ -207,7 +212,7 @@ func (stx *sessionTx) eraseUnsent(id core.MessageID) error {
 	if err := stx.unlinkBlobs(ids); err != nil {
 		return err
 	}
-	if err := eraseAnswers(stx.tx, stx.session.Owner, append(ids, core.MessageID(stx.session.ID))); err != nil {
+	if err := eraseAnswers(stx.tx, stx.session.Owner, ids); err != nil {
 		return err
 	}
 	run.Input = run.Input.Emptied()

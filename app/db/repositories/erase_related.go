@@ -7,19 +7,20 @@ import (
 	"bobbin/app/core"
 )
 
-// eraseSummaries clears the content of summaries that covered one of the messages, which are in the order of their seq.
+// eraseSummaries clears the content of summaries that covered one of the messages, which are in the order of their seq,
+// and reports whether there were any.
 //
 // What a summary covers lies on the path to its last message. The model that writes notes
 // on a tool loop also sees the question, which is the parent of the loop's first message.
-func (stx *sessionTx) eraseSummaries(messages []core.Message) error {
+func (stx *sessionTx) eraseSummaries(messages []core.Message) (bool, error) {
 	rows, err := findRows[core.Summary](stx.tx.Select("id, version, kind, through_id, from_seq, content").
 		Where("session_id = ? AND through_seq >= ?", stx.session.ID, messages[0].Seq))
 	if err != nil || len(rows) == 0 {
-		return err
+		return false, err
 	}
 	covers, err := stx.summaryCoverage(messages)
 	if err != nil {
-		return err
+		return false, err
 	}
 	rows = slices.DeleteFunc(rows, func(s core.Summary) bool { return !covers(s) })
 	addBytes(stx, -1, rows)
@@ -29,10 +30,10 @@ func (stx *sessionTx) eraseSummaries(messages []core.Message) error {
 			"content": "", "focus": "", "token_count": 0, "state": core.SummaryErased, "native": nil, "note": "a message that it covered was deleted or edited",
 		}).Error
 		if err != nil {
-			return err
+			return false, err
 		}
 	}
-	return nil
+	return len(rows) > 0, nil
 }
 
 // summaryCoverage returns a function that reports whether a summary covers one of the

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"bobbin/app/core"
 	"bobbin/app/db/models"
@@ -207,11 +208,28 @@ func withTexts(db *gorm.DB, which func(*gorm.DB) *gorm.DB) *gorm.DB {
 	sizes := which(db.Table("messages")).Select("seq, SUM(" + size + ") OVER (ORDER BY seq DESC ROWS UNBOUNDED PRECEDING) AS bytes")
 	first := db.Table("(?) AS sizes", sizes).Select("MIN(seq) AS first_seq").Where("bytes <= ?", textBytes)
 	either := "CASE WHEN seq >= first_seq THEN %s ELSE %s END AS %s"
-	return which(db.Table("messages")).Joins("CROSS JOIN (?) AS texts", first).Select(messageColumns + ", " +
+	return which(db.Clauses(withClause{"texts", first}).Table("messages")).Joins("CROSS JOIN texts").Select(messageColumns + ", " +
 		fmt.Sprintf(either, "content", "''", "content") + ", " + fmt.Sprintf(either, "parts", fmt.Sprintf(strip, "parts", text), "parts") + ", " +
 		fmt.Sprintf(either, "tool_calls", fmt.Sprintf(strip, "tool_calls", arguments), "tool_calls") + ", " + fmt.Sprintf(either, "metadata", "NULL", "metadata") + ", " +
 		fmt.Sprintf(either, "0", size, "unloaded"))
 }
+
+// withClause is a WITH before a SELECT: a table that is computed once. PostgreSQL computes a joined subquery for each row
+// where it does not know yet how many there are: 5,000 new messages take 16 s.
+type withClause struct {
+	name  string
+	table *gorm.DB
+}
+
+// ModifyStatement adds the clause.
+func (w withClause) ModifyStatement(s *gorm.Statement) {
+	c := s.Clauses["SELECT"]
+	c.BeforeExpression = clause.Expr{SQL: "WITH " + w.name + " AS MATERIALIZED (?)", Vars: []any{w.table}}
+	s.Clauses["SELECT"] = c
+}
+
+// Build does nothing: the SELECT builds it.
+func (withClause) Build(clause.Builder) {}
 
 // GetMessages returns those of the messages that exist in the session, whole, of any
 // branch, in the order of their seq. Deleted ones are missing. Without a session they are those of
