@@ -123,7 +123,7 @@ func (p *program) showAgentCommand() *cobra.Command {
 
 func (p *program) checkAgentsCommand() *cobra.Command {
 	return p.withJSON(&cobra.Command{
-		Use: "check [file or folder]...", Aliases: []string{"list"}, Short: "Check agent files without a server, and list the agents",
+		Use: "check [file or folder]...", Aliases: []string{"list"}, Short: "Check agent files without a server, and list the agents (also: list)",
 		Long: "Reads agent files as a server would, by default those of agents_dir beside the built-in agents, and the files\n" +
 			"of tools beside it, and prints their errors with file, line and column. The exit code is 1 if a file has an error.\n" +
 			"An agent whose model cannot be used here, for example because its key is missing, is only reported.",

@@ -52,7 +52,7 @@ func rejectUnknownCommand(cmd *cobra.Command, args []string) error {
 	}
 	var known []string
 	for _, c := range cmd.Commands() {
-		known = append(known, c.Name())
+		known = append(append(known, c.Name()), c.Aliases...)
 	}
 	path := cmd.CommandPath()
 	return core.Errorf(core.ErrInvalid, "unknown command: %s %s; %s", path, args[0], core.Suggest(args[0], known, path+" ", "see "+path+" --help"))

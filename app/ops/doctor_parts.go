@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path"
 	"path/filepath"
@@ -267,7 +268,9 @@ func askForModels(ctx context.Context, e llm.Entry) Finding {
 		return Finding{Status: v, Detail: e.Name + ": " + fmt.Sprintf(format, args...), Do: do}
 	}
 	switch {
-	case llm.IsKind(err, llm.KindNetwork), llm.IsKind(err, llm.KindTimeout):
+	case llm.IsKind(err, llm.KindTimeout), err != nil && llm.AsError(err).Status == http.StatusForbidden: // some keys may not list models
+		return wrong(VerdictWarn, "try it with --call", "it was not found whether it works: %v", err)
+	case llm.IsKind(err, llm.KindNetwork):
 		return wrong(VerdictFail, "start it, or correct its base_url", "no server answers: %v", err)
 	case slices.Contains([]string{anthropic.Provider, anthropic.Bedrock, anthropic.Vertex, langchain.Provider}, e.Provider):
 	case llm.IsKind(err, llm.KindAuth):

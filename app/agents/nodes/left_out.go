@@ -63,6 +63,15 @@ func (n *LLM) loadRefused(ctx context.Context, s *AgentState, t *attempts, e *ll
 			t.refused = append(t.refused, m.Seq)
 		}
 	}
+	question := int64(0)
+	for _, m := range t.turn.History { // half answers of imports and earlier versions
+		if m.Role == core.RoleUser {
+			question = m.Seq
+		} else if m.FinishReason == core.FinishContentFilter && !t.wasRefused(question) {
+			t.refused = append(t.refused, question)
+		}
+	}
+	slices.Sort(t.refused)
 	return err
 }
 

@@ -221,7 +221,7 @@ func (n *LLM) callModel(ctx context.Context, s AgentState, t *attempts, d contex
 	if req.ToolChoice == core.ToolChoiceNone && s.Profile.Model.Info().NoToolChoice {
 		sent = sent.AsText()
 	}
-	mayCall := req.ToolChoice != core.ToolChoiceNone
+	mayCall := req.ToolChoice != core.ToolChoiceNone && (len(req.Tools) > 0 || !s.isLastCall()) // some models call tools that they do not have
 	if slices.Contains(t.leavesOut, leftOutTools) {
 		req.Messages, req.Tools, req.ToolChoice = llm.ToolTurnsAsText(req.Messages), nil, core.ToolChoiceAuto
 		sent = sent.AsText()

@@ -237,3 +237,15 @@ func TestIterationSinceResults(t *testing.T) {
 		compare.Equal(t, string(status), want, s.Iteration())
 	}
 }
+
+// A model that calls tools although there are none has as many rounds as any other.
+func TestCallsOfToolsThatAreNotThere(t *testing.T) {
+	t.Parallel()
+	call := llmtest.Call(core.ToolCall{ID: "c1", Name: "look", Arguments: "{}"})
+	call.Repeat = true
+	w := newWorld(t, 8192, call)
+	w.profile.Agent.MaxIterations = 2
+	_, err := w.call(t.Context(), w.mustUse(w.mustCall(w.begin("hello"))))
+	e, _ := errors.AsType[*core.Error](err)
+	compare.True(t, e != nil && e.Code == "step_limit", "got %v after %d calls, want the limit of rounds", err, len(w.model.Requests()))
+}

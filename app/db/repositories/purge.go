@@ -171,7 +171,7 @@ func (lease *sessionLease) purgeSession(ctx context.Context) (core.Purged, error
 // purgeUsage removes the session and the names of its users from the usage records.
 func (lease *sessionLease) purgeUsage(ctx context.Context, gone *core.Purged) error {
 	return lease.runSteps(ctx, gone, func(stx *sessionTx, limit int, gone *core.Purged) (int64, error) {
-		calls, err := findRows[core.ModelCall](stx.tx.Where("session_id = ?", stx.session.ID).Limit(limit))
+		calls, err := findRows[core.ModelCall](stx.tx.Scopes(callsLocked).Where("session_id = ?", stx.session.ID).Limit(limit))
 		if err == nil {
 			_, err = forgetUsage(stx.tx, calls, true)
 		}

@@ -64,7 +64,7 @@ func (r *Purges) User(ctx context.Context, owner, user string) (core.Purged, err
 	}
 	if err == nil {
 		err = purgeParts(ctx, r.db, own(&core.ModelCall{}), &gone, func(tx *gorm.DB, ids []string, gone *core.Purged) error {
-			calls, err := findRows[core.ModelCall](tx.Where("id IN ?", ids))
+			calls, err := findRows[core.ModelCall](tx.Scopes(callsLocked).Where("id IN ?", ids))
 			days := int64(0)
 			if err == nil {
 				days, err = forgetUsage(tx, calls, false)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"bobbin/app/core"
 	"bobbin/app/db/commit"
@@ -100,6 +101,11 @@ func sumDays(days []models.UsageDay) []models.UsageDay {
 		return cmp.Or(strings.Compare(a.Owner, b.Owner), strings.Compare(a.Level, b.Level), strings.Compare(a.UserID, b.UserID), strings.Compare(a.SessionID, b.SessionID),
 			strings.Compare(a.Day, b.Day), strings.Compare(a.Agent, b.Agent), strings.Compare(a.Model, b.Model), cmp.Compare(a.Shard, b.Shard))
 	})
+}
+
+// callsLocked locks model calls in order: the purges of a user and of a session may move the same ones.
+func callsLocked(tx *gorm.DB) *gorm.DB {
+	return tx.Scopes(withRowLock("model_calls", clause.LockingStrengthUpdate)).Order("model_calls.id")
 }
 
 // forgetUsage takes the users off calls of one owner, and with session the session, and moves what the calls added to the

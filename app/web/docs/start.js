@@ -3,6 +3,7 @@
 
 (async () => {
   const spec = await (await fetch("openapi.json")).json();
+  spec.servers = [{ url: new URL(".", location.href).href.replace(/\/$/, "") }]; // also below a prefix
   spec.info.description += "\n\n[OpenAPI document](openapi.json)";
   for (const path of Object.values(spec.paths)) {
     for (const operation of Object.values(path)) {
