@@ -252,7 +252,7 @@ export const cases = {
     await alert.getByText('The answer broke off').waitFor()
     await v.send('the provider filters this')
     await v.log.getByText("the provider's content filter").waitFor()
-    await v.log.getByText('or cut its answer off').waitFor()
+    await v.log.getByText('or cut its answer off').last().waitFor()
     await v.send('the provider cuts this')
     await v.settled('half an answer')
     await v.answer.getByText('The answer broke off').waitFor()
