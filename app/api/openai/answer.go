@@ -156,7 +156,7 @@ func (a *answer) finishMessage(m core.Message) {
 			it.Status = itemIncomplete
 		}
 	}
-	if !slices.ContainsFunc(m.ToolCalls, func(call core.ToolCall) bool { return a.run.HasClientTool(call.Name) }) {
+	if a.message == m.ID && !slices.ContainsFunc(m.ToolCalls, func(call core.ToolCall) bool { return a.run.HasClientTool(call.Name) }) { // else pieces of the next one came first
 		a.endItems(false)
 	}
 }

@@ -305,6 +305,29 @@ func TestBrokenCall(t *testing.T) {
 	}
 }
 
+// Pieces of a call that overtake the message before it, which only calls a tool of the server, are not lost.
+func TestPiecesBeforeTheirTurn(t *testing.T) {
+	t.Parallel()
+	const before, next = "0192f0c4-0000-7000-8000-000000000002", "0192f0c4-0000-7000-8000-000000000003"
+	run := weatherRun()
+	created := func(id core.MessageID, tool string) core.Event {
+		return core.Event{Type: core.EventMessageCreated, Data: core.MessageData{Message: core.Message{ID: id, Role: core.RoleAssistant, ToolCalls: []core.ToolCall{{ID: "c1", Name: tool}}}}}
+	}
+	chunks := newChunkEncoder(run, completionRequest{}, 1)
+	response := newResponseEncoder(newResponseShape(activeRun{run: run}, nil), run, -1)
+	for _, e := range []core.Event{
+		piece(next, "c1", 0, `{"a`), created(before, "calculator"), created(next, "weather"),
+		{Type: core.EventApprovalRequested, Data: core.ApprovalData{Approval: core.Approval{ID: "a1", Kind: core.KindClientTool, ToolCallID: "c1", Tool: "weather", Arguments: `{"a":1}`}}},
+		{Type: core.EventRunWaiting, Data: core.RunData{Run: core.Run{ID: run.ID, Status: core.RunWaiting}}},
+	} {
+		compare.Error(t, "completion", nil, compare.ErrorOf(chunks.encode(nil, e)))
+		compare.Error(t, "response", nil, compare.ErrorOf(response.encode(nil, e)))
+	}
+	if out := response.shape.Output; len(out) != 1 || out[0].Status != "completed" || *out[0].Arguments != `{"a":1}` {
+		t.Errorf("got the items %+v, want one call", out)
+	}
+}
+
 // A thought that is recognized by its end leaves a message without a text, which is whole: what was shown of
 // it is no answer that broke off.
 func TestTextThatWasAThought(t *testing.T) {
