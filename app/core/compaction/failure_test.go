@@ -254,12 +254,12 @@ func TestCutWhileSummariesFail(t *testing.T) {
 			w.ask("what next?")
 			<-time.After(5 * time.Second)
 			synctest.Wait() // a call that ends at this moment has ended
-			_, d := w.fit()
+			fitted, d := w.fit()
 			for range 3 { // what the counts are corrected by goes up and down
 				w.ruler.Observe("answerer", w.Session.ID, 1_000, []int{1_120, 960, 1_060}[turn%3])
 			}
-			if w.Session.SummaryVersion > version { // by code, after the call has failed
-				version, cut = w.Session.SummaryVersion, 0
+			if v := fitted.Session.SummaryVersion; v > version { // by code, after the call has failed
+				version, cut = v, 0
 			}
 			var last int64
 			for _, s := range d.History {
