@@ -260,15 +260,15 @@ func askForModels(ctx context.Context, e llm.Entry) Finding {
 	if base == "" {
 		return ok
 	}
-	names, err := providerhttp.Options{
-		Provider: e.Provider, BaseURL: base, APIKey: os.Getenv(e.APIKeyEnv), Timeouts: providerhttp.Timeouts{Headers: reachTime, Idle: reachTime},
-	}.ListModels(ctx)
+	ctx, cancel := context.WithTimeoutCause(ctx, reachTime, fmt.Errorf("no list of models within %s", reachTime))
+	defer cancel()
+	names, err := providerhttp.Options{Provider: e.Provider, BaseURL: base, APIKey: os.Getenv(e.APIKeyEnv)}.ListModels(ctx)
 	isListed := func(name string) bool { return path.Base(name) == path.Base(e.Model) || name == e.Model+":latest" }
 	wrong := func(v Verdict, do, format string, args ...any) Finding {
 		return Finding{Status: v, Detail: e.Name + ": " + fmt.Sprintf(format, args...), Do: do}
 	}
 	switch {
-	case llm.IsKind(err, llm.KindTimeout), err != nil && llm.AsError(err).Status == http.StatusForbidden: // some keys may not list models
+	case ctx.Err() != nil, err != nil && llm.AsError(err).Status == http.StatusForbidden: // some keys may not list models
 		return wrong(VerdictWarn, "try it with --call", "it was not found whether it works: %v", err)
 	case llm.IsKind(err, llm.KindNetwork):
 		return wrong(VerdictFail, "start it, or correct its base_url", "no server answers: %v", err)
@@ -279,7 +279,7 @@ func askForModels(ctx context.Context, e llm.Entry) Finding {
 		return wrong(VerdictWarn, "correct its base_url, which usually ends in /v1; if its server has no such list, try it with --call",
 			"%s/models is no list of models: %v", llm.Redacted(base), err)
 	case len(names) > 0 && !slices.ContainsFunc(names, isListed):
-		return wrong(VerdictWarn, "correct its name, unless the server takes any", "its server does not list %s; it has %s", e.Model, core.Clip(strings.Join(names, ", "), 200))
+		return wrong(VerdictWarn, "correct its name, unless the server takes any", "its server does not list %s; it has %s", e.Model, core.Literal(core.Clip(strings.Join(names, ", "), 200)))
 	}
 	return ok
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"bobbin/app/core/config"
 	"bobbin/app/ops"
@@ -50,7 +51,13 @@ func TestDoctorAsksForModels(t *testing.T) {
 		case base == "/v1":
 			_, _ = w.Write([]byte(`{"object":"list","data":[{"id":"llama3:latest"},{"id":"models/flash"}]}`))
 		case base == "/none":
-			_, _ = w.Write([]byte("{}"))
+			_, _ = w.Write([]byte(`{"data":[{"id":5}]}`))
+		case base == "/drip":
+			for r.Context().Err() == nil {
+				_, _ = w.Write([]byte(" "))
+				_ = http.NewResponseController(w).Flush()
+				<-time.After(100 * time.Millisecond)
+			}
 		case base == "/lmstudio":
 			_, _ = w.Write([]byte(`{"error":"Unexpected endpoint or method. (GET /models)"}`))
 		case base == "/moved":
@@ -70,6 +77,7 @@ func TestDoctorAsksForModels(t *testing.T) {
 		{"listed with its folder", "/v1", "flash", "", "ok: listed with its folder of openai, window 1000"},
 		{"no list", "/none", "m", "", "ok: no list of openai, window 1000"},
 		{"unlisted", "/v1", "mistral", "", "warn: unlisted: its server does not list mistral; it has llama3:latest, models/flash"},
+		{"drip", "/drip", "m", "", "warn: drip: it was not found whether it works: openai: canceled: no list of models within 2s"},
 		{"wrong key", "/v1", "llama3", "OTHER_KEY", "fail: wrong key: the server does not accept the key: openai: auth: no such key"},
 		{"no v1", "", "llama3", "", "warn: no v1: " + server.URL + "/models is no list of models: openai: not_found: 404 page not found"},
 		{"LM Studio", "/lmstudio", "m", "", "warn: LM Studio: " + server.URL + "/lmstudio/models is no list of models: openai: not_found: Unexpected endpoint or method. (GET /models)"},

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
 	"bobbin/tests/compare"
@@ -164,11 +165,29 @@ func TestResultsWhoseAnswerFailed(t *testing.T) {
 			}
 		}
 		down.Store(false)
+		session := core.SessionID(first.header.Get("X-Session-Id"))
+		if u.path == "responses" { // so much has been said since
+			items := strings.TrimSuffix(strings.Repeat(`{"role":"user","content":"later"},`, core.MaxPageLimit+1), ",")
+			postForeign(t, h, "conversations/conv_"+string(session)+"/items", `{"items":[`+items+`]}`)
+		}
 		wantAnswer("the same results", "sunny", again(results, ""))
 		for i := range results { // of the failed run
 			results[i] = strings.ReplaceAll(results[i], "sunny", "rainy")
 		}
 		wantAnswer("other results", "rainy", again(results, ""))
+		for range len(u.headers) { // with a new message they take the place of those in the session, once
+			if a := again(append(slices.Clone(results), `{"role":"user","content":"go on"}`), ""); !strings.Contains(a.text, "answer to: go on") {
+				t.Errorf("%s: got %s, want an answer", name, a.text)
+			}
+			var texts []string
+			page := must.Get(client.Call(t.Context(), h.Client, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: session}, MessageQuery: core.MessageQuery{AllBranches: true}}))(t)
+			for _, m := range page.Items {
+				if m.ToolName != "calculator" && m.Role == core.RoleTool {
+					texts = append(texts, m.Content)
+				}
+			}
+			compare.Equal(t, name+": results in the log", []string{"sunny", "rainy"}, texts)
+		}
 	}
 }
 

@@ -212,8 +212,12 @@ func (a *API) startRun(c *gin.Context, r request) (activeRun, error) {
 		return first, err
 	}
 	if session.ActiveRunID != "" {
-		if _, err := a.awaitCanceled(ctx, r.caller, session.ActiveRunID); err != nil {
+		run, err := a.awaitCanceled(ctx, r.caller, session.ActiveRunID)
+		if err != nil {
 			return activeRun{}, err
+		}
+		if run.Status.Ended() {
+			session.ActiveRunID = ""
 		}
 	}
 	at, err := a.locateHistory(c, r, session)
@@ -268,6 +272,9 @@ func (a *API) locateHistory(c *gin.Context, r request, session core.Session) (pl
 
 // sendMessage stores what the log does not have, and the new message, and has it answered.
 func (a *API) sendMessage(ctx context.Context, r request, session core.Session, at placement) (activeRun, error) {
+	if session.ActiveRunID != "" && session.Status != core.SessionWaiting { // before anything of it is changed
+		return activeRun{}, core.Errorf(core.ErrConflict, "session %s is busy with another message", session.ID)
+	}
 	if session.Agent != r.agent.Name {
 		if _, err := a.Chat.UpdateSession(ctx, r.tenant, session.ID, core.SessionPatch{Agent: &r.agent.Name}); err != nil {
 			return activeRun{}, err

@@ -169,20 +169,27 @@ type logMessage struct {
 	role       core.Role
 	status     core.MessageStatus
 	content    string
+	seq        int64
+	run        core.RunID // of a result of a tool, as the call
+	call       string
 	parts      []core.Part // of the user
 	onPath     bool
 }
 
 func newLogMessage(m core.Message) logMessage {
-	kept := logMessage{id: m.ID, parent: m.ParentID, role: m.Role, status: m.Status, content: m.Content, onPath: m.OnPath}
-	if m.Role == core.RoleUser {
+	kept := logMessage{id: m.ID, parent: m.ParentID, role: m.Role, status: m.Status, content: m.Content, seq: m.Seq, onPath: m.OnPath}
+	switch m.Role {
+	case core.RoleUser:
 		kept.parts = m.Parts
+	case core.RoleTool:
+		kept.run, kept.call = m.RunID, m.ToolCallID
 	}
 	return kept
 }
 
 // logTree is the log of a session with all its branches. It has each message once.
 type logTree struct {
+	messages  map[core.MessageID]*logMessage
 	children  map[core.MessageID][]*logMessage // in the order in which they were written
 	ends      map[core.MessageID]*logMessage   // the last messages of the newest answers that follow messages
 	path      []*logMessage                    // the current one
@@ -191,9 +198,10 @@ type logTree struct {
 
 // newLogTree returns the tree of a session's messages, in the order of their seq.
 func newLogTree(messages []logMessage) logTree {
-	t := logTree{children: map[core.MessageID][]*logMessage{}, ends: map[core.MessageID]*logMessage{}}
+	t := logTree{messages: map[core.MessageID]*logMessage{}, children: map[core.MessageID][]*logMessage{}, ends: map[core.MessageID]*logMessage{}}
 	for i := range messages {
 		m := &messages[i]
+		t.messages[m.id] = m
 		t.children[m.parent] = append(t.children[m.parent], m)
 		if m.onPath {
 			t.path = append(t.path, m)
@@ -317,7 +325,10 @@ func (t logTree) placeConversation(c conversation) placement {
 		}
 	}
 	p := placement{kind: placeBranch, after: at, missing: c.history[matched:]}
-	if at == t.leaf() {
+	if len(p.missing) == 0 {
+		p.after, p.missing = t.replaceResults(at, c.results)
+	}
+	if p.after == t.leaf() {
 		p.kind = placeAppend
 	}
 	if len(p.missing) > 0 {
@@ -330,6 +341,44 @@ func (t logTree) placeConversation(c conversation) placement {
 		}
 	}
 	return p
+}
+
+// replaceResults returns the results at the end of a path from the first one on that is another one now than the
+// log has, and the message before them; none, and the end, if there is none.
+func (t logTree) replaceResults(end core.MessageID, now []message) (after core.MessageID, missing []turn) {
+	after = end
+	var results []message
+	replaced := 0 // from the end
+	for m := t.messages[end]; m != nil && m.role == core.RoleTool; m = t.messages[m.parent] {
+		results = append(results, message{Role: "tool", ToolCallID: m.call, Content: content{text: m.content}})
+		for _, n := range now {
+			_, id, _ := parseCallID(n.ToolCallID)
+			text := n.toCore("").Content
+			if (n.ToolCallID == m.call || id == m.call) && core.CleanText(text) != m.content {
+				results[len(results)-1].Content.text = text
+				after, replaced = m.parent, len(results)
+			}
+		}
+	}
+	if results = results[:replaced]; replaced > 0 {
+		slices.Reverse(results)
+		missing = []turn{{messages: results}}
+	}
+	return after, missing
+}
+
+// findResults returns the newest of the results that the run got; nil if it has none of them.
+func (t logTree) findResults(run core.RunID, results []core.CallResult) (newest *logMessage) {
+	isResult := map[string]bool{}
+	for _, r := range results {
+		isResult[r.ToolCallID] = true
+	}
+	for _, m := range t.messages {
+		if m.run == run && isResult[m.call] && (newest == nil || m.seq > newest.seq) {
+			newest = m
+		}
+	}
+	return newest
 }
 
 // placeAtEnd places a conversation whose beginning the log does not have: at the end if the

@@ -170,7 +170,7 @@ func (a *API) startResponse(c *gin.Context, r request, body *responseRequest) (a
 			return b, err
 		}
 		r.conversation.next = message{Role: "user", Content: content{text: goOnWithResults}}
-		return a.sendNew(ctx, r, b.run.SessionID, "")
+		return a.sendNew(c, r, b.run.SessionID, "")
 	case r.conversation.continued:
 		return activeRun{}, errNoQuestion()
 	case body.Conversation != "":
@@ -178,7 +178,7 @@ func (a *API) startResponse(c *gin.Context, r request, body *responseRequest) (a
 		if err != nil {
 			return activeRun{}, err
 		}
-		return a.sendNew(ctx, r, id, "")
+		return a.sendNew(c, r, id, "")
 	default:
 		before, _, err := a.findResponse(ctx, r.tenant, body.PreviousResponseID)
 		if err != nil {
@@ -187,17 +187,18 @@ func (a *API) startResponse(c *gin.Context, r request, body *responseRequest) (a
 		run := before.run
 		of, results, err := r.conversation.callResults()
 		if err == nil && len(results) > 0 && of == run.ID && run.Status == core.RunWaiting {
-			return a.sendNew(ctx, r, run.SessionID, "")
+			return a.sendNew(c, r, run.SessionID, "")
 		}
 		if !run.Status.Ended() {
 			return activeRun{}, core.Errorf(core.ErrConflict, "the response %s has not ended: wait for it, or give the results of its tools", quoteShort(body.PreviousResponseID))
 		}
-		return a.sendNew(ctx, r, run.SessionID, cmp.Or(run.AnswerID, run.UserMessageID))
+		return a.sendNew(c, r, run.SessionID, cmp.Or(run.AnswerID, run.UserMessageID))
 	}
 }
 
 // sendNew adds the whole input to a session: at the end, or after the message that is given.
-func (a *API) sendNew(ctx context.Context, r request, id core.SessionID, after core.MessageID) (activeRun, error) {
+func (a *API) sendNew(c *gin.Context, r request, id core.SessionID, after core.MessageID) (activeRun, error) {
+	ctx := c.Request.Context()
 	session, err := a.findSession(ctx, r.tenant, id)
 	if err == nil {
 		session, err = a.keepSession(ctx, r.tenant, session)
@@ -208,18 +209,16 @@ func (a *API) sendNew(ctx context.Context, r request, id core.SessionID, after c
 	if first, err := a.findFirstRun(ctx, r, session); !errors.Is(err, core.ErrNotFound) {
 		return first, err
 	}
-	at := placement{kind: placeAppend}
-	if at.missing, after, err = a.placeResults(ctx, r, session, after); err != nil {
+	at := placement{kind: placeBranch, after: after, missing: r.conversation.history}
+	if err := a.placeResults(c, r, session, &at); err != nil {
 		return activeRun{}, err
 	}
-	if after != "" {
-		leaf, err := a.findLeaf(ctx, r.caller, id)
-		if err != nil {
-			return activeRun{}, err
-		}
-		if leaf != after {
-			at.kind, at.after = placeBranch, after
-		}
+	leaf, err := a.findLeaf(ctx, r.caller, id)
+	if err != nil {
+		return activeRun{}, err
+	}
+	if at.after == "" || at.after == leaf {
+		at.kind = placeAppend
 	}
 	return a.sendMessage(ctx, r, session, at)
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/gin-gonic/gin"
+
 	"bobbin/app/core"
 )
 
@@ -88,27 +90,25 @@ func (r request) openResults(session core.Session, at placement) []core.CallResu
 	return results
 }
 
-// placeResults returns what of the given history the log does not have, and after which message it belongs.
-// Results alone are of calls of the session: the run that waits for them gets them with the new message, others
-// take the place of those that there were.
-func (a *API) placeResults(ctx context.Context, r request, session core.Session, after core.MessageID) ([]turn, core.MessageID, error) {
-	given, n := r.conversation.history, len(r.conversation.history)
-	if n == 0 || len(given[n-1].messages) != len(r.conversation.results) {
-		return given, after, nil
+// placeResults places results without their calls, with which the history begins: the run that waits for them gets
+// them with the new message; others take the place of those that the log has.
+func (a *API) placeResults(c *gin.Context, r request, session core.Session, at *placement) error {
+	if len(at.missing) != 1 || at.missing[0].messages[0].Role != "tool" {
+		return nil
 	}
 	run, results, err := r.conversation.callResults()
-	if err != nil || session.Status == core.SessionWaiting && run == session.ActiveRunID {
-		return given[:n-1], after, err
+	if err != nil {
+		return err
 	}
-	newest, err := a.Messages.List(ctx, r.tenant, session.ID, core.MessageQuery{AllBranches: true, Descending: true, PageQuery: core.PageQuery{Limit: core.MaxPageLimit}})
-	for _, m := range newest.Items {
-		for i, result := range results {
-			if m.RunID == run && m.ToolCallID == result.ToolCallID {
-				after, r.conversation.results[i].ToolCallID = m.ParentID, result.ToolCallID
-			}
-		}
+	if session.Status == core.SessionWaiting && run == session.ActiveRunID {
+		at.missing = nil
+		return nil
 	}
-	return given, after, err
+	log, err := a.loadLog(c, r.caller, session.ID)
+	if newest := log.findResults(run, results); newest != nil {
+		at.after, at.missing = log.replaceResults(newest.id, r.conversation.results)
+	}
+	return err
 }
 
 // cancelReplaced cancels the run that waits for the results of a stateless request: with a message

@@ -65,8 +65,9 @@ func (o Options) NewPeer() *Peer {
 }
 
 // ListModels asks for the names of the provider's models, as OpenAI lists them; none = the answer is no such list.
-// Errors are *llm.Error. Only Provider, BaseURL, APIKey and Timeouts are used.
+// Errors are *llm.Error. Only Provider, BaseURL and APIKey are used; ctx bounds the time.
 func (o Options) ListModels(ctx context.Context) (names []string, err error) {
+	o.Timeouts = Timeouts{Headers: -1, Idle: -1}
 	peer := o.NewPeer()
 	failure := peer.Do(ctx, func(ctx context.Context) (*http.Request, error) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, o.BaseURL+"/models", http.NoBody)
@@ -79,7 +80,9 @@ func (o Options) ListModels(ctx context.Context) (names []string, err error) {
 		var list struct{ Data []struct{ ID string } }
 		_ = json.Unmarshal(text, &list) // else it has none
 		for _, model := range list.Data {
-			names = append(names, model.ID)
+			if model.ID != "" {
+				names = append(names, model.ID)
+			}
 		}
 		return err
 	})
