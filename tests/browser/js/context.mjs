@@ -151,10 +151,11 @@ export const cases = {
     const off = await full.page.url()
     await says(full, 'word '.repeat(3000), p => [`${p.left_out} messages are left out`])
     equal(await full.page.getByText(/Full (in|with)/).count(), 0, 'when a prompt that is full will be full')
-    await full.state('draft-left-out')
+    await full.state('draft-left-out', { main: true })
     const german = await open({ locale: 'de-DE' })
     await german.page.goto(off)
     await says(german, 'word '.repeat(3000), p => [`${p.left_out} Nachrichten sind weggelassen`])
+    await german.state('draft-left-out', { main: true, rules: ['label-content-name-mismatch'] })
     const v = await open()
     await v.open(await v.imported(said(4), { model: 'tiny' }))
     for (const turn of ['first', 'second']) {

@@ -37,7 +37,8 @@ export function shown(german) {
   const turn = (was, get, set) => {
     const whole = was.trim()
     if (!whole) return
-    const now = was.replace(whole, () => texts.get(whole) ?? whole).replace(parts, en => texts.get(en))
+    let now = was.replace(whole, () => texts.get(whole) ?? whole)
+    for (let times = 0; times < 2; times++) now = now.replace(parts, en => texts.get(en)) // a text may have others in it
     out.push(now)
     if (now === was) return
     set(now)
