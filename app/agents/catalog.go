@@ -300,7 +300,7 @@ func parseAgent(path string, data []byte, known KnownParts) (core.Agent, error) 
 			doc.checkForm(toolSchema(), item, fmt.Sprintf("tools[%d]", i))
 		}
 	}
-	form := len(doc.faults)
+	form := slices.Clone(doc.faults)
 	var file struct {
 		core.Agent
 		Tools []json.RawMessage `json:"tools"` // names, and definitions
@@ -312,7 +312,10 @@ func parseAgent(path string, data []byte, known KnownParts) (core.Agent, error) 
 	agent.Tools = doc.readTools(file.Tools, known)
 	doc.addDefinitions(&agent, known)
 	doc.checkAgent(agent, known)
-	doc.dropRepeated(form)
+	// What has the wrong form is not faulted for its content, too.
+	doc.faults = append(form, slices.DeleteFunc(doc.faults[len(form):], func(f *FileFault) bool {
+		return slices.ContainsFunc(form, func(g *FileFault) bool { return f.Line == g.Line && f.Column == g.Column })
+	})...)
 	if err := doc.err(); err != nil {
 		return core.Agent{}, err
 	}

@@ -187,15 +187,6 @@ func (d *document) checkForm(schema *fileSchema, value any, path string) {
 	}
 }
 
-// dropRepeated keeps only the first n faults and those at other places: what has the wrong form is not
-// faulted for its content, too.
-func (d *document) dropRepeated(n int) {
-	form := slices.Clone(d.faults[:n])
-	d.faults = append(form, slices.DeleteFunc(d.faults[n:], func(f *FileFault) bool {
-		return slices.ContainsFunc(form, func(g *FileFault) bool { return f.Line == g.Line && f.Column == g.Column })
-	})...)
-}
-
 // maxFaults bounds the faults that are reported of one file.
 const maxFaults = 50
 
@@ -240,25 +231,17 @@ func syntaxFault(path string, data []byte, err error) error {
 	if errors.As(err, &types) || found == nil {
 		return &FileFault{File: path, Problem: "it is not YAML: " + err.Error()}
 	}
-	if line, column := indentingTab(data); line > 0 {
-		return &FileFault{File: path, Line: line, Column: column, Problem: "a tab cannot indent; use spaces"}
-	}
-	line, _ := strconv.Atoi(found[1]) // no line is 0
-	if line == 0 {
-		return &FileFault{File: path, Problem: "it is not YAML: " + found[2]}
-	}
-	return &FileFault{File: path, Line: line, Column: 1, Problem: fmt.Sprintf("it is not YAML from about here on: %s", found[2])}
-}
-
-// indentingTab returns the place of the first tab that stands before the text of a line; 0
-// if there is none.
-func indentingTab(data []byte) (line, column int) {
+	line := 0
 	for text := range strings.Lines(string(data)) {
 		line++
 		indent := text[:len(text)-len(strings.TrimLeft(text, " \t"))]
 		if i := strings.IndexByte(indent, '\t'); i >= 0 && strings.TrimSpace(text) != "" {
-			return line, i + 1
+			return &FileFault{File: path, Line: line, Column: i + 1, Problem: "a tab cannot indent; use spaces"}
 		}
 	}
-	return 0, 0
+	line, _ = strconv.Atoi(found[1]) // no line is 0
+	if line == 0 {
+		return &FileFault{File: path, Problem: "it is not YAML: " + found[2]}
+	}
+	return &FileFault{File: path, Line: line, Column: 1, Problem: fmt.Sprintf("it is not YAML from about here on: %s", found[2])}
 }

@@ -109,7 +109,11 @@ func (s *Server) writeProblem(c *gin.Context, p problem) {
 	case !c.Writer.Written():
 		h.Del("Content-Disposition") // of a file that it is not
 		if p.Status == http.StatusUnauthorized {
-			h.Set("WWW-Authenticate", authChallenge(p))
+			challenge := `Bearer realm="bobbin"` // RFC 6750; about keys it says nothing more
+			if p.Code == core.CodeTokenExpired || p.Code == auth.CodeInvalid {
+				challenge += `, error="invalid_token"`
+			}
+			h.Set("WWW-Authenticate", challenge)
 		}
 		if seconds := p.retrySeconds(); seconds > 0 {
 			h.Set("Retry-After", strconv.Itoa(seconds))
@@ -122,16 +126,6 @@ func (s *Server) writeProblem(c *gin.Context, p problem) {
 		// Part of the response was sent. Only a broken connection shows that it is incomplete.
 		panic(http.ErrAbortHandler)
 	}
-}
-
-// authChallenge returns the header WWW-Authenticate of RFC 6750, which says whether a token is refused;
-// about keys it says nothing.
-func authChallenge(p problem) string {
-	const realm = `Bearer realm="bobbin"`
-	if p.Code != core.CodeTokenExpired && p.Code != auth.CodeInvalid {
-		return realm
-	}
-	return realm + `, error="invalid_token"`
 }
 
 // recoverPanics answers a panic as an internal error and logs its stack.

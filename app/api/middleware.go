@@ -196,16 +196,13 @@ func (s *Server) admitRequest(c *gin.Context) error {
 		return &core.Error{Kind: core.ErrUnavailable, Code: "stopping", Message: "the server is stopping; try again in a moment"}
 	}
 	defer s.requests.RUnlock()
-	if s.Overloaded != nil && startsRun(c) && s.Overloaded() {
+	// Whether the request asks an agent is decided by its route alone: its body is not read.
+	asks := (c.Request.Method == http.MethodPost || c.Request.Method == http.MethodPatch) && asksAgent(c.FullPath())
+	if s.Overloaded != nil && asks && s.Overloaded() {
 		return &core.Error{Kind: core.ErrUnavailable, Code: "overloaded", RetryAfter: time.Second, Message: "more messages arrive than this server can answer; try again in a second"}
 	}
 	c.Next()
 	return nil
-}
-
-// startsRun reports whether the request asks an agent, by its route alone: its body is not read.
-func startsRun(c *gin.Context) bool {
-	return (c.Request.Method == http.MethodPost || c.Request.Method == http.MethodPatch) && asksAgent(c.FullPath())
 }
 
 // isProbe reports whether the route is for monitoring.

@@ -109,7 +109,12 @@ func formatOf(path string) errorFormat {
 // encodeOpenAIError returns the body of an error. Its message names all faults: the format has
 // room for one field only, param.
 func encodeOpenAIError(p problem) ([]byte, error) {
-	e := map[string]any{"message": p.Detail, "type": openAIType(p), "param": nil, "code": p.Code}
+	known := map[int]string{http.StatusUnauthorized: "authentication_error", http.StatusForbidden: "permission_error", http.StatusTooManyRequests: "rate_limit_error"}
+	class := cmp.Or(known[p.Status], "invalid_request_error")
+	if p.Status >= http.StatusInternalServerError {
+		class = "server_error"
+	}
+	e := map[string]any{"message": p.Detail, "type": class, "param": nil, "code": p.Code}
 	if p.Code == codeContextFloor {
 		e["code"] = "context_length_exceeded" // which clients know
 	}
@@ -121,15 +126,6 @@ func encodeOpenAIError(p problem) ([]byte, error) {
 		e["message"], e["param"] = strings.Join(faults, "; "), p.Errors[0].Field
 	}
 	return core.EncodeJSON(map[string]any{"error": e})
-}
-
-// openAIType returns the class of an error, which clients show.
-func openAIType(p problem) string {
-	known := map[int]string{http.StatusUnauthorized: "authentication_error", http.StatusForbidden: "permission_error", http.StatusTooManyRequests: "rate_limit_error"}
-	if p.Status >= http.StatusInternalServerError {
-		return "server_error"
-	}
-	return cmp.Or(known[p.Status], "invalid_request_error")
 }
 
 // openAIStatus returns the status of an error: the API answers bad requests with 400.

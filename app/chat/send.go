@@ -127,7 +127,11 @@ func (s *Service) startRunOf(ctx context.Context, tenant core.Tenant, in core.Ac
 	in.Agent, in.AgentVersion = agent.Name, agent.Version
 	if s.Budget != nil {
 		if err := s.Budget(ctx, tenant.Owner, model.Info()); err != nil {
-			return s.refuseNew(ctx, tenant, in, err)
+			known, missing := s.FindRepeated(ctx, tenant, in) // a message that repeats an earlier one begins nothing new
+			if errors.Is(missing, core.ErrNotFound) {
+				return known, err
+			}
+			return known, missing
 		}
 	}
 	ctx = context.WithoutCancel(ctx)
@@ -147,16 +151,6 @@ func (s *Service) startRunOf(ctx context.Context, tenant core.Tenant, in core.Ac
 		}
 	}
 	return accepted, nil
-}
-
-// refuseNew returns refusal, or the run of a message that repeats an earlier one: nothing new
-// begins then.
-func (s *Service) refuseNew(ctx context.Context, tenant core.Tenant, in core.AcceptRun, refusal error) (core.Accepted, error) {
-	known, err := s.FindRepeated(ctx, tenant, in)
-	if errors.Is(err, core.ErrNotFound) {
-		err = refusal
-	}
-	return known, err
 }
 
 // FindRepeated returns the run of a message that repeats an earlier one. ErrNotFound if it repeats

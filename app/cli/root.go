@@ -59,8 +59,17 @@ func Main(ctx context.Context, args []string, streams Streams) int {
 	if err := hideEnvironment(); err != nil { // commands without a server start tools, too
 		fmt.Fprintf(p.Err, "warning: programs of this user can read the environment of this process: %v\n", err)
 	}
-	root := p.rootCommand() //nolint:contextcheck // commands get theirs from ExecuteContext
-	root.SetArgs(p.withoutHelpAll(args))
+	root := p.rootCommand()     //nolint:contextcheck // commands get theirs from ExecuteContext
+	shown := slices.Clone(args) // with --help in the place of --help-all, so that no command runs
+	for i, arg := range shown {
+		if arg == "--" {
+			break
+		}
+		if arg == "--help-all" {
+			p.helpAll, shown[i] = true, "--help"
+		}
+	}
+	root.SetArgs(shown)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)
 	if err := root.ExecuteContext(ctx); err != nil {
@@ -76,20 +85,6 @@ func Main(ctx context.Context, args []string, streams Streams) int {
 		return 1
 	}
 	return 0
-}
-
-// withoutHelpAll replaces --help-all by --help, so that no command runs.
-func (p *program) withoutHelpAll(args []string) []string {
-	args = slices.Clone(args)
-	for i, arg := range args {
-		if arg == "--" {
-			break
-		}
-		if arg == "--help-all" {
-			p.helpAll, args[i] = true, "--help"
-		}
-	}
-	return args
 }
 
 func (p *program) rootCommand() *cobra.Command {

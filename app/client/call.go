@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -74,7 +75,14 @@ func NewRequest(op ops.Operation, in any) Request {
 			r.Path = strings.Replace(r.Path, "{"+f.Name+"}", url.PathEscape(fmt.Sprint(value.Interface())), 1)
 		case value.IsZero():
 		case f.Place == ops.InQuery:
-			r.Query.Set(f.Name, paramText(f, value))
+			switch v := reflect.Indirect(value).Interface().(type) {
+			case time.Time:
+				r.Query.Set(f.Name, v.UTC().Format(time.RFC3339Nano))
+			case json.RawMessage:
+				r.Query.Set(f.Name, string(v))
+			default:
+				r.Query.Set(f.Name, cmp.Or(f.Tag.Get("word"), fmt.Sprint(v)))
+			}
 		default:
 			body[f.Name] = value.Interface()
 		}
@@ -83,20 +91,4 @@ func NewRequest(op ops.Operation, in any) Request {
 		r.Body = body
 	}
 	return r
-}
-
-// paramText returns a value of the query.
-func paramText(f ops.Field, value reflect.Value) string {
-	value = reflect.Indirect(value)
-	switch v := value.Interface().(type) {
-	case time.Time:
-		return v.UTC().Format(time.RFC3339Nano)
-	case json.RawMessage:
-		return string(v)
-	default:
-		if word := f.Tag.Get("word"); word != "" {
-			return word
-		}
-		return fmt.Sprint(v)
-	}
 }

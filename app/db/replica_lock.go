@@ -123,7 +123,10 @@ func (n *ReplicaName) tryLock(ctx context.Context) error {
 	_, _ = h.Write([]byte("bobbin replica " + n.name)) // never fails
 	key, ok := int64(h.Sum64()), false                 //nolint:gosec // any number will do
 	if err := n.conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", key).Scan(&ok); err != nil || ok {
-		return errors.Join(err, n.showName(ctx))
+		// Other processes see then that this one lives. Behind a pooler, which gives connections numbers of its own, they
+		// cannot: its connections to the database outlive those of its clients.
+		_, hidden := n.conn.Exec(ctx, "SELECT set_config('application_name', $1, false) WHERE pg_backend_pid() = $2", programPrefix+n.start, int64(n.conn.PgConn().PID()))
+		return errors.Join(err, hidden)
 	}
 	locked := &ReplicaLockedError{}
 	err := n.conn.QueryRow(ctx, "SELECT a.application_name, COALESCE(host(a.client_addr), ''), COALESCE(a.backend_start, 'epoch') "+
@@ -135,13 +138,6 @@ func (n *ReplicaName) tryLock(ctx context.Context) error {
 	}
 	locked.Who = strings.TrimPrefix(locked.Who, programPrefix)
 	return locked
-}
-
-// showName lets other processes see that this one lives. Behind a pooler, which gives connections numbers of
-// its own, they cannot: its connections to the database outlive those of its clients.
-func (n *ReplicaName) showName(ctx context.Context) error {
-	_, err := n.conn.Exec(ctx, "SELECT set_config('application_name', $1, false) WHERE pg_backend_pid() = $2", programPrefix+n.start, int64(n.conn.PgConn().PID()))
-	return err
 }
 
 // endLeases ends the leases of processes that died while this connection was there: a database that restarts
@@ -156,22 +152,17 @@ func (n *ReplicaName) endLeases(ctx context.Context) error {
 		n.missing[start] = 0
 	}
 	for start, checks := range n.missing {
-		if err == nil && checks >= deadChecks {
-			delete(n.missing, start)
-			err = n.endLeasesOf(ctx, "/"+start)
+		if err != nil || checks < deadChecks {
+			continue
 		}
-	}
-	return err
-}
-
-// endLeasesOf ends the leases of runs, which counts as a death of each, and of summaries. It skips rows that are
-// locked: those leases expire.
-func (n *ReplicaName) endLeasesOf(ctx context.Context, start string) error {
-	_, err := n.conn.Exec(ctx, "UPDATE runs SET lease_owner = '', lease_until = clock_timestamp(), deaths = deaths + 1 WHERE id IN "+
-		"(SELECT id FROM runs WHERE status = 'running' AND right(lease_owner, length($1)) = $1 FOR UPDATE SKIP LOCKED)", start)
-	if err == nil {
-		_, err = n.conn.Exec(ctx, "UPDATE sessions SET summary_lease_owner = '', summary_lease_until = NULL, summary_lease_since = NULL WHERE id IN "+
-			"(SELECT id FROM sessions WHERE summary_lease_until IS NOT NULL AND strpos(summary_lease_owner, $1) > 0 FOR UPDATE SKIP LOCKED)", start+"/")
+		delete(n.missing, start)
+		// Those of runs, which counts as a death of each, and of summaries. Rows that are locked are skipped: their leases expire.
+		_, err = n.conn.Exec(ctx, "UPDATE runs SET lease_owner = '', lease_until = clock_timestamp(), deaths = deaths + 1 WHERE id IN "+
+			"(SELECT id FROM runs WHERE status = 'running' AND right(lease_owner, length($1)) = $1 FOR UPDATE SKIP LOCKED)", "/"+start)
+		if err == nil {
+			_, err = n.conn.Exec(ctx, "UPDATE sessions SET summary_lease_owner = '', summary_lease_until = NULL, summary_lease_since = NULL WHERE id IN "+
+				"(SELECT id FROM sessions WHERE summary_lease_until IS NOT NULL AND strpos(summary_lease_owner, $1) > 0 FOR UPDATE SKIP LOCKED)", "/"+start+"/")
+		}
 	}
 	return err
 }

@@ -248,7 +248,11 @@ func textOf(messages ...core.Message) string {
 	var b strings.Builder
 	for _, m := range messages {
 		if m.Role != core.RoleSystem {
-			b.WriteString(plainText(messageTexts(m.Content, m.ToolCalls)) + "\n")
+			parts := append([]string{m.Content}, jsonTexts(m.Content)...) // what is JSON also as the values that it holds, without its escapes
+			for _, c := range m.ToolCalls {
+				parts = append(append(parts, c.Arguments), jsonTexts(c.Arguments)...)
+			}
+			b.WriteString(plainText(strings.Join(parts, "\n")) + "\n")
 		}
 	}
 	return b.String()
@@ -259,16 +263,6 @@ func hasFact(text string, f Fact) bool { return strings.Contains(text, plainText
 
 // plainText returns the text in lower case, its blanks and line breaks as single blanks.
 func plainText(s string) string { return strings.ToLower(strings.Join(strings.Fields(s), " ")) }
-
-// messageTexts returns what a message says: its content and its tool calls, both also as
-// the values that they hold where they are JSON, without its escapes.
-func messageTexts(content string, calls []core.ToolCall) string {
-	parts := append([]string{content}, jsonTexts(content)...)
-	for _, c := range calls {
-		parts = append(append(parts, c.Arguments), jsonTexts(c.Arguments)...)
-	}
-	return strings.Join(parts, "\n")
-}
 
 // jsonTexts returns the texts in a JSON object or list; none in anything else, and in
 // what has no escapes.

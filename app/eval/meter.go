@@ -56,8 +56,11 @@ func (m *meter) measurePrompt(req llm.Request) (p Prompt, fixed int) {
 		if !same || i >= len(m.before) {
 			continue
 		}
-		n := commonPrefix(b.text, m.before[i].text)
-		same = n == len(b.text) && n == len(m.before[i].text)
+		before, n := m.before[i].text, 0
+		for n < len(b.text) && n < len(before) && b.text[n] == before[n] {
+			n++
+		}
+		same = b.text == before
 		p.CachedBytes += n
 		if len(b.text) > 0 {
 			cached += float64(b.tokens) * float64(n) / float64(len(b.text))
@@ -67,18 +70,6 @@ func (m *meter) measurePrompt(req llm.Request) (p Prompt, fixed int) {
 	p.Tokens = m.modelTokens(total + tokens.ListOverhead)
 	p.CachedTokens = min(int(cached*m.factor), p.Tokens)
 	return p, fixed
-}
-
-// commonPrefix returns how many bytes both begin with.
-func commonPrefix(a, b string) int {
-	if a == b {
-		return len(a)
-	}
-	n := 0
-	for n < len(a) && n < len(b) && a[n] == b[n] {
-		n++
-	}
-	return n
 }
 
 // promptBlocks returns the pieces of a prompt.

@@ -136,10 +136,16 @@ func (st *stage) playTurn(ctx context.Context, t Turn) (turned Turned, failed *c
 	}
 	st.player.countHeard(t.Question)
 	st.player.loadAnswers(t.Steps)
-	run, err := st.send(ctx, t.Question)
+	q := t.Question
+	accepted, err := st.chat.Send(ctx, st.tenant(), core.SendMessage{SessionID: st.session.ID, Content: q.Content, Source: q.Source, Author: q.Author})
 	if err != nil {
 		return turned, nil, err
 	}
+	out, err := st.chat.Wait(ctx, st.tenant(), accepted.Run)
+	if err != nil {
+		return turned, nil, err
+	}
+	run := out.Run
 	prompts, left := st.player.takePrompts()
 	turned.Prompts = append(turned.Prompts, prompts...)
 	if run.Status == core.RunSucceeded && left > 0 {

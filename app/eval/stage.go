@@ -115,16 +115,6 @@ func (st *stage) startRuns(ctx context.Context, work *runs.Runner) {
 
 func (st *stage) tenant() core.Tenant { return core.Tenant{Owner: core.LocalOwner} }
 
-// send says the message and waits until its run has ended.
-func (st *stage) send(ctx context.Context, m core.Message) (core.Run, error) {
-	accepted, err := st.chat.Send(ctx, st.tenant(), core.SendMessage{SessionID: st.session.ID, Content: m.Content, Source: m.Source, Author: m.Author})
-	if err != nil {
-		return core.Run{}, err
-	}
-	out, err := st.chat.Wait(ctx, st.tenant(), accepted.Run)
-	return out.Run, err
-}
-
 // setRecorded gives the newest messages the authors and times of the recorded ones, which search
 // counts: runs store the clock's. The prompts of a conversation of two show neither.
 func (st *stage) setRecorded(ctx context.Context, recorded []core.Message) error {

@@ -37,7 +37,12 @@ func (w *watcher) emitEvent(e core.Event) error {
 
 // closeTexts forgets the texts that match, and drops further ones with the id.
 func (w *watcher) closeTexts(id string, match func(textKey, deliveredText) bool) {
-	w.closed.add(id)
+	if id != "" && !w.closed.has(id) {
+		if w.closed.ids == nil || len(w.closed.ids) == recentSize {
+			w.closed.ids, w.closed.older = map[string]struct{}{}, w.closed.ids
+		}
+		w.closed.ids[id] = struct{}{}
+	}
 	for k, g := range w.delivered {
 		if match(k, g) {
 			delete(w.delivered, k)
@@ -159,15 +164,4 @@ func (r *recent) has(id string) bool {
 	_, isNew := r.ids[id]
 	_, isOlder := r.older[id]
 	return isNew || isOlder
-}
-
-// add adds the id; the empty one is ignored.
-func (r *recent) add(id string) {
-	if id == "" || r.has(id) {
-		return
-	}
-	if r.ids == nil || len(r.ids) == recentSize {
-		r.ids, r.older = map[string]struct{}{}, r.ids
-	}
-	r.ids[id] = struct{}{}
 }

@@ -57,7 +57,14 @@ func (l *Local) deliverMessage(subject string, message *Message) error {
 		return ErrClosed
 	}
 	for s := range l.subs[subject] {
-		if !s.enqueueMessage(message) {
+		s.mu.Lock()
+		isSlow := len(s.queue) >= l.buffer || len(s.queue) > 0 && s.bytes+message.size > maxBehind
+		if !isSlow {
+			s.queue, s.bytes = append(s.queue, message), s.bytes+message.size
+			core.Signal(s.ready) // closed only under l.mu
+		}
+		s.mu.Unlock()
+		if isSlow {
 			l.removeSubscription(s, ErrSlow)
 		}
 	}
@@ -132,21 +139,6 @@ type localSubscription struct {
 }
 
 func (s *localSubscription) Ready() <-chan struct{} { return s.ready }
-
-// enqueueMessage reports false if the subscriber is too far behind. The caller holds bus.mu;
-// ready is closed only under bus.mu.
-func (s *localSubscription) enqueueMessage(m *Message) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	behind := len(s.queue)
-	if behind >= s.bus.buffer || behind > 0 && s.bytes+m.size > maxBehind {
-		return false
-	}
-	s.queue = append(s.queue, m)
-	s.bytes += m.size
-	core.Signal(s.ready)
-	return true
-}
 
 func (s *localSubscription) Take() (*Message, error) {
 	s.mu.Lock()

@@ -95,20 +95,6 @@ type peerTexts struct {
 	rejected attempt // that does not own its run
 }
 
-// answersReady signals that answers have arrived; nil if nothing was asked.
-func (r *peerTexts) answersReady() <-chan struct{} {
-	if r.inbox == nil {
-		return nil
-	}
-	return r.inbox.Ready()
-}
-
-func (r *peerTexts) close() {
-	if r.inbox != nil {
-		r.inbox.Close()
-	}
-}
-
 // requestSnapshot requests the partial text of a message that another process writes. It does
 // not wait for the answer.
 func (w *watcher) requestSnapshot(ctx context.Context) error {

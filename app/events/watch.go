@@ -109,7 +109,11 @@ func (w *watcher) run(ctx context.Context, from core.Cursor) error {
 		return fmt.Errorf("watch session %s: %w", w.session, err)
 	}
 	defer sub.Close()
-	defer w.peers.close()
+	defer func() {
+		if w.peers.inbox != nil {
+			w.peers.inbox.Close()
+		}
+	}()
 	if known, ok := w.feed.live.eventsAfter(w.session, w.wanted, from.After); ok && !from.Live {
 		w.lastSeq = from.After
 		if _, err = w.emitPage(known); err == nil { // they have no gap
@@ -161,6 +165,10 @@ func (w *watcher) followBus(ctx context.Context, sub Subscription) error {
 				return err
 			}
 		}
+		var answers <-chan struct{} // nil if nothing was asked
+		if w.peers.inbox != nil {
+			answers = w.peers.inbox.Ready()
+		}
 		var err error
 		select {
 		case <-sub.Ready():
@@ -168,7 +176,7 @@ func (w *watcher) followBus(ctx context.Context, sub Subscription) error {
 			if message, err = sub.Take(); message != nil {
 				err = w.handleMessage(ctx, message)
 			}
-		case <-w.peers.answersReady():
+		case <-answers:
 			err = w.handleAnswer(ctx)
 		case <-w.peers.deadline:
 			err = w.stopWaitingForPeers(ctx)

@@ -2,6 +2,7 @@ package runs
 
 import (
 	"context"
+	"time"
 
 	"bobbin/app/core"
 )
@@ -26,9 +27,13 @@ func (s *Runner) Begin(ctx context.Context, accept func(worker string) (core.Acc
 			s.freeSlots(0, 1)
 		}
 	}()
-	accepted := s.beginAccept()
+	s.mu.Lock()
+	waiting := s.accepts.PushBack(time.Now())
+	s.mu.Unlock()
 	a, err := accept(worker)
-	accepted()
+	s.mu.Lock()
+	s.accepts.Remove(waiting)
+	s.mu.Unlock()
 	if err != nil {
 		return core.Accepted{}, err
 	}

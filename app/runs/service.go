@@ -19,19 +19,6 @@ type Limits struct {
 	Grace      time.Duration // for active runs when the process stops; default 30 s
 }
 
-func (l Limits) withDefaults() Limits {
-	if l.Concurrent <= 0 {
-		l.Concurrent = 256
-	}
-	if l.RunTime <= 0 {
-		l.RunTime = 10 * time.Minute
-	}
-	if l.Grace <= 0 {
-		l.Grace = 30 * time.Second
-	}
-	return l
-}
-
 // What a sweep finds.
 const (
 	foundLapsed  = "lapsed_run" // its process has died, or cannot reach the database
@@ -102,7 +89,16 @@ type activeRun struct {
 
 // New returns a Service. It executes nothing before Run is called.
 func New(o Options) *Runner {
-	o.Limits, o.Observer = o.Limits.withDefaults(), core.ObserverOrNone(o.Observer)
+	o.Observer = core.ObserverOrNone(o.Observer)
+	if o.Limits.Concurrent <= 0 {
+		o.Limits.Concurrent = 256
+	}
+	if o.Limits.RunTime <= 0 {
+		o.Limits.RunTime = 10 * time.Minute
+	}
+	if o.Limits.Grace <= 0 {
+		o.Limits.Grace = 30 * time.Second
+	}
 	return &Runner{
 		Options: o,
 		ready:   make(chan struct{}), sweepRequested: make(chan struct{}, 1),

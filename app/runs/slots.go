@@ -99,18 +99,6 @@ const (
 	slowAccept  = 200 * time.Millisecond
 )
 
-// beginAccept notes that a run waits to be accepted, until the returned function is called.
-func (s *Runner) beginAccept() (ended func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	waiting := s.accepts.PushBack(time.Now())
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.accepts.Remove(waiting)
-	}
-}
-
 // IsOverloaded reports whether messages come faster than this process can accept them, so that one more
 // would make all of them later.
 func (s *Runner) IsOverloaded() bool {

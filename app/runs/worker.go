@@ -165,7 +165,8 @@ func (s *Runner) finishRun(ctx context.Context, x *activeRun, v outcome, began t
 		return result{status: statusLost}
 	case errors.Is(v.cause, core.ErrCanceled), errors.Is(v.err, core.ErrCanceled):
 		return s.writeEnd(ctx, log, x, core.RunEnd{Status: core.RunCanceled})
-	case isPassing(v.err) && v.cause == nil && x.run.GiveBacks < maxGiveBacks:
+	case (errors.Is(v.err, core.ErrNoDatabase) || core.IsSessionBusy(v.err)) && v.cause == nil && x.run.GiveBacks < maxGiveBacks:
+		// Another attempt may succeed: the database could not be reached, or others have been writing to the session for too long.
 		return s.requeueRun(ctx, log, x, v.err)
 	default:
 		return s.writeEnd(ctx, log, x, failedRunEnd(ctx, log, v))
@@ -175,10 +176,6 @@ func (s *Runner) finishRun(ctx context.Context, x *activeRun, v outcome, began t
 // maxGiveBacks is how often a run is requeued because of the database. A run that cannot be read
 // may look the same.
 const maxGiveBacks = 20
-
-// isPassing reports whether another attempt may succeed: the database could not be reached, or
-// others have been writing to the session for too long.
-func isPassing(err error) bool { return errors.Is(err, core.ErrNoDatabase) || core.IsSessionBusy(err) }
 
 // requeueRun releases a run that cannot continue because of the database. The first process that
 // reaches the database again continues it.

@@ -33,7 +33,21 @@ func (m *model) Info() llm.Info { return m.under.Info() }
 // Stream is the model's Stream.
 func (m *model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
-		ctx, c := m.startCall(ctx, req)
+		info := m.under.Info()
+		ctx, span := m.telemetry.startSpan(ctx, "chat "+m.name, func() []trace.SpanStartOption {
+			attributes := []attribute.KeyValue{
+				semconv.GenAIOperationNameChat, providerName(info.Provider), semconv.GenAIRequestModel(m.name), semconv.GenAIRequestStream(true),
+				attribute.String("bobbin.model", info.Name),
+			}
+			if req.MaxOutputTokens > 0 {
+				attributes = append(attributes, semconv.GenAIRequestMaxTokens(req.MaxOutputTokens))
+			}
+			if req.Temperature != nil {
+				attributes = append(attributes, semconv.GenAIRequestTemperature(*req.Temperature))
+			}
+			return []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attributes...)}
+		})
+		c := &modelCall{telemetry: m.telemetry, span: span, info: info, label: m.telemetry.labels.modelLabel(info.Name), start: time.Now()}
 		defer c.endCall()
 		for d, err := range m.under.Stream(ctx, req) {
 			c.recordDelta(d, err)
@@ -62,25 +76,6 @@ type modelCall struct {
 	answered  bool   // there was text, a tool call or a compaction
 	abandoned bool   // the reader stopped before the end
 	err       error
-}
-
-// startCall starts the measurement of a call.
-func (m *model) startCall(ctx context.Context, req llm.Request) (context.Context, *modelCall) {
-	info := m.under.Info()
-	ctx, span := m.telemetry.startSpan(ctx, "chat "+m.name, func() []trace.SpanStartOption {
-		attributes := []attribute.KeyValue{
-			semconv.GenAIOperationNameChat, providerName(info.Provider), semconv.GenAIRequestModel(m.name), semconv.GenAIRequestStream(true),
-			attribute.String("bobbin.model", info.Name),
-		}
-		if req.MaxOutputTokens > 0 {
-			attributes = append(attributes, semconv.GenAIRequestMaxTokens(req.MaxOutputTokens))
-		}
-		if req.Temperature != nil {
-			attributes = append(attributes, semconv.GenAIRequestTemperature(*req.Temperature))
-		}
-		return []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attributes...)}
-	})
-	return ctx, &modelCall{telemetry: m.telemetry, span: span, info: info, label: m.telemetry.labels.modelLabel(info.Name), start: time.Now()}
 }
 
 // recordDelta records a piece of the answer.

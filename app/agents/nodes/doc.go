@@ -46,8 +46,3 @@ func (d Deps) write(ctx context.Context, s AgentState, what string, events ...co
 	}
 	return nil
 }
-
-// warn stores a warning on the context of the state's run: its prompt was refused.
-func (d Deps) warn(ctx context.Context, s AgentState, data core.ContextData) error {
-	return d.write(ctx, s, "tell of the refused prompt", core.NewEvent(s.Run.SessionID, s.Run.ID, core.EventContextWarning, data))
-}

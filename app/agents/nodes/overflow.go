@@ -124,7 +124,8 @@ func (n *LLM) warnRefused(ctx context.Context, s AgentState, c call, e *llm.Erro
 	size := c.sent.Used(c.decision)
 	n.Logger.WarnContext(ctx, "prompt refused as too long", "run_id", s.Run.ID, "model", c.modelName(),
 		"estimated", size, "limit", e.Limit, "requested", e.Requested, "unclear", e.Unclear, "status", e.Status, "err", e.Message)
-	return n.warn(ctx, s, core.ContextData{TokensBefore: size, Trigger: "overflow", Reason: text})
+	event := core.NewEvent(s.Run.SessionID, s.Run.ID, core.EventContextWarning, core.ContextData{TokensBefore: size, Trigger: "overflow", Reason: text})
+	return n.write(ctx, s, "tell of the refused prompt", event)
 }
 
 // modelName returns the name of the model that was called.

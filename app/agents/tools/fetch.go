@@ -188,17 +188,6 @@ func decodeBody(body []byte, contentType string) (kind string, decoded []byte) {
 		return kind, body
 	}
 	encoding, name, certain := charset.DetermineEncoding(body[:min(len(body), sniffed)], contentType)
-	if name != "utf-8" && (certain || !isUTF8(body)) {
-		if text, err := encoding.NewDecoder().Bytes(body); err == nil {
-			body = text
-		}
-	}
-	return kind, []byte(core.CleanText(strings.TrimPrefix(string(body), "\ufeff")))
-}
-
-// isUTF8 reports whether the text is UTF-8, with no more broken bytes than characters of several bytes: it may
-// be cut anywhere. Texts in other encodings hardly have such characters.
-func isUTF8(body []byte) bool {
 	whole, broken := 0, 0
 	for _, r := range string(body) {
 		switch {
@@ -208,7 +197,14 @@ func isUTF8(body []byte) bool {
 			whole++
 		}
 	}
-	return broken <= whole
+	// UTF-8 has no more broken bytes than characters of several bytes, though it may be cut anywhere: texts in other
+	// encodings hardly have such characters.
+	if name != "utf-8" && (certain || broken > whole) {
+		if text, err := encoding.NewDecoder().Bytes(body); err == nil {
+			body = text
+		}
+	}
+	return kind, []byte(core.CleanText(strings.TrimPrefix(string(body), "\ufeff")))
 }
 
 // maxTitle bounds a title, in bytes.

@@ -98,6 +98,7 @@ func (r refusal) Error() string { return string(r) }
 // checkURL refuses addresses that cannot be public web pages, and converts the host to
 // ASCII. The Dialer checks the addresses of the host.
 func (x *exchange) checkURL(u *url.URL) error {
+	port, _ := strconv.Atoi(cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])) // 0 if it is none
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
 		return refusal(fmt.Sprintf("only http and https can be read, not %q", core.Clip(u.Scheme, 20)))
@@ -107,7 +108,7 @@ func (x *exchange) checkURL(u *url.URL) error {
 		return refusal("the URL contains a user or a password; remove them")
 	case u.Hostname() == "":
 		return refusal("the URL has no host; write for example https://example.com/page")
-	case !slices.Contains(x.Ports, portOf(u)):
+	case !slices.Contains(x.Ports, port):
 		list := make([]string, 0, len(x.Ports))
 		for _, p := range x.Ports {
 			list = append(list, strconv.Itoa(p))
@@ -156,12 +157,6 @@ func asciiHost(host string) string {
 // public, so that it reveals no names of the internal network.
 func unreachableError(host string) error {
 	return refusal(fmt.Sprintf("the host %s does not exist or is not public; only public web pages can be read", core.Clip(host, 100)))
-}
-
-// portOf returns the port of an address; 0 if it is none.
-func portOf(u *url.URL) int {
-	port, _ := strconv.Atoi(cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]))
-	return port
 }
 
 // isAllowedHost reports whether hosts contain the host, which is in ASCII.

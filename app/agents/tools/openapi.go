@@ -60,29 +60,23 @@ const (
 func (o *OpenAPI) Run(ctx context.Context) {
 	end := sync.OnceFunc(func() { close(o.tried) })
 	for wait := documentRetry; ; wait = min(2*wait, maxRetry) {
-		err := o.load(ctx)
-		if err != nil {
-			o.listing.Store(&Listing{Problem: err.Error()})
+		var list []*Custom
+		data, err := o.read(ctx)
+		if err == nil {
+			var fault *core.FieldError
+			if list, fault = newOperations(o.definition, data, o.web); fault != nil {
+				err = fmt.Errorf("%s: %s", fault.Field, fault.Detail)
+			}
 		}
+		listing := NewListing(list)
+		if err != nil {
+			listing = Listing{Problem: err.Error()}
+		}
+		o.listing.Store(&listing)
 		if end(); err == nil || core.Sleep(ctx, wait) != nil {
 			return
 		}
 	}
-}
-
-// load reads the document and makes the tools.
-func (o *OpenAPI) load(ctx context.Context) error {
-	data, err := o.read(ctx)
-	if err != nil {
-		return err
-	}
-	list, fault := newOperations(o.definition, data, o.web)
-	if fault != nil {
-		return fmt.Errorf("%s: %s", fault.Field, fault.Detail)
-	}
-	listing := NewListing(list)
-	o.listing.Store(&listing)
-	return nil
 }
 
 func (o *OpenAPI) read(ctx context.Context) ([]byte, error) {
@@ -175,7 +169,10 @@ func newOperations(d core.ToolDefinition, data []byte, web Web) (list []*Custom,
 		key := fmt.Sprintf("operations[%d]", i)
 		switch len(found[id]) {
 		case 0:
-			return nil, &core.FieldError{Field: key, Detail: missingOperation(id, found)}
+			ids := slices.Sorted(maps.Keys(found))
+			const shown = 10
+			meant := core.Suggest(id, ids, "", "it has "+strings.Join(ids[:min(len(ids), shown)], ", "))
+			return nil, &core.FieldError{Field: key, Detail: fmt.Sprintf("the document has no operation with the operationId %q; %s", core.Clip(id, 100), core.CleanText(core.Clip(meant, 500)))}
 		case 1:
 		default:
 			return nil, &core.FieldError{Field: key, Detail: fmt.Sprintf("the document has %d operations with the operationId %q", len(found[id]), core.Clip(id, 100))}
@@ -192,14 +189,6 @@ func newOperations(d core.ToolDefinition, data []byte, web Web) (list []*Custom,
 		list = append(list, tool)
 	}
 	return list, nil
-}
-
-// missingOperation says that there is no operation of the id.
-func missingOperation(id string, found map[string][]operation) string {
-	ids := slices.Sorted(maps.Keys(found))
-	const shown = 10
-	meant := core.Suggest(id, ids, "", "it has "+strings.Join(ids[:min(len(ids), shown)], ", "))
-	return fmt.Sprintf("the document has no operation with the operationId %q; %s", core.Clip(id, 100), core.CleanText(core.Clip(meant, 500)))
 }
 
 // serverAddress returns the address that paths are appended to: the definition's server, or the first

@@ -30,22 +30,18 @@ func isForwarded(r *http.Request) bool {
 	if !r.ProtoAtLeast(1, 1) {
 		return true
 	}
-	for name := range r.Header {
-		if slices.ContainsFunc(proxyHeaders(), func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
-			return true
-		}
-	}
-	return false
-}
-
-// proxyHeaders returns prefixes of the headers that proxies, load balancers and content
-// delivery networks add, in canonical form.
-func proxyHeaders() []string {
-	return []string{
+	// Prefixes of the headers that proxies, load balancers and content delivery networks add, in canonical form.
+	prefixes := []string{
 		"Akamai-", "Cdn-Loop", "Cf-", "Client-Ip", "Do-Connecting-Ip", "Fastly-", "Fly-", "Forwarded", "Incap-Client-Ip", "True-Client-Ip", "Via",
 		"X-Amzn-", "X-Appengine-", "X-Arr-", "X-Azure-", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Envoy-", "X-Forwarded", "X-Host",
 		"X-Ms-Forwarded", "X-Nf-", "X-Original-", "X-Originating-Ip", "X-Real-Ip", "X-Remote-Addr", "X-Remote-Ip", "X-Sucuri-", "X-Vercel-",
 	}
+	for name := range r.Header {
+		if slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // isForeignPage reports whether a page of another origin made the browser send the request.

@@ -89,11 +89,6 @@ func (r reader) resolveRef(value any) object {
 	return r.resolveRef(target)
 }
 
-// refName returns the name of the schema that a schema refers to, "" if it is not a reference.
-func refName(schema object) string {
-	return strings.TrimPrefix(stringOf(schema, "$ref"), "#/components/schemas/")
-}
-
 // readMembers returns the members of the schema of a body.
 func (r reader) readMembers(schema object) []Field {
 	var out []Field
@@ -118,7 +113,7 @@ func (r reader) readField(name string, schema object) Field {
 
 // typeText describes the type of a schema.
 func (r reader) typeText(schema object) string {
-	if name := refName(schema); name != "" {
+	if name := strings.TrimPrefix(stringOf(schema, "$ref"), "#/components/schemas/"); name != "" {
 		return name
 	}
 	var choices []string

@@ -79,7 +79,7 @@ func (e *Embedder) embedMessages(ctx context.Context, next core.Unembedded) erro
 	start := time.Now()
 	texts := make([]string, len(next.Messages))
 	for i, m := range next.Messages {
-		texts[i] = textOf(m)
+		texts[i] = core.Clip(m.Content, maxEmbedded)
 	}
 	vectors, err := llm.EmbedAccepted(ctx, e.embedBatch, texts)
 	if err != nil {
@@ -107,6 +107,3 @@ func (e *Embedder) embedBatch(ctx context.Context, texts []string) ([][]float32,
 	defer cancel()
 	return e.Embedder.Embed(ctx, texts)
 }
-
-// textOf returns what of a message is embedded.
-func textOf(m core.Message) string { return core.Clip(m.Content, maxEmbedded) }

@@ -124,11 +124,16 @@ func (d drawing) drawTriggers(r core.ContextReport) {
 	default:
 		d.writeLine("  the next summary starts when one of these is full:")
 	}
+	titles := map[string]string{
+		"share": "tokens in the prompt", "messages": "messages since summary",
+		"tokens": "tokens since summary", "unsummarized": "messages, hard limit",
+		"iterations": "tool rounds since notes", "loop_tokens": "tokens in the prompt, tool loop",
+	}
 	for _, t := range r.Triggers {
 		value := fmt.Sprintf("%s of %s (%d%%)", core.Number(t.Value), core.Number(t.Threshold), t.Percent)
 		width := 20
 		n := min(max(t.Percent*width/100, 0), width)
-		d.writeLine("  %-22s %s %s", triggerTitle(t.Name), "["+strings.Repeat("#", n)+strings.Repeat("-", width-n)+"]", value)
+		d.writeLine("  %-22s %s %s", cmp.Or(titles[t.Name], t.Name), "["+strings.Repeat("#", n)+strings.Repeat("-", width-n)+"]", value)
 	}
 	switch what := "until then"; {
 	case r.WillTrigger:
@@ -226,14 +231,6 @@ func windowBar(r core.ContextReport, size int) string {
 	b.WriteString(strings.Repeat(" ", left-reserve))
 	b.WriteString(strings.Repeat(sectionMark("reserve"), reserve))
 	return b.String()
-}
-
-func triggerTitle(name string) string {
-	return cmp.Or(map[string]string{
-		"share": "tokens in the prompt", "messages": "messages since summary",
-		"tokens": "tokens since summary", "unsummarized": "messages, hard limit",
-		"iterations": "tool rounds since notes", "loop_tokens": "tokens in the prompt, tool loop",
-	}[name], name)
 }
 
 func describeCoverage(c core.Coverage) string {

@@ -115,7 +115,7 @@ type Edited struct {
 // NewEdited returns a reader of the terminal's lines that shows the prompt. Close restores
 // the terminal.
 func NewEdited(in io.Reader, out io.Writer, prompt string) (*Edited, error) {
-	p := newPasteReader(in)
+	p := &pasteReader{in: in, chunk: make([]byte, 4096)}
 	editor, err := readline.NewFromConfig(&readline.Config{
 		Prompt: prompt, Stdin: p, Stdout: cursorAnswerer{out, p}, InterruptPrompt: "^C", EOFPrompt: "\n",
 	})
@@ -164,10 +164,6 @@ type pasteReader struct {
 
 	mu    sync.Mutex
 	texts []string // by number, from 1; guarded by mu
-}
-
-func newPasteReader(in io.Reader) *pasteReader {
-	return &pasteReader{in: in, chunk: make([]byte, 4096)}
 }
 
 // Read implements io.Reader.

@@ -56,7 +56,12 @@ func DrawDiff(w io.Writer, diff core.SummaryDiff, width int) {
 	}
 	d.writeLine("version %d compared to %s: %s added, %s removed, %s unchanged", diff.Version, against, core.Number(diff.Added), core.Number(diff.Removed), core.Number(diff.Equal))
 	for i, op := range diff.Ops {
-		lines := linesOf(op.Pieces)
+		var lines []string
+		for line := range strings.SplitSeq(strings.Join(op.Pieces, "\n"), "\n") {
+			if line = strings.TrimSpace(line); line != "" {
+				lines = append(lines, line)
+			}
+		}
 		switch op.Op {
 		case core.DiffAdded:
 			d.writeMarked("+ ", lines)
@@ -88,17 +93,6 @@ func (d drawing) writeMarked(mark string, lines []string) {
 			fmt.Fprintln(d.w, strings.TrimRight(mark+row, " "))
 		}
 	}
-}
-
-// linesOf returns the non-empty lines of pieces.
-func linesOf(pieces []string) []string {
-	var lines []string
-	for line := range strings.SplitSeq(strings.Join(pieces, "\n"), "\n") {
-		if line = strings.TrimSpace(line); line != "" {
-			lines = append(lines, line)
-		}
-	}
-	return lines
 }
 
 // shownInstructions bounds the instructions of a context report that are shown.

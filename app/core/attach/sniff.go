@@ -116,7 +116,10 @@ func refuseFile(why string) error {
 }
 
 func sniffImage(data []byte, media string) (Found, error) {
-	config, err := imageSize(data, media)
+	config, _, err := image.DecodeConfig(bytes.NewReader(data))
+	if media == "image/webp" {
+		config, err = webpSize(data)
+	}
 	switch {
 	case errors.Is(err, image.ErrFormat): // another kind of image: whether it is taken is not decided here
 		return Found{MediaType: media}, nil
@@ -127,15 +130,6 @@ func sniffImage(data []byte, media string) (Found, error) {
 			config.Width, config.Height, MaxSide)
 	}
 	return Found{MediaType: media, Width: config.Width, Height: config.Height}, nil
-}
-
-// imageSize reads the header of an image.
-func imageSize(data []byte, media string) (image.Config, error) {
-	if media == "image/webp" {
-		return webpSize(data)
-	}
-	config, _, err := image.DecodeConfig(bytes.NewReader(data))
-	return config, err
 }
 
 // errWebP says that there is no size in the header of a WebP file.

@@ -128,7 +128,11 @@ func Default() Config {
 		Database: Database{Durability: DurabilityFull},
 		Log:      Log{Level: "info", Format: "auto"},
 		Auth:     Auth{JWT: JWT{UserClaim: "sub", Scopes: []string{"read", "write"}, Leeway: 30 * time.Second, MaxLife: 24 * time.Hour, Refresh: 15 * time.Minute}},
-		Files:    defaultFiles(), Webhooks: Webhooks{Time: 15 * time.Second, Concurrent: 16}, Slack: Slack{Owner: core.LocalOwner, APIURL: "https://slack.com/api/"}, Retention: Retention{Events: 720 * time.Hour},
+		Files: Files{
+			Bytes: 20 << 20, PerMessage: 8, TotalBytes: 1 << 30, UserBytes: 100 << 20, NativePDF: "scanned",
+			Types: []string{"image/png", "image/jpeg", "image/gif", "image/webp", "text/*", "application/json", "application/pdf", officeTypes + "wordprocessingml.document", officeTypes + "spreadsheetml.sheet", officeTypes + "presentationml.presentation"},
+		},
+		Webhooks: Webhooks{Time: 15 * time.Second, Concurrent: 16}, Slack: Slack{Owner: core.LocalOwner, APIURL: "https://slack.com/api/"}, Retention: Retention{Events: 720 * time.Hour},
 		Limits: Limits{
 			MessageBytes: 1 << 20, BodyBytes: 8 << 20, ImportBytes: 64 << 20, ImportMessages: 100_000, UserBytes: 512 << 20, RequestDiskBytes: 1 << 30, ToolOutputBytes: 4 << 20, ToolShownBytes: 64 << 10,
 			QueuedRuns: 100, RunsPerOwner: 4096, RunsPerUser: 20, OpenStreams: 8192, OpenStreamsPerOwner: 4096, OpenStreamsPerUser: 32, RequestsPerSecond: 100, UserRequests: 10, GuessesPerMinute: 60,

@@ -30,7 +30,11 @@ func findFile(opts Options) (path string, named bool, err error) {
 		return opts.File, true, nil
 	}
 	places := []string{filepath.Join(opts.Dir, FileName)}
-	if user := opts.userDir(); user != "" {
+	user := opts.UserDir
+	if user == "" {
+		user, _ = os.UserConfigDir() // empty without HOME, as in a container: then there is no such file
+	}
+	if user != "" {
 		places = append(places, filepath.Join(user, "bobbin", FileName))
 	}
 	for i, path := range places {

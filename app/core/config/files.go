@@ -15,14 +15,6 @@ type Files struct {
 // officeTypes begins the media types of Word, Excel and PowerPoint.
 const officeTypes = "application/vnd.openxmlformats-officedocument."
 
-func defaultFiles() Files {
-	return Files{
-		Bytes: 20 << 20, PerMessage: 8, TotalBytes: 1 << 30, UserBytes: 100 << 20,
-		Types:     []string{"image/png", "image/jpeg", "image/gif", "image/webp", "text/*", "application/json", "application/pdf", officeTypes + "wordprocessingml.document", officeTypes + "spreadsheetml.sheet", officeTypes + "presentationml.presentation"},
-		NativePDF: "scanned",
-	}
-}
-
 // mediaType matches a media type, or all of a family.
 var mediaType = regexp.MustCompile(`^[a-z0-9][a-z0-9.+-]*/(\*|[a-z0-9][a-z0-9.+-]*)$`)
 

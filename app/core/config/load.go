@@ -37,15 +37,6 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// userDir returns the user's configuration directory; "" if there is none.
-func (o Options) userDir() string {
-	if o.UserDir != "" {
-		return o.UserDir
-	}
-	dir, _ := os.UserConfigDir() // empty without HOME, as in a container: then there is no such file
-	return dir
-}
-
 // Origin says what a key is and where that comes from.
 type Origin struct {
 	Key   string `json:"key"`

@@ -67,27 +67,23 @@ func (c Config) validateReplicas(found *faults) {
 			found.checkKey(ok, "nats.url", "this is not an address; write for example nats://user:password@host:4222, special characters in the password as %%40")
 		}
 	}
-	n.validateCluster(found)
+	if n.Own() {
+		found.checkKey(isHostPort(n.ClusterAddr, 0), "nats.cluster_addr", "%q is not host:port; write for example 0.0.0.0:6222", n.ClusterAddr)
+		for _, peer := range n.Peers {
+			found.checkKey(isHostPort(peer, 1) && !strings.HasPrefix(peer, ":"), "nats.peers", "%q is not host:port; write for example bobbin-1:6222", peer)
+		}
+		weakness := n.Secret.weakness()
+		found.checkKey(weakness == "", "nats.secret", "it keeps others out of the cluster and %s: make one with: openssl rand -hex 32", weakness)
+	} else {
+		const without = "it is for the replicas' own cluster; set nats.cluster_addr (host:port), or remove it"
+		found.checkKey(len(n.Peers) == 0, "nats.peers", without)
+		found.checkKey(n.Secret.Empty(), "nats.secret", without)
+	}
 	found.checkKey((n.TLSCert == "") == (n.TLSKey == ""), "nats.tls_cert", "certificate and key belong together; set nats.tls_cert and nats.tls_key, or none")
 	found.checkKey(n.Shared() || n.TLSCA == "" && n.TLSCert == "", "nats.tls_ca", "there is no NATS to talk to; set nats.url or nats.cluster_addr, or remove it")
 	if n.Own() && n.TLSCA+n.TLSCert != "" {
 		found.checkKey(n.TLSCA != "" && n.TLSCert != "", "nats.tls_ca", "replicas show certificates to each other; set nats.tls_ca, nats.tls_cert and nats.tls_key")
 	}
-}
-
-func (n NATS) validateCluster(found *faults) {
-	if !n.Own() {
-		const without = "it is for the replicas' own cluster; set nats.cluster_addr (host:port), or remove it"
-		found.checkKey(len(n.Peers) == 0, "nats.peers", without)
-		found.checkKey(n.Secret.Empty(), "nats.secret", without)
-		return
-	}
-	found.checkKey(isHostPort(n.ClusterAddr, 0), "nats.cluster_addr", "%q is not host:port; write for example 0.0.0.0:6222", n.ClusterAddr)
-	for _, peer := range n.Peers {
-		found.checkKey(isHostPort(peer, 1) && !strings.HasPrefix(peer, ":"), "nats.peers", "%q is not host:port; write for example bobbin-1:6222", peer)
-	}
-	weakness := n.Secret.weakness()
-	found.checkKey(weakness == "", "nats.secret", "it keeps others out of the cluster and %s: make one with: openssl rand -hex 32", weakness)
 }
 
 // isHostPort reports whether s is host:port with a port from least on.

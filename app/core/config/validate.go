@@ -89,7 +89,7 @@ func (c Config) validateAddr(found *faults) {
 func (m Model) validate(at string, found *faults) {
 	found.checkKey(strings.TrimSpace(m.Name) != "", at+"name", "it is missing; agents call the model by it")
 	found.checkKey(m.BaseURL == "" || isAddress(m.BaseURL), at+"base_url", "this is not an address; write for example http://localhost:8000/v1")
-	found.checkKey(m.APIKeyEnv == "" || isVariable(m.APIKeyEnv), at+"api_key_env",
+	found.checkKey(m.APIKeyEnv == "" || matchesWhole(`[A-Za-z_][A-Za-z0-9_]*`, m.APIKeyEnv), at+"api_key_env",
 		"this is not the name of an environment variable; write for example OPENAI_API_KEY, and put the key itself into that variable")
 	found.checkKey(m.Provider != "langchain/ollama" || m.Documents == nil || !*m.Documents, at+"documents", "models of provider %s take no PDFs; remove it", m.Provider)
 	isOpenAI := m.Provider == "openai" || m.Provider == ""
@@ -194,9 +194,6 @@ func isName(s string) bool { return matchesWhole(`[a-z0-9][a-z0-9_-]{0,63}`, s) 
 
 // ValidKeyName reports whether s can be the name of an API key: 1 to 64 letters, digits, and . _ @ -.
 func ValidKeyName(s string) bool { return matchesWhole(`[A-Za-z0-9._@-]{1,64}`, s) }
-
-// isVariable reports whether s can be the name of an environment variable.
-func isVariable(s string) bool { return matchesWhole(`[A-Za-z_][A-Za-z0-9_]*`, s) }
 
 // matchesWhole reports whether all of s fits the pattern.
 func matchesWhole(pattern, s string) bool {

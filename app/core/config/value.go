@@ -194,7 +194,13 @@ func splitList(s string) []string {
 func displayValue(field any) string {
 	switch p := field.(type) {
 	case *time.Duration:
-		return showDuration(*p)
+		s := p.String()
+		for _, zero := range []string{"m0s", "h0m"} { // 10m, not 10m0s
+			if strings.HasSuffix(s, zero) {
+				s = s[:len(s)-2]
+			}
+		}
+		return s
 	case *[]string:
 		return strings.Join(*p, ",")
 	case *[]APIKey:
@@ -225,15 +231,4 @@ func displayValue(field any) string {
 	default:
 		return fmt.Sprint(reflect.ValueOf(field).Elem())
 	}
-}
-
-// showDuration leaves out zero seconds and minutes: 10m, not 10m0s.
-func showDuration(d time.Duration) string {
-	s := d.String()
-	for _, zero := range []string{"m0s", "h0m"} {
-		if strings.HasSuffix(s, zero) {
-			s = s[:len(s)-2]
-		}
-	}
-	return s
 }

@@ -58,7 +58,11 @@ func tryLock(ctx context.Context, path string) (lock *Lock, holder string, err e
 		return nil, "", err
 	}
 	if !ok {
-		return nil, holderOf(path), nil
+		holder = "another process"
+		if raw, err := readFile(filepath.Dir(path), filepath.Base(path)); err == nil && len(raw) > 0 {
+			holder = "process " + strings.TrimSpace(string(raw))
+		}
+		return nil, holder, nil
 	}
 	// The number is for people; the lock itself is what counts.
 	if err := writeFile(filepath.Dir(path), filepath.Base(path), fmt.Appendf(nil, "%d\n", os.Getpid())); err != nil {
@@ -79,14 +83,6 @@ func writeFile(path, name string, content []byte) error {
 		return err
 	}
 	return errors.Join(root.WriteFile(name, content, 0o600), root.Close())
-}
-
-// holderOf names the process that has locked the file.
-func holderOf(path string) string {
-	if raw, err := readFile(filepath.Dir(path), filepath.Base(path)); err == nil && len(raw) > 0 {
-		return "process " + strings.TrimSpace(string(raw))
-	}
-	return "another process"
 }
 
 // Release unlocks the file. It does nothing for nil.

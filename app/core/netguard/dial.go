@@ -48,7 +48,13 @@ func (d Dialer) Dial(ctx context.Context, network, address string) (net.Conn, er
 	}
 	for i, addr := range addrs {
 		var conn net.Conn
-		if conn, err = d.connectAddress(ctx, network, net.JoinHostPort(addr.String(), port), len(addrs)-i); err == nil {
+		left := dialTime
+		if !d.Until.IsZero() {
+			left = time.Until(d.Until)
+		}
+		// An address where nobody answers leaves time for the next.
+		dialer := net.Dialer{ControlContext: d.checkAddress, Timeout: left / time.Duration(len(addrs)-i)}
+		if conn, err = dialer.DialContext(ctx, network, net.JoinHostPort(addr.String(), port)); err == nil {
 			if !d.Until.IsZero() {
 				_ = conn.SetDeadline(d.Until.Add(afterTime)) // or a handshake without end would outlive the exchange
 			}
@@ -63,17 +69,6 @@ func (d Dialer) Dial(ctx context.Context, network, address string) (net.Conn, er
 
 // dialTime is how long a connection may take whose exchange has no end.
 const dialTime = 30 * time.Second
-
-// connectAddress connects to one address in its share of the time that is left, so that an
-// address where nobody answers leaves time for the next.
-func (d Dialer) connectAddress(ctx context.Context, network, address string, share int) (net.Conn, error) {
-	left := dialTime
-	if !d.Until.IsZero() {
-		left = time.Until(d.Until)
-	}
-	dialer := net.Dialer{ControlContext: d.checkAddress, Timeout: left / time.Duration(share)}
-	return dialer.DialContext(ctx, network, address)
-}
 
 // afterTime is when a connection ends by itself after the time of its exchange: until
 // then whoever reads from it is told that the time is over.

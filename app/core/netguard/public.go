@@ -23,7 +23,9 @@ func Public(addr netip.Addr) error {
 	}
 	refused := containsAddress(refusedV4(), addr)
 	if addr.Is6() {
-		refused = !globalV6().Contains(addr) || containsAddress(refusedV6(), addr)
+		// What is not given out, and what is special in the rest.
+		special := parsePrefixes("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
+		refused = !netip.MustParsePrefix("2000::/3").Contains(addr) || containsAddress(special, addr)
 	}
 	if !addr.IsValid() || refused {
 		return ErrNotPublic
@@ -79,14 +81,6 @@ func refusedV4() []netip.Prefix {
 		"203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
 		"168.63.129.16/32", // Azure's wire server
 	)
-}
-
-// globalV6 is all of IPv6 that is given out.
-func globalV6() netip.Prefix { return netip.MustParsePrefix("2000::/3") }
-
-// refusedV6 is what is special in globalV6.
-func refusedV6() []netip.Prefix {
-	return parsePrefixes("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
 }
 
 func parsePrefixes(texts ...string) []netip.Prefix {

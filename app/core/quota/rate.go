@@ -34,7 +34,14 @@ func (b *Buckets) Take(name string) (wait time.Duration) {
 	if b == nil {
 		return 0
 	}
-	bucket := b.bucketOf(name)
+	b.mu.Lock()
+	bucket := b.by[name]
+	if bucket == nil {
+		b.makeRoom()
+		bucket = rate.NewLimiter(b.limit, b.burst)
+		b.by[name] = bucket
+	}
+	b.mu.Unlock()
 	if bucket.Allow() {
 		return 0
 	}
@@ -42,23 +49,19 @@ func (b *Buckets) Take(name string) (wait time.Duration) {
 	return time.Millisecond + time.Duration(missing/float64(b.limit)*float64(time.Second))
 }
 
-func (b *Buckets) bucketOf(name string) *rate.Limiter {
+// Len returns the number of buckets.
+func (b *Buckets) Len() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if bucket, ok := b.by[name]; ok {
-		return bucket
-	}
-	if len(b.by) >= maxBuckets {
-		b.makeRoom()
-	}
-	bucket := rate.NewLimiter(b.limit, b.burst)
-	b.by[name] = bucket
-	return bucket
+	return len(b.by)
 }
 
-// makeRoom removes full buckets, which equal new ones, and if fewer than a tenth were full,
-// arbitrary ones up to a tenth. The caller holds mu.
+// makeRoom removes full buckets, which equal new ones, if there are too many, and if fewer than a
+// tenth were full, arbitrary ones up to a tenth. The caller holds mu.
 func (b *Buckets) makeRoom() {
+	if len(b.by) < maxBuckets {
+		return
+	}
 	for name, bucket := range b.by {
 		if bucket.Tokens() >= float64(b.burst) {
 			delete(b.by, name)
@@ -70,11 +73,4 @@ func (b *Buckets) makeRoom() {
 		}
 		delete(b.by, name)
 	}
-}
-
-// Len returns the number of buckets.
-func (b *Buckets) Len() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.by)
 }

@@ -84,7 +84,16 @@ func (s *Stored) CheckDisk() error {
 }
 
 func (s *Stored) admit(ctx context.Context, of core.Tenant, more, limit int64, setting string) error {
-	sum := s.sumOf(of)
+	s.mu.Lock()
+	sum := s.sums[of]
+	if sum == nil { // at first one that must be read
+		if len(s.sums) >= maxSums {
+			clear(s.sums)
+		}
+		sum = &storedSum{}
+		s.sums[of] = sum
+	}
+	s.mu.Unlock()
 	sum.mu.Lock()
 	defer sum.mu.Unlock()
 	age := time.Since(sum.read)
@@ -103,17 +112,4 @@ func (s *Stored) admit(ctx context.Context, of core.Tenant, more, limit int64, s
 	}
 	sum.bytes += more
 	return nil
-}
-
-// sumOf returns the tenant's sum, at first one that must be read.
-func (s *Stored) sumOf(of core.Tenant) *storedSum {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.sums) >= maxSums && s.sums[of] == nil {
-		clear(s.sums)
-	}
-	if s.sums[of] == nil {
-		s.sums[of] = &storedSum{}
-	}
-	return s.sums[of]
 }

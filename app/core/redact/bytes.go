@@ -21,9 +21,6 @@ func isToken(b byte) bool {
 	return isWord(b) || b == '.' || b == '/' || b == '+' || b == '=' || b == '~' || b == ':' || b == '%'
 }
 
-// areAll reports whether every byte of s is of the class.
-func areAll(s string, class func(byte) bool) bool { return classEnd(s, 0, class) == len(s) }
-
 // classEnd returns where the bytes of the class that begin at i end.
 func classEnd(s string, i int, class func(byte) bool) int {
 	for i < len(s) && class(s[i]) {

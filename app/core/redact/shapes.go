@@ -147,7 +147,7 @@ func (f *finder) addSecretOfKey(i int) {
 		if n := strings.LastIndexByte(strings.TrimRight(f.text[from:i], "="), '='); n >= 0 { // of an assignment
 			from += n + 1
 		}
-		if v := f.text[from:i]; len(v) == 40 && areAll(v, isBase64) && strings.IndexFunc(v, unicode.IsUpper) >= 0 && strings.IndexFunc(v, unicode.IsLower) >= 0 && hasDigit(v) {
+		if v := f.text[from:i]; len(v) == 40 && classEnd(v, 0, isBase64) == len(v) && strings.IndexFunc(v, unicode.IsUpper) >= 0 && strings.IndexFunc(v, unicode.IsLower) >= 0 && hasDigit(v) {
 			f.add(from, i, secret)
 			return
 		}

@@ -84,7 +84,12 @@ var (
 // newPeriod returns the day, or the month if day is empty; false if there is none such.
 func newPeriod(year, month, day string) (period, bool) {
 	y, _ := strconv.Atoi(year) // the forms have digits only
-	m := monthOf(month)
+	m := time.Month(max(0, slices.Index(germanMonths[:], strings.ToLower(month))))
+	for _, layout := range []string{"1", "January", "Jan"} {
+		if t, err := time.Parse(layout, month); err == nil {
+			m = t.Month()
+		}
+	}
 	d, _ := strconv.Atoi(day)
 	from := time.Date(y, m, max(1, d), 0, 0, 0, 0, time.UTC)
 	if m == 0 || from.Month() != m {
@@ -95,17 +100,6 @@ func newPeriod(year, month, day string) (period, bool) {
 		until = from.AddDate(0, 1, 0)
 	}
 	return period{from.Add(-zoneReach), until.Add(zoneReach)}, true
-}
-
-// monthOf returns the month of a name, in full or its first three letters, or of a number; 0 if
-// it is none.
-func monthOf(name string) time.Month {
-	for _, layout := range []string{"1", "January", "Jan"} {
-		if t, err := time.Parse(layout, name); err == nil {
-			return t.Month()
-		}
-	}
-	return time.Month(max(0, slices.Index(germanMonths[:], strings.ToLower(name))))
 }
 
 //nolint:gochecknoglobals // immutable

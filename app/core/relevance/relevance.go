@@ -256,7 +256,7 @@ func (r Ranking) neighbors(places []counted, i int) (list []*counted, length flo
 	for _, step := range []int{-1, 1} {
 		for n := 1; n <= Neighbors; n++ {
 			j := i + n*step
-			switch isPlace := j >= 0 && j < len(places) && places[j].Session == places[i].Session && (r.Whole || abs(places[j].Seq-places[i].Seq) <= Neighbors); {
+			switch isPlace := j >= 0 && j < len(places) && places[j].Session == places[i].Session && (r.Whole || max(places[j].Seq-places[i].Seq, places[i].Seq-places[j].Seq) <= Neighbors); {
 			case isPlace && places[j].Length <= longNeighbor:
 				list = append(list, &places[j])
 				length += float64(places[j].Length)
@@ -268,5 +268,3 @@ func (r Ranking) neighbors(places []counted, i int) (list []*counted, length flo
 	}
 	return list, length, hasAny
 }
-
-func abs(n int64) int64 { return max(n, -n) }

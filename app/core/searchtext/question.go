@@ -1,8 +1,11 @@
 package searchtext
 
 import (
+	"cmp"
+	"encoding/binary"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 	"unicode/utf8"
 )
@@ -41,7 +44,10 @@ type Group struct {
 func (g Group) Count(t Terms) int {
 	n := 0
 	for _, h := range g.hashes {
-		n = max(n, t.count(h))
+		i, found := sort.Find(len(t)/termSize, func(i int) int { return cmp.Compare(h, binary.BigEndian.Uint32(t[i*termSize:])) })
+		if found {
+			n = max(n, int(t[i*termSize+4]))
+		}
 	}
 	return n
 }
@@ -76,7 +82,12 @@ func ParseQuestion(text string) (Question, error) {
 		}
 	}
 	if unquoted && endsAsQuestion(text) {
-		q.Must.Terms = b.takeNames(q.Must.Terms)
+		q.Must.Terms = slices.DeleteFunc(q.Must.Terms, func(t Term) bool {
+			if !t.Not && len(t.Words) > 1 && len(t.Words) <= maxIdentifier {
+				b.addPhrase(t)
+			}
+			return !t.Not
+		})
 	}
 	if q.Groups = append(b.words, b.phrases...); len(q.Groups) == 0 {
 		q.Groups = b.stops
@@ -143,16 +154,6 @@ func (b *questionBuilder) addPhrase(t Term) {
 	if key := strings.Join(t.Words, " ") + fmt.Sprint(t.Prefix); len(b.phrases) < MaxPhrases && !b.isKnown(key) {
 		b.phrases = append(b.phrases, Group{Term: &t})
 	}
-}
-
-// takeNames adds the phrases among the terms, unless they are too long, and returns the -words.
-func (b *questionBuilder) takeNames(terms []Term) []Term {
-	return slices.DeleteFunc(terms, func(t Term) bool {
-		if !t.Not && len(t.Words) > 1 && len(t.Words) <= maxIdentifier {
-			b.addPhrase(t)
-		}
-		return !t.Not
-	})
 }
 
 // addWord adds a word, or its forms to the first word with one of them.

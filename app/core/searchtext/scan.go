@@ -222,18 +222,12 @@ func appendFolded(to []byte, r rune) []byte {
 	case r == 'ı':
 		r = 'i' // as I is in lower case
 	case 'Ά' <= r && r <= 'ώ':
-		r = withoutTonos(unicode.ToLower(r))
+		const accented, plain = "άέήίόύώΐΰ", "αεηιουωϊϋ" // each of two bytes; capitals have no accent
+		if i := strings.IndexRune(accented, unicode.ToLower(r)); i >= 0 {
+			r, _ = utf8.DecodeRuneInString(plain[i:])
+		}
 	}
 	return utf8.AppendRune(to, unicode.ToLower(r))
-}
-
-// withoutTonos returns the Greek letter without the accent, which capitals have not.
-func withoutTonos(r rune) rune {
-	const accented, plain = "άέήίόύώΐΰ", "αεηιουωϊϋ" // each of two bytes
-	if i := strings.IndexRune(accented, r); i >= 0 {
-		r, _ = utf8.DecodeRuneInString(plain[i:])
-	}
-	return r
 }
 
 // flush ends the run.
@@ -251,24 +245,19 @@ func (s *scanner) flush() {
 		}
 		isWhole := !s.isCut || len(s.word) > maxHumps || len(s.humps) == 0
 		s.emit(token{text: word, start: s.start, end: s.end, kind: s.kind, run: s.run, part: !isWhole})
-		s.emitHumps(isWhole)
+		if len(s.humps) == 0 || len(s.word) > maxHumps {
+			break
+		}
+		from := place{0, s.start}
+		for _, to := range append(s.humps, place{len(s.word), s.end}) { // as parts of the word or as words
+			if to.at > from.at && to.source > from.source {
+				s.emit(token{text: s.word[from.at:to.at], start: from.source, end: to.source, kind: spaced, run: s.run, part: isWhole})
+			}
+			from = to
+		}
 	}
 	s.kind, s.word, s.humps, s.isCut, s.before, s.end = separator, s.word[:0], s.humps[:0], false, [2]rune{}, 0
 	s.length, s.pair, s.cut = 0, s.pair[:0], 0
-}
-
-// emitHumps calls next with the humps, as parts of the word or as words.
-func (s *scanner) emitHumps(areParts bool) {
-	if len(s.humps) == 0 || len(s.word) > maxHumps {
-		return
-	}
-	from := place{0, s.start}
-	for _, to := range append(s.humps, place{len(s.word), s.end}) {
-		if to.at > from.at && to.source > from.source {
-			s.emit(token{text: s.word[from.at:to.at], start: from.source, end: to.source, kind: spaced, run: s.run, part: areParts})
-		}
-		from = to
-	}
 }
 
 // Document is the searchable form of a text.

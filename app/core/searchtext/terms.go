@@ -1,12 +1,10 @@
 package searchtext
 
 import (
-	"cmp"
 	"encoding/binary"
 	"hash/fnv"
 	"maps"
 	"slices"
-	"sort"
 )
 
 // Terms are the terms of a text with how often each occurs, for ranking: records of five
@@ -21,15 +19,6 @@ func termHash(term string) uint32 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(term)) // never fails
 	return h.Sum32()
-}
-
-// count returns how often the term occurs. It accepts any bytes.
-func (t Terms) count(hash uint32) int {
-	i, found := sort.Find(len(t)/termSize, func(i int) int { return cmp.Compare(hash, binary.BigEndian.Uint32(t[i*termSize:])) })
-	if !found {
-		return 0
-	}
-	return int(t[i*termSize+4])
 }
 
 // StemPrefix marks a stem in an index of words. It is stored only where it differs from its

@@ -34,15 +34,12 @@ func (c *Counter) Text(s string) int {
 	key := [2]uint64{maphash.String(c.seeds[0], s), maphash.String(c.seeds[1], s)}
 	n, ok := c.cache.Get(key)
 	if !ok {
-		n = countTokens(s)
+		valid := s
+		if !utf8.ValidString(s) {
+			valid = string([]rune(s))
+		}
+		n = sharedVocabulary().countTokens(valid)
 		c.cache.Set(key, n)
 	}
 	return n
-}
-
-func countTokens(s string) int {
-	if !utf8.ValidString(s) {
-		s = string([]rune(s))
-	}
-	return sharedVocabulary().countTokens(s)
 }

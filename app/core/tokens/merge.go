@@ -65,28 +65,20 @@ func (m *merger) mergePair(p pair) bool {
 
 // offerPair stores the rank of the pair that begins at i, and pushes it onto the heap.
 func (m *merger) offerPair(i int32) {
-	rank := m.rankOf(i)
+	rank, next := uint32(noRank), m.links[i].next
+	if next >= 0 && m.links[next].next >= 0 && m.links[next].next-i <= maxToken {
+		rank = m.vocabulary.rankOf(m.piece[i:m.links[next].next])
+	}
 	m.links[i].rank = rank
 	if rank != noRank {
-		m.heap.push(newPair(rank, i))
+		m.heap.push(pair(rank)<<32 | pair(i))
 	}
-}
-
-// rankOf returns the rank of the token that the part at i and the next one form.
-func (m *merger) rankOf(i int32) uint32 {
-	next := m.links[i].next
-	if next < 0 || m.links[next].next < 0 || m.links[next].next-i > maxToken {
-		return noRank
-	}
-	return m.vocabulary.rankOf(m.piece[i:m.links[next].next])
 }
 
 // pair is a candidate to merge: its rank in the upper half, the start of its first part
 // in the lower. The smallest is the next to merge: the lowest rank, the leftmost of
 // equals.
 type pair uint64
-
-func newPair(rank uint32, at int32) pair { return pair(rank)<<32 | pair(at) }
 
 func (p pair) rank() uint32      { return uint32(p >> 32) }
 func (p pair) startIndex() int32 { return int32(p & math.MaxUint32) }

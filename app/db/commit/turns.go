@@ -31,8 +31,17 @@ type turnQueue struct {
 // Take waits for the caller's turn to write to the session; release ends it. The error is a
 // core.SessionBusy after 10 s, and immediately while 256 writers wait.
 func (t *SessionTurns) Take(ctx context.Context, id core.SessionID) (release func(), err error) {
-	q := t.addWriter(id)
+	t.mu.Lock()
+	q := t.queues[id]
 	if q == nil {
+		q = &turnQueue{turn: make(chan struct{}, 1)}
+		t.queues[id] = q
+	}
+	q.writers++
+	tooMany := q.writers > maxWaiters+1
+	t.mu.Unlock()
+	if tooMany {
+		t.removeWriter(id, q)
 		return nil, core.SessionBusy(id, "too many requests are waiting to write to it")
 	}
 	limit := time.NewTimer(MaxTurnWait)
@@ -50,22 +59,6 @@ func (t *SessionTurns) Take(ctx context.Context, id core.SessionID) (release fun
 	}
 	t.removeWriter(id, q)
 	return nil, err
-}
-
-// addWriter adds a writer and returns its queue; nil if there are too many.
-func (t *SessionTurns) addWriter(id core.SessionID) *turnQueue {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	q := t.queues[id]
-	if q == nil {
-		q = &turnQueue{turn: make(chan struct{}, 1)}
-		t.queues[id] = q
-	}
-	if q.writers > maxWaiters {
-		return nil
-	}
-	q.writers++
-	return q
 }
 
 func (t *SessionTurns) removeWriter(id core.SessionID, q *turnQueue) {

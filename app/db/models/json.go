@@ -23,7 +23,8 @@ func (j JSON) Value() (driver.Value, error) {
 	if j == nil {
 		return nil, nil
 	}
-	if !isStorableJSON(j) {
+	// What PostgreSQL's jsonb accepts of what is JSON if it is not empty.
+	if len(j) == 0 || !utf8.Valid(j) || bytes.Contains(j, []byte(`\u`)) && !storableEscapes.Match(j) {
 		return nil, core.Errorf(core.ErrInvalid, UnstorableMessage)
 	}
 	return string(j), nil
@@ -92,11 +93,6 @@ func CheckText(s string) error {
 
 // storableEscapes matches JSON that escapes neither U+0000 nor an unpaired surrogate.
 var storableEscapes = regexp.MustCompile(`^(?i:[^\\]|\\[^u]|\\u(?:000[1-9a-f]|00[1-9a-f].|0[1-9a-f]..|[1-9abcef]...|d[0-7]..|d[89ab]..\\ud[c-f]..))*$`)
-
-// isStorableJSON reports whether PostgreSQL's jsonb accepts raw, which is JSON if it is not empty.
-func isStorableJSON(raw []byte) bool {
-	return len(raw) > 0 && utf8.Valid(raw) && (!bytes.Contains(raw, []byte(`\u`)) || storableEscapes.Match(raw))
-}
 
 // Ref is an optional id or key: empty is NULL.
 type Ref string

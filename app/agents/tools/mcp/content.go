@@ -27,16 +27,6 @@ type block struct {
 	Resource json.RawMessage `json:"resource"`
 }
 
-// resultText returns the result of a call as text: its texts, a placeholder or a note for any other
-// part, or its structured content as the server wrote it; empty = it has nothing.
-func resultText(content, structured json.RawMessage) (text string, readable bool) {
-	text, readable = blocksText(content)
-	if !readable && !isNull(structured) {
-		return string(structured), true
-	}
-	return text, readable || text == ""
-}
-
 // blocksText returns the parts of a content, which is a list, one part or a text. It is not readable
 // if nothing is known of any part but its type.
 func blocksText(content json.RawMessage) (text string, readable bool) {
@@ -149,7 +139,10 @@ func fitMessage(message []byte) []byte {
 		fitResult(result)
 		answer["result"] = result
 	case !isNull(m.Error):
-		answer["error"] = fitError(m.Error)
+		answer["error"] = m.Error
+		if json.Unmarshal(m.Error, new(jsonrpc.Error)) != nil { // it says all that the server wrote
+			answer["error"] = jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: valueText(m.Error)}
+		}
 	default:
 		answer["result"] = m.Result
 	}
@@ -163,23 +156,19 @@ func fitMessage(message []byte) []byte {
 // byteOrderMark begins what some servers send.
 const byteOrderMark = "\uFEFF"
 
-// fitError returns an error as it is, or one that says all that the server wrote if it cannot be read.
-func fitError(raw json.RawMessage) any {
-	if json.Unmarshal(raw, new(jsonrpc.Error)) == nil {
-		return raw
-	}
-	return jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: valueText(raw)}
-}
-
 // fitResult changes a result of the kinds that it knows by their members.
 func fitResult(result map[string]json.RawMessage) {
 	switch {
 	case result["tools"] != nil:
 		fitTools(result)
 	case result["content"] != nil, result["structuredContent"] != nil, result["isError"] != nil:
-		text, readable := resultText(result["content"], result["structuredContent"])
+		// Its texts, a placeholder or a note for any other part, or its structured content as the server wrote it.
+		text, readable := blocksText(result["content"])
+		if structured := result["structuredContent"]; !readable && !isNull(structured) {
+			text, readable = string(structured), true
+		}
 		failed := strings.EqualFold(strings.Trim(string(result["isError"]), `"`), "true")
-		if !readable {
+		if !readable && text != "" { // an empty text: it has nothing
 			failed, text = true, "the call was executed, and the answer could not be read: "+text
 		}
 		delete(result, "structuredContent")

@@ -231,7 +231,17 @@ func (a *answer) closeBlock(index int) error {
 	case "redacted_thinking":
 		return a.emitThinking(core.Part{Name: redacted, Signature: b.Data})
 	case core.PartCompaction:
-		a.compactions = append(a.compactions, compactionPart(b.Content, b.opaque, a.origin))
+		// Its opaque members are the signature; where there are more than one, as a JSON object.
+		part, members := core.Part{Text: b.Content, Signature: b.opaque.Signature, Origin: a.origin}, b.opaque
+		if string(members.ToolChanges) == "null" {
+			members.ToolChanges = nil
+		}
+		if members.EncryptedContent != "" || members.ToolChanges != nil {
+			if raw, err := json.Marshal(members); err == nil { // it came as JSON
+				part.Signature = string(raw)
+			}
+		}
+		a.compactions = append(a.compactions, part)
 	}
 	return nil
 }

@@ -35,7 +35,14 @@ type BedrockOptions struct {
 func NewOnBedrock(options BedrockOptions) (*Model, error) {
 	credentials := options.Credentials
 	if credentials == nil {
-		credentials = defaultChain(options.Region)
+		// Those that AWS's tools find. They are looked for when the first request is sent, and kept until they expire.
+		credentials = aws.NewCredentialsCache(aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
+			found, err := config.LoadDefaultConfig(ctx, config.WithRegion(options.Region))
+			if err != nil {
+				return aws.Credentials{}, err
+			}
+			return found.Credentials.Retrieve(ctx)
+		}))
 	}
 	signer := v4.NewSigner()
 	return NewOnCloud(options.Options, Cloud{Provider: Bedrock, BindingControls: true, Authorize: func(r *http.Request) error {
@@ -62,15 +69,3 @@ func NewOnBedrock(options BedrockOptions) (*Model, error) {
 
 // bedrockEndpoint is the name of the endpoint in signatures.
 const bedrockEndpoint = "bedrock-mantle"
-
-// defaultChain returns the credentials that AWS's tools find. They are looked for when the first request
-// is sent, and kept until they expire.
-func defaultChain(region string) aws.CredentialsProvider {
-	return aws.NewCredentialsCache(aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
-		found, err := config.LoadDefaultConfig(ctx, config.WithRegion(region))
-		if err != nil {
-			return aws.Credentials{}, err
-		}
-		return found.Credentials.Retrieve(ctx)
-	}))
-}

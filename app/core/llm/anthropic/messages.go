@@ -106,7 +106,11 @@ func (b *builder) assistantBlocks(turn llm.Message) (out []block) {
 			addText(text[at:p.Offset])
 			at = p.Offset
 		}
-		out = append(out, thinkingBlock(p))
+		if p.Name == redacted {
+			out = append(out, block{Type: "redacted_thinking", Data: p.Signature})
+		} else {
+			out = append(out, block{Type: "thinking", opaque: opaque{Signature: p.Signature}, Thinking: &p.Text})
+		}
 	}
 	addText(text[at:])
 	for _, c := range turn.ToolCalls {
@@ -121,13 +125,6 @@ func (b *builder) assistantBlocks(turn llm.Message) (out []block) {
 // redacted is the name of a part whose signature is all there is: thoughts that
 // the provider does not show.
 const redacted = "redacted"
-
-func thinkingBlock(p core.Part) block {
-	if p.Name == redacted {
-		return block{Type: "redacted_thinking", Data: p.Signature}
-	}
-	return block{Type: "thinking", opaque: opaque{Signature: p.Signature}, Thinking: &p.Text}
-}
 
 // addResults appends the results of the calls, in the order of the calls; what
 // answers none of them comes after.

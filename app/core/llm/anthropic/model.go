@@ -84,7 +84,7 @@ func NewOnCloud(o Options, cloud Cloud) (*Model, error) {
 	if o.Info.SystemMessages {
 		o.Info.ToolChanges = llm.ToolsChangeable
 	}
-	o.Info.Compacts = claude.compacts() && isOwn
+	o.Info.Compacts = claude.IsSince(4, 6) && !claude.IsSince(5, 6) && isOwn // by the page compaction-on-demand
 	o.Info.Account = providerhttp.Account(o.BaseURL, o.APIKey)
 	m := &Model{options: o, cloud: cloud, claude: claude, peer: o.NewPeer()}
 	if o.APIKey == "" {
@@ -164,7 +164,3 @@ func (g generation) decidesThinking() bool { return g.IsSince(4, 6) }
 
 // fixedSampling: the model refuses a temperature.
 func (g generation) fixedSampling() bool { return g.IsSince(4, 7) }
-
-// compacts: the model writes compactions on demand (Claude 4.6 to 5.5, by the page
-// compaction-on-demand).
-func (g generation) compacts() bool { return g.IsSince(4, 6) && !g.IsSince(5, 6) }

@@ -40,9 +40,15 @@ func (m *Model) requestBody(req llm.Request) ([]byte, error) {
 			b.lasting[0]++
 		}
 	}
+	var system []block
+	for _, text := range req.System {
+		if !isBlank(text) {
+			system = append(system, block{Type: "text", Text: text})
+		}
+	}
 	r := request{
 		MaxTokens: cmp.Or(max(req.MaxOutputTokens, 0), max(m.options.Info.MaxOutput, 0), DefaultMaxOutput), Messages: b.messages,
-		System: systemBlocks(req.System), Tools: toolList(req.Tools), Stream: true, Version: m.cloud.Version,
+		System: system, Tools: toolList(req.Tools), Stream: true, Version: m.cloud.Version,
 	}
 	if req.Compact {
 		r.Compaction = &compactionOrder{Type: "summarize"}
@@ -124,15 +130,6 @@ func (m *Model) countThoughts(req llm.Request) (n int) {
 // Such a conversation could never go on.
 func (m *Model) refusedThoughts(req llm.Request, e *llm.Error) bool {
 	return e != nil && e.Kind == llm.KindInvalid && e.Status == http.StatusBadRequest && strings.Contains(e.Message, "thinking") && m.countThoughts(req) > 0
-}
-
-func systemBlocks(texts []string) (out []block) {
-	for _, text := range texts {
-		if !isBlank(text) {
-			out = append(out, block{Type: "text", Text: text})
-		}
-	}
-	return out
 }
 
 func toolList(specs []llm.ToolSpec) (out []tool) {

@@ -88,26 +88,18 @@ func (a *answer) handleEvent(data []byte) error {
 		if one.Index != 0 && len(c.Choices) > 1 { // only one is requested
 			continue
 		}
-		if err := a.handleChoice(one); err != nil {
-			return err
+		if u := one.Usage.toCore(); u != nil {
+			a.usage = u
 		}
-	}
-	return nil
-}
-
-func (a *answer) handleChoice(one choice) error {
-	if u := one.Usage.toCore(); u != nil {
-		a.usage = u
-	}
-	if p := cmp.Or(one.Delta, one.Message); p != nil {
-		if err := a.emitPiece(p, one.Delta == nil); err != nil {
-			return err
+		if p := cmp.Or(one.Delta, one.Message); p != nil {
+			if err := a.emitPiece(p, one.Delta == nil); err != nil {
+				return err
+			}
 		}
-	}
-	a.finish = cmp.Or(one.FinishReason, a.finish) // null and "" must not replace an earlier reason
-	switch one.FinishReason {
-	case "error", "insufficient_system_resource": // OpenRouter, Mistral; DeepSeek
-		return a.Refusal([]byte(`{"error":{"message":"the provider stopped with an error","type":"server_error"}}`))
+		a.finish = cmp.Or(one.FinishReason, a.finish)                                          // null and "" must not replace an earlier reason
+		if one.FinishReason == "error" || one.FinishReason == "insufficient_system_resource" { // OpenRouter, Mistral; DeepSeek
+			return a.Refusal([]byte(`{"error":{"message":"the provider stopped with an error","type":"server_error"}}`))
+		}
 	}
 	return nil
 }

@@ -50,10 +50,16 @@ func (c *calls) findSlot(w callWire) int {
 	for i := len(c.slots) - 1; i >= 0; i-- {
 		s := c.slots[i]
 		if w.Index != nil && s.index != nil {
-			if *w.Index == *s.index {
-				return c.sameIndex(i, w)
+			if *w.Index != *s.index {
+				continue
 			}
-			continue
+			// Another call may have the same index: Gemini numbers all parallel calls 0, each whole in one piece.
+			isNew := w.ID != "" && s.id != "" && w.ID != s.id ||
+				w.ID == "" && strings.HasPrefix(string(w.Function.Arguments), "{") && json.Valid(s.arguments)
+			if isNew && w.Function.Name != "" && s.name != "" {
+				return -1
+			}
+			return i
 		}
 		if w.ID != "" && s.id == w.ID {
 			return i
@@ -63,20 +69,4 @@ func (c *calls) findSlot(w callWire) int {
 		return len(c.slots) - 1 // continues the last
 	}
 	return -1
-}
-
-// sameIndex returns i if the piece continues that call, and -1 if it is another call with
-// the same index: Gemini numbers all parallel calls 0, each whole in one piece.
-func (c *calls) sameIndex(i int, w callWire) int {
-	s := c.slots[i]
-	if w.Function.Name == "" || s.name == "" {
-		return i
-	}
-	if w.ID != "" && s.id != "" && w.ID != s.id {
-		return -1
-	}
-	if w.ID == "" && strings.HasPrefix(string(w.Function.Arguments), "{") && json.Valid(s.arguments) {
-		return -1
-	}
-	return i
 }

@@ -4,21 +4,8 @@ import (
 	"bufio"
 	"errors"
 	"io"
-	"mime"
-	"net/http"
 	"strings"
-
-	"golang.org/x/net/html/charset"
 )
-
-// Decoded returns the body of an answer in UTF-8, whatever encoding its header declares.
-func Decoded(header http.Header, body io.Reader) io.Reader {
-	_, params, _ := mime.ParseMediaType(header.Get("Content-Type")) // without one, or with a wrong one, it is UTF-8
-	if encoding, name := charset.Lookup(params["charset"]); encoding != nil && name != "utf-8" {
-		return encoding.NewDecoder().Reader(body)
-	}
-	return body
-}
 
 // WebPage is the error message for an answer that is a web page.
 const WebPage = "a web page came instead of an answer: is the base_url right?"

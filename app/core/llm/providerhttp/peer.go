@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"net/url"
 	"strings"
@@ -14,6 +15,8 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+
+	"golang.org/x/net/html/charset"
 )
 
 // The time limits that a zero Timeouts means.
@@ -27,15 +30,6 @@ const (
 type Timeouts struct {
 	Headers time.Duration // from the request to the answer's headers, and from these to its first byte if that is more than Idle
 	Idle    time.Duration // between two pieces of the answer
-}
-
-// First returns the limit until the first byte behind the headers, which some servers send before
-// they read the prompt.
-func (t Timeouts) First() time.Duration {
-	if t.Headers < 0 || t.Idle < 0 {
-		return -1
-	}
-	return max(t.Headers, t.Idle)
 }
 
 const (
@@ -97,32 +91,24 @@ func (p *Peer) Do(ctx context.Context, build func(context.Context) (*http.Reques
 	if err != nil {
 		return p.Invalid(err)
 	}
-	if err := p.sendRequest(request, watch, read); err != nil {
+	response, body, err := p.answerTo(request, watch)
+	if err != nil {
 		return p.toError(ctx, limited, err)
 	}
+	defer response.Body.Close()
+	if err = read(response, body); errors.Is(err, ErrLeft) {
+		return nil
+	}
+	if err != nil {
+		return p.toError(ctx, limited, err)
+	}
+	watch.arm(drainTime, "no end")
+	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxErrorBody)) // only for the connection's sake
 	return nil
 }
 
-// sendRequest sends the request and reads the answer.
-func (p *Peer) sendRequest(request *http.Request, watch *watchdog, read func(*http.Response, io.Reader) error) error {
-	response, body, err := p.answerTo(request, watch)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	err = read(response, body)
-	if errors.Is(err, ErrLeft) {
-		return nil
-	}
-	if err == nil {
-		watch.arm(drainTime, "no end")
-		_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxErrorBody)) // only for the connection's sake
-	}
-	return err
-}
-
-// answerTo sends the request and returns the answer, with its body as text within the time limits. An
-// answer without a 2xx status is an error.
+// answerTo sends the request and returns the answer, with its body in UTF-8, whatever encoding its header
+// declares, within the time limits. An answer without a 2xx status is an error.
 func (p *Peer) answerTo(request *http.Request, watch *watchdog) (*http.Response, io.Reader, error) {
 	watch.arm(p.Timeouts.Headers, "no answer")
 	var response *http.Response
@@ -143,7 +129,16 @@ func (p *Peer) answerTo(request *http.Request, watch *watchdog) (*http.Response,
 	if err != nil {
 		return nil, nil, &unreachedError{err: err}
 	}
-	body := Decoded(response.Header, &watchedBody{body: response.Body, watch: watch, limit: p.Timeouts.First(), idle: p.Timeouts.Idle})
+	// Some servers send the headers before they read the prompt.
+	first := max(p.Timeouts.Headers, p.Timeouts.Idle)
+	if p.Timeouts.Headers < 0 || p.Timeouts.Idle < 0 {
+		first = -1
+	}
+	var body io.Reader = &watchedBody{body: response.Body, watch: watch, limit: first, idle: p.Timeouts.Idle}
+	_, params, _ := mime.ParseMediaType(response.Header.Get("Content-Type")) // without one, or with a wrong one, it is UTF-8
+	if encoding, name := charset.Lookup(params["charset"]); encoding != nil && name != "utf-8" {
+		body = encoding.NewDecoder().Reader(body)
+	}
 	if response.StatusCode < 200 || response.StatusCode > 299 {
 		defer response.Body.Close()
 		text, _ := io.ReadAll(io.LimitReader(body, maxErrorBody)) // of a body that breaks off, what came is used

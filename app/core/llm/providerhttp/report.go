@@ -73,14 +73,6 @@ func (r *report) readText(text string, depth int) {
 	r.sentences = append(r.sentences, text)
 }
 
-// nestedMembers are the members of error objects that hold sentences or other error objects, in the
-// order in which they are the message: first the report of the provider behind a gateway, which is
-// more than "Provider returned error". Names are compared in lower case.
-func nestedMembers() []string {
-	return strings.Fields("metadata raw error message msg detail errors error_message errormessage error_msg err_msg status_msg error_description " +
-		"description faultstring fault details fieldviolations response body cause innererror inner_error exception base_resp data")
-}
-
 // readObject reads an error object. A message of the request is not one.
 func (r *report) readObject(object map[string]any, depth int) {
 	members := make(map[string]any, len(object))
@@ -90,7 +82,10 @@ func (r *report) readObject(object map[string]any, depth int) {
 	if members["role"] != nil {
 		return
 	}
-	for _, name := range nestedMembers() {
+	// The members that hold sentences or other error objects, in the order in which they are the message: first the
+	// report of the provider behind a gateway, which is more than "Provider returned error".
+	for _, name := range strings.Fields("metadata raw error message msg detail errors error_message errormessage error_msg err_msg status_msg error_description " +
+		"description faultstring fault details fieldviolations response body cause innererror inner_error exception base_resp data") {
 		if word, ok := members[name].(string); ok && name == "error" && isCode(word) { // {"error": "code", "message": "sentence"}
 			r.addCode(word)
 			continue

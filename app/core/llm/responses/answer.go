@@ -2,7 +2,6 @@ package responses
 
 import (
 	"encoding/json"
-	"io"
 	"slices"
 	"strings"
 
@@ -27,18 +26,6 @@ type openedItem struct {
 	call     *int // the number of a tool call; nil = it is none, or has not begun
 	streamed bool // its content came in pieces
 	done     bool
-}
-
-// read reads the answer to its end, streamed or not.
-func (a *answer) read(body io.Reader) error {
-	a.items = map[int]*openedItem{}
-	if err := a.Read(body, a.readWhole, a.handleEvent, func() bool { return a.last != nil }); err != nil {
-		return err
-	}
-	if a.last == nil {
-		return providerhttp.ErrTruncated
-	}
-	return a.EmitDelta(*a.last)
 }
 
 // handleEvent handles one event.
@@ -153,7 +140,11 @@ func (a *answer) endItem(index int, came item) error {
 		case text == "":
 			return nil
 		}
-		return a.emitParts(parts)
+		for _, p := range parts {
+			if err := a.EmitDelta(llm.Delta{Part: &p}); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -173,16 +164,6 @@ func contentText(came item) string {
 
 // summarySeparator is between the texts of a summary where they are shown as one.
 const summarySeparator = "\n\n"
-
-// emitParts yields what is kept of an item.
-func (a *answer) emitParts(parts []core.Part) error {
-	for _, p := range parts {
-		if err := a.EmitDelta(llm.Delta{Part: &p}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // readWhole reads the answer of a server that did not stream.
 func (a *answer) readWhole(text []byte) error {
@@ -209,20 +190,15 @@ func (a *answer) end(r response) error {
 	if r.Status != "completed" && r.Status != "incomplete" {
 		return nil
 	}
-	a.last = &llm.Delta{Usage: r.toUsage(), Finish: finishReason(r, a.calls > 0), Model: r.Model, Dropped: r.Dropped.ToCore()}
+	var usage *core.Usage
+	if u := r.Usage; u.InputTokens > 0 || u.OutputTokens > 0 {
+		usage = &core.Usage{
+			InputTokens: max(u.InputTokens, 0), OutputTokens: max(u.OutputTokens, 0), ReasoningTokens: max(u.OutputDetails.Reasoning, 0),
+			CacheReadTokens: max(u.InputDetails.Cached, 0), CacheWriteTokens: max(u.InputDetails.CacheWrite, 0),
+		}
+	}
+	a.last = &llm.Delta{Usage: usage, Finish: finishReason(r, a.calls > 0), Model: r.Model, Dropped: r.Dropped.ToCore()}
 	return nil
-}
-
-// toUsage returns the usage; nil if it is empty.
-func (r *response) toUsage() *core.Usage {
-	u := r.Usage
-	if u.InputTokens <= 0 && u.OutputTokens <= 0 {
-		return nil
-	}
-	return &core.Usage{
-		InputTokens: max(u.InputTokens, 0), OutputTokens: max(u.OutputTokens, 0), ReasoningTokens: max(u.OutputDetails.Reasoning, 0),
-		CacheReadTokens: max(u.InputDetails.Cached, 0), CacheWriteTokens: max(u.InputDetails.CacheWrite, 0),
-	}
 }
 
 // finishReason returns why the answer ended, in the words of core.

@@ -8,17 +8,6 @@ import (
 	"bobbin/app/core/llm"
 )
 
-// developerItems returns a system message: the tools that it adds, and its text.
-func developerItems(turn llm.Message) (out []item) {
-	if len(turn.AddedTools) > 0 {
-		out = append(out, item{Type: "additional_tools", Role: "developer", Tools: toolList(turn.AddedTools)})
-	}
-	if turn.Content != "" || len(out) == 0 {
-		out = append(out, item{Role: "developer", Content: turn.Content})
-	}
-	return out
-}
-
 // userItem returns a user's message: its text, then its images and PDFs as data URLs.
 func userItem(turn llm.Message) item {
 	var content []part

@@ -28,8 +28,11 @@ func (m *Model) requestBody(req llm.Request) ([]byte, error) {
 		case core.RoleTool:
 			items = append(items, item{Type: "function_call_output", CallID: callID(turn.ToolCallID), Output: &turn.Content})
 		case core.RoleSystem:
-			if m.options.Info.SystemMessages {
-				items = append(items, developerItems(turn)...)
+			if m.options.Info.SystemMessages && len(turn.AddedTools) > 0 {
+				items = append(items, item{Type: "additional_tools", Role: "developer", Tools: toolList(turn.AddedTools)})
+			}
+			if m.options.Info.SystemMessages && (turn.Content != "" || len(turn.AddedTools) == 0) {
+				items = append(items, item{Role: "developer", Content: turn.Content})
 			}
 		default:
 			return nil, fmt.Errorf("message %d has the role %q", i, turn.Role)
@@ -43,7 +46,12 @@ func (m *Model) requestBody(req llm.Request) ([]byte, error) {
 		r.Include = []string{"reasoning.encrypted_content"}
 	}
 	if len(r.Tools) > 0 {
-		r.ToolChoice, r.ParallelToolCalls = toToolChoice(req.ToolChoice), req.ParallelToolCalls
+		r.ParallelToolCalls = req.ParallelToolCalls
+		if name := req.ToolChoice.Tool(); name != "" {
+			r.ToolChoice = item{Name: name, Type: "function"}
+		} else if req.ToolChoice != core.ToolChoiceAuto {
+			r.ToolChoice = req.ToolChoice
+		}
 	}
 	if req.MaxOutputTokens > 0 {
 		r.MaxOutputTokens = max(req.MaxOutputTokens, leastOutput)
@@ -70,17 +78,6 @@ func toolList(tools []llm.ToolSpec) (out []functionTool) {
 		})
 	}
 	return out
-}
-
-// toToolChoice returns the choice as the API writes it; nil = the model decides.
-func toToolChoice(c core.ToolChoice) any {
-	switch {
-	case c == core.ToolChoiceAuto:
-		return nil
-	case c.Tool() != "":
-		return item{Name: c.Tool(), Type: "function"}
-	}
-	return c
 }
 
 // toTextFormat returns the format of the answer; nil = a text.
