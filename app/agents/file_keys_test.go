@@ -275,9 +275,7 @@ func TestToolSettingFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := agents.ParseFile("a.yaml", c.file, withTools("fetch_url"))
-			if err == nil {
-				t.Fatal("got no error")
-			}
+			must.True(t, err != nil, "got no error")
 			want := "a.yaml:" + strings.ReplaceAll(c.want, "\n", "\na.yaml:")
 			compare.Equal(t, "faults", want, err.Error())
 		})

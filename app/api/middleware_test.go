@@ -59,9 +59,7 @@ func TestAccessLog(t *testing.T) {
 	do(server, request("GET", "/nowhere", ""))
 	do(server, request("GET", "/healthz", ""))
 	lines := log.lines(t, "request")
-	if len(lines) != 3 {
-		t.Fatalf("got %d log lines, want 3", len(lines))
-	}
+	must.True(t, len(lines) == 3, "got %d log lines, want 3", len(lines))
 	first := lines[0]
 	for name, want := range map[string]any{
 		"request_id": "r-1", "method": "POST", "path": sessionPath() + "/messages", "route": "/api/v1/sessions/:id/messages",

@@ -14,6 +14,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/events"
 	"bobbin/tests/compare"
+	"bobbin/tests/must"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -147,9 +148,7 @@ func (w *watch) want(t *testing.T, want ...core.Event) {
 	t.Helper()
 	for i, e := range want {
 		got, err, _ := w.next()
-		if err != nil {
-			t.Fatalf("event %d: got error %v, want %s", i, err, e.Type)
-		}
+		must.True(t, err == nil, "event %d: got error %v, want %s", i, err, e.Type)
 		if e.Type == core.EventResync {
 			e.At, e.RunID, e.Seq = got.At, "", got.Seq
 		}
@@ -165,9 +164,7 @@ func (w *watch) want(t *testing.T, want ...core.Event) {
 func (w *watch) wantErr(t *testing.T, want error) {
 	t.Helper()
 	e, err, _ := w.next()
-	if !errors.Is(err, want) {
-		t.Fatalf("got event %v and error %v, want error %v", e, err, want)
-	}
+	must.True(t, errors.Is(err, want), "got event %v and error %v, want error %v", e, err, want)
 	if _, _, more := w.next(); more {
 		t.Error("got another element after the error, want none")
 	}

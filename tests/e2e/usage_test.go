@@ -241,9 +241,7 @@ func scrape(t testing.TB, c *client.Client) exposition {
 	text := must.Get(readMetrics(t.Context(), c))(t)
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(strings.NewReader(text))
-	if err != nil {
-		t.Fatalf("the exposition cannot be read: %v\n%s", err, text)
-	}
+	must.True(t, err == nil, "the exposition cannot be read: %v\n%s", err, text)
 	return families
 }
 
@@ -345,16 +343,12 @@ func TestMetricsOfAConversation(t *testing.T) {
 		m.want(t, made, "bobbin_context_rungs_total", "rung=summarize")
 		m.want(t, 0, "bobbin_context_warnings_total")
 		m.want(t, 0, "bobbin_context_lost_messages_total")
-		if m.sum("bobbin_context_coverage_checks_total") < 1 {
-			t.Error("the summary was not followed by a check of the coverage")
-		}
+		compare.True(t, m.sum("bobbin_context_coverage_checks_total") >= 1, "the summary was not followed by a check of the coverage")
 		m.want(t, float64(turns+1), "bobbin_context_prompt_tokens", model) // the tool's turn has two
 		for _, name := range []string{
 			"bobbin_summary_saved_tokens_total", "bobbin_context_prompt_tokens", "bobbin_context_usage_ratio", "bobbin_context_window_messages", "bobbin_context_summary_tokens",
 		} {
-			if m.sum(name, model) <= 0 {
-				t.Errorf("%s is not counted", name)
-			}
+			compare.True(t, m.sum(name, model) > 0, "%s is not counted", name)
 		}
 		if factor := m.sum("bobbin_calibration_factor", model); factor < 1 || factor > 1.4 || m.sum("bobbin_calibration_samples", model) < 5 {
 			t.Errorf("got the factor %v, want about what the provider counts more", factor)

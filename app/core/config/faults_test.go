@@ -10,6 +10,7 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/tests/compare"
 	"bobbin/tests/golden"
+	"bobbin/tests/must"
 )
 
 // TestLoadFaults: every fault names its place, its key, what is wrong, and what to
@@ -30,9 +31,7 @@ func TestLoadFaults(t *testing.T) {
 			}
 		}
 		_, _, err := s.load(t)
-		if err == nil || strings.Contains(err.Error(), "hush") {
-			t.Fatalf("%s: got %v, want faults without a secret", name, err)
-		}
+		must.True(t, err != nil && !strings.Contains(err.Error(), "hush"), "%s: got %v, want faults without a secret", name, err)
 		return err.Error()
 	})
 }
@@ -73,9 +72,7 @@ func TestLoadAllFaultsAtOnce(t *testing.T) {
 		Flags: map[string]string{"limits.run_time": "z"},
 	})
 	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok || len(joined.Unwrap()) != 3 {
-		t.Fatalf("Load: got %v, want three joined errors", err)
-	}
+	must.True(t, ok && len(joined.Unwrap()) == 3, "Load: got %v, want three joined errors", err)
 	for _, e := range joined.Unwrap() {
 		var fault *config.Fault
 		compare.True(t, errors.As(e, &fault) && fault.Where != "" && fault.Key != "" && fault.Problem != "", "got %#v, want a Fault with all its fields", e)

@@ -31,9 +31,7 @@ func TestAliasOpen(t *testing.T) {
 		}
 		wait.Wait()
 		for _, id := range ids {
-			if id != ids[0] || id == "" {
-				t.Fatalf("got the sessions %v, want one", ids)
-			}
+			must.True(t, id == ids[0] && id != "", "got the sessions %v, want one", ids)
 		}
 		all, err := repositories.NewSessions(d.Gorm).List(t.Context(), ann(), core.SessionQuery{})
 		compare.True(t, err == nil && len(all.Items) == 1, "got %d sessions (%v), want one", len(all.Items), err)

@@ -23,9 +23,7 @@ const quota = 1 << 20
 func (s *store) upload(t *testing.T, user, name, content string) core.Blob {
 	t.Helper()
 	b, err := s.blobs.Put(t.Context(), blobOf(user, name, content), core.BlobContent{Data: []byte(content)}, core.BlobRoom{Owner: quota})
-	if err != nil {
-		t.Fatalf("put %s: %v", name, err)
-	}
+	must.True(t, err == nil, "put %s: %v", name, err)
 	return b
 }
 

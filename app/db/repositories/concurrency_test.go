@@ -39,9 +39,7 @@ func TestConcurrentAcceptsStartOneRun(t *testing.T) {
 		})
 		compare.Equal(t, "running: want exactly 1", 1, s.count(t, "SELECT COUNT(*) FROM runs WHERE status = 'running'"))
 		list := must.Get(s.runs.List(t.Context(), ann(), session, core.PageQuery{}))(t)
-		if len(list.Items) != racers {
-			t.Fatalf("runs: got %d, want %d", len(list.Items), racers)
-		}
+		must.True(t, len(list.Items) == racers, "runs: got %d, want %d", len(list.Items), racers)
 		for i, run := range list.Items { // newest first
 			if want := int64(racers - i); run.QueueSeq != want {
 				t.Fatalf("run %d: got queue_seq %d, want %d", i, run.QueueSeq, want)
@@ -65,12 +63,10 @@ func TestConcurrentAcceptsStartOneRun(t *testing.T) {
 		}
 		log := s.log(t, session)
 		gapless(t, "message", log, func(m core.Message) int64 { return m.Seq })
-		if len(log) != 2*racers {
-			t.Fatalf("log: got %d messages, want %d", len(log), 2*racers)
-		}
+		must.True(t, len(log) == 2*racers, "log: got %d messages, want %d", len(log), 2*racers)
 		for i := 0; i < len(log); i += 2 {
 			compare.Equal(t, fmt.Sprintf("message %d", i+1), "answer to "+log[i].Content, log[i+1].Content)
-			compare.True(t, log[i+1].ParentID == log[i].ID && (i <= 0 || log[i].ParentID == log[i-1].ID), "message %d: parents are not the messages before", i)
+			compare.True(t, log[i+1].ParentID == log[i].ID && (i == 0 || log[i].ParentID == log[i-1].ID), "message %d: parents are not the messages before", i)
 		}
 	})
 }

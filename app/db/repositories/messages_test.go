@@ -46,9 +46,7 @@ func TestBadPages(t *testing.T) {
 		id := s.session(t).ID
 		s.turns(t, id, 2)
 		page, err := s.runs.List(t.Context(), ann(), id, core.PageQuery{Limit: 1})
-		if err != nil || page.NextCursor == nil {
-			t.Fatalf("runs: %+v, %v", page, err)
-		}
+		must.True(t, err == nil && page.NextCursor != nil, "runs: %+v, %v", page, err)
 		bad := map[string]core.PageQuery{
 			"not base64":        {Cursor: "%%%"},
 			"not JSON":          {Cursor: "aGVsbG8"},
@@ -140,9 +138,7 @@ func TestPinnedMessagesLoadTheNewestTexts(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
 		id := s.large(t)
 		pinned, err := s.messages.Pinned(t.Context(), ann(), id)
-		if err != nil || len(pinned) != 3 {
-			t.Fatalf("got %d pinned messages, %v, want 3", len(pinned), err)
-		}
+		must.True(t, err == nil && len(pinned) == 3, "got %d pinned messages, %v, want 3", len(pinned), err)
 		for i, m := range pinned {
 			compare.True(t, m.Unloaded == 0 && m.TextBytes() != 0, "pinned message %d: %d bytes are not loaded, want all", i, m.Unloaded)
 		}

@@ -24,9 +24,7 @@ func TestListsHaveNoSummaries(t *testing.T) {
 					must.Get2(s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: new("Travel")}))(t)
 				}
 				page, err := s.sessions.List(t.Context(), ann(), q)
-				if err != nil || len(page.Items) != 1 {
-					t.Fatalf("%+v: got %d sessions, %v", q, len(page.Items), err)
-				}
+				must.True(t, err == nil && len(page.Items) == 1, "%+v: got %d sessions, %v", q, len(page.Items), err)
 				got := page.Items[0]
 				compare.True(t, (got.ConversationSummary != nil) == whole && got.SummaryVersion == 1 && got.Agent != "", "%+v: got %+v", q, got)
 			}

@@ -39,9 +39,7 @@ func claimItem(t *testing.T, inbox *repositories.SlackInbox, worker, key string)
 		wantNotFound(t, "a claim of "+worker, err)
 		return item
 	}
-	if err != nil || item.Key != key {
-		t.Fatalf("claim of %s: got %q, %v, want %s", worker, item.Key, err, key)
-	}
+	must.True(t, err == nil && item.Key == key, "claim of %s: got %q, %v, want %s", worker, item.Key, err, key)
 	return item
 }
 

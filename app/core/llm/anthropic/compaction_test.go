@@ -63,9 +63,7 @@ func TestCompactionRequest(t *testing.T) {
 	req.Tools = []llm.ToolSpec{{Name: "f"}}
 	p := serve(t, 200, `{"type":"message","content":[{"type":"compaction","content":"so far","signature":"s"}],"stop_reason":"compaction"}`)
 	res, err := call(t, open(t, anthropic.Options{Model: compactor, BaseURL: p.URL, Thinking: 2_048}), req)
-	if err != nil || res.Compaction == nil {
-		t.Fatalf("got %+v, %v", res, err)
-	}
+	must.True(t, err == nil && res.Compaction != nil, "got %+v, %v", res, err)
 	if got, _ := json.Marshal(p.body()["compaction"]); string(got) != `{"type":"summarize"}` {
 		t.Errorf("got %s", got)
 	}
@@ -110,9 +108,7 @@ func TestCompactionGoesBack(t *testing.T) {
 			req := ask("hi")
 			req.Compact = true
 			res, err := call(t, open(t, anthropic.Options{Model: compactor, BaseURL: serve(t, 200, tt.answer).URL}), req)
-			if err != nil || res.Compaction == nil || res.Finish != core.FinishStop {
-				t.Fatalf("got %+v, %v", res, err)
-			}
+			must.True(t, err == nil && res.Compaction != nil && res.Finish == core.FinishStop, "got %+v, %v", res, err)
 			got := res.Compaction
 			compare.Equal(t, "text, origin, type", []any{"so far <3", "anthropic/" + compactor, core.PartCompaction}, []any{got.Text, got.Origin, got.Type})
 			compare.Equal(t, "usage", &core.Usage{InputTokens: 100, OutputTokens: 5, CacheReadTokens: 10}, res.Usage)
@@ -232,9 +228,7 @@ func TestIterationsAreSummed(t *testing.T) {
 			&core.Usage{InputTokens: 5, OutputTokens: 2}},
 	} {
 		res, err := call(t, open(t, anthropic.Options{BaseURL: serve(t, 200, tt.answer).URL}), ask("hi"))
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		must.True(t, err == nil, "%s: %v", name, err)
 		compare.Equal(t, name, tt.want, res.Usage)
 	}
 }

@@ -50,9 +50,7 @@ func TestErrors(t *testing.T) {
 			s := serve(t, c.answer)
 			_, err := collect(t, open(t, s, responses.Options{APIKey: key}), ask("hi"))
 			e := llm.AsError(err)
-			if e == nil || e.Kind != c.kind || e.Code != c.code {
-				t.Fatalf("got %+v, want %s with code %q", e, c.kind, c.code)
-			}
+			must.True(t, e != nil && e.Kind == c.kind && e.Code == c.code, "got %+v, want %s with code %q", e, c.kind, c.code)
 			compare.True(t, !strings.Contains(fmt.Sprintf("%v %+v", err, *e), key), "got %+v, want it without the key", e)
 			compare.Equal(t, "authorization: want the key", "Bearer "+key, s.Received()[0].Header.Get("Authorization"))
 		})
