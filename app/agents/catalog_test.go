@@ -184,9 +184,7 @@ func TestReload(t *testing.T) {
 	}
 	got := f.reload(c)
 	for i := range got {
-		if i >= len(want) || !strings.HasPrefix(got[i], want[i]) {
-			t.Errorf("line %d: got %q\nwant one that begins as in %q", i, got[i], want)
-		}
+		compare.True(t, i < len(want) && strings.HasPrefix(got[i], want[i]), "line %d: got %q\nwant one that begins as in %q", i, got[i], want)
 	}
 	for name, want := range map[string]string{
 		"same": "same", "edited": "new", "broken": "old", "added": "new", "after": "new",

@@ -124,9 +124,7 @@ func TestEveryKeyIsChecked(t *testing.T) {
 	}
 	for _, k := range agents.FileKeys() {
 		refused(k.Path, wrong[k.Type])
-		if (k.Bounds != "") != (out[k.Path] != "") {
-			t.Errorf("%s: got the bounds %q and the value out of them %q, want both or none", k.Path, k.Bounds, out[k.Path])
-		}
+		compare.True(t, (k.Bounds != "") == (out[k.Path] != ""), "%s: got the bounds %q and the value out of them %q, want both or none", k.Path, k.Bounds, out[k.Path])
 		if out[k.Path] != "" {
 			refused(k.Path, out[k.Path])
 		}

@@ -68,9 +68,7 @@ func TestAnswerCalls(t *testing.T) {
 			compare.Error(t, what, c.want, compare.ErrorOf(h.AnswerCalls(t.Context(), ann, core.AnswerCalls{SessionID: h.session.ID, Results: c.results}, core.SessionAgent{})))
 		}
 		out, err := h.AnswerCalls(t.Context(), ann, core.AnswerCalls{SessionID: h.session.ID, Results: []core.CallResult{{ToolCallID: "c", Result: "paid"}}}, core.SessionAgent{})
-		if err != nil || out.Run.ID != a.RunID {
-			t.Fatalf("got the run %s, %v, want %s", out.Run.ID, err, a.RunID)
-		}
+		must.True(t, err == nil && out.Run.ID == a.RunID, "got the run %s, %v, want %s", out.Run.ID, err, a.RunID)
 		compare.Equal(t, "run.Status: want it to have gone on", core.RunSucceeded, must.Get(h.Wait(t.Context(), ann, core.Run{ID: a.RunID, SessionID: h.session.ID}))(t).Run.Status)
 	})
 }

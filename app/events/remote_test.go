@@ -112,9 +112,7 @@ func (r *reader) take(t *testing.T, e core.Event, err error) {
 	}
 	d, ok := e.Data.(core.DeltaData)
 	compare.True(t, ok || e.Type == core.EventMessageStarted, "the data of %s are %T", e.Type, e.Data)
-	if d.Offset != len(r.text[e.Type]) {
-		t.Errorf("got %s at offset %d after %d bytes: a gap or a repetition", e.Type, d.Offset, len(r.text[e.Type]))
-	}
+	compare.True(t, d.Offset == len(r.text[e.Type]), "got %s at offset %d after %d bytes: a gap or a repetition", e.Type, d.Offset, len(r.text[e.Type]))
 	r.text[e.Type] += d.Text
 	r.order = append(r.order, e.Type)
 }

@@ -115,9 +115,7 @@ func checkLabels(t *testing.T, title, expr, legend string, labels map[string][]s
 		}
 	}
 	for _, name := range used {
-		if !slices.Contains(all, name[1]) {
-			t.Errorf("%s: %q (%s) uses the label %s, which none of its metrics has", title, expr, legend, name[1])
-		}
+		compare.True(t, slices.Contains(all, name[1]), "%s: %q (%s) uses the label %s, which none of its metrics has", title, expr, legend, name[1])
 	}
 }
 

@@ -241,9 +241,7 @@ func (w *world) regenerate(k *talk, how core.Multitask) bool {
 		return false
 	}
 	w.accepted(k, a, err)
-	if a.Message.ID != want || a.Message.Content != k.known[want].Content {
-		w.t.Errorf("got the question %s, want %s\n%v", a.Message.ID, want, w.trace)
-	}
+	compare.True(w.t, a.Message.ID == want && a.Message.Content == k.known[want].Content, "got the question %s, want %s\n%v", a.Message.ID, want, w.trace)
 	k.path = k.way(want)
 	if how == "" {
 		w.drive(k)

@@ -230,9 +230,7 @@ func newLibreChat(t *testing.T, b *bobbin) *libreChat {
 	decoder := yaml.NewDecoder(strings.NewReader(block(t, clientsText(t), "yaml", "LIBRECHAT_")))
 	decoder.KnownFields(true)
 	must.Do(t, decoder.Decode(&file))
-	if len(file.Endpoints.Custom) != 1 {
-		t.Fatalf("got %d endpoints, want one", len(file.Endpoints.Custom))
-	}
+	must.True(t, len(file.Endpoints.Custom) == 1, "got %d endpoints, want one", len(file.Endpoints.Custom))
 	e := file.Endpoints.Custom[0]
 	return &libreChat{chatPage{bobbin: b, base: e.BaseURL, key: strings.Replace(e.APIKey, "${BOBBIN_KEY}", aliceKey, 1)}, e}
 }

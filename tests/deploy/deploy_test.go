@@ -260,9 +260,7 @@ func TestSystemd(t *testing.T) {
 		t.Errorf("it starts %v", words[:2])
 	}
 	for i := 2; i+1 < len(words); i += 2 {
-		if byFlag[words[i]] == "" {
-			t.Errorf("there is no flag %s", words[i])
-		}
+		compare.True(t, byFlag[words[i]] != "", "there is no flag %s", words[i])
 		flags[byFlag[words[i]]] = words[i+1]
 	}
 	cfg := loaded(t, "bobbin.service", env, flags)
@@ -279,9 +277,7 @@ func TestSystemd(t *testing.T) {
 	for name, want := range map[string]string{
 		"DynamicUser": "yes", "ProtectSystem": "strict", "ProtectHome": "yes", "NoNewPrivileges": "yes", "PrivateTmp": "yes", "CapabilityBoundingSet": "",
 	} {
-		if len(u[name]) != 1 || u[name][0] != want {
-			t.Errorf("%s is %v, want %q", name, u[name], want)
-		}
+		compare.True(t, len(u[name]) == 1 && u[name][0] == want, "%s is %v, want %q", name, u[name], want)
 	}
 }
 

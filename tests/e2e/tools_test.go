@@ -36,9 +36,7 @@ func asks(t *testing.T, h *apptest.Bobbin, content string) core.Run {
 func asksIn(t *testing.T, h *apptest.Bobbin, id core.SessionID, content string) core.Run {
 	t.Helper()
 	got, err := apptest.SendAndWait(t.Context(), h, core.SendMessage{SessionID: id, Content: content})
-	if err != nil || got.Run.Status != core.RunWaiting {
-		t.Fatalf("%q: got the run %s, %v, want it waiting", content, got.Run.Status, err)
-	}
+	must.True(t, err == nil && got.Run.Status == core.RunWaiting, "%q: got the run %s, %v, want it waiting", content, got.Run.Status, err)
 	run, err := client.Call(t.Context(), h, ops.GetRun, ops.InRun{RunID: got.Run.ID})
 	must.True(t, err == nil && len(run.Approvals) != 0, "got %+v, %v, want a run with questions", run, err)
 	return run

@@ -200,9 +200,7 @@ func laws(t *testing.T, r eval.Report) {
 		}
 		sums(t, what, p)
 		// Invariant 1, by the count of what was really sent.
-		if p.Largest > p.Budget.Usable {
-			t.Errorf("%s: got a prompt of %d tokens in turn %d, want at most %d", what, p.Largest, p.LargestTurn, p.Budget.Usable)
-		}
+		compare.True(t, p.Largest <= p.Budget.Usable, "%s: got a prompt of %d tokens in turn %d, want at most %d", what, p.Largest, p.LargestTurn, p.Budget.Usable)
 		f := p.Facts
 		if f.Reachable+len(f.Unreachable) != f.Planted || f.Prompt+f.Summary+f.First5+f.First20 != f.Reachable {
 			t.Errorf("%s: got facts %+v, want each of them in one place", what, f)

@@ -197,9 +197,7 @@ func TestBranchBeginsOnce(t *testing.T) {
 			before := seqs(s.log(t, id))
 			s.exec(t, "UPDATE runs SET status = 'queued' WHERE id = ?", run.ID)
 			claimed, err := s.runs.Claim(t.Context(), id, worker)
-			if err != nil || claimed.Run.Attempt != 2 {
-				t.Fatalf("claim: got attempt %d and %v, want the second", claimed.Run.Attempt, err)
-			}
+			must.True(t, err == nil && claimed.Run.Attempt == 2, "claim: got attempt %d and %v, want the second", claimed.Run.Attempt, err)
 			s.wantPath(t, id, before...)
 			s.finish(t, claimed.Run, "whole")
 			s.wantPath(t, id, append(before, before[len(before)-1]+1)...)

@@ -69,9 +69,7 @@ func TestCompactionRequest(t *testing.T) {
 	}
 	compare.Equal(t, "the header", "compact-2026-09-04", p.Last().Header.Get("Anthropic-Beta"))
 	for _, name := range []string{"stop_sequences", "tool_choice", "output_config"} {
-		if p.body()[name] != nil {
-			t.Errorf("got %s %v, want none", name, p.body()[name])
-		}
+		compare.True(t, p.body()[name] == nil, "got %s %v, want none", name, p.body()[name])
 	}
 	if p.body()["thinking"] == nil || p.body()["tools"] == nil {
 		t.Errorf("got %s, want the thinking and the tools of other requests", p.raw())

@@ -87,9 +87,7 @@ func TestAnswers(t *testing.T) {
 			res := must.Get(collect(t, open(t, serve(t, stream(c.events...)), responses.Options{}), ask("hi")))(t)
 			for i := range res.ToolCalls {
 				if res.ToolCalls[i].ID != "a" || i > 0 {
-					if !strings.HasPrefix(res.ToolCalls[i].ID, "call_") {
-						t.Errorf("call %d has the id %q, want one of ours", i, res.ToolCalls[i].ID)
-					}
+					compare.True(t, strings.HasPrefix(res.ToolCalls[i].ID, "call_"), "call %d has the id %q, want one of ours", i, res.ToolCalls[i].ID)
 					res.ToolCalls[i].ID = ""
 				}
 			}
