@@ -118,24 +118,20 @@ func TestClaimDeliveries(t *testing.T) {
 		}
 		var mu sync.Mutex
 		seen := map[core.DeliveryID]int{}
-		var wait sync.WaitGroup
-		for _, worker := range []string{"worker-1", "worker-2"} {
-			wait.Go(func() {
-				for {
-					list, err := s.deliveries.Claim(t.Context(), core.DeliveryClaim{Worker: worker, Lease: time.Minute, Limit: 3, Each: 100})
-					compare.Error(t, "claim", nil, err)
-					if len(list) == 0 {
-						return
-					}
-					mu.Lock()
-					for _, c := range list {
-						seen[c.ID]++
-					}
-					mu.Unlock()
+		race(2, func(i int) {
+			for {
+				list, err := s.deliveries.Claim(t.Context(), core.DeliveryClaim{Worker: fmt.Sprint("worker-", i+1), Lease: time.Minute, Limit: 3, Each: 100})
+				compare.Error(t, "claim", nil, err)
+				if len(list) == 0 {
+					return
 				}
-			})
-		}
-		wait.Wait()
+				mu.Lock()
+				for _, c := range list {
+					seen[c.ID]++
+				}
+				mu.Unlock()
+			}
+		})
 		for id, times := range seen {
 			compare.Equal(t, fmt.Sprintf("claims of delivery %s", id), 1, times)
 		}

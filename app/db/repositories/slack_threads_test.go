@@ -2,7 +2,6 @@ package repositories_test
 
 import (
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -87,18 +86,12 @@ func TestSlackClaim(t *testing.T) {
 		}
 		s.turns(t, thread.SessionID, 1)
 		last := must.Get(s.events.Last(t.Context(), ann(), thread.SessionID))(t)
-		var wait sync.WaitGroup
 		got := make([][]core.SlackBacklog, 4)
-		for i := range got {
-			wait.Go(func() {
-				list, err := threads.Claim(t.Context(), claimOf(fmt.Sprintf("%d/1", i)))
-				if err != nil {
-					t.Error(err)
-				}
-				got[i] = list
-			})
-		}
-		wait.Wait()
+		race(4, func(i int) {
+			list, err := threads.Claim(t.Context(), claimOf(fmt.Sprintf("%d/1", i)))
+			compare.Error(t, "claim", nil, err)
+			got[i] = list
+		})
 		holder := ""
 		for i, list := range got {
 			for _, b := range list {
