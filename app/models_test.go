@@ -37,9 +37,7 @@ func TestWindow(t *testing.T) {
 		cfg.AgentsDir = filepath.Join(cfg.DataDir, "agents")
 		cfg.Database.URL = config.NewSecretURL("sqlite://" + filepath.Join(cfg.DataDir, "bobbin.db"))
 		a, err := app.New(t.Context(), cfg, app.Build{}, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatalf("%s: %v", tt.model, err)
-		}
+		must.True(t, err == nil, "%s: %v", tt.model, err)
 		if size, hint := a.Models.Window(); size != tt.window || !strings.Contains(hint, tt.hint) || hint != "" && tt.hint == "" {
 			t.Errorf("%s: got %d tokens, %q; want %d, %q", tt.model, size, hint, tt.window, tt.hint)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"bobbin/licenses"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -18,17 +19,13 @@ func TestNoticesAreComplete(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}", "bobbin")
 	out := must.Get(cmd.Output())(t)
 	modules := strings.Fields(strings.ReplaceAll(string(out), " ", "@"))
-	if len(modules) < 100 {
-		t.Fatalf("got %d packages of others, want what the program is made of", len(modules))
-	}
+	must.True(t, len(modules) >= 100, "got %d packages of others, want what the program is made of", len(modules))
 	var packages []struct{ Name, Version, Text string }
 	page, err := os.ReadFile("../app/web/dist/assets/licenses.json")
 	if err == nil {
 		err = json.Unmarshal(page, &packages)
 	}
-	if err != nil || len(packages) < 5 {
-		t.Fatalf("the page's licenses: %d packages, %v", len(packages), err)
-	}
+	must.True(t, err == nil && len(packages) >= 5, "the page's licenses: %d packages, %v", len(packages), err)
 	listed := map[string]bool{}
 	for line := range strings.Lines(licenses.ThirdParty()) {
 		if name, _, ok := strings.Cut(line, ": "); ok {
@@ -46,7 +43,5 @@ func TestNoticesAreComplete(t *testing.T) {
 			missing[p.Name] = true
 		}
 	}
-	if len(missing) > 0 || !listed["Go, its runtime and standard library"] {
-		t.Errorf("%v are not in THIRD_PARTY_NOTICES; run scripts/notices", missing)
-	}
+	compare.True(t, len(missing) == 0 && listed["Go, its runtime and standard library"], "%v are not in THIRD_PARTY_NOTICES; run scripts/notices", missing)
 }

@@ -50,9 +50,7 @@ func TestLoadBuiltin(t *testing.T) {
 	t.Parallel()
 	for name, dir := range map[string]string{"empty folder": t.TempDir(), "no folder": filepath.Join(t.TempDir(), "none")} {
 		c, err := agents.LoadCatalog(dir, known())
-		if err != nil {
-			t.Fatalf("%s: Load: %v", name, err)
-		}
+		must.True(t, err == nil, "%s: Load: %v", name, err)
 		compare.Equal(t, fmt.Sprintf("%s: agents", name), []string{"assistant", "quick", "researcher"}, names(c))
 		for _, agent := range c.List() {
 			compare.True(t, agent.SystemPrompt != "" && agent.Description != "" && len(agent.Tools) >= 2 && len(agent.Version) == 12, "%s: agent %s is not complete: %+v", name, agent.Name, agent)
@@ -67,13 +65,9 @@ func TestLoadSamples(t *testing.T) {
 	c := must.Get(load(t, nil))(t)
 	for name, want := range map[string][2]int{"quick": {15, 32_000}, "researcher": {50, 180_000}} {
 		agent, err := c.Get(name)
-		if err != nil {
-			t.Fatalf("Get(%s): %v", name, err)
-		}
+		must.True(t, err == nil, "Get(%s): %v", name, err)
 		policy, err := contextwindow.Resolve(contextwindow.Global{}, agent.Context)
-		if err != nil {
-			t.Fatalf("Resolve(%s): %v", name, err)
-		}
+		must.True(t, err == nil, "Resolve(%s): %v", name, err)
 		got := [2]int{policy.MaxMessages, policy.MaxTokens}
 		compare.Equal(t, name+": policy", []any{"budget", want}, []any{policy.Name, got})
 	}
@@ -190,9 +184,7 @@ func TestReload(t *testing.T) {
 	}
 	got := f.reload(c)
 	for i := range got {
-		if i >= len(want) || !strings.HasPrefix(got[i], want[i]) {
-			t.Errorf("line %d: got %q\nwant one that begins as in %q", i, got[i], want)
-		}
+		compare.True(t, i < len(want) && strings.HasPrefix(got[i], want[i]), "line %d: got %q\nwant one that begins as in %q", i, got[i], want)
 	}
 	for name, want := range map[string]string{
 		"same": "same", "edited": "new", "broken": "old", "added": "new", "after": "new",

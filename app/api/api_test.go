@@ -14,6 +14,7 @@ import (
 	"bobbin/tests/apitest"
 	"bobbin/tests/compare"
 	"bobbin/tests/logtext"
+	"bobbin/tests/must"
 )
 
 // log is what the server logs.
@@ -119,9 +120,7 @@ type problem struct {
 // and with the right media type.
 func wantProblem(t *testing.T, w *httptest.ResponseRecorder, status int, code string) problem {
 	t.Helper()
-	if w.Code != status {
-		t.Fatalf("got status %d, want %d; body %s", w.Code, status, w.Body)
-	}
+	must.True(t, w.Code == status, "got status %d, want %d; body %s", w.Code, status, w.Body)
 	compare.Equal(t, "content type", "application/problem+json", w.Header().Get("Content-Type"))
 	var p problem
 	if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {

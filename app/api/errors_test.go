@@ -14,6 +14,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/tests/apitest"
 	"bobbin/tests/compare"
+	"bobbin/tests/must"
 )
 
 // failing returns a hook that answers err.
@@ -64,9 +65,7 @@ func TestKinds(t *testing.T) {
 			w := do(api.New(opts), request("GET", sessionPath(), ""))
 			p := wantProblem(t, w, tt.status, tt.code)
 			var coreErr *core.Error
-			if errors.As(tt.err, &coreErr) && coreErr.Message == "in words" && p.Detail != "in words" {
-				t.Errorf("got detail %q, want the message", p.Detail)
-			}
+			compare.True(t, !errors.As(tt.err, &coreErr) || coreErr.Message != "in words" || p.Detail == "in words", "got detail %q, want the message", p.Detail)
 			compare.True(t, !strings.Contains(w.Body.String(), "secret") && !strings.Contains(w.Body.String(), "wrapped"), "got body %s, which shows what is internal", w.Body)
 			lines := log.lines(t, "request failed")
 			logged := len(lines) == 1
@@ -129,9 +128,7 @@ func TestPanic(t *testing.T) {
 	w := do(server, request("GET", runPath()+"/events", ""))
 	compare.Contains(t, "stream with the error", "event: error\ndata: {", w.Body.String())
 	lines := log.lines(t, "panic")
-	if len(lines) != 2 {
-		t.Fatalf("got %d log lines, want 2", len(lines))
-	}
+	must.True(t, len(lines) == 2, "got %d log lines, want 2", len(lines))
 	for _, line := range lines {
 		compare.True(t, line["err"] == "boom" && strings.Contains(line["stack"].(string), "errors_test.go") && line["request_id"] != "", "got log line %v, want boom, its stack and the request id", line)
 	}

@@ -100,12 +100,8 @@ func TestMCPRefusesRequests(t *testing.T) {
 				r.Host = "evil.example"
 			}
 			w := do(tt.server, r)
-			if w.Code != tt.status {
-				t.Fatalf("got %d %.200s, want %d", w.Code, w.Body, tt.status)
-			}
-			if tt.status == http.StatusUnauthorized && !strings.HasPrefix(w.Header().Get("WWW-Authenticate"), "Bearer") {
-				t.Errorf("got no challenge")
-			}
+			must.True(t, w.Code == tt.status, "got %d %.200s, want %d", w.Code, w.Body, tt.status)
+			compare.True(t, tt.status != http.StatusUnauthorized || strings.HasPrefix(w.Header().Get("WWW-Authenticate"), "Bearer"), "got no challenge")
 			if tt.code == "" {
 				return
 			}

@@ -59,22 +59,16 @@ func TestAccessLog(t *testing.T) {
 	do(server, request("GET", "/nowhere", ""))
 	do(server, request("GET", "/healthz", ""))
 	lines := log.lines(t, "request")
-	if len(lines) != 3 {
-		t.Fatalf("got %d log lines, want 3", len(lines))
-	}
+	must.True(t, len(lines) == 3, "got %d log lines, want 3", len(lines))
 	first := lines[0]
 	for name, want := range map[string]any{
 		"request_id": "r-1", "method": "POST", "path": sessionPath() + "/messages", "route": "/api/v1/sessions/:id/messages",
 		"status": 200.0, "owner": core.LocalOwner, "level": "INFO",
 	} {
-		if first[name] != want {
-			t.Errorf("got %s %v, want %v", name, first[name], want)
-		}
+		compare.True(t, first[name] == want, "got %s %v, want %v", name, first[name], want)
 	}
 	compare.True(t, first["bytes"].(float64) != 0 && first["dur"].(float64) != 0, "got log line %v, want bytes and dur", first)
-	if lines[1]["status"] != 404.0 || lines[2]["level"] != "DEBUG" {
-		t.Errorf("got log lines %v and %v, want a 404, and the probe at DEBUG", lines[1], lines[2])
-	}
+	compare.True(t, lines[1]["status"] == 404.0 && lines[2]["level"] == "DEBUG", "got log lines %v and %v, want a 404, and the probe at DEBUG", lines[1], lines[2])
 	compare.True(t, !strings.Contains(log.String(), "private"), "got a message in the log, want none")
 }
 

@@ -25,9 +25,7 @@ func TestPage(t *testing.T) {
 	server := api.New(apitest.New(t).Options)
 	w := do(server, request("GET", "/", "", "X-API-Key: wrong"))
 	index, err := os.ReadFile(webPage + "/index.html")
-	if err != nil || w.Code != http.StatusOK || w.Body.String() != string(index) {
-		t.Fatalf("got %d %.60s, want the page (%v)", w.Code, w.Body, err)
-	}
+	must.True(t, err == nil && w.Code == http.StatusOK && w.Body.String() == string(index), "got %d %.60s, want the page (%v)", w.Code, w.Body, err)
 	h := w.Header()
 	for name, want := range map[string]string{"Content-Type": "text/html; charset=utf-8", "Cache-Control": "public, no-cache", "X-Content-Type-Options": "nosniff"} {
 		if h.Get(name) != want {
@@ -70,9 +68,7 @@ func TestAssets(t *testing.T) {
 		compare.Equal(t, fmt.Sprintf("/%s: compressed for a reader who refuses it", name), "", plain.Header().Get("Content-Encoding"))
 		if w.Header().Get("Content-Encoding") == "gzip" {
 			r, err := gzip.NewReader(w.Body)
-			if err != nil {
-				t.Fatalf("/%s: %v", name, err)
-			}
+			must.True(t, err == nil, "/%s: %v", name, err)
 			if body, err = io.ReadAll(r); err != nil {
 				t.Fatalf("/%s: %v", name, err)
 			}

@@ -50,9 +50,7 @@ func open(t *testing.T, method, url, body string) *http.Response {
 		r.Header.Set("Content-Type", "application/json")
 	}
 	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatalf("%s %s: %v", method, url, err)
-	}
+	must.True(t, err == nil, "%s %s: %v", method, url, err)
 	t.Cleanup(func() { response.Body.Close() })
 	return response
 }
@@ -72,9 +70,7 @@ func TestStopCutsOff(t *testing.T) {
 		response, err := http.Get(s.url + sessionPath())
 		if err == nil { // the answer is quicker than the end of the connection
 			response.Body.Close()
-			if response.StatusCode != http.StatusServiceUnavailable {
-				t.Errorf("got %s, want 503: the caller waits", response.Status)
-			}
+			compare.True(t, response.StatusCode == http.StatusServiceUnavailable, "got %s, want 503: the caller waits", response.Status)
 		}
 	}()
 	<-begun
@@ -103,9 +99,7 @@ func TestStreamOutlivesBodyLimit(t *testing.T) {
 	reader := bufio.NewReader(open(t, "POST", s.url+sessionPath()+"/messages", `{"content":"`+question+`"}`).Body)
 	for beats := 0; beats < 12; {
 		line, err := reader.ReadString('\n')
-		if err != nil {
-			t.Fatalf("got %v after %d keep-alives, want the stream to go on", err, beats)
-		}
+		must.True(t, err == nil, "got %v after %d keep-alives, want the stream to go on", err, beats)
 		if line == ": keep-alive\n" {
 			beats++
 		}

@@ -117,9 +117,7 @@ func TestUpload(t *testing.T) {
 			m := &memory{}
 			got, err := service(m).Upload(t.Context(), c.scope, c.in)
 			if c.kind != nil {
-				if !errors.Is(err, c.kind) || m.room != (core.BlobRoom{}) {
-					t.Errorf("got %v, stored %+v; want %v and nothing stored", err, m.blob, c.kind)
-				}
+				compare.True(t, errors.Is(err, c.kind) && m.room == (core.BlobRoom{}), "got %v, stored %+v; want %v and nothing stored", err, m.blob, c.kind)
 				return
 			}
 			room := core.BlobRoom{Owner: 1000}
@@ -206,9 +204,7 @@ func TestLinksExpire(t *testing.T) {
 		link := must.Get(s.Link(t.Context(), core.Tenant{Owner: "ann"}, "b", time.Minute))(t)
 		address := must.Get(url.Parse(link.URL))(t)
 		expires, err := strconv.ParseInt(address.Query().Get("expires"), 10, 64)
-		if err != nil || !time.Unix(expires, 0).Equal(link.ExpiresAt) {
-			t.Fatalf("got %s, %v", link.URL, err)
-		}
+		must.True(t, err == nil && time.Unix(expires, 0).Equal(link.ExpiresAt), "got %s, %v", link.URL, err)
 		signature := address.Query().Get("signature")
 		compare.Error(t, "a new link", nil, compare.ErrorOf(s.Follow(t.Context(), "b", expires, signature)))
 		time.Sleep(time.Minute)

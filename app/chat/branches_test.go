@@ -31,9 +31,7 @@ func TestBranchMultitask(t *testing.T) {
 			_, err = begin("")
 			wantKind(t, err, core.ErrConflict)
 			a, err := begin(core.MultitaskInterrupt)
-			if err != nil || a.Run.Multitask != core.MultitaskInterrupt {
-				t.Fatalf("%s: got %+v and %v, want it accepted", name, a.Run, err)
-			}
+			must.True(t, err == nil && a.Run.Multitask == core.MultitaskInterrupt, "%s: got %+v and %v, want it accepted", name, a.Run, err)
 			for _, id := range []core.RunID{first.Run.ID, a.Run.ID} {
 				compare.Error(t, name, nil, compare.ErrorOf(h.Wait(t.Context(), ann, core.Run{ID: id, SessionID: h.session.ID})))
 			}

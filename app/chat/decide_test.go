@@ -35,13 +35,9 @@ func (h *house) asked(t *testing.T) core.Approval {
 	a := h.sendAs(t, core.SendMessage{Content: "pay"})
 	out, err := h.Wait(t.Context(), ann, a.Run)
 	run := out.Run
-	if err != nil || run.Status != core.RunWaiting {
-		t.Fatalf("got %s, %v, want the run to wait", run.Status, err)
-	}
+	must.True(t, err == nil && run.Status == core.RunWaiting, "got %s, %v, want the run to wait", run.Status, err)
 	all, err := h.db.Runs.Approvals(t.Context(), run.ID)
-	if err != nil || len(all) != 1 {
-		t.Fatalf("got %+v, %v", all, err)
-	}
+	must.True(t, err == nil && len(all) == 1, "got %+v, %v", all, err)
 	return all[0]
 }
 
@@ -72,9 +68,7 @@ func TestAnswerCalls(t *testing.T) {
 			compare.Error(t, what, c.want, compare.ErrorOf(h.AnswerCalls(t.Context(), ann, core.AnswerCalls{SessionID: h.session.ID, Results: c.results}, core.SessionAgent{})))
 		}
 		out, err := h.AnswerCalls(t.Context(), ann, core.AnswerCalls{SessionID: h.session.ID, Results: []core.CallResult{{ToolCallID: "c", Result: "paid"}}}, core.SessionAgent{})
-		if err != nil || out.Run.ID != a.RunID {
-			t.Fatalf("got the run %s, %v, want %s", out.Run.ID, err, a.RunID)
-		}
+		must.True(t, err == nil && out.Run.ID == a.RunID, "got the run %s, %v, want %s", out.Run.ID, err, a.RunID)
 		compare.Equal(t, "run.Status: want it to have gone on", core.RunSucceeded, must.Get(h.Wait(t.Context(), ann, core.Run{ID: a.RunID, SessionID: h.session.ID}))(t).Run.Status)
 	})
 }
@@ -111,9 +105,7 @@ func TestMessageInstead(t *testing.T) {
 		compare.Equal(t, "a new message: want it to have ended", core.RunCanceled, h.db.Run(a.RunID).Status)
 		compare.Equal(t, "the model reads", "not approved: the user wrote instead", h.db.Log(h.session.ID)[2].Content)
 		next := h.db.RunsOf(h.session.ID)[1]
-		if next.Status != core.RunWaiting {
-			t.Fatalf("the next run has %s, want it to wait in turn", next.Status)
-		}
+		must.True(t, next.Status == core.RunWaiting, "the next run has %s, want it to wait in turn", next.Status)
 		compare.Equal(t, "cancel: run.Status", core.RunCanceled, h.cancel(t, next.ID).Status)
 		h.cancel(t, h.db.RunsOf(h.session.ID)[2].ID) // for the check of open calls
 	})
@@ -144,9 +136,7 @@ func TestDecideBy(t *testing.T) {
 				h := newHouse(t, 0, waiting)
 				a := h.asked(t)
 				a, err := h.Decide(t.Context(), ann, a.RunID, a.ID, core.ApprovalDecision{Approve: true, By: by})
-				if err != nil || a.DecidedBy != want {
-					t.Errorf("got %q and error %v, want %q", a.DecidedBy, err, want)
-				}
+				compare.True(t, err == nil && a.DecidedBy == want, "got %q and error %v, want %q", a.DecidedBy, err, want)
 				must.Get(h.Wait(t.Context(), ann, core.Run{ID: a.RunID, SessionID: h.session.ID}))(t)
 			})
 		})

@@ -43,9 +43,7 @@ func TestSendErrors(t *testing.T) {
 				}
 				_, err := h.Send(t.Context(), ann, c.m)
 				wantKind(t, err, c.kind)
-				if err != nil && !strings.Contains(err.Error(), c.words) {
-					t.Errorf("got %q, want %q in it", err, c.words)
-				}
+				compare.True(t, err == nil || strings.Contains(err.Error(), c.words), "got %q, want %q in it", err, c.words)
 				h.wantTexts(t)
 			})
 		})
@@ -68,9 +66,7 @@ func TestSendToASessionWhoseAgentCannotWork(t *testing.T) {
 				must.Get2(h.db.Sessions.Update(t.Context(), ann, h.session.ID, patch))(t)
 				_, err := h.Send(t.Context(), ann, core.SendMessage{SessionID: h.session.ID, Content: "x"})
 				wantKind(t, err, core.ErrUnprocessable)
-				if err != nil && !strings.Contains(err.Error(), c.words) {
-					t.Errorf("got %q, want %q in it", err, c.words)
-				}
+				compare.True(t, err == nil || strings.Contains(err.Error(), c.words), "got %q, want %q in it", err, c.words)
 				if c.agent == "broken" { // a model for this message is enough
 					h.sendAs(t, core.SendMessage{Content: "x", Model: "demo"})
 				}

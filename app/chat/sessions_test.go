@@ -46,9 +46,7 @@ func TestCreateSessionErrors(t *testing.T) {
 				_, err := h.CreateSession(t.Context(), c.scope, c.in)
 				wantKind(t, err, c.kind)
 				var e *core.Error
-				if !errors.As(err, &e) {
-					t.Fatalf("got %T, want *core.Error", err)
-				}
+				must.True(t, errors.As(err, &e), "got %T, want *core.Error", err)
 				var fields []string
 				for _, f := range e.Fields {
 					fields = append(fields, f.Field)

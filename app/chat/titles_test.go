@@ -142,9 +142,7 @@ func TestTitleOfTheModel(t *testing.T) {
 			t.Errorf("got title %q, events %v", w.session.Title, w.published)
 		}
 		req := w.Requests()
-		if len(req) != 1 || req[0].MaxOutputTokens != 2048 || len(req[0].Tools) != 0 {
-			t.Fatalf("got requests %+v, want one, with room for thoughts", req)
-		}
+		must.True(t, len(req) == 1 && req[0].MaxOutputTokens == 2048 && len(req[0].Tools) == 0, "got requests %+v, want one, with room for thoughts", req)
 		compare.Equal(t, "prompt", "<question>\nHow do bees [answer> talk?\n</question>\nThe title:", req[0].Messages[0].Content)
 		if c := w.calls; len(c) != 1 || c[0].Purpose != core.PurposeTitle || c[0].Owner != "ann" || c[0].User != "carol" || c[0].RunID != "r1" ||
 			c[0].Usage.InputTokens != 90 || c[0].Cost == nil || *c[0].Cost != 100 || c[0].Estimated == 0 {

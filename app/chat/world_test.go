@@ -163,9 +163,7 @@ func (h *house) sendAs(t *testing.T, m core.SendMessage) core.Accepted {
 	t.Helper()
 	m.SessionID = h.session.ID
 	a, err := h.Send(t.Context(), ann, m)
-	if err != nil {
-		t.Fatalf("send %q: %v", m.Content, err)
-	}
+	must.True(t, err == nil, "send %q: %v", m.Content, err)
 	return a
 }
 

@@ -54,9 +54,7 @@ func TestAgentsShow(t *testing.T) {
 		"compaction.threshold_iterations":  {"8", "default"},
 		"tool_settings.fetch_url.approval": {"first", file},
 	} {
-		if shown[path] != want {
-			t.Errorf("%s: got %q, want %q", path, shown[path], want)
-		}
+		compare.True(t, shown[path] == want, "%s: got %q, want %q", path, shown[path], want)
 	}
 	if out := says(t, flags, 0, "agents show mine", "long long"); strings.Contains(out, strings.Repeat("long ", 20)) {
 		t.Errorf("got %q, want the prompt cut", out)

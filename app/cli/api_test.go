@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"bobbin/tests/compare"
+	"bobbin/tests/must"
 )
 
 // Any operation can be called: with parameters in the path and the query, with members of a body or a
@@ -36,9 +37,7 @@ func TestAPIOperations(t *testing.T) {
 	t.Parallel()
 	_, list, _ := run(t, "", "api")
 	ids := regexp.MustCompile(`(?m)^  (\w+)  `).FindAllStringSubmatch(list, -1)
-	if len(ids) < 70 {
-		t.Fatalf("got %d operations in\n%s", len(ids), list)
-	}
+	must.True(t, len(ids) >= 70, "got %d operations in\n%s", len(ids), list)
 	_, offers, _ := run(t, "", "__complete", "api", "")
 	for _, id := range ids {
 		if code, out, errs := run(t, "", "api", id[1], "--help"); code != 0 || !strings.HasPrefix(out, id[1]+": ") {

@@ -38,9 +38,7 @@ func run(t *testing.T, input string, args ...string) (code int, out, errs string
 func succeed(t *testing.T, flags []string, input, args string) string {
 	t.Helper()
 	out, errs := call(t, flags, 0, input, strings.Fields(args)...)
-	if errs != "" && args != "chat" {
-		t.Fatalf("%s: got %q on the standard error", args, errs)
-	}
+	must.True(t, errs == "" || args == "chat", "%s: got %q on the standard error", args, errs)
 	return out
 }
 
@@ -48,9 +46,7 @@ func succeed(t *testing.T, flags []string, input, args string) string {
 func call(t *testing.T, flags []string, want int, input string, args ...string) (out, errs string) {
 	t.Helper()
 	code, out, errs := run(t, input, append(slices.Clone(args), flags...)...)
-	if code != want {
-		t.Fatalf("%q: got %d, %q, %q; want %d", args, code, out, errs, want)
-	}
+	must.True(t, code == want, "%q: got %d, %q, %q; want %d", args, code, out, errs, want)
 	return out, errs
 }
 

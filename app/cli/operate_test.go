@@ -109,9 +109,7 @@ func TestJSON(t *testing.T) {
 	succeed(t, flags, "my name is Ada", "chat")
 	do := func(args string) map[string]any { return fields(t, succeed(t, flags, "", args+" --json")) }
 	items, _ := do("sessions list")["items"].([]any)
-	if len(items) != 1 {
-		t.Fatalf("sessions list: %v", items)
-	}
+	must.True(t, len(items) == 1, "sessions list: %v", items)
 	first, _ := items[0].(map[string]any)
 	id, _ := first["id"].(string)
 	for _, tt := range []struct{ args, field string }{

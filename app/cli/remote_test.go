@@ -170,9 +170,7 @@ var listedCommand = regexp.MustCompile(`(?m)^  ([a-z]+) `)
 func leafCommands(t *testing.T, parent ...string) []string {
 	t.Helper()
 	code, out, _ := run(t, "", append(parent, "--help")...)
-	if code != 0 {
-		t.Fatalf("%q --help: got %d", parent, code)
-	}
+	must.True(t, code == 0, "%q --help: got %d", parent, code)
 	_, rest, isGroup := strings.Cut(out, "Available Commands:\n")
 	list, _, _ := strings.Cut(rest, "\n\n")
 	leaves := []string{}
@@ -314,9 +312,7 @@ func TestPipeIsOneMessage(t *testing.T) {
 	t.Parallel()
 	flags := folder(t)
 	code, out, errs := run(t, "my name is\nAda\n", append([]string{"chat"}, flags...)...)
-	if code != 0 || !strings.Contains(out, "in our conversation now") {
-		t.Fatalf("chat: %d, %q, %q", code, out, errs)
-	}
+	must.True(t, code == 0 && strings.Contains(out, "in our conversation now"), "chat: %d, %q, %q", code, out, errs)
 	code, out, errs = run(t, "", append([]string{"sessions", "list", "--json"}, flags...)...)
 	compare.True(t, code == 0 && strings.Count(out, `"message_count": 2,`) == 1, "sessions: %d, %s, %q, want one with two messages", code, out, errs)
 	code, out, errs = run(t, "of the report", append([]string{"ask", "--last", "--json", "What is my name?"}, flags...)...)

@@ -123,9 +123,7 @@ func seen(t *testing.T, events iter.Seq2[core.Event, error]) ([]string, error) {
 		}
 		if e.Type == core.EventMessageDelta {
 			d, ok := e.Data.(core.DeltaData)
-			if !ok {
-				t.Fatalf("the data of a delta are %T", e.Data)
-			}
+			must.True(t, ok, "the data of a delta are %T", e.Data)
 			line = fmt.Sprintf("%s %d %s", line, d.OffsetUTF16, d.Text)
 		}
 		all = append(all, line)
@@ -217,9 +215,7 @@ func TestStreams(t *testing.T) {
 				if !errors.Is(err, tt.err) && (tt.err != nil || tt.took != time.Minute) {
 					t.Errorf("got error %v, want %v", err, tt.err)
 				}
-				if tt.took == time.Minute && err == nil {
-					t.Error("got no error at the end of the patience, want one")
-				}
+				compare.True(t, tt.took != time.Minute || err != nil, "got no error at the end of the patience, want one")
 				if diff := cmp.Diff(tt.asked, server.asked); tt.asked != nil && diff != "" {
 					t.Errorf("requests (-want +got):\n%s", diff)
 				}

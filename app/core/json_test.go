@@ -41,9 +41,7 @@ func TestJSONSizeIsNoLess(t *testing.T) {
 	seed.Check(t, func(t *rapid.T) {
 		v := value(t, 5)
 		text, err := json.Marshal(v)
-		if err != nil {
-			t.Fatalf("marshal: %v", err)
-		}
+		must.True(t, err == nil, "marshal: %v", err)
 		wantValues, wantDepth := sizeOf(v)
 		if values, depth := core.JSONSize(text); values < wantValues || depth != wantDepth {
 			t.Errorf("%s: got %d values and %d levels, want at least %d and just %d", text, values, depth, wantValues, wantDepth)
@@ -117,9 +115,7 @@ func TestFaults(t *testing.T) {
 	f.Metadata(nil, 10)
 	err := f.Err()
 	want := "title has 4 bytes, at most 3 are allowed; metadata must be a JSON object; metadata has 19 bytes, at most 10 are allowed"
-	if !errors.Is(err, core.ErrInvalid) || err.Error() != want {
-		t.Errorf("got  %v\nwant %s", err, want)
-	}
+	compare.True(t, errors.Is(err, core.ErrInvalid) && err.Error() == want, "got  %v\nwant %s", err, want)
 }
 
 func TestFaultsAreBounded(t *testing.T) {
@@ -128,9 +124,7 @@ func TestFaultsAreBounded(t *testing.T) {
 		f.Add("x", "is wrong")
 	}
 	var e *core.Error
-	if !errors.As(f.Err(), &e) || len(e.Fields) != 20 || strings.Count(e.Message, "is wrong") != 20 {
-		t.Errorf("1000 faults are told as %d", len(e.Fields))
-	}
+	compare.True(t, errors.As(f.Err(), &e) && len(e.Fields) == 20 && strings.Count(e.Message, "is wrong") == 20, "1000 faults are told as %d", len(e.Fields))
 }
 
 // Python's json module cannot read objects that are nested thousands of levels deep.

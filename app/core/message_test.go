@@ -9,6 +9,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/searchtext"
 	"bobbin/tests/compare"
+	"bobbin/tests/must"
 )
 
 // What of a run's prompts came from the provider's cache is told as a share
@@ -23,9 +24,7 @@ func TestUsageJSON(t *testing.T) {
 		`{"input_tokens":10,"output_tokens":0,"cache_write_tokens":10}`:                         {InputTokens: 10, CacheWriteTokens: 10},
 	} {
 		raw, err := json.Marshal(u)
-		if err != nil || string(raw) != want {
-			t.Errorf("got %s, %v, want %s", raw, err, want)
-		}
+		compare.True(t, err == nil && string(raw) == want, "got %s, %v, want %s", raw, err, want)
 		var back core.Usage
 		if err := json.Unmarshal(raw, &back); err != nil || back != u {
 			t.Errorf("%s: got %+v back, %v, want %+v", raw, back, err, u)
@@ -77,9 +76,7 @@ func TestRecalledPassage(t *testing.T) {
 			t.Parallel()
 			m := core.Message{ID: "m", Content: tt.content}
 			p, found := core.FindPassage(m, tt.quotation)
-			if found != tt.want {
-				t.Fatalf("got %+v, %t, want found %t", p, found, tt.want)
-			}
+			must.True(t, found == tt.want, "got %+v, %t, want found %t", p, found, tt.want)
 			if !found {
 				return
 			}

@@ -22,9 +22,7 @@ func TestMigrate(t *testing.T) {
 	dbtest.EachURL(t, func(t *testing.T, url string) {
 		d := dbtest.Open(t, url)
 		v := status(t, d)
-		if v.Current != 0 || v.Target < 1 || !v.Pending() {
-			t.Fatalf("empty database: got %+v, want version 0 of 1 or more", v)
-		}
+		must.True(t, v.Current == 0 && v.Target >= 1 && v.Pending(), "empty database: got %+v, want version 0 of 1 or more", v)
 		compare.Equal(t, "tables after asking for the status", 0, len(readSchema(t, d)))
 		migrate(t, d)
 		first := readSchema(t, d)
@@ -53,9 +51,7 @@ func TestMigrateRefusesASchemaBeforeTheBaseline(t *testing.T) {
 			}
 			before := readSchema(t, d)
 			err := d.Migrate(t.Context())
-			if !errors.Is(err, db.ErrSchemaOlder) {
-				t.Fatalf("got %v, want ErrSchemaOlder", err)
-			}
+			must.True(t, errors.Is(err, db.ErrSchemaOlder), "got %v, want ErrSchemaOlder", err)
 			for _, words := range []string{fmt.Sprintf("at version %d,", version), "bobbin sessions export <id>", "bobbin import <file>"} {
 				compare.Contains(t, "err.Error(): want in it", words, err.Error())
 			}

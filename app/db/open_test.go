@@ -29,9 +29,7 @@ func TestSQLiteFileIsPrivateWhateverItsName(t *testing.T) {
 	must.Do(t, d.Migrate(t.Context()))
 	for _, name := range []string{path, path + "-wal", filepath.Dir(path)} {
 		info, err := os.Stat(name)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		must.True(t, err == nil, "%s: %v", name, err)
 		compare.Equal(t, name+": others may", 0, info.Mode().Perm()&0o077)
 	}
 }
@@ -91,9 +89,7 @@ func TestStatementsAreCountedAndLoggedWithoutValues(t *testing.T) {
 		var got string
 		for range 3 {
 			err := d.Gorm.WithContext(t.Context()).Raw("SELECT CAST(? AS text)", "s3cret").Scan(&got).Error
-			if err != nil || got != "s3cret" {
-				t.Fatalf("select: got %q, %v", got, err)
-			}
+			must.True(t, err == nil && got == "s3cret", "select: got %q, %v", got, err)
 		}
 		compare.Equal(t, "statements", 3, d.Statements())
 		compare.True(t, strings.Contains(out.String(), "SELECT CAST(") && !strings.Contains(out.String(), "s3cret"), "log: got %s, want the statement without its value", out.String())
@@ -125,9 +121,7 @@ func TestSQLiteWritersWaitInLine(t *testing.T) {
 func TestOpenTellsThatPostgresIsNotThere(t *testing.T) {
 	t.Parallel()
 	_, err := db.Open(t.Context(), "postgres://user:s3cret@127.0.0.1:1/x", discard())
-	if !errors.Is(err, core.ErrUnavailable) {
-		t.Fatalf("got %v, want an ErrUnavailable", err)
-	}
+	must.True(t, errors.Is(err, core.ErrUnavailable), "got %v, want an ErrUnavailable", err)
 	text := err.Error()
 	compare.True(t, !strings.Contains(text, "\n") && !strings.Contains(text, "s3cret") && strings.Contains(text, "127.0.0.1:1"), "got %q, want one line with the address", text)
 }

@@ -178,9 +178,7 @@ func TestBothSchemasAreTheSame(t *testing.T) {
 		"messages":          "CREATE UNIQUE INDEX messages_seq ON messages (session_id, seq)",
 		"session_summaries": "CREATE UNIQUE INDEX session_summaries_version ON session_summaries (session_id, version)",
 	} {
-		if !slices.Contains(postgres[name].Indexes, want) {
-			t.Errorf("%s: got indexes %q, want one of them to be %q", name, postgres[name].Indexes, want)
-		}
+		compare.True(t, slices.Contains(postgres[name].Indexes, want), "%s: got indexes %q, want one of them to be %q", name, postgres[name].Indexes, want)
 	}
 	refs := lite["sessions"].References
 	compare.True(t, slices.Contains(refs, "summary_through_id -> messages.id"), "sessions: got references %q, want summary_through_id -> messages.id", refs) // W2

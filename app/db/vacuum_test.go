@@ -50,9 +50,7 @@ func TestCompactWaitsForReaders(t *testing.T) {
 	must.Get(conn.ExecContext(t.Context(), "ROLLBACK"))(t)
 	must.Get(d.Compact(t.Context(), nil))(t)
 	files, err := filepath.Glob(strings.TrimPrefix(address, "sqlite://") + "*")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("files: %v, %v", files, err)
-	}
+	must.True(t, err == nil && len(files) != 0, "files: %v, %v", files, err)
 	for _, file := range files {
 		data := must.Get(os.ReadFile(file))(t)
 		compare.True(t, !bytes.Contains(data, []byte("thesecret")), "%s, or what was deleted is in it", file)

@@ -156,9 +156,7 @@ func TestSecrets(t *testing.T) {
 func wantFailure(t *testing.T, err error, reason string, final bool) (retryAfter time.Duration) {
 	t.Helper()
 	var failed *core.DeliveryError
-	if !errors.As(err, &failed) || !strings.Contains(failed.Reason, reason) || failed.Final != final {
-		t.Fatalf("got %+v, want %q, final: %t", err, reason, final)
-	}
+	must.True(t, errors.As(err, &failed) && strings.Contains(failed.Reason, reason) && failed.Final == final, "got %+v, want %q, final: %t", err, reason, final)
 	return failed.RetryAfter
 }
 

@@ -11,6 +11,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/tests/compare"
+	"bobbin/tests/must"
 	"bobbin/tests/seed"
 )
 
@@ -63,9 +64,7 @@ func TestMeasureLaws(t *testing.T) {
 			t.Fatalf("got %+v after %+v, want all of the prompt before", longer, before)
 		}
 		other, _ := m.measurePrompt(llm.Request{Messages: talk(rapid.SliceOfN(text, 1, 8).Draw(t, "other")...)})
-		if other.CachedBytes > min(other.Bytes, longer.Bytes) || other.CachedTokens > other.Tokens {
-			t.Fatalf("got %+v after %+v, want a prefix", other, longer)
-		}
+		must.True(t, other.CachedBytes <= min(other.Bytes, longer.Bytes) && other.CachedTokens <= other.Tokens, "got %+v after %+v, want a prefix", other, longer)
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/events"
 	"bobbin/tests/compare"
+	"bobbin/tests/must"
 )
 
 // counted counts the questions for several sessions.
@@ -63,9 +64,7 @@ func TestWatchersLookTogether(t *testing.T) {
 		cancel()
 		watchers.Wait()
 		for i, n := range got {
-			if n != int(lost.Seq) {
-				t.Fatalf("watcher %d got %d events, want the one that the bus lost", i, n)
-			}
+			must.True(t, n == int(lost.Seq), "watcher %d got %d events, want the one that the bus lost", i, n)
 		}
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/events"
 	"bobbin/tests/compare"
+	"bobbin/tests/must"
 )
 
 // headStore has a head of each session that is not gone.
@@ -224,9 +225,7 @@ func TestNodeOfARunAtWork(t *testing.T) {
 func (w *watch) wantType(t *testing.T, kind core.EventType) core.Event {
 	t.Helper()
 	e, err, _ := w.next()
-	if err != nil || e.Type != kind {
-		t.Fatalf("got %s %+v, %v, want %s", e.Type, e.Data, err, kind)
-	}
+	must.True(t, err == nil && e.Type == kind, "got %s %+v, %v, want %s", e.Type, e.Data, err, kind)
 	return e
 }
 

@@ -39,9 +39,7 @@ func serveNATS(t testing.TB, host string, port int, token string) *server.Server
 		s.Shutdown()
 		s.WaitForShutdown()
 	})
-	if !s.ReadyForConnections(patience) {
-		t.Fatal("the server does not start")
-	}
+	must.True(t, s.ReadyForConnections(patience), "the server does not start")
 	return s
 }
 

@@ -111,12 +111,8 @@ func (r *reader) take(t *testing.T, e core.Event, err error) {
 		return
 	}
 	d, ok := e.Data.(core.DeltaData)
-	if !ok && e.Type != core.EventMessageStarted {
-		t.Errorf("the data of %s are %T", e.Type, e.Data)
-	}
-	if d.Offset != len(r.text[e.Type]) {
-		t.Errorf("got %s at offset %d after %d bytes: a gap or a repetition", e.Type, d.Offset, len(r.text[e.Type]))
-	}
+	compare.True(t, ok || e.Type == core.EventMessageStarted, "the data of %s are %T", e.Type, e.Data)
+	compare.True(t, d.Offset == len(r.text[e.Type]), "got %s at offset %d after %d bytes: a gap or a repetition", e.Type, d.Offset, len(r.text[e.Type]))
 	r.text[e.Type] += d.Text
 	r.order = append(r.order, e.Type)
 }
@@ -218,9 +214,7 @@ func TestEventsOfNewerVersions(t *testing.T) {
 		broken := must.Get(json.Marshal(map[string]any{"s": session, "t": core.EventMessageDelta, "at": core.Now(), "d": []string{"x"}}))(t)
 		must.Do(t, p.bus.Publish("session."+string(session), broken))
 		synctest.Wait()
-		if r.err == nil || !strings.Contains(r.err.Error(), "message.delta") {
-			t.Errorf("got error %v, want that the delta cannot be decoded", r.err)
-		}
+		compare.True(t, r.err != nil && strings.Contains(r.err.Error(), "message.delta"), "got error %v, want that the delta cannot be decoded", r.err)
 	})
 }
 

@@ -65,9 +65,7 @@ func TestRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, ok, err := newReader(t).Read(t.Context(), tt.kind, tt.data)
-			if err != nil || !ok {
-				t.Fatalf("got %v, %v", ok, err)
-			}
+			must.True(t, err == nil && ok, "got %v, %v", ok, err)
 			compare.Equal(t, "", tt.want, got)
 		})
 	}

@@ -56,9 +56,7 @@ func TestMCPServers(t *testing.T) {
 		must.Do(t, os.WriteFile(filepath.Join(cfg.AgentsDir, name+".yaml"), []byte(text), 0o600))
 	}
 	list, err := ops.MCPServers(t.Context(), cfg)
-	if err != nil || len(list) != 4 || list[2].Name != "own" || list[3].Name != "own" || list[2].File == list[3].File {
-		t.Fatalf("got %+v, %v", list, err)
-	}
+	must.True(t, err == nil && len(list) == 4 && list[2].Name == "own" && list[3].Name == "own" && list[2].File != list[3].File, "got %+v, %v", list, err)
 	bad, good := list[0], list[1]
 	compare.True(t, bad.Problem == "the program no-such-program is not installed, or cannot be executed" && good.Problem == "" && len(good.Tools) == 2, "got %+v", list)
 	w := good.Tools[1]

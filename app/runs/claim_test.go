@@ -1,8 +1,12 @@
 package runs_test
 
 import (
+	"context"
+	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"bobbin/app/core"
@@ -56,4 +60,136 @@ func TestForgottenRunBegins(t *testing.T) {
 			})
 		})
 	}
+}
+
+// acceptDying stores a run that processes executed when they died, so many times. The last
+// of them was an earlier start of the worker's replica: it is taken over without waiting.
+func acceptDying(t *testing.T, db *coretest.Store, worker, content string, deaths int) core.Run {
+	t.Helper()
+	dead := newProcess(t, db, worker, runs.Limits{}, answer)
+	dead.dead = true
+	run := dead.accept(t, content)
+	for n := 1; n < deaths; n++ {
+		over := core.TakeOver{Worker: fmt.Sprint(worker, "/", n), Deaths: n, Limit: 1}
+		if n == 3 { // it executed alone
+			over.Later = true
+		}
+		if got, err := db.Runs.TakeOver(t.Context(), over); err != nil || len(got) != 1 || got[0].ID != run.ID {
+			t.Fatalf("got %+v, %v, want the run taken over", got, err)
+		}
+		if over.Later {
+			must.Do(t, db.Runs.CountDeath(t.Context(), run.ID, n+1, n))
+		}
+	}
+	return run
+}
+
+// A run that executed alone when its process died fails, and is not executed again. The
+// session continues.
+func TestRunGivesUpAfterItsLastDeath(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		db := coretest.New()
+		run := acceptDying(t, db, "w", "poison", 4)
+		p := newProcess(t, db, "w/9", runs.Limits{}, func(ctx context.Context, j *runs.Recorder, run core.Run) error {
+			compare.True(t, run.Input.Content != "poison", "the run was executed again")
+			return answer(ctx, j, run)
+		})
+		p.session = core.Session{ID: run.SessionID}
+		next := p.accept(t, "next")
+		p.run(t)
+		synctest.Wait()
+		got := p.wantStatus(t, run, core.RunFailed)
+		compare.True(t, got.Error != nil && got.Error.Code == "gave_up" && strings.Contains(got.Error.Message, "Regenerate"), "got error %+v, want gave_up and what to do", got.Error)
+		p.wantStatus(t, next, core.RunSucceeded)
+	})
+}
+
+// A run whose processes died three times executes alone: active runs end first, nothing
+// begins beside it, and runs that arrive meanwhile are queued until it has ended.
+func TestRunExecutesAlone(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		db := coretest.New()
+		var now atomic.Int32
+		p := newProcess(t, db, "w/9", runs.Limits{}, func(ctx context.Context, j *runs.Recorder, run core.Run) error {
+			if n := now.Add(1); n > 1 && run.Input.Content != "at work" {
+				t.Errorf("%q begins beside %d others", run.Input.Content, n-1)
+			}
+			defer now.Add(-1)
+			<-time.After(5 * time.Second)
+			return answer(ctx, j, run)
+		}).run(t)
+		run := acceptDying(t, db, "dead", "suspect", 3)
+		<-time.After(29 * time.Second)
+		before := []core.Run{p.accept(t, "at work")}
+		p.session = db.AddSession()
+		before = append(before, p.accept(t, "at work"))
+		<-time.After(3*time.Second + time.Millisecond) // the sweep
+		compare.Equal(t, "the run leased to: want it taken over", "w/9", p.wantStatus(t, run, core.RunRunning).LeaseOwner)
+		p.session = db.AddSession()
+		after := p.accept(t, "after")
+		p.wantStatus(t, after, core.RunQueued)
+		<-time.After(5 * time.Second) // at 34 s those at work have ended, and the process is quiet
+		for _, r := range before {
+			p.wantStatus(t, r, core.RunSucceeded)
+		}
+		compare.Equal(t, "deaths while it waits: want its last one not counted yet", 2, p.wantStatus(t, run, core.RunRunning).Deaths)
+		<-time.After(3 * time.Second) // quietTime has passed
+		got := p.wantStatus(t, run, core.RunRunning)
+		compare.Equal(t, "deaths, runs at work", []any{3, int32(1)}, []any{got.Deaths, now.Load()})
+		p.wantStatus(t, after, core.RunQueued)
+		<-time.After(5 * time.Second)
+		p.wantStatus(t, run, core.RunSucceeded)
+		<-time.After(5 * time.Second)
+		p.wantStatus(t, after, core.RunSucceeded)
+	})
+}
+
+// A run that waits until it executes alone can be canceled, and is handed back when the
+// process stops.
+func TestWaitForBeingAloneEnds(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		db := coretest.New()
+		canceled := acceptDying(t, db, "w", "one", 3)
+		p := newProcess(t, db, "w/9", runs.Limits{}, answer).run(t)
+		p.service.Cancel(canceled.ID)
+		synctest.Wait()
+		p.wantStatus(t, canceled, core.RunCanceled)
+		back := acceptDying(t, db, "w", "two", 3)
+		<-time.After(5 * time.Second)
+		begin := time.Now()
+		p.stop()
+		got := p.wantStatus(t, back, core.RunRunning)
+		compare.Equal(t, "owner of the lease, time: want it given back immediately", []any{"", time.Duration(0)}, []any{got.LeaseOwner, time.Since(begin)})
+	})
+}
+
+// Runs whose processes died twice share a few slots; fresh ones execute beside them.
+func TestSuspectsShareAFewSlots(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		db := coretest.New()
+		var all []core.Run
+		for range 10 {
+			all = append(all, acceptDying(t, db, "w", "suspect", 2))
+		}
+		once := acceptDying(t, db, "w", "died once", 1)
+		var suspects, most atomic.Int32
+		p := newProcess(t, db, "w/9", runs.Limits{}, func(ctx context.Context, j *runs.Recorder, run core.Run) error {
+			if run.Input.Content == "suspect" {
+				most.Store(max(most.Load(), suspects.Add(1)))
+				defer suspects.Add(-1)
+				<-time.After(time.Second)
+			}
+			return answer(ctx, j, run)
+		}).run(t)
+		fresh := p.accept(t, "fresh")
+		synctest.Wait()
+		p.wantStatus(t, once, core.RunSucceeded)
+		p.wantStatus(t, fresh, core.RunSucceeded)
+		<-time.After(3 * time.Second)
+		synctest.Wait()
+		for _, run := range all {
+			p.wantStatus(t, run, core.RunSucceeded)
+		}
+		compare.Equal(t, "of them at the same time", 4, most.Load())
+	})
 }

@@ -282,9 +282,7 @@ func TestWaitingRunIsCanceled(t *testing.T) {
 		run := p.accept(t, "pay")
 		synctest.Wait()
 		got, _, err := p.db.Runs.RequestCancel(t.Context(), ann, run.ID)
-		if err != nil || !got.Suspended() {
-			t.Fatalf("got %+v, %v", got, err)
-		}
+		must.True(t, err == nil && got.Suspended(), "got %+v, %v", got, err)
 		<-time.After(6 * time.Second) // the sweep finds it
 		p.wantStatus(t, run, core.RunCanceled)
 		p.wantTexts(t, "pay", "", "not approved: the run was canceled", "error: the call was interrupted; whether it took effect is not known")

@@ -13,6 +13,7 @@ import (
 	"bobbin/app/runs"
 	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
+	"bobbin/tests/must"
 )
 
 // bus carries signals between the processes of a test.
@@ -148,9 +149,7 @@ func TestLapsedRunsWaitForSlots(t *testing.T) {
 					held++
 				}
 			}
-			if held > slots {
-				t.Fatalf("got %d leases, want at most one for each of %d slots", held, slots)
-			}
+			must.True(t, held <= slots, "got %d leases, want at most one for each of %d slots", held, slots)
 		}
 		n := db.CallCount("Renew") - before
 		compare.True(t, n <= 5, "got %d renewals in 40 s, want those of the heartbeat", n)

@@ -134,9 +134,7 @@ func takeOver(t *testing.T, db *coretest.Store, from, to string) {
 	t.Helper()
 	must.Do(t, db.Runs.Release(t.Context(), from))
 	due, err := db.Runs.Due(t.Context(), to, false)
-	if err != nil || len(due) == 0 {
-		t.Fatalf("got runs %v and error %v, want some to take over", due, err)
-	}
+	must.True(t, err == nil && len(due) != 0, "got runs %v and error %v, want some to take over", due, err)
 	for deaths, n := range due {
 		if got, err := db.Runs.TakeOver(t.Context(), core.TakeOver{Worker: to, Deaths: deaths, Limit: n}); err != nil || len(got) != n {
 			t.Fatalf("got %d runs and error %v, want %d taken over", len(got), err, n)

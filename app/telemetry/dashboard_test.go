@@ -96,9 +96,7 @@ func TestDashboard(t *testing.T) {
 		}
 	}
 	for _, r := range telemetry.Rows() {
-		if !used[r.Name] && r.Name != "bobbin_calibration_samples" {
-			t.Errorf("%s is on no panel", r.Name)
-		}
+		compare.True(t, used[r.Name] || r.Name == "bobbin_calibration_samples", "%s is on no panel", r.Name)
 	}
 }
 
@@ -117,9 +115,7 @@ func checkLabels(t *testing.T, title, expr, legend string, labels map[string][]s
 		}
 	}
 	for _, name := range used {
-		if !slices.Contains(all, name[1]) {
-			t.Errorf("%s: %q (%s) uses the label %s, which none of its metrics has", title, expr, legend, name[1])
-		}
+		compare.True(t, slices.Contains(all, name[1]), "%s: %q (%s) uses the label %s, which none of its metrics has", title, expr, legend, name[1])
 	}
 }
 

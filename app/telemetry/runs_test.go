@@ -14,6 +14,7 @@ import (
 	"bobbin/app/core/tokens"
 	"bobbin/app/telemetry"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // Runs count when they begin and when they end, by agent and status, and their
@@ -182,9 +183,7 @@ func TestModelCallLeft(t *testing.T) {
 	tel := newTelemetry(t)
 	m := tel.Model(llmtest.Scripted(llmtest.Say("one", "two", "three")).WithInfo(priced()), "provider-m")
 	for d, err := range m.Stream(t.Context(), llm.Request{}) {
-		if d.Text != "one" || err != nil {
-			t.Fatalf("got %q, %v after the loop was left", d.Text, err)
-		}
+		must.True(t, d.Text == "one" && err == nil, "got %q, %v after the loop was left", d.Text, err)
 		break
 	}
 	want(t, tel, "bobbin_model_errors_total", `bobbin_model_errors_total{kind="canceled",model="m"} 1`)
@@ -248,9 +247,7 @@ func TestSummaries(t *testing.T) {
 		{Outcome: compaction.OutcomeSkipped}, {Outcome: compaction.OutcomeCanceled}, {Outcome: compaction.OutcomeFailed},
 	} {
 		ctx, ended := tel.Summarizing(t.Context(), turn("m"), contextwindow.Order{Trigger: "share", Rung: 3})
-		if ctx == nil {
-			t.Fatal("got no context")
-		}
+		must.True(t, ctx != nil, "got no context")
 		ended(m)
 	}
 	var lines []string

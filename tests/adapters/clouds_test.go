@@ -151,9 +151,7 @@ func TestCloudSignatureCoversTheBody(t *testing.T) {
 	t.Parallel()
 	k := newCloudThinker(t, clouds()[1], provider.Strict{}, "claude-opus-5-5", changingTransport{})
 	_, err := llmtest.Collect(t, k.opened(), llmtest.Ask("hi"))
-	if !llm.IsKind(err, llm.KindAuth) || !strings.Contains(err.Error(), "does not match") {
-		t.Errorf("got %v, want %s", err, llm.KindAuth)
-	}
+	compare.True(t, llm.IsKind(err, llm.KindAuth) && strings.Contains(err.Error(), "does not match"), "got %v, want %s", err, llm.KindAuth)
 }
 
 // changingTransport adds a blank to bodies.

@@ -115,9 +115,7 @@ func TestPrefixGrowsAtItsEnd(t *testing.T) {
 			}
 			before := bytes.ReplaceAll(member(t, got[0].Body, d.messages), mark, nil)
 			after := bytes.ReplaceAll(member(t, got[1].Body, d.messages), mark, nil)
-			if !bytes.HasPrefix(after, bytes.TrimSuffix(before, []byte("]"))) {
-				t.Errorf("got\n%s\nwant it to begin with\n%s", after, before)
-			}
+			compare.True(t, bytes.HasPrefix(after, bytes.TrimSuffix(before, []byte("]"))), "got\n%s\nwant it to begin with\n%s", after, before)
 			if n := bytes.Count(got[1].Body, []byte(`"cache_control"`)); d.name == "anthropic" && n != 4 {
 				t.Errorf("got %d cache breakpoints, want 4", n)
 			}
@@ -178,7 +176,5 @@ func TestNoKeysInRecordings(t *testing.T) {
 		return nil
 	})
 	must.Do(t, err)
-	if files < len(recorded())*2 {
-		t.Errorf("got %d files under testdata, want the recordings at least", files)
-	}
+	compare.True(t, files >= len(recorded())*2, "got %d files under testdata, want the recordings at least", files)
 }

@@ -14,6 +14,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/providerhttp"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -249,9 +250,7 @@ func TestVendorsRefusals(t *testing.T) {
 	for _, c := range readRefusals(t, "too_long.tsv") { // who, the status, what they say (the limit, that it is too long, or nothing), the body
 		list = append(list, refusal{name: c[0], status: must.Get(strconv.Atoi(c[1]))(t), body: c[3], clear: c[2] != "nothing", limit: c[2] == "limit"})
 	}
-	if len(list) < 43 {
-		t.Errorf("got %d refusals, want the 43 of the review", len(list))
-	}
+	compare.True(t, len(list) >= 43, "got %d refusals, want the 43 of the review", len(list))
 	n := numbers{limit: 8192, prompt: 15_321, output: 1024}
 	for _, r := range list {
 		t.Run(r.name, func(t *testing.T) {
@@ -287,21 +286,15 @@ func TestVendorsRefusals(t *testing.T) {
 func TestOtherRefusals(t *testing.T) {
 	t.Parallel()
 	list := otherRefusals(t)
-	if len(list) < 100 {
-		t.Errorf("got %d refusals, want at least 100", len(list))
-	}
+	compare.True(t, len(list) >= 100, "got %d refusals, want at least 100", len(list))
 	suspected := 0
 	for _, r := range list {
 		e := refuse(t, r, numbers{})
-		if e.Kind == llm.KindContextLength {
-			t.Errorf("%s: got %s, limit %d: %s", r.name, e.Kind, e.Limit, r.body)
-		}
+		compare.True(t, e.Kind != llm.KindContextLength, "%s: got %s, limit %d: %s", r.name, e.Kind, e.Limit, r.body)
 		if e.Unclear {
 			suspected++
 			t.Logf("%s: suspected: %s", r.name, r.body)
 		}
 	}
-	if suspected > len(list)/10 {
-		t.Errorf("%d of %d refusals are suspected", suspected, len(list))
-	}
+	compare.True(t, suspected <= len(list)/10, "%d of %d refusals are suspected", suspected, len(list))
 }

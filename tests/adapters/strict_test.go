@@ -331,9 +331,7 @@ func TestStrictResponsesDropsAndReports(t *testing.T) {
 			}
 			for _, question := range []string{"bye", "good bye"} {
 				k.ask(question)
-				if !reflect.DeepEqual(k.answer.Dropped, want) {
-					t.Errorf("%s: reported %+v, want %+v", question, k.answer.Dropped, want)
-				}
+				compare.True(t, reflect.DeepEqual(k.answer.Dropped, want), "%s: reported %+v, want %+v", question, k.answer.Dropped, want)
 			}
 			if got := k.counts(); got.Refused > 0 || got.Dropped-before.Dropped != 2*dropped {
 				t.Errorf("got %+v after %+v, want %d dropped at each request", got, before, dropped)

@@ -311,7 +311,5 @@ func (d *Disk) ReadRow(into any, query string, args ...any) {
 func (d *Disk) Exec(stmt string, args ...any) {
 	d.T.Helper()
 	res := d.Database.Gorm.WithContext(d.T.Context()).Exec(stmt, args...)
-	if res.Error != nil {
-		d.T.Fatalf("%s: %v", stmt, res.Error)
-	}
+	must.True(d.T, res.Error == nil, "%s: %v", stmt, res.Error)
 }

@@ -32,9 +32,7 @@ func NewSession(t testing.TB, c *client.Client, in ops.NewSession) core.SessionI
 func EventData[T any](t testing.TB, e core.Event) T {
 	t.Helper()
 	d, ok := e.Data.(T)
-	if !ok {
-		t.Fatalf("the data of %s are %T", e.Type, e.Data)
-	}
+	must.True(t, ok, "the data of %s are %T", e.Type, e.Data)
 	return d
 }
 
@@ -59,18 +57,12 @@ func ReadTurn(t testing.TB, stream iter.Seq2[core.Event, error]) Turn {
 	var last int64
 	for e, err := range stream {
 		must.Do(t, err)
-		if got.Run.Status.Ended() {
-			t.Errorf("got %s after the end of the run", e.Type)
-		}
-		if e.Seq > 0 && e.Seq <= last {
-			t.Errorf("got event %d after event %d", e.Seq, last)
-		}
+		compare.True(t, !got.Run.Status.Ended(), "got %s after the end of the run", e.Type)
+		compare.True(t, e.Seq == 0 || e.Seq > last, "got event %d after event %d", e.Seq, last)
 		last = max(last, e.Seq)
 		got.take(t, e)
 	}
-	if !got.Run.Status.Ended() {
-		t.Errorf("the stream ended after %d events without the end of the run", len(got.Events))
-	}
+	compare.True(t, got.Run.Status.Ended(), "the stream ended after %d events without the end of the run", len(got.Events))
 	return got
 }
 
@@ -188,12 +180,8 @@ func ListMessages(t testing.TB, c *client.Client, id core.SessionID) []core.Mess
 		in.Cursor = *page.NextCursor
 	}
 	for i, m := range all {
-		if m.Seq != int64(i+1) {
-			t.Fatalf("the log has a gap: message %d has the seq %d", i+1, m.Seq)
-		}
-		if i > 0 && m.ParentID != all[i-1].ID {
-			t.Errorf("message #%d: got the parent %s, want the message before it", m.Seq, m.ParentID)
-		}
+		must.True(t, m.Seq == int64(i+1), "the log has a gap: message %d has the seq %d", i+1, m.Seq)
+		compare.True(t, i == 0 || m.ParentID == all[i-1].ID, "message #%d: got the parent %s, want the message before it", m.Seq, m.ParentID)
 	}
 	return all
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"bobbin/tests/arch"
+	"bobbin/tests/compare"
 	"bobbin/tests/golden"
 	"bobbin/tests/must"
 )
@@ -21,9 +22,7 @@ import (
 func TestHouse(t *testing.T) {
 	t.Parallel()
 	files := must.Get(arch.Load("../.."))(t)
-	if len(files) < 20 {
-		t.Fatalf("got %d files, want the whole module: is the test in another folder now?", len(files))
-	}
+	must.True(t, len(files) >= 20, "got %d files, want the whole module: is the test in another folder now?", len(files))
 	for _, sentence := range append(arch.CheckImports(files), arch.CheckFiles(files)...) {
 		t.Error(sentence)
 	}
@@ -56,9 +55,7 @@ func TestRequirements(t *testing.T) {
 		return fmt.Sprintf("| %s | %s | %s |", row[1], row[2], strings.Join(names, ", "))
 	})
 	for id, place := range cited {
-		if !known[id] {
-			t.Errorf("%s cites %s, which is not in docs/REQUIREMENTS.md", place, id)
-		}
+		compare.True(t, known[id], "%s cites %s, which is not in docs/REQUIREMENTS.md", place, id)
 	}
 	golden.Check(t, requirementsFile, want)
 }
@@ -114,9 +111,7 @@ func TestNoNodeReadsMemories(t *testing.T) {
 			imports[f.Dir()] = append(imports[f.Dir()], f.Imports...)
 		}
 	}
-	if !slices.Contains(imports["app/chat/memories"], "app/core/llm") {
-		t.Fatal("app/chat/memories does not embed: are memories in another folder now?")
-	}
+	must.True(t, slices.Contains(imports["app/chat/memories"], "app/core/llm"), "app/chat/memories does not embed: are memories in another folder now?")
 	for dir := range imports {
 		maker := slices.ContainsFunc([]string{"app/agents", "app/chat", "app/runs", "app/core/compaction", "app/core/contextwindow", "app/core/summarize"},
 			func(part string) bool { return dir == part || strings.HasPrefix(dir, part+"/") })

@@ -93,18 +93,14 @@ func (w *world) send(k *talk) {
 // accepted wants a run to be accepted.
 func (w *world) accepted(k *talk, a core.Accepted, err error) {
 	w.t.Helper()
-	if err != nil {
-		w.t.Fatalf("accept: %v\n%v", err, w.trace)
-	}
+	must.True(w.t, err == nil, "accept: %v\n%v", err, w.trace)
 	k.question = a.Run.UserMessageID
 }
 
 // drive executes the run that was started, again when its process died, to its end.
 func (w *world) drive(k *talk) {
 	w.t.Helper()
-	if len(w.started) != 1 {
-		w.t.Fatalf("got %d runs started, want one\n%v", len(w.started), w.trace)
-	}
+	must.True(w.t, len(w.started) == 1, "got %d runs started, want one\n%v", len(w.started), w.trace)
 	run := w.started[0]
 	w.started, w.asked = nil, k
 	for {
@@ -122,9 +118,7 @@ func (w *world) drive(k *talk) {
 		if last, found := w.runs.Get(w.t.Context(), tenant, run.ID); err == nil && found == nil && len(runs) == 0 && last.Status.Ended() {
 			break // it died after the end of the run
 		}
-		if err != nil || len(runs) != 1 || runs[0].Attempt != run.Attempt+1 {
-			w.t.Fatalf("take over: got %+v and %v, want the run\n%v", runs, err, w.trace)
-		}
+		must.True(w.t, err == nil && len(runs) == 1 && runs[0].Attempt == run.Attempt+1, "take over: got %+v and %v, want the run\n%v", runs, err, w.trace)
 		run = runs[0]
 	}
 	w.asked = nil
@@ -243,15 +237,11 @@ func (w *world) regenerate(k *talk, how core.Multitask) bool {
 	}
 	a, err := w.chat.Regenerate(w.t.Context(), tenant, core.Regenerate{SessionID: k.id, MessageID: m.ID, Multitask: how})
 	if k.deleted[want] {
-		if !errors.Is(err, core.ErrUnprocessable) {
-			w.t.Errorf("regenerate an answer without a question: got %v\n%v", err, w.trace)
-		}
+		compare.True(w.t, errors.Is(err, core.ErrUnprocessable), "regenerate an answer without a question: got %v\n%v", err, w.trace)
 		return false
 	}
 	w.accepted(k, a, err)
-	if a.Message.ID != want || a.Message.Content != k.known[want].Content {
-		w.t.Errorf("got the question %s, want %s\n%v", a.Message.ID, want, w.trace)
-	}
+	compare.True(w.t, a.Message.ID == want && a.Message.Content == k.known[want].Content, "got the question %s, want %s\n%v", a.Message.ID, want, w.trace)
 	k.path = k.way(want)
 	if how == "" {
 		w.drive(k)
@@ -306,9 +296,7 @@ func (w *world) revise(k *talk) {
 	}
 	id := m.ID
 	revised, err := w.chat.Revise(w.t.Context(), tenant, k.id, id, w.message())
-	if err != nil {
-		w.t.Fatalf("revise: %v\n%v", err, w.trace)
-	}
+	must.True(w.t, err == nil, "revise: %v\n%v", err, w.trace)
 	k.replaced = append(k.replaced, k.known[id])
 	was := k.known[id]
 	was.Content = revised.Content
@@ -342,9 +330,7 @@ func (w *world) pin(k *talk, pinned bool) {
 	if errors.Is(err, core.ErrContextFloor) && pinned {
 		return
 	}
-	if err != nil {
-		w.t.Fatalf("pin: %v\n%v", err, w.trace)
-	}
+	must.True(w.t, err == nil, "pin: %v\n%v", err, w.trace)
 }
 
 // fork copies a session; the copy takes part from then on.
@@ -361,9 +347,7 @@ func (w *world) fork(k *talk) {
 		}
 	}
 	made, err := w.chat.Fork(w.t.Context(), tenant, in)
-	if err != nil {
-		w.t.Fatalf("fork: %v\n%v", err, w.trace)
-	}
+	must.True(w.t, err == nil, "fork: %v\n%v", err, w.trace)
 	copied := newTalk(made.ID)
 	copied.partial = k.partial
 	var texts, wanted []string
@@ -377,9 +361,7 @@ func (w *world) fork(k *talk) {
 			wanted = append(wanted, k.known[id].Content+fmt.Sprint(k.known[id].ToolCalls))
 		}
 	}
-	if !slices.Equal(texts, wanted) {
-		w.t.Errorf("fork: got %d messages, want %d\n%v", len(texts), len(wanted), w.trace)
-	}
+	compare.True(w.t, slices.Equal(texts, wanted), "fork: got %d messages, want %d\n%v", len(texts), len(wanted), w.trace)
 	w.check(copied, "fork")
 	if len(w.talks) < 3 {
 		w.talks = append(w.talks, copied)
@@ -389,9 +371,7 @@ func (w *world) fork(k *talk) {
 // summarize makes a summary by hand.
 func (w *world) summarize(k *talk) {
 	_, err := w.chat.Summarize(w.t.Context(), tenant, k.id, "")
-	if err != nil && !errors.Is(err, core.ErrUnprocessable) {
-		w.t.Fatalf("summarize: %v\n%v", err, w.trace)
-	}
+	must.True(w.t, err == nil || errors.Is(err, core.ErrUnprocessable), "summarize: %v\n%v", err, w.trace)
 }
 
 // begin begins a run and does not execute it.
@@ -431,9 +411,7 @@ func (w *world) interrupt(k *talk) {
 	w.learn(k)
 	k.path = path
 	claimed, err := w.runs.Claim(w.t.Context(), k.id, worker)
-	if err != nil {
-		w.t.Fatalf("claim: %v\n%v", err, w.trace)
-	}
+	must.True(w.t, err == nil, "claim: %v\n%v", err, w.trace)
 	w.started = []core.Run{claimed.Run}
 	w.drive(k)
 }
@@ -455,9 +433,7 @@ func (w *world) busy(k *talk) {
 		errs = append(errs, err, err2, err3, w.chat.DeleteMessage(ctx, tenant, k.id, m.ID))
 	}
 	for i, err := range errs {
-		if !errors.Is(err, core.ErrConflict) {
-			w.t.Errorf("while busy, %d: got %v, want a conflict\n%v", i, err, w.trace)
-		}
+		compare.True(w.t, errors.Is(err, core.ErrConflict), "while busy, %d: got %v, want a conflict\n%v", i, err, w.trace)
 	}
 	w.cancel(run)
 	w.extend(k)

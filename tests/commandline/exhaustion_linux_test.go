@@ -105,9 +105,7 @@ func (x *exhaustion) run(t *testing.T, ordinary string, lasts time.Duration) {
 	all.Wait()
 	x.report(t, before, cpu, calm, took)
 	for kind, got := range x.statuses {
-		if got[200]+got[201] == 0 {
-			t.Errorf("%s: got the statuses %v, want some that succeed", kind, got)
-		}
+		compare.True(t, got[200]+got[201] != 0, "%s: got the statuses %v, want some that succeed", kind, got)
 	}
 }
 
@@ -187,9 +185,7 @@ func (x *exhaustion) report(t *testing.T, before int64, cpu time.Duration, calm,
 	}
 	// OPERATION.md: a message takes an entry of the search index, events and the entries of indexes besides its row.
 	grown, most := x.diskBytes(t)-before, int64(len(x.users))*3*userLimit*mib+256*mib
-	if grown > most {
-		t.Errorf("the disk has %d MiB more, want at most %d", grown/mib, most/mib)
-	}
+	compare.True(t, grown <= most, "the disk has %d MiB more, want at most %d", grown/mib, most/mib)
 	peak, _ := strconv.Atoi(x.status(t, "status", `VmHWM:\s+(\d+) kB`)[0])
 	x.table.AddRow(fmt.Sprintf("%d end users; %d ordinary messages, p99 %v (%v before); disk +%d MiB", len(x.users), len(took), p99(took), p99(calm), grown/mib), fmt.Sprint(x.statuses), fmt.Sprintf("%d MiB", peak>>10), fmt.Sprintf("%.1f s", (x.cpu(t)-cpu).Seconds()))
 }
@@ -271,9 +267,7 @@ func (x *exhaustion) newSession(ctx context.Context, user int) string {
 func (x *exhaustion) diskBytes(t *testing.T) (n int64) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(x.dir, "bobbin-data", "*"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("got %v (%v), want the data folder", files, err)
-	}
+	must.True(t, err == nil && len(files) != 0, "got %v (%v), want the data folder", files, err)
 	for _, f := range files {
 		if info, err := os.Stat(f); err == nil {
 			n += info.Size()
@@ -340,9 +334,7 @@ func (v *target) send(t *testing.T, key, method, path, kind, body string) (int, 
 	}
 	defer response.Body.Close()
 	answer, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Errorf("%s %s: %v", method, path, err)
-	}
+	compare.True(t, err == nil, "%s %s: %v", method, path, err)
 	return response.StatusCode, string(answer)
 }
 

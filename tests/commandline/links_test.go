@@ -25,9 +25,7 @@ func TestPreparedDataFolder(t *testing.T) {
 	}
 	for _, args := range [][]string{{"sessions", "list"}, {"migrate"}, {"keys", "create", "web"}} {
 		got := s.run(t, "", append(args, "--data-dir", "data")...)
-		if got.code == 0 {
-			t.Errorf("%v: got %s, want it refused", args, got.out)
-		}
+		compare.True(t, got.code != 0, "%v: got %s, want it refused", args, got.out)
 	}
 	compare.Equal(t, "the file of somebody else", "important\n", s.read(t, "victim"))
 	for _, made := range []string{"new-file", "made.db", "made.lock"} {
@@ -88,9 +86,7 @@ func TestForeignFolder(t *testing.T) {
 	}
 	compare.Equal(t, "connections to the author of the folder", 0, author.requests.Load())
 	s.run(t, "my question\n", "chat", "--config", "bobbin.yaml")
-	if author.requests.Load() == 0 {
-		t.Error("the file that was named is not in force")
-	}
+	compare.True(t, author.requests.Load() != 0, "the file that was named is not in force")
 }
 
 // A folder of one's own needs no flag for what is harmless, and the start says which

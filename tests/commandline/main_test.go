@@ -82,9 +82,7 @@ func (s shell) run(t *testing.T, input string, args ...string) result {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &out, &errs
 	err := cmd.Run()
 	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) || ctx.Err() != nil {
-		t.Fatalf("bobbin %v: %v\n%s%s", args, err, out.String(), errs.String())
-	}
+	must.True(t, (err == nil || errors.As(err, &exit)) && ctx.Err() == nil, "bobbin %v: %v\n%s%s", args, err, out.String(), errs.String())
 	return result{out.String(), errs.String(), cmd.ProcessState.ExitCode()}
 }
 

@@ -64,9 +64,7 @@ func TestPipesAreCleaned(t *testing.T) {
 	s := newHostileShell(t)
 	s.serve(t, "--addr", "127.0.0.1:0") // without it each command starts one
 	said := s.run(t, "say "+hostile+"\n", "chat")
-	if said.code != 0 || !strings.Contains(said.out, "gnp.exe") || len(steering(said.out)) > 0 {
-		t.Errorf("chat: got %d, %q, %s", said.code, said.out, said.errs)
-	}
+	compare.True(t, said.code == 0 && strings.Contains(said.out, "gnp.exe") && len(steering(said.out)) == 0, "chat: got %d, %q, %s", said.code, said.out, said.errs)
 	id := regexp.MustCompile(`(?m)^[0-9a-f-]{36}`).FindString(s.run(t, "", "sessions", "list").out)
 	if shown := s.run(t, "", "sessions", "show", id); shown.code != 0 || id == "" {
 		t.Fatalf("sessions show %s: %+v", id, shown)

@@ -74,16 +74,12 @@ var unsafe = regexp.MustCompile(`(?m)^#|\s#|^[^'"\n]*("[^"\n]*"[^'"\n]*|'[^'\n]*
 func TestCommandsCanBeTyped(t *testing.T) {
 	t.Parallel()
 	names, err := filepath.Glob(root + "docs/*.md")
-	if err != nil || len(names) == 0 {
-		t.Fatalf("got %d documents, %v", len(names), err)
-	}
+	must.True(t, err == nil && len(names) != 0, "got %d documents, %v", len(names), err)
 	for _, name := range append(names, root+"README.md") {
 		name = strings.TrimPrefix(name, root)
 		for _, block := range blocks(t, name, "sh") {
 			for line := range strings.Lines(block) {
-				if unsafe.MatchString(line) {
-					t.Errorf("%s: %q has a comment or a pattern without quotes: zsh refuses it", name, line)
-				}
+				compare.True(t, !unsafe.MatchString(line), "%s: %q has a comment or a pattern without quotes: zsh refuses it", name, line)
 			}
 		}
 	}
@@ -106,9 +102,7 @@ func TestReadmeTranscript(t *testing.T) {
 			typed = append(typed, strings.TrimSpace(text))
 		}
 	}
-	if len(typed) < 2 {
-		t.Fatalf("the README shows %q, want a conversation", shown)
-	}
+	must.True(t, len(typed) >= 2, "the README shows %q, want a conversation", shown)
 	var happened strings.Builder
 	happened.WriteString("$ go run -tags nomsgpack . chat\nthe server at http://127.0.0.1:8080\n/help lists the commands, Ctrl-D quits\n")
 	args := []string{"chat", "-"}

@@ -1,6 +1,7 @@
 package commandline_test
 
 import (
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 	"context"
 	"fmt"
@@ -24,13 +25,9 @@ func TestTerminalsAreNotSteered(t *testing.T) {
 		t.Run(fmt.Sprintf("%dx%d", size.Col, size.Row), func(t *testing.T) {
 			t.Parallel()
 			out := talk(t, newHostileShell(t), size, "say hi\r")
-			if !strings.Contains(out, "gnp.exe") || !strings.Contains(out, "/help lists the commands") {
-				t.Fatalf("got %q, want a conversation", out)
-			}
+			must.True(t, strings.Contains(out, "gnp.exe") && strings.Contains(out, "/help lists the commands"), "got %q, want a conversation", out)
 			for _, part := range []string{"\x1b]52", "\x1b[2J"} {
-				if strings.Contains(out, part) {
-					t.Errorf("%q gets through: %q", part, out)
-				}
+				compare.True(t, !strings.Contains(out, part), "%q gets through: %q", part, out)
 			}
 			if i := strings.IndexFunc(out, func(r rune) bool { return r >= 0x80 && r < 0xa0 || unicode.Is(unicode.Bidi_Control, r) }); i >= 0 {
 				t.Errorf("%q gets through", []rune(out[i:])[0])
@@ -65,9 +62,7 @@ func TestTypingIsNotEchoed(t *testing.T) {
 	case <-ctx.Done():
 		t.Error("the model is not asked")
 	}
-	if mode()&unix.ECHO != 0 {
-		t.Error("the terminal echoes what is typed during an answer")
-	}
+	compare.True(t, mode()&unix.ECHO == 0, "the terminal echoes what is typed during an answer")
 	_, err := io.WriteString(master, "\x04")
 	close(typed)
 	must.Do(t, err)
@@ -111,9 +106,7 @@ func expect(t *testing.T, r io.Reader, text string) string {
 	for !strings.Contains(shown.String(), text) {
 		n, err := r.Read(buffer)
 		shown.Write(buffer[:n])
-		if err != nil {
-			t.Fatalf("the terminal shows %q and no %q: %v", shown.String(), text, err)
-		}
+		must.True(t, err == nil, "the terminal shows %q and no %q: %v", shown.String(), text, err)
 	}
 	return shown.String()
 }

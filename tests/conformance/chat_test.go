@@ -10,6 +10,7 @@ import (
 	"bobbin/app/api/ops"
 	apiclient "bobbin/app/client"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 	"bobbin/tests/process"
 )
@@ -63,9 +64,7 @@ func (c *conversation) wantStream(t *testing.T, q string) {
 	want := "answer to: " + say(q)
 	wantEqual(t, "final text", got.text(), want)
 	wantEqual(t, "deltas", deltas(t, out.events), want)
-	if got.Usage == nil || got.Usage.Total == 0 {
-		t.Errorf("got usage %+v, want tokens", got.Usage)
-	}
+	compare.True(t, got.Usage != nil && got.Usage.Total != 0, "got usage %+v, want tokens", got.Usage)
 	wantEqual(t, "log", path(c.log(t, c.session())), "user: "+q+"\nassistant: "+want)
 }
 
@@ -150,9 +149,7 @@ func providerCut(t *testing.T, c *conversation) {
 	}
 	c.front.count(c.mark)
 	got := c.fail(t, c.newChat("create", []any{user(always)}, object{"metadata": object{"session_id": c.mark + "-3"}}))
-	if got.Status < http.StatusInternalServerError || got.Message == "" {
-		t.Errorf("got %s, want an error of the server", got)
-	}
+	compare.True(t, got.Status >= http.StatusInternalServerError && got.Message != "", "got %s, want an error of the server", got)
 	wantEqual(t, "requests for a failed run", c.front.count(c.mark), 1)
 }
 
@@ -339,14 +336,10 @@ func noSession(t *testing.T, c *conversation) {
 	c.ask(t, c.question("hello"))
 	id := c.session()
 	c.ask(t, c.question("again"))
-	if c.session() == id {
-		t.Errorf("both calls without a session are in the session %s", id)
-	}
+	compare.True(t, c.session() != id, "both calls without a session are in the session %s", id)
 	page := must.Get(apiclient.Call(t.Context(), c, ops.ListSessions, core.SessionQuery{PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}))(t)
 	for _, s := range page.Items {
-		if s.ID == id {
-			t.Errorf("the session %s of a stateless call is in the list", id)
-		}
+		compare.True(t, s.ID != id, "the session %s of a stateless call is in the list", id)
 	}
 }
 
@@ -380,9 +373,7 @@ func twoOwners(t *testing.T, c *conversation) {
 	same := c.newChat("create", []any{user(c.question("hello"))}, nil)
 	same.Key = bobKey
 	c.do(t, same)
-	if c.session() == id {
-		t.Errorf("Bob got Alice's session %s by her name for it", id)
-	}
+	compare.True(t, c.session() != id, "Bob got Alice's session %s by her name for it", id)
 	wantEqual(t, "messages of Alice", len(c.log(t, id)), 2)
 }
 

@@ -55,9 +55,7 @@ func (p *chatPage) send(t *testing.T, method, path string, body object) (http.He
 	response := must.Get(http.DefaultClient.Do(r))(t)
 	defer response.Body.Close()
 	answer := must.Get(io.ReadAll(response.Body))(t)
-	if response.StatusCode != http.StatusOK {
-		t.Fatalf("%s %s: got %s, %s", method, path, response.Status, answer)
-	}
+	must.True(t, response.StatusCode == http.StatusOK, "%s %s: got %s, %s", method, path, response.Status, answer)
 	return response.Header, answer
 }
 
@@ -174,9 +172,7 @@ func TestOpenWebUI(t *testing.T) {
 	document := "### Task:\nAnswer the query with the context, and cite it.\n<context>\n<source id=\"1\">A bobbin holds thread.</source>\n</context>\n\n" + "What holds thread?"
 	p.headers["X-OpenWebUI-Chat-Id"] = "5b1f0c7e-2f7c-4c40-9d7e-6a3a1f0b9d22"
 	answer = p.complete(t, "message with a document", "append", chat(user(document)))
-	if p.session == id {
-		t.Error("two chats have one session")
-	}
+	compare.True(t, p.session != id, "two chats have one session")
 	id = p.session
 	next = p.complete(t, "message after one with a document", "branch", chat(user("What holds thread?"), assistant(answer), user("Why?")))
 	p.wantLog(t, id, 6, "user: What holds thread?", "assistant: "+answer, "user: Why?", "assistant: "+next)
@@ -234,9 +230,7 @@ func newLibreChat(t *testing.T, b *bobbin) *libreChat {
 	decoder := yaml.NewDecoder(strings.NewReader(block(t, clientsText(t), "yaml", "LIBRECHAT_")))
 	decoder.KnownFields(true)
 	must.Do(t, decoder.Decode(&file))
-	if len(file.Endpoints.Custom) != 1 {
-		t.Fatalf("got %d endpoints, want one", len(file.Endpoints.Custom))
-	}
+	must.True(t, len(file.Endpoints.Custom) == 1, "got %d endpoints, want one", len(file.Endpoints.Custom))
 	e := file.Endpoints.Custom[0]
 	return &libreChat{chatPage{bobbin: b, base: e.BaseURL, key: strings.Replace(e.APIKey, "${BOBBIN_KEY}", aliceKey, 1)}, e}
 }

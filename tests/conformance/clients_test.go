@@ -298,9 +298,7 @@ func TestClientsPage(t *testing.T) {
 			cmd.Stdin, cmd.Stderr = strings.NewReader(code), t.Output()
 			out, err := cmd.Output()
 			for _, want := range tt.want {
-				if err != nil || !strings.Contains(string(out), want) {
-					t.Errorf("got %q, %v, want %q", out, err, want)
-				}
+				compare.True(t, err == nil && strings.Contains(string(out), want), "got %q, %v, want %q", out, err, want)
 			}
 		})
 	}
@@ -313,9 +311,7 @@ func TestClientsShell(t *testing.T) {
 	process.FindNodeClients(t)
 	text := must.Get(os.ReadFile("../../docs/CLIENTS.md"))(t)
 	lines := strings.Split(strings.TrimSpace(block(t, string(text), "shell", "server-everything")), "\n")
-	if len(lines) != 3 || !strings.HasPrefix(lines[1], "bobbin serve ") {
-		t.Fatalf("got %q, want three commands, the second one the server", lines)
-	}
+	must.True(t, len(lines) == 3 && strings.HasPrefix(lines[1], "bobbin serve "), "got %q, want three commands, the second one the server", lines)
 	dir := den.Temp(t)
 	modules := must.Get(filepath.Abs("node_modules"))(t)
 	must.Do(t, os.Symlink(modules, filepath.Join(dir, "node_modules")))
@@ -327,9 +323,7 @@ func TestClientsShell(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), "bash", "-euc", line)
 		cmd.Dir, cmd.Env, cmd.Stderr = dir, append(os.Environ(), path), t.Output()
 		out, err := cmd.Output()
-		if err != nil {
-			t.Fatalf("%s: %v", line, err)
-		}
+		must.True(t, err == nil, "%s: %v", line, err)
 		return string(out)
 	}
 	shell(lines[0])

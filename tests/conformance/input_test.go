@@ -14,6 +14,7 @@ import (
 	"bobbin/app/api/ops"
 	apiclient "bobbin/app/client"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
@@ -72,9 +73,7 @@ func TestBadInput(t *testing.T) {
 	}
 	peak := b.peakMemory(t)
 	t.Logf("%d bad inputs; the process took at most %d MiB", len(inputs), peak>>20)
-	if peak > maxPeak {
-		t.Errorf("the process took %d MiB, want at most %d", peak>>20, maxPeak>>20)
-	}
+	compare.True(t, peak <= maxPeak, "the process took %d MiB, want at most %d", peak>>20, maxPeak>>20)
 }
 
 // send sends the request as Alice and returns the answer.

@@ -63,9 +63,7 @@ func (u *mcpUser) do(t *testing.T, method string, params object) outcome {
 func get[T any](t *testing.T, u *mcpUser, method string, params object) T {
 	t.Helper()
 	out := u.do(t, method, params)
-	if out.fault != nil {
-		t.Fatalf("%s %v: %s", method, params, out.fault)
-	}
+	must.True(t, out.fault == nil, "%s %v: %s", method, params, out.fault)
 	return decode[T](t, out.result)
 }
 
@@ -172,9 +170,7 @@ func TestMCPPage(t *testing.T) {
 			cmd.Env = append(os.Environ(), "BOBBIN_MCP="+address, "BOBBIN_KEY="+aliceKey)
 			cmd.Stdin, cmd.Stderr = strings.NewReader(tt.code), t.Output()
 			out, err := cmd.Output()
-			if err != nil || !strings.Contains(string(out), "17 * 23") {
-				t.Errorf("got %q, %v, want the answer", out, err)
-			}
+			compare.True(t, err == nil && strings.Contains(string(out), "17 * 23"), "got %q, %v, want the answer", out, err)
 		})
 	}
 	u := &mcpUser{bobbin: b, kind: mcpKinds()[0], cl: startClient(t, mcpKinds()[0].clientKind)}
@@ -246,9 +242,7 @@ func TestMCPServers(t *testing.T) {
 	call := func(tool, arguments string) string {
 		out, err := bobbin("ask", "--agent", "caller", "call "+tool+" "+arguments)
 		received := model.Received()
-		if err != nil || len(received) == 0 {
-			t.Fatalf("%s: got %q, %v, %d requests", tool, out, err, len(received))
-		}
+		must.True(t, err == nil && len(received) != 0, "%s: got %q, %v, %d requests", tool, out, err, len(received))
 		messages := received[len(received)-1].Messages
 		return messages[len(messages)-1].Text
 	}
@@ -345,9 +339,7 @@ func (u *mcpUser) hold(t *testing.T, mark string) (mcpRun, *gate) {
 func mcpProgress(t *testing.T, u *mcpUser) {
 	run, held := u.hold(t, "progress please")
 	out := u.do(t, "callTool", object{"name": "wait_for_run", "progress": true, "arguments": object{"run_id": run.RunID, "wait_seconds": 1}})
-	if out.fault != nil || len(out.events) == 0 {
-		t.Errorf("got %d notifications, %s, want some", len(out.events), out.fault)
-	}
+	compare.True(t, out.fault == nil && len(out.events) != 0, "got %d notifications, %s, want some", len(out.events), out.fault)
 	held.release()
 	wantEqual(t, "status", use[mcpRun](t, u, "wait_for_run", object{"run_id": run.RunID}).Status, core.RunSucceeded)
 }
@@ -355,9 +347,7 @@ func mcpProgress(t *testing.T, u *mcpUser) {
 func mcpTimeout(t *testing.T, u *mcpUser) {
 	run, held := u.hold(t, "hold on")
 	out := u.do(t, "callTool", object{"name": "wait_for_run", "timeout": 300, "arguments": object{"run_id": run.RunID, "wait_seconds": 100}})
-	if out.fault == nil {
-		t.Errorf("got %s, want an error", out.result)
-	}
+	compare.True(t, out.fault != nil, "got %s, want an error", out.result)
 	wantEqual(t, "status", use[mcpRun](t, u, "wait_for_run", object{"run_id": run.RunID, "wait_seconds": 0}).Status, core.RunRunning)
 	held.release()
 	wantEqual(t, "status", use[mcpRun](t, u, "wait_for_run", object{"run_id": run.RunID}).Status, core.RunSucceeded)
@@ -373,9 +363,7 @@ func mcpResources(t *testing.T, u *mcpUser) {
 	wantEqual(t, "listed", found, true)
 	wantEqual(t, "templates", len(get[struct{ ResourceTemplates []any }](t, u, "listResourceTemplates", nil).ResourceTemplates), 3)
 	read := get[struct{ Contents []struct{ Text string } }](t, u, "readResource", object{"uri": uri})
-	if len(read.Contents) != 1 || !strings.Contains(read.Contents[0].Text, `"window":100000`) {
-		t.Errorf("got %+v, want the report", read)
-	}
+	compare.True(t, len(read.Contents) == 1 && strings.Contains(read.Contents[0].Text, `"window":100000`), "got %+v, want the report", read)
 }
 
 func mcpErrors(t *testing.T, u *mcpUser) {

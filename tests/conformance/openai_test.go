@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"bobbin/tests/compare"
+	"bobbin/tests/must"
 	"bobbin/tests/process"
 	"bobbin/tests/seed"
 )
@@ -120,9 +121,7 @@ func responses(t *testing.T, c *conversation) {
 	first := c.respond(t, q, object{"instructions": "Answer briefly."})
 	wantEqual(t, "text", first.text(), "answer to: "+q)
 	wantEqual(t, "status", first.Status, "completed")
-	if first.Usage == nil || first.Usage.Total == 0 {
-		t.Errorf("got usage %+v, want tokens", first.Usage)
-	}
+	compare.True(t, first.Usage != nil && first.Usage.Total != 0, "got usage %+v, want tokens", first.Usage)
 	next := c.question("next")
 	second := c.respond(t, []any{user(next)}, object{"previous_response_id": first.ID})
 	wantEqual(t, "text", second.text(), "answer to: "+next)
@@ -179,9 +178,7 @@ func readEvents(t *testing.T, events []json.RawMessage, after int64) (text strin
 	last.Number = after
 	for _, raw := range events {
 		e := decode[responseEvent](t, raw)
-		if e.Number <= last.Number {
-			t.Fatalf("got the event %d after %d", e.Number, last.Number)
-		}
+		must.True(t, e.Number > last.Number, "got the event %d after %d", e.Number, last.Number)
 		last = e
 		if e.Type == "response.output_text.delta" {
 			text += e.Delta
@@ -220,9 +217,7 @@ func (c *conversation) streamWithCuts(t *testing.T, q string, random *rand.Rand)
 			id = decode[responseEvent](t, out.events[0]).Response.ID
 		}
 		if id == "" { // not even the first event came: the client sends its question again
-			if tries > 10 {
-				t.Fatalf("no stream begins: %s", out.fault)
-			}
+			must.True(t, tries <= 10, "no stream begins: %s", out.fault)
 			continue
 		}
 		params := object{"stream": true}
@@ -259,9 +254,7 @@ func responseBackground(t *testing.T, c *conversation) {
 	held := c.question("held")
 	gate := c.gates.add(t, held)
 	begun := c.respond(t, held, object{"background": true})
-	if begun.Status != "queued" && begun.Status != "in_progress" {
-		t.Errorf("got the status %s, want queued or in_progress", begun.Status)
-	}
+	compare.True(t, begun.Status == "queued" || begun.Status == "in_progress", "got the status %s, want queued or in_progress", begun.Status)
 	<-gate.asked
 	get := func() response {
 		return decode[response](t, c.do(t, c.newCall("responses.retrieve", nil, begun.ID)).result)
@@ -290,9 +283,7 @@ func responseTool(t *testing.T, c *conversation) {
 	q := c.question("use a tool")
 	out := c.do(t, c.newResponse("stream", q, nil))
 	final := decode[response](t, out.result)
-	if len(final.Output) != 1 || final.Output[0].text() != "answer to: "+q {
-		t.Errorf("got the output %+v, want the answer alone", final.Output)
-	}
+	compare.True(t, len(final.Output) == 1 && final.Output[0].text() == "answer to: "+q, "got the output %+v, want the answer alone", final.Output)
 	var all []int
 	for _, raw := range out.events {
 		if e := decode[responseEvent](t, raw); e.Type == "response.output_item.added" {
@@ -434,9 +425,7 @@ func embeddings(t *testing.T, c *conversation) {
 	}
 	for i := range input {
 		a, b := decode[[]float32](t, decoded.Data[i].Embedding), decode[[]float32](t, floats.Data[i].Embedding)
-		if len(a) != 384 || len(b) != 384 {
-			t.Fatalf("got %d and %d numbers, want 384", len(a), len(b))
-		}
+		must.True(t, len(a) == 384 && len(b) == 384, "got %d and %d numbers, want 384", len(a), len(b))
 		for k := range a {
 			wantEqual(t, "number", a[k], b[k])
 		}
@@ -468,7 +457,5 @@ func langChainStructured(t *testing.T, c *conversation) {
 		City   string
 		People int
 	}](t, got.result)
-	if town.City != "Bonn" || town.People != 340000 {
-		t.Errorf("got %+v, want Bonn", town)
-	}
+	compare.True(t, town.City == "Bonn" && town.People == 340000, "got %+v, want Bonn", town)
 }

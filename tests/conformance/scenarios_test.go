@@ -172,9 +172,7 @@ func (c *conversation) newChat(method string, messages []any, more object) call 
 func (c *conversation) do(t *testing.T, made call) outcome {
 	t.Helper()
 	out := await(t, c.cl.begin(t, made))
-	if out.fault != nil {
-		t.Fatalf("%s: %s", made.Method, out.fault)
-	}
+	must.True(t, out.fault == nil, "%s: %s", made.Method, out.fault)
 	return out
 }
 
@@ -182,9 +180,7 @@ func (c *conversation) do(t *testing.T, made call) outcome {
 func (c *conversation) fail(t *testing.T, made call) *fault {
 	t.Helper()
 	out := await(t, c.cl.begin(t, made))
-	if out.fault == nil {
-		t.Fatalf("%s: got %s, want an error", made.Method, out.result)
-	}
+	must.True(t, out.fault != nil, "%s: got %s, want an error", made.Method, out.result)
 	return out.fault
 }
 
@@ -279,9 +275,7 @@ func path(messages []core.Message) string {
 func (c *conversation) latestRun(t *testing.T, id core.SessionID) core.Run {
 	t.Helper()
 	page := must.Get(apiclient.Call(t.Context(), c, ops.ListRuns, ops.SessionPage{InSession: ops.InSession{SessionID: id}}))(t)
-	if len(page.Items) == 0 {
-		t.Fatal("the session has no run")
-	}
+	must.True(t, len(page.Items) != 0, "the session has no run")
 	return must.Get(apiclient.Call(t.Context(), c, ops.GetRun, ops.InRun{RunID: page.Items[0].ID}))(t)
 }
 
@@ -316,9 +310,7 @@ func TestShowDialects(t *testing.T) {
 	want := "\n" + b.String() + "\n"
 	before, rest, found := strings.Cut(string(must.Get(os.ReadFile(clientsPage))(t)), tableBegin)
 	_, after, ends := strings.Cut(rest, tableEnd)
-	if !found || !ends {
-		t.Fatalf("%s has no place for the table", clientsPage)
-	}
+	must.True(t, found && ends, "%s has no place for the table", clientsPage)
 	golden.Check(t, clientsPage, before+tableBegin+want+tableEnd+after)
 }
 

@@ -10,6 +10,7 @@ import (
 	"bobbin/app/api/ops"
 	apiclient "bobbin/app/client"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 	"bobbin/tests/process"
 	"bobbin/tests/provider"
@@ -210,9 +211,7 @@ func unknownResults(t *testing.T, c *conversation) {
 	result := object{"role": "tool", "tool_call_id": made.ID, "content": "snow"}
 	c.front.count(c.mark)
 	fault := c.fail(t, c.newChat("create", []any{user(q), result}, tools))
-	if fault.Status != http.StatusBadRequest || !strings.Contains(fault.Message, "call_1234567890") {
-		t.Errorf("got %s, want 400 with the call's id", fault)
-	}
+	compare.True(t, fault.Status == http.StatusBadRequest && strings.Contains(fault.Message, "call_1234567890"), "got %s, want 400 with the call's id", fault)
 	wantEqual(t, "requests", c.front.count(c.mark), 1)
 	// With its call it is that of another server: the conversation goes on here.
 	other := []any{user(q), object{"role": "assistant", "content": nil, "tool_calls": []any{made}}, result}
@@ -281,9 +280,7 @@ func outputs(t *testing.T, r response, want int) []any {
 			list = append(list, object{"type": "function_call_output", "call_id": i.CallID, "output": weather(call)})
 		}
 	}
-	if len(list) != want {
-		t.Fatalf("got %d calls in %+v, want %d", len(list), r.Output, want)
-	}
+	must.True(t, len(list) == want, "got %d calls in %+v, want %d", len(list), r.Output, want)
 	return list
 }
 

@@ -366,9 +366,7 @@ func TestEvents(t *testing.T) {
 		}
 		wantRoundTrip(t, e)
 		frame, err := handlers.AppendEvent(nil, e)
-		if err != nil {
-			t.Fatalf("frame of %s: %v", tt.kind, err)
-		}
+		must.True(t, err == nil, "frame of %s: %v", tt.kind, err)
 		if name, data, ok := document.Frame(frame); !ok || described.CheckEvent(name, data) != nil {
 			t.Errorf("%s: %v", frame, described.CheckEvent(name, data))
 		}

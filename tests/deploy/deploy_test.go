@@ -51,9 +51,7 @@ func decode[T any](t *testing.T, name, text string) []T {
 		if errors.Is(err, io.EOF) {
 			return all
 		}
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		must.True(t, err == nil, "%s: %v", name, err)
 		all = append(all, one)
 	}
 }
@@ -91,9 +89,7 @@ func loaded(t *testing.T, where string, env, flags map[string]string) config.Con
 		known[name] = true
 	}
 	for name := range env {
-		if !known[name] {
-			t.Errorf("%s: %s sets nothing", where, name)
-		}
+		compare.True(t, known[name], "%s: %s sets nothing", where, name)
 	}
 	cfg, err := load(t, env, flags)
 	compare.Error(t, where+": the program would not start", nil, err)
@@ -204,9 +200,7 @@ func TestCompose(t *testing.T) {
 	if _, err := os.Stat("../../" + c.Services["bobbin-1"].Build.Dockerfile); err != nil {
 		t.Error(err)
 	}
-	if len(names) != 3 || len(databases) != 1 {
-		t.Errorf("got the replicas %v on %d databases, want three on one", names, len(databases))
-	}
+	compare.True(t, len(names) == 3 && len(databases) == 1, "got the replicas %v on %d databases, want three on one", names, len(databases))
 	proxy(t, names)
 }
 
@@ -217,9 +211,7 @@ func TestComposeTrustsItsProxy(t *testing.T) {
 	c := documents[compose](t, "docker-compose.yaml")[0]
 	address := c.Services["proxy"].Networks["default"].Address
 	_, subnet, err := net.ParseCIDR(c.Networks["default"].IPAM.Config[0].Subnet)
-	if err != nil || !subnet.Contains(net.ParseIP(address)) {
-		t.Errorf("the proxy has %q, which is not in %s (%v)", address, subnet, err)
-	}
+	compare.True(t, err == nil && subnet.Contains(net.ParseIP(address)), "the proxy has %q, which is not in %s (%v)", address, subnet, err)
 	cfg := loaded(t, "bobbin-1", c.Services["bobbin-1"].Environment, nil)
 	compare.Equal(t, "trusted", []string{address}, cfg.Server.TrustedProxies)
 }
@@ -268,9 +260,7 @@ func TestSystemd(t *testing.T) {
 		t.Errorf("it starts %v", words[:2])
 	}
 	for i := 2; i+1 < len(words); i += 2 {
-		if byFlag[words[i]] == "" {
-			t.Errorf("there is no flag %s", words[i])
-		}
+		compare.True(t, byFlag[words[i]] != "", "there is no flag %s", words[i])
 		flags[byFlag[words[i]]] = words[i+1]
 	}
 	cfg := loaded(t, "bobbin.service", env, flags)
@@ -287,9 +277,7 @@ func TestSystemd(t *testing.T) {
 	for name, want := range map[string]string{
 		"DynamicUser": "yes", "ProtectSystem": "strict", "ProtectHome": "yes", "NoNewPrivileges": "yes", "PrivateTmp": "yes", "CapabilityBoundingSet": "",
 	} {
-		if len(u[name]) != 1 || u[name][0] != want {
-			t.Errorf("%s is %v, want %q", name, u[name], want)
-		}
+		compare.True(t, len(u[name]) == 1 && u[name][0] == want, "%s is %v, want %q", name, u[name], want)
 	}
 }
 
@@ -306,7 +294,5 @@ func TestSystemdVerifies(t *testing.T) {
 	text := strings.ReplaceAll(read(t, "bobbin.service"), "/usr/local/bin/bobbin", self)
 	must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 	out, err := exec.CommandContext(t.Context(), program, "verify", "--man=no", file).CombinedOutput()
-	if err != nil || strings.Contains(string(out), "bobbin.service") {
-		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
-	}
+	compare.True(t, err == nil && !strings.Contains(string(out), "bobbin.service"), "systemd-analyze verify: %v\n%s", err, out)
 }

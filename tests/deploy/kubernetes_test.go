@@ -132,14 +132,10 @@ func TestKubernetes(t *testing.T) {
 	}
 	delete(secret.StringData, "openai-api-key") // as its comment allows
 	environment(t, c, "bobbin-0", secret)
-	if len(names) != 3 || c.Args[0] != "serve" {
-		t.Errorf("got %d names of replicas and %v, want 3 that serve", len(names), c.Args)
-	}
+	compare.True(t, len(names) == 3 && c.Args[0] == "serve", "got %d names of replicas and %v, want 3 that serve", len(names), c.Args)
 	for path, p := range map[string][]probe{"/healthz": {c.Startup, c.Liveness}, "/readyz": {c.Readiness}} {
 		for _, p := range p {
-			if p.Get.Path != path || p.Get.Port != "http" || p.Timeout < 5 {
-				t.Errorf("got the probe %+v, want %s on http, with 5 s", p, path)
-			}
+			compare.True(t, p.Get.Path == path && p.Get.Port == "http" && p.Timeout >= 5, "got the probe %+v, want %s on http, with 5 s", p, path)
 		}
 	}
 }

@@ -100,9 +100,7 @@ func compileChat(t *testing.T) string {
 			t.Errorf("%s has %d lines, want at most %d", from, lines, maxClientLines)
 		}
 		out := api.Transform(string(source), api.TransformOptions{Loader: api.LoaderTS, Format: api.FormatESModule, Target: api.ES2022})
-		if len(out.Errors) > 0 {
-			t.Fatalf("%s: %v", from, out.Errors)
-		}
+		must.True(t, len(out.Errors) == 0, "%s: %v", from, out.Errors)
 		must.Do(t, os.WriteFile(filepath.Join(dir, name), out.Code, 0o600))
 	}
 	return dir
@@ -161,8 +159,6 @@ func (c *chatClient) do(w wish) {
 	if err == nil {
 		err = json.Unmarshal(line, &state)
 	}
-	if err != nil {
-		c.t.Fatalf("%+v: %v", w, err)
-	}
+	must.True(c.t, err == nil, "%+v: %v", w, err)
 	c.messages = state.Messages
 }

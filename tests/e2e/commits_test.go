@@ -181,9 +181,7 @@ func TestLostCommits(t *testing.T) {
 			}
 			<-committed
 			got := sendKeyed(t, h, r, key)
-			if got.status/100 != 2 || got.replayed == asksForMessage(r) {
-				t.Errorf("got %+v for the repetition, want an answer that is marked as one", got)
-			}
+			compare.True(t, got.status/100 == 2 && got.replayed != asksForMessage(r), "got %+v for the repetition, want an answer that is marked as one", got)
 			if again := sendKeyed(t, h, r, key); again.status/100 != 2 || got.replayed && again != got {
 				t.Errorf("got %+v for the second repetition, want %+v", again, got)
 			}

@@ -11,6 +11,7 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/provider"
@@ -127,9 +128,7 @@ func nextPrompt(t testing.TB, h *apptest.Bobbin, p *provider.Server, id core.Ses
 	sent := slices.DeleteFunc(p.Received()[before:], func(r provider.Received) bool {
 		return !strings.HasSuffix(r.Messages[len(r.Messages)-1].Text, question)
 	})
-	if len(sent) != 1 {
-		t.Fatalf("got %d prompts with the question, want one", len(sent))
-	}
+	must.True(t, len(sent) == 1, "got %d prompts with the question, want one", len(sent))
 	return sent[0]
 }
 
@@ -348,13 +347,7 @@ func (w whereOrders) check(t *testing.T, name, agent, place string) {
 	for _, fault := range w.faults {
 		t.Errorf("%s: %s", name, fault)
 	}
-	if w.outside > 0 {
-		t.Errorf("%s: %d are in the system role outside of a fence", name, w.outside)
-	}
-	if place != "message" && place != "pinned" && w.ledger > 0 {
-		t.Errorf("%s: the ledger repeats %d of what no user said", name, w.ledger)
-	}
-	if agent == "as-user" && place != "pinned" && w.fenced > 0 {
-		t.Errorf("%s: %d are in the system role", name, w.fenced)
-	}
+	compare.True(t, w.outside == 0, "%s: %d are in the system role outside of a fence", name, w.outside)
+	compare.True(t, place == "message" || place == "pinned" || w.ledger == 0, "%s: the ledger repeats %d of what no user said", name, w.ledger)
+	compare.True(t, agent != "as-user" || place == "pinned" || w.fenced == 0, "%s: %d are in the system role", name, w.fenced)
 }

@@ -47,9 +47,7 @@ func createKey(h *apptest.Bobbin, in ops.NewKey) (key core.APIKey, secret string
 func wantRefused(t testing.TB, err error, status int, code string) {
 	t.Helper()
 	var told *client.ProblemError
-	if !errors.As(err, &told) || told.Status != status || told.Code != code {
-		t.Errorf("got %v, want %d %s", err, status, code)
-	}
+	compare.True(t, errors.As(err, &told) && told.Status == status && told.Code == code, "got %v, want %d %s", err, status, code)
 }
 
 // openFeed follows the events of the session, and sends how that ended.

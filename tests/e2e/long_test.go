@@ -127,9 +127,7 @@ func (l *longTalk) report() {
 		early, late := leastOf(l.turns[19+(first+1)%2:70]), leastOf(l.turns[longTurns()-50+first:])
 		growth := float64(late) / float64(early)
 		fig.AddRow("  SQL statements (least), "+kind, early, late, fmt.Sprintf("%.2f", growth))
-		if growth > 1.3 {
-			l.t.Errorf("turns, %s: got %.2f times as many statements in late ones, want at most 1.3", kind, growth)
-		}
+		compare.True(l.t, growth <= 1.3, "turns, %s: got %.2f times as many statements in late ones, want at most 1.3", kind, growth)
 	}
 	fig.Log(l.t)
 }

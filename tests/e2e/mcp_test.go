@@ -62,9 +62,7 @@ type arguments map[string]any
 func (p *host) try(tool string, a arguments) (text string, failed bool) {
 	p.t.Helper()
 	got, err := p.CallTool(p.t.Context(), &mcp.CallToolParams{Name: tool, Arguments: a})
-	if err != nil {
-		p.t.Fatalf("%s: %v", tool, err)
-	}
+	must.True(p.t, err == nil, "%s: %v", tool, err)
 	for _, content := range got.Content {
 		text += content.(*mcp.TextContent).Text
 	}
@@ -75,9 +73,7 @@ func (p *host) try(tool string, a arguments) (text string, failed bool) {
 func use[T any](p *host, tool string, a arguments) (out T) {
 	p.t.Helper()
 	text, failed := p.try(tool, a)
-	if failed {
-		p.t.Fatalf("%s: %s", tool, text)
-	}
+	must.True(p.t, !failed, "%s: %s", tool, text)
 	if err := json.Unmarshal([]byte(text), &out); err != nil {
 		p.t.Fatalf("%s: %v in %s", tool, err, text)
 	}
@@ -141,9 +137,7 @@ func TestMCPTwoOwners(t *testing.T) {
 				}
 				for _, aspect := range []string{"context", "summary"} {
 					_, err := p.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: fmt.Sprintf("bobbin://sessions/%s/%s", theirs.SessionID, aspect)})
-					if err == nil || !strings.Contains(err.Error(), "not found") {
-						t.Errorf("%s: got %v, want not found", name, err)
-					}
+					compare.True(t, err != nil && strings.Contains(err.Error(), "not found"), "%s: got %v, want not found", name, err)
 				}
 			}
 			p.wantFailure("not exist", "delete_memory", arguments{"memory_id": kept["memory_id"]})
@@ -160,9 +154,7 @@ func TestMCPTwoOwners(t *testing.T) {
 		t.Errorf("got %s, want the user's message", text)
 	}
 	_, err := kim.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: fmt.Sprintf("bobbin://sessions/%s/prompt", hers.SessionID)})
-	if err == nil || !strings.Contains(err.Error(), "not for end users") {
-		t.Errorf("got %v for the prompt, want it refused", err)
-	}
+	compare.True(t, err != nil && strings.Contains(err.Error(), "not for end users"), "got %v for the prompt, want it refused", err)
 	compare.Equal(t, "templates: no prompt", 2, len(must.Get(kim.ListResourceTemplates(t.Context(), nil))(t).ResourceTemplates))
 }
 
@@ -204,9 +196,7 @@ func TestMCPScopes(t *testing.T) {
 		if tt.scopes.Has(core.CanRead) {
 			want = "not found"
 		}
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v for a resource, want %q", name, err, want)
-		}
+		compare.True(t, err != nil && strings.Contains(err.Error(), want), "%s: got %v for a resource, want %q", name, err, want)
 	}
 }
 

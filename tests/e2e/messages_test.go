@@ -42,9 +42,7 @@ func TestAnnotations(t *testing.T) {
 		}
 		log := apptest.ListMessages(t, h.Client, id)
 		newest, err := client.Call(t.Context(), h, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: id}, MessageQuery: core.MessageQuery{Descending: true, PageQuery: core.PageQuery{Limit: 4}}})
-		if err != nil || len(newest.Items) != 4 || newest.Items[0].ID != log[5].ID || newest.NextCursor == nil {
-			t.Fatalf("newest first: got %+v, %v", newest, err)
-		}
+		must.True(t, err == nil && len(newest.Items) == 4 && newest.Items[0].ID == log[5].ID && newest.NextCursor != nil, "newest first: got %+v, %v", newest, err)
 		rest, err := client.Call(t.Context(), h, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: id}, MessageQuery: core.MessageQuery{Descending: true, PageQuery: core.PageQuery{Limit: 4, Cursor: *newest.NextCursor}}})
 		all := append(newest.Items, rest.Items...)
 		slices.Reverse(all)
@@ -54,9 +52,7 @@ func TestAnnotations(t *testing.T) {
 
 		answer := log[5]
 		got, err := client.Call(t.Context(), h, ops.GetMessage, apptest.InMessage(id, answer.ID))
-		if err != nil || got.Content != answer.Content {
-			t.Errorf("got the message %+v, %v", got, err)
-		}
+		compare.True(t, err == nil && got.Content == answer.Content, "got the message %+v, %v", got, err)
 		since := newest.LastEventID
 		rated, err := client.Call(t.Context(), h, ops.PutFeedback, ops.MessageFeedback{InMessage: apptest.InMessage(id, answer.ID), Rating: core.RatingDown, Comment: "The date is wrong."})
 		if err != nil || rated.Feedback == nil || rated.Feedback.Rating != core.RatingDown || rated.Feedback.At.IsZero() {
@@ -68,9 +64,7 @@ func TestAnnotations(t *testing.T) {
 		}
 		told := 0
 		for e, err := range h.WatchSession(t.Context(), id, core.Cursor{After: since}) {
-			if err != nil || e.Type != core.EventMessageUpdated {
-				t.Fatalf("got event %s, %v, want message.updated", e.Type, err)
-			}
+			must.True(t, err == nil && e.Type == core.EventMessageUpdated, "got event %s, %v, want message.updated", e.Type, err)
 			if told++; told == 2 {
 				break
 			}
@@ -149,17 +143,13 @@ func TestSessionFilters(t *testing.T) {
 				got = append(got, s.ID)
 			}
 			slices.Sort(got)
-			if err != nil || !slices.Equal(got, c.want) {
-				t.Errorf("%s: got %v, %v, want %v", name, got, err, c.want)
-			}
+			compare.True(t, err == nil && slices.Equal(got, c.want), "%s: got %v, %v, want %v", name, got, err, c.want)
 		}
 		for _, q := range []string{`[1]`, `{}`, `{"a": null}`, `{"a": {"b": 1}}`, `{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1,"i":1}`, `{`} {
 			compare.Equal(t, "metadata="+q, http.StatusUnprocessableEntity, status(compare.ErrorOf(client.Call(t.Context(), h, ops.ListSessions, core.SessionQuery{Metadata: json.RawMessage(q)}))))
 		}
 		changed, err := client.Call(t.Context(), h, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: pumps}, SessionPatch: core.SessionPatch{Pinned: &no, Tags: []string{}}})
-		if err != nil || changed.Pinned || len(changed.Tags) != 0 || changed.Title != "Pumps" {
-			t.Errorf("got %+v, %v, want it without pin and tags", changed, err)
-		}
+		compare.True(t, err == nil && !changed.Pinned && len(changed.Tags) == 0 && changed.Title == "Pumps", "got %+v, %v, want it without pin and tags", changed, err)
 		compare.Equal(t, "21 empty tags", http.StatusUnprocessableEntity, status(compare.ErrorOf(client.Call(t.Context(), h, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: pumps}, SessionPatch: core.SessionPatch{Tags: make([]string, 21)}}))))
 	})
 }
@@ -196,9 +186,7 @@ func TestPromptsFollowTheLog(t *testing.T) {
 			page := must.Get(client.Call(ctx, c, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: id}, MessageQuery: core.MessageQuery{AllBranches: true, PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}}))(t)
 			messages := page.Items
 			i := slices.IndexFunc(messages, func(m core.Message) bool { return m.Role == role && strings.HasSuffix(m.Content, content) })
-			if i < 0 {
-				t.Fatalf("there is no message %q", content)
-			}
+			must.True(t, i >= 0, "there is no message %q", content)
 			return messages[i].ID
 		}
 		turn("one")
@@ -240,9 +228,7 @@ func TestPromptsFollowTheLog(t *testing.T) {
 			if d, ok := e.Data.(core.SessionData); ok && d.Path != nil {
 				paths++
 			}
-			if strings.Contains(dataText(t, e), `"answer to: one"`) {
-				t.Errorf("event %d has what was deleted: %+v", e.Seq, e.Data)
-			}
+			compare.True(t, !strings.Contains(dataText(t, e), `"answer to: one"`), "event %d has what was deleted: %+v", e.Seq, e.Data)
 			if e.Seq == page.LastEventID {
 				break
 			}
@@ -346,9 +332,7 @@ func picture(t testing.TB, width, height int) []byte {
 func upload(t testing.TB, c *client.Client, name string, data []byte) core.Part {
 	t.Helper()
 	b, err := c.UploadBlob(t.Context(), core.Upload{Name: name, Data: data})
-	if err != nil {
-		t.Fatalf("upload %s: %v", name, err)
-	}
+	must.True(t, err == nil, "upload %s: %v", name, err)
 	return b.Part()
 }
 
@@ -388,9 +372,7 @@ func TestFilesInMessages(t *testing.T) {
 		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "and again"})
 		want := "data:image/png;base64," + base64.StdEncoding.EncodeToString(cat)
 		for i, images := range p.Images() {
-			if len(images) != 1 || images[0] != want {
-				t.Errorf("request %d: got %d images, want the one", i, len(images))
-			}
+			compare.True(t, len(images) == 1 && images[0] == want, "request %d: got %d images, want the one", i, len(images))
 		}
 		prompts := p.Prompts()
 		compare.Equal(t, "the first message, sent again", prompts[0][0], prompts[1][0])

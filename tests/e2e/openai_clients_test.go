@@ -183,9 +183,7 @@ func TestNamesAndKeysOfEndUsers(t *testing.T) {
 		if sessions["conversation"] == "" {
 			sessions["conversation"] = made.ID
 		}
-		if made.ID == "" || made.ID != sessions["conversation"] {
-			t.Errorf("got the conversation %s, want %s", made.text, sessions["conversation"])
-		}
+		compare.True(t, made.ID != "" && made.ID == sessions["conversation"], "got the conversation %s, want %s", made.text, sessions["conversation"])
 	}
 	for path, other := range map[string]string{"conversations": `{}`, "chat/completions": body, "responses": `{"model":"assistant","input":"hi"}`} {
 		compare.Equal(t, "the key of a conversation for "+path, core.CodeKeyReused, postForeign(t, h, path, other, "Authorization", token, "Idempotency-Key", "2").Error.Code)

@@ -172,8 +172,6 @@ func checkRanges(t *testing.T, h *apptest.Bobbin, id core.SessionID, ranges []co
 				}
 			}
 		}
-		if found != 1 {
-			t.Errorf("message %d is in %d ranges, want one", m.Seq, found)
-		}
+		compare.True(t, found == 1, "message %d is in %d ranges, want one", m.Seq, found)
 	}
 }

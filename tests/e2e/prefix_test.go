@@ -121,9 +121,7 @@ var prefixColumns = []any{"requests", "summaries", "refused", "dropped", "though
 func prefixFigures(t *testing.T, p *provider.Server) []any {
 	t.Helper()
 	got := p.Thoughts()
-	if got.Refused > 0 || got.Dropped > 0 || got.Verified == 0 {
-		t.Errorf("got %+v, want no thought refused or dropped", got)
-	}
+	compare.True(t, got.Refused == 0 && got.Dropped == 0 && got.Verified != 0, "got %+v, want no thought refused or dropped", got)
 	verified, answers, read, tokens := 0, 0, 0, 0
 	for _, r := range p.Received() {
 		verified, read, tokens = verified+r.Thoughts.Verified, read+r.CacheRead, tokens+r.Tokens
@@ -346,9 +344,7 @@ func (k *nativeTalk) sayUntilNative() {
 func (k *nativeTalk) check() core.ContextReport {
 	k.t.Helper()
 	report, err := client.Call(k.t.Context(), k.h, ops.GetContext, ops.InSession{SessionID: k.id})
-	if err != nil || report.Coverage.Lost != 0 {
-		k.t.Fatalf("got the coverage %+v, %v, want no message lost", report.Coverage, err)
-	}
+	must.True(k.t, err == nil && report.Coverage.Lost == 0, "got the coverage %+v, %v, want no message lost", report.Coverage, err)
 	return report
 }
 
@@ -406,9 +402,7 @@ func (k *nativeTalk) countVersions() (versions, natives int) {
 	k.t.Helper()
 	page := must.Get(client.Call(k.t.Context(), k.h, ops.ListSummaries, ops.SessionPage{InSession: ops.InSession{SessionID: k.id}, PageQuery: core.PageQuery{Limit: 100}}))(k.t)
 	for _, v := range page.Items {
-		if v.Content == "" {
-			k.t.Errorf("version %d has no words", v.Version)
-		}
+		compare.True(k.t, v.Content != "", "version %d has no words", v.Version)
 		if versions++; v.Native != nil {
 			natives++
 		}

@@ -86,9 +86,7 @@ func (p *purging) fill() {
 		{SessionID: p.shared.ID, Content: "Bob closes", User: "bob", Author: "bob"},
 	} {
 		answer := must.Get(apptest.SendAndWait(t.Context(), p.north, send))(t)
-		if answer.Run.Status != core.RunSucceeded {
-			t.Fatalf("run: %+v", answer.Run)
-		}
+		must.True(t, answer.Run.Status == core.RunSucceeded, "run: %+v", answer.Run)
 		if send.ClientMessageID == "revised" {
 			must.Get(client.Call(t.Context(), p.north, operations.EditMessage, operations.EditedMessage{NewMessage: operations.NewMessage{InSession: operations.InSession{SessionID: send.SessionID}, Content: "then something else", Run: new(false)}, MessageID: answer.Run.UserMessageID}))(t)
 		}
@@ -342,9 +340,7 @@ func TestRights(t *testing.T) {
 
 		others := p.rest()
 		d := must.Get(apptest.AwaitDeletion(t.Context(), rights, must.Get(client.Call(t.Context(), rights, operations.CreateDeletion, operations.NewDeletion{UserID: p.user}))(t).ID))(t)
-		if d.Report == nil || d.Report.Left() != 0 || d.RowsLeft != 0 || d.RowsTotal < 1000 || len(d.Report.Sessions) != 2 {
-			t.Errorf("deletion: %+v", d)
-		}
+		compare.True(t, d.Report != nil && d.Report.Left() == 0 && d.RowsLeft == 0 && d.RowsTotal >= 1000 && len(d.Report.Sessions) == 2, "deletion: %+v", d)
 		must.Get(client.Call(t.Context(), p.NewClient(p.App.Token()), operations.PurgeSessions, core.PurgeSessions{PurgeOptions: core.PurgeOptions{Compact: true}}))(t)
 		p.checkGone(t, others)
 	})
@@ -400,9 +396,7 @@ func TestUsersOwnData(t *testing.T) {
 
 		a := exportOf(t, kim, "")
 		for name, data := range a.files {
-			if bytes.Contains(data, []byte("hushhush")) || name == "keys.jsonl" {
-				t.Errorf("%s shows an end user what is the owner's: %.300s", name, data)
-			}
+			compare.True(t, !bytes.Contains(data, []byte("hushhush")) && name != "keys.jsonl", "%s shows an end user what is the owner's: %.300s", name, data)
 		}
 		if names := a.in("sessions"); len(names) != 1 || !bytes.Contains(a.files[names[0]], []byte("a secret of kim's")) {
 			t.Errorf("exported sessions %v, want kim's", names)

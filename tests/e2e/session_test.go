@@ -99,9 +99,7 @@ func contextOf(t testing.TB, c *client.Client, id core.SessionID) core.ContextRe
 	} {
 		compare.Equal(t, "context: "+what, pair[1], pair[0])
 	}
-	if r.Used > r.Usable {
-		t.Errorf("context: got %d tokens used, usable are %d", r.Used, r.Usable)
-	}
+	compare.True(t, r.Used <= r.Usable, "context: got %d tokens used, usable are %d", r.Used, r.Usable)
 	return r
 }
 
@@ -398,9 +396,7 @@ func TestWebhooks(t *testing.T) {
 		at, byDefault := hookServer(t)
 		for range 2 { // may be repeated
 			hook, err := client.Call(t.Context(), h, ops.PutWebhook, ops.NewWebhook{URL: at, Secret: "whsec_" + hookKey})
-			if err != nil || hook.Secret != "" {
-				t.Fatalf("got %+v, %v, want the webhook without its secret", hook, err)
-			}
+			must.True(t, err == nil && hook.Secret == "", "got %+v, %v, want the webhook without its secret", hook, err)
 		}
 		asked := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: plain, Content: "What is 17 * 23?"})
 		if got := <-byDefault; got.run.ID != asked.Run.ID || got.signature == "" || got.signature != got.wanted {

@@ -92,9 +92,7 @@ func refused(t *testing.T, h *apptest.Bobbin, code string) {
 		problem, _ := errors.AsType[*client.ProblemError](err)
 		switch {
 		case problem != nil && problem.Code == code:
-			if problem.Status != http.StatusServiceUnavailable || problem.RetryAfter <= 0 {
-				t.Errorf("got %+v, want 503 with a time", problem)
-			}
+			compare.True(t, problem.Status == http.StatusServiceUnavailable && problem.RetryAfter > 0, "got %+v, want 503 with a time", problem)
 			return
 		case err != nil && (problem == nil || problem.Code != "database_unavailable") || time.Now().After(limit):
 			t.Fatalf("got %v, want %s in the end", err, code)
@@ -169,9 +167,7 @@ func TestOneProcessOnAFile(t *testing.T) {
 		}
 		compare.Error(t, "backup", nil, compare.ErrorOf(ops.Backup(t.Context(), cfg, quiet, filepath.Join(cfg.DataDir, "copy.db"), "test")))
 		for _, f := range ops.Doctor(t.Context(), ops.DoctorOptions{Config: cfg, Logger: quiet}).Findings {
-			if f.Check == "database" && f.Status != ops.VerdictOK {
-				t.Errorf("doctor: got %+v, want the database sound", f)
-			}
+			compare.True(t, f.Check != "database" || f.Status == ops.VerdictOK, "doctor: got %+v, want the database sound", f)
 		}
 	}
 	h.Restart() // it may come back to its own file

@@ -83,9 +83,7 @@ func (k *toolTalk) wantAdded(name string) {
 	prompt := must.Get(client.Call(k.t.Context(), k, ops.GetPrompt, ops.InSession{SessionID: k.id}))(k.t)
 	isNamed := func(tool core.PromptTool) bool { return tool.Name == name }
 	inMessage := slices.ContainsFunc(prompt.Messages, func(m core.PromptMessage) bool { return slices.ContainsFunc(m.AddedTools, isNamed) })
-	if slices.ContainsFunc(prompt.Tools, isNamed) || !inMessage {
-		k.t.Errorf("the prompt has the tool %s in a message: %v, want it there alone", name, inMessage)
-	}
+	compare.True(k.t, !slices.ContainsFunc(prompt.Tools, isNamed) && inMessage, "the prompt has the tool %s in a message: %v, want it there alone", name, inMessage)
 }
 
 // awaitTool waits until the agent has a tool, or no longer.

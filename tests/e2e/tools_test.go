@@ -36,13 +36,9 @@ func asks(t *testing.T, h *apptest.Bobbin, content string) core.Run {
 func asksIn(t *testing.T, h *apptest.Bobbin, id core.SessionID, content string) core.Run {
 	t.Helper()
 	got, err := apptest.SendAndWait(t.Context(), h, core.SendMessage{SessionID: id, Content: content})
-	if err != nil || got.Run.Status != core.RunWaiting {
-		t.Fatalf("%q: got the run %s, %v, want it waiting", content, got.Run.Status, err)
-	}
+	must.True(t, err == nil && got.Run.Status == core.RunWaiting, "%q: got the run %s, %v, want it waiting", content, got.Run.Status, err)
 	run, err := client.Call(t.Context(), h, ops.GetRun, ops.InRun{RunID: got.Run.ID})
-	if err != nil || len(run.Approvals) == 0 {
-		t.Fatalf("got %+v, %v, want a run with questions", run, err)
-	}
+	must.True(t, err == nil && len(run.Approvals) != 0, "got %+v, %v, want a run with questions", run, err)
 	return run
 }
 
@@ -74,9 +70,7 @@ func ended(t *testing.T, h *apptest.Bobbin, id core.RunID) (core.Run, []string) 
 func wantEnd(t *testing.T, h *apptest.Bobbin, id core.RunID, status core.RunStatus, results ...string) {
 	t.Helper()
 	run, got := ended(t, h, id)
-	if run.Status != status || !cmp.Equal(got, results) {
-		t.Errorf("the run has %s, its tools answered %q, want %s and %q", run.Status, got, status, results)
-	}
+	compare.True(t, run.Status == status && cmp.Equal(got, results), "the run has %s, its tools answered %q, want %s and %q", run.Status, got, status, results)
 }
 
 // A person approves and denies tool calls; calls that need nobody's approval do not wait for the others.

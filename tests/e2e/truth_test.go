@@ -164,9 +164,7 @@ func (tr *truth) ask(what string, id core.SessionID, question string, parts ...c
 	last := all[len(all)-1]
 	r := reported(tr.t, tr.Client, got.Run.ID)
 	tr.compare(what, r, last, tr.asks)
-	if tr.seen != len(all)-before || tr.seen == 0 {
-		tr.t.Errorf("%s: %d requests were compared of %d", what, tr.seen, len(all)-before)
-	}
+	compare.True(tr.t, tr.seen == len(all)-before && tr.seen != 0, "%s: %d requests were compared of %d", what, tr.seen, len(all)-before)
 	received := tr.sectionsOf(last, tr.asks)
 	row := []any{what, len(all) - before}
 	for _, s := range r.Sections[:6] {
@@ -223,9 +221,7 @@ func (tr *truth) run() {
 	for i, s := range between.Sections[:5] { // all but the run
 		compare.Equal(t, "shown between two runs, then", r.Sections[i], s)
 	}
-	if r.Sections[2].Tokens == 0 || r.Sections[3].Tokens == 0 {
-		t.Errorf("got %+v, want a summary and a note", r.Sections)
-	}
+	compare.True(t, r.Sections[2].Tokens != 0 && r.Sections[3].Tokens != 0, "got %+v, want a summary and a note", r.Sections)
 
 	masked := apptest.NewSession(t, tr.Client, ops.NewSession{Agent: "manual"})
 	bringIn(t, tr.Client, masked, core.ImportLines, rounds(w, 12, 30))

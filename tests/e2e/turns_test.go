@@ -19,6 +19,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/pgproxy"
@@ -288,9 +289,7 @@ func TestShowNext(t *testing.T) {
 		fig.AddRow("refused", fmt.Sprint(w.refused))
 		fig.Log(t)
 		for what := range w.refused { // forks have places
-			if what != "fork quota_exceeded" {
-				t.Errorf("got %v, want no other refusals than of forks", w.refused)
-			}
+			compare.True(t, what == "fork quota_exceeded", "got %v, want no other refusals than of forks", w.refused)
 		}
 	})
 }

@@ -27,9 +27,7 @@ import (
 func evaluate(t *testing.T, e eval.Evaluation) eval.Report {
 	t.Helper()
 	report, err := eval.Evaluate(t.Context(), config.Default(), slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})), e)
-	if err != nil {
-		t.Fatalf("evaluate %s: %v", e.Source, err)
-	}
+	must.True(t, err == nil, "evaluate %s: %v", e.Source, err)
 	return report
 }
 
@@ -90,9 +88,7 @@ func timings(t *testing.T, r eval.Report) {
 		if !ok {
 			continue
 		}
-		if p.Summaries == 0 {
-			t.Errorf("%s: got no summary, want some", p.Policy)
-		}
+		compare.True(t, p.Summaries != 0, "%s: got no summary, want some", p.Policy)
 		for _, turn := range p.Turns {
 			for _, c := range turn.Compactions {
 				compare.Equal(t, fmt.Sprintf("%s, turn %d: after the answer", p.Policy, turn.Turn), after, c.After)
@@ -123,9 +119,7 @@ func TestDocumentation(t *testing.T) {
 	text := must.Get(os.ReadFile(file))(t)
 	table := must.Get(os.ReadFile(filepath.Join("testdata", "coding.txt")))(t)
 	block := regexp.MustCompile("(?s)```text\n.*?```")
-	if len(block.FindAll(text, -1)) != 1 {
-		t.Fatalf("%s: want one block of text, which is the table", file)
-	}
+	must.True(t, len(block.FindAll(text, -1)) == 1, "%s: want one block of text, which is the table", file)
 	golden.Check(t, file, string(block.ReplaceAllLiteral(text, []byte("```text\n"+string(table)+"```"))), near)
 	for _, s := range eval.List() {
 		compare.Contains(t, fmt.Sprintf("%s: want a row of the sample %s", file, s.Name), "| `"+s.Name+"` |", string(text))
@@ -140,13 +134,9 @@ func TestFieldsAreDocumented(t *testing.T) {
 	var report any
 	must.Do(t, json.Unmarshal(raw, &report))
 	names := fields(report)
-	if len(names) < 40 {
-		t.Fatalf("got %d fields, want all of the report: %v", len(names), names)
-	}
+	must.True(t, len(names) >= 40, "got %d fields, want all of the report: %v", len(names), names)
 	for _, name := range names {
-		if !regexp.MustCompile("`" + name + "(\\[\\])?`").Match(text) {
-			t.Errorf("docs/CLI.md does not tell of the field %s of --json", name)
-		}
+		compare.True(t, regexp.MustCompile("`"+name+"(\\[\\])?`").Match(text), "docs/CLI.md does not tell of the field %s of --json", name)
 	}
 }
 
@@ -210,9 +200,7 @@ func laws(t *testing.T, r eval.Report) {
 		}
 		sums(t, what, p)
 		// Invariant 1, by the count of what was really sent.
-		if p.Largest > p.Budget.Usable {
-			t.Errorf("%s: got a prompt of %d tokens in turn %d, want at most %d", what, p.Largest, p.LargestTurn, p.Budget.Usable)
-		}
+		compare.True(t, p.Largest <= p.Budget.Usable, "%s: got a prompt of %d tokens in turn %d, want at most %d", what, p.Largest, p.LargestTurn, p.Budget.Usable)
 		f := p.Facts
 		if f.Reachable+len(f.Unreachable) != f.Planted || f.Prompt+f.Summary+f.First5+f.First20 != f.Reachable {
 			t.Errorf("%s: got facts %+v, want each of them in one place", what, f)
@@ -220,9 +208,7 @@ func laws(t *testing.T, r eval.Report) {
 		if s := f.SearchAlone; f.First5 > s.First5 || s.First5 > s.First20 || s.First20 > f.Asked || f.Asked > f.Planted {
 			t.Errorf("%s: got facts %+v, want search to find what it was asked for", what, f)
 		}
-		if p.Policy == "off" && p.Summaries > 0 {
-			t.Errorf("%s: got %d summaries, want none", what, p.Summaries)
-		}
+		compare.True(t, p.Policy != "off" || p.Summaries == 0, "%s: got %d summaries, want none", what, p.Summaries)
 	}
 }
 

@@ -169,9 +169,7 @@ func TestSummarizeOverThreshold(t *testing.T) {
 	w.turns(30, 220)
 	before := len(w.Messages)
 	must.Do(t, w.ask("what next?"))
-	if w.Session.SummaryVersion != 1 || w.Session.ConversationSummary == nil {
-		t.Fatalf("session %+v, want a summary", w.Session)
-	}
+	must.True(t, w.Session.SummaryVersion == 1 && w.Session.ConversationSummary != nil, "session %+v, want a summary", w.Session)
 	compare.Equal(t, "messages of the log: nothing is deleted", before+2, len(w.Messages))
 	system := w.model.Requests()[0].System
 	if len(system) != 3 || !strings.HasPrefix(system[1], "Summary of earlier conversation:") || !strings.Contains(system[1], "Test the tester") {
@@ -195,9 +193,7 @@ func TestSummaryIsExtended(t *testing.T) {
 	w.turns(20, 220)
 	must.Do(t, w.ask("two"))
 	reqs := w.writer.Requests()
-	if len(reqs) != 2 {
-		t.Fatalf("%d summaries, want 2", len(reqs))
-	}
+	must.True(t, len(reqs) == 2, "%d summaries, want 2", len(reqs))
 	text := fmt.Sprint(reqs[1])
 	if !strings.Contains(text, "FIRST SUMMARY") || strings.Contains(text, "[1] user: turn 1 user") {
 		t.Errorf("the second summary request does not extend the first: %.500s", text)

@@ -286,12 +286,8 @@ func FuzzStream(f *testing.F, open func(http.RoundTripper) (llm.Model, error)) {
 			return Collect(t, m, Ask("hi"))
 		}
 		whole, err := read(bytes.NewReader(body))
-		if err != nil && llm.AsError(err) == nil {
-			t.Fatalf("got %v, want an *llm.Error", err)
-		}
-		if (err == nil) != (whole.Finish != "") {
-			t.Fatalf("got finish %q with %v, want exactly one of both", whole.Finish, err)
-		}
+		must.True(t, err == nil || llm.AsError(err) != nil, "got %v, want an *llm.Error", err)
+		must.True(t, (err == nil) == (whole.Finish != ""), "got finish %q with %v, want exactly one of both", whole.Finish, err)
 		ids := map[string]bool{}
 		for i, c := range whole.ToolCalls {
 			if c.ID == "" && err == nil || c.ID != "" && ids[c.ID] { // a missing one may come last
@@ -300,9 +296,7 @@ func FuzzStream(f *testing.F, open func(http.RoundTripper) (llm.Model, error)) {
 			ids[c.ID] = true
 		}
 		slow, slowErr := read(iotest.OneByteReader(bytes.NewReader(body)))
-		if (err == nil) != (slowErr == nil) || err != nil && llm.AsError(slowErr).Kind != llm.AsError(err).Kind {
-			t.Fatalf("got %v, and byte by byte %v", err, slowErr)
-		}
+		must.True(t, (err == nil) == (slowErr == nil) && (err == nil || llm.AsError(slowErr).Kind == llm.AsError(err).Kind), "got %v, and byte by byte %v", err, slowErr)
 		if diff := cmp.Diff(whole, slow, cmpopts.IgnoreFields(core.ToolCall{}, "ID")); diff != "" { // ours are random
 			t.Fatalf("byte by byte is different (-whole +slow):\n%s", diff)
 		}

@@ -170,35 +170,27 @@ func TestMemoriesOutliveTheirEmbedder(t *testing.T) {
 		e := &embedder{name: "e-1"}
 		s := newService(d, e)
 		first := must.Get(s.Create(t.Context(), ann(), core.Memory{Content: "the pump"}))(t)
-		if first.Notice != "" || first.Stale || first.EmbeddingModel != "e-1" || first.Dimension != 384 {
-			t.Errorf("got %+v, want it embedded", first)
-		}
+		compare.True(t, first.Notice == "" && !first.Stale && first.EmbeddingModel == "e-1" && first.Dimension == 384, "got %+v, want it embedded", first)
 		e.fail(&llm.Error{Kind: llm.KindOverloaded, Message: "secret words of the provider"})
 		second := must.Get(s.Create(t.Context(), ann(), core.Memory{Content: "the pump is new"}))(t)
 		if !strings.Contains(second.Notice, "overloaded") || strings.Contains(second.Notice, "secret") || !second.Stale || second.EmbeddingModel != "" {
 			t.Errorf("got %+v, want it stale with a notice", second)
 		}
 		changed := must.Get(s.Update(t.Context(), ann(), core.Memory{ID: first.ID, Content: "the old pump"}))(t)
-		if changed.Notice == "" || !changed.Stale || changed.Content != "the old pump" {
-			t.Errorf("got %+v, want it changed and stale", changed)
-		}
+		compare.True(t, changed.Notice != "" && changed.Stale && changed.Content == "the old pump", "got %+v, want it changed and stale", changed)
 		if _, err := s.Search(t.Context(), ann(), core.MemorySearch{Query: "pump"}); !errors.Is(err, core.ErrModel) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("search: got error %v, want one of the model", err)
 		}
 		compare.Error(t, "reindex: want one of the model", core.ErrModel, compare.ErrorOf(s.Reindex(t.Context(), ann(), core.Reindex{})))
 		e.fail(nil)
 		got := must.Get(s.Search(t.Context(), ann(), core.MemorySearch{Query: "pump"}))(t)
-		if len(got.Items) != 0 || got.Stale != 2 || got.Searched != 0 || got.EmbeddingModel != "e-1" {
-			t.Errorf("before reindex: got %+v, want 2 stale", got)
-		}
+		compare.True(t, len(got.Items) == 0 && got.Stale == 2 && got.Searched == 0 && got.EmbeddingModel == "e-1", "before reindex: got %+v, want 2 stale", got)
 		done, err := s.Reindex(t.Context(), ann(), core.Reindex{})
 		must.Do(t, err)
 		compare.Equal(t, "reindex", core.Reindexed{Embedded: 2, EmbeddingModel: "e-1"}, done)
 		got, err = s.Search(t.Context(), ann(), core.MemorySearch{Query: "old pump"})
 		must.Do(t, err)
-		if len(got.Items) != 2 || got.Stale != 0 || got.Items[0].Memory.ID != first.ID || got.Searched != 2 {
-			t.Errorf("after reindex: got %+v, want both", got)
-		}
+		compare.True(t, len(got.Items) == 2 && got.Stale == 0 && got.Items[0].Memory.ID == first.ID && got.Searched == 2, "after reindex: got %+v, want both", got)
 		calls := e.calls.Load()
 		same := must.Get(s.Update(t.Context(), ann(), core.Memory{ID: first.ID, Content: "the old pump", Metadata: []byte(`{"a":1}`)}))(t)
 		if same.Stale || e.calls.Load() != calls || string(same.Metadata) == "" {
@@ -233,18 +225,12 @@ func TestReindex(t *testing.T) {
 		}}
 		s := newService(d, e)
 		got := must.Get(s.Search(t.Context(), ann(), core.MemorySearch{Query: "pump"}))(t)
-		if len(got.Items) != 0 || got.Stale != 25 {
-			t.Errorf("with another model: got %d items, %d stale; want none of 25", len(got.Items), got.Stale)
-		}
+		compare.True(t, len(got.Items) == 0 && got.Stale == 25, "with another model: got %d items, %d stale; want none of 25", len(got.Items), got.Stale)
 		m, err := s.Get(t.Context(), ann(), refused)
-		if err != nil || !m.Stale {
-			t.Errorf("get: got %+v, error %v, want it stale", m, err)
-		}
+		compare.True(t, err == nil && m.Stale, "get: got %+v, error %v, want it stale", m, err)
 		// Only ann's own.
 		done := must.Get(s.Reindex(t.Context(), ann(), core.Reindex{Limit: 5}))(t)
-		if done.Embedded != 5 || done.Remaining != 20 || done.NextCursor == nil {
-			t.Errorf("a batch of ann's: got %+v, want 5 embedded and 20 left", done)
-		}
+		compare.True(t, done.Embedded == 5 && done.Remaining == 20 && done.NextCursor != nil, "a batch of ann's: got %+v, want 5 embedded and 20 left", done)
 		var wg sync.WaitGroup
 		wg.Go(func() { // somebody who goes on writing
 			for i := range 20 {
@@ -261,9 +247,7 @@ func TestReindex(t *testing.T) {
 			q.Cursor = *done.NextCursor
 		}
 		wg.Wait()
-		if embedded != 44 || failed != 1 {
-			t.Errorf("got %d embedded and %d refused, want 44 and 1", embedded, failed)
-		}
+		compare.True(t, embedded == 44 && failed == 1, "got %d embedded and %d refused, want 44 and 1", embedded, failed)
 		for owner, want := range map[string]int{"ann": 1, "bob": 0} {
 			got := must.Get(s.Search(t.Context(), core.Tenant{Owner: owner}, core.MemorySearch{Query: "pump"}))(t)
 			if got.Stale != want || got.Searched != 25-want+map[string]int{"ann": 20}[owner] {
@@ -285,9 +269,7 @@ func TestMemoryInputs(t *testing.T) {
 		"metadata must be a JSON object": {Content: "x", Metadata: []byte(`[]`)}, "metadata has": {Content: "x", Metadata: []byte(`{"a":"` + strings.Repeat("x", 16<<10) + `"}`)},
 	} {
 		_, err := s.Create(t.Context(), ann(), in)
-		if !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), name) {
-			t.Errorf("create: got error %v, want %q", err, name)
-		}
+		compare.True(t, errors.Is(err, core.ErrInvalid) && strings.Contains(err.Error(), name), "create: got error %v, want %q", err, name)
 		compare.Error(t, "update: "+name, core.ErrInvalid, compare.ErrorOf(s.Update(t.Context(), ann(), in)))
 	}
 	low, high := float32(-1.1), float32(1.1)
@@ -302,9 +284,7 @@ func TestMemoryInputs(t *testing.T) {
 	compare.Equal(t, "what can be stored", "a\uFFFDb\uFFFD", must.Get(s.Create(t.Context(), ann(), core.Memory{Content: "a\x00b\xff"}))(t).Content)
 	half := float32(0.5)
 	got, err := s.Search(t.Context(), ann(), core.MemorySearch{Query: "nothing of it", MinScore: &half})
-	if err != nil || got.Items == nil || len(got.Items) != 0 || got.Searched != 1 {
-		t.Errorf("got %+v, error %v, want an empty list", got, err)
-	}
+	compare.True(t, err == nil && got.Items != nil && len(got.Items) == 0 && got.Searched == 1, "got %+v, error %v, want an empty list", got, err)
 }
 
 // An embedder that hangs is not waited for longer than its time; who leaves leaves
@@ -317,9 +297,7 @@ func TestMemoryOfAnEmbedderThatHangs(t *testing.T) {
 	}}
 	s := memories.New(memories.Options{Store: repositories.NewMemories(dbtest.SQLite(t).Gorm), Embedder: e, EmbedTime: 20 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
 	m, err := s.Create(t.Context(), ann(), core.Memory{Content: "x"})
-	if err != nil || !strings.Contains(m.Notice, "in time") {
-		t.Errorf("got %+v, error %v, want it stored without a vector", m, err)
-	}
+	compare.True(t, err == nil && strings.Contains(m.Notice, "in time"), "got %+v, error %v, want it stored without a vector", m, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	e.waits = func(context.Context, []string) error { cancel(); return ctx.Err() }
 	compare.Error(t, "err: want it canceled", context.Canceled, compare.ErrorOf(s.Create(ctx, ann(), core.Memory{Content: "y"})))

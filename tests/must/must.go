@@ -28,3 +28,17 @@ func Get2[T, U any](v T, w U, err error) func(testing.TB) (T, U) {
 		return v, w
 	}
 }
+
+// TB is what True uses of a test; that of package rapid has it, too.
+type TB interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// True ends the test with the message unless what it says holds.
+func True(t TB, ok bool, format string, args ...any) {
+	t.Helper()
+	if !ok {
+		t.Fatalf(format, args...)
+	}
+}

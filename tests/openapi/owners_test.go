@@ -63,9 +63,7 @@ func TestOwners(t *testing.T) {
 			}
 		}
 		compare.Equal(t, "what is the first owner's, or a user's, has changed", before, [2]map[string]string{w.snapshot(ada), w.snapshot(own)})
-		if refusals < 90 {
-			t.Errorf("got %d refusals, want at least 90: is the table read at all?", refusals)
-		}
+		compare.True(t, refusals >= 90, "got %d refusals, want at least 90: is the table read at all?", refusals)
 	})
 }
 
@@ -192,9 +190,7 @@ func (w *world) silent(id string, of *owner, answer []byte) {
 		secrets = append(secrets, of.ids.pick("session", 0))
 	}
 	for _, secret := range secrets {
-		if strings.Contains(string(answer), secret) {
-			w.t.Errorf("%s: the answer has the other owner's %q: %.400s", id, secret, answer)
-		}
+		compare.True(w.t, !strings.Contains(string(answer), secret), "%s: the answer has the other owner's %q: %.400s", id, secret, answer)
 	}
 }
 
@@ -234,21 +230,15 @@ func TestUsersSeeNoSecrets(t *testing.T) {
 			}
 			path := strings.Replace(pathOf(op, kim.ids), "q=word", "q=more", 1)
 			status, answer := w.do(kim, "GET", path, nil)
-			if status != http.StatusOK {
-				t.Errorf("%s: got %d %.200s, want 200", path, status, answer)
-			}
+			compare.True(t, status == http.StatusOK, "%s: got %d %.200s, want 200", path, status, answer)
 			for _, secret := range []string{"hushhush", "You are a helpful"} {
-				if strings.Contains(string(answer), secret) {
-					t.Errorf("%s shows an end user %q: %.600s", path, secret, answer)
-				}
+				compare.True(t, !strings.Contains(string(answer), secret), "%s shows an end user %q: %.600s", path, secret, answer)
 			}
 			if _, full := w.do(ada, "GET", path, nil); strings.Contains(string(full), "hushhush") || strings.Contains(string(full), "You are a helpful") {
 				seen++
 			}
 		}
-		if seen < 6 {
-			t.Errorf("got the secrets in %d answers for the owner, want at least 6: is there something to hide?", seen)
-		}
+		compare.True(t, seen >= 6, "got the secrets in %d answers for the owner, want at least 6: is there something to hide?", seen)
 		forbidden := func(method, path string, body any) {
 			t.Helper()
 			if status, answer := w.do(kim, method, path, body); status != http.StatusForbidden {

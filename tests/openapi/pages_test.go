@@ -11,6 +11,7 @@ import (
 	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/document"
+	"bobbin/tests/must"
 )
 
 // TestPages: the laws of lists, for every operation of the document that has a cursor:
@@ -37,9 +38,7 @@ func TestPages(t *testing.T) {
 		for _, l := range w.lists(ada) {
 			cursors[l.op.ID] = w.pages(ada, l)
 		}
-		if len(cursors) < 7 {
-			t.Fatalf("got the lists %v, want at least 7", cursors)
-		}
+		must.True(t, len(cursors) >= 7, "got the lists %v, want at least 7", cursors)
 		for _, l := range w.lists(ada) {
 			w.badCursors(ada, l, cursors)
 		}
@@ -105,9 +104,7 @@ func (w *world) page(o *owner, l list, limit int, cursor string) (keys []string,
 	}
 	answer := w.must(o, "GET", path, nil)
 	items := answer["items"].([]any)
-	if len(items) > limit {
-		w.t.Errorf("%s: got %d items, want at most %d", path, len(items), limit)
-	}
+	compare.True(w.t, len(items) <= limit, "%s: got %d items, want at most %d", path, len(items), limit)
 	for _, item := range items {
 		keys = append(keys, keyOf(item.(map[string]any)))
 	}

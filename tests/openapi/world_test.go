@@ -123,9 +123,7 @@ func (w *world) do(o *owner, method, path string, body any, headers ...string) (
 func (w *world) must(o *owner, method, path string, body any, headers ...string) map[string]any {
 	w.t.Helper()
 	status, data := w.do(o, method, path, body, headers...)
-	if status > 299 {
-		w.t.Fatalf("%s %s: got %d %s", method, path, status, data)
-	}
+	must.True(w.t, status <= 299, "%s %s: got %d %s", method, path, status, data)
 	var out map[string]any
 	if len(data) > 0 && json.Unmarshal(data, &out) != nil {
 		return map[string]any{"text": string(data)}
@@ -255,20 +253,14 @@ func TestOperations(t *testing.T) {
 	d := must.Get(document.Load())(t)
 	names := map[string]bool{}
 	for _, op := range d.Operations {
-		if op.ID == "" || names[op.ID] {
-			t.Errorf("%s %s: operationId %q is empty or taken", op.Method, op.Path, op.ID)
-		}
+		compare.True(t, op.ID != "" && !names[op.ID], "%s %s: operationId %q is empty or taken", op.Method, op.Path, op.ID)
 		names[op.ID] = true
 		rest := op.Path
 		for _, p := range op.Params {
-			if p.In == "path" && !strings.Contains(rest, "{"+p.Name+"}") {
-				t.Errorf("%s: the path has no {%s}", op.ID, p.Name)
-			}
+			compare.True(t, p.In != "path" || strings.Contains(rest, "{"+p.Name+"}"), "%s: the path has no {%s}", op.ID, p.Name)
 			rest = strings.Replace(rest, "{"+p.Name+"}", "", 1)
 		}
-		if strings.Contains(rest, "{") {
-			t.Errorf("%s: a parameter of %s is not described", op.ID, op.Path)
-		}
+		compare.True(t, !strings.Contains(rest, "{"), "%s: a parameter of %s is not described", op.ID, op.Path)
 		for media, schema := range op.Body {
 			if example, ok := schema.Example.(map[string]any); ok && schema.Check(example) != nil {
 				t.Errorf("%s: example of %s: %v", op.ID, media, schema.Check(example))
@@ -300,9 +292,7 @@ func TestDefaultsOfDocuments(t *testing.T) {
 			compare.Equal(t, filepath.Base(name)+": "+m[1], want, plainNumber(m[2]))
 		}
 	}
-	if checked < 10 {
-		t.Errorf("got %d defaults in the documents, want those that are there", checked)
-	}
+	compare.True(t, checked >= 10, "got %d defaults in the documents, want those that are there", checked)
 }
 
 // units are the ways in which documents and settings write one unit.
@@ -356,7 +346,5 @@ func TestRepeatedKeys(t *testing.T) {
 	if again, second := w.do(ada, "POST", appended, body, "Idempotency-Key: append"); status != http.StatusCreated || again != status || string(first) != string(second) {
 		t.Errorf("a message without a run: got %d %.300s, and then %d %.300s", status, first, again, second)
 	}
-	if checked < 15 {
-		t.Errorf("got %d operations, want at least 15", checked)
-	}
+	compare.True(t, checked >= 15, "got %d operations, want at least 15", checked)
 }

@@ -263,9 +263,7 @@ func Pause(ctx context.Context, d time.Duration) bool { return PauseUnless(ctx, 
 func Await(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	for limit := time.Now().Add(2 * time.Minute); !holds(); Pause(t.Context(), 20*time.Millisecond) {
-		if time.Now().After(limit) {
-			t.Fatalf("%s: not within two minutes", what)
-		}
+		must.True(t, !time.Now().After(limit), "%s: not within two minutes", what)
 	}
 }
 

@@ -304,14 +304,19 @@ func (f *Feed) Compare(r Record) {
 
 // Versions checks that each version in use goes on where the one before ends, that the
 // newest of them is the active one, and that the session's summary is that version,
-// whole. What is prepared goes further.
+// whole. One that is prepared is not among them.
 func (c *Check) Versions() {
+	var used []core.Summary
 	for i, sum := range c.Summaries {
 		if sum.Version != i+1 || sum.Content == "" {
 			c.Errorf("summary %d has version %d, and %d bytes", i+1, sum.Version, len(sum.Content))
 		}
+		if sum.ActivatedAt != nil {
+			used = append(used, sum)
+		} else if sum.State != core.SummaryDropped {
+			c.Errorf("summary %d was never used and is %s", sum.Version, sum.State)
+		}
 	}
-	used, ready := c.used()
 	var through int64
 	for i, sum := range used {
 		if newest := i == len(used)-1; (sum.State == core.SummaryActive) != newest || sum.ThroughSeq <= through {
@@ -319,27 +324,7 @@ func (c *Check) Versions() {
 		}
 		through = sum.ThroughSeq
 	}
-	s := c.Session
-	if ready != nil && ready.ThroughSeq <= s.SummaryThroughSeq {
-		c.Errorf("summary %d is prepared up to %d, the one in use goes to %d", ready.Version, ready.ThroughSeq, s.SummaryThroughSeq)
-	}
 	c.inUse(used)
-}
-
-// used are the versions that came into use, and ready is the one that is prepared; nil =
-// none is.
-func (c *Check) used() (used []core.Summary, ready *core.Summary) {
-	for _, sum := range c.Summaries {
-		switch {
-		case sum.ActivatedAt != nil:
-			used = append(used, sum)
-		case sum.State == core.SummaryPrepared && ready == nil:
-			ready = &sum
-		case sum.State != core.SummaryDropped:
-			c.Errorf("summary %d was never used and is %s", sum.Version, sum.State)
-		}
-	}
-	return used, ready
 }
 
 // inUse checks that the session's summary is the newest that came into use.

@@ -56,9 +56,7 @@ func TestSlackStops(t *testing.T) {
 			close(held.open)
 			w.awaitAgent(t, root, "active")
 			last := all[len(all)-1]
-			if last.Status != core.MessagePartial || !strings.HasPrefix(last.Content, "answer to") {
-				t.Errorf("%s: got the answer %+v, want the partial one", how, last)
-			}
+			compare.True(t, last.Status == core.MessagePartial && strings.HasPrefix(last.Content, "answer to"), "%s: got the answer %+v, want the partial one", how, last)
 			runs := must.Get(client.Call(t.Context(), w.house, ops.ListRuns, ops.SessionPage{InSession: ops.InSession{SessionID: session.ID}}))(t)
 			if len(runs.Items) != i+1 || slices.ContainsFunc(runs.Items, func(r core.Run) bool { return r.Status != core.RunCanceled }) {
 				t.Errorf("%s: got the runs %+v, want them canceled", how, runs.Items)
@@ -216,13 +214,9 @@ func (w *workspace) installApp(t *testing.T, approve func(context.Context, strin
 	answer, err := http.DefaultTransport.RoundTrip(request) // which follows no redirect
 	must.Do(t, err)
 	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusFound {
-		t.Fatalf("got %s, want a redirect", answer.Status)
-	}
+	must.True(t, answer.StatusCode == http.StatusFound, "got %s, want a redirect", answer.Status)
 	status, body, err := approve(t.Context(), answer.Header.Get("Location"), answer.Cookies()...)
-	if err != nil || status != http.StatusOK || !strings.Contains(body, "Bobbin is installed") {
-		t.Fatalf("got %d %s, %v", status, body, err)
-	}
+	must.True(t, err == nil && status == http.StatusOK && strings.Contains(body, "Bobbin is installed"), "got %d %s, %v", status, body, err)
 }
 
 // ask asks in a new thread, or in that of the root, and waits for the n-th message of the app

@@ -129,9 +129,7 @@ func (w *workspace) wantPosts(t *testing.T, root string, want int) {
 			got = append(got, m)
 		}
 	}
-	if len(got) != want {
-		t.Errorf("thread %s: got the posts %+v, want %d", root, got, want)
-	}
+	compare.True(t, len(got) == want, "thread %s: got the posts %+v, want %d", root, got, want)
 }
 
 // delete requests a deletion and waits for it.
@@ -153,9 +151,7 @@ func (w *workspace) awaitThread(t *testing.T, root string, want ...string) []fak
 			return strings.HasPrefix(m.Markdown(), text) && (m.Stream == nil || !m.Stream.Open)
 		})
 	})
-	if err != nil {
-		t.Fatalf("got the thread %+v (%v), want %q", got, err, want)
-	}
+	must.True(t, err == nil, "got the thread %+v (%v), want %q", got, err, want)
 	return got
 }
 

@@ -298,9 +298,7 @@ func TestSlackApproval(t *testing.T) {
 		root := w.post(t, w.alice, "", w.mention("use the calculator"))
 		session := w.sessions(t, "the question", func(list []core.Session) bool { return len(list) == 1 && list[0].Status == core.SessionWaiting })[0]
 		run, err := client.Call(t.Context(), w.house, ops.GetRun, ops.InRun{RunID: session.ActiveRunID})
-		if err != nil || len(run.Approvals) != 1 {
-			t.Fatalf("got the run %+v, %v", run, err)
-		}
+		must.True(t, err == nil && len(run.Approvals) == 1, "got the run %+v, %v", run, err)
 		button, err := w.ws.Bot().Send(w.channel, fakeslack.Message{ThreadTS: root, Text: "May it?", Blocks: []byte(`[{"type":"actions","elements":[
 			{"type":"button","action_id":"bobbin_approve","text":{"type":"plain_text","text":"Approve"},"value":"` + string(run.ID) + "/" + string(run.Approvals[0].ID) + `"}]}]`)})
 		must.Do(t, err)
@@ -313,9 +311,7 @@ func TestSlackApproval(t *testing.T) {
 		click(w.bob)
 		end := apptest.ReadTurn(t, w.house.WatchRun(t.Context(), run.ID, core.Cursor{})).Run
 		events := w.sessions(t, "the end", func(list []core.Session) bool { return list[0].Status == core.SessionIdle })
-		if end.Status != core.RunSucceeded || len(events) != 1 {
-			t.Errorf("got the run %s", end.Status)
-		}
+		compare.True(t, end.Status == core.RunSucceeded && len(events) == 1, "got the run %s", end.Status)
 		click(carol) // an approver or not: too late
 		w.awaitPrivate(t, carol, 2)
 	})

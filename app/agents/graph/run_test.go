@@ -37,9 +37,7 @@ func rounds(n int) graph.Router[trace] {
 func TestStepLimit(t *testing.T) {
 	t.Parallel()
 	got, err := loop(t, visit("a"), visit("b"), rounds(1000)).Run(t.Context(), nil, 100, nil)
-	if !errors.Is(err, graph.ErrStepLimit) || err.Error() != `the step limit was reached before node "a"` {
-		t.Fatalf("got error %v, want the step limit before a", err)
-	}
+	must.True(t, errors.Is(err, graph.ErrStepLimit) && err.Error() == `the step limit was reached before node "a"`, "got error %v, want the step limit before a", err)
 	compare.Equal(t, "steps in the state", 100, len(got))
 }
 

@@ -94,8 +94,6 @@ func TestCommandIsCanceled(t *testing.T) {
 		if err != nil || strings.Contains(string(state), ") Z ") {
 			break
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the child %s is still there: %s", child, state)
-		}
+		must.True(t, !time.Now().After(deadline), "the child %s is still there: %s", child, state)
 	}
 }

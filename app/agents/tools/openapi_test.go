@@ -79,9 +79,7 @@ func TestOpenAPI(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	got, fault := openAPI(t, fmt.Sprintf(shop, server.URL), core.ToolDefinition{Operations: []string{"getItem", "putItem"}, Bearer: "TOKEN"})
-	if fault != nil || len(got.Tools) != 2 {
-		t.Fatalf("got %+v, %+v", got, fault)
-	}
+	must.True(t, fault == nil && len(got.Tools) == 2, "got %+v, %+v", got, fault)
 	get, put := got.Tools[0], got.Tools[1]
 	if get.Definition.Name != "shop__getItem" || get.Definition.Description != "Reads an item.\n With its parts." || get.Approval != core.ApprovalNever || put.Approval != core.ApprovalAlways || put.Repeatable {
 		t.Errorf("got %+v, %+v", get, put)
@@ -178,9 +176,7 @@ paths:
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, fault := openAPI(t, document, core.ToolDefinition{Operations: []string{"ofOperation", "ofPath", "ofDocument"}, Server: c.server})
-			if fault != nil {
-				t.Fatalf("got %+v", fault)
-			}
+			must.True(t, fault == nil, "got %+v", fault)
 			var paths strings.Builder
 			for _, tool := range got.Tools {
 				text := must.Get(callTool(t, tool, "{}"))(t)
@@ -307,9 +303,7 @@ func TestNullable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tool, fault := items(t, "/a", "parameters: [{name: p, in: query, schema: {"+c.schema+"}}]", core.ToolDefinition{})
-			if fault != nil {
-				t.Fatalf("got %+v", fault)
-			}
+			must.True(t, fault == nil, "got %+v", fault)
 			want := `{"properties":{"p":` + c.want + `},"required":[],"type":"object"}`
 			compare.Equal(t, "parameters", want, string(tool.Definition.Parameters))
 		})
@@ -324,9 +318,7 @@ components:
   schemas:
     Page<User>: {type: integer, description: any}
 `, core.ToolDefinition{})
-	if fault != nil {
-		t.Fatalf("got %+v", fault)
-	}
+	must.True(t, fault == nil, "got %+v", fault)
 	const want = `{"properties":{"p":{"default":1,"description":"of users","type":"integer"}},"required":[],"type":"object"}`
 	compare.Equal(t, "parameters", want, string(tool.Definition.Parameters))
 }

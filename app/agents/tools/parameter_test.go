@@ -71,9 +71,7 @@ func TestParameters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tool, fault := items(t, c.path, "parameters: [{name: p, "+c.parameter+"}]", core.ToolDefinition{})
-			if fault != nil {
-				t.Fatalf("got %+v", fault)
-			}
+			must.True(t, fault == nil, "got %+v", fault)
 			got, err := callTool(t, tool, c.arguments)
 			if err != nil {
 				got = "error: " + err.Error()
@@ -103,9 +101,7 @@ func TestIdempotencyKeyParameter(t *testing.T) {
 	} {
 		d.Operations, d.Server = []string{"listItems"}, server.URL
 		got, fault := openAPI(t, document, d)
-		if fault != nil {
-			t.Fatalf("got %+v", fault)
-		}
+		must.True(t, fault == nil, "got %+v", fault)
 		compare.Equal(t, "it is an argument", false, strings.Contains(string(got.Tools[0].Definition.Parameters), "idempotency"))
 		compare.Equal(t, "text", want, must.Get(callTool(t, got.Tools[0], `{"idempotency-key":"i","x-key":"x"}`))(t))
 	}
@@ -118,9 +114,7 @@ func TestArgumentNames(t *testing.T) {
 	const rest = `parameters: [{name: id, in: path, required: true}, {name: id, in: query, description: Another.}, {name: 'page[size]', in: query}, {name: body, in: query}]
       requestBody: {content: {application/json: {schema: {type: object}}}}`
 	tool, fault := items(t, "/a/{id}", rest, core.ToolDefinition{})
-	if fault != nil {
-		t.Fatalf("got %+v", fault)
-	}
+	must.True(t, fault == nil, "got %+v", fault)
 	want := `{"properties":{"body":{"type":"object"},"body_230d8358":{"description":"body in query."},"id":{},"id_a5614527":{"description":"id in query. Another."},"page_size_":{"description":"page[size] in query."}},"required":["id"],"type":"object"}`
 	compare.Equal(t, "parameters", want, string(tool.Definition.Parameters))
 	got, err := callTool(t, tool, `{"id":1,"id_a5614527":2,"page_size_":3,"body_230d8358":4,"body":{}}`)

@@ -146,9 +146,7 @@ func TestSourcesInUse(t *testing.T) {
 		a, b := filesAgent(), filesAgent()
 		b.Name = "y"
 		set.Use([]core.Agent{a, b})
-		if !<-source.running || opened != 1 {
-			t.Errorf("opened %d sources, want one that runs", opened)
-		}
+		compare.True(t, <-source.running && opened == 1, "opened %d sources, want one that runs", opened)
 		set.Use([]core.Agent{b})
 		synctest.Wait()
 		compare.True(t, len(source.running) == 0, "the source has ended although an agent uses it")

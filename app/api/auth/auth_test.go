@@ -16,6 +16,7 @@ import (
 	"bobbin/app/api/auth"
 	"bobbin/app/core"
 	"bobbin/tests/compare"
+	"bobbin/tests/must"
 )
 
 // ask is a request to be judged; empty fields are those of a local program.
@@ -52,9 +53,7 @@ func (a ask) request() *http.Request {
 func check(t *testing.T, a *auth.Authenticator, ask ask, want core.Identity, wantErr error) {
 	t.Helper()
 	got, err := a.Authenticate(ask.request())
-	if !errors.Is(err, wantErr) {
-		t.Fatalf("got error %v, want %v", err, wantErr)
-	}
+	must.True(t, errors.Is(err, wantErr), "got error %v, want %v", err, wantErr)
 	compare.Equal(t, "identity", want, got)
 }
 

@@ -47,9 +47,7 @@ func TestRotation(t *testing.T) {
 	server := jwttest.Serve(t, first)
 	v := auth.NewVerifier(auth.NewKeys(auth.KeyOptions{URL: server.URL, Logger: discard()}), validOptions())
 	for range 5 {
-		if !taken(t, v, first.User(t, "ada")) {
-			t.Fatal("the first key is not taken")
-		}
+		must.True(t, taken(t, v, first.User(t, "ada")), "the first key is not taken")
 	}
 	compare.Equal(t, "fetches for one key", 1, server.Fetches())
 	server.Set(jwttest.JWKS(t, first, second))
@@ -168,9 +166,7 @@ func TestHangingServer(t *testing.T) {
 			return jwks, ctx.Err()
 		}, 0, discard())
 		v := auth.NewVerifier(keys, validOptions())
-		if !taken(t, v, s.User(t, "ada")) {
-			t.Fatal("not taken while the server answers")
-		}
+		must.True(t, taken(t, v, s.User(t, "ada")), "not taken while the server answers")
 		hangs = true
 		begin := time.Now()
 		compare.True(t, !taken(t, v, jwttest.NewSigner(t, "2", "EdDSA").User(t, "ada")), "a key that nobody has is taken")

@@ -128,13 +128,9 @@ func TestLapsed(t *testing.T) {
 	a := auth.New(auth.Options{Stored: auth.NewStored(s, slog.New(slog.DiscardHandler))})
 	got, err := a.Lapsed(t.Context(), []core.KeyID{"k1", "k2", "k3", "k4"})
 	want := map[core.KeyID]string{"k2": "this API key was revoked", "k3": "this API key has expired", "k4": "unknown API key"}
-	if err != nil || len(got) != len(want) {
-		t.Fatalf("got %v, %v, want %v", got, err, want)
-	}
+	must.True(t, err == nil && len(got) == len(want), "got %v, %v, want %v", got, err, want)
 	for id, text := range want {
-		if !errors.Is(got[id], core.ErrUnauthorized) || got[id].Error() != text {
-			t.Errorf("got %v for %s, want %q", got[id], id, text)
-		}
+		compare.True(t, errors.Is(got[id], core.ErrUnauthorized) && got[id].Error() == text, "got %v for %s, want %q", got[id], id, text)
 	}
 	s.fails = errors.New("no database")
 	if got, err := a.Lapsed(t.Context(), []core.KeyID{"k1"}); len(got) > 0 || !errors.Is(err, s.fails) {

@@ -111,16 +111,12 @@ func TestImportNamesTheFaults(t *testing.T) {
 	}, "\n"))
 	wantFault(t, w, err, "nothing was imported: line 2 is not a JSON object; line 4 role")
 	var shown *core.Error
-	if asError(err, &shown) && len(shown.Fields) != 2 {
-		t.Errorf("got faults %+v, want two", shown.Fields)
-	}
+	compare.True(t, !asError(err, &shown) || len(shown.Fields) == 2, "got faults %+v, want two", shown.Fields)
 	_, err = w.take(t, core.ImportLines, `{"role":"user","content":"q","feedback":{"rating":"five stars"}}`)
 	wantFault(t, w, err, "line 1 feedback.rating must be up or down")
 	_, err = w.take(t, core.ImportLines, strings.Repeat("x\n", 1000))
 	wantFault(t, w, err, "(the first 20 faults are named)")
-	if asError(err, &shown) && len(shown.Fields) != 20 {
-		t.Errorf("got %d faults, want 20", len(shown.Fields))
-	}
+	compare.True(t, !asError(err, &shown) || len(shown.Fields) == 20, "got %d faults, want 20", len(shown.Fields))
 }
 
 // The results in a message of Anthropic's stand before its text, each as a tool's message.
@@ -357,9 +353,7 @@ func FuzzImport(f *testing.F) {
 		}
 		copied := newWorld()
 		again, err := copied.take(t, core.ImportLines, w.export(t, core.ExportLines))
-		if err != nil || again.Imported != first.Imported {
-			t.Fatalf("got %+v, %v from the export of %+v", again, err, first)
-		}
+		must.True(t, err == nil && again.Imported == first.Imported, "got %+v, %v from the export of %+v", again, err, first)
 		if diff := cmp.Diff(w.log, copied.log, unstored()); diff != "" {
 			t.Fatalf("round trip (-first +again):\n%s", diff)
 		}

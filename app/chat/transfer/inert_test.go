@@ -18,6 +18,8 @@ import (
 
 	"bobbin/app/chat/transfer"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
+	"bobbin/tests/must"
 	"bobbin/tests/seed"
 )
 
@@ -110,9 +112,7 @@ func checkInert(t interface {
 		if found := live(page); len(found) > 0 {
 			t.Fatalf("%q, %s: %q is live in\n%s\nof\n%s", messages, name, found, page, document)
 		}
-		if !strings.Contains(page, "<p>the end</p>") {
-			t.Fatalf("%q, %s: the last message is not a paragraph in\n%s\nof\n%s", messages, name, page, document)
-		}
+		must.True(t, strings.Contains(page, "<p>the end</p>"), "%q, %s: the last message is not a paragraph in\n%s\nof\n%s", messages, name, page, document)
 	}
 }
 
@@ -169,9 +169,7 @@ func TestMarkdownKeepsCode(t *testing.T) {
 		for _, want := range []string{
 			"<code>f[int]&lt;-ch</code>", "A `Vec&lt;T&gt;` too, \\&lt;b&gt;:", "func f[T any](a &lt;-chan T) {}\n  // &lt;deeper&gt;\n</code></pre>", "<em>this</em>", "[link](",
 		} {
-			if !strings.Contains(strings.Map(asWritten, text.String()), want) {
-				t.Errorf("%s: got %s, want %s in it", name, text.String(), want)
-			}
+			compare.True(t, strings.Contains(strings.Map(asWritten, text.String()), want), "%s: got %s, want %s in it", name, text.String(), want)
 		}
 	}
 }

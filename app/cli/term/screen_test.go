@@ -12,6 +12,7 @@ import (
 	"bobbin/app/cli/term"
 	"bobbin/app/core"
 	"bobbin/tests/compare"
+	"bobbin/tests/must"
 )
 
 // screen is a terminal that is high enough for everything: it understands what
@@ -36,9 +37,7 @@ func (s *screen) Write(p []byte) (int, error) {
 	for text != "" {
 		if strings.HasPrefix(text, "\x1b[") {
 			end := strings.IndexAny(text, "mAJKH")
-			if end < 0 {
-				s.t.Fatalf("a sequence is cut: %q", text)
-			}
+			must.True(s.t, end >= 0, "a sequence is cut: %q", text)
 			s.control(text[2:end], text[end])
 			text = text[end+1:]
 			continue

@@ -128,9 +128,7 @@ func TestOutputIsCleaned(t *testing.T) {
 			}
 			rest = rest[n:]
 		}
-		if b.String() != want {
-			t.Fatalf("in pieces of %d: got %q, want %q", size, b.String(), want)
-		}
+		must.True(t, b.String() == want, "in pieces of %d: got %q, want %q", size, b.String(), want)
 	}
 	var b strings.Builder
 	if _, err := term.NewOutput(&b).Write([]byte("a\x9b2Jb")); err != nil || b.String() != "a\ufffd2Jb" {

@@ -28,9 +28,7 @@ func TestReference(t *testing.T) {
 	before, after, ok := strings.Cut(page, "\n## Keys\n")
 	text, rest, ok2 := strings.Cut(after, "\n|")
 	_, rest, ok3 := strings.Cut("|"+rest, "\n\n")
-	if !ok || !ok2 || !ok3 {
-		t.Fatalf("%s has no table of keys", reference)
-	}
+	must.True(t, ok && ok2 && ok3, "%s has no table of keys", reference)
 	var b strings.Builder
 	b.WriteString("| key | flag | environment | default | meaning |\n|---|---|---|---|---|\n")
 	for _, k := range config.Keys() {
@@ -86,9 +84,7 @@ func TestKeysCoverConfig(t *testing.T) {
 	seen := map[string]bool{}
 	for _, k := range config.Keys() {
 		for _, name := range []string{k.Name, k.Env(), "--" + k.Flag()} {
-			if seen[name] && name != "--" {
-				t.Errorf("%s is there twice", name)
-			}
+			compare.True(t, !seen[name] || name == "--", "%s is there twice", name)
 			seen[name] = true
 		}
 		compare.True(t, k.Meaning != "", "%s has no meaning", k.Name)
@@ -137,9 +133,7 @@ func TestKeysByHash(t *testing.T) {
 	} {
 		err := load(keys)
 		compare.True(t, err != nil && strings.Contains(err.Error(), says), "%s: got %v, want %q", keys, err, says)
-		if err != nil && strings.Contains(err.Error(), secret) {
-			t.Errorf("the error holds the secret: %v", err)
-		}
+		compare.True(t, err == nil || !strings.Contains(err.Error(), secret), "the error holds the secret: %v", err)
 	}
 }
 

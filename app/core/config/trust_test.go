@@ -8,6 +8,7 @@ import (
 
 	"bobbin/app/core/config"
 	"bobbin/tests/compare"
+	"bobbin/tests/must"
 )
 
 // hostile sets, key by key, what a file that nobody named must not set.
@@ -36,9 +37,7 @@ retention.archived_sessions: 1h
 func TestUnnamedFileIsHeldBack(t *testing.T) {
 	t.Parallel()
 	_, _, err := source{found: hostile}.load(t)
-	if err == nil {
-		t.Fatal("Load: got no error")
-	}
+	must.True(t, err != nil, "Load: got no error")
 	want := `./bobbin.yaml:1: addr: must not open other addresses than 127.0.0.1 here
 ./bobbin.yaml:2: database.url: must not be set here
 ./bobbin.yaml:3: data_dir: must not leave the folder of this file

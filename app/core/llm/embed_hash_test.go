@@ -18,9 +18,7 @@ import (
 func vector(t *testing.T, text string) []float32 {
 	t.Helper()
 	list, err := llm.HashEmbedder{}.Embed(t.Context(), []string{text})
-	if err != nil || len(list) != 1 {
-		t.Fatalf("%.40q: got %d vectors, error %v", text, len(list), err)
-	}
+	must.True(t, err == nil && len(list) == 1, "%.40q: got %d vectors, error %v", text, len(list), err)
 	return list[0]
 }
 

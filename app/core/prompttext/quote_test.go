@@ -12,6 +12,7 @@ import (
 	"bobbin/app/core/prompttext"
 	"bobbin/app/core/tokens"
 	"bobbin/tests/compare"
+	"bobbin/tests/must"
 	"bobbin/tests/seed"
 )
 
@@ -52,9 +53,7 @@ func TestHarmlessLaws(t *testing.T) {
 		if twice := prompttext.Harmless(once); twice != once {
 			t.Fatalf("got %q, then %q", once, twice)
 		}
-		if !utf8.ValidString(once) {
-			t.Fatalf("got %q", once)
-		}
+		must.True(t, utf8.ValidString(once), "got %q", once)
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/quota"
 	"bobbin/tests/compare"
+	"bobbin/tests/must"
 )
 
 // Everybody has a bucket of their own; who has emptied it is told when to come back, and
@@ -25,9 +26,7 @@ func TestBuckets(t *testing.T) {
 			}
 		}
 		wait := b.Take("ann")
-		if wait < 500*time.Millisecond || wait > 510*time.Millisecond {
-			t.Fatalf("got %v to wait, want half a second", wait)
-		}
+		must.True(t, wait >= 500*time.Millisecond && wait <= 510*time.Millisecond, "got %v to wait, want half a second", wait)
 		compare.Equal(t, "others have to wait, want them let in", 0, b.Take("bob"))
 		time.Sleep(wait)
 		compare.True(t, b.Take("ann") == 0 && b.Take("ann") != 0, "got none or several tokens after the time, want one")
@@ -45,9 +44,7 @@ func TestBucketsAreBounded(t *testing.T) {
 	compare.True(t, n != 0 && n <= 10_000, "got %d buckets, want at most 10,000", n)
 	none := quota.NewBuckets(0, 5)
 	for range 100 {
-		if none.Take("ann") != 0 {
-			t.Fatal("got a wait without a limit")
-		}
+		must.True(t, none.Take("ann") == 0, "got a wait without a limit")
 	}
 }
 

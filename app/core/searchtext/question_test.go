@@ -9,14 +9,13 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/searchtext"
 	"bobbin/tests/compare"
+	"bobbin/tests/must"
 )
 
 func ask(t *testing.T, text string) searchtext.Question {
 	t.Helper()
 	q, err := searchtext.ParseQuestion(text)
-	if err != nil {
-		t.Fatalf("%q: %v", text, err)
-	}
+	must.True(t, err == nil, "%q: %v", text, err)
 	return q
 }
 

@@ -79,9 +79,7 @@ func TestTextIsBounded(t *testing.T) {
 func parse(t *testing.T, text string) searchtext.Query {
 	t.Helper()
 	q, err := searchtext.Parse(text)
-	if err != nil {
-		t.Fatalf("%q: %v", text, err)
-	}
+	must.True(t, err == nil, "%q: %v", text, err)
 	return q
 }
 
@@ -185,9 +183,7 @@ func TestFind(t *testing.T) {
 		t.Run(tt.query+" in "+tt.text, func(t *testing.T) {
 			t.Parallel()
 			spans, found := parse(t, tt.query).Find(tt.text)
-			if found != (tt.want != "") {
-				t.Fatalf("got found %t, want %q", found, tt.want)
-			}
+			must.True(t, found == (tt.want != ""), "got found %t, want %q", found, tt.want)
 			if got := mark(tt.text, spans); found && got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
@@ -225,9 +221,7 @@ func TestExcerpt(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			spans, found := parse(t, tt.query).Find(tt.text)
-			if !found {
-				t.Fatal("not found")
-			}
+			must.True(t, found, "not found")
 			excerpt, at := searchtext.Excerpt(tt.text, spans, tt.size)
 			compare.Equal(t, "mark(excerpt, at)", tt.want, mark(excerpt, at))
 		})

@@ -11,6 +11,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/tokens"
 	"bobbin/tests/compare"
+	"bobbin/tests/must"
 	"bobbin/tests/seed"
 )
 
@@ -138,9 +139,7 @@ func TestCalibratorSavesAndRestores(t *testing.T) {
 		c.Observe("a", "", 1000, 900)
 	}
 	rows := c.Changed()
-	if len(rows) != 2 || rows[0].Model != "a" || rows[1].Model != "b" || rows[0].UpdatedAt.IsZero() {
-		t.Fatalf("Changed: got %+v, want a and b with a time", rows)
-	}
+	must.True(t, len(rows) == 2 && rows[0].Model == "a" && rows[1].Model == "b" && !rows[0].UpdatedAt.IsZero(), "Changed: got %+v, want a and b with a time", rows)
 	compare.Equal(t, "Changed again", 0, len(c.Changed()))
 	c.Observe("b", "", 1000, 1400)
 	again := c.Changed()

@@ -13,6 +13,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/tokens"
 	"bobbin/tests/compare"
+	"bobbin/tests/must"
 	"bobbin/tests/seed"
 )
 
@@ -128,9 +129,7 @@ func TestToldWindow(t *testing.T) {
 		c.Fitted("m", 8192)
 		c.Fitted("other", 9000)
 		rows := c.Changed()
-		if len(rows) != 1 || rows[0].Window != 8192 || rows[0].WindowAt == nil || c.Window("m") != 8192 {
-			t.Fatalf("got %+v, want the window of m alone", rows)
-		}
+		must.True(t, len(rows) == 1 && rows[0].Window == 8192 && rows[0].WindowAt != nil && c.Window("m") == 8192, "got %+v, want the window of m alone", rows)
 		restarted := tokens.NewCalibrator(prior(1))
 		restarted.Restore(rows)
 		got := restarted.Estimate("m", "")

@@ -47,9 +47,7 @@ func TestVocabulary(t *testing.T) {
 	slices.SortFunc(list, func(a, b token) int { return cmp.Compare(a.rank, b.rank) })
 	var want []byte
 	for i, tok := range list {
-		if tok.rank != i || len(tok.text) > 255 {
-			t.Fatalf("token %d has the rank %d and %d bytes", i, tok.rank, len(tok.text))
-		}
+		must.True(t, tok.rank == i && len(tok.text) <= 255, "token %d has the rank %d and %d bytes", i, tok.rank, len(tok.text))
 		want = append(append(want, byte(len(tok.text))), tok.text...)
 	}
 	if *update {

@@ -1,7 +1,7 @@
 package repositories_test
 
 import (
-	"sync"
+	"slices"
 	"testing"
 
 	"bobbin/app/core"
@@ -18,23 +18,13 @@ func TestAliasOpen(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		aliases := repositories.NewAliases(d.Gorm)
 		thread := core.Alias{Surface: core.SourceSlack, Name: "T1/C1/1.2"}
-		var wait sync.WaitGroup
-		ids := make([]core.SessionID, 12)
-		for i := range ids {
-			wait.Go(func() {
-				s, err := aliases.Open(t.Context(), thread, core.Session{Owner: "ann", Agent: "tester", Title: "the pump"})
-				if err != nil {
-					t.Error(err)
-				}
-				ids[i] = s.ID
-			})
-		}
-		wait.Wait()
-		for _, id := range ids {
-			if id != ids[0] || id == "" {
-				t.Fatalf("got the sessions %v, want one", ids)
-			}
-		}
+		ids := make([]core.SessionID, racers)
+		race(racers, func(i int) {
+			s, err := aliases.Open(t.Context(), thread, core.Session{Owner: "ann", Agent: "tester", Title: "the pump"})
+			compare.Error(t, "open", nil, err)
+			ids[i] = s.ID
+		})
+		must.True(t, ids[0] != "" && len(slices.Compact(slices.Clone(ids))) == 1, "got the sessions %v, want one", ids)
 		all, err := repositories.NewSessions(d.Gorm).List(t.Context(), ann(), core.SessionQuery{})
 		compare.True(t, err == nil && len(all.Items) == 1, "got %d sessions (%v), want one", len(all.Items), err)
 		for name, other := range map[string]struct {

@@ -56,9 +56,7 @@ func TestAPIKeyNames(t *testing.T) {
 		var first core.APIKey
 		for range 2 {
 			key, _, err := service.CreateKey(t.Context(), ops.NewKey{Name: "web"})
-			if err != nil || key.Owner != "web" || key.Rights != core.ReadWrite {
-				t.Fatalf("got %+v, %v, want a key of web that reads and writes", key, err)
-			}
+			must.True(t, err == nil && key.Owner == "web" && key.Rights == core.ReadWrite, "got %+v, %v, want a key of web that reads and writes", key, err)
 			if first.ID == "" {
 				first = key
 			}

@@ -3,7 +3,7 @@ package repositories_test
 import (
 	"fmt"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,19 +48,13 @@ func TestExpireApprovals(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
 		late, open, never := s.waits(t, s.session(t).ID, time.Hour, "pay:always", "look:first"), s.waits(t, s.session(t).ID, time.Hour, "pay:always"), s.waits(t, s.session(t).ID, 0, "pay:always")
 		s.exec(t, "UPDATE approvals SET expires_at = '2000-01-01 00:00:00+00:00' WHERE run_id = ?", late.ID)
-		var wg sync.WaitGroup
-		told := make([]int, 4)
-		for i := range told {
-			wg.Go(func() {
-				events, err := s.runs.ExpireApprovals(t.Context(), 10)
-				if err != nil {
-					t.Error(err)
-				}
-				told[i] = len(events)
-			})
-		}
-		wg.Wait()
-		compare.Equal(t, "questions expired: want each once", 2, told[0]+told[1]+told[2]+told[3])
+		var told atomic.Int32
+		race(4, func(int) {
+			events, err := s.runs.ExpireApprovals(t.Context(), 10)
+			compare.Error(t, "expire", nil, err)
+			told.Add(int32(len(events)))
+		})
+		compare.Equal(t, "questions expired: want each once", 2, told.Load())
 		all := must.Get(s.runs.Approvals(t.Context(), late.ID))(t)
 		compare.True(t, all[1].Status == core.ApprovalExpired && all[1].Refusal() == "not approved: nobody answered in time", "got %+v", all)
 		got := s.run(t, late.ID)

@@ -5,7 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,9 +23,7 @@ const quota = 1 << 20
 func (s *store) upload(t *testing.T, user, name, content string) core.Blob {
 	t.Helper()
 	b, err := s.blobs.Put(t.Context(), blobOf(user, name, content), core.BlobContent{Data: []byte(content)}, core.BlobRoom{Owner: quota})
-	if err != nil {
-		t.Fatalf("put %s: %v", name, err)
-	}
+	must.True(t, err == nil, "put %s: %v", name, err)
 	return b
 }
 
@@ -107,24 +105,16 @@ func TestSweepLeavesTheYoung(t *testing.T) {
 func TestBlobQuota(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
 		const size, room = 100 << 10, 3*(100<<10) + 3*1024
-		var wg sync.WaitGroup
-		var mu sync.Mutex
-		taken := 0
-		for i := range 12 {
-			wg.Go(func() {
-				content := strings.Repeat(string(rune('a'+i)), size)
-				_, err := s.blobs.Put(t.Context(), blobOf("", "x.txt", content), core.BlobContent{Data: []byte(content)}, core.BlobRoom{Owner: room})
-				mu.Lock()
-				defer mu.Unlock()
-				if err == nil {
-					taken++
-					return
-				}
+		var taken atomic.Int32
+		race(racers, func(i int) {
+			content := strings.Repeat(string(rune('a'+i)), size)
+			if _, err := s.blobs.Put(t.Context(), blobOf("", "x.txt", content), core.BlobContent{Data: []byte(content)}, core.BlobRoom{Owner: room}); err != nil {
 				wantError(t, "over the quota", err, core.ErrTooLarge)
-			})
-		}
-		wg.Wait()
-		compare.Equal(t, "were taken", 3, taken)
+				return
+			}
+			taken.Add(1)
+		})
+		compare.Equal(t, "were taken", 3, taken.Load())
 		_, err := s.blobs.Put(t.Context(), blobOf("", "another name", "aaa"), core.BlobContent{Data: []byte("aaa")}, core.BlobRoom{Owner: room})
 		wantError(t, "another entry", err, core.ErrTooLarge)
 	})

@@ -47,9 +47,7 @@ func (s *store) summarize(t *testing.T, id core.SessionID, through core.Message)
 			FromSeq: 1, MessagesCovered: covered, TokenCount: 3,
 		},
 	})
-	if err != nil {
-		t.Fatalf("summarize through %d: %v", through.Seq, err)
-	}
+	must.True(t, err == nil, "summarize through %d: %v", through.Seq, err)
 	return session
 }
 
@@ -137,9 +135,7 @@ func TestRegenerateInterrupts(t *testing.T) {
 		compare.Equal(t, "run: want a queued one for the question", []any{core.RunQueued, "question", first.Message.ID}, []any{queued.Run.Status, queued.Message.Content, queued.Run.UserMessageID})
 		s.finish(t, first.Run, "half")
 		claimed, err := s.runs.Claim(t.Context(), id, worker)
-		if err != nil || claimed.Message.Content != "question" || !claimed.Message.OnPath {
-			t.Fatalf("got message %+v, error %v, want the question", claimed.Message, err)
-		}
+		must.True(t, err == nil && claimed.Message.Content == "question" && claimed.Message.OnPath, "got message %+v, error %v, want the question", claimed.Message, err)
 		s.wantPath(t, id, 1)
 		s.finish(t, claimed.Run, "whole")
 		s.wantPath(t, id, 1, 3)
@@ -201,9 +197,7 @@ func TestBranchBeginsOnce(t *testing.T) {
 			before := seqs(s.log(t, id))
 			s.exec(t, "UPDATE runs SET status = 'queued' WHERE id = ?", run.ID)
 			claimed, err := s.runs.Claim(t.Context(), id, worker)
-			if err != nil || claimed.Run.Attempt != 2 {
-				t.Fatalf("claim: got attempt %d and %v, want the second", claimed.Run.Attempt, err)
-			}
+			must.True(t, err == nil && claimed.Run.Attempt == 2, "claim: got attempt %d and %v, want the second", claimed.Run.Attempt, err)
 			s.wantPath(t, id, before...)
 			s.finish(t, claimed.Run, "whole")
 			s.wantPath(t, id, append(before, before[len(before)-1]+1)...)

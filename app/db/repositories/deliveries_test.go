@@ -56,18 +56,14 @@ func TestEndsOfRunsAreDeliveries(t *testing.T) {
 		got := webhook(&core.Webhook{})
 		compare.True(t, got == nil, "got the webhook %+v after it was taken away", got)
 		due := s.due(t, worker)
-		if len(due) != 2 {
-			t.Fatalf("due: got %+v, want 2 deliveries", due)
-		}
+		must.True(t, len(due) == 2, "due: got %+v, want 2 deliveries", due)
 		for _, want := range []struct {
 			run   core.RunID
 			event core.EventType
 			hook  *core.Webhook
 		}{{own.ID, core.EventRunSucceeded, hook("run")}, {queued.ID, core.EventRunCanceled, hook("session")}} {
 			list := s.deliveriesOf(t, want.run)
-			if len(list) != 1 {
-				t.Fatalf("deliveries of run %s: got %d, want 1", want.run, len(list))
-			}
+			must.True(t, len(list) == 1, "deliveries of run %s: got %d, want 1", want.run, len(list))
 			got := list[0]
 			if got.Event != want.event || got.Target != want.hook.URL || got.Secret != want.hook.Secret || got.State != core.DeliveryPending || got.Attempt != 1 || got.LeaseOwner != worker {
 				t.Errorf("delivery: got %+v, want %s to %+v", got, want.event, want.hook)
@@ -122,24 +118,20 @@ func TestClaimDeliveries(t *testing.T) {
 		}
 		var mu sync.Mutex
 		seen := map[core.DeliveryID]int{}
-		var wait sync.WaitGroup
-		for _, worker := range []string{"worker-1", "worker-2"} {
-			wait.Go(func() {
-				for {
-					list, err := s.deliveries.Claim(t.Context(), core.DeliveryClaim{Worker: worker, Lease: time.Minute, Limit: 3, Each: 100})
-					compare.Error(t, "claim", nil, err)
-					if len(list) == 0 {
-						return
-					}
-					mu.Lock()
-					for _, c := range list {
-						seen[c.ID]++
-					}
-					mu.Unlock()
+		race(2, func(i int) {
+			for {
+				list, err := s.deliveries.Claim(t.Context(), core.DeliveryClaim{Worker: fmt.Sprint("worker-", i+1), Lease: time.Minute, Limit: 3, Each: 100})
+				compare.Error(t, "claim", nil, err)
+				if len(list) == 0 {
+					return
 				}
-			})
-		}
-		wait.Wait()
+				mu.Lock()
+				for _, c := range list {
+					seen[c.ID]++
+				}
+				mu.Unlock()
+			}
+		})
 		for id, times := range seen {
 			compare.Equal(t, fmt.Sprintf("claims of delivery %s", id), 1, times)
 		}
@@ -203,9 +195,7 @@ func (s *store) tellOf(t *testing.T, receiver string, n int) {
 func (s *store) tryOnce(t *testing.T, reached bool) core.Delivery {
 	t.Helper()
 	list, err := s.deliveries.Claim(t.Context(), core.DeliveryClaim{Worker: worker, Lease: time.Minute, Limit: 1, Each: 1})
-	if err != nil || len(list) != 1 {
-		t.Fatalf("claim: got %d, %v, want one", len(list), err)
-	}
+	must.True(t, err == nil && len(list) == 1, "claim: got %d, %v, want one", len(list), err)
 	in := core.Settlement{ID: list[0].ID, Attempt: list[0].Attempt, State: core.DeliveryDelivered}
 	if !reached {
 		in.State, in.Unreached, in.Probes, in.Error, in.Wait = core.DeliveryPending, true, true, "the host does not exist", time.Hour

@@ -159,9 +159,7 @@ func TestWritesAreAllOrNothing(t *testing.T) {
 					break
 				}
 				var shown *core.Error
-				if !errors.Is(err, errInjected) || errors.As(err, &shown) {
-					t.Fatalf("%s, statement %d fails: got %v, want an internal error", step.name, failed+1, err)
-				}
+				must.True(t, errors.Is(err, errInjected) && !errors.As(err, &shown), "%s, statement %d fails: got %v, want an internal error", step.name, failed+1, err)
 				if diff := cmp.Diff(before, s.rows(t)); diff != "" {
 					t.Fatalf("%s, statement %d fails: something is stored (-before +after):\n%s", step.name, failed+1, diff)
 				}
@@ -207,9 +205,7 @@ func TestUnstorableNumber(t *testing.T) {
 	s := open(dbtest.Postgres(t))
 	_, err := s.sessions.Create(t.Context(), core.Session{Owner: "ann", Metadata: json.RawMessage(`{"a":1e999999}`)})
 	wantError(t, "number beyond numeric", err, core.ErrInvalid)
-	if err != nil && !strings.Contains(err.Error(), "a number in the JSON is too large") {
-		t.Errorf("got %v, want it to say what is wrong", err)
-	}
+	compare.True(t, err == nil || strings.Contains(err.Error(), "a number in the JSON is too large"), "got %v, want it to say what is wrong", err)
 }
 
 // A PostgreSQL that stops, is unavailable, or starts again causes an error that asks for a

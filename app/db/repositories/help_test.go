@@ -212,8 +212,6 @@ func dataText(t *testing.T, e core.Event) string {
 func decode[T any](t *testing.T, e core.Event) T {
 	t.Helper()
 	v, ok := e.Data.(T)
-	if !ok {
-		t.Fatalf("the data of %s are %T", e.Type, e.Data)
-	}
+	must.True(t, ok, "the data of %s are %T", e.Type, e.Data)
 	return v
 }

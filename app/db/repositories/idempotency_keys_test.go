@@ -3,7 +3,6 @@ package repositories_test
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -117,17 +116,13 @@ func TestIdempotencyKeyConcurrently(t *testing.T) {
 		keys := repositories.NewIdempotencyKeys(s.Gorm)
 		for round := range 2 {
 			var got atomic.Int32
-			var wg sync.WaitGroup
-			for range 16 {
-				wg.Go(func() {
-					known, err := keys.Begin(t.Context(), keyed("ann", "k"))
-					compare.Error(t, "begin", nil, err)
-					if known == nil {
-						got.Add(1)
-					}
-				})
-			}
-			wg.Wait()
+			race(racers, func(int) {
+				known, err := keys.Begin(t.Context(), keyed("ann", "k"))
+				compare.Error(t, "begin", nil, err)
+				if known == nil {
+					got.Add(1)
+				}
+			})
 			compare.Equal(t, fmt.Sprintf("round %d: got the key", round), 1, got.Load())
 			s.exec(t, "UPDATE idempotency_keys SET created_at = '2000-01-01 00:00:00+00:00'")
 		}

@@ -104,9 +104,7 @@ func TestDeathsAreCounted(t *testing.T) {
 				t.Fatalf("%s: due: %v (-want +got):\n%s", step.name, err, diff)
 			}
 			got, err := s.takeOver(t.Context(), step.worker, true, 1)
-			if err != nil || len(got) != 1 || got[0].Deaths != step.deaths {
-				t.Fatalf("%s: got %+v, %v, want %d deaths", step.name, got, err, step.deaths)
-			}
+			must.True(t, err == nil && len(got) == 1 && got[0].Deaths == step.deaths, "%s: got %+v, %v, want %d deaths", step.name, got, err, step.deaths)
 			run = got[0]
 		}
 		compare.Equal(t, "give-backs", 1, run.GiveBacks)

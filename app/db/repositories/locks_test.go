@@ -40,9 +40,7 @@ func TestWritersOfALockedSessionLeaveThePool(t *testing.T) {
 		done.Go(func() {
 			begun.Done()
 			_, err := s.runs.Accept(t.Context(), ann(), ask(id, "hello"))
-			if err != nil && !core.IsSessionBusy(err) {
-				t.Errorf("accept: %v, want the run or a busy session", err)
-			}
+			compare.True(t, err == nil || core.IsSessionBusy(err), "accept: %v, want the run or a busy session", err)
 		})
 	}
 	begun.Wait()

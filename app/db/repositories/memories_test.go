@@ -33,9 +33,7 @@ func TestSetVectors(t *testing.T) {
 		all := all(t, func(cursor string) (core.Page[core.Memory], error) {
 			return r.Stale(t.Context(), core.Tenant{}, space(), core.PageQuery{Limit: 2, Cursor: cursor})
 		})
-		if len(all) != 5 {
-			t.Fatalf("got %d stale memories, want 5", len(all))
-		}
+		must.True(t, len(all) == 5, "got %d stale memories, want 5", len(all))
 		compare.Equal(t, "stale of bob: len(page.Items)", 2, len(must.Get(r.Stale(t.Context(), bob(), space(), core.PageQuery{Limit: core.MaxReindexBatch}))(t).Items))
 		_, err := r.Stale(t.Context(), bob(), space(), core.PageQuery{Limit: 9, Cursor: "x"})
 		wantError(t, "a bad cursor", err, core.ErrInvalid)

@@ -3,7 +3,6 @@ package repositories_test
 import (
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
 
 	"bobbin/app/core"
@@ -143,19 +142,13 @@ func TestAppendToolResults(t *testing.T) {
 func TestAppendConcurrently(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
 		session := s.session(t)
-		var wg sync.WaitGroup
-		for i := range 8 {
-			wg.Go(func() {
-				for k := range 5 {
-					m := said(core.RoleUser, "x")
-					m.ClientMessageID = fmt.Sprintf("c-%d", (i/2)*5+k) // each one comes twice
-					if _, err := s.messages.Append(t.Context(), ann(), core.AppendMessages{SessionID: session.ID, Messages: []core.Message{m}}); err != nil {
-						t.Errorf("append: %v", err)
-					}
-				}
-			})
-		}
-		wg.Wait()
+		race(8, func(i int) {
+			for k := range 5 {
+				m := said(core.RoleUser, "x")
+				m.ClientMessageID = fmt.Sprintf("c-%d", (i/2)*5+k) // each one comes twice
+				compare.Error(t, "append", nil, compare.ErrorOf(s.messages.Append(t.Context(), ann(), core.AppendMessages{SessionID: session.ID, Messages: []core.Message{m}})))
+			}
+		})
 		log := s.log(t, session.ID)
 		gapless(t, "messages", log, func(m core.Message) int64 { return m.Seq })
 		parents := map[core.MessageID]bool{}

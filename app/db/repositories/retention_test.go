@@ -82,9 +82,7 @@ func TestSweepEventsGoesOn(t *testing.T) {
 		s.turns(t, id, 1)
 		s.exec(t, "UPDATE session_events SET at = '2020-01-01 00:00:00+00:00'")
 		first, err := r.SweepEvents(t.Context(), month, core.EventPlace{}, 500)
-		if err != nil || first.Removed != 3 || !first.Done {
-			t.Fatalf("got %+v, %v, want all but the newest removed", first, err)
-		}
+		must.True(t, err == nil && first.Removed == 3 && first.Done, "got %+v, %v, want all but the newest removed", first, err)
 		s.turns(t, id, 1)
 		s.exec(t, "UPDATE session_events SET at = '2020-02-01 00:00:00+00:00' WHERE event_seq > 4")
 		next, err := r.SweepEvents(t.Context(), month, first.Next, 500)

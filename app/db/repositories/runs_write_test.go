@@ -37,22 +37,15 @@ func (s *store) acceptAtOnce(t *testing.T, n int, limit func(*core.AcceptRun)) i
 	for i := range sessions {
 		sessions[i] = s.session(t).ID
 	}
-	var wait sync.WaitGroup
 	results := make([]error, n)
-	begin := make(chan struct{})
-	for i, id := range sessions {
-		wait.Go(func() {
-			in := ask(id, fmt.Sprint(i))
-			limit(&in)
-			<-begin
-			// A caller waits for the others a limited time, and then tries again.
-			for busy := true; busy; busy = core.IsSessionBusy(results[i]) {
-				_, results[i] = s.runs.Accept(t.Context(), ann(), in)
-			}
-		})
-	}
-	close(begin)
-	wait.Wait()
+	race(n, func(i int) {
+		in := ask(sessions[i], fmt.Sprint(i))
+		limit(&in)
+		// A caller waits for the others a limited time, and then tries again.
+		for busy := true; busy; busy = core.IsSessionBusy(results[i]) {
+			_, results[i] = s.runs.Accept(t.Context(), ann(), in)
+		}
+	})
 	accepted := 0
 	for _, err := range results {
 		var refused *core.Error

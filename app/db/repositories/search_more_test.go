@@ -35,9 +35,7 @@ func (s *store) contents(t testing.TB, tenant core.Tenant, q core.SearchQuery) [
 func (s *store) titlesWith(t testing.TB, tenant core.Tenant, text string) []string {
 	t.Helper()
 	page, err := s.sessions.List(t.Context(), tenant, core.SessionQuery{Text: text})
-	if err != nil {
-		t.Fatalf("sessions with %q: %v", text, err)
-	}
+	must.True(t, err == nil, "sessions with %q: %v", text, err)
 	out := []string{}
 	for _, it := range page.Items {
 		out = append(out, it.Title)
@@ -230,13 +228,9 @@ func TestSearchWhateverIsWritten(t *testing.T) {
 					continue // indexes
 				}
 				page, err := search.Messages(t.Context(), owner, core.SearchQuery{Text: query, Sort: sort, Around: i % 3, PageQuery: core.PageQuery{Limit: 200}})
-				if err != nil && !errors.Is(err, core.ErrInvalid) {
-					t.Errorf("%s %q: got %v", sort, query, err)
-				}
+				compare.True(t, err == nil || errors.Is(err, core.ErrInvalid), "%s %q: got %v", sort, query, err)
 				exact := sort == core.SortNewest
-				if exact && (err == nil) != (invalid == nil) {
-					t.Errorf("%q: got %v, want the error %v", query, err, invalid)
-				}
+				compare.True(t, !exact || (err == nil) == (invalid == nil), "%q: got %v, want the error %v", query, err, invalid)
 				var got, want []int64
 				for _, h := range page.Items {
 					if got = append(got, h.Seq); h.SessionTitle != owner.Owner || strings.Contains(fmt.Sprint(h), "z"+other.Owner) {
@@ -248,9 +242,7 @@ func TestSearchWhateverIsWritten(t *testing.T) {
 						want = append(want, int64(i)+1)
 					}
 				}
-				if exact && !slices.Equal(got, want) {
-					t.Errorf("%q: got %v, want %v", query, got, want)
-				}
+				compare.True(t, !exact || slices.Equal(got, want), "%q: got %v, want %v", query, got, want)
 			}
 			if invalid == nil {
 				s.titlesWith(t, owner, query)
@@ -264,9 +256,7 @@ func (s *store) index(t testing.TB) {
 	t.Helper()
 	for n := 0; ; n++ {
 		_, done, err := repositories.NewSearch(s.Gorm).IndexNext(t.Context())
-		if err != nil || n > 100_000 {
-			t.Fatalf("index %d: %v", n, err)
-		}
+		must.True(t, err == nil && n <= 100_000, "index %d: %v", n, err)
 		if done {
 			return
 		}

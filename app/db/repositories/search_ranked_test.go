@@ -44,9 +44,7 @@ func TestSearchRanksTheSame(t *testing.T) {
 		for _, text := range questions() {
 			for name, search := range []*repositories.Search{repositories.NewSearch(s.Gorm), repositories.NewSmallSearch(s.Gorm)} {
 				page, err := search.Messages(t.Context(), ann(), core.SearchQuery{Text: text, PageQuery: core.PageQuery{Limit: 7}})
-				if err != nil {
-					t.Fatalf("%s: %v", text, err)
-				}
+				must.True(t, err == nil, "%s: %v", text, err)
 				fmt.Fprintf(&b, "%s\n  %s: %d:", text, []string{"all", "few"}[name], *page.Total)
 				for _, h := range page.Items {
 					fmt.Fprintf(&b, " %s#%d %.3f", h.SessionTitle, h.Seq, h.Score)

@@ -1,7 +1,7 @@
 package repositories_test
 
 import (
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -39,9 +39,7 @@ func claimItem(t *testing.T, inbox *repositories.SlackInbox, worker, key string)
 		wantNotFound(t, "a claim of "+worker, err)
 		return item
 	}
-	if err != nil || item.Key != key {
-		t.Fatalf("claim of %s: got %q, %v, want %s", worker, item.Key, err, key)
-	}
+	must.True(t, err == nil && item.Key == key, "claim of %s: got %q, %v, want %s", worker, item.Key, err, key)
 	return item
 }
 
@@ -50,31 +48,20 @@ func claimItem(t *testing.T, inbox *repositories.SlackInbox, worker, key string)
 func TestSlackItemIsStoredOnce(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
 		inbox := repositories.NewSlackInbox(s.Gorm)
-		var wait sync.WaitGroup
-		results := make([]bool, 8)
-		for i := range results {
-			wait.Go(func() {
-				added, err := inbox.Add(t.Context(), slackItem("1.0", "1.0"))
-				if err != nil {
-					t.Error(err)
-				}
-				results[i] = added
-			})
-		}
-		wait.Wait()
-		n := 0
-		for _, added := range results {
+		var stored atomic.Int32
+		race(racers, func(int) {
+			added, err := inbox.Add(t.Context(), slackItem("1.0", "1.0"))
+			compare.Error(t, "add", nil, err)
 			if added {
-				n++
+				stored.Add(1)
 			}
-		}
-		compare.Equal(t, "how often it was stored", 1, n)
+		})
+		compare.Equal(t, "how often it was stored", 1, stored.Load())
 		// After a restart: the item waits, and the repetition adds nothing, before it is done and after.
 		restarted := repositories.NewSlackInbox(s.Gorm)
 		item := claimItem(t, restarted, "one/2", "C1/1.0")
 		compare.Equal(t, "the item", []any{`{"text":"the pump is red"}`, "carol", 1}, []any{string(item.Payload), item.User, item.Attempts})
-		added := must.Get(restarted.Add(t.Context(), slackItem("1.0", "1.0")))(t)
-		compare.True(t, !added, "repeated while it is handled: got %v", added)
+		compare.Equal(t, "repeated while it is handled", false, must.Get(restarted.Add(t.Context(), slackItem("1.0", "1.0")))(t))
 		must.Do(t, restarted.Finish(t.Context(), item))
 		if added, err := restarted.Add(t.Context(), slackItem("1.0", "1.0")); err != nil || added {
 			t.Errorf("repeated when it is done: got %v, %v", added, err)

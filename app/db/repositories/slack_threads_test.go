@@ -2,7 +2,6 @@ package repositories_test
 
 import (
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -87,18 +86,12 @@ func TestSlackClaim(t *testing.T) {
 		}
 		s.turns(t, thread.SessionID, 1)
 		last := must.Get(s.events.Last(t.Context(), ann(), thread.SessionID))(t)
-		var wait sync.WaitGroup
 		got := make([][]core.SlackBacklog, 4)
-		for i := range got {
-			wait.Go(func() {
-				list, err := threads.Claim(t.Context(), claimOf(fmt.Sprintf("%d/1", i)))
-				if err != nil {
-					t.Error(err)
-				}
-				got[i] = list
-			})
-		}
-		wait.Wait()
+		race(4, func(i int) {
+			list, err := threads.Claim(t.Context(), claimOf(fmt.Sprintf("%d/1", i)))
+			compare.Error(t, "claim", nil, err)
+			got[i] = list
+		})
 		holder := ""
 		for i, list := range got {
 			for _, b := range list {
@@ -113,9 +106,7 @@ func TestSlackClaim(t *testing.T) {
 		must.Do(t, threads.Release(t.Context(), holder, thread.SessionID, 0, ""))
 		wantError(t, "after the release", threads.Advance(t.Context(), holder, thread.SessionID, last, time.Minute), core.ErrStale)
 		again, err := threads.Claim(t.Context(), claimOf("y/1"))
-		if err != nil || len(again) != 1 || again[0].SentSeq != last-1 {
-			t.Fatalf("got %+v (%v), want the thread after event %d", again, err, last-1)
-		}
+		must.True(t, err == nil && len(again) == 1 && again[0].SentSeq == last-1, "got %+v (%v), want the thread after event %d", again, err, last-1)
 		// The same replica starts again.
 		must.Do(t, threads.ReleaseAll(t.Context(), "y/2"))
 		busy := core.SlackClaim{Worker: "z/1", Lease: time.Minute, Limit: 10, Busy: []string{"T1/C1"}}
@@ -176,9 +167,7 @@ func TestSlackPosts(t *testing.T) {
 			t.Fatalf("got %+v (%v), want the thread", list, err)
 		}
 		begun, first, err := posts.Begin(t.Context(), "a/1", p)
-		if err != nil || !first || begun.State != core.SlackPostSending {
-			t.Fatalf("got post %+v, %v (%v), want a new one", begun, first, err)
-		}
+		must.True(t, err == nil && first && begun.State == core.SlackPostSending, "got post %+v, %v (%v), want a new one", begun, first, err)
 		if again, first, err := posts.Begin(t.Context(), "a/1", p); err != nil || first || !again.CreatedAt.Equal(begun.CreatedAt) {
 			t.Errorf("again: got post %+v, %v (%v), want the first one", again, first, err)
 		}

@@ -86,9 +86,7 @@ func TestStandingInstructionsHaveSpeakers(t *testing.T) {
 			core.Message{Role: core.RoleUser, Content: "Call me Bob.", Author: "Bob"},
 			core.Message{Role: core.RoleUser, Content: "Call me Max."})
 		all, err := repositories.NewStandingInstructions(s.Gorm).OnPath(t.Context(), ann(), id, math.MaxInt64, 10)
-		if err != nil || len(all) != 4 {
-			t.Fatalf("got %d instructions and %v, want 4", len(all), err)
-		}
+		must.True(t, err == nil && len(all) == 4, "got %d instructions and %v, want 4", len(all), err)
 		if all[0].Speaker == "" || all[1].Speaker != all[0].Speaker || all[2].Speaker == "" || all[2].Speaker == all[0].Speaker || all[3].Speaker != "" {
 			t.Errorf("got the speakers %q, %q, %q and %q, want one person's twice, another's, and nobody's", all[0].Speaker, all[1].Speaker, all[2].Speaker, all[3].Speaker)
 		}

@@ -21,9 +21,7 @@ func (s *store) restore(t *testing.T, id core.SessionID, version int) (core.Sess
 		SessionID: id, Expect: s.get(t, id).PromptRevision, Version: version, PromptState: []byte(`{"landed":{"tokens":5,"seq":8,"window":100}}`),
 		Events: []core.Event{core.NewEvent(id, "", core.EventContextCompleted, core.ContextData{Trigger: core.TriggerRestore})},
 	})
-	if err != nil {
-		t.Fatalf("restore version %d: %v", version, err)
-	}
+	must.True(t, err == nil, "restore version %d: %v", version, err)
 	return session, events
 }
 
@@ -110,9 +108,7 @@ func (s *store) ahead(t *testing.T, id core.SessionID, through core.Message) cor
 			FromSeq: 1, MessagesCovered: int(through.Seq), TokenCount: 3,
 		},
 	})
-	if err != nil {
-		t.Fatalf("prepare through %d: %v", through.Seq, err)
-	}
+	must.True(t, err == nil, "prepare through %d: %v", through.Seq, err)
 	return session
 }
 

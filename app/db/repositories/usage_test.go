@@ -69,9 +69,7 @@ func TestUsage(t *testing.T) {
 				q.GroupBy, q.Limit = by, limit
 				for {
 					report, err := s.modelCalls.Usage(t.Context(), ann(), q)
-					if err != nil {
-						t.Fatalf("by %s: %v", by, err)
-					}
+					must.True(t, err == nil, "by %s: %v", by, err)
 					wantTotal := core.UsageTotal{Calls: 5, InputTokens: 153, OutputTokens: 11, CacheReadTokens: 5, CacheWriteTokens: 4, ReasoningTokens: 3, CostMicroUSD: 9, UnpricedCalls: 2}
 					compare.Equal(t, "by: total", []any{wantTotal, by}, []any{report.Total, report.GroupBy})
 					got = append(got, usageLines(report)...)

@@ -166,9 +166,7 @@ func run(t *testing.T, dir string, command ...string) string {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0")
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %v\n%s", command, err, out)
-	}
+	must.True(t, err == nil, "%v: %v\n%s", command, err, out)
 	return strings.TrimSpace(string(out))
 }
 

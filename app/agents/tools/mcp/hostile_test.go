@@ -12,6 +12,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/tests/compare"
 	"bobbin/tests/mcptest"
+	"bobbin/tests/must"
 	"bobbin/tests/process"
 )
 
@@ -32,15 +33,11 @@ func TestNoise(t *testing.T) {
 			}
 			for _, part := range want { // its lines come beside the answer
 				for limit := time.Now().Add(patience); !strings.Contains(log.String(), part); process.Pause(t.Context(), time.Millisecond) {
-					if time.Now().After(limit) {
-						t.Fatalf("the log has no %s: %.2000s", part, log)
-					}
+					must.True(t, !time.Now().After(limit), "the log has no %s: %.2000s", part, log)
 				}
 			}
 			text := log.String()
-			if len(text) > 200_000 || strings.Contains(text, "\x1b") {
-				t.Errorf("the log has %d bytes", len(text))
-			}
+			compare.True(t, len(text) <= 200_000 && !strings.Contains(text, "\x1b"), "the log has %d bytes", len(text))
 		})
 	}
 }
@@ -105,14 +102,10 @@ func TestManyTools(t *testing.T) {
 	t.Parallel()
 	s, _ := start(t, program("many"))
 	got := s.Listing()
-	if len(got.Tools) < 100 || len(got.Tools) > 128 {
-		t.Errorf("got %d tools", len(got.Tools))
-	}
+	compare.True(t, len(got.Tools) >= 100 && len(got.Tools) <= 128, "got %d tools", len(got.Tools))
 	all := strings.Join(got.Notes, "\n")
 	for _, want := range []string{`tool "deep" was left out: its schema has more than 32 levels`, `tool "huge" was left out: its schema has more than 64 KiB`, " tools, and models get 128: the others are left out"} {
-		if !strings.Contains(all, want) {
-			t.Errorf("got the notes\n%s\nwant %s", all, want)
-		}
+		compare.True(t, strings.Contains(all, want), "got the notes\n%s\nwant %s", all, want)
 	}
 	for _, c := range got.Tools {
 		if len(c.Definition.Description) > 4<<10 {

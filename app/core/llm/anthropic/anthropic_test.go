@@ -251,9 +251,7 @@ func TestAnswersOfProxies(t *testing.T) {
 			t.Parallel()
 			p := serve(t, 200, c.answer)
 			got, err := call(t, open(t, anthropic.Options{BaseURL: p.URL + "/v1/"}), ask("hi"))
-			if err != nil || p.Last().Path != "/v1/messages" {
-				t.Fatalf("call: %v at %s", err, p.Last().Path)
-			}
+			must.True(t, err == nil && p.Last().Path == "/v1/messages", "call: %v at %s", err, p.Last().Path)
 			compare.Equal(t, "response", c.want, got)
 		})
 	}

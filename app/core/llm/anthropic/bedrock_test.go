@@ -50,9 +50,7 @@ func TestBedrockCredentials(t *testing.T) {
 	t.Setenv("AWS_PROFILE", "house")
 	url, last := serveBedrock(t)
 	res, err := callBedrock(t.Context(), t, anthropic.BedrockOptions{Options: anthropic.Options{BaseURL: url}, Region: "us-east-1"})
-	if err != nil || res.Text != "ok" {
-		t.Fatalf("got %q, %v", res.Text, err)
-	}
+	must.True(t, err == nil && res.Text == "ok", "got %q, %v", res.Text, err)
 	got := last.Get("Authorization")
 	compare.True(t, strings.Contains(got, "Credential=id-of-the-file/") && strings.Contains(got, "/us-east-1/bedrock-mantle/aws4_request"), "got %q, want a signature of the profile", got)
 	if last.Get("X-Amz-Security-Token") != "session" || last.Get("X-Api-Key") != "" {

@@ -63,17 +63,13 @@ func TestCompactionRequest(t *testing.T) {
 	req.Tools = []llm.ToolSpec{{Name: "f"}}
 	p := serve(t, 200, `{"type":"message","content":[{"type":"compaction","content":"so far","signature":"s"}],"stop_reason":"compaction"}`)
 	res, err := call(t, open(t, anthropic.Options{Model: compactor, BaseURL: p.URL, Thinking: 2_048}), req)
-	if err != nil || res.Compaction == nil {
-		t.Fatalf("got %+v, %v", res, err)
-	}
+	must.True(t, err == nil && res.Compaction != nil, "got %+v, %v", res, err)
 	if got, _ := json.Marshal(p.body()["compaction"]); string(got) != `{"type":"summarize"}` {
 		t.Errorf("got %s", got)
 	}
 	compare.Equal(t, "the header", "compact-2026-09-04", p.Last().Header.Get("Anthropic-Beta"))
 	for _, name := range []string{"stop_sequences", "tool_choice", "output_config"} {
-		if p.body()[name] != nil {
-			t.Errorf("got %s %v, want none", name, p.body()[name])
-		}
+		compare.True(t, p.body()[name] == nil, "got %s %v, want none", name, p.body()[name])
 	}
 	if p.body()["thinking"] == nil || p.body()["tools"] == nil {
 		t.Errorf("got %s, want the thinking and the tools of other requests", p.raw())
@@ -110,9 +106,7 @@ func TestCompactionGoesBack(t *testing.T) {
 			req := ask("hi")
 			req.Compact = true
 			res, err := call(t, open(t, anthropic.Options{Model: compactor, BaseURL: serve(t, 200, tt.answer).URL}), req)
-			if err != nil || res.Compaction == nil || res.Finish != core.FinishStop {
-				t.Fatalf("got %+v, %v", res, err)
-			}
+			must.True(t, err == nil && res.Compaction != nil && res.Finish == core.FinishStop, "got %+v, %v", res, err)
 			got := res.Compaction
 			compare.Equal(t, "text, origin, type", []any{"so far <3", "anthropic/" + compactor, core.PartCompaction}, []any{got.Text, got.Origin, got.Type})
 			compare.Equal(t, "usage", &core.Usage{InputTokens: 100, OutputTokens: 5, CacheReadTokens: 10}, res.Usage)
@@ -232,9 +226,7 @@ func TestIterationsAreSummed(t *testing.T) {
 			&core.Usage{InputTokens: 5, OutputTokens: 2}},
 	} {
 		res, err := call(t, open(t, anthropic.Options{BaseURL: serve(t, 200, tt.answer).URL}), ask("hi"))
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		must.True(t, err == nil, "%s: %v", name, err)
 		compare.Equal(t, name, tt.want, res.Usage)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/tests/compare"
+	"bobbin/tests/must"
 )
 
 // summarize asks the model for a summary in the form of the summarizer's prompts.
@@ -25,9 +26,7 @@ func summarize(t *testing.T, previous, transcript string, tokens int) string {
 		System:   []string{"You summarize conversations. Your summary takes the place of the oldest messages."},
 		Messages: []llm.Message{{Role: core.RoleUser, Content: b.String()}},
 	}), nil)
-	if err != nil || res.Finish != core.FinishStop || len(res.ToolCalls) > 0 {
-		t.Fatalf("got %q, %+v, %v, want a text that ended", res.Finish, res.ToolCalls, err)
-	}
+	must.True(t, err == nil && res.Finish == core.FinishStop && len(res.ToolCalls) == 0, "got %q, %+v, %v, want a text that ended", res.Finish, res.ToolCalls, err)
 	return res.Text
 }
 

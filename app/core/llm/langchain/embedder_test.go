@@ -88,9 +88,7 @@ func TestEmbedderKeepsTexts(t *testing.T) {
 	e := s.embedder(t, "k3y", providerhttp.Timeouts{})
 	compare.Equal(t, "before: dimension of", []any{0, "openai:embed-1"}, []any{e.Dimension(), e.Model()})
 	got, err := e.Embed(t.Context(), in)
-	if err != nil || in[0] != "a\nb" {
-		t.Fatalf("got error %v, texts %q; want them as they were", err, in)
-	}
+	must.True(t, err == nil && in[0] == "a\nb", "got error %v, texts %q; want them as they were", err, in)
 	half, fifth := float32(1/math.Sqrt2), float32(1/math.Sqrt(5))
 	compare.Equal(t, "vectors", [][]float32{{1, 0}, {half, half}, {fifth, 2 * fifth}}, got)
 	compare.Equal(t, "request: key, texts", []string{"", "Bearer k3y"}, []string{cmp.Diff(in, texts(t, s.requests[0])), s.requests[0].key})
@@ -169,9 +167,7 @@ func TestEmbedderFailures(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { // what may pass is tried again
 				got, err = s.embedder(t, "s3cret", providerhttp.Timeouts{}).Embed(t.Context(), []string{"a", "b"})
 			})
-			if !llm.IsKind(err, tt.kind) || !errors.Is(err, core.ErrModel) || got != nil {
-				t.Fatalf("got %v, error %v; want kind %s", got, err, tt.kind)
-			}
+			must.True(t, llm.IsKind(err, tt.kind) && errors.Is(err, core.ErrModel) && got == nil, "got %v, error %v; want kind %s", got, err, tt.kind)
 			text := err.Error()
 			compare.True(t, strings.Contains(text, tt.says) && !strings.Contains(text, "s3cret") && len(text) <= 2000, "got %q, want %q in it and no key", text, tt.says)
 		})

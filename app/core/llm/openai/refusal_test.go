@@ -9,6 +9,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/openai"
 	"bobbin/tests/compare"
+	"bobbin/tests/must"
 )
 
 // refused returns the error that the model makes of a refusal.
@@ -17,9 +18,7 @@ func refused(t *testing.T, status int, body string, header ...string) *llm.Error
 	s := serve(t, refuse(status, body, header...))
 	_, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
 	e := llm.AsError(err)
-	if e == nil {
-		t.Fatalf("got %v, want an *llm.Error", err)
-	}
+	must.True(t, e != nil, "got %v, want an *llm.Error", err)
 	return e
 }
 

@@ -105,9 +105,7 @@ func TestToolTurnsBecomeText(t *testing.T) {
 		map[string]any{"role": "assistant", "content": "It is 2."},
 	}
 	compare.Equal[any](t, "messages", want, got["messages"])
-	if got["tools"] != nil || got["tool_choice"] != nil {
-		t.Errorf("got tools %v and tool_choice %v, want neither", got["tools"], got["tool_choice"])
-	}
+	compare.True(t, got["tools"] == nil && got["tool_choice"] == nil, "got tools %v and tool_choice %v, want neither", got["tools"], got["tool_choice"])
 	req.ToolChoice = core.ToolChoiceAuto
 	compare.Equal(t, "tools: want both while tools may be used", 2, len(sent(t, openai.Options{Provider: "ollama"}, req)["tools"].([]any)))
 }

@@ -50,9 +50,7 @@ func TestErrors(t *testing.T) {
 			s := serve(t, c.answer)
 			_, err := collect(t, open(t, s, responses.Options{APIKey: key}), ask("hi"))
 			e := llm.AsError(err)
-			if e == nil || e.Kind != c.kind || e.Code != c.code {
-				t.Fatalf("got %+v, want %s with code %q", e, c.kind, c.code)
-			}
+			must.True(t, e != nil && e.Kind == c.kind && e.Code == c.code, "got %+v, want %s with code %q", e, c.kind, c.code)
 			compare.True(t, !strings.Contains(fmt.Sprintf("%v %+v", err, *e), key), "got %+v, want it without the key", e)
 			compare.Equal(t, "authorization: want the key", "Bearer "+key, s.Received()[0].Header.Get("Authorization"))
 		})
@@ -89,9 +87,7 @@ func TestAnswers(t *testing.T) {
 			res := must.Get(collect(t, open(t, serve(t, stream(c.events...)), responses.Options{}), ask("hi")))(t)
 			for i := range res.ToolCalls {
 				if res.ToolCalls[i].ID != "a" || i > 0 {
-					if !strings.HasPrefix(res.ToolCalls[i].ID, "call_") {
-						t.Errorf("call %d has the id %q, want one of ours", i, res.ToolCalls[i].ID)
-					}
+					compare.True(t, strings.HasPrefix(res.ToolCalls[i].ID, "call_"), "call %d has the id %q, want one of ours", i, res.ToolCalls[i].ID)
 					res.ToolCalls[i].ID = ""
 				}
 			}
