@@ -139,7 +139,14 @@ func (s *fileSchema) addKeys(node *yaml.Node, prefix string) {
 			s.addKeys(value, path+".")
 			continue
 		}
-		k := FileKey{Path: path, Type: p.typeName(), Default: p.Default, Meaning: p.Meaning, Bounds: p.Allowed, Kinds: p.Kinds, Required: p.Required}
+		kind := map[any]string{"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false", "array": "list of texts", "object": "section"}[p.Type]
+		switch {
+		case p.Format != "":
+			kind = "time"
+		case p.Type == "object" && p.Additional.Kind != 0:
+			kind = "section of texts"
+		}
+		k := FileKey{Path: path, Type: kind, Default: p.Default, Meaning: p.Meaning, Bounds: p.Allowed, Kinds: p.Kinds, Required: p.Required}
 		switch {
 		case k.Bounds != "":
 		case len(p.Enum) > 0:
@@ -149,17 +156,6 @@ func (s *fileSchema) addKeys(node *yaml.Node, prefix string) {
 		}
 		s.keys = append(s.keys, k)
 	}
-}
-
-// typeName returns what people call the type.
-func (p property) typeName() string {
-	switch {
-	case p.Format != "":
-		return "time"
-	case p.Type == "object" && p.Additional.Kind != 0:
-		return "section of texts"
-	}
-	return map[any]string{"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false", "array": "list of texts", "object": "section"}[p.Type]
 }
 
 func formatBound(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }

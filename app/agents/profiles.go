@@ -51,7 +51,17 @@ func (p *Profiles) Profile(_ context.Context, session core.Session, model string
 	if err = cmp.Or(err, err2); err != nil {
 		return compaction.Profile{}, fmt.Errorf("agent %s: %w", agent.Name, err)
 	}
-	profile := compaction.Profile{Agent: agent, Policy: policy, Loop: loop, Tools: specs, Model: m, SystemPrompt: systemPrompt(agent, session)}
+	// The session's time zone and instructions are the user's wishes, fenced and below what the agent is told.
+	// Nothing in the prompt changes from turn to turn, so that its bytes can be cached.
+	prompt := strings.TrimSpace(agent.SystemPrompt)
+	if session.Timezone != "" {
+		prompt += "\n\nThe user's time zone is " + session.Timezone + "."
+	}
+	if wishes := strings.TrimSpace(session.Instructions); wishes != "" {
+		prompt += "\n\nThe user's own wishes for this conversation; follow them where they do not contradict what is said above:\n" +
+			"<user_instructions>\n" + wishFence.ReplaceAllString(wishes, "[$1") + "\n</user_instructions>"
+	}
+	profile := compaction.Profile{Agent: agent, Policy: policy, Loop: loop, Tools: specs, Model: m, SystemPrompt: strings.TrimSpace(prompt)}
 	if len(specs) > 0 {
 		profile.ToolUsage = strings.TrimSpace(toolUsage)
 	}
@@ -80,21 +90,6 @@ func (p *Profiles) RunProfile(ctx context.Context, session core.Session, model s
 // nothing of an agent's own. ErrInvalid for names that are no preset.
 func (p *Profiles) Preset(name string) (contextwindow.Policy, error) {
 	return contextwindow.Resolve(p.global, core.ContextSettings{Policy: name})
-}
-
-// systemPrompt returns the agent's prompt with the session's time zone and
-// instructions: these are the user's wishes, fenced and below what the agent is
-// told. Nothing in it changes from turn to turn, so that its bytes can be cached.
-func systemPrompt(agent core.Agent, session core.Session) string {
-	prompt := strings.TrimSpace(agent.SystemPrompt)
-	if session.Timezone != "" {
-		prompt += "\n\nThe user's time zone is " + session.Timezone + "."
-	}
-	if wishes := strings.TrimSpace(session.Instructions); wishes != "" {
-		prompt += "\n\nThe user's own wishes for this conversation; follow them where they do not contradict what is said above:\n" +
-			"<user_instructions>\n" + wishFence.ReplaceAllString(wishes, "[$1") + "\n</user_instructions>"
-	}
-	return strings.TrimSpace(prompt)
 }
 
 // wishFence matches what begins or ends the fence, however it is written.

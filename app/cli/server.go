@@ -46,7 +46,9 @@ func (p *program) withServer(cmd *cobra.Command, do func(context.Context, connec
 		if err != nil {
 			return err
 		}
-		if at.Scheme == "http" && !isThisMachine(at.Hostname()) && key != "" {
+		ip, err := netip.ParseAddr(at.Hostname())
+		isLocal := err == nil && ip.IsLoopback() || at.Hostname() == "localhost"
+		if at.Scheme == "http" && !isLocal && key != "" {
 			_, _ = p.Err.Write([]byte("warning: the key and all messages are sent unencrypted to " + at.Host + "; use https\n"))
 		}
 		c, err := client.New(client.Options{URL: address, Key: key, UserAgent: "bobbin-cli", HTTP: &http.Client{Transport: &http.Transport{
@@ -194,7 +196,12 @@ func (t folderTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		server = next
 		response, err := t.sendTo(r, server)
-		if !isRefused(response, err) {
+		// A request certainly had no effect if no server listened, or it rejected the token.
+		refused := err == nil && response.StatusCode == http.StatusUnauthorized
+		if broken, ok := errors.AsType[*net.OpError](err); ok {
+			refused = broken.Op == "dial"
+		}
+		if !refused {
 			return response, err
 		}
 		if fault = stopped; response != nil {
@@ -225,16 +232,6 @@ func (t folderTransport) sendTo(r *http.Request, s datadir.Server) (*http.Respon
 	return t.next.RoundTrip(out)
 }
 
-// isRefused reports whether a request certainly had no effect: no server listened, or it
-// rejected the token.
-func isRefused(response *http.Response, err error) bool {
-	var broken *net.OpError
-	if errors.As(err, &broken) {
-		return broken.Op == "dial"
-	}
-	return err == nil && response.StatusCode == http.StatusUnauthorized
-}
-
 // apiKey returns the key to send; empty = none.
 func (p *program) apiKey() (string, error) {
 	name, isVariable := strings.CutPrefix(p.key, "env:")
@@ -263,10 +260,4 @@ func (p *program) apiKey() (string, error) {
 		return "", core.Errorf(core.ErrInvalid, "--key: %s contains no key", path)
 	}
 	return key, nil
-}
-
-// isThisMachine reports whether the host is this machine's own.
-func isThisMachine(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.IsLoopback() || host == "localhost"
 }

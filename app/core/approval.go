@@ -99,12 +99,6 @@ func (a Approval) Decide(d ApprovalDecision) (Approval, error) {
 	return a, nil
 }
 
-// Repeats reports whether the decision is the one that was made.
-func (a Approval) Repeats(d ApprovalDecision) bool {
-	again, err := a.Decide(d)
-	return err == nil && again.Status == a.Status && again.Edited == a.Edited && again.Result == a.Result && again.Failed == a.Failed
-}
-
 // maxShownTool bounds the name of a tool in an error.
 const maxShownTool = 64
 

@@ -61,9 +61,6 @@ type BlobRoom struct {
 	User  int64 // of the user; 0 = no limit
 }
 
-// Image reports whether the blob is an image.
-func (b Blob) Image() bool { return strings.HasPrefix(b.MediaType, "image/") }
-
 // Part returns the part of a message that the blob is; its tokens are still to be
 // counted.
 func (b Blob) Part() Part {
@@ -71,7 +68,7 @@ func (b Blob) Part() Part {
 		Type: PartFile, BlobID: b.ID, MediaType: b.MediaType, Name: b.Name, Size: b.Size, Width: b.Width, Height: b.Height,
 		Pages: b.Pages, Blank: b.Blank, Extracted: b.Extracted,
 	}
-	if b.Image() {
+	if strings.HasPrefix(b.MediaType, "image/") {
 		p.Type = PartImage
 	}
 	return p

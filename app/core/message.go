@@ -228,18 +228,6 @@ func (m Message) WithoutTexts() Message {
 	return m
 }
 
-// WithNewestTexts returns the messages, of which the newest keep their texts: the last
-// one, and as many before it as have at most so many bytes together.
-func WithNewestTexts(messages []Message, most int) []Message {
-	size, out := 0, slices.Clone(messages)
-	for i := len(out) - 1; i >= 0; i-- {
-		if size += out[i].TextBytes(); size > most && i < len(out)-1 {
-			out[i] = out[i].WithoutTexts()
-		}
-	}
-	return out
-}
-
 // Slices returns the messages one slice after the other, with the bytes of the texts
 // that each lacks: at most so many together, or one message.
 func Slices(messages []Message, most int) iter.Seq2[[]Message, int] {

@@ -37,10 +37,6 @@ type NATSStats struct {
 	In, Out    uint64 // messages
 }
 
-// NewWorker returns who a process is in leases: the name of its replica, which is the
-// same after a restart, and what tells this start of it from all others.
-func NewWorker(replica, start string) string { return replica + "/" + start }
-
 // WorkersOf returns how the workers of the same replica begin, those of its earlier
 // starts among them.
 func WorkersOf(worker string) (prefix string) {

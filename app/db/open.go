@@ -65,7 +65,20 @@ const WithoutSync Option = 1
 // is a core.ErrInvalid whose message says what is expected and never contains a password.
 // Commits wait for the disk, unless an option says otherwise.
 func Open(ctx context.Context, url string, log *slog.Logger, opts ...Option) (*DB, error) {
-	b, err := newBackend(url, slices.Contains(opts, WithoutSync))
+	var b backend
+	var err error
+	switch scheme, rest, found := strings.Cut(url, "://"); {
+	case found && scheme == "sqlite":
+		b, err = openSQLite(rest, slices.Contains(opts, WithoutSync))
+	case found && (scheme == "postgres" || scheme == "postgresql"):
+		b, err = openPostgres(url)
+	default:
+		if !found {
+			scheme = "nothing"
+		}
+		err = core.Errorf(core.ErrInvalid,
+			"the database URL must begin with sqlite:// or postgres:// but begins with %s; for example sqlite://bobbin-data/bobbin.db", scheme)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -104,21 +117,6 @@ func (d *DB) newHandle(dialector gorm.Dialector) (*gorm.DB, error) {
 		return nil, err
 	}
 	return g, g.Use(d.commits)
-}
-
-func newBackend(url string, withoutSync bool) (backend, error) {
-	scheme, rest, _ := strings.Cut(url, "://")
-	switch scheme {
-	case "sqlite":
-		return openSQLite(rest, withoutSync)
-	case "postgres", "postgresql":
-		return openPostgres(url)
-	}
-	if !strings.Contains(url, "://") {
-		scheme = "nothing"
-	}
-	return backend{}, core.Errorf(core.ErrInvalid,
-		"the database URL must begin with sqlite:// or postgres:// but begins with %s; for example sqlite://bobbin-data/bobbin.db", scheme)
 }
 
 // Ping reports whether the database answers and is still in its place: SQLite would accept

@@ -74,7 +74,7 @@ func OpenReplicaName(ctx context.Context, database *DB, log *slog.Logger, name s
 			log.WarnContext(ctx, "not known whether another process has this replica's name", "replica", n.name, "err", err)
 		}
 	}
-	return n, core.NewWorker(name, n.start)
+	return n, name + "/" + n.start
 }
 
 // CheckReplicaName returns a *ReplicaLockedError while another process has the name.

@@ -122,15 +122,6 @@ type Compaction struct {
 	core.ContextData
 }
 
-// Largest returns the largest prompt of the turn; 0 = there was none.
-func (t Turned) Largest() int {
-	most := 0
-	for _, p := range t.Prompts {
-		most = max(most, p.Tokens)
-	}
-	return most
-}
-
 // addTurns adds up the turns.
 func (r *Result) addTurns() {
 	for _, t := range r.Turns {
@@ -138,9 +129,9 @@ func (r *Result) addTurns() {
 			r.Prompts, r.Last = r.Prompts+1, p.Tokens
 			r.Tokens += p.Tokens
 			r.CachedTokens += p.CachedTokens
-		}
-		if largest := t.Largest(); largest > r.Largest {
-			r.Largest, r.LargestTurn = largest, t.Turn
+			if p.Tokens > r.Largest {
+				r.Largest, r.LargestTurn = p.Tokens, t.Turn
+			}
 		}
 	}
 	r.CacheShare = ratioOf(r.CachedTokens, r.Tokens)

@@ -13,7 +13,6 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
-	"bobbin/app/runs"
 	"bobbin/app/wire"
 )
 
@@ -69,7 +68,14 @@ func (st *stage) buildParts(ctx context.Context) error {
 	}
 	work := wire.NewRuns(st.Deps, st.engine)
 	st.chat = wire.NewChat(st.Deps, agents, st.engine, work, wire.NewFiles(st.Deps, ""))
-	st.startRuns(ctx, work)
+	working, stop := context.WithCancel(ctx)
+	var done sync.WaitGroup
+	done.Go(func() {
+		if err := work.Run(working); err != nil {
+			st.Logger.ErrorContext(working, "runs of the replay", "err", err)
+		}
+	})
+	st.onClose(func() error { stop(); done.Wait(); return nil })
 	st.session, err = st.chat.CreateSession(ctx, st.tenant(), core.Session{})
 	return err
 }
@@ -99,18 +105,6 @@ func (st *stage) openRecorded() (m wire.Models, err error) {
 		return 1
 	})
 	return m, err
-}
-
-// startRuns executes runs until the stage is closed.
-func (st *stage) startRuns(ctx context.Context, work *runs.Runner) {
-	ctx, stop := context.WithCancel(ctx)
-	var done sync.WaitGroup
-	done.Go(func() {
-		if err := work.Run(ctx); err != nil {
-			st.Logger.ErrorContext(ctx, "runs of the replay", "err", err)
-		}
-	})
-	st.onClose(func() error { stop(); done.Wait(); return nil })
 }
 
 func (st *stage) tenant() core.Tenant { return core.Tenant{Owner: core.LocalOwner} }

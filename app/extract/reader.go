@@ -162,14 +162,25 @@ func (a *answer) addFrame(f frame) {
 func (a *answer) documentText() (core.DocumentText, error) {
 	text := core.CleanText(core.VisibleText(core.StripControls(a.text.String())))
 	if text == "" || a.fault == faultLocked || a.fault == faultUnpacked {
-		if err := a.refusalError(); err != nil {
-			return core.DocumentText{}, err
+		switch {
+		case a.fault == faultLocked:
+			return core.DocumentText{}, refuseFile("it is protected by a password; save it without one and upload the copy")
+		case a.fault == faultUnpacked:
+			return core.DocumentText{}, refuseFile(fmt.Sprintf("it is larger than %s when unpacked; save the relevant part as a smaller file", core.ByteSize(maxUnpacked)))
+		case a.fault != "":
+			return core.DocumentText{}, refuseFile("it is damaged, or its content does not match its type; open it, save it again, and upload the copy")
+		case !a.ended:
+			return core.DocumentText{}, refuseFile("reading it takes too much time or memory; split it, or save it as plain text")
 		}
 	}
 	notes := []string{}
 	switch n := len(a.blank); {
 	case n > 0 && n == a.pages:
-		notes = append(notes, "[none of its "+pageCount(n)+" has text: they are scanned or drawn, and their content is missing here]")
+		pages := "one page"
+		if n > 1 {
+			pages = fmt.Sprintf("%d pages", n)
+		}
+		notes = append(notes, "[none of its "+pages+" has text: they are scanned or drawn, and their content is missing here]")
 	case n > 0:
 		notes = append(notes, fmt.Sprintf("[%d of %d pages have no text: they are scanned or drawn, and their content is missing here: %s]", n, a.pages, pageRanges(a.blank)))
 	case text == "":
@@ -187,31 +198,8 @@ func (a *answer) documentText() (core.DocumentText, error) {
 	return core.DocumentText{Text: strings.Join(notes, "\n"), Pages: a.pages, Blank: len(a.blank)}, nil
 }
 
-// refusalError returns why the document is refused; nil = it simply has no text.
-func (a *answer) refusalError() error {
-	switch {
-	case a.fault == faultLocked:
-		return refuseFile("it is protected by a password; save it without one and upload the copy")
-	case a.fault == faultUnpacked:
-		return refuseFile(fmt.Sprintf("it is larger than %s when unpacked; save the relevant part as a smaller file", core.ByteSize(maxUnpacked)))
-	case a.fault != "":
-		return refuseFile("it is damaged, or its content does not match its type; open it, save it again, and upload the copy")
-	case !a.ended:
-		return refuseFile("reading it takes too much time or memory; split it, or save it as plain text")
-	default:
-		return nil
-	}
-}
-
 func refuseFile(why string) error {
 	return core.Errorf(core.ErrInvalid, "the file is not accepted: %s", why)
-}
-
-func pageCount(pages int) string {
-	if pages == 1 {
-		return "one page"
-	}
-	return fmt.Sprintf("%d pages", pages)
 }
 
 // pageRanges formats ascending page numbers as 3–7, 9; only the first of many.

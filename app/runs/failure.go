@@ -39,7 +39,21 @@ func runError(err error) core.RunError {
 		}
 		return e
 	}
-	for _, k := range errorKinds() {
+	for _, k := range []errorKind{
+		{errRunTime, "run_timeout", "The answer exceeded the time limit of a run and was stopped. Ask for less at once, or raise the time limit."},
+		{errGaveUp, "gave_up", "The server process ended each time it worked on this answer, so the server does not retry by itself. Regenerate the answer to try once more; if that fails, too, start a new conversation."},
+		{core.ErrContextFloor, "context_floor", "The prompt cannot be made to fit the model's context window. Choose a model with a larger window, or shorten the system prompt, the tools or the message."},
+		{core.ErrModel, "model_error", "The model failed. Send the message again, or choose another model."},
+		{core.ErrTimeout, "timeout", "A time limit passed before the answer was ready. Send the message again."},
+		{context.DeadlineExceeded, "timeout", "A time limit passed before the answer was ready. Send the message again."},
+		{core.ErrRateLimited, "rate_limited", "Too many requests at once. Wait a moment and send the message again."},
+		{core.ErrUnavailable, "unavailable", "A part of the server cannot be reached at the moment. Send the message again later."},
+		{core.ErrTooLarge, "too_large", "Something in this conversation is larger than allowed. Shorten the message."},
+		{core.ErrNotFound, "not_found", "Something that the answer needs no longer exists. Check the session's agent and model."},
+		{core.ErrInvalid, "invalid", "The session's settings are not valid. Check its agent and model."},
+		{core.ErrUnprocessable, "unprocessable", "The message could not be processed. Change it and send it again."},
+		{core.ErrForbidden, "forbidden", "This is not allowed."},
+	} {
 		if !errors.Is(err, k.kind) {
 			continue
 		}
@@ -56,24 +70,6 @@ type errorKind struct {
 	kind    error
 	code    string
 	message string // when the error has none that may be shown
-}
-
-func errorKinds() []errorKind {
-	return []errorKind{
-		{errRunTime, "run_timeout", "The answer exceeded the time limit of a run and was stopped. Ask for less at once, or raise the time limit."},
-		{errGaveUp, "gave_up", "The server process ended each time it worked on this answer, so the server does not retry by itself. Regenerate the answer to try once more; if that fails, too, start a new conversation."},
-		{core.ErrContextFloor, "context_floor", "The prompt cannot be made to fit the model's context window. Choose a model with a larger window, or shorten the system prompt, the tools or the message."},
-		{core.ErrModel, "model_error", "The model failed. Send the message again, or choose another model."},
-		{core.ErrTimeout, "timeout", "A time limit passed before the answer was ready. Send the message again."},
-		{context.DeadlineExceeded, "timeout", "A time limit passed before the answer was ready. Send the message again."},
-		{core.ErrRateLimited, "rate_limited", "Too many requests at once. Wait a moment and send the message again."},
-		{core.ErrUnavailable, "unavailable", "A part of the server cannot be reached at the moment. Send the message again later."},
-		{core.ErrTooLarge, "too_large", "Something in this conversation is larger than allowed. Shorten the message."},
-		{core.ErrNotFound, "not_found", "Something that the answer needs no longer exists. Check the session's agent and model."},
-		{core.ErrInvalid, "invalid", "The session's settings are not valid. Check its agent and model."},
-		{core.ErrUnprocessable, "unprocessable", "The message could not be processed. Change it and send it again."},
-		{core.ErrForbidden, "forbidden", "This is not allowed."},
-	}
 }
 
 // modelError returns what users may see of a failed model call.

@@ -60,7 +60,16 @@ func (s *Runner) sweepLoop(ctx context.Context) {
 	for {
 		select {
 		case <-t.C:
-			s.sweepAndReport(ctx)
+			s.mu.Lock()
+			known := s.backlog
+			s.mu.Unlock()
+			s.Observer.Count(core.CountFound, s.expireApprovals(ctx), foundExpired)
+			s.waiting = nil // waiting sessions are read again
+			lapsed, queued := s.sweepOnce(ctx)
+			if !known { // no signal announced it
+				s.Observer.Count(core.CountFound, lapsed, foundLapsed)
+				s.Observer.Count(core.CountFound, queued, foundQueued)
+			}
 		case <-s.sweepRequested:
 			s.sweepOnce(ctx)
 		case <-ctx.Done():
@@ -87,20 +96,6 @@ func (s *Runner) resumeRuns(ctx context.Context) bool {
 		if core.Sleep(ctx, time.Second) != nil {
 			return false
 		}
-	}
-}
-
-// sweepAndReport sweeps, and reports work that no signal announced.
-func (s *Runner) sweepAndReport(ctx context.Context) {
-	s.mu.Lock()
-	known := s.backlog
-	s.mu.Unlock()
-	s.Observer.Count(core.CountFound, s.expireApprovals(ctx), foundExpired)
-	s.waiting = nil // waiting sessions are read again
-	lapsed, queued := s.sweepOnce(ctx)
-	if !known {
-		s.Observer.Count(core.CountFound, lapsed, foundLapsed)
-		s.Observer.Count(core.CountFound, queued, foundQueued)
 	}
 }
 

@@ -90,7 +90,16 @@ func NewTools(cfg config.Config, parts ToolParts) *tools.Set {
 		tools.NewSearchMemories(parts.Memories.Search),
 	}
 	if cfg.Tools.FetchURL.Enabled {
-		list = append(list, tools.NewFetchURL(newFetcher(cfg.Tools.FetchURL, parts.Program)))
+		fetch := cfg.Tools.FetchURL // of the public internet only
+		ports := make([]int, 0, len(fetch.Ports))
+		for _, p := range fetch.Ports {
+			if n, err := strconv.Atoi(p); err == nil { // Validate has checked them
+				ports = append(ports, n)
+			}
+		}
+		list = append(list, tools.NewFetchURL(tools.NewFetcher(tools.FetcherOptions{
+			Time: fetch.Time, Bytes: int64(fetch.Bytes), Ports: ports, UserAgent: "Bobbin (fetch_url)", ReadHTML: extract.NewReader(parts.Program).ReadPage,
+		})))
 	}
 	log := parts.Logger
 	if log == nil {
@@ -117,19 +126,6 @@ func NewTools(cfg config.Config, parts ToolParts) *tools.Set {
 		}
 		return tools.FixedSource(tool)
 	}, log)
-}
-
-// newFetcher returns what reads web pages: of the public internet only.
-func newFetcher(cfg config.FetchURL, program string) *tools.Fetcher {
-	ports := make([]int, 0, len(cfg.Ports))
-	for _, p := range cfg.Ports {
-		if n, err := strconv.Atoi(p); err == nil { // Validate has checked them
-			ports = append(ports, n)
-		}
-	}
-	return tools.NewFetcher(tools.FetcherOptions{
-		Time: cfg.Time, Bytes: int64(cfg.Bytes), Ports: ports, UserAgent: "Bobbin (fetch_url)", ReadHTML: extract.NewReader(program).ReadPage,
-	})
 }
 
 // sendsAnywhere is what operators are told about an agent that may send what it knows to any host.

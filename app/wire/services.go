@@ -138,9 +138,10 @@ func NewAuth(cfg config.Config, stored *auth.Stored, tokenKeys *auth.Keys, local
 	}
 	if tokenKeys != nil {
 		j := cfg.Auth.JWT
+		rights, _ := core.ParseRights(j.Scopes) // Validate has refused others
 		o.VerifyToken = auth.NewVerifier(tokenKeys, auth.VerifierOptions{
 			Issuer: j.Issuer, Audience: j.Audience, Owner: j.Owner, OwnerClaim: j.OwnerClaim, UserClaim: j.UserClaim,
-			Rights: j.Rights(), ScopeClaim: j.ScopeClaim, Leeway: j.Leeway, MaxLife: j.MaxLife,
+			Rights: rights, ScopeClaim: j.ScopeClaim, Leeway: j.Leeway, MaxLife: j.MaxLife,
 		}).Identify
 	}
 	return auth.New(o)

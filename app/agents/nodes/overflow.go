@@ -40,7 +40,23 @@ func (n *LLM) handleRefusal(ctx context.Context, s *AgentState, t *attempts, c c
 		t.planForSmallerWindow(c)
 	}
 	if t.refusedSize == 0 {
-		n.learnFromRefusal(s.Session.ID, c, e)
+		d, raw := c.decision, c.sent.Total()
+		isSmaller := e.Limit > 0 && e.Limit < d.Budget.Window
+		if isSmaller {
+			n.Calibrator.Told(c.modelName(), s.Session.ID, e.Limit)
+		}
+		ratio := 0.0
+		switch {
+		case e.Prompt > 0:
+			ratio = float64(e.Prompt) / float64(raw)
+		case e.Requested > 0:
+			ratio = float64(e.Requested) / float64(raw+d.MaxOutput)
+		}
+		// Where the window turned out to be smaller, and our own count agrees that the prompt did not fit that, there is
+		// nothing wrong with the count.
+		if explained := isSmaller && d.Total+d.MaxOutput > e.Limit; !explained || ratio == 0 || ratio > d.Factor {
+			n.Calibrator.Tighten(c.modelName(), s.Session.ID, ratio)
+		}
 	}
 	t.shrinkPrompt(c)
 	reason := refusalMessage(c, e)
@@ -152,27 +168,6 @@ func quoteProvider(e *llm.Error) string {
 		return fmt.Sprintf(" (%q)", words)
 	}
 	return ""
-}
-
-// learnFromRefusal lets the calibration learn from a refusal. Where the window turned out to be
-// smaller, and our own count agrees that the prompt did not fit that, there is nothing
-// wrong with the count.
-func (n *LLM) learnFromRefusal(session core.SessionID, c call, e *llm.Error) {
-	d, raw := c.decision, c.sent.Total()
-	if e.Limit > 0 && e.Limit < d.Budget.Window {
-		n.Calibrator.Told(c.modelName(), session, e.Limit)
-	}
-	ratio := 0.0
-	switch {
-	case e.Prompt > 0:
-		ratio = float64(e.Prompt) / float64(raw)
-	case e.Requested > 0:
-		ratio = float64(e.Requested) / float64(raw+d.MaxOutput)
-	}
-	explained := e.Limit > 0 && e.Limit < d.Budget.Window && d.Total+d.MaxOutput > e.Limit
-	if !explained || ratio == 0 || ratio > d.Factor {
-		n.Calibrator.Tighten(c.modelName(), session, ratio)
-	}
 }
 
 // contextReport returns the context report of the run as it is stored.

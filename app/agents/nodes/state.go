@@ -1,7 +1,6 @@
 package nodes
 
 import (
-	"maps"
 	"slices"
 
 	"bobbin/app/core"
@@ -39,7 +38,13 @@ const maxRunTexts = 1 << 20
 // WithRunMessages returns the state with what the run has added to the log.
 func (s AgentState) WithRunMessages(added []core.Message) AgentState {
 	s.Planned = nil
-	s.RunMessages = core.WithNewestTexts(append(s.RunMessages[:len(s.RunMessages):len(s.RunMessages)], added...), maxRunTexts)
+	size, all := 0, slices.Concat(s.RunMessages, added)
+	for i := len(all) - 1; i >= 0; i-- { // the newest keep their texts, the last one always
+		if size += all[i].TextBytes(); size > maxRunTexts && i < len(all)-1 {
+			all[i] = all[i].WithoutTexts()
+		}
+	}
+	s.RunMessages = all
 	return s
 }
 
@@ -105,17 +110,6 @@ func (s AgentState) sinceCall(is func(core.ToolCall) bool) []core.Message {
 // isSince reports whether the run's options came with the result of the call.
 func (s AgentState) isSince(c core.ToolCall) bool {
 	return s.Run.Options != nil && s.Run.Options.Since == c.ID
-}
-
-// shownSeqs returns the messages that the model has seen word for word, by seq: those of its last
-// prompt, and those of the run.
-func (s AgentState) shownSeqs() map[int64]bool {
-	shown := map[int64]bool{s.UserMessage.Seq: true}
-	maps.Copy(shown, s.Shown)
-	for _, m := range s.RunMessages {
-		shown[m.Seq] = true
-	}
-	return shown
 }
 
 // NextTurn returns what the context plan of the next model call depends on.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -210,7 +211,12 @@ func (n *Tools) callProtected(ctx context.Context, s AgentState, c core.ToolCall
 			err = errToolPanic
 		}
 	}()
-	return tool.Call(ctx, tools.Call{ID: c.ID, Arguments: c.Arguments, Session: s.Session, AskedAt: s.UserMessage.CreatedAt, Shown: s.shownSeqs(), Settings: s.Profile.Agent.ToolSettings[c.Name]})
+	shown := map[int64]bool{s.UserMessage.Seq: true} // what the model has seen word for word: of its last prompt, and of the run
+	maps.Copy(shown, s.Shown)
+	for _, m := range s.RunMessages {
+		shown[m.Seq] = true
+	}
+	return tool.Call(ctx, tools.Call{ID: c.ID, Arguments: c.Arguments, Session: s.Session, AskedAt: s.UserMessage.CreatedAt, Shown: shown, Settings: s.Profile.Agent.ToolSettings[c.Name]})
 }
 
 // timeoutError returns what is wrong with a tool whose time is over, or nil.

@@ -183,15 +183,27 @@ func (t requestTemplate) rest(arguments map[string]any) map[string]any {
 	return rest
 }
 
-// setAddress makes the address of a path and the pairs of its query.
-func (r *webRequest) setAddress(path string, inPath map[string]string, pairs []string) (err error) {
-	if r.url, err = expandPath(path, inPath); len(pairs) > 0 {
+// setAddress makes the address of a path and the pairs of its query. Texts, which are escaped, go into the path, each
+// within its segment.
+func (r *webRequest) setAddress(path string, inPath map[string]string, pairs []string) error {
+	segments := strings.Split(path, "/")
+	for i, segment := range segments {
+		names, _ := placeholders(segment)
+		for _, name := range names {
+			segment = strings.ReplaceAll(segment, "{"+name+"}", inPath[name])
+		}
+		if len(names) > 0 && (segment == "." || segment == "..") {
+			return errors.New("an argument must not name the current or the parent folder")
+		}
+		segments[i] = segment
+	}
+	if r.url = strings.Join(segments, "/"); len(pairs) > 0 {
 		r.url += "?" + strings.Join(pairs, "&")
 	}
-	if err == nil && len(r.url) > maxURL {
-		err = fmt.Errorf("the address would have more than %d characters; use shorter arguments", maxURL)
+	if len(r.url) > maxURL {
+		return fmt.Errorf("the address would have more than %d characters; use shorter arguments", maxURL)
 	}
-	return err
+	return nil
 }
 
 // maxErrorText bounds what the model reads of an answer that is an error, in bytes.

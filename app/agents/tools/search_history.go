@@ -68,18 +68,6 @@ type historyArguments struct {
 	Skip   int       `json:"skip"`
 }
 
-// searchQuery returns the query of the arguments. Days are those of the zone.
-func (a historyArguments) searchQuery(zone *time.Location) (core.SearchQuery, error) {
-	after, err := parseDay("after", a.After, zone)
-	if err != nil {
-		return core.SearchQuery{}, err
-	}
-	before, err := parseDay("before", a.Before, zone)
-	return core.SearchQuery{
-		PageQuery: core.PageQuery{Limit: maxQuotes}, Text: a.Query, Role: a.Role, Author: a.Author, After: after, Before: before, Skip: a.Skip, Around: aroundHits,
-	}, err
-}
-
 // parseDay parses a day or a time; the zero time if there is none.
 func parseDay(name, text string, zone *time.Location) (time.Time, error) {
 	if text == "" {
@@ -99,11 +87,14 @@ func (a historyArguments) searchHistory(ctx context.Context, search core.SearchS
 	if err != nil {
 		zone = time.UTC
 	}
-	query, err := a.searchQuery(zone)
-	if err != nil {
+	after, err := parseDay("after", a.After, zone) // days are those of the zone
+	before, err2 := parseDay("before", a.Before, zone)
+	if err = cmp.Or(err, err2); err != nil {
 		return "", fmt.Errorf("%w; expected a JSON object such as %s", err, historyExample)
 	}
-	query.Except = call.Shown
+	query := core.SearchQuery{
+		PageQuery: core.PageQuery{Limit: maxQuotes}, Text: a.Query, Role: a.Role, Author: a.Author, After: after, Before: before, Skip: a.Skip, Around: aroundHits, Except: call.Shown,
+	}
 	// The model sees the messages of this run: without Before the question would be found first.
 	if !call.AskedAt.IsZero() && (query.Before.IsZero() || query.Before.After(call.AskedAt)) {
 		query.Before = call.AskedAt

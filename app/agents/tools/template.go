@@ -50,22 +50,6 @@ func textOf(value any) (string, bool) {
 	}
 }
 
-// expandPath puts texts, which are escaped, into a path, each within its segment.
-func expandPath(path string, texts map[string]string) (string, error) {
-	segments := strings.Split(path, "/")
-	for i, segment := range segments {
-		names, _ := placeholders(segment)
-		for _, name := range names {
-			segment = strings.ReplaceAll(segment, "{"+name+"}", texts[name])
-		}
-		if len(names) > 0 && (segment == "." || segment == "..") {
-			return "", errors.New("an argument must not name the current or the parent folder")
-		}
-		segments[i] = segment
-	}
-	return strings.Join(segments, "/"), nil
-}
-
 // expandText puts the arguments, escaped, into a text; false if one of them is missing.
 func expandText(value string, arguments map[string]any, escape func(string) string) (string, bool) {
 	complete := true

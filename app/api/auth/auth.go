@@ -61,7 +61,13 @@ func (a *Authenticator) Authenticate(r *http.Request) (core.Identity, error) {
 	case errors.Is(err, core.ErrUnauthorized), errors.Is(err, core.ErrForbidden):
 		// Only failures are limited: valid requests may come from the same address, as through a proxy,
 		// and 256 bits cannot be guessed.
-		if wait := a.failures.Take(a.clientNetwork(r)); wait > 0 {
+		addr, _ := netip.ParseAddrPort(r.RemoteAddr) // those without one share a bucket
+		ip, bits := a.clientAddr(addr.Addr().Unmap(), r.Header.Values("X-Forwarded-For")), 64
+		if ip.Is4() {
+			bits = 32
+		}
+		network, _ := ip.WithZone("").Prefix(bits)
+		if wait := a.failures.Take(network.String()); wait > 0 {
 			err = &core.Error{Kind: core.ErrRateLimited, Code: CodeFailedAttempts, RetryAfter: max(wait, time.Second),
 				Message: "too many requests without a valid API key from this address; send a valid key, or wait (the operator can raise limits.guesses_per_minute)"}
 		}

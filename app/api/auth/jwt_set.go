@@ -36,7 +36,20 @@ const (
 
 // canVerify reports whether the key may verify signatures by the algorithm.
 func canVerify(k jose.JSONWebKey, alg jose.SignatureAlgorithm) bool {
-	return slices.Contains(algorithmsFor(k.Key), alg) && (k.Algorithm == "" || k.Algorithm == string(alg))
+	var accepted []jose.SignatureAlgorithm
+	switch public := k.Key.(type) {
+	case *rsa.PublicKey:
+		if bits := public.N.BitLen(); bits >= minRSABits && bits <= maxRSABits {
+			accepted = []jose.SignatureAlgorithm{jose.RS256, jose.RS384, jose.RS512, jose.PS256}
+		}
+	case *ecdsa.PublicKey:
+		if public.Curve == elliptic.P256() {
+			accepted = []jose.SignatureAlgorithm{jose.ES256}
+		}
+	case ed25519.PublicKey:
+		accepted = []jose.SignatureAlgorithm{jose.EdDSA}
+	}
+	return slices.Contains(accepted, alg) && (k.Algorithm == "" || k.Algorithm == string(alg))
 }
 
 // set is the usable keys of a JWKS.
@@ -90,23 +103,6 @@ func readKey(raw json.RawMessage) (k jose.JSONWebKey, why string) {
 		return k, "it is too short or too long, or for an algorithm that is not accepted"
 	}
 	return k, ""
-}
-
-// algorithmsFor returns the accepted algorithms that a key of this type can verify.
-func algorithmsFor(public any) []jose.SignatureAlgorithm {
-	switch k := public.(type) {
-	case *rsa.PublicKey:
-		if bits := k.N.BitLen(); bits >= minRSABits && bits <= maxRSABits {
-			return []jose.SignatureAlgorithm{jose.RS256, jose.RS384, jose.RS512, jose.PS256}
-		}
-	case *ecdsa.PublicKey:
-		if k.Curve == elliptic.P256() {
-			return []jose.SignatureAlgorithm{jose.ES256}
-		}
-	case ed25519.PublicKey:
-		return []jose.SignatureAlgorithm{jose.EdDSA}
-	}
-	return nil
 }
 
 // Bounds of one fetch.

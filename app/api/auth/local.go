@@ -65,18 +65,6 @@ func isForeignPage(r *http.Request) bool {
 // CodeFailedAttempts means too many failed authentication attempts from an address.
 const CodeFailedAttempts = "too_many_guesses"
 
-// clientNetwork returns the bucket of a request: the client's IPv4 address or IPv6 /64
-// network.
-func (a *Authenticator) clientNetwork(r *http.Request) string {
-	addr, _ := netip.ParseAddrPort(r.RemoteAddr) // those without one share a bucket
-	ip, bits := a.clientAddr(addr.Addr().Unmap(), r.Header.Values("X-Forwarded-For")), 64
-	if ip.Is4() {
-		bits = 32
-	}
-	prefix, _ := ip.WithZone("").Prefix(bits)
-	return prefix.String()
-}
-
 // clientAddr returns the client address of a request from the peer: the peer itself, or
 // behind trusted proxies the last address in X-Forwarded-For that is not trusted. Earlier
 // addresses can be forged.

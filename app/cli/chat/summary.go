@@ -125,7 +125,12 @@ func (c *Conversation) undoSummary(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	earlier := slices.DeleteFunc(page.Items, func(s core.Summary) bool { return !isEarlierVersion(s, before.Session) })
+	// Neither a version that was undone, nor the one that the session's version repeats.
+	earlier := slices.DeleteFunc(page.Items, func(s core.Summary) bool {
+		repeated := before.ConversationSummary != nil && s.Content == *before.ConversationSummary &&
+			before.SummaryThroughID != nil && s.ThroughID == *before.SummaryThroughID
+		return s.Version >= before.SummaryVersion || s.Kind != core.SummaryRolling || s.State != core.SummaryDropped || s.ActivatedAt == nil || repeated
+	})
 	for _, s := range append(earlier, core.Summary{}) {
 		after, err := client.Call(ctx, c.Service, ops.RestoreSummary, ops.SummaryRestore{InSession: c.inSession(), Version: s.Version})
 		if errors.Is(err, core.ErrUnprocessable) && s.Version != 0 { // of another branch
@@ -138,14 +143,6 @@ func (c *Conversation) undoSummary(ctx context.Context) error {
 		break
 	}
 	return c.warnOfTrigger(ctx)
-}
-
-// isEarlierVersion reports whether the version may be the one that was active before the
-// session's: not one that was undone, nor the one that the session's version repeats.
-func isEarlierVersion(s core.Summary, session core.Session) bool {
-	repeated := session.ConversationSummary != nil && s.Content == *session.ConversationSummary &&
-		session.SummaryThroughID != nil && s.ThroughID == *session.SummaryThroughID
-	return s.Version < session.SummaryVersion && s.Kind == core.SummaryRolling && s.State == core.SummaryDropped && s.ActivatedAt != nil && !repeated
 }
 
 // warnOfTrigger warns if the next message will summarize again.

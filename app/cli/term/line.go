@@ -136,7 +136,12 @@ func (e *Edited) Line(ctx context.Context) (string, error) {
 	if errors.Is(err, readline.ErrInterrupt) {
 		return "", ErrInterrupted
 	}
-	return e.pastes.expandPlaceholders(line), err
+	e.pastes.mu.Lock()
+	defer e.pastes.mu.Unlock()
+	for i, text := range e.pastes.texts {
+		line = strings.ReplaceAll(line, placeholderText(i+1, text), text)
+	}
+	return line, err
 }
 
 // Close restores the terminal. It does not interrupt a read of the underlying reader.
@@ -257,14 +262,4 @@ func dropControl(r rune) rune {
 		return -1
 	}
 	return r
-}
-
-// expandPlaceholders replaces the placeholders in a line by the pasted texts.
-func (p *pasteReader) expandPlaceholders(line string) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for i, text := range p.texts {
-		line = strings.ReplaceAll(line, placeholderText(i+1, text), text)
-	}
-	return line
 }

@@ -80,7 +80,17 @@ func (m *Markdown) addPart(part string) {
 	m.line.WriteString(text)
 	line := m.line.String()
 	if len(line) > maxLine && m.fence == "" {
-		line = m.breakLine(line)
+		for len(line) > maxLine { // all but the last piece are plain text
+			head := core.Clip(line, maxLine)
+			if space := strings.LastIndexByte(head, ' '); space > 0 && strings.HasPrefix(m.layoutPlain(head[:space]), m.shown) {
+				head = head[:space]
+			}
+			m.showLayout(m.layoutPlain(head))
+			fmt.Fprintln(m.w)
+			line, m.shown = strings.TrimLeft(line[len(head):], " "), ""
+		}
+		m.line.Reset()
+		m.line.WriteString(line)
 	}
 	if len(m.table) > 0 && (whole || strings.TrimSpace(line) != "") && !isTableRow(line) {
 		m.endTable()
@@ -98,23 +108,6 @@ func (m *Markdown) addPart(part string) {
 		m.shown = ""
 		m.first = false
 	}
-}
-
-// breakLine splits a line that is too long, writes all but the last piece as plain text, and
-// returns the last piece.
-func (m *Markdown) breakLine(line string) string {
-	for len(line) > maxLine {
-		head := core.Clip(line, maxLine)
-		if space := strings.LastIndexByte(head, ' '); space > 0 && strings.HasPrefix(m.layoutPlain(head[:space]), m.shown) {
-			head = head[:space]
-		}
-		m.showLayout(m.layoutPlain(head))
-		fmt.Fprintln(m.w)
-		line, m.shown = strings.TrimLeft(line[len(head):], " "), ""
-	}
-	m.line.Reset()
-	m.line.WriteString(line)
-	return line
 }
 
 // layoutPlain lays out a line as plain text.

@@ -29,12 +29,6 @@ type JWT struct {
 // Enabled reports whether tokens are taken.
 func (j JWT) Enabled() bool { return j.JWKSURL != "" || j.JWKSFile != "" }
 
-// Rights returns the most that a token may do.
-func (j JWT) Rights() core.Scopes {
-	rights, _ := core.ParseRights(j.Scopes) // Validate has refused others
-	return rights
-}
-
 func (j JWT) validate(found *faults) {
 	if !j.Enabled() {
 		for _, given := range []struct{ key, value string }{

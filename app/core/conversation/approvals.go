@@ -113,8 +113,8 @@ func (c *Change) decide(a *core.Approval, d core.ApprovalDecision) error {
 		}
 		return err
 	}
-	if a.Repeats(d) {
-		return nil
+	if again, err := a.Decide(d); err == nil && again.Status == a.Status && again.Edited == a.Edited && again.Result == a.Result && again.Failed == a.Failed {
+		return nil // it repeats the decision that was made
 	}
 	words := string(a.Status)
 	if a.DecidedBy != "" {

@@ -34,9 +34,23 @@ type period struct{ from, until time.Time }
 func FindMentions(question searchtext.Question, text string) Mentions {
 	var list []period
 	add := func(year, month, day string) {
-		if p, ok := newPeriod(year, month, day); ok {
-			list = append(list, p)
+		y, _ := strconv.Atoi(year) // the forms have digits only
+		m := time.Month(max(0, slices.Index(germanMonths[:], strings.ToLower(month))))
+		for _, layout := range []string{"1", "January", "Jan"} {
+			if t, err := time.Parse(layout, month); err == nil {
+				m = t.Month()
+			}
 		}
+		d, _ := strconv.Atoi(day)
+		from := time.Date(y, m, max(1, d), 0, 0, 0, 0, time.UTC)
+		if m == 0 || from.Month() != m { // there is none such
+			return
+		}
+		until := from.AddDate(0, 0, 1)
+		if day == "" {
+			until = from.AddDate(0, 1, 0)
+		}
+		list = append(list, period{from.Add(-zoneReach), until.Add(zoneReach)})
 	}
 	for _, f := range isoDay.FindAllStringSubmatch(text, -1) {
 		add(f[1], f[2], f[3])
@@ -57,20 +71,15 @@ func FindMentions(question searchtext.Question, text string) Mentions {
 // has a word of its author's name, and more if it names its day or month.
 func (m Mentions) Boost(author string, at time.Time) float64 {
 	boost := 1.0
-	if m.hasAuthor(author) {
+	if author != "" && slices.ContainsFunc(searchtext.Text(author).Words, func(word string) bool {
+		return slices.ContainsFunc(m.groups, func(g searchtext.Group) bool { return slices.Contains(g.Words, word) })
+	}) {
 		boost += authorShare
 	}
 	if slices.ContainsFunc(m.periods, func(p period) bool { return !at.Before(p.from) && at.Before(p.until) }) {
 		boost += dayShare
 	}
 	return boost
-}
-
-// hasAuthor reports whether the question has a word of the name.
-func (m Mentions) hasAuthor(name string) bool {
-	return name != "" && slices.ContainsFunc(searchtext.Text(name).Words, func(word string) bool {
-		return slices.ContainsFunc(m.groups, func(g searchtext.Group) bool { return slices.Contains(g.Words, word) })
-	})
 }
 
 // The forms of a day and of a month: 2026-01-31, 31 January 2026 or 31. Januar 2026, and
@@ -80,27 +89,6 @@ var (
 	dayFirst = regexp.MustCompile(`\b(\d{1,2})(?:st|nd|rd|th|\.)?\s+(?:of\s+)?(\pL{3,9})\.?,?\s+(\d{4})\b`)
 	dayLast  = regexp.MustCompile(`\b(\pL{3,9})\.?(?:\s+(\d{1,2})(?:st|nd|rd|th)?)?,?\s+(\d{4})\b`)
 )
-
-// newPeriod returns the day, or the month if day is empty; false if there is none such.
-func newPeriod(year, month, day string) (period, bool) {
-	y, _ := strconv.Atoi(year) // the forms have digits only
-	m := time.Month(max(0, slices.Index(germanMonths[:], strings.ToLower(month))))
-	for _, layout := range []string{"1", "January", "Jan"} {
-		if t, err := time.Parse(layout, month); err == nil {
-			m = t.Month()
-		}
-	}
-	d, _ := strconv.Atoi(day)
-	from := time.Date(y, m, max(1, d), 0, 0, 0, 0, time.UTC)
-	if m == 0 || from.Month() != m {
-		return period{}, false
-	}
-	until := from.AddDate(0, 0, 1)
-	if day == "" {
-		until = from.AddDate(0, 1, 0)
-	}
-	return period{from.Add(-zoneReach), until.Add(zoneReach)}, true
-}
 
 //nolint:gochecknoglobals // immutable
 var germanMonths = [...]string{"", "januar", "februar", "märz", "april", "mai", "juni", "juli", "august", "september", "oktober", "november", "dezember"}

@@ -81,7 +81,7 @@ func ParseQuestion(text string) (Question, error) {
 			}
 		}
 	}
-	if unquoted && endsAsQuestion(text) {
+	if last, _ := utf8.DecodeLastRuneInString(strings.TrimSpace(text)); unquoted && strings.ContainsRune("?？؟", last) {
 		q.Must.Terms = slices.DeleteFunc(q.Must.Terms, func(t Term) bool {
 			if !t.Not && len(t.Words) > 1 && len(t.Words) <= maxIdentifier {
 				b.addPhrase(t)
@@ -99,12 +99,6 @@ func ParseQuestion(text string) (Question, error) {
 		return q, invalidQuery("the query only excludes words; add a word to search for")
 	}
 	return q, q.Must.checkLimits()
-}
-
-// endsAsQuestion reports whether a text ends with a question mark.
-func endsAsQuestion(text string) bool {
-	last, _ := utf8.DecodeLastRuneInString(strings.TrimSpace(text))
-	return strings.ContainsRune("?？؟", last)
 }
 
 // isJoined reports whether the words of a term also count as a phrase: an identifier such

@@ -101,25 +101,15 @@ func common(terms, others []string) int {
 	return n
 }
 
-// topicWords belong to a topic itself, and do not name a thing.
-//
-//nolint:misspell // other languages
-func topicWords(topic string) string {
-	switch topic {
-	case TopicBudget:
-		return "budget presupuesto spend ausgeben depenser gastar total limit maximum max euro euros eur dollar dollars pounds franken quiero changed mind raise increase lower set erhoehe senke most can veux sube baja passe pass say disons mach daraus liegt betraegt"
-	case TopicLanguage:
-		return "write speak talk schreib schreibe schreibst sprich rede ecris ecrivez parle parlez escribe habla hable contesta respondas prefiero switch back obliged"
-	}
-	return ""
-}
-
 // subjectTerms returns the terms that name a thing within the topic. A name, a form of
 // address and units have no things.
 func subjectTerms(topic string, terms []string) []string {
 	if topic == TopicName || topic == TopicAddress || topic == TopicUnits || topic == TopicLength || topic == TopicDiet {
 		return nil
 	}
-	own := strings.Fields(topicWords(topic))
+	own := strings.Fields(map[string]string{ //nolint:misspell // other languages
+		TopicBudget:   "budget presupuesto spend ausgeben depenser gastar total limit maximum max euro euros eur dollar dollars pounds franken quiero changed mind raise increase lower set erhoehe senke most can veux sube baja passe pass say disons mach daraus liegt betraegt",
+		TopicLanguage: "write speak talk schreib schreibe schreibst sprich rede ecris ecrivez parle parlez escribe habla hable contesta respondas prefiero switch back obliged",
+	}[topic]) // they belong to the topic itself, and do not name a thing
 	return slices.DeleteFunc(slices.Clone(terms), func(t string) bool { return slices.Contains(own, t) || isLanguage().MatchString(t) })
 }

@@ -88,7 +88,10 @@ func (s sentence) examine() (Found, bool) {
 	if len(words) == 0 {
 		return Found{}, false
 	}
-	isQuestion := strings.HasSuffix(s.text, "?") && !isTag(words)
+	n := len(words)
+	// A word behind a statement makes no question: "never do it, ok?"
+	isTag := n > 2 && words[n-2] == "," && slices.Contains(strings.Fields("ok okay right yes please vale no si ja gut oder gell d'accord hein thanks"), words[n-1])
+	isQuestion := strings.HasSuffix(s.text, "?") && !isTag
 	for _, l := range languagesOf(words) {
 		if f, ok := l.examine(words, isQuestion); ok {
 			f.Text, f.Language, f.Topic = s.text, l.name, topicOf(folded)
@@ -114,12 +117,6 @@ func (l *language) examine(words []string, isQuestion bool) (Found, bool) {
 		}
 	}
 	return Found{}, false
-}
-
-// isTag reports whether the question is no more than a word behind a statement: "never do it, ok?"
-func isTag(words []string) bool {
-	n := len(words)
-	return n > 2 && words[n-2] == "," && slices.Contains(strings.Fields("ok okay right yes please vale no si ja gut oder gell d'accord hein thanks"), words[n-1])
 }
 
 // parts returns the sentence, or its two halves if each is an instruction by itself.

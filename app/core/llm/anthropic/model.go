@@ -104,8 +104,8 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 	}
 	return providerhttp.Stream(func(emit func(llm.Delta) bool) *llm.Error {
 		err := m.callProvider(ctx, req, emit)
-		if !m.refusedThoughts(req, err) {
-			return err
+		if err == nil || err.Kind != llm.KindInvalid || err.Status != http.StatusBadRequest || !strings.Contains(err.Message, "thinking") || m.countThoughts(req) == 0 {
+			return err // else it was refused for the thoughts in it, and such a conversation could never go on
 		}
 		if !emit(llm.Delta{Dropped: &llm.DroppedThoughts{Contract: llm.PrefixRefuses, Reasons: map[llm.DropReason]int{llm.DropPrefix: m.countThoughts(req)}}}) {
 			return nil

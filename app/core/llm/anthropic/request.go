@@ -3,7 +3,6 @@ package anthropic
 import (
 	"cmp"
 	"encoding/json"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -124,12 +123,6 @@ func (m *Model) countThoughts(req llm.Request) (n int) {
 		n += len(m.thinkingBlocks(turn))
 	}
 	return n
-}
-
-// refusedThoughts reports whether the request was refused for the thoughts in it.
-// Such a conversation could never go on.
-func (m *Model) refusedThoughts(req llm.Request, e *llm.Error) bool {
-	return e != nil && e.Kind == llm.KindInvalid && e.Status == http.StatusBadRequest && strings.Contains(e.Message, "thinking") && m.countThoughts(req) > 0
 }
 
 func toolList(specs []llm.ToolSpec) (out []tool) {

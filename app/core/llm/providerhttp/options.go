@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"bobbin/app/core"
@@ -51,8 +52,11 @@ func (o Options) Complete(provider, baseURL string) (Options, error) {
 		return o, core.Errorf(core.ErrInvalid, "a model of provider %s has no model name", o.Provider)
 	}
 	o.Name, o.BaseURL = cmp.Or(o.Name, o.Model), cmp.Or(strings.TrimRight(o.BaseURL, "/"), baseURL)
-	if err := CheckURL(o.Name, o.BaseURL); err != nil {
-		return o, err
+	if o.BaseURL == "" {
+		return o, core.Errorf(core.ErrInvalid, "model %s needs a base_url, such as http://127.0.0.1:8000/v1", o.Name)
+	}
+	if u, err := url.Parse(o.BaseURL); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return o, core.Errorf(core.ErrInvalid, "model %s: the base_url is not an http or https address", o.Name)
 	}
 	o.Info.Name, o.Info.Provider = cmp.Or(o.Info.Name, o.Name), cmp.Or(o.Info.Provider, o.Provider)
 	o.Timeouts = Timeouts{cmp.Or(o.Timeouts.Headers, DefaultHeadersTimeout), cmp.Or(o.Timeouts.Idle, DefaultIdleTimeout)}

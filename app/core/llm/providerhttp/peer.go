@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"bobbin/app/core"
 	"bobbin/app/core/llm"
 
 	"golang.org/x/net/html/charset"
@@ -189,17 +188,4 @@ func (p *Peer) Scrub(text string) string {
 		return text
 	}
 	return strings.ReplaceAll(text, p.Key, "***")
-}
-
-// CheckURL returns core.ErrInvalid for a base URL that is not an address; name is the
-// model's.
-func CheckURL(name, base string) error {
-	if base == "" {
-		return core.Errorf(core.ErrInvalid, "model %s needs a base_url, such as http://127.0.0.1:8000/v1", name)
-	}
-	u, err := url.Parse(base)
-	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return core.Errorf(core.ErrInvalid, "model %s: the base_url is not an http or https address", name)
-	}
-	return nil
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"io"
 	"iter"
+	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"bobbin/app/core/llm"
@@ -56,7 +58,10 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 		if m.refusedSummaries(req, err) {
 			err = m.callProvider(ctx, req, emit)
 		}
-		if !m.refusedReasoning(req, err) {
+		// Reasoning that the API cannot decrypt: such a conversation could never go on.
+		refused := err != nil && err.Kind == llm.KindInvalid && err.Status == http.StatusBadRequest &&
+			(err.Code == "invalid_encrypted_content" || strings.Contains(err.Message, "encrypted content"))
+		if !refused || m.reasoningCount(req) == 0 {
 			return err
 		}
 		// Blobs are readable for one account and model only: it is not the prompt before them.

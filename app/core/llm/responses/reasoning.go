@@ -60,13 +60,6 @@ func (m *Model) keptItems(turn llm.Message) []keptItem {
 	return out
 }
 
-// refusedReasoning reports whether the request was refused for the reasoning in it, which the
-// API cannot decrypt. Such a conversation could never go on.
-func (m *Model) refusedReasoning(req llm.Request, e *llm.Error) bool {
-	return e != nil && e.Kind == llm.KindInvalid && e.Status == http.StatusBadRequest &&
-		(e.Code == "invalid_encrypted_content" || strings.Contains(e.Message, "encrypted content")) && m.reasoningCount(req) > 0
-}
-
 // reasoningCount returns how many items of reasoning go back with the request.
 func (m *Model) reasoningCount(req llm.Request) int {
 	n := 0
