@@ -192,9 +192,7 @@ func (w *world) edit(k *talk, how core.Multitask) bool {
 	if m == nil {
 		return false
 	}
-	a, err := w.chat.Send(w.t.Context(), tenant, core.SendMessage{
-		SessionID: k.id, Edits: m.ID, Content: w.message(), Multitask: how,
-	})
+	a, err := w.chat.Send(w.t.Context(), tenant, core.SendMessage{SessionID: k.id, Edits: m.ID, Content: w.message(), Multitask: how})
 	w.accepted(k, a, err)
 	k.path = append(k.way(m.ParentID), a.Message.ID)
 	if how == "" {
