@@ -409,7 +409,7 @@ func (w *world) interrupt(k *talk) {
 	w.learn(k)
 	k.path = path
 	claimed, err := w.runs.Claim(w.t.Context(), k.id, worker)
-	must.True(w.t, err == nil, "claim: %v\n%v", err, w.trace)
+	must.True(w.t, err == nil && claimed.Message.OnPath, "claim: got %+v and %v, want a message on the path\n%v", claimed.Message, err, w.trace)
 	w.started = []core.Run{claimed.Run}
 	w.drive(k)
 }
