@@ -329,9 +329,7 @@ func TestFallbackModelsAreChecked(t *testing.T) {
 func TestProfileHasFallbacks(t *testing.T) {
 	t.Parallel()
 	p := newProfiles(t, contextwindow.Global{}, core.Agent{Name: "a", Model: "one", FallbackModels: []string{"two", "gone", "three"}})
-	for asked, want := range map[string][]string{
-		"": {"two", "three"}, "two": {"three"}, "four": {"two", "three"},
-	} {
+	for asked, want := range map[string][]string{"": {"two", "three"}, "two": {"three"}, "four": {"two", "three"}} {
 		profile := must.Get(p.Profile(t.Context(), core.Session{Agent: "a"}, asked))(t)
 		var got []string
 		for _, m := range profile.Fallbacks {

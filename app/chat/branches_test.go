@@ -43,9 +43,7 @@ func TestBranchMultitask(t *testing.T) {
 func TestRegenerateChecks(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		h := newHouse(t, 0, answer)
-		for _, r := range []core.Regenerate{
-			{Model: "hal"}, {ClientMessageID: strings.Repeat("x", 201)}, {User: strings.Repeat("u", 201)},
-		} {
+		for _, r := range []core.Regenerate{{Model: "hal"}, {ClientMessageID: strings.Repeat("x", 201)}, {User: strings.Repeat("u", 201)}} {
 			r.SessionID, r.MessageID = h.session.ID, "m"
 			_, err := h.Regenerate(t.Context(), ann, r)
 			wantKind(t, err, core.ErrInvalid)

@@ -14,9 +14,7 @@ import (
 	"bobbin/tests/must"
 )
 
-var wholeRun = []core.EventType{
-	core.EventRunStarted, core.EventMessageCreated, core.EventMessageCreated, core.EventRunSucceeded,
-}
+var wholeRun = []core.EventType{core.EventRunStarted, core.EventMessageCreated, core.EventMessageCreated, core.EventRunSucceeded}
 
 func TestWatchRunErrors(t *testing.T) {
 	simulate(t, func(t *testing.T) {

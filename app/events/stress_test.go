@@ -28,11 +28,7 @@ func TestWatchersSeeEverythingOnceInOrder(t *testing.T) {
 		noise  int  // writers that publish out of order and lose messages
 		buffer int  // of the bus
 		exact  bool // the text of a message is either missing or whole when it is finished
-	}{
-		{"one orderly writer", 0, 0, true},
-		{"many disorderly writers", 4, 0, false},
-		{"a small buffer drops readers", 4, 16, false},
-	} {
+	}{{"one orderly writer", 0, 0, true}, {"many disorderly writers", 4, 0, false}, {"a small buffer drops readers", 4, 16, false}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			for n := range uint64(5) {

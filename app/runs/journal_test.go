@@ -123,12 +123,7 @@ func TestUnsavedTextOfALostAttemptIsTakenBack(t *testing.T) {
 		attempts int // that are lost
 		logged   int // messages of the run in the log
 		cancel   bool
-	}{
-		{"first words", 1, 0, false},
-		{"after a tool", 1, 2, false},
-		{"died again", 3, 0, false},
-		{"was to be canceled", 1, 0, true},
-	} {
+	}{{"first words", 1, 0, false}, {"after a tool", 1, 2, false}, {"died again", 3, 0, false}, {"was to be canceled", 1, 0, true}} {
 		t.Run(c.name, func(t *testing.T) {
 			simulate(t, func(t *testing.T) {
 				db := coretest.New()

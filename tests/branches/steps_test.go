@@ -192,9 +192,7 @@ func (w *world) edit(k *talk, how core.Multitask) bool {
 	if m == nil {
 		return false
 	}
-	a, err := w.chat.Send(w.t.Context(), tenant, core.SendMessage{
-		SessionID: k.id, Edits: m.ID, Content: w.message(), Multitask: how,
-	})
+	a, err := w.chat.Send(w.t.Context(), tenant, core.SendMessage{SessionID: k.id, Edits: m.ID, Content: w.message(), Multitask: how})
 	w.accepted(k, a, err)
 	k.path = append(k.way(m.ParentID), a.Message.ID)
 	if how == "" {
@@ -411,7 +409,7 @@ func (w *world) interrupt(k *talk) {
 	w.learn(k)
 	k.path = path
 	claimed, err := w.runs.Claim(w.t.Context(), k.id, worker)
-	must.True(w.t, err == nil, "claim: %v\n%v", err, w.trace)
+	must.True(w.t, err == nil && claimed.Message.OnPath, "claim: got %+v and %v, want a message on the path\n%v", claimed.Message, err, w.trace)
 	w.started = []core.Run{claimed.Run}
 	w.drive(k)
 }

@@ -1,9 +1,11 @@
 package openapi_test
 
 import (
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -193,6 +195,10 @@ func (w *world) badCursors(o *owner, l list, cursors map[string]string) {
 	bad := map[string]string{"nonsense": "nonsense", "one letter": "A", "a NUL": "\x00", "bytes": "\xff", "too long": strings.Repeat("A", 2000)}
 	good := cursors[l.op.ID]
 	bad["a cut one"] = good[:len(good)/2]
+	raw := must.Get(base64.RawURLEncoding.DecodeString(good))(w.t)
+	if id := regexp.MustCompile(`"i":"[^"]+"`); id.Match(raw) {
+		bad["an id that is none"] = base64.RawURLEncoding.EncodeToString(id.ReplaceAll(raw, []byte(`"i":"x"`)))
+	}
 	for id, cursor := range cursors {
 		if id != l.op.ID {
 			bad["one of "+id] = cursor

@@ -321,11 +321,7 @@ func TestInterruptEndsTheWaiting(t *testing.T) {
 		begun  bool // the run's id was told
 		cancel error
 		keys   int
-	}{
-		{"twice", true, nil, 2},
-		{"before the run is known", false, nil, 2},
-		{"cannot cancel", true, errors.New("no server"), 1},
-	}
+	}{{"twice", true, nil, 2}, {"before the run is known", false, nil, 2}, {"cannot cancel", true, errors.New("no server"), 1}}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -25,13 +25,7 @@ func TestLine(t *testing.T) {
 		text  string
 		width int
 		want  string
-	}{
-		{"a\n b\t c", 0, "a b c"},
-		{"abcdef", 6, "abcdef"},
-		{"abcdefg", 6, "abcde…"},
-		{"日本語です", 6, "日本…"},
-		{"\x1b[31mred\x07", 0, "[31mred"},
-	}
+	}{{"a\n b\t c", 0, "a b c"}, {"abcdef", 6, "abcdef"}, {"abcdefg", 6, "abcde…"}, {"日本語です", 6, "日本…"}, {"\x1b[31mred\x07", 0, "[31mred"}}
 	for _, tt := range tests {
 		compare.Equal(t, fmt.Sprintf("Line(%q, %d)", tt.text, tt.width), tt.want, term.Line(tt.text, tt.width))
 	}

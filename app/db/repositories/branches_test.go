@@ -76,105 +76,49 @@ func (s *store) wantPath(t *testing.T, id core.SessionID, want ...int64) {
 	compare.Equal(t, "path", want, seqs(s.log(t, id)))
 }
 
-// A run on a branch of its own cannot be queued behind others; a message that cannot be
-// edited or answered is refused.
+// A message that cannot be edited is refused, and so is a second interrupt. tests/branches has what a run
+// prevents, and what is on the path after an interrupt.
 func TestBranchesRefused(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
-		branches := repositories.NewBranches(s.Gorm)
 		id := s.session(t).ID
 		s.turns(t, id, 2)
 		log := s.log(t, id)
-		accept := func(in core.AcceptRun) error {
-			_, err := s.runs.Accept(t.Context(), ann(), in)
-			return err
-		}
 		edits := func(m core.MessageID, how core.Multitask) error {
 			in := ask(id, "edited")
 			in.Input.Edits, in.Multitask = m, how
-			return accept(in)
+			return compare.ErrorOf(s.runs.Accept(t.Context(), ann(), in))
 		}
 		wantError(t, "edit an answer", edits(log[1].ID, ""), core.ErrUnprocessable)
 		wantNotFound(t, "edit nothing", edits(core.NewID[core.MessageID](), ""))
 		wantNotFound(t, "edit by a wrong id", edits("x", ""))
 
-		active := s.accept(t, ask(id, "busy")).Run
-		wantError(t, "edit while busy", edits(log[0].ID, core.MultitaskReject), core.ErrConflict)
-		_, _, err := branches.Select(t.Context(), ann(), id, log[0].ID)
-		compare.Error(t, "select what is selected", nil, err)
-		_, err = branches.Delete(t.Context(), ann(), id, log[0].ID)
-		wantError(t, "delete while busy", err, core.ErrConflict)
-
+		s.accept(t, ask(id, "busy"))
+		must.Get2(repositories.NewBranches(s.Gorm).Select(t.Context(), ann(), id, log[0].ID))(t) // it is selected
 		must.Do(t, edits(log[0].ID, core.MultitaskInterrupt))
-		s.wantPath(t, id, 1, 2, 3, 4, 5) // until it begins
 		wantError(t, "a second interrupt", edits(log[0].ID, core.MultitaskInterrupt), core.ErrConflict)
-		s.finish(t, active, "half")
-		claimed, err := s.runs.Claim(t.Context(), id, worker)
-		must.Do(t, err)
-		s.wantPath(t, id, 7)
-		s.finish(t, claimed.Run, "edited answer")
-		s.wantPath(t, id, 7, 8)
-		_, _, err = branches.Select(t.Context(), bob(), id, log[0].ID)
-		wantNotFound(t, "another owner's select", err)
-		_, err = branches.Fork(t.Context(), bob(), core.ForkSession{SessionID: id})
-		wantNotFound(t, "another owner's fork", err)
-		_, _, err = branches.Pin(t.Context(), bob(), id, log[0].ID, true)
-		wantNotFound(t, "another owner's pin", err)
-		_, err = branches.Delete(t.Context(), bob(), id, log[0].ID)
-		wantNotFound(t, "another owner's delete", err)
 	})
 }
 
-// An interrupted answer is regenerated when the previous run has ended.
-func TestRegenerateInterrupts(t *testing.T) {
-	each(t, func(t *testing.T, s *store) {
-		id := s.session(t).ID
-		first := s.accept(t, ask(id, "question"))
-		in := ask(id, "")
-		in.Answers, in.Multitask, in.ClientMessageID = first.Message.ID, core.MultitaskInterrupt, "c"
-		queued := s.accept(t, in)
-		compare.Equal(t, "run: want a queued one for the question", []any{core.RunQueued, "question", first.Message.ID}, []any{queued.Run.Status, queued.Message.Content, queued.Run.UserMessageID})
-		s.finish(t, first.Run, "half")
-		claimed, err := s.runs.Claim(t.Context(), id, worker)
-		must.True(t, err == nil && claimed.Message.Content == "question" && claimed.Message.OnPath, "got message %+v, error %v, want the question", claimed.Message, err)
-		s.wantPath(t, id, 1)
-		s.finish(t, claimed.Run, "whole")
-		s.wantPath(t, id, 1, 3)
-		again := s.accept(t, in)
-		compare.Equal(t, "repeated: want the same run", []any{true, queued.Run.ID}, []any{again.Repeated, again.Run.ID})
-	})
-}
-
-// A message that names its place cannot be queued behind others, unless it interrupts the
-// only one; a place that is not there is refused.
+// A place that is not there is refused.
 func TestAfterIsRefused(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
 		id, other := s.session(t).ID, s.session(t).ID
 		s.turns(t, id, 2)
 		s.turns(t, other, 1)
 		log := s.log(t, id)
-		after := func(m core.MessageID, how core.Multitask) error {
+		after := func(m core.MessageID) error {
 			in := ask(id, "behind it")
-			in.After, in.Multitask = m, how
-			_, err := s.runs.Accept(t.Context(), ann(), in)
-			return err
+			in.After, in.Multitask = m, core.MultitaskReject
+			return compare.ErrorOf(s.runs.Accept(t.Context(), ann(), in))
 		}
-		wantNotFound(t, "no message", after(core.NewID[core.MessageID](), core.MultitaskReject))
-		wantNotFound(t, "a wrong id", after("x", core.MultitaskReject))
-		wantNotFound(t, "of another session", after(s.log(t, other)[0].ID, core.MultitaskReject))
+		wantNotFound(t, "no message", after(core.NewID[core.MessageID]()))
+		wantNotFound(t, "a wrong id", after("x"))
+		wantNotFound(t, "of another session", after(s.log(t, other)[0].ID))
 		must.Get(repositories.NewBranches(s.Gorm).Delete(t.Context(), ann(), id, log[3].ID))(t)
-		wantNotFound(t, "deleted", after(log[3].ID, core.MultitaskReject))
+		wantNotFound(t, "deleted", after(log[3].ID))
 
-		active := s.accept(t, ask(id, "busy")).Run // 5
-		wantError(t, "busy", after(log[1].ID, core.MultitaskReject), core.ErrConflict)
-		wantError(t, "busy, at the start", after(core.AfterStart, core.MultitaskReject), core.ErrConflict)
-		must.Do(t, after(log[1].ID, core.MultitaskInterrupt))
-		s.wantPath(t, id, 1, 2, 3, 5) // until it begins
-		s.finish(t, active, "half")
-		claimed := s.claim(t, id)
-		if claimed.Run.Input.After != log[1].ID || claimed.Message.ParentID != log[1].ID {
-			t.Errorf("got %+v behind %s, want it behind %s", claimed.Run.Input, claimed.Message.ParentID, log[1].ID)
-		}
-		s.wantPath(t, id, 1, 2, 7)
+		s.accept(t, ask(id, "busy"))
+		wantError(t, "busy, at the start", after(core.AfterStart), core.ErrConflict)
 	})
 }
 

@@ -198,10 +198,7 @@ func TestShowRankedRecall(t *testing.T) {
 	for name, c := range map[string]struct {
 		answers int // messages in an answer between every two
 		least   []float64
-	}{
-		"short messages": {0, []float64{73, 85, 83, 92}},
-		"long answers":   {30, []float64{46, 66, 78, 87}},
-	} {
+	}{"short messages": {0, []float64{73, 85, 83, 92}}, "long answers": {30, []float64{46, 66, 78, 87}}} {
 		t.Run(name, func(t *testing.T) { showRankedRecall(t, talks, c.answers, c.least) })
 	}
 }
