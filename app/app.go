@@ -56,8 +56,6 @@ type App struct {
 	outbox    *deliveries.Service
 	runs      *runs.Runner
 	purges    *purge.Service
-	deletions *purge.Deletions
-	retention *purge.RetentionWorker
 	apiKeys   *auth.Stored   // of the database
 	tokenKeys *auth.Keys     // of end users' tokens; nil = none are accepted
 	token     string         // lets this machine's own user in
@@ -195,8 +193,6 @@ func (a *App) buildServices(build Build, space handlers.Space) error {
 	service := wire.NewChat(d, a.agents, a.engine, a.runs, a.files)
 	a.slack = wire.NewSlack(d, service, a.files, wire.NewTransfer(d, a.engine))
 	a.purges = wire.NewPurge(d, service, a.slack, a.posts)
-	a.deletions = wire.NewDeletions(d, a.purges)
-	a.retention = wire.NewRetention(d, a.purges)
 	a.apiKeys = auth.NewStored(d.Stores.APIKeys, d.Logger)
 	l, files, s := a.Config.Limits, a.Config.Files, a.Stores
 	var fromSlack, installSlack http.Handler
@@ -213,8 +209,7 @@ func (a *App) buildServices(build Build, space handlers.Space) error {
 		Services: handlers.Services{
 			Chat: service, Sessions: s.Sessions, Messages: s.Messages, Runs: s.Runs, Files: a.files, Blobs: s.Blobs,
 			Summaries: s.Summaries, Agents: directory, Graph: directory.Graph, Mermaid: directory.Mermaid, Models: wire.NewOffer(a.Deps, a.agents).List, Memories: a.memories,
-			Search: a.Search, Searches: a.Searches, Transfer: wire.NewTransfer(a.Deps, a.engine), Usage: s.ModelCalls, Deliveries: s.Deliveries, Redeliver: a.outbox.Retry, Deletions: a.deletions,
-			PurgeSessions: a.purges.Sessions, PurgeUser: a.purges.User, ReloadAgents: a.ReloadAgents,
+			Search: a.Search, Searches: a.Searches, Transfer: wire.NewTransfer(a.Deps, a.engine), Usage: s.ModelCalls, Deliveries: s.Deliveries, Redeliver: a.outbox.Retry, Purges: a.purges, ReloadAgents: a.ReloadAgents,
 		},
 		OpenAI: openai.Options{Models: a.Models.Names, EmbeddingModel: a.Config.EmbeddingModel, Embedder: a.embedder, CountTokens: a.Counter.Text},
 		Keys:   s.Keys, Auth: wire.NewAuth(a.Config, a.apiKeys, a.tokenKeys, a.token), Checks: a.readyChecks(),
@@ -273,7 +268,7 @@ func (a *App) Run(ctx context.Context, listener net.Listener) error {
 	group.Go(func() error { return a.server.Serve(ctx, listener) }) // lets nobody in before runs are taken over
 	// Each ends soon after its context.
 	loops := []func(context.Context) error{
-		a.outbox.Run, a.engine.Titler.Run, a.engine.Compactor.Run, a.files.Run, a.retention.Run, a.purges.Run, a.deletions.Run,
+		a.outbox.Run, a.engine.Titler.Run, a.engine.Compactor.Run, a.files.Run, a.purges.Run,
 		a.apiKeys.Run, a.name.Keep, a.saveCalibrations, a.indexMessages, a.sweepKeys,
 	}
 	if a.Config.NATS.Shared() {

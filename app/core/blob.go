@@ -97,9 +97,8 @@ type Upload struct {
 
 // SweptBlobs says what a sweep removed.
 type SweptBlobs struct {
-	Blobs    int
-	Contents int   // that nobody else had
-	Bytes    int64 // of these
+	Blobs int
+	Bytes int64 // of the contents that nobody else had
 }
 
 // Attached reports whether the part is an image or a file.

@@ -1,14 +1,18 @@
 package core
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // DeletionKind says what a deletion removes.
 type DeletionKind string
 
 // What can be deleted for good.
 const (
-	DeleteSession DeletionKind = "session" // with everything that belongs to it
-	DeleteUser    DeletionKind = "user"    // everything of a user: sessions, memories, files, what they wrote elsewhere
+	DeleteSession  DeletionKind = "session"  // with everything that belongs to it
+	DeleteSessions DeletionKind = "sessions" // those of the plan, for an operator
+	DeleteUser     DeletionKind = "user"     // everything of a user: sessions, memories, files, what they wrote elsewhere
 )
 
 // DeletionStatus says how far a deletion is.
@@ -41,23 +45,26 @@ type Deletion struct {
 	CreatedAt  time.Time      `json:"created_at" gorm:"autoCreateTime:false"`
 	FinishedAt *time.Time     `json:"finished_at,omitempty"` // nil until the deletion succeeded
 
-	Plan  *DeletionPlan `json:"-" gorm:"serializer:json"`    // nil until the first attempt has made it, and when it is done
+	Plan  *DeletionPlan `json:"-" gorm:"serializer:json"`    // nil when it is done, and before its first attempt unless it names Sessions
 	Lease string        `json:"-" gorm:"column:lease_owner"` // of the process at work
 }
 
-// DeletionPlan is what there was when a deletion began. An attempt that follows another
-// knows by it what was removed before.
+// DeletionPlan is what there was when a deletion began, with the sessions that came meanwhile. An
+// attempt that follows another knows by it what was removed before.
 type DeletionPlan struct {
 	Sessions []SessionID   `json:"sessions"`
-	Tables   []PurgedTable `json:"tables"`
+	Tables   []PurgedTable `json:"tables"` // nil until the first attempt has counted them
 	// SlackPosts says what became of the posts of Sessions in Slack; nil until they are deleted.
 	SlackPosts *PurgedPosts `json:"slack_posts,omitempty"`
 }
 
 // Target returns what tells deletions of one kind apart.
 func (d Deletion) Target() string {
-	if d.Kind == DeleteSession {
+	switch d.Kind {
+	case DeleteSession:
 		return string(d.SessionID)
+	case DeleteSessions:
+		return SecretHash(fmt.Sprint(d.Plan.Sessions))
 	}
 	return d.UserHash
 }

@@ -25,8 +25,6 @@ type PurgeOptions struct {
 	Compact bool `json:"compact,omitempty"`            // also take the removed bytes out of the database's files
 	// SlackPosts also deletes from Slack what Bobbin posted for the sessions.
 	SlackPosts bool `json:"slack_posts,omitempty"`
-	// Actor is who asks, as the audit log names them; empty = the command line.
-	Actor string `json:"-"`
 }
 
 // PurgeReport is what a purge came to. A proof follows it: Left of each table is
@@ -87,55 +85,6 @@ func (r PurgeReport) Left() int64 {
 	return n
 }
 
-// Purged counts what was removed and emptied, by table.
-type Purged struct {
-	Removed map[string]int64
-	Emptied map[string]int64
-	Events  []Event    // of sessions that stay, to be published
-	Owner   EventOwner // of the session that was removed
-	Posts   PurgedPosts
-}
-
-// Add adds the counts and events of another one.
-func (p *Purged) Add(q Purged) {
-	for table, n := range q.Removed {
-		p.Remove(table, n)
-	}
-	for table, n := range q.Emptied {
-		p.Empty(table, n)
-	}
-	p.Events = append(p.Events, q.Events...)
-	p.Posts.Add(q.Posts)
-}
-
-// Rows returns how many rows were removed or emptied.
-func (p *Purged) Rows() int64 {
-	var n int64
-	for _, rows := range p.Removed {
-		n += rows
-	}
-	for _, rows := range p.Emptied {
-		n += rows
-	}
-	return n
-}
-
-// Remove counts rows that were removed.
-func (p *Purged) Remove(table string, n int64) {
-	if p.Removed == nil {
-		p.Removed = map[string]int64{}
-	}
-	p.Removed[table] += n
-}
-
-// Empty counts rows that were emptied.
-func (p *Purged) Empty(table string, n int64) {
-	if p.Emptied == nil {
-		p.Emptied = map[string]int64{}
-	}
-	p.Emptied[table] += n
-}
-
 // UnfinishedRun is a run that stands in the way of a purge.
 type UnfinishedRun struct {
 	ID        RunID
@@ -143,12 +92,3 @@ type UnfinishedRun struct {
 	Owner     string
 	Leased    bool // somebody works on it, by the database's clock
 }
-
-// Unended says which runs that have not ended are not in the way of a purge.
-type Unended int
-
-// From the strictest on.
-const (
-	RefuseUnended Unended = iota // each of them is
-	AllowUnleased                // those that nobody works on, by the database's clock, are not
-)

@@ -11,25 +11,23 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db/repositories"
-	"bobbin/app/purge"
 	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
-// deleting runs deletions until do returns.
-func (w *world) deleting(do func(ctx context.Context, d *purge.Deletions)) {
+// deleting runs the service until do returns.
+func (w *world) deleting(do func(ctx context.Context)) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
-	d := purge.NewDeletions(w.Service, repositories.NewDeletions(w.Gorm), w.sessions)
 	ended := make(chan error)
-	go func() { ended <- d.Run(ctx) }()
+	go func() { ended <- w.Run(ctx) }()
 	synctest.Wait()
-	do(ctx, d)
+	do(ctx)
 	cancel()
 	compare.Error(w.t, "from Run", nil, <-ended)
 }
 
-// after returns the only deletion as it is after the time, and when it is due.
+// after returns the first deletion as it is after the time, and when it is due.
 func (w *world) after(d time.Duration) (got core.Deletion, due time.Time) {
 	w.t.Helper()
 	time.Sleep(d)
@@ -38,7 +36,7 @@ func (w *world) after(d time.Duration) (got core.Deletion, due time.Time) {
 		ID    core.DeletionID
 		DueAt time.Time
 	}
-	must.Do(w.t, w.Gorm.WithContext(w.t.Context()).Table("deletions").Take(&row).Error)
+	must.Do(w.t, w.Gorm.WithContext(w.t.Context()).Table("deletions").Order("created_at, id").Take(&row).Error)
 	return must.Get(repositories.NewDeletions(w.Gorm).Get(w.t.Context(), scope(), row.ID))(w.t), row.DueAt
 }
 
@@ -48,16 +46,16 @@ func TestDeleteSession(t *testing.T) {
 	simulate(t, func(t *testing.T, w *world) {
 		w.session("a")
 		ctx := core.WithIdentity(t.Context(), core.Identity{Owner: "shop", User: "kim"})
-		accepted := must.Get(purge.NewDeletions(w.Service, repositories.NewDeletions(w.Gorm), w.sessions).Session(ctx, scope(), id("a"), false))(t)
+		accepted := must.Get(w.DeleteSession(ctx, scope(), id("a"), false))(t)
 		s := must.Get(w.sessions.Get(ctx, scope(), id("a")))(t)
 		compare.True(t, accepted.UserHash == core.SecretHash("kim") && s.ArchivedAt != nil, "accepted %+v, archived at %v", accepted, s.ArchivedAt)
-		w.deleting(func(ctx context.Context, d *purge.Deletions) {
-			compare.Error(t, "a session that never was", core.ErrNotFound, compare.ErrorOf(d.Session(ctx, scope(), id("gone"), false)))
+		w.deleting(func(ctx context.Context) {
+			compare.Error(t, "a session that never was", core.ErrNotFound, compare.ErrorOf(w.DeleteSession(ctx, scope(), id("gone"), false)))
 			if done, _ := w.after(0); done.Status != core.DeletionSucceeded || done.Report == nil {
 				t.Errorf("got %+v, want it done", done)
 			}
 			w.wantLeft()
-			compare.Equal(t, "asked for again", accepted.ID, must.Get(d.Session(ctx, scope(), id("a"), false))(t).ID)
+			compare.Equal(t, "asked for again", accepted.ID, must.Get(w.DeleteSession(ctx, scope(), id("a"), false))(t).ID)
 		})
 		actor := w.noted()[0].Actor
 		compare.True(t, strings.HasPrefix(actor, "api:user sha256:") && !strings.Contains(actor, "kim"), "the audit log names %q", actor)
@@ -70,9 +68,10 @@ func TestDeletionIsRetried(t *testing.T) {
 	simulate(t, func(t *testing.T, w *world) {
 		w.session("own")
 		w.breaks("own")
-		w.deleting(func(ctx context.Context, d *purge.Deletions) {
-			must.Get(d.User(ctx, scope(), "kim", false))(t)
-			if first, due := w.after(0); first.Status != core.DeletionPending || first.Error != "internal error; see the server's log" || time.Until(due) != 2*time.Second {
+		w.deleting(func(ctx context.Context) {
+			_, err := w.PurgeUser(ctx, core.PurgeUser{Owner: "shop", User: "kim"})
+			compare.Error(t, "of an operator who waits for it", core.ErrUnavailable, err)
+			if first, due := w.after(0); first.Status != core.DeletionPending || first.Error != "internal error; see the server's log" || time.Until(due).Round(time.Second) != 2*time.Second {
 				t.Errorf("after the first attempt: %+v, due in %s", first, time.Until(due))
 			}
 			// The others begin after 5, 10, 20, 40 and 75 s: each at the next look for one that is due.
@@ -81,7 +80,7 @@ func TestDeletionIsRetried(t *testing.T) {
 			}
 			w.exec("DROP TRIGGER fire")
 			done, _ := w.after(2 * time.Minute)
-			compare.True(t, done.Status == core.DeletionSucceeded && done.Report.Left() == 0 && done.Report.Tables[1].Removed == 2, "got %+v, want the messages in the report", done.Report)
+			compare.True(t, done.Status == core.DeletionSucceeded && done.Report.Left() == 0 && tables(*done.Report)[1].Removed == 2, "got %+v, want the messages in the report", done.Report)
 		})
 	})
 }
@@ -93,8 +92,8 @@ func TestDeletionEndsWithItsLease(t *testing.T) {
 		w.session("a")
 		w.accept("a", "kim")
 		w.exec("UPDATE runs SET lease_until = '2001-01-01' WHERE status = 'running'")
-		w.deleting(func(ctx context.Context, d *purge.Deletions) {
-			must.Get(d.Session(ctx, scope(), id("a"), false))(t)
+		w.deleting(func(ctx context.Context) {
+			must.Get(w.DeleteSession(ctx, scope(), id("a"), false))(t)
 			synctest.Wait()
 			w.exec("UPDATE deletions SET lease_owner = 'two/1', due_at = '2001-01-01'")
 			time.Sleep(3 * time.Second)
@@ -111,8 +110,8 @@ func TestDeletionIsReleasedAtAStop(t *testing.T) {
 	simulate(t, func(t *testing.T, w *world) {
 		w.session("a")
 		w.accept("a", "kim")
-		w.deleting(func(ctx context.Context, d *purge.Deletions) {
-			must.Get(d.Session(ctx, scope(), id("a"), false))(t)
+		w.deleting(func(ctx context.Context) {
+			must.Get(w.DeleteSession(ctx, scope(), id("a"), false))(t)
 			time.Sleep(5 * time.Second)
 		})
 		if left, due := w.after(0); left.Status != core.DeletionPending || left.Error != "" || due.After(time.Now()) {
@@ -130,8 +129,8 @@ func TestDeletionIsPlannedUnderItsLease(t *testing.T) {
 				time.Sleep(3 * time.Second)
 			}
 		}))
-		w.deleting(func(ctx context.Context, d *purge.Deletions) {
-			must.Get(d.User(ctx, scope(), "kim", false))(t)
+		w.deleting(func(ctx context.Context) {
+			must.Get(w.DeleteUser(ctx, scope(), "kim", false))(t)
 			if counting, due := w.after(50 * time.Second); counting.Plan != nil || time.Until(due) < core.RunLease-3*time.Second {
 				t.Errorf("the lease ends in %s with the plan %v, want it renewed every two seconds of planning", time.Until(due), counting.Plan)
 			}
@@ -148,8 +147,8 @@ func TestDeletionOfPosts(t *testing.T) {
 	simulate(t, func(t *testing.T, w *world) {
 		w.session("own")
 		w.breaks("own")
-		w.deleting(func(ctx context.Context, d *purge.Deletions) {
-			compare.Error(t, "without Slack: want invalid", core.ErrInvalid, compare.ErrorOf(d.Session(ctx, scope(), id("own"), true)))
+		w.deleting(func(ctx context.Context) {
+			compare.Error(t, "without Slack: want invalid", core.ErrInvalid, compare.ErrorOf(w.DeleteSession(ctx, scope(), id("own"), true)))
 			asked, forgotten := 0, ""
 			w.ForgetUser = func(user string) { forgotten = user }
 			w.DeletePosts = func(_ context.Context, of core.SessionID, dry bool) (core.PurgedPosts, error) {
@@ -158,11 +157,11 @@ func TestDeletionOfPosts(t *testing.T) {
 				}
 				return core.PurgedPosts{Found: 3, Deleted: 2, Refused: 1}, nil
 			}
-			must.Get(d.User(ctx, scope(), "kim", true))(t)
+			must.Get(w.DeleteUser(ctx, scope(), "kim", true))(t)
 			w.after(6 * time.Second) // the second attempt deletes the posts and fails
 			w.exec("DROP TRIGGER fire")
 			done, _ := w.after(time.Minute)
-			if done.Status != core.DeletionSucceeded || done.Attempts != 3 || asked != 2 || *done.Report.SlackPosts != (core.PurgedPosts{Found: 3, Deleted: 2, Refused: 1}) {
+			if done.Status != core.DeletionSucceeded || done.Attempts < 3 || asked != 2 || *done.Report.SlackPosts != (core.PurgedPosts{Found: 3, Deleted: 2, Refused: 1}) {
 				t.Errorf("got %+v with the report %+v after %d calls", done, done.Report, asked)
 			}
 			compare.Equal(t, "forgotten", "kim", forgotten)

@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/core"
-	"bobbin/app/purge"
 	"bobbin/tests/compare"
 )
 
@@ -36,14 +35,14 @@ func (f *sweeps) Count(counter core.Counter, n int, labels ...string) {
 	}
 }
 
-// runWorker lets a worker with these times work for so long, and returns what it removed.
+// runWorker runs the service with these times for so long, and returns what it removed.
 func (w *world) runWorker(events, archived, lasting time.Duration) []report {
 	w.t.Helper()
 	f := &sweeps{}
-	worker := &purge.RetentionWorker{Service: w.Service, Observer: f, Events: events, Archived: archived}
+	w.Observer, w.KeepEvents, w.KeepArchived = f, events, archived
 	ctx, cancel := context.WithTimeout(w.t.Context(), lasting)
 	defer cancel()
-	compare.Error(w.t, "from Run: want no error at the end of the context", nil, worker.Run(ctx))
+	compare.Error(w.t, "from Run: want no error at the end of the context", nil, w.Run(ctx))
 	return f.reports
 }
 
@@ -82,7 +81,7 @@ func TestRetentionWorker(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			simulate(t, func(t *testing.T, w *world) {
 				w.old(tt.events, tt.sessions, tt.columns)
-				got, noted := w.runWorker(tt.keep, tt.archive, 90*time.Minute), ""
+				got, noted := w.runWorker(tt.keep, tt.archive, 61*time.Minute), ""
 				for _, e := range w.noted() {
 					noted += e.Action + " " + string(e.Details)
 				}
@@ -94,7 +93,14 @@ func TestRetentionWorker(t *testing.T) {
 		simulate(t, func(t *testing.T, w *world) {
 			w.old(3, 1, archived)
 			w.exec("CREATE TRIGGER fire BEFORE DELETE ON session_events BEGIN SELECT RAISE(ABORT, 'disk on fire'); END")
-			compare.Equal(t, "reports", []report{{0, 0, true}, {0, 0, true}}, w.runWorker(month, 0, 90*time.Minute), cmp.AllowUnexported(report{}))
+			compare.Equal(t, "reports", []report{{0, 0, true}, {0, 0, true}}, w.runWorker(month, 0, 61*time.Minute), cmp.AllowUnexported(report{}))
+		})
+	})
+	t.Run("a session that stays", func(t *testing.T) {
+		simulate(t, func(t *testing.T, w *world) {
+			w.old(3, 3, archived)
+			w.breaks("s1")
+			compare.Equal(t, "reports", []report{{0, 1, true}}, w.runWorker(month, day, time.Minute), cmp.AllowUnexported(report{}))
 		})
 	})
 	t.Run("broken off in order", func(t *testing.T) {

@@ -13,9 +13,11 @@ import (
 	"bobbin/app/db/repositories"
 )
 
-// Options configure a Service. All but DeletePosts and ForgetUser are required.
+// Options configure a Service. All but DeletePosts, ForgetUser and the times are required.
 type Options struct {
-	Store *repositories.Purges
+	Store     *repositories.Purges
+	Deletions *repositories.Deletions
+	Sessions  core.SessionStore
 	// CancelRun requests the cancel of a run and does not wait for it.
 	CancelRun func(ctx context.Context, tenant core.Tenant, id core.RunID) error
 	// CompactFiles removes deleted bytes from the database's files (db.DB.Compact). It returns
@@ -26,85 +28,225 @@ type Options struct {
 	DeletePosts func(ctx context.Context, id core.SessionID, dry bool) (core.PurgedPosts, error)
 	// ForgetUser removes what is in memory of a user; nil = nothing is.
 	ForgetUser func(user string)
-	Publisher  core.Publisher
-	Audit      *repositories.Audit
-	Tables     []string // from which a purge removes
-	Logger     *slog.Logger
-	Worker     string // names this process (core.NewWorker); for Run alone
+	// How long events and archived sessions are kept; 0 = forever.
+	KeepEvents, KeepArchived time.Duration
+
+	Publisher core.Publisher
+	Observer  core.Observer
+	Audit     *repositories.Audit
+	Logger    *slog.Logger
+	Worker    string // names this process (core.NewWorker)
 }
 
-// Service removes sessions and users. Safe for concurrent use.
+// Service removes sessions and users: requests store a deletion, and Run executes it. Run also removes what is too
+// old. Safe for concurrent use.
 type Service struct {
 	Options
+	wake  chan struct{}   // a deletion was accepted
+	place core.EventPlace // where the last sweep of events ended; used by Run only
 }
 
 // New returns a service.
-func New(o Options) *Service { return &Service{o} }
+func New(o Options) *Service {
+	return &Service{Options: o, wake: make(chan struct{}, deletionWorkers)}
+}
 
-// Sessions removes sessions with everything that belongs to them. ErrNotFound for an id that
-// does not exist, before anything is removed; ErrConflict while a run of one of them has not
-// ended, unless Force cancels it. If no session is named and Compact is set, only the bytes of
-// earlier purges are removed from the files.
-func (s *Service) Sessions(ctx context.Context, in core.PurgeSessions) (core.PurgeReport, error) {
-	if err := s.admitPosts(in.SlackPosts); err != nil {
-		return core.PurgeReport{}, err
-	}
+// operator is who purges, as the audit log names them.
+const operator = "cli"
+
+// PurgeSessions removes sessions for an operator. ErrNotFound for an id that does not exist, before anything is
+// removed; ErrConflict while one of them is in use, unless Force says to cancel its runs. If no session is named and Compact
+// is set, only the bytes of earlier purges are removed from the files.
+func (s *Service) PurgeSessions(ctx context.Context, in core.PurgeSessions) (core.PurgeReport, error) {
 	if len(in.IDs) == 0 && in.ArchivedBefore == nil && (!in.Compact || in.DryRun) {
 		return core.PurgeReport{}, core.Errorf(core.ErrInvalid, "name the sessions by their ids, or the time before which they were archived")
 	}
 	if err := s.Store.Exist(ctx, in.Owner, in.IDs); err != nil {
 		return core.PurgeReport{}, err
 	}
-	all := in.IDs
+	ids := in.IDs
 	if in.ArchivedBefore != nil {
 		archived, err := s.Store.Archived(ctx, in.Owner, *in.ArchivedBefore)
 		if err != nil {
 			return core.PurgeReport{}, err
 		}
-		all = append(all[:len(all):len(all)], archived...)
+		ids = slices.Concat(ids, archived)
 	}
-	ids := uniqueIDs(all)
-	return s.purge(ctx, job{PurgeOptions: in.PurgeOptions, owner: in.Owner, traces: traces{ids: ids}})
+	return s.purge(ctx, core.Deletion{Owner: in.Owner, Kind: core.DeleteSessions, Plan: &core.DeletionPlan{Sessions: uniqueIDs(ids)}}, in.PurgeOptions)
 }
 
-// User removes everything of a user. ErrInvalid without a name, ErrConflict while a run in one
-// of the user's sessions has not ended, unless Force cancels it. A user without any data is no
+// PurgeUser removes everything of a user for an operator. ErrInvalid without a name, ErrConflict while one of the
+// sessions in which the user wrote is in use, unless Force says to cancel its runs. A user without any data is no
 // error: the report says so.
-func (s *Service) User(ctx context.Context, in core.PurgeUser) (core.PurgeReport, error) {
-	if err := s.admitPosts(in.SlackPosts); err != nil {
-		return core.PurgeReport{}, err
-	}
+func (s *Service) PurgeUser(ctx context.Context, in core.PurgeUser) (core.PurgeReport, error) {
 	if in.Owner == "" || in.User == "" {
 		return core.PurgeReport{}, core.Errorf(core.ErrInvalid, "name the owner and the user")
 	}
-	return s.purge(ctx, job{PurgeOptions: in.PurgeOptions, owner: in.Owner, user: in.User})
+	return s.purge(ctx, core.Deletion{Owner: in.Owner, Kind: core.DeleteUser, User: in.User}, in.PurgeOptions)
 }
 
-// purge previews or executes the job, of which it finds the traces.
-func (s *Service) purge(ctx context.Context, j job) (_ core.PurgeReport, err error) {
-	if j.traces, err = s.findTraces(ctx, j); err != nil {
+// purge previews a deletion, or has it executed and returns its report. It ends with ctx or with the
+// first failed attempt, but the deletion goes on.
+func (s *Service) purge(ctx context.Context, d core.Deletion, o core.PurgeOptions) (core.PurgeReport, error) {
+	d.Actor, d.SlackPosts = operator, o.SlackPosts
+	err := s.admitPosts(d.SlackPosts)
+	if err == nil && o.DryRun {
+		return s.preview(ctx, d)
+	}
+	if err == nil && !o.Force {
+		err = s.checkIdle(ctx, d)
+	}
+	if err == nil {
+		d, err = s.accept(ctx, d)
+	}
+	if err == nil {
+		d, err = s.await(ctx, d)
+	}
+	if err != nil {
 		return core.PurgeReport{}, err
 	}
-	if j.DryRun {
-		return s.preview(ctx, j)
+	report, notes := *d.Report, []string{"the database's files may hold removed bytes until their space is reused; a purge with compaction removes them"}
+	if o.Compact {
+		notes, err = s.CompactFiles(ctx, repositories.PurgedTables())
+		if report.Compacted = err == nil; err != nil {
+			s.Logger.WarnContext(ctx, "database not compacted after a purge", "err", err)
+			notes = []string{"the removed bytes are still in the database's files: " + err.Error()}
+		}
 	}
-	return s.execute(ctx, j)
+	report.Notes = slices.Concat(notes, report.Notes)
+	return report, ctx.Err()
 }
 
-// partialPurgeError adds to the error how far the purge came. It is simply to be repeated.
-func partialPurgeError(err error, gone core.Purged) error {
-	kind := core.ErrUnavailable
-	var known *core.Error
-	if errors.As(err, &known) {
-		kind = known.Kind
+// await waits until a deletion is done, or an attempt has failed.
+func (s *Service) await(ctx context.Context, accepted core.Deletion) (core.Deletion, error) {
+	for {
+		d, err := s.Deletions.Get(ctx, core.Tenant{Owner: accepted.Owner}, accepted.ID)
+		if err != nil || d.Status == core.DeletionSucceeded {
+			return d, err
+		}
+		if d.Error != "" && d.Attempts > accepted.Attempts {
+			return d, core.Errorf(core.ErrUnavailable, "%s. The purge is retried until it succeeds", d.Error)
+		}
+		if err := core.Sleep(ctx, 100*time.Millisecond); err != nil {
+			return d, err
+		}
 	}
-	n := gone.Removed["sessions"]
-	if n == 0 && gone.Emptied["messages"] == 0 {
+}
+
+// checkIdle returns ErrConflict while a session that a deletion changes is in use.
+func (s *Service) checkIdle(ctx context.Context, d core.Deletion) error {
+	own, shared, err := s.findSessions(ctx, d)
+	if err != nil {
 		return err
 	}
-	return &core.Error{Kind: kind, Err: err, Message: fmt.Sprintf(
-		"%v. Before that %d sessions were removed and %d messages emptied; their bytes may still be in the files. Repeat the purge to continue", err, n, gone.Emptied["messages"])}
+	runs, err := s.Store.Unfinished(ctx, slices.Concat(own, shared))
+	if err == nil && len(runs) > 0 {
+		err = core.Errorf(core.ErrConflict, "run %s in session %s has not ended (%d such runs in total): wait for it, or cancel with --force", runs[0].ID, runs[0].SessionID, len(runs))
+	}
+	if err != nil {
+		return err
+	}
+	return s.Store.CheckFree(ctx, own)
 }
+
+// preview reports what a deletion would remove.
+func (s *Service) preview(ctx context.Context, d core.Deletion) (core.PurgeReport, error) {
+	own, shared, err := s.findSessions(ctx, d)
+	if err != nil {
+		return core.PurgeReport{}, err
+	}
+	report := core.PurgeReport{Sessions: uniqueIDs(own), DryRun: true, Notes: []string{}}
+	if report.Tables, err = s.Store.Count(ctx, d.Owner, d.User, own); err != nil {
+		return report, err
+	}
+	runs, err := s.Store.Unfinished(ctx, slices.Concat(own, shared))
+	for _, run := range runs {
+		report.Unfinished = append(report.Unfinished, run.ID)
+	}
+	if err != nil || !d.SlackPosts {
+		return report, err
+	}
+	report.SlackPosts = &core.PurgedPosts{}
+	for _, id := range report.Sessions {
+		posts, err := s.DeletePosts(ctx, id, true)
+		if err != nil {
+			return report, err
+		}
+		report.SlackPosts.Add(posts)
+	}
+	report.Notes = append(report.Notes, fmt.Sprintf("posts in Slack that would be deleted: %d", report.SlackPosts.Found))
+	return report, nil
+}
+
+// DeleteSession accepts the deletion of a session for a caller of the API. The session leaves the lists and accepts no
+// more messages. With slackPosts what Bobbin posted for it is deleted from Slack as well. If it is being
+// deleted, or was, the existing deletion is returned.
+func (s *Service) DeleteSession(ctx context.Context, tenant core.Tenant, id core.SessionID, slackPosts bool) (core.Deletion, error) {
+	session, err := s.Sessions.Get(ctx, tenant, id)
+	if isNotFound(err) {
+		if known, unknown := s.Deletions.OfSession(ctx, tenant, id); unknown == nil {
+			return known, nil
+		}
+	}
+	if err != nil {
+		return core.Deletion{}, err
+	}
+	accepted, err := s.accept(ctx, core.Deletion{Owner: tenant.Owner, Kind: core.DeleteSession, SessionID: id, UserHash: hashOf(session.UserID), SlackPosts: slackPosts})
+	if err != nil {
+		return accepted, err
+	}
+	// The session may be in use, or gone already: the deletion does not depend on it.
+	_, events, err := s.Sessions.Update(ctx, tenant, id, core.SessionPatch{Archived: new(true)})
+	if err != nil {
+		s.Logger.DebugContext(ctx, "session not archived before its deletion", "session_id", id, "err", err)
+	}
+	s.Publisher.Publish(context.WithoutCancel(ctx), events)
+	return accepted, nil
+}
+
+// DeleteUser accepts the deletion of everything of a user for a caller of the API. While one is in progress, it is returned.
+func (s *Service) DeleteUser(ctx context.Context, tenant core.Tenant, user string, slackPosts bool) (core.Deletion, error) {
+	return s.accept(ctx, core.Deletion{Owner: tenant.Owner, Kind: core.DeleteUser, User: user, SlackPosts: slackPosts})
+}
+
+func (s *Service) accept(ctx context.Context, in core.Deletion) (core.Deletion, error) {
+	if err := s.admitPosts(in.SlackPosts); err != nil {
+		return core.Deletion{}, err
+	}
+	in.ID, in.CreatedAt, in.UserHash = core.NewID[core.DeletionID](), core.Now(), cmp.Or(in.UserHash, hashOf(in.User))
+	if in.Actor == "" {
+		caller, _ := core.IdentityFrom(ctx)
+		in.Actor = "api:" + cmp.Or(caller.Key, core.LocalOwner)
+		if caller.User != "" {
+			in.Actor = "api:" + hashedUser(caller.User)
+		}
+	}
+	accepted, err := s.Deletions.Create(ctx, in)
+	if err == nil {
+		core.Signal(s.wake)
+	}
+	return accepted, err
+}
+
+// admitPosts returns ErrInvalid if posts in Slack are to be deleted, but Slack is off.
+func (s *Service) admitPosts(wanted bool) error {
+	if wanted && s.DeletePosts == nil {
+		return core.Errorf(core.ErrInvalid, "posts in Slack cannot be deleted: Slack is off (slack.bot_token, slack.client_id)")
+	}
+	return nil
+}
+
+// hashOf returns the name of a user in a deletion; empty stays empty.
+func hashOf(user string) string {
+	if user == "" {
+		return ""
+	}
+	return core.SecretHash(user)
+}
+
+// hashedUser names a user who is to be forgotten: a reader who knows the id can find the entry,
+// others learn nothing.
+func hashedUser(user string) string { return "user sha256:" + core.SecretHash(user)[:12] }
 
 // uniqueIDs returns the ids in their order, which is that of their creation, without duplicates; never nil.
 func uniqueIDs(all []core.SessionID) []core.SessionID {
@@ -113,89 +255,4 @@ func uniqueIDs(all []core.SessionID) []core.SessionID {
 	return slices.Compact(ids)
 }
 
-// publishRemoval notifies the watchers of a session that was removed, and of its owner's sessions.
-func (s *Service) publishRemoval(ctx context.Context, id core.SessionID, gone core.Purged) {
-	e := core.NewEvent(id, "", core.EventResync, nil)
-	e.Owner = gone.Owner
-	s.Publisher.Publish(ctx, []core.Event{e})
-}
-
-// Expired removes sessions whose retention has ended, and returns how many. Sessions that no
-// longer exist, or without force have an unfinished run, are skipped. The bytes stay in the database's files until
-// their space is reused.
-func (s *Service) Expired(ctx context.Context, ids []core.SessionID, force bool) (removed int, err error) {
-	for _, id := range ids {
-		_, err := s.removeOne(ctx, id, func() (core.Purged, error) { return s.Store.Session(ctx, id, force) })
-		switch {
-		case isNotFound(err), errors.Is(err, core.ErrConflict):
-		case err != nil:
-			return removed, partialPurgeError(err, core.Purged{Removed: map[string]int64{"sessions": int64(removed)}})
-		default:
-			removed++
-		}
-	}
-	return removed, nil
-}
-
-// removeOne removes a session, and then the responses kept for repeated requests that mention it.
-func (s *Service) removeOne(ctx context.Context, id core.SessionID, remove func() (core.Purged, error)) (core.Purged, error) {
-	gone, err := remove()
-	if err != nil || gone.Removed["sessions"] == 0 {
-		return gone, err
-	}
-	s.publishRemoval(ctx, id, gone)
-	_, err = s.Store.Answers(ctx, "", "", []core.SessionID{id}, false)
-	return gone, err
-}
-
-// recordAudit records in the audit log what was removed, completely or up to an error. It names
-// neither sessions nor users, as these are gone. The removal is done: an entry that cannot be
-// stored is in the server's log.
-func (s *Service) recordAudit(ctx context.Context, j job, sessions int, gone core.Purged, cut error) {
-	action, target := core.AuditUserPurged, hashedUser(j.user)
-	if j.user == "" {
-		action, target = core.AuditSessionsPurged, fmt.Sprintf("sessions: %d", sessions)
-	}
-	if cut != nil && len(gone.Removed)+len(gone.Emptied) == 0 || j.user == "" && sessions == 0 {
-		return // nothing was done
-	}
-	err := s.Audit.Add(ctx, core.AuditEntry{Actor: cmp.Or(j.Actor, actor), Action: action, Owner: j.owner, Target: target},
-		map[string]any{"removed": gone.Removed, "emptied": gone.Emptied, "complete": cut == nil})
-	if err != nil {
-		s.Logger.ErrorContext(ctx, "purge not recorded in the audit log", "action", action, "err", err)
-	}
-}
-
-// actor is who purges unless another actor is named.
-const actor = "cli"
-
-// hashedUser names a user who is to be forgotten: a reader who knows the id can find the entry,
-// others learn nothing.
-func hashedUser(user string) string { return "user sha256:" + core.SecretHash(user)[:12] }
-
-// How often abandoned sessions are searched for, and how many at a time.
-const (
-	recoverEvery = 5 * time.Second
-	recoverBatch = 20
-)
-
-// Run removes what processes left behind that died, or lost their database, during an import, a
-// fork or a purge. It sweeps immediately and then every 5 s, until ctx ends.
-func (s *Service) Run(ctx context.Context) error {
-	return core.Every(ctx, recoverEvery, s.recoverAll)
-}
-
-// recoverAll removes what was left behind in the sessions that are abandoned now, or the sessions.
-func (s *Service) recoverAll(ctx context.Context) {
-	ids, err := s.Store.Abandoned(ctx, s.Worker, recoverBatch)
-	for _, id := range ids {
-		var gone core.Purged
-		if gone, err = s.removeOne(ctx, id, func() (core.Purged, error) { return s.Store.Recover(ctx, id, s.Worker) }); err != nil {
-			break
-		}
-		s.Logger.InfoContext(ctx, "abandoned session recovered", slog.String("session_id", string(id)), slog.Bool("removed", gone.Removed["sessions"] > 0))
-	}
-	if err != nil && ctx.Err() == nil {
-		s.Logger.WarnContext(ctx, "abandoned sessions not recovered", slog.Any("err", err))
-	}
-}
+func isNotFound(err error) bool { return errors.Is(err, core.ErrNotFound) }

@@ -66,12 +66,13 @@ func NewDeliveries(d Deps) *deliveries.Service {
 	return deliveries.New(o)
 }
 
-// NewPurge builds what removes sessions and users while this process serves. In and out are nil if
+// NewPurge builds what removes sessions, users and what was kept long enough. In and out are nil if
 // Slack is off.
 func NewPurge(d Deps, service *chat.Service, in *slack.Service, out *slack.Outbox) *purge.Service {
 	o := purge.Options{
-		Store: repositories.NewPurges(d.Database.Gorm), CompactFiles: d.Database.Compact, Publisher: d.Feed,
-		Tables: repositories.PurgedTables(), Logger: d.Logger, Audit: d.Stores.Audit, Worker: d.Worker,
+		Store: repositories.NewPurges(d.Database.Gorm), Deletions: repositories.NewDeletions(d.Database.Gorm), Sessions: d.Stores.Sessions,
+		KeepEvents: d.Config.Retention.Events, KeepArchived: d.Config.Retention.ArchivedSessions, Observer: d.Telemetry,
+		CompactFiles: d.Database.Compact, Publisher: d.Feed, Logger: d.Logger, Audit: d.Stores.Audit, Worker: d.Worker,
 		CancelRun: func(ctx context.Context, tenant core.Tenant, id core.RunID) error { // of this process and of others
 			_, err := service.Cancel(ctx, tenant, id)
 			return err
@@ -84,17 +85,6 @@ func NewPurge(d Deps, service *chat.Service, in *slack.Service, out *slack.Outbo
 		o.ForgetUser = in.ForgetUser
 	}
 	return purge.New(o)
-}
-
-// NewDeletions builds what carries out deletions that were requested.
-func NewDeletions(d Deps, purges *purge.Service) *purge.Deletions {
-	return purge.NewDeletions(purges, repositories.NewDeletions(d.Database.Gorm), d.Stores.Sessions)
-}
-
-// NewRetention builds what removes things that were kept long enough.
-func NewRetention(d Deps, purges *purge.Service) *purge.RetentionWorker {
-	r := d.Config.Retention
-	return &purge.RetentionWorker{Service: purges, Observer: d.Telemetry, Events: r.Events, Archived: r.ArchivedSessions}
 }
 
 // NewTransfer builds what brings histories in and sessions out.

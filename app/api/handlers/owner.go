@@ -38,7 +38,7 @@ func (h Native) registerOwner(r Router) {
 	bindRaw(r, ops.GetAgentGraph, h.getAgentGraph)
 	bind(r, ops.CreateDeletion, h.createDeletion)
 	bind(r, ops.GetDeletion, func(ctx context.Context, tenant core.Tenant, in ops.InDeletion) (core.Deletion, error) {
-		return h.Deletions.Get(ctx, tenant, in.DeletionID)
+		return h.Purges.Deletions.Get(ctx, tenant, in.DeletionID)
 	})
 	bindRaw(r, ops.ExportUser, func(c *gin.Context, in ops.UserExport) error {
 		tenant := scopeOf(c)
@@ -97,12 +97,12 @@ func (h Native) createDeletion(ctx context.Context, tenant core.Tenant, in ops.N
 		return core.Deletion{}, invalidError([]core.FieldError{{Field: "session_id", Detail: "is missing: give session_id or user_id, not both"}})
 	}
 	if in.SessionID != "" {
-		return h.Deletions.Session(ctx, tenant, in.SessionID, in.SlackPosts)
+		return h.Purges.DeleteSession(ctx, tenant, in.SessionID, in.SlackPosts)
 	}
 	if err := checkNamedUser(tenant, in.UserID); err != nil {
 		return core.Deletion{}, err
 	}
-	return h.Deletions.User(ctx, tenant, in.UserID, in.SlackPosts)
+	return h.Purges.DeleteUser(ctx, tenant, in.UserID, in.SlackPosts)
 }
 
 // checkNamedUser refuses invalid user ids, and other users than the end user who asks.

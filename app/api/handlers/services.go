@@ -37,12 +37,10 @@ type Services struct {
 	Blobs      core.BlobStore
 	Deliveries core.DeliveryStore
 	Redeliver  func(ctx context.Context, tenant core.Tenant, run core.RunID, id core.DeliveryID) (core.Delivery, error)
-	Deletions  *purge.Deletions
+	Purges     *purge.Service
 
 	// What the command line asks of the process that holds the data folder.
-	PurgeSessions func(ctx context.Context, in core.PurgeSessions) (core.PurgeReport, error)
-	PurgeUser     func(ctx context.Context, in core.PurgeUser) (core.PurgeReport, error)
-	ReloadAgents  func(ctx context.Context) ([]core.AgentFile, error)
+	ReloadAgents func(ctx context.Context) ([]core.AgentFile, error)
 }
 
 // Limits bound the open requests: streams, and requests that wait for a run.
@@ -78,10 +76,10 @@ func (h Native) Register(r Router) {
 // It is not part of the public API, and API keys have no access.
 func (h Native) registerOperator(r Router) {
 	bind(r, ops.PurgeSessions, func(ctx context.Context, _ core.Tenant, in core.PurgeSessions) (core.PurgeReport, error) {
-		return h.PurgeSessions(ctx, in)
+		return h.Purges.PurgeSessions(ctx, in)
 	})
 	bind(r, ops.PurgeUser, func(ctx context.Context, _ core.Tenant, in core.PurgeUser) (core.PurgeReport, error) {
-		return h.PurgeUser(ctx, in)
+		return h.Purges.PurgeUser(ctx, in)
 	})
 	bindRaw(r, ops.ExportAnyUser, func(c *gin.Context, in ops.OwnersExport) error {
 		return h.sendExport(c, core.UserExport{Owner: in.Owner, User: in.UserID, OwnersView: true})

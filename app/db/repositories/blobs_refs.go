@@ -139,7 +139,7 @@ func removeBlobs(tx *gorm.DB, owner string, ids []models.Ref) (core.SweptBlobs, 
 	const unused = "owner = ? AND sha256 IN ? AND NOT EXISTS (SELECT 1 FROM blobs b WHERE b.owner = blob_contents.owner AND b.sha256 = blob_contents.sha256)"
 	var contents []models.BlobContent
 	err = tx.Clauses(clause.Returning{Columns: []clause.Column{{Name: "size"}}}).Where(unused, owner, hashes).Delete(&contents).Error
-	swept.Blobs, swept.Contents = len(gone), len(contents)
+	swept.Blobs = len(gone)
 	for _, c := range contents {
 		swept.Bytes += c.Size
 	}

@@ -77,9 +77,9 @@ func (r *Deletions) Renew(ctx context.Context, d core.Deletion) error {
 	return updateLeased[models.Deletion](r.db.WithContext(ctx), "deletion", d.ID, d.Lease, map[string]any{"rows_left": d.RowsLeft, "due_at": gorm.Expr(clockSQL(r.db, core.RunLease))})
 }
 
-// SavePlan stores the state at the beginning. ErrStale when the lease was lost.
+// SavePlan stores what is to be removed. ErrStale when the lease was lost.
 func (r *Deletions) SavePlan(ctx context.Context, d core.Deletion) error {
-	return updateLeased[models.Deletion](r.db.WithContext(ctx), "deletion", d.ID, d.Lease, map[string]any{"plan": models.EncodeJSON(d.Plan), "rows_total": d.RowsTotal, "rows_left": d.RowsTotal})
+	return updateLeased[models.Deletion](r.db.WithContext(ctx), "deletion", d.ID, d.Lease, map[string]any{"plan": models.EncodeJSON(d.Plan), "rows_total": d.RowsTotal, "rows_left": d.RowsLeft})
 }
 
 // Retry ends the lease after a failed attempt, and stores the error. ErrStale when the

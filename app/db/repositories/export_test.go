@@ -73,7 +73,7 @@ func BeginPurge(ctx context.Context, r *Purges, id core.SessionID) error {
 	if err != nil {
 		return err
 	}
-	return lease.deleteAll(ctx, "search_entries", "session_id = @s", &core.Purged{})
+	return lease.deleteAll(ctx, "search_entries", "session_id = @s")
 }
 
 // NewSmallSearch returns a search that reads so few entries that it must choose them.

@@ -270,7 +270,7 @@ func (h *bigHistory) deletions() map[string]question {
 		"deletion of an answer": asks(func(ctx context.Context) ([]core.Event, error) {
 			return branches.Delete(ctx, ann(), h.long(), answered)
 		}),
-		"purge of a session": asks(func(ctx context.Context) (core.Purged, error) { return purges.Session(ctx, h.sessionID(5), false) }),
+		"purge of a session": asks(func(ctx context.Context) ([]core.Event, error) { return purges.Session(ctx, h.sessionID(5), false) }),
 		"kept answers of sessions": asks(func(ctx context.Context) (int64, error) {
 			return purges.Answers(ctx, "", "", []core.SessionID{core.SessionID(h.sessionID(5)), core.SessionID(h.sessionID(6))}, false)
 		}),

@@ -72,6 +72,20 @@ func (r *Purges) Exist(ctx context.Context, owner string, ids []core.SessionID) 
 	return nil
 }
 
+// CheckFree returns ErrConflict while one of the sessions is imported into, forked or removed.
+func (r *Purges) CheckFree(ctx context.Context, ids []core.SessionID) error {
+	for part := range slices.Chunk(ids, maxIDs) {
+		busy, err := findRows[models.Session](r.db.WithContext(ctx).Where("id IN ? AND busy <> '' AND busy_until > "+clockSQL(r.db, 0), part).Limit(1))
+		if err == nil && len(busy) > 0 {
+			err = (&sessionTx{session: busy[0]}).sessionBusyError()
+		}
+		if err != nil {
+			return wrapError(err, "sessions", "busy")
+		}
+	}
+	return nil
+}
+
 // Unfinished returns the unfinished runs in the sessions, queued ones last.
 func (r *Purges) Unfinished(ctx context.Context, ids []core.SessionID) ([]core.UnfinishedRun, error) {
 	var all []core.UnfinishedRun
@@ -91,19 +105,18 @@ func (r *Purges) Unfinished(ctx context.Context, ids []core.SessionID) ([]core.U
 
 // Session removes a session with everything that belongs to it; usage records stay, without
 // names. It works in steps: after the first one the session is hidden, and Recover removes
-// what a process that dies meanwhile leaves behind.
+// what a process that dies meanwhile leaves behind. It returns the events to publish, also with
+// an error if the session is gone.
 //
 // ErrConflict while the session has an unfinished run or is busy, unless force says to
 // ignore that. A removal in progress is always a conflict.
-func (r *Purges) Session(ctx context.Context, id core.SessionID, force bool) (core.Purged, error) {
+func (r *Purges) Session(ctx context.Context, id core.SessionID, force bool) ([]core.Event, error) {
 	var lease *sessionLease
-	var owner core.EventOwner
 	err := inSessionTurn(ctx, r.db, id, func(tx *gorm.DB) error {
 		stx, err := lockSession(tx, id)
 		if err != nil {
 			return err
 		}
-		owner = core.EventOwner{Owner: stx.session.Owner, User: stx.session.UserID}
 		var held int64
 		err = tx.Model(&models.Session{}).Where("id = ? AND busy <> '' AND busy_until > "+clockSQL(tx, 0), id).Count(&held).Error
 		if err == nil && held > 0 && (!force || stx.session.Busy == busyPurge) {
@@ -118,11 +131,9 @@ func (r *Purges) Session(ctx context.Context, id core.SessionID, force bool) (co
 		return err
 	})
 	if err != nil {
-		return core.Purged{}, wrapError(err, "session", id)
+		return nil, wrapError(err, "session", id)
 	}
-	gone, err := lease.purgeSession(ctx)
-	gone.Owner = owner
-	return gone, err
+	return lease.purgeSession(ctx)
 }
 
 // beginPurge hides the session, so that nothing of it is indexed any more.
@@ -139,12 +150,12 @@ func (stx *sessionTx) beginPurge(db *gorm.DB) (*sessionLease, error) {
 	return stx.acquireLease(db, busyPurge, "")
 }
 
-// purgeSession deletes the session, and first the rows that refer to it.
-func (lease *sessionLease) purgeSession(ctx context.Context) (core.Purged, error) {
-	var gone core.Purged
-	err := lease.purgeBlobs(ctx, &gone)
+// purgeSession deletes the session, first the rows that refer to it, and at last the stored answers: by then requests in
+// progress have stored theirs.
+func (lease *sessionLease) purgeSession(ctx context.Context) ([]core.Event, error) {
+	err := lease.purgeBlobs(ctx)
 	if err == nil {
-		err = lease.purgeUsage(ctx, &gone)
+		err = lease.purgeUsage(ctx)
 	}
 	for _, table := range sessionTables() {
 		where := "session_id = @s"
@@ -152,79 +163,105 @@ func (lease *sessionLease) purgeSession(ctx context.Context) (core.Purged, error
 			where = "run_id IN (SELECT id FROM runs WHERE session_id = @s)"
 		}
 		if err == nil {
-			err = lease.deleteAll(ctx, table, where, &gone)
+			err = lease.deleteAll(ctx, table, where)
 		}
 	}
+	gone := core.NewEvent(lease.id, "", core.EventResync, nil)
 	if err == nil {
 		err = lease.runStep(ctx, func(stx *sessionTx) error {
+			gone.Owner = core.EventOwner{Owner: stx.session.Owner, User: stx.session.UserID}
 			return stx.tx.Where("id = ?", lease.id).Delete(&models.Session{}).Error
 		})
 	}
 	if err != nil {
 		lease.endLease(ctx)
-		return gone, wrapError(err, "session", lease.id)
+		return nil, wrapError(err, "session", lease.id)
 	}
-	gone.Remove("sessions", 1)
-	return gone, nil
+	_, err = NewPurges(lease.db).Answers(ctx, "", "", []core.SessionID{lease.id}, false)
+	return []core.Event{gone}, err
 }
 
 // purgeUsage removes the session and the names of its users from the usage records.
-func (lease *sessionLease) purgeUsage(ctx context.Context, gone *core.Purged) error {
-	return lease.runSteps(ctx, gone, func(stx *sessionTx, limit int, gone *core.Purged) (int64, error) {
+func (lease *sessionLease) purgeUsage(ctx context.Context) error {
+	return lease.runSteps(ctx, func(stx *sessionTx, limit int) (int64, error) {
 		calls, err := findRows[core.ModelCall](stx.tx.Scopes(callsLocked).Where("session_id = ?", stx.session.ID).Limit(limit))
 		if err == nil {
-			_, err = forgetUsage(stx.tx, calls, true)
+			err = forgetUsage(stx.tx, calls, true)
 		}
-		gone.Empty("model_calls", int64(len(calls)))
 		return int64(len(calls)), err
 	})
 }
 
-// CountSessions counts the rows of the sessions by table.
-func (r *Purges) CountSessions(ctx context.Context, ids []core.SessionID) (core.Purged, error) {
-	var there core.Purged
-	db := r.db.WithContext(ctx)
-	for part := range slices.Chunk(ids, maxIDs) {
-		for _, table := range append([]string{"sessions", "model_calls", "blob_references", "blobs"}, sessionTables()...) {
-			column := "session_id"
-			if table == "sessions" {
-				column = "id"
-			}
-			n, err := countRows(db, table, column+" IN ?", part)
-			if err != nil {
-				return there, err
-			}
-			if table == "model_calls" {
-				there.Empty(table, n)
-			} else {
-				there.Remove(table, n)
+// purgedRows returns the conditions for the rows that a purge of @sessions removes and for those that it empties, by table;
+// with a user also for those of @user of @owner.
+func purgedRows(user bool) (removed, emptied map[string]string) {
+	either := func(ofSessions, ofUser string) string {
+		if !user {
+			return ofSessions
+		}
+		return ofSessions + " OR " + ofUser
+	}
+	const inSessions, ofUser = "session_id IN @sessions", "owner = @owner AND user_id = @user"
+	blobs := "SELECT id FROM blobs WHERE " + either("("+inSessions+" OR id IN (SELECT blob_id FROM blob_references WHERE "+inSessions+"))"+
+		" AND NOT EXISTS (SELECT 1 FROM blob_references r WHERE r.blob_id = blobs.id AND r.session_id NOT IN @sessions)", ofUser)
+	removed = map[string]string{
+		"sessions":        "id IN @sessions",
+		"blobs":           "id IN (" + blobs + ")",
+		"blob_references": either(inSessions, "blob_id IN (SELECT id FROM blobs WHERE "+ofUser+")"),
+		"blob_contents": "(owner, sha256) IN (SELECT owner, sha256 FROM blobs WHERE id IN (" + blobs + ")) AND NOT EXISTS" +
+			" (SELECT 1 FROM blobs b WHERE b.owner = blob_contents.owner AND b.sha256 = blob_contents.sha256 AND b.id NOT IN (" + blobs + "))",
+	}
+	for _, table := range sessionTables() {
+		removed[table] = inSessions
+	}
+	emptied = map[string]string{"model_calls": either(inSessions, ofUser)}
+	if user {
+		removed["memories"], removed["slack_inbox"] = ofUser, either(inSessions, ofUser)
+		removed["deliveries"] = either(inSessions, "run_id IN (SELECT id FROM runs WHERE "+userRunsSQL+")")
+		emptied["messages"], emptied["runs"] = userMessagesSQL, userRunsSQL
+		emptied["usage_days"], emptied["blob_totals"] = "level IN ('user', 'user_session') AND "+ofUser, "by_user AND "+ofUser
+	}
+	return removed, emptied
+}
+
+// Count counts the rows that a purge of the sessions, and of the user if one is named, removes and empties, in all tables.
+func (r *Purges) Count(ctx context.Context, owner, user string, ids []core.SessionID) ([]core.PurgedTable, error) {
+	parts := slices.Collect(slices.Chunk(ids, maxIDs))
+	if len(parts) == 0 {
+		parts = [][]core.SessionID{nil}
+	}
+	var lines []core.PurgedTable
+	for _, table := range PurgedTables() {
+		line := core.PurgedTable{Table: table}
+		for i, part := range parts {
+			args := map[string]any{"sessions": part, "owner": owner, "user": user}
+			removed, emptied := purgedRows(user != "" && i == 0)
+			for rows, where := range map[*int64]string{&line.Removed: removed[table], &line.Emptied: emptied[table]} {
+				if where == "" {
+					continue
+				}
+				n, err := count(r.db.WithContext(ctx).Table(table).Where(where, args))
+				if err != nil {
+					return nil, wrapError(err, "rows of", table)
+				}
+				*rows += n
 			}
 		}
+		lines = append(lines, line)
 	}
-	return there, nil
+	answers, err := r.Answers(ctx, owner, user, ids, true)
+	lines[slices.IndexFunc(lines, func(l core.PurgedTable) bool { return l.Table == "idempotency_keys" })].Removed = answers
+	return lines, err
 }
 
-func countRows(db *gorm.DB, table, where string, args ...any) (int64, error) {
-	n, err := count(db.Table(table).Where(where, args...))
-	return n, wrapError(err, "rows of", table)
-}
-
-// purgeParts runs fn for parts of the ids of the query, each in a transaction that is retried like retryDelays. Gone
-// collects what they removed.
-func purgeParts[T any](ctx context.Context, g, which *gorm.DB, gone *core.Purged, fn func(tx *gorm.DB, part []T, gone *core.Purged) error) error {
+// purgeParts runs fn for parts of the ids of the query, each in a transaction that is retried like retryDelays.
+func purgeParts[T any](ctx context.Context, g, which *gorm.DB, fn func(tx *gorm.DB, part []T) error) error {
 	ids, err := scan[[]T](which.Select("id"))
 	for part := range slices.Chunk(ids, stepRows) {
-		var removed core.Purged
 		if err == nil {
 			err = retryDelays(func() error {
-				return inTx(ctx, g, func(tx *gorm.DB) error {
-					removed = core.Purged{}
-					return fn(tx, part, &removed)
-				})
+				return inTx(ctx, g, func(tx *gorm.DB) error { return fn(tx, part) })
 			})
-		}
-		if err == nil {
-			gone.Add(removed)
 		}
 	}
 	return err
@@ -232,31 +269,20 @@ func purgeParts[T any](ctx context.Context, g, which *gorm.DB, gone *core.Purged
 
 // purgeBlobs removes the blobs that the session's messages refer to, or that were uploaded
 // for it. Those that another session refers to stay, without a session.
-func (lease *sessionLease) purgeBlobs(ctx context.Context, gone *core.Purged) error {
-	return lease.runSteps(ctx, gone, func(stx *sessionTx, limit int, gone *core.Purged) (int64, error) {
+func (lease *sessionLease) purgeBlobs(ctx context.Context) error {
+	return lease.runSteps(ctx, func(stx *sessionTx, limit int) (int64, error) {
 		blobs, err := scan[[]models.Ref](stx.tx.Raw("SELECT blob_id FROM blob_references WHERE session_id = @s UNION SELECT id FROM blobs WHERE session_id = @s LIMIT @limit", map[string]any{"s": lease.id, "limit": limit}))
-		if err != nil || len(blobs) == 0 {
-			return 0, err
+		if err == nil && len(blobs) > 0 {
+			err = stx.tx.Where("session_id = ? AND blob_id IN ?", lease.id, blobs).Delete(&models.BlobReference{}).Error
 		}
-		res := stx.tx.Where("session_id = ? AND blob_id IN ?", lease.id, blobs).Delete(&models.BlobReference{})
-		if res.Error != nil {
-			return 0, res.Error
+		if err == nil && len(blobs) > 0 {
+			err = stx.tx.Model(&models.Blob{}).Where("session_id = ? AND id IN ?", lease.id, blobs).UpdateColumn("session_id", nil).Error
 		}
-		gone.Remove("blob_references", res.RowsAffected)
-		err = stx.tx.Model(&models.Blob{}).Where("session_id = ? AND id IN ?", lease.id, blobs).UpdateColumn("session_id", nil).Error
-		if err != nil {
-			return 0, err
+		if err == nil && len(blobs) > 0 {
+			_, err = removeBlobs(stx.tx, stx.session.Owner, blobs)
 		}
-		return int64(len(blobs)), removeAndCountBlobs(stx.tx, stx.session.Owner, blobs, gone)
+		return int64(len(blobs)), err
 	})
-}
-
-// removeAndCountBlobs removes those of the blobs without references, and counts them.
-func removeAndCountBlobs(tx *gorm.DB, owner string, blobs []models.Ref, gone *core.Purged) error {
-	swept, err := removeBlobs(tx, owner, blobs)
-	gone.Remove("blobs", int64(swept.Blobs))
-	gone.Remove("blob_contents", int64(swept.Contents))
-	return err
 }
 
 // Answers removes the stored answers that mention one of the sessions, or the user of the owner if one is named; with dry
@@ -266,8 +292,7 @@ func (r *Purges) Answers(ctx context.Context, owner, user string, sessions []cor
 	if user != "" {
 		mentions = append(mentions, mentionOfUser(user))
 	}
-	found := map[models.IdempotencyMention]bool{}
-	var removed int64
+	var n int64
 	for part := range slices.Chunk(mentions, maxIDs) {
 		db := r.db.WithContext(ctx)
 		which := db.Model(&models.IdempotencyMention{}).Select("owner, key").Where("mention IN ?", part)
@@ -276,22 +301,17 @@ func (r *Purges) Answers(ctx context.Context, owner, user string, sessions []cor
 		}
 		// A request without an answer or a result checks what still exists when it stores
 		// them.
-		kept := db.Where("(status IS NOT NULL OR result <> '') AND (owner, key) IN (?)", which)
-		if !dry {
+		kept := db.Model(&models.IdempotencyKey{}).Where("(status IS NOT NULL OR result <> '') AND (owner, key) IN (?)", which)
+		some, err := int64(0), error(nil)
+		if dry {
+			some, err = count(kept)
+		} else {
 			res := kept.Delete(&models.IdempotencyKey{})
-			if res.Error != nil {
-				return removed, wrapError(res.Error, "idempotency keys of", owner)
-			}
-			removed += res.RowsAffected
-			continue
+			some, err = res.RowsAffected, res.Error
 		}
-		var keys []models.IdempotencyKey
-		if err := kept.Select("owner", "key").Find(&keys).Error; err != nil {
-			return 0, wrapError(err, "idempotency keys of", owner)
-		}
-		for _, k := range keys {
-			found[models.IdempotencyMention{Owner: k.Owner, Key: k.Key}] = true
+		if n += some; err != nil {
+			return n, wrapError(err, "idempotency keys of", owner)
 		}
 	}
-	return removed + int64(len(found)), nil
+	return n, nil
 }

@@ -26,9 +26,9 @@ func abandonedSessions(db *gorm.DB, worker string) clause.Expr {
 }
 
 // Recover removes what was left behind in an abandoned session: the messages that an import
-// wrote, or the whole session if it was an incomplete fork or was being removed. It works
+// wrote, or the whole session if it was an incomplete fork or was being removed, as Session does. It works
 // in steps and may be called again. A session that is not abandoned stays as it is.
-func (r *Purges) Recover(ctx context.Context, id core.SessionID, worker string) (core.Purged, error) {
+func (r *Purges) Recover(ctx context.Context, id core.SessionID, worker string) ([]core.Event, error) {
 	var lease *sessionLease
 	busy := ""
 	err := inSessionTurn(ctx, r.db, id, func(tx *gorm.DB) error {
@@ -45,11 +45,11 @@ func (r *Purges) Recover(ctx context.Context, id core.SessionID, worker string) 
 	})
 	switch {
 	case isNotFound(err):
-		return core.Purged{}, nil
+		return nil, nil
 	case err != nil:
-		return core.Purged{}, wrapError(err, "session", id)
+		return nil, wrapError(err, "session", id)
 	case busy == busyImport:
-		return core.Purged{}, wrapError(lease.dropImport(ctx), "session", id)
+		return nil, wrapError(lease.dropImport(ctx), "session", id)
 	}
 	return lease.purgeSession(ctx)
 }
@@ -60,7 +60,7 @@ const beyondLogSQL = "session_id = @s AND seq > (SELECT last_seq FROM sessions W
 // dropImport removes the messages that are not in the log, with their entries in the search
 // index.
 func (lease *sessionLease) dropImport(ctx context.Context) error {
-	err := lease.runSteps(ctx, &core.Purged{}, func(stx *sessionTx, limit int, _ *core.Purged) (int64, error) {
+	err := lease.runSteps(ctx, func(stx *sessionTx, limit int) (int64, error) {
 		messages, err := scan[[]core.MessageID](stx.tx.Raw("SELECT DISTINCT message_id FROM blob_references WHERE session_id = @s AND message_id IN (SELECT id FROM messages WHERE "+beyondLogSQL+") LIMIT @limit",
 			map[string]any{"s": lease.id, "limit": limit}))
 		if err == nil && len(messages) > 0 {
@@ -71,7 +71,7 @@ func (lease *sessionLease) dropImport(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := lease.deleteAll(ctx, "messages", beyondLogSQL, &core.Purged{}); err != nil {
+	if err := lease.deleteAll(ctx, "messages", beyondLogSQL); err != nil {
 		return err
 	}
 	return lease.runStep(ctx, func(stx *sessionTx) error {

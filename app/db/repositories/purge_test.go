@@ -42,6 +42,16 @@ func TestPurgeKnowsEveryTable(t *testing.T) {
 	})
 }
 
+// purgeCounts returns what a purge of the sessions, and of the user of ann's, would do to each table.
+func (s *store) purgeCounts(t *testing.T, user string, ids ...core.SessionID) map[string]core.PurgedTable {
+	t.Helper()
+	counts := map[string]core.PurgedTable{}
+	for _, line := range must.Get(repositories.NewPurges(s.Gorm).Count(t.Context(), "ann", user, ids))(t) {
+		counts[line.Table] = line
+	}
+	return counts
+}
+
 // A session with an unfinished run is removed only with force.
 func TestPurgeWaitsForRuns(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
@@ -59,14 +69,17 @@ func TestPurgeWaitsForRuns(t *testing.T) {
 			t.Errorf("unfinished, with a lease that is past: %+v, %v", runs, err)
 		}
 		before := s.log(t, other.ID)
-		gone, err := purges.Session(t.Context(), session.ID, true)
-		compare.True(t, err == nil && gone.Removed["sessions"] == 1 && gone.Removed["runs"] == 2 && gone.Removed["messages"] == 1, "forced: %+v, %v", gone, err)
+		counted := s.purgeCounts(t, "", session.ID)
+		compare.Equal(t, "to be removed", []int64{1, 2, 1}, []int64{counted["sessions"].Removed, counted["runs"].Removed, counted["messages"].Removed})
+		events, err := purges.Session(t.Context(), session.ID, true)
+		compare.True(t, err == nil && len(events) == 1 && events[0].Type == core.EventResync && events[0].Owner.Owner == "ann", "forced: %+v, %v", events, err)
 		_, err = purges.Session(t.Context(), session.ID, true)
 		wantNotFound(t, "purge again", err)
 		// Its former worker can no longer store anything.
 		compare.True(t, compare.ErrorOf(s.runs.Write(t.Context(), core.RunWrite{RunID: run.ID, SessionID: session.ID, Attempt: run.Attempt, Messages: []core.Message{answer("late")}})) != nil, "a late write was stored")
-		left := must.Get(purges.CountSessions(t.Context(), []core.SessionID{session.ID}))(t)
-		compare.True(t, left.Removed["messages"]+left.Removed["runs"]+left.Removed["session_events"] == 0, "left: %+v", left)
+		for table, left := range s.purgeCounts(t, "", session.ID) {
+			compare.Equal(t, "left in "+table, 0, left.Removed+left.Emptied)
+		}
 		compare.Equal(t, "messages of the other session", len(before), len(s.log(t, other.ID)))
 	})
 }
@@ -157,17 +170,17 @@ func TestUsageAfterAPurgeInSteps(t *testing.T) {
 		s.append(t, large, true, history(1234, "rope")...)
 		s.index(t)
 		purges := repositories.NewPurges(s.Gorm)
-		gone, err := purges.Session(t.Context(), large, false)
-		if err != nil || gone.Emptied["model_calls"] != 120 || gone.Removed["messages"] != 1235 || gone.Removed["search_entries"] != 1235 || gone.Removed["session_events"] != 4 || gone.Removed["sessions"] != 1 {
-			t.Errorf("purge: got %+v, %v, want 120 calls emptied and all 1235 messages counted", gone, err)
-		}
+		counted := s.purgeCounts(t, "", large)
+		compare.Equal(t, "calls to be emptied, then rows to be removed", []int64{120, 1235, 1235, 4, 1},
+			[]int64{counted["model_calls"].Emptied, counted["messages"].Removed, counted["search_entries"].Removed, counted["session_events"].Removed, counted["sessions"].Removed})
+		must.Get(purges.Session(t.Context(), large, false))(t)
 		compare.Equal(t, "rows are left, and another session has messages: want 1", []int{0, 1}, []int{s.left(t, large), len(s.log(t, small))})
 		compare.Equal(t, "by user", []string{" 122", "carol 2", "dave 2"}, s.usageKeys(t, core.UsageByUser))
 		compare.Equal(t, "by session", []string{string(last) + " 3", string(small) + " 3", " 120"}, s.usageKeys(t, core.UsageBySession))
 		compare.Equal(t, "rows of the session are left", 0, s.count(t, "SELECT COUNT(*) FROM usage_days WHERE session_id = ? OR calls <= 0", large))
-		if gone, err = purges.User(t.Context(), "ann", "carol"); err != nil || gone.Emptied["model_calls"] != 2 {
-			t.Errorf("purge of a user: got %+v, %v", gone, err)
-		}
+		counted = s.purgeCounts(t, "carol")
+		compare.Equal(t, "calls and days of a user", []int64{2, 3}, []int64{counted["model_calls"].Emptied, counted["usage_days"].Emptied})
+		must.Do(t, purges.User(t.Context(), "ann", "carol"))
 		compare.Equal(t, "by user", []string{" 124", "dave 2"}, s.usageKeys(t, core.UsageByUser))
 		compare.Equal(t, "rows with the user's name", 0, s.count(t, "SELECT COUNT(*) FROM usage_days WHERE user_id = 'carol'"))
 		compare.Equal(t, "spent: got.MicroUSD: want that of 7 calls", 7*3, must.Get(s.modelCalls.Spent(t.Context(), "ann", day(1, 0)))(t).MicroUSD)
@@ -221,13 +234,9 @@ func wrote(session core.SessionID) core.AcceptRun {
 }
 
 // fromShared purges eve from the session, by force.
-func (s *store) fromShared(t *testing.T, id core.SessionID) core.Purged {
+func (s *store) fromShared(t *testing.T, id core.SessionID) []core.Event {
 	t.Helper()
-	gone, err := repositories.NewPurges(s.Gorm).FromShared(t.Context(), "ann", "eve", id, core.AllowUnleased)
-	if err != nil {
-		t.Fatalf("purge eve from session %s: %v", id, err)
-	}
-	return gone
+	return must.Get(repositories.NewPurges(s.Gorm).FromShared(t.Context(), "ann", "eve", id))(t)
 }
 
 // wantNothingLeft checks that nothing of eve is anywhere, and that the proof says so.
@@ -235,10 +244,8 @@ func (s *store) wantNothingLeft(t *testing.T, what string) {
 	t.Helper()
 	hits := s.remains(t)
 	compare.True(t, len(hits) == 0, "%s: the secret is still in %v", what, hits)
-	left, err := repositories.NewPurges(s.Gorm).CountUser(t.Context(), "ann", "eve")
-	for table, n := range left.Emptied {
-		compare.True(t, n == 0, "%s: the proof counts %d in %s, error %v", what, n, table, err)
-	}
+	counted := s.purgeCounts(t, "eve")
+	compare.Equal(t, what+": the proof counts messages, runs", []int64{0, 0}, []int64{counted["messages"].Emptied, counted["runs"].Emptied})
 }
 
 // With force, unfinished runs of the user end: they must not resume later with nothing to
@@ -250,23 +257,23 @@ func TestPurgeEndsRuns(t *testing.T) {
 		queued := s.accept(t, wrote(id)).Run
 		others := s.accept(t, ask(id, "and mine")).Run
 		s.expire(t)
-		gone := s.fromShared(t, id)
+		events := s.fromShared(t, id)
 		for _, run := range []core.RunID{running.ID, queued.ID} {
 			compare.Equal(t, fmt.Sprintf("run %s: got.Status: want it canceled", run), core.RunCanceled, must.Get(s.runs.Get(t.Context(), ann(), run))(t).Status)
 		}
 		s.wantNothingLeft(t, "runs that had not ended")
 		canceled := 0
-		for _, e := range gone.Events {
+		for _, e := range events {
 			if e.Type == core.EventRunCanceled {
 				canceled++
 			}
 		}
 		if canceled != 2 {
-			t.Errorf("got events %v, want two runs canceled", types(gone.Events))
+			t.Errorf("got events %v, want two runs canceled", types(events))
 		}
 		compare.Equal(t, "claimed run: want that of the others", others.ID, must.Get(s.runs.Claim(t.Context(), id, worker))(t).Run.ID)
 		// Whoever comes while somebody works is told so.
-		_, err := repositories.NewPurges(s.Gorm).FromShared(t.Context(), "ann", "eve", id, core.AllowUnleased)
+		_, err := repositories.NewPurges(s.Gorm).FromShared(t.Context(), "ann", "eve", id)
 		wantError(t, "while a run works, by force", err, core.ErrConflict)
 	})
 }

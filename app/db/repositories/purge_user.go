@@ -1,7 +1,6 @@
 package repositories
 
 import (
-	"cmp"
 	"context"
 
 	"gorm.io/gorm"
@@ -45,94 +44,64 @@ func (r *Purges) Shared(ctx context.Context, owner, user string) ([]core.Session
 
 // User removes the user's data outside of sessions, and the user's name from usage records. Files are removed even if messages of
 // others refer to them: these show that the file is gone.
-func (r *Purges) User(ctx context.Context, owner, user string) (core.Purged, error) {
-	var gone core.Purged
+func (r *Purges) User(ctx context.Context, owner, user string) error {
 	own := func(rows any) *gorm.DB {
 		return r.db.WithContext(ctx).Model(rows).Where("owner = ? AND user_id = ? AND user_id <> ''", owner, user)
 	}
-	err := purgeParts(ctx, r.db, own(&core.Memory{}), &gone, func(tx *gorm.DB, ids []core.MemoryID, gone *core.Purged) error {
-		res := tx.Where("id IN ?", ids).Delete(&core.Memory{})
-		gone.Remove("memories", res.RowsAffected)
-		return res.Error
+	err := purgeParts(ctx, r.db, own(&core.Memory{}), func(tx *gorm.DB, ids []core.MemoryID) error {
+		return tx.Where("id IN ?", ids).Delete(&core.Memory{}).Error
 	})
 	if err == nil {
-		err = purgeParts(ctx, r.db, own(&models.Blob{}), &gone, func(tx *gorm.DB, ids []models.Ref, gone *core.Purged) error {
-			res := tx.Where("blob_id IN ?", ids).Delete(&models.BlobReference{})
-			gone.Remove("blob_references", res.RowsAffected)
-			return cmp.Or(res.Error, removeAndCountBlobs(tx, owner, ids, gone))
-		})
-	}
-	if err == nil {
-		err = purgeParts(ctx, r.db, own(&core.ModelCall{}), &gone, func(tx *gorm.DB, ids []string, gone *core.Purged) error {
-			calls, err := findRows[core.ModelCall](tx.Scopes(callsLocked).Where("id IN ?", ids))
-			days := int64(0)
-			if err == nil {
-				days, err = forgetUsage(tx, calls, false)
+		err = purgeParts(ctx, r.db, own(&models.Blob{}), func(tx *gorm.DB, ids []models.Ref) error {
+			if err := tx.Where("blob_id IN ?", ids).Delete(&models.BlobReference{}).Error; err != nil {
+				return err
 			}
-			gone.Empty("model_calls", int64(len(calls)))
-			gone.Empty("usage_days", days)
+			_, err := removeBlobs(tx, owner, ids)
 			return err
 		})
 	}
 	if err == nil {
-		res := own(&models.SlackItem{}).Delete(&models.SlackItem{})
-		gone.Remove("slack_inbox", res.RowsAffected)
-		err = res.Error
+		err = purgeParts(ctx, r.db, own(&core.ModelCall{}), func(tx *gorm.DB, ids []string) error {
+			calls, err := findRows[core.ModelCall](tx.Scopes(callsLocked).Where("id IN ?", ids))
+			if err != nil {
+				return err
+			}
+			return forgetUsage(tx, calls, false)
+		})
 	}
-	return gone, wrapError(err, "user", user)
-}
-
-// CountUser counts the rows of the user outside of the user's own sessions, by table.
-func (r *Purges) CountUser(ctx context.Context, owner, user string) (core.Purged, error) {
-	var there core.Purged
-	db, args := r.db.WithContext(ctx), userParams(owner, user)
-	const ofUser = "owner = @owner AND user_id = @user"
-	for _, c := range []struct{ table, where string }{
-		{"memories", ofUser}, {"blobs", ofUser}, {"slack_inbox", ofUser},
-		{"messages", userMessagesSQL},
-		{"runs", userRunsSQL},
-		{"model_calls", "owner = @owner AND user_id = @user AND (session_id IS NULL OR " + otherSessionsSQL + ")"},
-		{"usage_days", "owner = @owner AND level IN ('user', 'user_session') AND user_id = @user"},
-		{"blob_totals", "owner = @owner AND by_user AND user_id = @user"},
-	} {
-		n, err := countRows(db, c.table, c.where, args)
-		if err != nil {
-			return there, err
-		}
-		if c.where == ofUser {
-			there.Remove(c.table, n)
-		} else {
-			there.Empty(c.table, n)
-		}
+	if err == nil {
+		err = own(&models.SlackItem{}).Delete(&models.SlackItem{}).Error
 	}
-	return there, nil
+	return wrapError(err, "user", user)
 }
 
 // FromShared erases what the user wrote from a session of another user, as if each of the
 // user's messages and the answers to them had been deleted (Branches.Delete). The rows stay
-// in their places; unfinished runs of the user are canceled. The result has the events to
+// in their places; unfinished runs of the user are canceled. It returns the events to
 // publish. It works in transactions of some hundred rows; an interrupted call is simply
 // repeated.
 //
-// ErrConflict while the session has a run that unended does not allow. ErrStale while a
+// ErrConflict while somebody works on a run of the session. ErrStale while a
 // fork has copies of the user's messages, which could not be recognized afterwards: those
 // must go first.
-func (r *Purges) FromShared(ctx context.Context, owner, user string, id core.SessionID, unended core.Unended) (core.Purged, error) {
-	var gone core.Purged
+func (r *Purges) FromShared(ctx context.Context, owner, user string, id core.SessionID) (all []core.Event, err error) {
 	for more := true; more; {
-		var step core.Purged
+		var events []core.Event
 		err := retryDelays(func() (err error) {
-			step.Events, err = changeLog(ctx, r.db, id, func(stx *sessionTx) error {
-				step = core.Purged{}
-				if err := stx.checkRunsEnded(unended); err != nil {
-					return err
+			events, err = changeLog(ctx, r.db, id, func(stx *sessionTx) error {
+				leased, err := count(stx.tx.Model(&models.Run{}).Where("session_id = ? AND status = 'running' AND lease_until > "+clockSQL(stx.tx, 0), id))
+				if err == nil && leased > 0 {
+					err = conversation.Busy(id)
 				}
-				if err := stx.cancelRuns(owner, user); err != nil {
-					return err
+				if err == nil {
+					err = stx.cancelRuns(owner, user)
 				}
-				n, err := stx.emptyMessages(owner, user, &step)
+				n := 0
+				if err == nil {
+					n, err = stx.emptyMessages(owner, user)
+				}
 				if err == nil && n < sharedRows { // the runs come last: they identify the user's messages
-					n, err = stx.emptyRuns(owner, user, &step)
+					n, err = stx.emptyRuns(owner, user)
 				}
 				more = n == sharedRows
 				return err
@@ -140,31 +109,19 @@ func (r *Purges) FromShared(ctx context.Context, owner, user string, id core.Ses
 			return err
 		})
 		if err != nil {
-			return gone, wrapError(err, "session", id)
+			return all, wrapError(err, "session", id)
 		}
-		gone.Add(step)
+		all = append(all, events...)
 	}
-	return gone, nil
+	return all, nil
 }
 
 // sharedRows is how many messages or runs of a user one transaction erases.
 const sharedRows = 200
 
-// checkRunsEnded returns ErrConflict while the session has a run that is not allowed.
-func (stx *sessionTx) checkRunsEnded(allowed core.Unended) error {
-	if allowed != core.AllowUnleased {
-		return stx.checkIdle()
-	}
-	leased, err := count(stx.tx.Model(&models.Run{}).Where("session_id = ? AND status = 'running' AND lease_until > "+clockSQL(stx.tx, 0), stx.session.ID))
-	if err == nil && leased > 0 {
-		err = conversation.Busy(stx.session.ID)
-	}
-	return err
-}
-
 // emptyMessages deletes some of the user's messages and their answers, as a user would, and
 // returns how many.
-func (stx *sessionTx) emptyMessages(owner, user string, gone *core.Purged) (int, error) {
+func (stx *sessionTx) emptyMessages(owner, user string) (int, error) {
 	rows, err := findRows[core.Message](stx.tx.Where(userMessagesSQL, userParams(owner, user)).Where("session_id = ?", stx.session.ID).Order("seq").Limit(sharedRows))
 	if err != nil || len(rows) == 0 {
 		return 0, err
@@ -185,7 +142,6 @@ func (stx *sessionTx) emptyMessages(owner, user string, gone *core.Purged) (int,
 	if stx.session.Speakers == core.UserSpeaker(user) {
 		stx.session.Speakers = ""
 	}
-	gone.Empty("messages", int64(len(rows)))
 	return len(rows), stx.eraseAtoms(rows...)
 }
 
@@ -213,7 +169,7 @@ func (stx *sessionTx) cancelRuns(owner, user string) error {
 }
 
 // emptyRuns erases the user's data from some runs, to which their events refer, and returns how many.
-func (stx *sessionTx) emptyRuns(owner, user string, gone *core.Purged) (int, error) {
+func (stx *sessionTx) emptyRuns(owner, user string) (int, error) {
 	rows, err := findRows[models.Run](stx.tx.Where(userRunsSQL, userParams(owner, user)).Where("session_id = ?", stx.session.ID).Order("queue_seq").Limit(sharedRows))
 	if err != nil {
 		return 0, err
@@ -228,13 +184,10 @@ func (stx *sessionTx) emptyRuns(owner, user string, gone *core.Purged) (int, err
 		if err != nil {
 			return 0, err
 		}
-		sent := stx.tx.Where("run_id = ?", row.ID).Delete(&models.Delivery{})
-		if sent.Error != nil {
-			return 0, sent.Error
+		if err := stx.tx.Where("run_id = ?", row.ID).Delete(&models.Delivery{}).Error; err != nil {
+			return 0, err
 		}
-		gone.Remove("deliveries", sent.RowsAffected)
 	}
-	gone.Empty("runs", int64(len(rows)))
 	return len(rows), nil
 }
 

@@ -128,41 +128,34 @@ func (lease *sessionLease) endLease(ctx context.Context) {
 const stepRows = 128
 
 // runSteps runs fn in steps: it handles up to limit rows and returns how many there were,
-// until there are fewer. A step is retried if another transaction gets in the way. gone
-// collects what the steps removed.
-func (lease *sessionLease) runSteps(ctx context.Context, gone *core.Purged, fn func(stx *sessionTx, limit int, gone *core.Purged) (int64, error)) error {
+// until there are fewer. A step is retried if another transaction gets in the way.
+func (lease *sessionLease) runSteps(ctx context.Context, fn func(stx *sessionTx, limit int) (int64, error)) error {
 	for {
 		var n int64
-		var removed core.Purged
 		err := retryDelays(func() error {
 			return lease.runStep(ctx, func(stx *sessionTx) (err error) {
-				removed = core.Purged{}
-				n, err = fn(stx, stepRows, &removed)
+				n, err = fn(stx, stepRows)
 				return err
 			})
 		})
-		if err != nil {
+		if err != nil || n < stepRows {
 			return err
-		}
-		if gone.Add(removed); n < stepRows {
-			return nil
 		}
 	}
 }
 
 // deleteAll deletes the rows of a table in steps, by a condition with @s, the session.
-func (lease *sessionLease) deleteAll(ctx context.Context, table, where string, gone *core.Purged) error {
+func (lease *sessionLease) deleteAll(ctx context.Context, table, where string) error {
 	if table == "messages" { // a parent has a smaller seq than its children
 		where += " ORDER BY seq DESC"
 	}
-	return lease.runSteps(ctx, gone, func(stx *sessionTx, limit int, gone *core.Purged) (int64, error) {
+	return lease.runSteps(ctx, func(stx *sessionTx, limit int) (int64, error) {
 		row, in := "rowid", "IN (%s)"
 		if isPostgres(stx.tx) {
 			row, in = "ctid", "= ANY(ARRAY(%s))" // IN would read the whole table
 		}
 		rows := "SELECT " + row + " FROM " + table + " WHERE " + where + " LIMIT @limit"
 		res := stx.tx.Exec("DELETE FROM "+table+" WHERE "+row+" "+fmt.Sprintf(in, rows), map[string]any{"s": stx.session.ID, "limit": limit})
-		gone.Remove(table, res.RowsAffected)
 		return res.RowsAffected, res.Error
 	})
 }

@@ -83,7 +83,7 @@ func TestImportingSessionIsBusy(t *testing.T) {
 			"a pin":          change(branches.Pin(t.Context(), ann(), id, before[0].ID, true)),
 			"another branch": change(branches.Select(t.Context(), ann(), id, before[0].ID)),
 			"a user's messages": func() error {
-				_, err := repositories.NewPurges(s.Gorm).FromShared(t.Context(), "ann", "kim", id, 0)
+				_, err := repositories.NewPurges(s.Gorm).FromShared(t.Context(), "ann", "kim", id)
 				return err
 			}(),
 		} {

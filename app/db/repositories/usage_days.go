@@ -109,8 +109,8 @@ func callsLocked(tx *gorm.DB) *gorm.DB {
 }
 
 // forgetUsage takes the users off calls of one owner, and with session the session, and moves what the calls added to the
-// days of these to rows without them. It returns how many rows had nothing else.
-func forgetUsage(tx *gorm.DB, calls []core.ModelCall, session bool) (gone int64, err error) {
+// days of these to rows without them.
+func forgetUsage(tx *gorm.DB, calls []core.ModelCall, session bool) error {
 	var moved []models.UsageDay
 	ids, users, sessions, changes := []string{}, []string{""}, []core.SessionID{""}, map[string]any{"user_id": ""}
 	if session {
@@ -129,18 +129,18 @@ func forgetUsage(tx *gorm.DB, calls []core.ModelCall, session bool) (gone int64,
 		moved = append(moved, usageDays(c, shard)...)
 	}
 	if len(calls) == 0 {
-		return 0, nil
+		return nil
 	}
 	moved = slices.DeleteFunc(sumDays(moved), func(d models.UsageDay) bool { return d.Calls == 0 })
 	if err := commit.Insert(tx, moved); err != nil {
-		return 0, err
+		return err
 	}
-	res := tx.Where("owner = ? AND level IN ? AND user_id IN ? AND session_id IN ? AND calls <= 0", calls[0].Owner,
-		[]string{models.UsageOfUser, models.UsageOfSession, models.UsageOfUserSession}, unique(users), unique(sessions)).Delete(&models.UsageDay{})
-	if res.Error != nil {
-		return 0, res.Error
+	err := tx.Where("owner = ? AND level IN ? AND user_id IN ? AND session_id IN ? AND calls <= 0", calls[0].Owner,
+		[]string{models.UsageOfUser, models.UsageOfSession, models.UsageOfUserSession}, unique(users), unique(sessions)).Delete(&models.UsageDay{}).Error
+	if err != nil {
+		return err
 	}
-	return res.RowsAffected, tx.Model(&core.ModelCall{}).Where("id IN ?", ids).UpdateColumns(changes).Error
+	return tx.Model(&core.ModelCall{}).Where("id IN ?", ids).UpdateColumns(changes).Error
 }
 
 // unique returns the values in order, each once.
