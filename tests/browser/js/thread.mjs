@@ -167,6 +167,27 @@ export const cases = {
     }
   },
 
+  /** Who writes far above is brought to the end, whatever comes in which order: no page of the old place, and all that was said meanwhile. */
+  async far(open) {
+    const v = await open()
+    await v.open(await v.imported(Array.from({ length: 200 }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', content: `turn ${i} ${'of many words '.repeat(20)}` }))), 20)
+    const [newest, next] = [await v.hold(/messages\?order=desc/), await v.hold(/messages\?after=/)]
+    await v.page.route(/messages$/, route => newest.asked.then(() => route.continue())) // it is not among the newest
+    await v.send('hold-far above\n\n\n')
+    await v.events(0, 'message.delta')
+    await v.log.evaluate(e => { e.scrollTop = e.scrollHeight })
+    await next.asked
+    newest.release()
+    await v.log.getByText('answer to:').waitFor()
+    next.release()
+    await v.control('release', { mark: 'hold-far', pieces: 20 })
+    await v.settled('answer to: hold-far above')
+    const seqs = await v.log.locator('article[data-seq]').evaluateAll(all => all.map(e => Number(e.dataset.seq)))
+    equal(seqs, Array.from(seqs, (_, i) => 203 - seqs.length + i), 'the messages')
+    await v.log.evaluate(e => { e.scrollTop = 0 })
+    await v.log.getByText('turn 120').waitFor()
+  },
+
   /** An image of another host is a link that says where it leads; a summary that was made without its model says why in words; half an
    *  answer that a filter let through says that it is one. */
   async words(open) {

@@ -158,6 +158,7 @@ export class Conversation {
     const known = this.entries.filter((e) => before.has(e));
     const older = keep && (oldest <= (known.at(-1)?.seq ?? 0) + 1 || !page.next_cursor) ? known.filter((e) => e.seq < oldest) : []; // nothing with a gap
     if (older.length === 0) this.hasBefore = oldest > 1 && (seq > 0 || page.next_cursor !== null);
+    const away = this.hasAfter;
     this.hasAfter = seq ? page.next_cursor !== null : false;
     const entries = [...older, ...items.map((m) => this.entryOf(m))];
     const ids = new Set(entries.map((e) => e.id));
@@ -165,6 +166,7 @@ export class Conversation {
     this.pending = page.pending;
     this.outbox.settle(items.concat(page.pending));
     if (!this.feed) this.lastEvent = page.last_event_id;
+    else if (away && !this.hasAfter) this.follow(page.last_event_id);
   }
 
   /** Loads the newest page again, below what is older. */
@@ -174,9 +176,8 @@ export class Conversation {
   }
 
   async loadBefore(): Promise<void> {
-    const first = this.entries[0];
-    if (!first?.message || !this.hasBefore || this.paging) return;
-    await this.page({ before: first.seq, limit: pageSize }, (items, more) => {
+    if (!this.hasBefore) return;
+    await this.page(0, (items, more) => {
       this.hasBefore = more && (items[0]?.seq ?? 1) > 1;
       const kept = this.entries.slice(0, mostEntries - items.length);
       if (kept.length < this.entries.length) this.hasAfter = true;
@@ -192,9 +193,8 @@ export class Conversation {
   }
 
   async loadAfter(): Promise<void> {
-    const last = this.entries.at(-1);
-    if (!last || !this.hasAfter || this.paging) return;
-    await this.page({ after: last.seq, limit: pageSize }, (items, more) => {
+    if (!this.hasAfter) return;
+    await this.page(-1, (items, more) => {
       this.hasAfter = more;
       const all = [...this.entries, ...items.map((m) => this.entryOf(m))];
       if (all.length > mostEntries) this.hasBefore = true;
@@ -317,16 +317,22 @@ export class Conversation {
     }
   }
 
-  private async page(query: Record<string, number>, apply: (items: Message[], more: boolean) => void): Promise<void> {
+  /** Loads the page at an end of what is loaded: 0 = before its first message, -1 = after its last one. What was replaced meanwhile has other ends. */
+  private async page(end: 0 | -1, apply: (items: Message[], more: boolean) => void): Promise<void> {
+    const from = this.entries.at(end);
+    if (!from?.message || this.paging) return;
+    const { paths, hasAfter: away } = this;
+    const fits = () => !this.closed && paths === this.paths && from === this.entries.at(end);
     this.paging = true;
     this.pageFailure = undefined;
     try {
-      const page = await ask<Schema["MessagePage"]>(`sessions/${this.id}/messages`, { query });
-      if (this.closed) return;
+      const page = await ask<Schema["MessagePage"]>(`sessions/${this.id}/messages`, { query: { [end ? "after" : "before"]: from.seq, limit: pageSize } });
+      if (!fits()) return;
       apply(page.items, page.next_cursor !== null || page.items.length >= pageSize);
+      if (away && !this.hasAfter) this.follow(page.last_event_id);
       void this.loadOlderRuns();
     } catch (e) {
-      this.pageFailure = { before: "before" in query, error: asError(e) };
+      if (fits()) this.pageFailure = { before: end === 0, error: asError(e) };
     } finally {
       this.paging = false;
     }
@@ -339,7 +345,9 @@ export class Conversation {
     return known;
   }
 
-  private follow(): void {
+  /** Follows the feed after an event: at the end, that of its page, as what came before the end was loaded added no messages. */
+  private follow(after = this.lastEvent): void {
+    this.lastEvent = after;
     this.feed?.close();
     this.feed = new Feed({
       path: `sessions/${this.id}/events`,

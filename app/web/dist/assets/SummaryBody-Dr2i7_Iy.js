@@ -1,0 +1,1 @@
+export{t as default}from"./SummaryBody-0pcbb7Hv.js";
