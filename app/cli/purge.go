@@ -30,11 +30,6 @@ func (f *purgeFlags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.noCompact, "no-compact", false, "do not compact the database files: removed data stays in them until its space is reused")
 }
 
-// purgeOptions returns the options of a purge.
-func (f *purgeFlags) purgeOptions(dry bool) core.PurgeOptions {
-	return core.PurgeOptions{DryRun: dry, Force: f.force, Compact: !f.noCompact, SlackPosts: f.slackPosts}
-}
-
 // checkCompacted returns an error if the database files were not compacted.
 func checkCompacted(r core.PurgeReport) error {
 	if r.Compacted {
@@ -43,14 +38,15 @@ func checkCompacted(r core.PurgeReport) error {
 	return core.Errorf(core.ErrUnavailable, "the rows are removed, but their data is still in the database files; %s sessions purge --compact-only compacts them", programName())
 }
 
-// runPurge previews, asks for confirmation, purges and reports. User is empty for sessions.
-func (p *program) runPurge(ctx context.Context, f purgeFlags, user string, do func(core.PurgeOptions) (core.PurgeReport, error)) error {
-	preview, err := do(f.purgeOptions(true))
+// runPurge previews, asks for confirmation, purges and reports.
+func (p *program) runPurge(ctx context.Context, s connection, f purgeFlags, in core.Purge) error {
+	in.PurgeOptions = core.PurgeOptions{DryRun: true, Force: f.force, Compact: !f.noCompact, SlackPosts: f.slackPosts}
+	preview, err := client.Call(ctx, s.client, ops.Purge, in)
 	if err != nil {
 		return err
 	}
-	if user != "" && preview.Rows() == 0 {
-		return core.Errorf(core.ErrNotFound, "there is no data of the user %q: check the name and --owner, unless it was removed before", user)
+	if in.User != "" && preview.Rows() == 0 {
+		return core.Errorf(core.ErrNotFound, "there is no data of the user %q: check the name and --owner, unless it was removed before", in.User)
 	}
 	if f.dryRun {
 		return p.reportPurge(preview)
@@ -67,11 +63,12 @@ func (p *program) runPurge(ctx context.Context, f purgeFlags, user string, do fu
 		return nil
 	}
 	if !f.yes {
-		if err := p.confirmPurge(ctx, purgeQuestion(preview, user)); err != nil {
+		if err := p.confirmPurge(ctx, purgeQuestion(preview, in.User)); err != nil {
 			return err
 		}
 	}
-	report, err := do(f.purgeOptions(false))
+	in.DryRun = false
+	report, err := client.Call(ctx, s.client, ops.Purge, in)
 	if err != nil {
 		return err
 	}
@@ -164,7 +161,7 @@ func (p *program) purgeSessionsCommand() *cobra.Command {
 			"  bobbin sessions purge --archived-before 2026-01-31 --dry-run",
 		ValidArgsFunction: p.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			in := core.PurgeSessions{Owner: owner}
+			in := core.Purge{Owner: owner}
 			for _, id := range args {
 				in.IDs = append(in.IDs, core.SessionID(id))
 			}
@@ -185,10 +182,7 @@ func (p *program) purgeSessionsCommand() *cobra.Command {
 				return core.Errorf(core.ErrInvalid, "no sessions given: name their ids, or use --archived-before 2026-01-31; %s sessions list shows the ids", programName())
 			}
 			return p.withFolderServer(cmd, func(ctx context.Context, s connection) error {
-				return p.runPurge(ctx, f, "", func(o core.PurgeOptions) (core.PurgeReport, error) {
-					in.PurgeOptions = o
-					return client.Call(ctx, s.client, ops.PurgeSessions, in)
-				})
+				return p.runPurge(ctx, s, f, in)
 			})
 		},
 	}
@@ -201,7 +195,7 @@ func (p *program) purgeSessionsCommand() *cobra.Command {
 
 // compactOnly compacts the database files after earlier purges.
 func (p *program) compactOnly(ctx context.Context, s connection) error {
-	report, err := client.Call(ctx, s.client, ops.PurgeSessions, core.PurgeSessions{PurgeOptions: core.PurgeOptions{Compact: true}})
+	report, err := client.Call(ctx, s.client, ops.Purge, core.Purge{PurgeOptions: core.PurgeOptions{Compact: true}})
 	if err != nil {
 		return err
 	}
@@ -238,9 +232,7 @@ func (p *program) purgeUserCommand() *cobra.Command {
 		Args: requireOne("user", "the id is the user_id of requests"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withFolderServer(cmd, func(ctx context.Context, s connection) error {
-				return p.runPurge(ctx, f, args[0], func(o core.PurgeOptions) (core.PurgeReport, error) {
-					return client.Call(ctx, s.client, ops.PurgeUser, core.PurgeUser{Owner: owner, User: args[0], PurgeOptions: o})
-				})
+				return p.runPurge(ctx, s, f, core.Purge{Owner: owner, User: args[0]})
 			})
 		},
 	}

@@ -32,7 +32,7 @@ type Deletion struct {
 	Owner      string         `json:"-"`
 	Kind       DeletionKind   `json:"kind" enum:"session,user"`
 	SessionID  SessionID      `json:"session_id,omitempty" doc:"Of a session's deletion." gorm:"-"`
-	UserHash   string         `json:"-"`                       // whose data it is: SecretHash of the user; empty = nobody's
+	UserHash   string         `json:"-"`                       // whose data it is: SecretHash of the user
 	User       string         `json:"-" gorm:"column:user_id"` // of a user's deletion that is not done
 	Actor      string         `json:"-"`                       // who asked for it, as the audit log names them
 	SlackPosts bool           `json:"slack_posts,omitempty" doc:"The posts in Slack are deleted as well."`

@@ -2,19 +2,12 @@ package core
 
 import "time"
 
-// PurgeSessions selects sessions that an operator removes for good, with everything
-// that belongs to them.
-type PurgeSessions struct {
+// Purge says what an operator removes for good: sessions with everything that belongs to them, or everything of a user.
+type Purge struct {
 	IDs            []SessionID `json:"ids,omitempty"`
 	ArchivedBefore *time.Time  `json:"archived_before,omitempty"` // besides the IDs: what was archived before this time
-	Owner          string      `json:"owner,omitempty"`           // only this owner's; empty = anybody's
-	PurgeOptions
-}
-
-// PurgeUser names a user of whom nothing is to be left.
-type PurgeUser struct {
-	Owner string `json:"owner"`
-	User  string `json:"user_id"`
+	Owner          string      `json:"owner,omitempty"`           // of the user, or of the sessions; empty = anybody's sessions
+	User           string      `json:"user_id,omitempty"`         // without sessions
 	PurgeOptions
 }
 

@@ -51,9 +51,8 @@ func TestDeleteSession(t *testing.T) {
 		compare.True(t, accepted.UserHash == core.SecretHash("kim") && s.ArchivedAt != nil, "accepted %+v, archived at %v", accepted, s.ArchivedAt)
 		w.deleting(func(ctx context.Context) {
 			compare.Error(t, "a session that never was", core.ErrNotFound, compare.ErrorOf(w.DeleteSession(ctx, scope(), id("gone"), false)))
-			if done, _ := w.after(0); done.Status != core.DeletionSucceeded || done.Report == nil {
-				t.Errorf("got %+v, want it done", done)
-			}
+			done, _ := w.after(0)
+			compare.True(t, done.Status == core.DeletionSucceeded && done.Report != nil, "got %+v, want it done", done)
 			w.wantLeft()
 			compare.Equal(t, "asked for again", accepted.ID, must.Get(w.DeleteSession(ctx, scope(), id("a"), false))(t).ID)
 		})
@@ -69,7 +68,7 @@ func TestDeletionIsRetried(t *testing.T) {
 		w.session("own")
 		w.breaks("own")
 		w.deleting(func(ctx context.Context) {
-			_, err := w.PurgeUser(ctx, core.PurgeUser{Owner: "shop", User: "kim"})
+			_, err := w.Purge(ctx, core.Purge{Owner: "shop", User: "kim"})
 			compare.Error(t, "of an operator who waits for it", core.ErrUnavailable, err)
 			if first, due := w.after(0); first.Status != core.DeletionPending || first.Error != "internal error; see the server's log" || time.Until(due).Round(time.Second) != 2*time.Second {
 				t.Errorf("after the first attempt: %+v, due in %s", first, time.Until(due))
@@ -114,9 +113,8 @@ func TestDeletionIsReleasedAtAStop(t *testing.T) {
 			must.Get(w.DeleteSession(ctx, scope(), id("a"), false))(t)
 			time.Sleep(5 * time.Second)
 		})
-		if left, due := w.after(0); left.Status != core.DeletionPending || left.Error != "" || due.After(time.Now()) {
-			t.Errorf("got %+v, due in %s; want it due immediately and nothing wrong", left, time.Until(due))
-		}
+		left, due := w.after(0)
+		compare.True(t, left.Status == core.DeletionPending && left.Error == "" && !due.After(time.Now()), "got %+v, due in %s; want it due immediately and nothing wrong", left, time.Until(due))
 	})
 }
 
@@ -134,9 +132,8 @@ func TestDeletionIsPlannedUnderItsLease(t *testing.T) {
 			if counting, due := w.after(50 * time.Second); counting.Plan != nil || time.Until(due) < core.RunLease-3*time.Second {
 				t.Errorf("the lease ends in %s with the plan %v, want it renewed every two seconds of planning", time.Until(due), counting.Plan)
 			}
-			if done, _ := w.after(10 * time.Minute); done.Status != core.DeletionSucceeded || done.Attempts != 1 {
-				t.Errorf("got %+v, want it done", done)
-			}
+			done, _ := w.after(10 * time.Minute)
+			compare.Equal(t, "status, attempts", []any{core.DeletionSucceeded, 1}, []any{done.Status, done.Attempts})
 		})
 	})
 }

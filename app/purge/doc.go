@@ -22,10 +22,9 @@
 //	   ▲                  │
 //	   └──Retry───────────┘ an attempt failed, or its process died and the lease lapsed
 //
-// The first attempt counts what exists (DeletionPlan), so that the last one can report what all of them
-// removed, and find kept responses that mention it. During an attempt a goroutine
-// renews the lease and counts what is left; the attempt ends when its lease is lost. The row
-// holds the name of the user until it is done.
+// The first attempt counts what exists (DeletionPlan), so that the last one can report what all of them removed, and find
+// kept responses that mention it. During an attempt a goroutine renews the lease and counts what is left; the attempt ends
+// when its lease is lost. The row holds the name of the user until it is done.
 //
 // With Compact the bytes that an operator removed are also taken out of the database's files: see db.DB.Compact
 // for its cost, and for what it cannot reach (a write-ahead log, backups, replicas).

@@ -21,7 +21,7 @@ const (
 	maxDeletionWait = time.Minute         // between two attempts
 	deletionLife    = 30 * 24 * time.Hour // how long a finished one can be read
 	maxCount        = core.RunLease / 3   // for counting what is left
-	maxFollowed     = 5                   // attempts to remove what is written meanwhile
+	maxLeftWait     = core.RunLease / 2   // at most, before data that was written meanwhile is removed too
 	maxListed       = 1000                // sessions in a report
 	recoverEvery    = 5 * time.Second     // between two searches for abandoned sessions
 	recoverBatch    = 20
@@ -41,13 +41,6 @@ func (s *Service) Run(ctx context.Context) error {
 			})
 		})
 	}
-	group.Go(func() error {
-		return core.Every(ctx, sweepEvery, func(ctx context.Context) {
-			if err := s.Deletions.Sweep(ctx, deletionLife); err != nil && ctx.Err() == nil {
-				s.Logger.WarnContext(ctx, "old deletions not removed", "err", err)
-			}
-		})
-	})
 	group.Go(func() error { return core.Every(ctx, recoverEvery, s.recoverAll) })
 	group.Go(func() error { return core.Every(ctx, sweepEvery, s.sweepOnce) })
 	return group.Wait()
@@ -76,11 +69,8 @@ func (s *Service) attemptNext(ctx context.Context) bool {
 		return false
 	}
 	d, err := s.Deletions.Claim(ctx, s.Worker)
-	switch {
-	case isNotFound(err):
-		return false
-	case err != nil:
-		if ctx.Err() == nil {
+	if err != nil {
+		if !isNotFound(err) && ctx.Err() == nil {
 			s.Logger.WarnContext(ctx, "deletions not claimed", "err", err)
 		}
 		return false
@@ -98,11 +88,16 @@ func (s *Service) attempt(ctx context.Context, d core.Deletion) error {
 			return err
 		}
 	}
-	if err := s.runUnderLease(ctx, &d, s.execute); err != nil {
-		return err
-	}
-	if left := d.Report.Left(); left > 0 && d.Attempts < maxFollowed {
-		return core.Errorf(core.ErrConflict, "%d rows are left: data was written meanwhile", left)
+	for wait := deletionRetry; ; wait *= 2 {
+		if err := s.runUnderLease(ctx, &d, s.execute); err != nil {
+			return err
+		}
+		if d.Report.Left() == 0 || wait > maxLeftWait {
+			break
+		}
+		if err := core.Sleep(ctx, wait); err != nil { // data was written meanwhile
+			return err
+		}
 	}
 	s.recordAudit(ctx, d)
 	// The log does not name a user: it would be the last trace.

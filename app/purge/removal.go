@@ -84,7 +84,7 @@ func (s *Service) removeUser(ctx context.Context, owner, user string, shared []c
 	for _, id := range shared {
 		events, err := s.Store.FromShared(ctx, owner, user, id)
 		s.Publisher.Publish(ctx, events)
-		if err != nil && !errors.Is(err, core.ErrStale) && !isNotFound(err) { // it was forked or removed meanwhile: another attempt follows
+		if err != nil && !errors.Is(err, core.ErrStale) && !isNotFound(err) { // it was forked or removed meanwhile: it is looked for again
 			return err
 		}
 	}
@@ -94,9 +94,10 @@ func (s *Service) removeUser(ctx context.Context, owner, user string, shared []c
 	return s.Store.User(ctx, owner, user)
 }
 
-// report compares what there was when a deletion began with what is left, in a line for every table.
+// report compares what there was when a deletion began with what is left, in a line for every table. The first note is about the
+// files.
 func (s *Service) report(d core.Deletion, left []core.PurgedTable) *core.PurgeReport {
-	report := core.PurgeReport{Sessions: d.Plan.Sessions, Notes: []string{}}
+	report := core.PurgeReport{Sessions: d.Plan.Sessions, Notes: []string{"the database's files may hold removed bytes until their space is reused; a purge with compaction removes them"}}
 	before := map[string]core.PurgedTable{}
 	for _, t := range d.Plan.Tables {
 		before[t.Table] = t
@@ -106,9 +107,6 @@ func (s *Service) report(d core.Deletion, left []core.PurgedTable) *core.PurgeRe
 		report.Tables = append(report.Tables, core.PurgedTable{
 			Table: l.Table, Removed: max(b.Removed-l.Removed, 0), Emptied: max(b.Emptied-l.Emptied, 0), Left: l.Removed + l.Emptied,
 		})
-	}
-	if d.Actor != operator {
-		report.Notes = append(report.Notes, "the database's files may hold removed bytes until their space is reused; a purge with compaction removes them")
 	}
 	switch p := d.Plan.SlackPosts; {
 	case p != nil:
@@ -140,7 +138,7 @@ func (s *Service) stopRuns(ctx context.Context, ids []core.SessionID) error {
 			return err
 		}
 	}
-	for until := time.Now().Add(cancelTime); len(runs) > 0; {
+	for until := time.Now().Add(cancelTime); ; {
 		if runs, err = s.Store.Unfinished(ctx, ids); err != nil {
 			return err
 		}
@@ -155,7 +153,6 @@ func (s *Service) stopRuns(ctx context.Context, ids []core.SessionID) error {
 			return err
 		}
 	}
-	return nil
 }
 
 // deletePosts deletes the posts of the sessions from Slack, if they are to be, except of those of which the plan says that

@@ -40,6 +40,9 @@ func (s *Service) sweepOnce(ctx context.Context) {
 	if err == nil {
 		events, err = s.sweepEvents(ctx)
 	}
+	if err == nil {
+		err = s.Deletions.Sweep(ctx, deletionLife)
+	}
 	if ctx.Err() != nil { // the rest can wait until the next start
 		err = nil
 	}

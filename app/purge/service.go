@@ -54,47 +54,29 @@ func New(o Options) *Service {
 // operator is who purges, as the audit log names them.
 const operator = "cli"
 
-// PurgeSessions removes sessions for an operator. ErrNotFound for an id that does not exist, before anything is
-// removed; ErrConflict while one of them is in use, unless Force says to cancel its runs. If no session is named and Compact
-// is set, only the bytes of earlier purges are removed from the files.
-func (s *Service) PurgeSessions(ctx context.Context, in core.PurgeSessions) (core.PurgeReport, error) {
-	if len(in.IDs) == 0 && in.ArchivedBefore == nil && (!in.Compact || in.DryRun) {
-		return core.PurgeReport{}, core.Errorf(core.ErrInvalid, "name the sessions by their ids, or the time before which they were archived")
-	}
-	if err := s.Store.Exist(ctx, in.Owner, in.IDs); err != nil {
-		return core.PurgeReport{}, err
-	}
-	ids := in.IDs
-	if in.ArchivedBefore != nil {
-		archived, err := s.Store.Archived(ctx, in.Owner, *in.ArchivedBefore)
-		if err != nil {
-			return core.PurgeReport{}, err
-		}
-		ids = slices.Concat(ids, archived)
-	}
-	return s.purge(ctx, core.Deletion{Owner: in.Owner, Kind: core.DeleteSessions, Plan: &core.DeletionPlan{Sessions: uniqueIDs(ids)}}, in.PurgeOptions)
-}
-
-// PurgeUser removes everything of a user for an operator. ErrInvalid without a name, ErrConflict while one of the
-// sessions in which the user wrote is in use, unless Force says to cancel its runs. A user without any data is no
-// error: the report says so.
-func (s *Service) PurgeUser(ctx context.Context, in core.PurgeUser) (core.PurgeReport, error) {
-	if in.Owner == "" || in.User == "" {
-		return core.PurgeReport{}, core.Errorf(core.ErrInvalid, "name the owner and the user")
-	}
-	return s.purge(ctx, core.Deletion{Owner: in.Owner, Kind: core.DeleteUser, User: in.User}, in.PurgeOptions)
-}
-
-// purge previews a deletion, or has it executed and returns its report. It ends with ctx or with the
-// first failed attempt, but the deletion goes on.
-func (s *Service) purge(ctx context.Context, d core.Deletion, o core.PurgeOptions) (core.PurgeReport, error) {
-	d.Actor, d.SlackPosts = operator, o.SlackPosts
+// Purge removes sessions, or everything of a user, for an operator. It ends with ctx or with the first failed attempt,
+// but the deletion goes on. ErrNotFound for an id that does not exist, before anything is removed; ErrConflict while a session
+// that changes is in use, unless Force says to cancel its runs. If nothing is named and Compact is set, only the bytes of
+// earlier purges are removed from the files. A user without any data is no error: the report says so.
+func (s *Service) Purge(ctx context.Context, in core.Purge) (core.PurgeReport, error) {
+	d := core.Deletion{Owner: in.Owner, Kind: core.DeleteUser, User: in.User, UserHash: core.SecretHash(in.User), Actor: operator, SlackPosts: in.SlackPosts}
 	err := s.admitPosts(d.SlackPosts)
-	if err == nil && o.DryRun {
-		return s.preview(ctx, d)
+	switch named := len(in.IDs) > 0 || in.ArchivedBefore != nil; {
+	case in.User != "" && (in.Owner == "" || named), in.User == "" && !named && (!in.Compact || in.DryRun):
+		err = core.Errorf(core.ErrInvalid, "name the sessions by their ids, or the time before which they were archived, or the owner and the user")
+	case err == nil && in.User == "":
+		d.Kind, d.Plan = core.DeleteSessions, &core.DeletionPlan{}
+		d.Plan.Sessions, err = s.namedSessions(ctx, in)
 	}
-	if err == nil && !o.Force {
-		err = s.checkIdle(ctx, d)
+	var own, shared []core.SessionID
+	if err == nil {
+		own, shared, err = s.findSessions(ctx, d)
+	}
+	if err == nil && in.DryRun {
+		return s.preview(ctx, d, own, shared)
+	}
+	if err == nil && !in.Force {
+		err = s.checkIdle(ctx, own, shared)
 	}
 	if err == nil {
 		d, err = s.accept(ctx, d)
@@ -105,16 +87,25 @@ func (s *Service) purge(ctx context.Context, d core.Deletion, o core.PurgeOption
 	if err != nil {
 		return core.PurgeReport{}, err
 	}
-	report, notes := *d.Report, []string{"the database's files may hold removed bytes until their space is reused; a purge with compaction removes them"}
-	if o.Compact {
-		notes, err = s.CompactFiles(ctx, repositories.PurgedTables())
+	report := *d.Report
+	if in.Compact {
+		notes, err := s.CompactFiles(ctx, repositories.PurgedTables())
 		if report.Compacted = err == nil; err != nil {
 			s.Logger.WarnContext(ctx, "database not compacted after a purge", "err", err)
 			notes = []string{"the removed bytes are still in the database's files: " + err.Error()}
 		}
+		report.Notes = slices.Concat(notes, report.Notes[1:])
 	}
-	report.Notes = slices.Concat(notes, report.Notes)
 	return report, ctx.Err()
+}
+
+// namedSessions returns the sessions that an operator named, and those that were archived before a time.
+func (s *Service) namedSessions(ctx context.Context, in core.Purge) (ids []core.SessionID, err error) {
+	err = s.Store.Exist(ctx, in.Owner, in.IDs)
+	if err == nil && in.ArchivedBefore != nil {
+		ids, err = s.Store.Archived(ctx, in.Owner, *in.ArchivedBefore)
+	}
+	return uniqueIDs(slices.Concat(in.IDs, ids)), err
 }
 
 // await waits until a deletion is done, or an attempt has failed.
@@ -133,12 +124,8 @@ func (s *Service) await(ctx context.Context, accepted core.Deletion) (core.Delet
 	}
 }
 
-// checkIdle returns ErrConflict while a session that a deletion changes is in use.
-func (s *Service) checkIdle(ctx context.Context, d core.Deletion) error {
-	own, shared, err := s.findSessions(ctx, d)
-	if err != nil {
-		return err
-	}
+// checkIdle returns ErrConflict while a session that a deletion removes or changes is in use.
+func (s *Service) checkIdle(ctx context.Context, own, shared []core.SessionID) error {
 	runs, err := s.Store.Unfinished(ctx, slices.Concat(own, shared))
 	if err == nil && len(runs) > 0 {
 		err = core.Errorf(core.ErrConflict, "run %s in session %s has not ended (%d such runs in total): wait for it, or cancel with --force", runs[0].ID, runs[0].SessionID, len(runs))
@@ -150,15 +137,12 @@ func (s *Service) checkIdle(ctx context.Context, d core.Deletion) error {
 }
 
 // preview reports what a deletion would remove.
-func (s *Service) preview(ctx context.Context, d core.Deletion) (core.PurgeReport, error) {
-	own, shared, err := s.findSessions(ctx, d)
+func (s *Service) preview(ctx context.Context, d core.Deletion, own, shared []core.SessionID) (core.PurgeReport, error) {
+	tables, err := s.Store.Count(ctx, d.Owner, d.User, own)
 	if err != nil {
 		return core.PurgeReport{}, err
 	}
-	report := core.PurgeReport{Sessions: uniqueIDs(own), DryRun: true, Notes: []string{}}
-	if report.Tables, err = s.Store.Count(ctx, d.Owner, d.User, own); err != nil {
-		return report, err
-	}
+	report := core.PurgeReport{Sessions: uniqueIDs(own), DryRun: true, Tables: tables, Notes: []string{}}
 	runs, err := s.Store.Unfinished(ctx, slices.Concat(own, shared))
 	for _, run := range runs {
 		report.Unfinished = append(report.Unfinished, run.ID)
@@ -191,7 +175,7 @@ func (s *Service) DeleteSession(ctx context.Context, tenant core.Tenant, id core
 	if err != nil {
 		return core.Deletion{}, err
 	}
-	accepted, err := s.accept(ctx, core.Deletion{Owner: tenant.Owner, Kind: core.DeleteSession, SessionID: id, UserHash: hashOf(session.UserID), SlackPosts: slackPosts})
+	accepted, err := s.accept(ctx, core.Deletion{Owner: tenant.Owner, Kind: core.DeleteSession, SessionID: id, UserHash: core.SecretHash(session.UserID), SlackPosts: slackPosts})
 	if err != nil {
 		return accepted, err
 	}
@@ -206,14 +190,14 @@ func (s *Service) DeleteSession(ctx context.Context, tenant core.Tenant, id core
 
 // DeleteUser accepts the deletion of everything of a user for a caller of the API. While one is in progress, it is returned.
 func (s *Service) DeleteUser(ctx context.Context, tenant core.Tenant, user string, slackPosts bool) (core.Deletion, error) {
-	return s.accept(ctx, core.Deletion{Owner: tenant.Owner, Kind: core.DeleteUser, User: user, SlackPosts: slackPosts})
+	return s.accept(ctx, core.Deletion{Owner: tenant.Owner, Kind: core.DeleteUser, User: user, UserHash: core.SecretHash(user), SlackPosts: slackPosts})
 }
 
 func (s *Service) accept(ctx context.Context, in core.Deletion) (core.Deletion, error) {
 	if err := s.admitPosts(in.SlackPosts); err != nil {
 		return core.Deletion{}, err
 	}
-	in.ID, in.CreatedAt, in.UserHash = core.NewID[core.DeletionID](), core.Now(), cmp.Or(in.UserHash, hashOf(in.User))
+	in.ID, in.CreatedAt = core.NewID[core.DeletionID](), core.Now()
 	if in.Actor == "" {
 		caller, _ := core.IdentityFrom(ctx)
 		in.Actor = "api:" + cmp.Or(caller.Key, core.LocalOwner)
@@ -234,14 +218,6 @@ func (s *Service) admitPosts(wanted bool) error {
 		return core.Errorf(core.ErrInvalid, "posts in Slack cannot be deleted: Slack is off (slack.bot_token, slack.client_id)")
 	}
 	return nil
-}
-
-// hashOf returns the name of a user in a deletion; empty stays empty.
-func hashOf(user string) string {
-	if user == "" {
-		return ""
-	}
-	return core.SecretHash(user)
 }
 
 // hashedUser names a user who is to be forgotten: a reader who knows the id can find the entry,

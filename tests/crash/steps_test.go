@@ -76,7 +76,7 @@ func (w writer) write(ctx context.Context, what string, id core.SessionID) (err 
 	case "fork":
 		_, err = client.Call(ctx, c, ops.ForkSession, core.ForkSession{SessionID: id})
 	case "purge":
-		_, err = client.Call(ctx, c, ops.PurgeSessions, core.PurgeSessions{IDs: []core.SessionID{id}})
+		_, err = client.Call(ctx, c, ops.Purge, core.Purge{IDs: []core.SessionID{id}})
 	}
 	return err
 }
@@ -151,7 +151,7 @@ func (w writer) check(busy string, id core.SessionID, before int) {
 	if answer, err := apptest.SendAndWait(ctx, w.operator(), core.SendMessage{SessionID: id, Content: "Are you there?"}); err != nil || answer.Run.Status != core.RunSucceeded {
 		w.t.Errorf("a message after a killed %s: %+v, %v", busy, answer.Run, err)
 	}
-	compare.Error(w.t, "purge", nil, compare.ErrorOf(client.Call(ctx, w.operator(), ops.PurgeSessions, core.PurgeSessions{IDs: []core.SessionID{id}})))
+	compare.Error(w.t, "purge", nil, compare.ErrorOf(client.Call(ctx, w.operator(), ops.Purge, core.Purge{IDs: []core.SessionID{id}})))
 }
 
 // TestKilledWhileItStarts: the first start on an empty database makes the schema;

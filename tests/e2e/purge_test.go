@@ -219,20 +219,19 @@ func TestPurgeIsForOperators(t *testing.T) {
 	})
 	session := must.Get(client.Call(t.Context(), h.NewClient("n"), operations.CreateSession, operations.NewSession{UserID: "ann"}))(t)
 	for _, key := range []string{"n", "l", ""} {
-		compare.Error(t, "users purge with the key "+key, core.ErrForbidden, compare.ErrorOf(client.Call(t.Context(), h.NewClient(key), operations.PurgeUser, core.PurgeUser{Owner: "north", User: "ann"})))
-		compare.Error(t, "sessions purge with the key "+key, core.ErrForbidden, compare.ErrorOf(client.Call(t.Context(), h.NewClient(key), operations.PurgeSessions, core.PurgeSessions{IDs: []core.SessionID{session.ID}})))
+		compare.Error(t, "purge with the key "+key, core.ErrForbidden, compare.ErrorOf(client.Call(t.Context(), h.NewClient(key), operations.Purge, core.Purge{Owner: "north", User: "ann"})))
 	}
 	operator := h.NewClient(h.App.Token())
-	if report := must.Get(client.Call(t.Context(), operator, operations.PurgeSessions, core.PurgeSessions{IDs: []core.SessionID{session.ID}, PurgeOptions: core.PurgeOptions{DryRun: true}}))(t); !report.DryRun || len(report.Sessions) != 1 {
+	if report := must.Get(client.Call(t.Context(), operator, operations.Purge, core.Purge{IDs: []core.SessionID{session.ID}, PurgeOptions: core.PurgeOptions{DryRun: true}}))(t); !report.DryRun || len(report.Sessions) != 1 {
 		t.Errorf("dry run: %+v", report)
 	}
 	must.Get(client.Call(t.Context(), h.NewClient("n"), operations.GetSession, operations.InSession{SessionID: session.ID}))(t) // still there
-	if report := must.Get(client.Call(t.Context(), operator, operations.PurgeSessions, core.PurgeSessions{IDs: []core.SessionID{session.ID}}))(t); report.Left() != 0 || report.Compacted {
+	if report := must.Get(client.Call(t.Context(), operator, operations.Purge, core.Purge{IDs: []core.SessionID{session.ID}}))(t); report.Left() != 0 || report.Compacted {
 		t.Errorf("without compaction: %+v", report)
 	}
 	compare.Error(t, "after the purge", core.ErrNotFound, compare.ErrorOf(client.Call(t.Context(), h.NewClient("n"), operations.GetSession, operations.InSession{SessionID: session.ID})))
-	compare.Error(t, "purge again", core.ErrNotFound, compare.ErrorOf(client.Call(t.Context(), operator, operations.PurgeSessions, core.PurgeSessions{IDs: []core.SessionID{session.ID}})))
-	compare.Error(t, "purge of nothing", core.ErrInvalid, compare.ErrorOf(client.Call(t.Context(), operator, operations.PurgeSessions, core.PurgeSessions{})))
+	compare.Error(t, "purge again", core.ErrNotFound, compare.ErrorOf(client.Call(t.Context(), operator, operations.Purge, core.Purge{IDs: []core.SessionID{session.ID}})))
+	compare.Error(t, "purge of nothing", core.ErrInvalid, compare.ErrorOf(client.Call(t.Context(), operator, operations.Purge, core.Purge{})))
 }
 
 // archive is an export of a user that was read.
@@ -341,7 +340,7 @@ func TestRights(t *testing.T) {
 		others := p.rest()
 		d := must.Get(apptest.AwaitDeletion(t.Context(), rights, must.Get(client.Call(t.Context(), rights, operations.CreateDeletion, operations.NewDeletion{UserID: p.user}))(t).ID))(t)
 		compare.True(t, d.Report != nil && d.Report.Left() == 0 && d.RowsLeft == 0 && d.RowsTotal >= 1000 && len(d.Report.Sessions) == 2, "deletion: %+v", d)
-		must.Get(client.Call(t.Context(), p.NewClient(p.App.Token()), operations.PurgeSessions, core.PurgeSessions{PurgeOptions: core.PurgeOptions{Compact: true}}))(t)
+		must.Get(client.Call(t.Context(), p.NewClient(p.App.Token()), operations.Purge, core.Purge{PurgeOptions: core.PurgeOptions{Compact: true}}))(t)
 		p.checkGone(t, others)
 	})
 }

@@ -41,13 +41,13 @@ func TestSlackPurge(t *testing.T) {
 		}
 		w.wantPosts(t, first, 0)
 		one := w.sessionOf(t, kept)
-		report := must.Get(client.Call(t.Context(), purge, ops.PurgeSessions, core.PurgeSessions{IDs: []core.SessionID{one}, PurgeOptions: core.PurgeOptions{Force: true}}))(t)
+		report := must.Get(client.Call(t.Context(), purge, ops.Purge, core.Purge{IDs: []core.SessionID{one}, PurgeOptions: core.PurgeOptions{Force: true}}))(t)
 		if notes := strings.Join(report.Notes, "\n"); report.SlackPosts != nil || !strings.Contains(notes, "what was posted in Slack stays there") {
 			t.Errorf("without the flag: got %+v with the notes %s", report.SlackPosts, notes)
 		}
 		w.wantPosts(t, kept, 1)
-		user := core.PurgeUser{Owner: core.LocalOwner, User: "slack:" + w.ws.ID + "/" + w.alice.ID, PurgeOptions: core.PurgeOptions{Force: true, SlackPosts: true}}
-		report = must.Get(client.Call(t.Context(), purge, ops.PurgeUser, user))(t)
+		user := core.Purge{Owner: core.LocalOwner, User: "slack:" + w.ws.ID + "/" + w.alice.ID, PurgeOptions: core.PurgeOptions{Force: true, SlackPosts: true}}
+		report = must.Get(client.Call(t.Context(), purge, ops.Purge, user))(t)
 		compare.Equal(t, "a user's posts", &core.PurgedPosts{Found: 1, Deleted: 1}, report.SlackPosts)
 		w.wantPosts(t, removed, 0)
 		w.ask(t, "", 1)
@@ -91,12 +91,12 @@ func TestSlackPurgeOfWaitingChanges(t *testing.T) {
 			}
 		}
 		purge := w.house.NewClient(w.house.App.Token())
-		report := must.Get(client.Call(t.Context(), purge, ops.PurgeUser, core.PurgeUser{Owner: core.LocalOwner, User: "bob@example.org", PurgeOptions: core.PurgeOptions{Force: true}}))(t)
+		report := must.Get(client.Call(t.Context(), purge, ops.Purge, core.Purge{Owner: core.LocalOwner, User: "bob@example.org", PurgeOptions: core.PurgeOptions{Force: true}}))(t)
 		var left int
 		if p.ReadRow(&left, "SELECT COUNT(*) FROM slack_inbox WHERE payload LIKE '%the pump is blue%'"); left != 0 || report.Left() != 0 {
 			t.Errorf("after the purge of Bob %d edits and %d rows are left", left, report.Left())
 		}
-		report = must.Get(client.Call(t.Context(), purge, ops.PurgeSessions, core.PurgeSessions{IDs: []core.SessionID{session.ID}, PurgeOptions: core.PurgeOptions{Force: true}}))(t)
+		report = must.Get(client.Call(t.Context(), purge, ops.Purge, core.Purge{IDs: []core.SessionID{session.ID}, PurgeOptions: core.PurgeOptions{Force: true}}))(t)
 		if p.ReadRow(&left, "SELECT COUNT(*) FROM slack_inbox WHERE payload LIKE '%message_deleted%'"); left != 0 || report.Left() != 0 {
 			t.Errorf("after the purge of the session %d deletions and %d rows are left", left, report.Left())
 		}

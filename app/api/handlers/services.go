@@ -75,11 +75,8 @@ func (h Native) Register(r Router) {
 // registerOperator registers what the command line calls in the process that holds the data folder.
 // It is not part of the public API, and API keys have no access.
 func (h Native) registerOperator(r Router) {
-	bind(r, ops.PurgeSessions, func(ctx context.Context, _ core.Tenant, in core.PurgeSessions) (core.PurgeReport, error) {
-		return h.Purges.PurgeSessions(ctx, in)
-	})
-	bind(r, ops.PurgeUser, func(ctx context.Context, _ core.Tenant, in core.PurgeUser) (core.PurgeReport, error) {
-		return h.Purges.PurgeUser(ctx, in)
+	bind(r, ops.Purge, func(ctx context.Context, _ core.Tenant, in core.Purge) (core.PurgeReport, error) {
+		return h.Purges.Purge(ctx, in)
 	})
 	bindRaw(r, ops.ExportAnyUser, func(c *gin.Context, in ops.OwnersExport) error {
 		return h.sendExport(c, core.UserExport{Owner: in.Owner, User: in.UserID, OwnersView: true})

@@ -118,8 +118,7 @@ type SessionExport struct {
 //
 //nolint:gochecknoglobals // a constant table
 var (
-	PurgeSessions = describe[core.PurgeSessions, core.PurgeReport](Operation{ID: "purgeSessions", Route: "POST /internal/v1/purge/sessions"})
-	PurgeUser     = describe[core.PurgeUser, core.PurgeReport](Operation{ID: "purgeUser", Route: "POST /internal/v1/purge/users"})
+	Purge         = describe[core.Purge, core.PurgeReport](Operation{ID: "purge", Route: "POST /internal/v1/purge"})
 	ExportAnyUser = describe[OwnersExport, Nothing](Operation{ID: "exportAnyUser", Route: "GET /internal/v1/export"})
 	ReloadAgents  = describe[struct{}, core.Page[core.AgentFile]](Operation{ID: "reloadAgents", Route: "POST /internal/v1/agents/reload"})
 )

@@ -82,10 +82,9 @@ func TestReferredBlobsStay(t *testing.T) {
 		if list := s.log(t, session.ID); list[2].Parts[0].BlobID != queued.ID || s.sweep(t).Blobs != 0 {
 			t.Errorf("got %+v, want the part of the queued message", list[2].Parts)
 		}
-		purges, sessions := repositories.NewPurges(s.Gorm), []core.SessionID{session.ID}
-		counted := s.purgeCounts(t, "", sessions...)
+		counted := s.purgeCounts(t, "", session.ID)
 		compare.Equal(t, "to be removed: want the other two", []int64{2, 2, 2}, []int64{counted["blobs"].Removed, counted["blob_contents"].Removed, counted["blob_references"].Removed})
-		must.Get(purges.Session(t.Context(), session.ID, true))(t)
+		must.Get(repositories.NewPurges(s.Gorm).Session(t.Context(), session.ID, true))(t)
 		compare.Equal(t, "contents are left", 0, s.count(t, "SELECT COUNT(*) FROM blob_contents"))
 	})
 }

@@ -171,8 +171,7 @@ func TestUsageAfterAPurgeInSteps(t *testing.T) {
 		s.index(t)
 		purges := repositories.NewPurges(s.Gorm)
 		counted := s.purgeCounts(t, "", large)
-		compare.Equal(t, "calls to be emptied, then rows to be removed", []int64{120, 1235, 1235, 4, 1},
-			[]int64{counted["model_calls"].Emptied, counted["messages"].Removed, counted["search_entries"].Removed, counted["session_events"].Removed, counted["sessions"].Removed})
+		compare.Equal(t, "calls to be emptied, then rows to be removed", []int64{120, 1235, 1235, 4, 1}, []int64{counted["model_calls"].Emptied, counted["messages"].Removed, counted["search_entries"].Removed, counted["session_events"].Removed, counted["sessions"].Removed})
 		must.Get(purges.Session(t.Context(), large, false))(t)
 		compare.Equal(t, "rows are left, and another session has messages: want 1", []int{0, 1}, []int{s.left(t, large), len(s.log(t, small))})
 		compare.Equal(t, "by user", []string{" 122", "carol 2", "dave 2"}, s.usageKeys(t, core.UsageByUser))
