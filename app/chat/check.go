@@ -2,11 +2,15 @@ package chat
 
 import (
 	"cmp"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"bobbin/app/agents"
 	"bobbin/app/core"
+	"bobbin/app/core/llm"
 )
 
 // faults collects what is wrong with the inputs of one request.
@@ -98,4 +102,96 @@ func (s *Service) ofUser(tenant core.Tenant) int {
 // user cannot act for another one.
 func userOf(tenant core.Tenant, named string) (string, error) {
 	return cmp.Or(tenant.User, named), tenant.CheckUser(named)
+}
+
+// checkOptions returns the options of a run as they are kept, and complains about what is
+// wrong with them whatever the agent; nil = none.
+func (f *faults) checkOptions(given *core.RunOptions) *core.RunOptions {
+	if given == nil {
+		return nil
+	}
+	o := *given
+	if len(o.Tools) > core.MaxClientTools {
+		f.Add("options.tools", "has %d tools, at most %d are allowed", len(o.Tools), core.MaxClientTools)
+		return nil
+	}
+	o.Instructions = f.Text("options.instructions", o.Instructions, core.MaxRunOptions)
+	if o.ToolChoice == core.ToolChoiceWordAuto {
+		o.ToolChoice = core.ToolChoiceAuto
+	}
+	f.ID("options.tool_choice", string(o.ToolChoice), maxToolName)
+	before := len(f.Faults)
+	agents.CheckParameters(&f.Faults, "options.", o.ModelParameters)
+	o.Tools = slices.Clone(o.Tools)
+	known := map[string]bool{}
+	for i, t := range o.Tools {
+		at := fmt.Sprintf("options.tools[%d]", i)
+		agents.CheckClientTool(&f.Faults, at, t)
+		if known[t.Name] {
+			f.Add(at+".name", "%q is there twice", core.Clip(t.Name, maxToolName))
+		}
+		known[t.Name] = true
+		o.Tools[i].Description = core.CleanText(t.Description)
+	}
+	if len(f.Faults) > before {
+		return nil
+	}
+	text, err := json.Marshal(o) // it fails for a schema that is no JSON, which is a fault already
+	if err == nil && len(text) > core.MaxRunOptions {
+		f.Add("options", "have %d bytes as JSON, at most %d are allowed", len(text), core.MaxRunOptions)
+	}
+	return &o
+}
+
+// maxToolName bounds the name of a tool, in bytes.
+const maxToolName = 64
+
+// checkForRun complains about options that do not go with the agent or with a model that may
+// answer. Fallback models need only take what an answer depends on: of the rest they leave
+// out what they do not take. Of lenient options it returns the rest, and the keys of those that the
+// model does not take.
+func (s *Service) checkForRun(o core.RunOptions, agent core.Agent, model llm.Model) (_ core.RunOptions, ignored []string, _ error) {
+	var f faults
+	for i, t := range o.Tools {
+		if agent.HasTool(t.Name) {
+			f.Add(fmt.Sprintf("options.tools[%d].name", i), "%q is a tool of the agent %s; choose another name", t.Name, agent.Name)
+		}
+	}
+	named := func(t core.ClientTool) bool { return t.Name == o.ToolChoice.Tool() }
+	switch tool := o.ToolChoice.Tool(); {
+	case tool != "" && !agent.HasTool(tool) && !slices.ContainsFunc(o.Tools, named):
+		f.Add("options.tool_choice", "%q is not a tool of this run; use auto, none, required, or the name of a tool", core.Clip(tool, maxToolName))
+	case o.ToolChoice.Forced() && len(agent.Tools)+len(o.Tools) == 0:
+		f.Add("options.tool_choice", "%s needs a tool, and this run has none", o.ToolChoice)
+	}
+	if err := f.Err(); err != nil {
+		return o, nil, err
+	}
+	for _, p := range model.Info().LackingForRun(agent, o) {
+		rest, ok := p.LeaveOut(o)
+		if !ok || !o.Lenient {
+			return o, nil, lackingError(model, p)
+		}
+		if o = rest; !slices.Contains(ignored, p.Option()) {
+			ignored = append(ignored, p.Option())
+		}
+	}
+	for _, name := range agent.FallbackModels {
+		fallback, err := s.FindModel(name)
+		if err != nil || fallback.Info().Name == model.Info().Name {
+			continue // one that cannot be used is refused when the agents are loaded
+		}
+		for _, p := range fallback.Info().LackingForRun(agent, o) {
+			if _, ok := p.LeaveOut(o); p.Binding() && !(ok && o.Lenient) {
+				return o, nil, lackingError(fallback, p)
+			}
+		}
+	}
+	return o, ignored, nil
+}
+
+// lackingError says that a model does not take what the options of a run ask for.
+func lackingError(model llm.Model, p llm.Parameter) error {
+	return &core.Error{Kind: core.ErrInvalid, Fields: []core.FieldError{{Field: "options." + p.Key(), Detail: fmt.Sprintf("is not taken: the model takes no %s", p)}},
+		Message: fmt.Sprintf("the model %q does not take %s: leave it out of the options, or choose another model", cmp.Or(model.Info().Name, "default"), p)}
 }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"encoding/json"
 	"sync"
 	"time"
 )
@@ -252,3 +253,87 @@ type ContextData struct {
 // Now returns the present time as Bobbin stores it: UTC, whole microseconds, so
 // that a value is the same before and after it was stored.
 func Now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
+
+// DecodeEventData returns the JSON data of an event of the type, from the database, the bus or
+// the API, as the struct that events of the type have. Data of a type that this version does
+// not know, or that do not fit the struct, stay as they are, as a json.RawMessage.
+func DecodeEventData(kind EventType, raw json.RawMessage) any {
+	switch kind {
+	case EventRunQueued, EventMessageCreated, EventMessageUpdated:
+		return decodeData[MessageData](raw)
+	case EventRunStarted, EventRunWaiting, EventRunSucceeded, EventRunFailed, EventRunCanceled:
+		return decodeData[RunData](raw)
+	case EventMessageStarted:
+		return decodeData[StartedData](raw)
+	case EventMessageDelta, EventReasoningDelta, EventArgumentsDelta:
+		return decodeData[DeltaData](raw)
+	case EventMessageDiscarded:
+		return decodeData[DiscardedData](raw)
+	case EventMessagesImported:
+		return decodeData[ImportedData](raw)
+	case EventNodeStarted, EventNodeFinished:
+		return decodeData[NodeData](raw)
+	case EventToolStarted:
+		return decodeData[ToolStartedData](raw)
+	case EventToolFinished:
+		return decodeData[ToolFinishedData](raw)
+	case EventApprovalRequested, EventApprovalDecided:
+		return decodeData[ApprovalData](raw)
+	case EventContextStarted, EventContextCompleted, EventContextFailed, EventContextSkipped, EventContextWarning:
+		return decodeData[ContextData](raw)
+	case EventSessionUpdated:
+		return decodeData[SessionData](raw)
+	case EventSessionHead:
+		if removed, ok := decodeData[RemovedHead](raw).(RemovedHead); ok && removed.Deleted {
+			return removed
+		}
+		return decodeData[SessionHead](raw)
+	case EventDeliveryUpdated:
+		return decodeData[DeliveryData](raw)
+	case EventResync:
+		return nil
+	default:
+		return raw
+	}
+}
+
+// decodeData returns a T, or the data themselves if they are not one.
+func decodeData[T any](raw json.RawMessage) any {
+	var data T
+	if json.Unmarshal(raw, &data) != nil {
+		return raw
+	}
+	return data
+}
+
+// Draft is what a run has said so far of the message that it is writing, as it is
+// saved now and then in Run.Partial.
+type Draft struct {
+	Attempt   int       `json:"attempt,omitempty"` // of the run that writes it
+	MessageID MessageID `json:"message_id"`        // empty = no message is on its way
+	ParentID  MessageID `json:"parent_id,omitempty"`
+	Text      string    `json:"text"`
+}
+
+// Encode returns the draft as Run.Partial holds it.
+func (d Draft) Encode() (string, error) {
+	raw, err := json.Marshal(d)
+	return string(raw), err
+}
+
+// DecodeDraft reads what Encode wrote; anything else is no draft.
+func DecodeDraft(partial string) Draft {
+	var d Draft
+	if partial == "" || json.Unmarshal([]byte(partial), &d) != nil {
+		return Draft{}
+	}
+	return d
+}
+
+// Wakeup wakes other processes. It may be lost: what it says is in the database, where
+// they look for it now and then.
+type Wakeup struct {
+	Cancel RunID `json:"cancel,omitempty"` // a run that somebody asked to cancel
+	Free   bool  `json:"free,omitempty"`   // there may be runs that nobody works on
+	Due    bool  `json:"due,omitempty"`    // there may be deliveries that nobody works on
+}

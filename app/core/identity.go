@@ -2,6 +2,8 @@ package core
 
 import (
 	"context"
+	"encoding/json"
+	"strings"
 	"time"
 )
 
@@ -56,4 +58,81 @@ func WithIdentity(ctx context.Context, id Identity) context.Context {
 func IdentityFrom(ctx context.Context) (Identity, bool) {
 	id, ok := ctx.Value(identityKey{}).(Identity)
 	return id, ok
+}
+
+// Scopes is what a caller may do, a set of the Can… values. Zero is nothing. On the
+// wire it is a list of words, called scopes.
+type Scopes uint8
+
+// What a caller may do. Each is by itself: who may write need not be able to read.
+const (
+	CanRead    Scopes = 1 << iota // look at what is the owner's
+	CanWrite                      // change it, and let agents work
+	CanMetrics                    // read the metrics, which are of all owners
+	CanDelete                     // delete sessions and users for good
+	CanExport                     // export all data of a user
+)
+
+// Everything is what this machine's own user may do.
+const Everything = CanRead | CanWrite | CanMetrics | CanDelete | CanExport
+
+// ReadWrite is what a key may do that nothing was said of.
+const ReadWrite = CanRead | CanWrite
+
+// UserRights is the most that the token of an end user may allow.
+const UserRights = ReadWrite | CanDelete | CanExport
+
+// rightWords are the words of rights, in their order.
+func rightWords() []string { return []string{"read", "write", "metrics", "delete", "export"} }
+
+// ParseRights returns the rights that the words name, at least one. ErrInvalid names
+// the words that there are.
+func ParseRights(words []string) (Scopes, error) {
+	var r Scopes
+	known := rightWords()
+next:
+	for _, word := range words {
+		for i, k := range known {
+			if word == k {
+				r |= 1 << i
+				continue next
+			}
+		}
+		return 0, Errorf(ErrInvalid, "%.40q is no scope; there are %s", word, strings.Join(known, ", "))
+	}
+	if r == 0 {
+		return 0, Errorf(ErrInvalid, "a key needs a scope; there are %s", strings.Join(known, ", "))
+	}
+	return r, nil
+}
+
+// Has reports whether everything that is wanted is allowed.
+func (r Scopes) Has(want Scopes) bool { return r&want == want }
+
+// Words returns the scopes, never nil.
+func (r Scopes) Words() []string {
+	words := []string{}
+	for i, word := range rightWords() {
+		if r.Has(1 << i) {
+			words = append(words, word)
+		}
+	}
+	return words
+}
+
+// String returns the scopes with spaces between them.
+func (r Scopes) String() string { return strings.Join(r.Words(), " ") }
+
+// MarshalJSON returns the scopes as a list.
+func (r Scopes) MarshalJSON() ([]byte, error) { return json.Marshal(r.Words()) }
+
+// UnmarshalJSON reads a list of scopes.
+func (r *Scopes) UnmarshalJSON(data []byte) error {
+	var words []string
+	if err := json.Unmarshal(data, &words); err != nil {
+		return err
+	}
+	read, err := ParseRights(words)
+	*r = read
+	return err
 }

@@ -2,15 +2,22 @@ package tools
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"maps"
+	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
+	"sync"
+	"time"
 
 	"bobbin/app/core"
+	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 )
 
@@ -108,4 +115,258 @@ func (n *Namer) Name(tool string) string {
 	}
 	n.taken[name] = true
 	return name
+}
+
+// sources are the open sources of a Set.
+type sources struct {
+	open     func(core.ToolDefinition) Source // nil = definitions have no tools
+	log      *slog.Logger
+	changed  chan struct{} // has room for one
+	resolved sync.Map      // resolution by the agent's name
+
+	mu    sync.Mutex
+	byKey map[string]Source // guarded by mu; by sourceKey
+}
+
+// resolution is an agent with its tools at one moment.
+type resolution struct {
+	version string // of the agent as its file has it
+	hashes  string // of the listings
+	agent   core.Agent
+	specs   []llm.ToolSpec
+}
+
+// WithSources returns the set with what opens the sources of definitions. Open must not block.
+func (s *Set) WithSources(open func(core.ToolDefinition) Source, log *slog.Logger) *Set {
+	s.sources.open, s.sources.log, s.sources.changed = open, log, make(chan struct{}, 1)
+	return s
+}
+
+// sourceKey is the same for definitions that may share a source.
+func sourceKey(d core.ToolDefinition) string {
+	text, _ := json.Marshal(d) // texts, numbers, and JSON that was checked
+	sum := sha256.Sum256(append(text, filepath.Dir(d.File)...))
+	return string(sum[:])
+}
+
+// Use opens the sources of the agents' definitions and closes those of others. What the others say
+// about their tools counts from now on.
+func (s *Set) Use(list []core.Agent) {
+	x := &s.sources
+	if x.open == nil {
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	next := map[string]Source{}
+	for _, agent := range list {
+		for _, definition := range agent.Definitions {
+			key := sourceKey(definition)
+			switch source, ok := x.byKey[key]; {
+			case next[key] != nil:
+			case ok:
+				next[key] = source
+				if s, ok := source.(Accepter); ok {
+					s.Accept()
+				}
+			default:
+				next[key] = x.open(definition)
+			}
+		}
+	}
+	x.byKey = next
+	core.Signal(x.changed)
+}
+
+// Run runs the sources in use until ctx ends.
+func (s *Set) Run(ctx context.Context) error {
+	x := &s.sources
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	running := map[string]context.CancelFunc{}
+	for {
+		x.mu.Lock()
+		for key, stop := range running {
+			if x.byKey[key] == nil {
+				stop()
+				delete(running, key)
+			}
+		}
+		for key, source := range x.byKey {
+			if running[key] == nil {
+				runCtx, stop := context.WithCancel(ctx)
+				running[key] = stop
+				wg.Go(func() { source.Run(runCtx); stop() })
+			}
+		}
+		x.mu.Unlock()
+		select {
+		case <-x.changed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// source returns the open source of a definition; nil if there is none.
+func (s *Set) source(d core.ToolDefinition) Source {
+	s.sources.mu.Lock()
+	defer s.sources.mu.Unlock()
+	return s.sources.byKey[sourceKey(d)]
+}
+
+// firstWait bounds how long a run waits for the first attempt to load its tools.
+const firstWait = 10 * time.Second
+
+// Await waits until the tools of the agent were loaded once, or could not be, for at most 10 s.
+func (s *Set) Await(ctx context.Context, agent core.Agent) {
+	if len(agent.Definitions) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, firstWait)
+	defer cancel()
+	for _, definition := range agent.Definitions {
+		if source := s.source(definition); source != nil {
+			select {
+			case <-source.Tried():
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// Resolve returns the agent with the tools that there are now: its list of tools has the name of
+// each, its settings hold for each, its version has their hash. The definitions of the tools are
+// sorted by name. With recall off the agent does not have search_history. Of more than core.MaxTools
+// tools it has the first.
+func (s *Set) Resolve(agent core.Agent) (core.Agent, []llm.ToolSpec) {
+	if way := agent.Context.Recall; way != nil && *way == string(contextwindow.RecallOff) {
+		agent.Tools = slices.DeleteFunc(slices.Clone(agent.Tools), func(name string) bool { return name == core.ToolSearchHistory })
+	}
+	if len(agent.Definitions) == 0 {
+		return agent, s.Specs(agent.Tools)
+	}
+	listings := s.Listings(agent)
+	var hashes strings.Builder
+	for _, definition := range agent.Definitions {
+		hashes.WriteString(listings[definition.Name].Hash + " ")
+	}
+	if known, ok := s.sources.resolved.Load(agent.Name); ok {
+		if r, ok := known.(resolution); ok && r.version == agent.Version && r.hashes == hashes.String() && agent.Version != "" {
+			return r.agent, r.specs
+		}
+	}
+	r := resolution{version: agent.Version, hashes: hashes.String()}
+	r.agent, r.specs = s.resolveWith(agent, listings)
+	if sum := sha256.Sum256([]byte(r.version + " " + r.hashes)); agent.Version != "" {
+		r.agent.Version = hex.EncodeToString(sum[:])[:len(agent.Version)]
+	}
+	s.sources.resolved.Store(agent.Name, r)
+	return r.agent, r.specs
+}
+
+// TooMany says what becomes of more tools than core.MaxTools.
+func TooMany(n int) string {
+	return fmt.Sprintf("it has at least %d tools, and models get %d: the others are left out; name those that are needed in tools or under only", n, core.MaxTools)
+}
+
+// resolveWith returns the agent with the tools of the listings, by the names of their definitions.
+func (s *Set) resolveWith(agent core.Agent, listings map[string]Listing) (core.Agent, []llm.ToolSpec) {
+	out := agent
+	out.Tools, out.ToolSettings = nil, core.ToolSettings{}
+	for name, setting := range agent.ToolSettings {
+		if _, own := agent.Definition(name); !own {
+			out.ToolSettings[name] = setting
+		}
+	}
+	var found []*Custom
+	left, room := 0, core.MaxTools
+	for _, name := range agent.Tools {
+		if _, own := agent.Definition(name); !own {
+			room--
+		}
+	}
+	for _, name := range agent.Tools {
+		definition, own := agent.Definition(name)
+		if !own {
+			out.Tools = append(out.Tools, name)
+			continue
+		}
+		listing := listings[definition.Name]
+		list := listing.Tools
+		if definition.Name != name {
+			list = nil
+			if tool, ok := listing.find(name); ok {
+				list = []*Custom{tool}
+			}
+		}
+		for _, tool := range list {
+			switch full := tool.Definition.Name; {
+			case slices.Contains(out.Tools, full):
+			case len(found) >= room:
+				left++
+			default:
+				out.Tools, found = append(out.Tools, full), append(found, tool)
+				out.ToolSettings[full] = settingOf(agent, definition, tool)
+			}
+		}
+	}
+	if left > 0 {
+		s.sources.log.Warn("agent has more tools than a model takes, some are left out", "agent", agent.Name, "most", core.MaxTools, "left_out", left)
+	}
+	specs := s.Specs(out.Tools)
+	for _, tool := range found {
+		specs = append(specs, tool.Definition)
+	}
+	slices.SortFunc(specs, func(a, b llm.ToolSpec) int { return strings.Compare(a.Name, b.Name) })
+	if out.Tools == nil {
+		out.Tools = []string{}
+	}
+	return out, specs
+}
+
+// settingOf returns what holds for a tool of a definition: the agent's own settings over those of
+// the definition over the tool's.
+func settingOf(agent core.Agent, d core.ToolDefinition, tool *Custom) core.ToolSetting {
+	setting := core.ToolSetting{Approval: cmp.Or(d.Approval, tool.Approval), Timeout: d.Timeout, MaxOutputBytes: d.MaxOutputBytes}
+	for _, name := range []string{d.Name, tool.Definition.Name} {
+		over := agent.ToolSettings[name]
+		setting.Approval = cmp.Or(over.Approval, setting.Approval)
+		if over.Timeout > 0 {
+			setting.Timeout = over.Timeout
+		}
+		if over.MaxOutputBytes > 0 {
+			setting.MaxOutputBytes = over.MaxOutputBytes
+		}
+	}
+	return setting
+}
+
+// Find returns the tool that the agent calls by the name, as it is now; false if there is none any
+// more.
+func (s *Set) Find(agent core.Agent, name string) (*Custom, bool) {
+	if tool, ok := s.tools[name]; ok {
+		return tool, true
+	}
+	definition, ok := agent.Definition(name)
+	if !ok {
+		return nil, false
+	}
+	source := s.source(definition)
+	if source == nil {
+		return nil, false
+	}
+	tool, ok := source.Listing().find(name)
+	return tool, ok
+}
+
+// Listings returns the tools of each of the agent's definitions.
+func (s *Set) Listings(agent core.Agent) map[string]Listing {
+	out := map[string]Listing{}
+	for _, definition := range agent.Definitions {
+		if source := s.source(definition); source != nil {
+			out[definition.Name] = source.Listing()
+		}
+	}
+	return out
 }

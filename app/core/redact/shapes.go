@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 )
@@ -156,3 +157,81 @@ func (f *finder) addSecretOfKey(i int) {
 }
 
 func isKeyByte(b byte) bool { return isBase64(b) || isWord(b) }
+
+func isLower(b byte) bool { return b >= 'a' && b <= 'z' }
+func isUpper(b byte) bool { return b >= 'A' && b <= 'Z' }
+func isDigit(b byte) bool { return b >= '0' && b <= '9' }
+func isAlnum(b byte) bool { return isLower(b) || isUpper(b) || isDigit(b) }
+
+// isWord reports whether the byte may stand in an identifier or in a base64url text.
+func isWord(b byte) bool { return isAlnum(b) || b == '_' || b == '-' }
+
+func isUpperOrDigit(b byte) bool { return isUpper(b) || isDigit(b) }
+
+func isHex(b byte) bool { return isDigit(b) || b >= 'a' && b <= 'f' }
+
+func isBase64(b byte) bool { return isAlnum(b) || b == '+' || b == '/' || b == '=' }
+
+// isToken reports whether the byte may stand in a token of any kind.
+func isToken(b byte) bool {
+	return isWord(b) || b == '.' || b == '/' || b == '+' || b == '=' || b == '~' || b == ':' || b == '%'
+}
+
+// classEnd returns where the bytes of the class that begin at i end.
+func classEnd(s string, i int, class func(byte) bool) int {
+	for i < len(s) && class(s[i]) {
+		i++
+	}
+	return i
+}
+
+func hasDigit(s string) bool { return strings.ContainsAny(s, "0123456789") }
+
+// The lines of a private key in PEM, also in source code, quotations, diffs and numbered listings, with
+// escaped line breaks. A key may be cut off: without a last line it ends with the base64, without a
+// first one it begins with it. Certificates and public keys are not secret.
+const (
+	pemMarks  = "[ \\t\\r\"'`,;+>|*#:→]"
+	pemBreaks = `(?:` + pemMarks + `|\n|\\[nr]?)*`
+	pemNumber = `(?:\d+` + pemMarks + `+)?`
+	pemLine   = pemBreaks + pemNumber + `[A-Za-z0-9+/=]{16,}`
+	pemHeader = pemBreaks + `(?:\w*-[\w-]*: [^\n\\]*|\d+)(?:\n|\\[nr]?)` // Proc-Type: 4,ENCRYPTED; or the number of a line
+	pemLast   = `(?:` + pemBreaks + pemNumber + `[A-Za-z0-9+/=]{1,15})?` + pemBreaks + pemNumber + `-----END [\w -]{0,40}PRIVATE KEY[\w ]{0,20}-----`
+)
+
+var (
+	pemKey  = regexp.MustCompile(`-----BEGIN [\w -]{0,40}PRIVATE KEY[\w ]{0,20}-----(?:(?:` + pemHeader + `|` + pemLine + `)*(?:` + pemLast + `)|(?:(?:` + pemHeader + `)*` + pemLine + `)+)`)
+	pemTail = regexp.MustCompile(`(?m)(?:^|\\[nr])(` + pemMarks + `*` + pemNumber + `[A-Za-z0-9+/=]{16,}(?:` + pemLine + `)*` + pemLast + `)`)
+)
+
+// findPrivateKeys adds keys in PEM.
+func (f *finder) findPrivateKeys() {
+	if !strings.Contains(f.text, "PRIVATE KEY") {
+		return
+	}
+	for _, m := range pemKey.FindAllStringIndex(f.text, -1) {
+		f.add(m[0], m[1], privateKey)
+	}
+	for _, m := range pemTail.FindAllStringSubmatchIndex(f.text, -1) {
+		f.add(m[2], m[3], privateKey)
+	}
+}
+
+// urlPassword matches a URL such as postgres://user:password@host up to the host. Without an "@" before
+// its first slash, the slash is part of a password if what precedes it is no port.
+var urlPassword = regexp.MustCompile("://[^/?#:@" + notURL + "]*:(?:([^/?#" + notURL + "]*)@|(\\d*[^\\d/?#@" + notURL + "][^/?#@" + notURL + "]*[/?#][^" + notURL + "]*)@)")
+
+// notURL are characters that do not stand in a URL as people write them.
+const notURL = `\x00- "'` + "`" + `<>\\|`
+
+// findURLPasswords adds the passwords of URLs.
+func (f *finder) findURLPasswords() {
+	if !strings.Contains(f.text, "://") {
+		return
+	}
+	for _, m := range urlPassword.FindAllStringSubmatchIndex(f.text, -1) {
+		if from, to := max(m[2], m[4]), max(m[3], m[5]); from < to && !placeholder.MatchString(f.text[from:to]) {
+			f.add(from, to, password)
+		}
+	}
+}

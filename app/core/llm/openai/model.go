@@ -49,3 +49,54 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 		})
 	})
 }
+
+// The providers that this package knows by name. Any other server of the OpenAI
+// dialect works too, with its BaseURL.
+const (
+	ProviderOpenAI     = "openai"
+	ProviderGemini     = "gemini"
+	ProviderOllama     = "ollama"
+	ProviderMistral    = "mistral"
+	ProviderOpenRouter = "openrouter"
+)
+
+// Options say which model of which provider is called, and how: Provider is one of the constants above,
+// or any word, and empty = openai. BaseURL is where /chat/completions is, without it.
+type Options = providerhttp.Options
+
+// dialect is how a provider differs from OpenAI.
+type dialect struct {
+	baseURL         string
+	legacyMaxTokens bool // knows max_tokens only
+	noStreamOptions bool // refuses stream_options, and reports the usage without
+	noToolChoice    bool // ignores tool_choice
+	shortCallIDs    bool // wants tool call ids of nine letters and digits
+	signatures      bool // wants the signatures of tool calls back
+	randomSeed      bool // calls the seed random_seed
+	alternates      bool // may require user and assistant to alternate
+}
+
+func dialectOf(provider string) dialect {
+	switch provider {
+	case ProviderOpenAI:
+		return dialect{baseURL: "https://api.openai.com/v1"}
+	case ProviderGemini:
+		return dialect{baseURL: "https://generativelanguage.googleapis.com/v1beta/openai", legacyMaxTokens: true, signatures: true}
+	case ProviderOllama:
+		return dialect{baseURL: "http://127.0.0.1:11434/v1", legacyMaxTokens: true, noToolChoice: true}
+	case ProviderMistral:
+		return dialect{baseURL: "https://api.mistral.ai/v1", legacyMaxTokens: true, noStreamOptions: true, shortCallIDs: true, randomSeed: true, alternates: true}
+	case ProviderOpenRouter:
+		return dialect{baseURL: "https://openrouter.ai/api/v1", legacyMaxTokens: true, alternates: true}
+	default:
+		return dialect{legacyMaxTokens: true, alternates: true}
+	}
+}
+
+// BaseURL returns where a provider's API is; empty = it is not known.
+func BaseURL(provider string) string { return dialectOf(provider).baseURL }
+
+// EmbeddingProviders returns the providers that have embeddings at their BaseURL.
+func EmbeddingProviders() []string {
+	return []string{ProviderOpenAI, ProviderGemini, ProviderOllama, ProviderMistral, ProviderOpenRouter}
+}

@@ -10,7 +10,10 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"bobbin/app/core/llm"
 )
@@ -175,4 +178,69 @@ func (t Transformations) ToCore() *llm.DroppedThoughts {
 		return nil
 	}
 	return &llm.DroppedThoughts{Contract: llm.PrefixDrops, Reasons: reasons}
+}
+
+// WebPage is the error message for an answer that is a web page.
+const WebPage = "a web page came instead of an answer: is the base_url right?"
+
+// firstByte returns the first byte that is not blank, without taking it.
+func firstByte(r *bufio.Reader) (byte, error) {
+	for range MaxLine {
+		b, err := r.ReadByte()
+		if errors.Is(err, io.EOF) {
+			return 0, ErrTruncated
+		}
+		if err != nil {
+			return 0, err
+		}
+		// Blank, or of a byte order mark.
+		if strings.IndexByte(" \t\r\n\xEF\xBB\xBF", b) < 0 {
+			return b, r.UnreadByte()
+		}
+	}
+	return 0, &SizeError{"the blank beginning of the answer", MaxLine}
+}
+
+// readWhole reads the answer of a server that did not stream.
+func readWhole(r io.Reader) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(r, MaxAnswer+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > MaxAnswer {
+		return nil, &SizeError{"the answer", MaxAnswer}
+	}
+	return text, nil
+}
+
+// highSurrogate is the first half of a surrogate pair at the end of a text, as JSON escapes it.
+var highSurrogate = regexp.MustCompile(`(?:^|[^\\])(?:\\\\)*(\\u[dD][89abAB][0-9a-fA-F]{2})$`)
+
+// joinCharacters returns the data of an event in which no text ends in the middle of a character. Gateways cut
+// between bytes, or between the halves of a surrogate pair: the first half comes with the next text of the same member
+// and index. Halves has those that are kept.
+func joinCharacters(data []byte, halves map[string][]byte) []byte {
+	if len(halves) == 0 && utf8.Valid(data) && !bytes.Contains(data, []byte(`\ud`)) && !bytes.Contains(data, []byte(`\uD`)) {
+		return data
+	}
+	texts, index, key := bytes.Split(data, []byte(`"`)), "", ""
+	for i := 1; i < len(texts)-1; i++ {
+		switch before := string(bytes.TrimSpace(texts[i-1])); {
+		case strings.HasSuffix(before, "index"):
+			index = string(texts[i])
+		case before == ":" && i > 1: // between the name of a member and its text
+			key = index + string(texts[i-2])
+			texts[i] = slices.Concat(halves[key], texts[i])
+			delete(halves, key)
+		}
+		text := texts[i]
+		texts[i] = bytes.TrimRightFunc(text, func(r rune) bool { return r == utf8.RuneError }) // bytes of a character
+		if at := highSurrogate.FindSubmatchIndex(text); at != nil {
+			texts[i] = text[:at[2]]
+		}
+		if whole := len(texts[i]); whole < len(text) {
+			halves[key] = slices.Clone(text[whole:])
+		}
+	}
+	return bytes.Join(texts, []byte(`"`))
 }
