@@ -29,8 +29,7 @@ func (t turn) results() []message {
 
 // conversation is what the client sent, without the instructions.
 type conversation struct {
-	history []turn // before the new message
-	hash    historyHash
+	history []turn    // before the new message
 	next    message   // the user's new message; without a role = the client sends results of its tools
 	results []message // of the client's tools, at the end of the history
 
@@ -98,7 +97,6 @@ func (c conversation) splitNext() (conversation, error) {
 	switch newest.Role {
 	case "user":
 		c.next, c.history = newest, c.history[:len(c.history)-1]
-		c.hash = hashHistory(c.history)
 		if len(c.history) > 0 {
 			c.results = c.history[len(c.history)-1].results()
 		}
@@ -125,7 +123,6 @@ func (m message) isEmpty() bool {
 // continueWith has the model go on where the history ends.
 func (c *conversation) continueWith(words string) {
 	c.next, c.results, c.continued = message{Role: "user", Content: content{text: words}}, nil, true
-	c.hash = hashHistory(c.history)
 }
 
 // continueCalls has the model go on with the results at the end, as those of another server, and
