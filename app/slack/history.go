@@ -97,7 +97,7 @@ func (s *workspace) copyMessage(ctx context.Context, m incoming, session core.Se
 	case errors.Is(err, core.ErrTooLarge):
 		return nil
 	case errors.Is(err, core.ErrConflict): // a run of another surface is at work
-		return waitError{runWait}
+		return errRunning
 	case err != nil:
 		return fmt.Errorf("history of the thread: %w", err)
 	}

@@ -262,6 +262,9 @@ func (s *workspace) tellPerson(ctx context.Context, ev event, text string) {
 // runWait is how often a change looks whether the session's runs have ended.
 const runWait = 2 * time.Second
 
+// errRunning says that an item cannot be handled before the session's runs have ended.
+var errRunning = &laterError{after: runWait, cause: errors.New("the session has a run")}
+
 // handleChange brings an edit or a deletion into the session. It waits until the message is
 // there, and while the session has a run.
 func (s *workspace) handleChange(ctx context.Context, item core.SlackItem, m incoming) (core.SlackItem, error) {
@@ -312,7 +315,7 @@ func (s *workspace) holdChange(ctx context.Context, item core.SlackItem, m incom
 			item.User = who.ID
 		}
 	}
-	return item, waitError{runWait}
+	return item, errRunning
 }
 
 // reviseMessage brings an edit into the session. Its author is told if it is not accepted.

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"time"
 
+	slackapi "github.com/slack-go/slack"
 	"github.com/slack-go/slack/socketmode"
 	"golang.org/x/sync/errgroup"
 
@@ -238,7 +239,7 @@ func (s *Service) receive(ctx context.Context, client *socketmode.Client, e sock
 	case socketmode.RequestTypeInteractive:
 		err = s.intake.Interaction(ctx, request.Payload)
 	case socketmode.RequestTypeSlashCommands:
-		var c command
+		var c slackapi.SlashCommand
 		if json.Unmarshal(request.Payload, &c) == nil { // else it is none
 			err = s.intake.storeCommand(ctx, c)
 		}
