@@ -167,11 +167,13 @@ func (s *workspace) readContent(ctx context.Context, ev event) (string, error) {
 		if i >= maxMentions || !safeIDs(id) {
 			break
 		}
-		ask := s.findUser
+		find := s.findUser
 		if i >= len(users) {
-			ask = s.findChannel
+			find = func(ctx context.Context, id string) (profile, error) {
+				return s.Clients.findChannel(ctx, s.api, s.team, id)
+			}
 		}
-		p, err := ask(ctx, id)
+		p, err := find(ctx, id)
 		if err != nil {
 			return "", err
 		}

@@ -67,10 +67,6 @@ func (s *workspace) findUser(ctx context.Context, id string) (profile, error) {
 }
 
 // findChannel returns the profile of a channel: its name.
-func (s *workspace) findChannel(ctx context.Context, id string) (profile, error) {
-	return s.Clients.findChannel(ctx, s.api, s.team, id)
-}
-
 func (c *Clients) findChannel(ctx context.Context, api *client, team, id string) (profile, error) {
 	return c.lookUpName(team, id, func() (profile, error) {
 		c, err := api.GetConversationInfoContext(ctx, &slackapi.GetConversationInfoInput{ChannelID: id})

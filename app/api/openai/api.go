@@ -40,7 +40,7 @@ const CodeUnknownModel = "model_not_found"
 // place of its own: "agent" or "agent/model".
 func (a *API) findAgent(name string) (agent core.Agent, model string, err error) {
 	if name == "" {
-		return agent, "", oneFault("model", "is missing; use one of %s", a.someNames())
+		return agent, "", core.OneFault("model", "is missing; use one of %s", a.someNames())
 	}
 	agentName, model, overrides := strings.Cut(name, "/")
 	agent, err = a.Agents.Get(agentName)
@@ -316,7 +316,7 @@ func multitaskOf(session core.Session, branch bool) core.Multitask {
 // uploadFiles stores the images and files of a message.
 func (a *API) uploadFiles(ctx context.Context, who caller, session core.SessionID, files []file) ([]core.Part, error) {
 	if _, most := a.Files.MaxBytes(); len(files) > most {
-		return nil, oneFault("messages[].content"+files[most].field, "at most %d images and files are allowed in a message", most)
+		return nil, core.OneFault("messages[].content"+files[most].field, "at most %d images and files are allowed in a message", most)
 	}
 	var parts []core.Part
 	for _, f := range files {
@@ -324,7 +324,7 @@ func (a *API) uploadFiles(ctx context.Context, who caller, session core.SessionI
 		if f.id == "" {
 			data, name, err := f.decode()
 			if err != nil {
-				return nil, oneFault(field, "%s", err)
+				return nil, core.OneFault(field, "%s", err)
 			}
 			blob, err := a.Files.Upload(ctx, who.tenant, core.Upload{SessionID: session, User: who.user, Name: name, Data: data})
 			if err != nil {

@@ -112,7 +112,7 @@ func (c conversation) splitNext() (conversation, error) {
 
 // errNoQuestion returns the error for a request without anything to answer.
 func errNoQuestion() error {
-	return oneFault("messages", "must end with a message of the user, or with results of tools")
+	return core.OneFault("messages", "must end with a message of the user, or with results of tools")
 }
 
 // isEmpty reports whether a message of the user or of the assistant says nothing.
@@ -151,13 +151,6 @@ func normalize(texts ...string) string {
 		words = append(words, strings.Fields(text)...)
 	}
 	return strings.Join(words, " ")
-}
-
-// oneFault returns the error of one field.
-func oneFault(field, format string, args ...any) error {
-	var f core.Faults
-	f.Add(field, format, args...)
-	return f.Err()
 }
 
 // logMessage is what a history is compared with of a message of the log.

@@ -35,7 +35,7 @@ func (a *API) resumeRun(ctx context.Context, r request) (activeRun, error) {
 		return slices.ContainsFunc(results, func(r core.CallResult) bool { return r.ToolCallID == open.ToolCallID })
 	})
 	if n := len(missing); n > 0 && n < len(before.Approvals) {
-		return activeRun{}, oneFault("messages", "the run waits for %s as well: send the results of all calls of the answer before, after what a person has to approve", quoteShort(missing[0].Tool))
+		return activeRun{}, core.OneFault("messages", "the run waits for %s as well: send the results of all calls of the answer before, after what a person has to approve", quoteShort(missing[0].Tool))
 	}
 	accepted, err := a.Chat.AnswerCalls(ctx, r.tenant, core.AnswerCalls{
 		SessionID: session.ID, Results: results, Options: cmp.Or(r.options, &core.RunOptions{}),

@@ -49,7 +49,7 @@ func readCaller(c *gin.Context, metadata map[string]string, user string) (caller
 	who.session = cmp.Or(who.session, libreChat, openWebUI)
 	for field, value := range map[string]string{"session_id": who.session, "user": who.user} {
 		if len(value) > maxName || core.CleanText(value) != value || strings.ContainsFunc(value, unicode.IsControl) {
-			return who, oneFault(field, "must be at most %d bytes, without control characters", maxName)
+			return who, core.OneFault(field, "must be at most %d bytes, without control characters", maxName)
 		}
 	}
 	return who, nil
