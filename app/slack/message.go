@@ -196,12 +196,7 @@ func (s *workspace) converse(ctx context.Context, m incoming, content string) (c
 	if err != nil {
 		return "", err
 	}
-	if m.bound.SessionID == "" {
-		err = s.copyHistory(ctx, m, session.ID)
-	} else {
-		err = s.copyMissed(ctx, m, session.ID)
-	}
-	if err != nil {
+	if err := s.copyEarlier(ctx, m, session.ID); err != nil {
 		return session.ID, err
 	}
 	if m.bound.SessionID != session.ID {
