@@ -27,7 +27,7 @@ const (
 // Intake stores what Slack sends. Safe for concurrent use.
 type Intake struct {
 	inbox    *repositories.SlackInbox
-	echoes   chan core.SlackPost // posts of the app that Slack reports
+	posts    *repositories.SlackPosts
 	owner    string
 	observer core.Observer
 	wake     func()
@@ -49,9 +49,8 @@ func (in *Intake) Event(ctx context.Context, body []byte) (challenge string, err
 	case e.Type != "event_callback": // app_rate_limited, and what is still to be invented
 		label = eventLabel(e.Type)
 	case isEcho:
-		select {
-		case in.echoes <- post:
-		default: // whoever waits for the answer reads the thread
+		if err := in.posts.Confirm(ctx, post); err != nil {
+			return "", err
 		}
 	case wanted:
 		return "", in.store(ctx, label, item)

@@ -91,7 +91,7 @@ func New(o Options) *Service {
 			return nil
 		},
 	}
-	s.intake = &Intake{inbox: o.Inbox, echoes: make(chan core.SlackPost, maxEchoes), owner: o.Settings.Owner, observer: o.Observer, wake: func() { core.Signal(s.wake) }}
+	s.intake = &Intake{inbox: o.Inbox, posts: o.Posts, owner: o.Settings.Owner, observer: o.Observer, wake: func() { core.Signal(s.wake) }}
 	return s
 }
 
@@ -128,18 +128,6 @@ func (s *Service) Run(ctx context.Context) error {
 				s.Logger.WarnContext(ctx, "old items of Slack not removed", "err", err)
 			}
 		})
-	})
-	group.Go(func() error {
-		for { // what is lost here is found in the thread
-			select {
-			case post := <-s.intake.echoes:
-				if err := s.Posts.Confirm(ctx, post); err != nil && ctx.Err() == nil {
-					s.Logger.WarnContext(ctx, "post that Slack reports not confirmed", "item", post.ItemID, "part", post.Part, "err", err)
-				}
-			case <-ctx.Done():
-				return nil
-			}
-		}
 	})
 	if s.Settings.AppToken.Empty() {
 		return group.Wait()

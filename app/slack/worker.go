@@ -26,9 +26,6 @@ const (
 	sweepTime  = time.Hour
 )
 
-// maxEchoes is how many reported posts wait to be confirmed.
-const maxEchoes = 1000
-
 // handleNext handles an item that is due, and reports whether there was one.
 func (s *Service) handleNext(ctx context.Context) bool {
 	if ctx.Err() != nil {
