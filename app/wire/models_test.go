@@ -37,14 +37,11 @@ func TestLangChainProvider(t *testing.T) {
 
 // Without a key the first model of a local Ollama answers.
 func TestOllamaIsFound(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte(`{"data":[{"id":"qwen3"}]}`))
-	}))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"data":[{"id":"qwen3"}]}`)) }))
 	defer server.Close()
-	for _, key := range []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"} {
-		t.Setenv(key, "")
+	for name, value := range map[string]string{"OPENAI_API_KEY": "", "ANTHROPIC_API_KEY": "", "GEMINI_API_KEY": "", "OLLAMA_HOST": server.URL} {
+		t.Setenv(name, value)
 	}
-	t.Setenv("OLLAMA_HOST", server.URL)
 	models := must.Get(wire.OpenModels(t.Context(), config.Config{}, wire.ModelOptions{Counter: tokens.NewCounter(), Logger: slog.New(slog.DiscardHandler)}))(t)
 	compare.Equal(t, "model", "ollama/qwen3", models.Choice.Model)
 }
