@@ -169,7 +169,7 @@ func (s *workspace) readContent(ctx context.Context, ev event) (string, error) {
 		}
 		find := s.findUser
 		if i >= len(users) {
-			find = func(ctx context.Context, id string) (profile, error) {
+			find = func(ctx context.Context, id string) (person, error) {
 				return s.Clients.findChannel(ctx, s.api, s.team, id)
 			}
 		}
