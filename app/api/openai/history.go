@@ -333,44 +333,6 @@ func (t logTree) placeConversation(c conversation) placement {
 	return p
 }
 
-// replaceResults returns the results at the end of a path from the first one on that is another one now than the
-// log has, and the message before them; none, and the end, if there is none.
-func (t logTree) replaceResults(end core.MessageID, now []message) (after core.MessageID, missing []turn) {
-	after = end
-	var results []message
-	replaced := 0 // from the end
-	for m := t.messages[end]; m != nil && m.role == core.RoleTool; m = t.messages[m.parent] {
-		results = append(results, message{Role: "tool", ToolCallID: m.call, Content: content{text: m.content}})
-		for _, n := range now {
-			_, id, _ := parseCallID(n.ToolCallID)
-			text := n.toCore("").Content
-			if (n.ToolCallID == m.call || id == m.call) && core.CleanText(text) != m.content {
-				results[len(results)-1].Content.text = text
-				after, replaced = m.parent, len(results)
-			}
-		}
-	}
-	if results = results[:replaced]; replaced > 0 {
-		slices.Reverse(results)
-		missing = []turn{{messages: results}}
-	}
-	return after, missing
-}
-
-// findResults returns the newest of the results that the run got; nil if it has none of them.
-func (t logTree) findResults(run core.RunID, results []core.CallResult) (newest *logMessage) {
-	isResult := map[string]bool{}
-	for _, r := range results {
-		isResult[r.ToolCallID] = true
-	}
-	for _, m := range t.messages {
-		if m.run == run && isResult[m.call] && (newest == nil || m.seq > newest.seq) {
-			newest = m
-		}
-	}
-	return newest
-}
-
 // placeAtEnd places a conversation whose beginning the log does not have: at the end if the
 // current path ends with it, since clients leave out the beginning of long conversations.
 func (t logTree) placeAtEnd(c conversation) placement {
