@@ -41,6 +41,7 @@ type Clients struct {
 // with slack.bot_token.
 func NewClients(settings config.Slack, store *repositories.SlackInstallations) (*Clients, error) {
 	c := &Clients{settings: settings, store: store, names: core.NewCache[string, knownName](maxNames), known: core.NewCache[string, *clientEntry](maxClients)}
+	c.known.Set("", &clientEntry{}) // of slack.bot_token: OnlyTeam reads it after of
 	var err error
 	if settings.OAuth() {
 		c.vault, err = newVault(settings.Key())
