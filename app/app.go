@@ -211,7 +211,7 @@ func (a *App) buildServices(build Build, space handlers.Space) error {
 			Summaries: s.Summaries, Agents: directory, Graph: directory.Graph, Mermaid: directory.Mermaid, Models: wire.NewOffer(a.Deps, a.agents).List, Memories: a.memories,
 			Search: a.Search, Searches: a.Searches, Transfer: wire.NewTransfer(a.Deps, a.engine), Usage: s.ModelCalls, Deliveries: s.Deliveries, Redeliver: a.outbox.Retry, Purges: a.purges, ReloadAgents: a.ReloadAgents,
 		},
-		OpenAI: openai.Options{Models: a.Models.Names, EmbeddingModel: a.Config.EmbeddingModel, Embedder: a.embedder, CountTokens: a.Counter.Text},
+		OpenAI: openai.API{Models: a.Models.Names, EmbeddingModel: a.Config.EmbeddingModel, Embedder: a.embedder, CountTokens: a.Counter.Text},
 		Keys:   s.Keys, Auth: wire.NewAuth(a.Config, a.apiKeys, a.tokenKeys, a.token), Checks: a.readyChecks(),
 		Metrics: a.Telemetry.Handler(), OpenMetrics: a.Config.Metrics.Open, Observer: a.Telemetry,
 		Build: build, Origins: a.Config.Server.CORSOrigins, Framing: a.Config.Server.WidgetOrigins, Ready: a.runs.Ready(), Work: a.drained, Overloaded: a.runs.IsOverloaded,

@@ -9,7 +9,6 @@ import (
 
 	"bobbin/app/api/handlers"
 	"bobbin/app/api/mcp"
-	"bobbin/app/api/openai"
 	"bobbin/app/api/ops"
 	"bobbin/app/core"
 )
@@ -105,9 +104,8 @@ func (s *Server) operationRouter(all *gin.Engine, known *gin.RouterGroup) handle
 // registerOpenAI registers the routes of the OpenAI protocol. They take query parameters that
 // they do not know, as they do with fields.
 func (s *Server) registerOpenAI(known *gin.RouterGroup) {
-	o := s.OpenAI
-	o.Services, o.Streams = s.Services, s.streams
-	dialect := openai.New(o)
+	dialect := s.OpenAI
+	dialect.Services, dialect.Streams = s.Services, s.streams
 	read := known.Group("/v1", s.requireScope(core.CanRead))
 	write := known.Group("/v1", s.requireScope(core.CanWrite))
 	keyed := write.Group("", s.withErrors(s.idempotent)) // of the others embeddings only read

@@ -32,7 +32,7 @@ type Options struct {
 	Origins      []string       // web origins that may read responses (CORS)
 	Framing      []string       // web origins whose pages may show the widget
 	Logger       *slog.Logger
-	OpenAI       openai.Options  // its Services and Streams follow from the others
+	OpenAI       openai.API      // its Services and Streams follow from the others
 	Metrics      http.Handler    // answers /metrics; nil = no such route
 	OpenMetrics  bool            // they need no key. Else callers need core.CanMetrics: metrics cover all owners, so an ordinary key does not suffice
 	Slack        http.Handler    // answers what Slack sends; nil = no such routes

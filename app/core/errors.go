@@ -115,6 +115,11 @@ func (f *Faults) Add(field, format string, args ...any) {
 	*f = append(*f, FieldError{Field: field, Detail: fmt.Sprintf(format, args...)})
 }
 
+// OneFault returns the error of one field.
+func OneFault(field, format string, args ...any) error {
+	return Faults{{Field: field, Detail: fmt.Sprintf(format, args...)}}.Err()
+}
+
 // Err returns the faults, at most the first 20, as one ErrInvalid, or nil if there
 // are none.
 func (f Faults) Err() error {

@@ -53,10 +53,9 @@ func TestDoctorAsksForModels(t *testing.T) {
 		case base == "/none":
 			_, _ = w.Write([]byte(`{"data":[{"id":5}]}`))
 		case base == "/drip":
-			for r.Context().Err() == nil {
+			for ; r.Context().Err() == nil; <-time.After(100 * time.Millisecond) {
 				_, _ = w.Write([]byte(" "))
 				_ = http.NewResponseController(w).Flush()
-				<-time.After(100 * time.Millisecond)
 			}
 		case base == "/lmstudio":
 			_, _ = w.Write([]byte(`{"error":"Unexpected endpoint or method. (GET /models)"}`))

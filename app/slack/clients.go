@@ -34,15 +34,14 @@ type Clients struct {
 	vault    vault
 	store    *repositories.SlackInstallations // nil with slack.bot_token
 	names    *core.Cache[string, knownName]
-
-	mu    sync.Mutex
-	known map[string]*clientEntry // by team; guarded by mu
+	known    *core.Cache[string, *clientEntry] // by team
 }
 
 // NewClients returns the clients of the settings. The store has the installations; it is nil
 // with slack.bot_token.
 func NewClients(settings config.Slack, store *repositories.SlackInstallations) (*Clients, error) {
-	c := &Clients{settings: settings, store: store, names: core.NewCache[string, knownName](maxNames), known: map[string]*clientEntry{}}
+	c := &Clients{settings: settings, store: store, names: core.NewCache[string, knownName](maxNames), known: core.NewCache[string, *clientEntry](maxClients)}
+	c.known.Set("", &clientEntry{}) // of slack.bot_token: OnlyTeam reads it after of
 	var err error
 	if settings.OAuth() {
 		c.vault, err = newVault(settings.Key())
@@ -82,15 +81,12 @@ func (c *Clients) entry(key string) *clientEntry {
 	if !c.settings.OAuth() {
 		key = ""
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.known[key] == nil {
-		if len(c.known) >= maxClients {
-			clear(c.known)
-		}
-		c.known[key] = &clientEntry{}
+	e, ok := c.known.Get(key)
+	if !ok { // two may do so at once
+		e = &clientEntry{}
+		c.known.Set(key, e)
 	}
-	return c.known[key]
+	return e
 }
 
 // of returns the client of a workspace, which knows who it is: without that Bobbin could answer

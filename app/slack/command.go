@@ -72,12 +72,12 @@ const maxSessions = 50
 
 // handleCommand executes a slash command. It does not say in which thread it was written: it is
 // for the person's only conversation in the channel.
-func (s *workspace) handleCommand(ctx context.Context, c command) error {
+func (s *workspace) handleCommand(ctx context.Context, c slackapi.SlashCommand) error {
 	name, argument, ok := parseCommand("/" + strings.TrimPrefix(strings.TrimSpace(c.Text), "/")) // /bobbin context
 	if !ok {
 		return s.respond(ctx, c.ResponseURL, "Write one of: /bobbin context, /bobbin summarize, /bobbin stop.")
 	}
-	who, err := s.findPerson(ctx, c.Team, c.User)
+	who, err := s.findPerson(ctx, c.TeamID, c.UserID)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (s *workspace) handleCommand(ctx context.Context, c command) error {
 		case errors.Is(err, core.ErrNotFound):
 		case err != nil:
 			return err
-		case thread.Channel == c.Channel:
+		case thread.Channel == c.ChannelID:
 			sessions = append(sessions, session)
 		}
 	}

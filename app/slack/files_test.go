@@ -151,8 +151,8 @@ func TestRetryAfter(t *testing.T) {
 		wait   time.Duration
 		giveUp bool
 	}{
-		"a run is active":           {waitError{runWait}, 0, runWait, false},
-		"a run waits for weeks":     {waitError{runWait}, 30 * 24 * time.Hour, maxRetry, false},
+		"a run is active":           {errRunning, 0, runWait, false},
+		"a run waits for weeks":     {errRunning, 30 * 24 * time.Hour, maxRetry, false},
 		"an error":                  {errors.New("no connection"), 0, minRetry, false},
 		"an error for two hours":    {errors.New("no connection"), 2 * time.Hour, minRetry, true},
 		"an error that will remain": {core.Errorf(core.ErrInvalid, "too long"), 0, 0, true},

@@ -24,22 +24,36 @@ const (
 	historyTries = 2 // while Slack allows no call; then the message goes without the history
 )
 
-// copyHistory appends what was said in the thread before the message. It may be repeated.
-func (s *workspace) copyHistory(ctx context.Context, m incoming, session core.SessionID) error {
-	if m.Thread == "" || m.Thread == m.TS {
+// copyEarlier appends what was said in the thread before the message and the session lacks: to a new one all of it, to
+// another what people wrote since its newest message of the thread and Slack could not deliver, because Bobbin was
+// away for too long. If Slack does not show that, the message goes without. It may be repeated.
+func (s *workspace) copyEarlier(ctx context.Context, m incoming, session core.SessionID) error {
+	q := slackapi.GetConversationRepliesParameters{Latest: m.TS}
+	isNew := m.bound.SessionID == ""
+	if isNew && m.root() == m.TS {
 		return nil
 	}
-	earlier, err := s.readThread(ctx, m, slackapi.GetConversationRepliesParameters{Latest: m.TS})
+	if !isNew {
+		newest, err := s.Inbox.MessageBefore(ctx, session, clientMessageID(m.thread.Team, m.Channel, ""), m.TS)
+		if err != nil {
+			return err
+		}
+		q.Oldest = cmp.Or(strings.TrimRight(newest, "+"), m.root())
+		if m.writtenAt().Sub((&event{TS: q.Oldest}).writtenAt()) < missedTime && time.Since(m.writtenAt()) < secondTry {
+			return nil // Bobbin was not away for so long
+		}
+	}
+	earlier, err := s.readThread(ctx, m, q)
+	if err != nil && !isNew {
+		s.Logger.WarnContext(ctx, "thread of Slack not searched for messages that were not delivered", "session_id", session, "err", err)
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	return s.copyMessages(ctx, m, session, earlier)
-}
-
-// copyMessages appends those of the thread's messages that came before m and are not in the session.
-func (s *workspace) copyMessages(ctx context.Context, m incoming, session core.SessionID, earlier []event) error {
 	for _, old := range earlier {
-		if old.TS >= m.TS {
+		_, _, command := parseCommand(stripMention(old.Text, m.me.UserID))
+		if old.TS >= m.TS || !isNew && (old.TS <= q.Oldest || command || !isMessage(old, m.app, m.me.UserID)) {
 			continue
 		}
 		known, err := s.isKnown(ctx, m, session, old.TS)
@@ -97,7 +111,7 @@ func (s *workspace) copyMessage(ctx context.Context, m incoming, session core.Se
 	case errors.Is(err, core.ErrTooLarge):
 		return nil
 	case errors.Is(err, core.ErrConflict): // a run of another surface is at work
-		return waitError{runWait}
+		return errRunning
 	case err != nil:
 		return fmt.Errorf("history of the thread: %w", err)
 	}
@@ -173,29 +187,6 @@ func (e *event) writtenAt() time.Time {
 		return time.Time{}
 	}
 	return time.UnixMicro(int64(written * 1e6))
-}
-
-// copyMissed appends what people wrote in the thread since the newest message that the session has of it
-// and Slack could not deliver: Bobbin was away for too long. If Slack does not show it, the message goes without.
-func (s *workspace) copyMissed(ctx context.Context, m incoming, session core.SessionID) error {
-	prefix := clientMessageID(m.thread.Team, m.Channel, "")
-	newest, err := s.Inbox.MessageBefore(ctx, session, prefix, m.TS)
-	if err != nil {
-		return err
-	}
-	since := cmp.Or(strings.TrimRight(newest, "+"), m.root())
-	if m.writtenAt().Sub((&event{TS: since}).writtenAt()) < missedTime && time.Since(m.writtenAt()) < secondTry {
-		return nil // Bobbin was not away for so long
-	}
-	missed, err := s.readThread(ctx, m, slackapi.GetConversationRepliesParameters{Oldest: since, Latest: m.TS})
-	if err != nil {
-		s.Logger.WarnContext(ctx, "thread of Slack not searched for messages that were not delivered", "session_id", session, "err", err)
-		return nil
-	}
-	return s.copyMessages(ctx, m, session, slices.DeleteFunc(missed, func(ev event) bool {
-		_, _, command := parseCommand(stripMention(ev.Text, m.me.UserID))
-		return ev.TS <= since || command || !isMessage(ev, m.app, m.me.UserID)
-	}))
 }
 
 // sendReplies sends the replies to a message that opened their session late. When Slack delivered

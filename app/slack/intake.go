@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	slackapi "github.com/slack-go/slack"
+
 	"bobbin/app/core"
 	"bobbin/app/db/repositories"
 )
@@ -25,7 +27,7 @@ const (
 // Intake stores what Slack sends. Safe for concurrent use.
 type Intake struct {
 	inbox    *repositories.SlackInbox
-	echoes   chan core.SlackPost // posts of the app that Slack reports
+	posts    *repositories.SlackPosts
 	owner    string
 	observer core.Observer
 	wake     func()
@@ -38,28 +40,23 @@ func (in *Intake) Event(ctx context.Context, body []byte) (challenge string, err
 	if err := json.Unmarshal(body, &e); err != nil {
 		return "", core.Errorf(core.ErrInvalid, "the body is not an event of Slack")
 	}
-	switch e.Type {
-	case "url_verification":
+	label := eventLabel(e.Event.Type)
+	item, wanted := in.eventItem(e, body)
+	post, isEcho := e.echo() // its answer may be lost
+	switch {
+	case e.Type == "url_verification":
 		return e.Challenge, nil
-	case "event_callback":
-	default: // app_rate_limited, and what is still to be invented
-		in.observer.Count(core.CountSlack, 1, eventLabel(e.Type), outcomeIgnored)
-		return "", nil
-	}
-	if post, ok := e.echo(); ok { // its answer may be lost
-		in.observer.Count(core.CountSlack, 1, eventLabel(e.Event.Type), outcomeIgnored)
-		select {
-		case in.echoes <- post:
-		default: // whoever waits for the answer reads the thread
+	case e.Type != "event_callback": // app_rate_limited, and what is still to be invented
+		label = eventLabel(e.Type)
+	case isEcho:
+		if err := in.posts.Confirm(ctx, post); err != nil {
+			return "", err
 		}
-		return "", nil
+	case wanted:
+		return "", in.store(ctx, label, item)
 	}
-	item, ok := in.eventItem(e, body)
-	if !ok {
-		in.observer.Count(core.CountSlack, 1, eventLabel(e.Event.Type), outcomeIgnored)
-		return "", nil
-	}
-	return "", in.store(ctx, eventLabel(e.Event.Type), item)
+	in.observer.Count(core.CountSlack, 1, label, outcomeIgnored)
+	return "", nil
 }
 
 // eventLabel returns the type of an event as metrics name it.
@@ -152,35 +149,24 @@ func userTeam(ev event, team string) string {
 
 // Command stores a slash command.
 func (in *Intake) Command(ctx context.Context, form url.Values) error {
-	c := command{
-		App: form.Get("api_app_id"), Team: form.Get("team_id"), Channel: form.Get("channel_id"), User: form.Get("user_id"),
-		Text: form.Get("text"), ResponseURL: form.Get("response_url"), Trigger: form.Get("trigger_id"),
-	}
-	return in.storeCommand(ctx, c)
-}
-
-// command is a slash command.
-type command struct {
-	App         string `json:"api_app_id"`
-	Team        string `json:"team_id"`
-	Channel     string `json:"channel_id"`
-	User        string `json:"user_id"`
-	Text        string `json:"text"`
-	ResponseURL string `json:"response_url"`
-	Trigger     string `json:"trigger_id"`
+	return in.storeCommand(ctx, slackapi.SlashCommand{
+		APIAppID: form.Get("api_app_id"), TeamID: form.Get("team_id"), ChannelID: form.Get("channel_id"), UserID: form.Get("user_id"),
+		Text: form.Get("text"), ResponseURL: form.Get("response_url"), TriggerID: form.Get("trigger_id"),
+	})
 }
 
 // storeCommand stores a slash command, as a request or the socket brought it.
-func (in *Intake) storeCommand(ctx context.Context, c command) error {
-	if c.Trigger == "" || c.User == "" || !safeIDs(c.App, c.Team, c.Channel, c.User, c.Trigger) {
+func (in *Intake) storeCommand(ctx context.Context, c slackapi.SlashCommand) error {
+	if c.TriggerID == "" || c.UserID == "" || !safeIDs(c.APIAppID, c.TeamID, c.ChannelID, c.UserID, c.TriggerID) {
 		return core.Errorf(core.ErrInvalid, "the body is not a slash command of Slack")
 	}
+	c.Token, c.UserName = "", "" // nobody needs them
 	payload, err := json.Marshal(c)
 	if err != nil {
 		return err
 	}
-	item := newItem(in.owner, c.App, "command/"+c.Trigger, core.SlackCommand, payload)
-	item.User = userID(c.Team, c.User)
+	item := newItem(in.owner, c.APIAppID, "command/"+c.TriggerID, core.SlackCommand, payload)
+	item.User = userID(c.TeamID, c.UserID)
 	return in.store(ctx, "slash_command", item)
 }
 

@@ -167,11 +167,13 @@ func (s *workspace) readContent(ctx context.Context, ev event) (string, error) {
 		if i >= maxMentions || !safeIDs(id) {
 			break
 		}
-		ask := s.findUser
+		find := s.findUser
 		if i >= len(users) {
-			ask = s.findChannel
+			find = func(ctx context.Context, id string) (person, error) {
+				return s.Clients.findChannel(ctx, s.api, s.team, id)
+			}
 		}
-		p, err := ask(ctx, id)
+		p, err := find(ctx, id)
 		if err != nil {
 			return "", err
 		}
@@ -194,12 +196,7 @@ func (s *workspace) converse(ctx context.Context, m incoming, content string) (c
 	if err != nil {
 		return "", err
 	}
-	if m.bound.SessionID == "" {
-		err = s.copyHistory(ctx, m, session.ID)
-	} else {
-		err = s.copyMissed(ctx, m, session.ID)
-	}
-	if err != nil {
+	if err := s.copyEarlier(ctx, m, session.ID); err != nil {
 		return session.ID, err
 	}
 	if m.bound.SessionID != session.ID {
@@ -262,6 +259,9 @@ func (s *workspace) tellPerson(ctx context.Context, ev event, text string) {
 // runWait is how often a change looks whether the session's runs have ended.
 const runWait = 2 * time.Second
 
+// errRunning says that an item cannot be handled before the session's runs have ended.
+var errRunning = &laterError{after: runWait, cause: errors.New("the session has a run")}
+
 // handleChange brings an edit or a deletion into the session. It waits until the message is
 // there, and while the session has a run.
 func (s *workspace) handleChange(ctx context.Context, item core.SlackItem, m incoming) (core.SlackItem, error) {
@@ -312,7 +312,7 @@ func (s *workspace) holdChange(ctx context.Context, item core.SlackItem, m incom
 			item.User = who.ID
 		}
 	}
-	return item, waitError{runWait}
+	return item, errRunning
 }
 
 // reviseMessage brings an edit into the session. Its author is told if it is not accepted.

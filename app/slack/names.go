@@ -21,37 +21,30 @@ const (
 	maxName  = 80 // characters
 )
 
-// person is who writes in Slack.
+// person is who writes in Slack, as far as Slack says; of a channel the name.
 type person struct {
-	ID       string // of the user in Bobbin
-	Name     string
-	Timezone string
-	Guest    bool // no full member of the workspace, or of its organization
-}
-
-// profile is what Slack says of a user.
-type profile struct {
+	ID       string // of the user in Bobbin: findPerson knows it
 	Name     string
 	Timezone string
 	Email    string // only a confirmed one, of a full member of the workspace
 	Team     string
-	Guest    bool
+	Guest    bool // no full member of the workspace, or of its organization
 }
 
-// knownName is a profile that is remembered, by team and id.
+// knownName is a person or a channel that is remembered, by team and id.
 type knownName struct {
-	profile
+	person
 	until time.Time
 }
 
-// findUser returns the profile of a user; the id as the name of one that Slack does not show.
-func (s *workspace) findUser(ctx context.Context, id string) (profile, error) {
-	return s.Clients.lookUpName(s.team, id, func() (profile, error) {
+// findUser returns who a user is; the id as the name of one that Slack does not show.
+func (s *workspace) findUser(ctx context.Context, id string) (person, error) {
+	return s.Clients.lookUpName(s.team, id, func() (person, error) {
 		u, err := s.api.GetUserInfoContext(ctx, id)
 		if err != nil {
-			return profile{}, fmt.Errorf("users.info: %w", err)
+			return person{}, fmt.Errorf("users.info: %w", err)
 		}
-		p := profile{Name: u.Name, Timezone: u.TZ, Team: u.TeamID}
+		p := person{Name: u.Name, Timezone: u.TZ, Team: u.TeamID}
 		for _, name := range []string{u.RealName, u.Profile.RealName, u.Profile.DisplayName} {
 			if cleanName(name) != "" {
 				p.Name = name
@@ -66,34 +59,30 @@ func (s *workspace) findUser(ctx context.Context, id string) (profile, error) {
 	})
 }
 
-// findChannel returns the profile of a channel: its name.
-func (s *workspace) findChannel(ctx context.Context, id string) (profile, error) {
-	return s.Clients.findChannel(ctx, s.api, s.team, id)
-}
-
-func (c *Clients) findChannel(ctx context.Context, api *client, team, id string) (profile, error) {
-	return c.lookUpName(team, id, func() (profile, error) {
+// findChannel returns the name of a channel.
+func (c *Clients) findChannel(ctx context.Context, api *client, team, id string) (person, error) {
+	return c.lookUpName(team, id, func() (person, error) {
 		c, err := api.GetConversationInfoContext(ctx, &slackapi.GetConversationInfoInput{ChannelID: id})
 		if err != nil {
-			return profile{}, fmt.Errorf("conversations.info: %w", err)
+			return person{}, fmt.Errorf("conversations.info: %w", err)
 		}
-		return profile{Name: c.Name}, nil
+		return person{Name: c.Name}, nil
 	})
 }
 
 // lookUpName returns what is known of the id in the team, or asks. What Slack refuses to say is its id.
-func (c *Clients) lookUpName(team, id string, ask func() (profile, error)) (profile, error) {
+func (c *Clients) lookUpName(team, id string, ask func() (person, error)) (person, error) {
 	key := team + "/" + id
 	if found, ok := c.names.Get(key); ok && time.Now().Before(found.until) {
-		return found.profile, nil
+		return found.person, nil
 	}
 	p, err := ask()
 	var refused slackapi.SlackErrorResponse
 	if err != nil && !errors.As(err, &refused) {
-		return profile{}, err
+		return person{}, err
 	}
 	p.Name = cmp.Or(cleanName(p.Name), id)
-	c.names.Set(key, knownName{profile: p, until: time.Now().Add(nameLife)})
+	c.names.Set(key, knownName{person: p, until: time.Now().Add(nameLife)})
 	return p, nil
 }
 
@@ -121,14 +110,14 @@ func (s *workspace) findPerson(ctx context.Context, team, id string) (person, er
 	if err != nil {
 		return person{}, err
 	}
-	who := person{ID: userID(team, id), Name: p.Name, Timezone: p.Timezone, Guest: p.Guest || p.Team == ""} // Slack may not say who it is
-	if _, err := time.LoadLocation(who.Timezone); err != nil {
-		who.Timezone = ""
+	p.ID, p.Guest = userID(team, id), p.Guest || p.Team == "" // Slack may not say who it is
+	if _, err := time.LoadLocation(p.Timezone); err != nil {
+		p.Timezone = ""
 	}
 	if s.Settings.LinkByEmail && p.Email != "" && team == s.team && p.Team == s.team {
-		who.ID = p.Email
+		p.ID = p.Email
 	}
-	return who, nil
+	return p, nil
 }
 
 // cleanName returns a name in one line that can stand anywhere: without control characters.

@@ -274,61 +274,47 @@ func maybeInSlack(state core.SlackPostState) bool {
 	return state == core.SlackPostSent || state == core.SlackPostSending || state == core.SlackPostUnknown
 }
 
-// purgePost deletes a post that is in Slack, or may be, and returns its state after that.
+// purgePost deletes a post that is in Slack, or may be, stores what became of it, and returns its state: it stays
+// after a refusal.
 func (f *follower) purgePost(ctx context.Context, p core.SlackPost) (core.SlackPostState, error) {
 	if !maybeInSlack(p.State) {
 		return p.State, nil
 	}
-	if p.State != core.SlackPostSent {
-		err := core.Sleep(ctx, f.Settle) // its answer was lost
-		if err == nil {
-			err = f.tryOften(ctx, func() (err error) {
-				p.TS, err = f.findPost(ctx, p, "")
-				return err
-			})
-		}
-		if err != nil || p.TS == "" {
-			return f.storePurge(ctx, p, err)
-		}
-	}
-	if p.Streaming { // one that is open may be protected; Slack may have ended it
-		err := f.callPatiently(ctx, func(ctx context.Context, api *client) error {
-			_, _, err := api.StopStreamContext(ctx, p.Channel, p.TS)
-			return err
-		})
-		if errors.Is(err, core.ErrUnavailable) {
+	if p.State != core.SlackPostSent { // its answer was lost
+		if err := core.Sleep(ctx, f.Settle); err != nil {
 			return p.State, err
 		}
 	}
-	err := f.callPatiently(ctx, func(ctx context.Context, api *client) error {
-		_, _, err := api.DeleteMessageContext(ctx, p.Channel, p.TS)
-		return err
+	err := f.tryOften(ctx, func() (err error) {
+		if p.State != core.SlackPostSent {
+			p.TS, err = f.findPost(ctx, p, "")
+		}
+		if err != nil || p.TS == "" {
+			return err
+		}
+		return f.call(ctx, func(ctx context.Context, api *client) error {
+			if p.Streaming { // one that is open may be protected; Slack may have ended it
+				if _, _, err := api.StopStreamContext(ctx, p.Channel, p.TS); err != nil && !isRefused(err) {
+					return err
+				}
+			}
+			_, _, err := api.DeleteMessageContext(ctx, p.Channel, p.TS)
+			return err
+		})
 	})
-	if err == nil {
-		p.State = core.SlackPostPurged
-		return p.State, f.Posts.Settle(ctx, p)
-	}
-	return f.storePurge(ctx, p, err)
-}
-
-// storePurge stores what became of a post that was not deleted: without an error, or with the one
-// that says so, it is not there; after a refusal its state stays.
-func (f *follower) storePurge(ctx context.Context, p core.SlackPost, err error) (core.SlackPostState, error) {
 	var answer slack.SlackErrorResponse
 	switch {
 	case errors.Is(err, core.ErrUnavailable) || ctx.Err() != nil:
 		return p.State, err
+	case err == nil && p.TS != "":
+		p.State = core.SlackPostPurged
 	case err == nil, errors.As(err, &answer) && (answer.Err == "message_not_found" || answer.Err == "thread_not_found"):
 		p.State = core.SlackPostGone
-		return p.State, f.Posts.Settle(ctx, p)
+	default:
+		f.Logger.WarnContext(ctx, "post not deleted from Slack", "session_id", p.SessionID, "item", p.ItemID, "part", p.Part, "channel", p.Channel, "err", err)
+		return p.State, nil
 	}
-	f.Logger.WarnContext(ctx, "post not deleted from Slack", "session_id", p.SessionID, "item", p.ItemID, "part", p.Part, "channel", p.Channel, "err", err)
-	return p.State, nil
-}
-
-// callPatiently calls Slack until it carries the call out or refuses it.
-func (f *follower) callPatiently(ctx context.Context, do apiCall) error {
-	return f.tryOften(ctx, func() error { return f.call(ctx, do) })
+	return p.State, f.Posts.Settle(ctx, p)
 }
 
 // tryOften repeats a call that may be repeated, after the time that Slack wants. It returns the

@@ -230,7 +230,7 @@ func (f *follower) endStray(ctx context.Context, p core.SlackPost) error {
 		_, _, err := api.StopStreamContext(ctx, p.Channel, p.TS, stamp(p))
 		return err
 	})
-	if means, _ := classify(err); err != nil && means != refused { // a stream that is open cannot be edited
+	if err != nil && !isRefused(err) { // a stream that is open cannot be edited
 		return newLaterError(err)
 	}
 	p.Streaming, p.Hash = false, ""

@@ -149,64 +149,53 @@ func (f *follower) handle(ctx context.Context, e core.Event) error {
 }
 
 func (f *follower) handleType(ctx context.Context, e core.Event) error {
-	switch e.Type {
-	case core.EventRunStarted:
-		f.active = true
-		return withData(e, func(d core.RunData) error {
-			f.asker = cmp.Or(slackPersonOf(d.Run.User), f.asker)
-			return nil
-		})
-	case core.EventRunSucceeded, core.EventRunFailed, core.EventRunCanceled, core.EventRunWaiting:
-		f.active = false
-		if err := f.closeDraft(ctx); err != nil || e.Type != core.EventRunFailed {
-			return err
+	switch d := e.Data.(type) {
+	case core.RunData:
+		return f.handleRun(ctx, e.Type, d.Run)
+	case core.DeltaData:
+		if e.Type == core.EventMessageDelta {
+			return f.addDelta(ctx, d)
 		}
-		return withData(e, func(d core.RunData) error { return f.reportFailure(ctx, d.Run) })
-	case core.EventMessageDelta:
-		return withData(e, func(d core.DeltaData) error { return f.addDelta(ctx, d) })
-	case core.EventMessageDiscarded:
-		return withData(e, func(d core.DiscardedData) error { return f.discardMessage(ctx, d.MessageID) })
-	case core.EventToolStarted:
-		return withData(e, func(d core.ToolStartedData) error {
-			f.addTask(d.ToolCallID, d.Name, slack.TaskCardStatusInProgress)
-			return nil
-		})
-	case core.EventToolFinished:
-		return withData(e, func(d core.ToolFinishedData) error {
-			status := slack.TaskCardStatusComplete
-			if d.Status == core.MessageFailed {
-				status = slack.TaskCardStatusError
-			}
-			f.addTask(d.ToolCallID, "", status)
-			return nil
-		})
-	case core.EventApprovalRequested, core.EventApprovalDecided:
-		return withData(e, func(d core.ApprovalData) error { return f.showApproval(ctx, d.Approval) })
-	case core.EventSessionUpdated:
-		return withData(e, func(d core.SessionData) error {
-			if d.Path == nil {
-				return nil
-			}
+	case core.DiscardedData:
+		return f.discardMessage(ctx, d.MessageID)
+	case core.ToolStartedData:
+		f.addTask(d.ToolCallID, d.Name, slack.TaskCardStatusInProgress)
+	case core.ToolFinishedData:
+		status := slack.TaskCardStatusComplete
+		if d.Status == core.MessageFailed {
+			status = slack.TaskCardStatusError
+		}
+		f.addTask(d.ToolCallID, "", status)
+	case core.ApprovalData:
+		return f.showApproval(ctx, d.Approval)
+	case core.SessionData:
+		if e.Type == core.EventSessionUpdated && d.Path != nil {
 			return f.markPath(ctx)
-		})
-	case core.EventResync:
+		}
+	case core.MessageData:
+		switch e.Type {
+		case core.EventMessageCreated:
+			return f.postMessage(ctx, d.Message)
+		case core.EventMessageUpdated:
+			return f.updateMessage(ctx, d.Message)
+		}
+	}
+	if e.Type == core.EventResync {
 		return f.postMissing(ctx)
-	case core.EventMessageCreated:
-		return withData(e, func(d core.MessageData) error { return f.postMessage(ctx, d.Message) })
-	case core.EventMessageUpdated:
-		return withData(e, func(d core.MessageData) error { return f.updateMessage(ctx, d.Message) })
-	default:
 	}
 	return nil
 }
 
-// withData calls fn with the data of the event; not for data that do not fit its type.
-func withData[T any](e core.Event, fn func(T) error) error {
-	data, ok := e.Data.(T)
-	if !ok {
+// handleRun notes that a run is at work, or ends what it wrote.
+func (f *follower) handleRun(ctx context.Context, kind core.EventType, run core.Run) error {
+	if f.active = kind == core.EventRunStarted; f.active {
+		f.asker = cmp.Or(slackPersonOf(run.User), f.asker)
 		return nil
 	}
-	return fn(data)
+	if err := f.closeDraft(ctx); err != nil || kind != core.EventRunFailed {
+		return err
+	}
+	return f.reportFailure(ctx, run)
 }
 
 // tick renews the lease, and ends the follower when nothing happens.

@@ -95,7 +95,8 @@ func newStreaming(t *testing.T, s *streamSlack) *follower {
 	db := dbtest.SQLite(t).Gorm
 	api := slack.New("xoxb-1", slack.OptionAPIURL("https://slack.test/api/"), slack.OptionHTTPClient(&http.Client{Transport: s}))
 	me := &client{Client: api, me: &slack.AuthTestResponse{TeamID: "T1"}}
-	clients := &Clients{known: map[string]*clientEntry{"": {client: me, until: time.Now().Add(24 * time.Hour)}}}
+	clients := &Clients{known: core.NewCache[string, *clientEntry](1)}
+	clients.known.Set("", &clientEntry{client: me, until: time.Now().Add(24 * time.Hour)})
 	o := NewOutbox(OutboxOptions{Posts: repositories.NewSlackPosts(db), Worker: "a/1", Logger: slog.New(slog.DiscardHandler), Threads: repositories.NewSlackThreads(db), Clients: clients})
 	session := must.Get(repositories.NewSessions(db).Create(t.Context(), core.Session{Owner: "ann", Agent: "a", UserID: "slack:T1/U1"}))(t)
 	must.Get(o.Threads.Bind(t.Context(), core.SlackThread{SessionID: session.ID, Owner: "ann", Team: "T1", Channel: "C1", Thread: "1000.0", Mode: core.SlackTwoWay}))(t)

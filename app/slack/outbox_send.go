@@ -98,6 +98,12 @@ func classify(err error) (outcome, time.Duration) {
 	return unclear, unclearTime
 }
 
+// isRefused reports whether Slack did nothing, and would not another time.
+func isRefused(err error) bool {
+	means, _ := classify(err)
+	return means == refused
+}
+
 // isTokenRefused reports whether Slack says that the app's token does not work.
 func isTokenRefused(err error) bool {
 	var answer slack.SlackErrorResponse
@@ -236,13 +242,12 @@ func (f *follower) reconcile(ctx context.Context, p core.SlackPost) (core.SlackP
 	if err == nil {
 		ts, err = f.findPost(ctx, p, oldest)
 	}
-	means, _ := classify(err)
 	switch {
 	case err == nil && ts != "":
 		p.State, p.TS = core.SlackPostSent, ts
 	case err == nil && time.Since(p.CreatedAt) < maxUnclear:
 		p.State = core.SlackPostPending
-	case err != nil && means != refused && time.Since(p.CreatedAt) < maxUnclear:
+	case err != nil && !isRefused(err) && time.Since(p.CreatedAt) < maxUnclear:
 		return p, newLaterError(err)
 	default:
 		p.State, p.Error = core.SlackPostUnknown, "Slack's answer was lost, and the thread could not be read"
@@ -338,7 +343,7 @@ func (f *follower) changeError(ctx context.Context, p core.SlackPost, err error)
 	if err == nil {
 		return nil
 	}
-	if means, _ := classify(err); means != refused {
+	if !isRefused(err) {
 		return newLaterError(err)
 	}
 	f.Logger.WarnContext(ctx, "change of a post refused by Slack", "session_id", f.SessionID, "item", p.ItemID, "part", p.Part, "err", err)

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"time"
 
+	slackapi "github.com/slack-go/slack"
 	"github.com/slack-go/slack/socketmode"
 	"golang.org/x/sync/errgroup"
 
@@ -90,7 +91,7 @@ func New(o Options) *Service {
 			return nil
 		},
 	}
-	s.intake = &Intake{inbox: o.Inbox, echoes: make(chan core.SlackPost, maxEchoes), owner: o.Settings.Owner, observer: o.Observer, wake: func() { core.Signal(s.wake) }}
+	s.intake = &Intake{inbox: o.Inbox, posts: o.Posts, owner: o.Settings.Owner, observer: o.Observer, wake: func() { core.Signal(s.wake) }}
 	return s
 }
 
@@ -127,18 +128,6 @@ func (s *Service) Run(ctx context.Context) error {
 				s.Logger.WarnContext(ctx, "old items of Slack not removed", "err", err)
 			}
 		})
-	})
-	group.Go(func() error {
-		for { // what is lost here is found in the thread
-			select {
-			case post := <-s.intake.echoes:
-				if err := s.Posts.Confirm(ctx, post); err != nil && ctx.Err() == nil {
-					s.Logger.WarnContext(ctx, "post that Slack reports not confirmed", "item", post.ItemID, "part", post.Part, "err", err)
-				}
-			case <-ctx.Done():
-				return nil
-			}
-		}
 	})
 	if s.Settings.AppToken.Empty() {
 		return group.Wait()
@@ -238,7 +227,7 @@ func (s *Service) receive(ctx context.Context, client *socketmode.Client, e sock
 	case socketmode.RequestTypeInteractive:
 		err = s.intake.Interaction(ctx, request.Payload)
 	case socketmode.RequestTypeSlashCommands:
-		var c command
+		var c slackapi.SlashCommand
 		if json.Unmarshal(request.Payload, &c) == nil { // else it is none
 			err = s.intake.storeCommand(ctx, c)
 		}

@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,15 +25,6 @@ const (
 	maxAge     = time.Hour // an item that fails is given up then; one that waits for runs never
 	sweepTime  = time.Hour
 )
-
-// waitError says that an item cannot be handled yet.
-type waitError struct{ after time.Duration }
-
-// Error says so.
-func (e waitError) Error() string { return "waits for the session's runs to end" }
-
-// maxEchoes is how many reported posts wait to be confirmed.
-const maxEchoes = 1000
 
 // handleNext handles an item that is due, and reports whether there was one.
 func (s *Service) handleNext(ctx context.Context) bool {
@@ -68,35 +60,32 @@ func (s *Service) handleItem(ctx context.Context, item core.SlackItem) (_ core.S
 			err = nil
 		}
 	}()
+	var e envelope
+	var command slackapi.SlashCommand
+	var clicked interaction
 	switch item.Kind {
 	case core.SlackOAuthState:
 		return item, nil
 	case core.SlackMessage, core.SlackEvent:
-		var e envelope
-		if err := json.Unmarshal(item.Payload, &e); err != nil {
-			return item, finalError(err)
+		if err = json.Unmarshal(item.Payload, &e); err == nil {
+			return s.handleEvent(ctx, item, e)
 		}
-		return s.handleEvent(ctx, item, e)
 	case core.SlackCommand:
-		var c command
-		if err := json.Unmarshal(item.Payload, &c); err != nil {
-			return item, finalError(err)
-		}
-		w, err := s.openWorkspace(ctx, c.Team)
-		if err != nil {
-			return item, err
-		}
-		return item, w.handleCommand(ctx, c)
+		err = json.Unmarshal(item.Payload, &command)
 	default:
-		var c interaction
-		if err := json.Unmarshal(item.Payload, &c); err != nil {
-			return item, finalError(err)
-		}
-		w, err := s.openWorkspace(ctx, c.Team.ID)
-		if err != nil {
-			return item, err
-		}
-		return item, w.handleInteraction(ctx, c)
+		err = json.Unmarshal(item.Payload, &clicked)
+	}
+	if err != nil {
+		return item, finalError(err)
+	}
+	w, err := s.openWorkspace(ctx, cmp.Or(command.TeamID, clicked.Team.ID))
+	switch {
+	case err != nil:
+		return item, err
+	case item.Kind == core.SlackCommand:
+		return item, w.handleCommand(ctx, command)
+	default:
+		return item, w.handleInteraction(ctx, clicked)
 	}
 }
 
@@ -134,13 +123,13 @@ func (s *Service) settle(ctx context.Context, item core.SlackItem, err error) er
 // retryAfter returns when an item is due again after an error, or that it is given up.
 func retryAfter(err error, item core.SlackItem) (wait time.Duration, giveUp bool) {
 	age := time.Since(item.CreatedAt)
-	var waits waitError
+	var later *laterError
 	var limited *slackapi.RateLimitedError
 	switch {
-	case errors.As(err, &waits) && age > maxAge:
+	case errors.As(err, &later) && age > maxAge:
 		return maxRetry, false
-	case errors.As(err, &waits):
-		return waits.after, false
+	case errors.As(err, &later):
+		return later.after, false
 	case errors.As(err, &limited):
 		return max(limited.RetryAfter, minRetry), age > maxAge
 	case isFinal(err):

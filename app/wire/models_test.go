@@ -35,20 +35,6 @@ func TestLangChainProvider(t *testing.T) {
 	compare.Equal(t, "text, provider", []any{"Hello", "langchain/ollama"}, []any{res.Text, m.Info().Provider})
 }
 
-// Without a key the first model of a local Ollama answers.
-func TestOllamaIsFound(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte(`{"data":[{"id":"qwen3"}]}`))
-	}))
-	defer server.Close()
-	for _, key := range []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"} {
-		t.Setenv(key, "")
-	}
-	t.Setenv("OLLAMA_HOST", server.URL)
-	models := must.Get(wire.OpenModels(t.Context(), config.Config{}, wire.ModelOptions{Counter: tokens.NewCounter(), Logger: slog.New(slog.DiscardHandler)}))(t)
-	compare.Equal(t, "model", "ollama/qwen3", models.Choice.Model)
-}
-
 // A model of OpenAI is called over the API that the settings say.
 func TestAPIOfOpenAI(t *testing.T) {
 	for api, want := range map[string]string{"": "/chat/completions", "chat": "/chat/completions", "responses": "/responses"} {

@@ -167,8 +167,7 @@ func TestResultsWhoseAnswerFailed(t *testing.T) {
 		down.Store(false)
 		session := core.SessionID(first.header.Get("X-Session-Id"))
 		if u.path == "responses" { // so much has been said since
-			items := strings.TrimSuffix(strings.Repeat(`{"role":"user","content":"later"},`, core.MaxPageLimit+1), ",")
-			postForeign(t, h, "conversations/conv_"+string(session)+"/items", `{"items":[`+items+`]}`)
+			postForeign(t, h, "conversations/conv_"+string(session)+"/items", `{"items":[{"role":"user","content":"later"}`+strings.Repeat(`,{"role":"user","content":"later"}`, core.MaxPageLimit)+`]}`)
 		}
 		wantAnswer("the same results", "sunny", again(results, ""))
 		for i := range results { // of the failed run
@@ -176,17 +175,9 @@ func TestResultsWhoseAnswerFailed(t *testing.T) {
 		}
 		wantAnswer("other results", "rainy", again(results, ""))
 		for range len(u.headers) { // with a new message they take the place of those in the session, once
-			if a := again(append(slices.Clone(results), `{"role":"user","content":"go on"}`), ""); !strings.Contains(a.text, "answer to: go on") {
-				t.Errorf("%s: got %s, want an answer", name, a.text)
-			}
-			var texts []string
-			page := must.Get(client.Call(t.Context(), h.Client, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: session}, MessageQuery: core.MessageQuery{AllBranches: true}}))(t)
-			for _, m := range page.Items {
-				if m.ToolName != "calculator" && m.Role == core.RoleTool {
-					texts = append(texts, m.Content)
-				}
-			}
-			compare.Equal(t, name+": results in the log", []string{"sunny", "rainy"}, texts)
+			compare.Contains(t, name+": an answer", "answer to: go on", again(append(slices.Clone(results), `{"role":"user","content":"go on"}`), "").text)
+			all := ops.MessageList{InSession: ops.InSession{SessionID: session}, MessageQuery: core.MessageQuery{AllBranches: true}}
+			compare.Equal(t, name+": results in the log", 1, strings.Count(fmt.Sprint(must.Get(client.Call(t.Context(), h.Client, ops.ListMessages, all))(t).Items), "rainy"))
 		}
 	}
 }

@@ -135,22 +135,13 @@ func TestForgedHistoryIsMarked(t *testing.T) {
 // A message that comes while another one is answered leaves the session as it is.
 func TestMessageBesideLeavesSession(t *testing.T) {
 	t.Parallel()
-	held, release := make(chan struct{}), make(chan struct{})
-	defer close(release)
-	p := apptest.NewProvider(t, provider.Options{Hold: func(question string) {
-		if question == "hold" {
-			held <- struct{}{}
-			<-release
-		}
-	}})
-	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 16_000, 1_024, p), apptest.WithAgent("plain", "name: plain\nmodel: house\n"), apptest.WithAgent("other", "name: other\nmodel: house\n"))
-	id := apptest.NewSession(t, h.Client, ops.NewSession{Agent: "plain"})
-	must.Get(apptest.SendAsync(t.Context(), h, core.SendMessage{SessionID: id, Content: "hold"}))(t)
-	<-held
-	beside := postForeign(t, h, "chat/completions", `{"model":"other","messages":[{"role":"user","content":"hurry"}]}`, "X-Session-Id", string(id))
-	refused := postForeign(t, h, "responses", `{"model":"other","input":"hurry","conversation":"conv_`+string(id)+`"}`)
+	h, gates := newChatHouse(t, dbtest.MigratedSQLiteURL(t))
+	id := apptest.NewSession(t, h.Client, ops.NewSession{Agent: "careful"})
+	must.Get(apptest.SendAsync(t.Context(), h, core.SendMessage{SessionID: id, Content: "hold please"}))(t)
+	<-gates.arrived
+	beside := postForeign(t, h, "chat/completions", `{"model":"assistant","messages":[{"role":"user","content":"hurry"}]}`, "X-Session-Id", string(id))
 	session := must.Get(client.Call(t.Context(), h.Client, ops.GetSession, ops.InSession{SessionID: id}))(t)
-	compare.Equal(t, "statuses, history, agent", []any{http.StatusOK, http.StatusConflict, "side", "plain"}, []any{beside.status, refused.status, beside.header.Get("X-Bobbin-History"), session.Agent})
+	compare.Equal(t, "status, history, agent", []any{http.StatusOK, "side", "careful"}, []any{beside.status, beside.header.Get("X-Bobbin-History"), session.Agent})
 }
 
 // End users choose names of sessions and keys for themselves: nobody takes one away, and nobody sees that

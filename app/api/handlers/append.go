@@ -160,7 +160,7 @@ func IdempotencyKey(r *http.Request) (string, error) {
 		valid = valid && key[i] >= ' ' && key[i] <= '~'
 	}
 	if !valid {
-		return "", invalidError([]core.FieldError{{Field: keyHeader, Detail: fmt.Sprintf("must be 1 to %d ASCII characters, and given once", maxKey)}})
+		return "", core.OneFault(keyHeader, "must be 1 to %d ASCII characters, and given once", maxKey)
 	}
 	return key, nil
 }

@@ -132,7 +132,7 @@ func setPathValue(into reflect.Value, f ops.Field, text string) error {
 		into.SetString(text)
 	}
 	if !valid {
-		return core.Errorf(core.ErrNotFound, "%s %s does not exist", f.Noun, shortenInput(text))
+		return core.Errorf(core.ErrNotFound, "%s %s does not exist", f.Noun, core.Clip(text, maxShown))
 	}
 	return nil
 }
@@ -229,7 +229,7 @@ func objectParam(name, text string, faults *core.Faults) json.RawMessage {
 		switch value.(type) {
 		case string, float64, bool:
 		default:
-			faults.Add(name, "has the member %s, which is not a string, a number or a boolean", shortenInput(key))
+			faults.Add(name, "has the member %s, which is not a string, a number or a boolean", core.Clip(key, maxShown))
 		}
 	}
 	return json.RawMessage(text)

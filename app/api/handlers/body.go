@@ -205,9 +205,12 @@ func setField(into reflect.Value, f ops.Field, raw member, foreign bool) error {
 	return decoder.Decode(into.Addr().Interface())
 }
 
+// maxShown bounds a text of the caller that an error repeats, in bytes.
+const maxShown = 64
+
 // unknownName returns the fault of an unknown name.
 func unknownName(name, what string, known []string) core.FieldError {
-	name = shortenInput(name) // also for Nearest, whose time grows with its length
+	name = core.Clip(name, maxShown) // also for Nearest, whose time grows with its length
 	detail := fmt.Sprintf("is not a known %s", what)
 	if near := core.Nearest(name, known); near != "" {
 		detail += fmt.Sprintf(" (did you mean %s?)", near)
@@ -239,13 +242,4 @@ func explainSyntax(data []byte, err error) string {
 	line := bytes.Count(before, []byte("\n")) + 1
 	column := utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
 	return fmt.Sprintf("the body is not JSON: line %d, column %d: %s", line, column, syntax.Error())
-}
-
-// shortenInput shortens a text of the caller that an error repeats.
-func shortenInput(s string) string {
-	const maxBytes = 64
-	if len(s) <= maxBytes {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxBytes], "") + "…"
 }

@@ -45,7 +45,7 @@ func (h Native) uploadFile(c *gin.Context) error {
 			u.User = string(field)
 		case "file":
 			if given {
-				return formError("file", "is given more than once; upload files one at a time")
+				return core.OneFault("file", "is given more than once; upload files one at a time")
 			}
 			given = true
 			u.Name = p.FileName()
@@ -57,7 +57,7 @@ func (h Native) uploadFile(c *gin.Context) error {
 		return err
 	}
 	if !given {
-		return formError("file", "is missing")
+		return core.OneFault("file", "is missing")
 	}
 	blob, err := h.Files.Upload(c.Request.Context(), scopeOf(c), u)
 	if err != nil {
@@ -113,7 +113,7 @@ func (h Native) readFormMessage(c *gin.Context, body *ops.NewMessage) error {
 		switch p.FormName() {
 		case "message":
 			if given {
-				return formError("message", "is given more than once")
+				return core.OneFault("message", "is given more than once")
 			}
 			given = true
 			data, err := readPart(p, h.Space.Body, size)
@@ -159,11 +159,6 @@ func isForm(r *http.Request) bool {
 	return err == nil && media == "multipart/form-data"
 }
 
-// formError returns the error for a field of a form.
-func formError(field, detail string) error {
-	return invalidError([]core.FieldError{{Field: field, Detail: detail}})
-}
-
 // readForm reads a whole form into a temporary file, waits for the memory to process it, and calls handle
 // for each part, whose names are known, with the size of the form, until the first error.
 func (h Native) readForm(c *gin.Context, known []string, handle func(p *multipart.Part, size int64) error) error {
@@ -206,9 +201,9 @@ func readPart(p *multipart.Part, maxBytes, formSize int64) ([]byte, error) {
 	case int64(len(data)) <= maxBytes:
 		return data, nil
 	case p.FileName() == "":
-		return nil, core.Errorf(core.ErrTooLarge, "the field %s is larger than %d bytes", shortenInput(p.FormName()), maxBytes)
+		return nil, core.Errorf(core.ErrTooLarge, "the field %s is larger than %d bytes", core.Clip(p.FormName(), maxShown), maxBytes)
 	default:
-		return nil, core.Errorf(core.ErrTooLarge, "the file %s is too large: the maximum is %s", shortenInput(p.FileName()), core.ByteSize(maxBytes))
+		return nil, core.Errorf(core.ErrTooLarge, "the file %s is too large: the maximum is %s", core.Clip(p.FileName(), maxShown), core.ByteSize(maxBytes))
 	}
 }
 
@@ -237,7 +232,7 @@ func (h Native) registerFiles(r Router) {
 	})
 	bind(r, ops.LinkFile, func(ctx context.Context, tenant core.Tenant, in ops.NewBlobLink) (core.BlobLink, error) {
 		if in.ExpiresIn < 0 {
-			return core.BlobLink{}, invalidError([]core.FieldError{{Field: "expires_in", Detail: "is out of range"}})
+			return core.BlobLink{}, core.OneFault("expires_in", "is out of range")
 		}
 		return h.Files.Link(ctx, tenant, in.BlobID, time.Duration(in.ExpiresIn)*time.Second)
 	})

@@ -38,7 +38,7 @@ func (h Native) reindexMemories(ctx context.Context, tenant core.Tenant, in core
 	case in.AllOwners && callerOf(ctx).Key != "":
 		return core.Reindexed{}, core.Errorf(core.ErrForbidden, "an API key reindexes only its owner's memories; for all owners run bobbin api reindexMemories all_owners=true on the server")
 	case len(in.Cursor) > maxCursor:
-		return core.Reindexed{}, invalidError([]core.FieldError{{Field: "cursor", Detail: "is not a next_cursor of this list"}})
+		return core.Reindexed{}, core.OneFault("cursor", "is not a next_cursor of this list")
 	}
 	return h.Memories.Reindex(ctx, tenant, in)
 }

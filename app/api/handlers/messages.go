@@ -3,7 +3,6 @@ package handlers
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"iter"
 	"net/http"
 	"slices"
@@ -35,7 +34,7 @@ func (h Native) registerMessages(r Router) {
 	})
 	bind(r, ops.PinMessage, func(ctx context.Context, tenant core.Tenant, in ops.Pinned) (core.Message, error) {
 		if in.Pinned == nil {
-			return core.Message{}, invalidError([]core.FieldError{{Field: "pinned", Detail: "must be true or false"}})
+			return core.Message{}, core.OneFault("pinned", "must be true or false")
 		}
 		return h.Chat.Pin(ctx, tenant, in.SessionID, in.MessageID, *in.Pinned)
 	})
@@ -45,13 +44,13 @@ func (h Native) registerMessages(r Router) {
 	})
 	bind(r, ops.PutMessageMetadata, func(ctx context.Context, tenant core.Tenant, in ops.MessageMetadata) (core.Message, error) {
 		if len(in.Metadata) == 0 {
-			return core.Message{}, invalidError([]core.FieldError{{Field: "metadata", Detail: "is missing"}})
+			return core.Message{}, core.OneFault("metadata", "is missing")
 		}
 		return h.Chat.UpdateMessage(ctx, tenant, in.SessionID, in.MessageID, core.MessagePatch{Metadata: in.Metadata})
 	})
 	bind(r, ops.PutFeedback, func(ctx context.Context, tenant core.Tenant, in ops.MessageFeedback) (core.Message, error) {
 		if in.Rating == "" {
-			return core.Message{}, invalidError([]core.FieldError{{Field: "rating", Detail: "must be up or down"}})
+			return core.Message{}, core.OneFault("rating", "must be up or down")
 		}
 		return h.Chat.UpdateMessage(ctx, tenant, in.SessionID, in.MessageID, core.MessagePatch{Feedback: &core.Feedback{Rating: in.Rating, Comment: in.Comment}})
 	})
@@ -66,7 +65,7 @@ func (h Native) registerMessages(r Router) {
 // last_event_id says where to start with the session's events, so that nothing is missed
 // between the two requests: earlier events are reflected in this answer.
 func (h Native) listMessages(c *gin.Context, in ops.MessageList) error {
-	session, err := h.findSession(c, in.SessionID)
+	session, err := h.Sessions.Get(c.Request.Context(), scopeOf(c), in.SessionID)
 	if err != nil {
 		return err
 	}
@@ -136,7 +135,7 @@ func (h Native) regenerateMessage(c *gin.Context, in core.Regenerate) error {
 		return err
 	}
 	if name := in.Options.Internal(); name != "" {
-		return formError("options", fmt.Sprintf("has the unknown field %q", name))
+		return core.OneFault("options", "has the unknown field %q", name)
 	}
 	in.ClientMessageID = cmp.Or(in.ClientMessageID, key)
 	in.RequestHash = HashOf(c, in.ClientMessageID)

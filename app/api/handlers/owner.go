@@ -3,7 +3,6 @@ package handlers
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -62,7 +61,7 @@ func (h Native) getUsage(ctx context.Context, tenant core.Tenant, in core.UsageQ
 		in.From = in.To.Add(-usageDays * day)
 	}
 	if !in.From.Before(in.To) {
-		return core.UsageReport{}, invalidError([]core.FieldError{{Field: "to", Detail: "must be after from"}})
+		return core.UsageReport{}, core.OneFault("to", "must be after from")
 	}
 	report, err := h.Usage.Usage(ctx, tenant, in)
 	if report.Items == nil {
@@ -94,7 +93,7 @@ const maxUserID = 200
 // createDeletion accepts the deletion of a session or of a user. It may be repeated.
 func (h Native) createDeletion(ctx context.Context, tenant core.Tenant, in ops.NewDeletion) (core.Deletion, error) {
 	if (in.SessionID == "") == (in.UserID == "") {
-		return core.Deletion{}, invalidError([]core.FieldError{{Field: "session_id", Detail: "is missing: give session_id or user_id, not both"}})
+		return core.Deletion{}, core.OneFault("session_id", "is missing: give session_id or user_id, not both")
 	}
 	if in.SessionID != "" {
 		return h.Purges.DeleteSession(ctx, tenant, in.SessionID, in.SlackPosts)
@@ -108,7 +107,7 @@ func (h Native) createDeletion(ctx context.Context, tenant core.Tenant, in ops.N
 // checkNamedUser refuses invalid user ids, and other users than the end user who asks.
 func checkNamedUser(tenant core.Tenant, user string) error {
 	if len(user) > maxUserID || core.CleanText(user) != user {
-		return invalidError([]core.FieldError{{Field: "user_id", Detail: fmt.Sprintf("must be at most %d bytes of text", maxUserID)}})
+		return core.OneFault("user_id", "must be at most %d bytes of text", maxUserID)
 	}
 	return tenant.CheckUser(user)
 }
@@ -117,10 +116,10 @@ func checkNamedUser(tenant core.Tenant, user string) error {
 // so that a partial file is not mistaken for a complete one.
 func (h Native) sendExport(c *gin.Context, in core.UserExport) error {
 	if in.Owner == "" {
-		return invalidError([]core.FieldError{{Field: "owner", Detail: "is missing: name the owner"}})
+		return core.OneFault("owner", "is missing: name the owner")
 	}
 	if in.User == "" {
-		return invalidError([]core.FieldError{{Field: "user_id", Detail: "is missing: name the user"}})
+		return core.OneFault("user_id", "is missing: name the user")
 	}
 	if err := checkNamedUser(scopeOf(c), in.User); err != nil {
 		return err

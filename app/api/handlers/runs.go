@@ -52,7 +52,7 @@ func (h Native) watchSession(c *gin.Context, in ops.SessionEvents) error {
 	if err != nil {
 		return err
 	}
-	session, err := h.findSession(c, in.SessionID)
+	session, err := h.Sessions.Get(c.Request.Context(), scopeOf(c), in.SessionID)
 	if err != nil {
 		return err
 	}
@@ -124,9 +124,9 @@ func (h Native) decideApproval(ctx context.Context, tenant core.Tenant, in ops.D
 	given := slices.DeleteFunc([]bool{in.Decision != "", in.Respond != "", in.Result != nil}, func(is bool) bool { return !is })
 	switch {
 	case len(given) != 1:
-		return core.Approval{}, formError("decision", "must be the only answer, or respond, or result: give one of the three")
+		return core.Approval{}, core.OneFault("decision", "must be the only answer, or respond, or result: give one of the three")
 	case in.Decision != "" && in.Decision != "approve" && in.Decision != "deny":
-		return core.Approval{}, formError("decision", "must be approve or deny")
+		return core.Approval{}, core.OneFault("decision", "must be approve or deny")
 	}
 	return h.Chat.Decide(ctx, tenant, in.RunID, in.ApprovalID, core.ApprovalDecision{
 		Approve: in.Decision == "approve", Arguments: string(in.Arguments), Respond: in.Respond, Result: in.Result, IsError: in.IsError, Comment: in.Comment,

@@ -44,7 +44,7 @@ func (h Native) registerSessions(r Router) {
 	})
 	bind(r, ops.ForkSession, func(ctx context.Context, tenant core.Tenant, in core.ForkSession) (core.Session, error) {
 		if in.MessageID != "" && !core.ValidID(in.MessageID) {
-			return core.Session{}, core.Errorf(core.ErrNotFound, "message %s does not exist", shortenInput(string(in.MessageID)))
+			return core.Session{}, core.Errorf(core.ErrNotFound, "message %s does not exist", core.Clip(string(in.MessageID), maxShown))
 		}
 		return h.Chat.Fork(ctx, tenant, in)
 	})
@@ -69,9 +69,4 @@ func (h Native) registerSessions(r Router) {
 		return h.stream(c, "", func(ctx context.Context) iter.Seq2[core.Event, error] { return h.Chat.Feed.WatchHeads(ctx, tenant) })
 	})
 	bindRaw(r, ops.WatchSession, h.watchSession)
-}
-
-// findSession returns a session of the caller.
-func (h Native) findSession(c *gin.Context, id core.SessionID) (core.Session, error) {
-	return h.Sessions.Get(c.Request.Context(), scopeOf(c), id)
 }

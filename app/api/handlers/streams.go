@@ -187,7 +187,7 @@ func resumeAfter(c *gin.Context, in ops.Resume) (after int64, given bool, err er
 	if text := c.GetHeader("Last-Event-ID"); text != "" {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 0 {
-			return 0, false, invalidError([]core.FieldError{{Field: "Last-Event-ID", Detail: "must be the id of an event, a whole number"}})
+			return 0, false, core.OneFault("Last-Event-ID", "must be the id of an event, a whole number")
 		}
 		return n, true, nil
 	}

@@ -32,7 +32,7 @@ func (h Native) importMessages(c *gin.Context) error {
 		return &core.Error{Kind: core.ErrInvalid, Code: CodeMediaType,
 			Message: "the history must be JSON Lines, with Content-Type: application/jsonl or application/x-ndjson, or a JSON list, with application/json"}
 	}
-	session, err := h.findSession(c, in.SessionID)
+	session, err := h.Sessions.Get(c.Request.Context(), scopeOf(c), in.SessionID)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (h Native) exportSession(c *gin.Context, in ops.SessionExport) error {
 		core.ExportLines:    {"application/jsonl", "jsonl"},
 		core.ExportMarkdown: {"text/markdown; charset=utf-8", "md"},
 	}[format]
-	session, err := h.findSession(c, in.SessionID)
+	session, err := h.Sessions.Get(c.Request.Context(), scopeOf(c), in.SessionID)
 	if err != nil {
 		return err
 	}

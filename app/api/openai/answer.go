@@ -29,9 +29,8 @@ type answer struct {
 	ended   bool
 	waits   []core.Approval // the calls of the client's tools with which the answer has ended
 
-	texts   []string       // of the messages that are stored
-	leaf    core.MessageID // the last of them
-	leafSeq int64
+	texts []string       // of the messages that are stored
+	leaf  core.MessageID // the last of them
 }
 
 // item is the text of a message, or a call of the client's tool.
@@ -56,9 +55,6 @@ const (
 	itemCompleted  = "completed"
 	itemIncomplete = "incomplete"
 )
-
-// text returns the text of the answer as turns have it.
-func (a *answer) text() string { return normalize(strings.Join(a.texts, " ")) }
 
 // storedText returns the text of the answer's messages that are in the log.
 func (a *answer) storedText() string {
@@ -146,7 +142,7 @@ func (a *answer) newItem(id core.MessageID, call core.DeltaCall) outputItem {
 // finishMessage ends a message that is in the log: one with calls of the client's tools when the run waits
 // for them, which followApproval adds. One that only calls tools of the server is no item.
 func (a *answer) finishMessage(m core.Message) {
-	a.finish, a.leaf, a.leafSeq = m.FinishReason, m.ID, m.Seq
+	a.finish, a.leaf = m.FinishReason, m.ID
 	a.texts = append(a.texts, m.Content)
 	hasText := a.message == m.ID && slices.ContainsFunc(a.items, func(it *item) bool { return it.call == "" })
 	if m.Content != "" || len(m.ToolCalls) == 0 || hasText {

@@ -21,8 +21,8 @@ import (
 	"bobbin/app/core/llm"
 )
 
-// Options are the parts that the API needs.
-type Options struct {
+// API answers the requests of OpenAI's clients. Safe for concurrent use.
+type API struct {
 	handlers.Services
 	Streams  *handlers.StreamLimiter
 	Models   func() []string // names of the configured models
@@ -33,19 +33,6 @@ type Options struct {
 	CountTokens func(text string) int
 }
 
-// API answers the requests of OpenAI's clients. Safe for concurrent use.
-type API struct {
-	Options
-	// leaves are the last messages of the conversations of clients, so that a request that continues one
-	// need not load its log.
-	leaves *core.Cache[core.SessionID, leaf]
-}
-
-// New returns the API.
-func New(o Options) *API {
-	return &API{Options: o, leaves: core.NewCache[core.SessionID, leaf](10_000)}
-}
-
 // CodeUnknownModel means that no agent has the name of the model.
 const CodeUnknownModel = "model_not_found"
 
@@ -53,7 +40,7 @@ const CodeUnknownModel = "model_not_found"
 // place of its own: "agent" or "agent/model".
 func (a *API) findAgent(name string) (agent core.Agent, model string, err error) {
 	if name == "" {
-		return agent, "", oneFault("model", "is missing; use one of %s", a.someNames())
+		return agent, "", core.OneFault("model", "is missing; use one of %s", a.someNames())
 	}
 	agentName, model, overrides := strings.Cut(name, "/")
 	agent, err = a.Agents.Get(agentName)
@@ -176,8 +163,6 @@ func (a *API) Complete(c *gin.Context) error {
 type activeRun struct {
 	run     core.Run
 	from    core.Cursor // where the events of the answer begin
-	history historyHash // of the client's turns before the new message
-	user    *string     // the new message as turns have it; nil = there is none
 	ignored []string    // what of the request was left out
 }
 
@@ -220,10 +205,13 @@ func (a *API) startRun(c *gin.Context, r request) (activeRun, error) {
 			session.ActiveRunID = ""
 		}
 	}
-	at, err := a.locateHistory(c, r, session)
-	if err != nil {
-		return activeRun{}, err
+	var log logTree
+	if session.LastSeq > 0 {
+		if log, err = a.loadLog(c, r.caller, session.ID); err != nil {
+			return activeRun{}, err
+		}
 	}
+	at := log.placeConversation(r.conversation)
 	if at.kind == placeSide {
 		return a.startSide(c, r)
 	}
@@ -252,24 +240,6 @@ func (a *API) findFirstRun(ctx context.Context, r request, session core.Session)
 	return activeRun{run: known.Run, ignored: known.Ignored}, err
 }
 
-// locateHistory compares the history of the request with the session's log.
-func (a *API) locateHistory(c *gin.Context, r request, session core.Session) (placement, error) {
-	if known, ok := a.leaves.Get(session.ID); ok && known.history == r.conversation.hash && known.lastSeq == session.LastSeq {
-		leaf, err := a.findLeaf(c.Request.Context(), r.caller, session.ID)
-		if err != nil || leaf == known.message { // else another branch was selected
-			return placement{kind: placeAppend, after: leaf}, err
-		}
-	}
-	if session.LastSeq == 0 {
-		return logTree{}.placeConversation(r.conversation), nil
-	}
-	log, err := a.loadLog(c, r.caller, session.ID)
-	if err != nil {
-		return placement{}, err
-	}
-	return log.placeConversation(r.conversation), nil
-}
-
 // sendMessage stores what the log does not have, and the new message, and has it answered.
 func (a *API) sendMessage(ctx context.Context, r request, session core.Session, at placement) (activeRun, error) {
 	if session.ActiveRunID != "" && session.Status != core.SessionWaiting { // before anything of it is changed
@@ -280,8 +250,6 @@ func (a *API) sendMessage(ctx context.Context, r request, session core.Session, 
 			return activeRun{}, err
 		}
 	}
-	user := normalize(r.conversation.next.Content.text)
-	out := activeRun{history: r.conversation.hash, user: &user}
 	parts, err := a.uploadFiles(ctx, r.caller, session.ID, r.conversation.next.Content.files)
 	if err != nil {
 		return activeRun{}, err
@@ -291,8 +259,7 @@ func (a *API) sendMessage(ctx context.Context, r request, session core.Session, 
 			SessionID: session.ID, MessageID: repeated, User: r.user, ClientMessageID: r.key, RequestHash: r.hash, Model: r.model,
 			Multitask: multitaskOf(session, true), Source: core.SourceAPI, Options: r.options,
 		})
-		out.run, out.ignored = accepted.Run, accepted.Ignored
-		return out, err
+		return activeRun{run: accepted.Run, ignored: accepted.Ignored}, err
 	}
 	if len(at.missing) > 0 {
 		in := core.AppendMessages{SessionID: session.ID}
@@ -318,8 +285,7 @@ func (a *API) sendMessage(ctx context.Context, r request, session core.Session, 
 		Multitask: multitaskOf(session, at.after != ""), Source: core.SourceAPI, Author: r.conversation.next.Name, Parts: parts, Options: r.options,
 		After: at.after, Results: r.openResults(session, at),
 	})
-	out.run, out.ignored = accepted.Run, accepted.Ignored
-	return out, err
+	return activeRun{run: accepted.Run, ignored: accepted.Ignored}, err
 }
 
 // findRepeated returns the newest stored message that is the new one, whose parts are given; empty =
@@ -350,7 +316,7 @@ func multitaskOf(session core.Session, branch bool) core.Multitask {
 // uploadFiles stores the images and files of a message.
 func (a *API) uploadFiles(ctx context.Context, who caller, session core.SessionID, files []file) ([]core.Part, error) {
 	if _, most := a.Files.MaxBytes(); len(files) > most {
-		return nil, oneFault("messages[].content"+files[most].field, "at most %d images and files are allowed in a message", most)
+		return nil, core.OneFault("messages[].content"+files[most].field, "at most %d images and files are allowed in a message", most)
 	}
 	var parts []core.Part
 	for _, f := range files {
@@ -358,7 +324,7 @@ func (a *API) uploadFiles(ctx context.Context, who caller, session core.SessionI
 		if f.id == "" {
 			data, name, err := f.decode()
 			if err != nil {
-				return nil, oneFault(field, "%s", err)
+				return nil, core.OneFault(field, "%s", err)
 			}
 			blob, err := a.Files.Upload(ctx, who.tenant, core.Upload{SessionID: session, User: who.user, Name: name, Data: data})
 			if err != nil {

@@ -159,11 +159,11 @@ func (a *API) ListItems(c *gin.Context) error {
 	}
 	limit, err := strconv.Atoi(c.DefaultQuery("limit", strconv.Itoa(defaultItems)))
 	if err != nil || limit < 1 || limit > mostItems {
-		return oneFault("limit", "must be a number from 1 to %d", mostItems)
+		return core.OneFault("limit", "must be a number from 1 to %d", mostItems)
 	}
 	order := c.DefaultQuery("order", "desc")
 	if order != "asc" && order != "desc" {
-		return oneFault("order", "must be asc or desc")
+		return core.OneFault("order", "must be asc or desc")
 	}
 	q := core.MessageQuery{PageQuery: core.PageQuery{Limit: limit + 1}, Descending: order == "desc"}
 	var items []outputItem // of the message of after that come behind it

@@ -29,8 +29,7 @@ func (t turn) results() []message {
 
 // conversation is what the client sent, without the instructions.
 type conversation struct {
-	history []turn // before the new message
-	hash    historyHash
+	history []turn    // before the new message
 	next    message   // the user's new message; without a role = the client sends results of its tools
 	results []message // of the client's tools, at the end of the history
 
@@ -98,7 +97,6 @@ func (c conversation) splitNext() (conversation, error) {
 	switch newest.Role {
 	case "user":
 		c.next, c.history = newest, c.history[:len(c.history)-1]
-		c.hash = hashHistory(c.history)
 		if len(c.history) > 0 {
 			c.results = c.history[len(c.history)-1].results()
 		}
@@ -114,7 +112,7 @@ func (c conversation) splitNext() (conversation, error) {
 
 // errNoQuestion returns the error for a request without anything to answer.
 func errNoQuestion() error {
-	return oneFault("messages", "must end with a message of the user, or with results of tools")
+	return core.OneFault("messages", "must end with a message of the user, or with results of tools")
 }
 
 // isEmpty reports whether a message of the user or of the assistant says nothing.
@@ -125,7 +123,6 @@ func (m message) isEmpty() bool {
 // continueWith has the model go on where the history ends.
 func (c *conversation) continueWith(words string) {
 	c.next, c.results, c.continued = message{Role: "user", Content: content{text: words}}, nil, true
-	c.hash = hashHistory(c.history)
 }
 
 // continueCalls has the model go on with the results at the end, as those of another server, and
@@ -154,13 +151,6 @@ func normalize(texts ...string) string {
 		words = append(words, strings.Fields(text)...)
 	}
 	return strings.Join(words, " ")
-}
-
-// oneFault returns the error of one field.
-func oneFault(field, format string, args ...any) error {
-	var f core.Faults
-	f.Add(field, format, args...)
-	return f.Err()
 }
 
 // logMessage is what a history is compared with of a message of the log.
@@ -341,44 +331,6 @@ func (t logTree) placeConversation(c conversation) placement {
 		}
 	}
 	return p
-}
-
-// replaceResults returns the results at the end of a path from the first one on that is another one now than the
-// log has, and the message before them; none, and the end, if there is none.
-func (t logTree) replaceResults(end core.MessageID, now []message) (after core.MessageID, missing []turn) {
-	after = end
-	var results []message
-	replaced := 0 // from the end
-	for m := t.messages[end]; m != nil && m.role == core.RoleTool; m = t.messages[m.parent] {
-		results = append(results, message{Role: "tool", ToolCallID: m.call, Content: content{text: m.content}})
-		for _, n := range now {
-			_, id, _ := parseCallID(n.ToolCallID)
-			text := n.toCore("").Content
-			if (n.ToolCallID == m.call || id == m.call) && core.CleanText(text) != m.content {
-				results[len(results)-1].Content.text = text
-				after, replaced = m.parent, len(results)
-			}
-		}
-	}
-	if results = results[:replaced]; replaced > 0 {
-		slices.Reverse(results)
-		missing = []turn{{messages: results}}
-	}
-	return after, missing
-}
-
-// findResults returns the newest of the results that the run got; nil if it has none of them.
-func (t logTree) findResults(run core.RunID, results []core.CallResult) (newest *logMessage) {
-	isResult := map[string]bool{}
-	for _, r := range results {
-		isResult[r.ToolCallID] = true
-	}
-	for _, m := range t.messages {
-		if m.run == run && isResult[m.call] && (newest == nil || m.seq > newest.seq) {
-			newest = m
-		}
-	}
-	return newest
 }
 
 // placeAtEnd places a conversation whose beginning the log does not have: at the end if the

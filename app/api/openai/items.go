@@ -186,7 +186,7 @@ func (a *API) resolveReferences(c *gin.Context, in input) (core.SessionID, error
 			return "", err
 		}
 		if _, twice := places[item.ID]; twice {
-			return "", oneFault(fmt.Sprintf("input[%d].id", i), "the item %s is there twice", quoteShort(item.ID))
+			return "", core.OneFault(fmt.Sprintf("input[%d].id", i), "the item %s is there twice", quoteShort(item.ID))
 		}
 		places[item.ID] = i
 		ids = append(ids, id)

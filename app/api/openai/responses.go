@@ -308,7 +308,7 @@ func (a *API) GetResponse(c *gin.Context) error {
 		after := int64(-1)
 		if text := c.Query("starting_after"); text != "" {
 			if after, err = strconv.ParseInt(text, 10, 64); err != nil || after < 0 {
-				return oneFault("starting_after", "must be a sequence_number")
+				return core.OneFault("starting_after", "must be a sequence_number")
 			}
 		}
 		return a.Streams.WithSlot(c, func(stream handlers.RunStream) error {
@@ -323,23 +323,17 @@ func (a *API) GetResponse(c *gin.Context) error {
 func (a *API) CancelResponse(c *gin.Context) error {
 	id, _ := core.IdentityFrom(c.Request.Context())
 	ctx := c.Request.Context()
-	b, session, err := a.findResponse(ctx, id.Tenant(), c.Param("id"))
+	b, _, err := a.findResponse(ctx, id.Tenant(), c.Param("id"))
 	if err == nil {
 		b.run, err = a.Chat.Cancel(ctx, id.Tenant(), b.run.ID)
 	}
 	if err == nil && !b.run.Status.Ended() {
-		var out core.Outcome
-		out, err = a.Chat.Wait(ctx, id.Tenant(), b.run)
-		b.run = out.Run
-	}
-	if err == nil {
-		session, err = a.Sessions.Get(ctx, id.Tenant(), session.ID) // with the events since
+		_, err = a.Chat.Wait(ctx, id.Tenant(), b.run)
 	}
 	if err != nil {
 		return err
 	}
-	current, err := a.readResponse(ctx, id.Tenant(), b, newResponseShape(b, nil), session)
-	return writeJSON(c, current, err)
+	return a.GetResponse(c)
 }
 
 // writeResponse answers with the response when it has ended, or as it is when a request has

@@ -35,7 +35,7 @@ func (a *API) resumeRun(ctx context.Context, r request) (activeRun, error) {
 		return slices.ContainsFunc(results, func(r core.CallResult) bool { return r.ToolCallID == open.ToolCallID })
 	})
 	if n := len(missing); n > 0 && n < len(before.Approvals) {
-		return activeRun{}, oneFault("messages", "the run waits for %s as well: send the results of all calls of the answer before, after what a person has to approve", quoteShort(missing[0].Tool))
+		return activeRun{}, core.OneFault("messages", "the run waits for %s as well: send the results of all calls of the answer before, after what a person has to approve", quoteShort(missing[0].Tool))
 	}
 	accepted, err := a.Chat.AnswerCalls(ctx, r.tenant, core.AnswerCalls{
 		SessionID: session.ID, Results: results, Options: cmp.Or(r.options, &core.RunOptions{}),
@@ -109,6 +109,44 @@ func (a *API) placeResults(c *gin.Context, r request, session core.Session, at *
 		at.after, at.missing = log.replaceResults(newest.id, r.conversation.results)
 	}
 	return err
+}
+
+// replaceResults returns the results at the end of a path from the first one on that is another one now than the
+// log has, and the message before them; none, and the end, if there is none.
+func (t logTree) replaceResults(end core.MessageID, now []message) (after core.MessageID, missing []turn) {
+	after = end
+	var results []message
+	replaced := 0 // from the end
+	for m := t.messages[end]; m != nil && m.role == core.RoleTool; m = t.messages[m.parent] {
+		results = append(results, message{Role: "tool", ToolCallID: m.call, Content: content{text: m.content}})
+		for _, n := range now {
+			_, id, _ := parseCallID(n.ToolCallID)
+			text := n.toCore("").Content
+			if (n.ToolCallID == m.call || id == m.call) && core.CleanText(text) != m.content {
+				results[len(results)-1].Content.text = text
+				after, replaced = m.parent, len(results)
+			}
+		}
+	}
+	if results = results[:replaced]; replaced > 0 {
+		slices.Reverse(results)
+		missing = []turn{{messages: results}}
+	}
+	return after, missing
+}
+
+// findResults returns the newest of the results that the run got; nil if it has none of them.
+func (t logTree) findResults(run core.RunID, results []core.CallResult) (newest *logMessage) {
+	isResult := map[string]bool{}
+	for _, r := range results {
+		isResult[r.ToolCallID] = true
+	}
+	for _, m := range t.messages {
+		if m.run == run && isResult[m.call] && (newest == nil || m.seq > newest.seq) {
+			newest = m
+		}
+	}
+	return newest
 }
 
 // cancelReplaced cancels the run that waits for the results of a stateless request: with a message

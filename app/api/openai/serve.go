@@ -31,7 +31,6 @@ func (a *API) serveAnswer(c *gin.Context, r request, b activeRun, stream handler
 			return untilAnswered(a.Chat.WatchRun(ctx, r.tenant, b.run, b.from), func() bool { return enc.answer.ended })
 		}, enc.encode)
 		done = enc.answer.ended
-		a.storeLeaf(b, &enc.answer)
 		return err
 	}
 	ans, reasoning := &answer{run: b.run}, strings.Builder{}
@@ -46,7 +45,6 @@ func (a *API) serveAnswer(c *gin.Context, r request, b activeRun, stream handler
 	case err != nil:
 		return err
 	}
-	a.storeLeaf(b, ans)
 	m := answerMessage{Role: "assistant", Reasoning: reasoning.String()}
 	for _, call := range ans.waits {
 		m.ToolCalls = append(m.ToolCalls, toolCall{ID: callID(b.run.ID, call.ToolCallID), Type: "function", Function: functionCall{Name: call.Tool, Arguments: call.Arguments}})

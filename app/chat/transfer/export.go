@@ -78,29 +78,29 @@ func (s *Service) eachMessage(ctx context.Context, tenant core.Tenant, session c
 type exported struct{ Messages, Summaries int }
 
 func (s *Service) exportJSON(ctx context.Context, tenant core.Tenant, session core.Session, out *bufio.Writer) (n exported, err error) {
-	before := ""
+	if err := writeJSON(out, `{"session":`, session, `,"messages":[`); err != nil {
+		return n, err
+	}
+	before := "\n"
 	writeItem := func(v any) error {
 		err := writeJSON(out, before, v, "")
 		before = ",\n"
 		return err
 	}
-	if err := writeJSON(out, `{"session":`, session, `,"messages":[`); err != nil {
-		return n, err
+	beginList := func(name string) {
+		_, _ = fmt.Fprintf(out, "\n],%q:[", name) // Flush returns its error
+		before = "\n"
 	}
-	before = "\n"
 	err = s.eachMessage(ctx, tenant, session, true, func(m core.Message) error { n.Messages++; return writeItem(m) })
 	if err != nil {
 		return n, err
 	}
-	before = "\n],\"summaries\":[\n"
+	beginList("summaries")
 	err = core.EachPage(func(cursor string) (core.Page[core.Summary], error) {
 		return s.Summaries.List(ctx, tenant, session.ID, core.PageQuery{Cursor: cursor, Limit: core.MaxPageLimit})
 	}, func(summary core.Summary) error { n.Summaries++; return writeItem(summary) })
 	if err != nil {
 		return n, err
-	}
-	if n.Summaries == 0 {
-		_, _ = out.WriteString("\n],\"summaries\":[") // Flush returns its error
 	}
 	var given []core.StandingInstruction
 	if s.Instructions != nil {
@@ -108,9 +108,11 @@ func (s *Service) exportJSON(ctx context.Context, tenant core.Tenant, session co
 			return n, fmt.Errorf("standing instructions: %w", err)
 		}
 	}
-	before = "\n],\"standing_instructions\":[\n"
-	for _, i := range compaction.ResolveInstructions(given) { // the oldest first
-		if err := writeItem(i); err != nil {
+	for i, instruction := range compaction.ResolveInstructions(given) { // the oldest first
+		if i == 0 {
+			beginList("standing_instructions")
+		}
+		if err := writeItem(instruction); err != nil {
 			return n, err
 		}
 	}
