@@ -79,7 +79,7 @@ export const cases = {
       ['message.started', { message_id: 'm1', run_id: 'r1' }], ['reasoning.delta', { message_id: 'm1', offset_utf16: 0, text: 'Hm.' }], ['message.created', { message }],
       ['run.succeeded', { run: { ...run, id: 'r1', usage } }],
     ]
-    await v.page.route('**/runs/r1/calls', route => route.fulfill({ json: { items: [{ cost_micro_usd: 1234 }, { cost_micro_usd: 4000 }], next_cursor: null } }))
+    await v.page.route('**/runs/r1/calls', route => route.fulfill({ json: { items: [{ cost_micro_usd: 1234 }, { usage: {} }, { cost_micro_usd: 4000 }], next_cursor: null } }))
     await v.page.route('**/sessions/*/events', route => route.fulfill({
       status: 200, contentType: 'text/event-stream', body: events.map(([name, data], i) => `id: ${last + 1 + i}\nevent: ${name}\ndata: ${JSON.stringify(data)}\n\n`).join(''),
     }), { times: 1 })

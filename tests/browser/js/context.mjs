@@ -88,7 +88,7 @@ async function differences(v) {
     hold(`the line beside message ${seq}`, texture, textures[place])
     if (says !== undefined) hold(`the head of message ${seq}`, says, place === 'verbatim' ? '' : `#${seq} · ${place === 'covered' ? `in summary v${version}` : place.replace('_', ' ')}`)
   }
-  return { bad }
+  return bad
 }
 
 export const cases = {
@@ -99,13 +99,10 @@ export const cases = {
     await v.ask('Turn 0. We begin.')
     await v.page.keyboard.press('Control+.')
     const panel = v.page.getByRole('complementary', { name: 'Context of the next prompt' })
-    // The page asks a moment after the end of a run; a summary in the background may still be at work.
-    const compare = async when => {
-      for (let tries = 1; ; await v.page.waitForTimeout(300 * tries++)) {
-        const { bad } = await differences(v)
-        if (bad.length === 0) return
-        if (tries > 9) throw new Error(`${when}:\n${bad.slice(0, 8).join('\n')}`)
-      }
+    // The page asks a moment after the end of a run; a summary in the background may still be at work, and a part be drawn anew.
+    const compare = when => {
+      let bad
+      return until(() => `${when}:\n${bad.slice(0, 8).join('\n')}`, async () => !(bad = await differences(v).catch(e => [String(e)])).length, 60_000)
     }
     for (let turn = 1; turn <= turns; turn++) {
       await v.send(`Turn ${turn}. ${`Facts of turn ${turn} are many and long, like heron ${turn * 7}. `.repeat(turns < 10 ? 12 : 6)}`)
@@ -113,11 +110,7 @@ export const cases = {
       await compare(`after turn ${turn}`)
     }
     let versions = 0 // one more may still be prepared, and the page hears when that has ended
-    for (let tries = 0; versions === 0 && tries < 60; tries++) {
-      versions = (await v.api(`sessions/${v.session()}/summaries`)).items.length
-      if (versions === 0) await v.page.waitForTimeout(500)
-    }
-    check(versions > 0, 'no summary was made')
+    await until('a summary is made', async () => (versions = (await v.api(`sessions/${v.session()}/summaries`)).items.length) > 0, 60_000)
     await compare('after the last summary')
     await v.state('context')
     // What is a picture, or says what is chosen, is there in a reader's own colors, too.
@@ -141,10 +134,14 @@ export const cases = {
   async drafts(open) {
     const said = n => Array.from({ length: 2 * n }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', content: `turn ${i} ${'harbor pier ship crane '.repeat(40)}` }))
     const says = async (v, draft, words) => {
-      const { coverage, summarize } = await v.api(`sessions/${v.session()}/context/plan`, { method: 'POST', json: { content: draft } })
       await v.field.or(v.page.getByRole('textbox', { name: 'Nachricht schreiben' })).fill(draft)
-      for (const text of words({ ...coverage, ...summarize })) await v.page.locator('.hint').getByText(text).waitFor()
-      check(await v.page.locator('.meter.due').count(), 'the meter is as ever')
+      let wanted, hint // a summary in the background changes both
+      await until(() => `the page says ${hint}, the plan ${wanted}`, async () => {
+        const { coverage, summarize } = await v.api(`sessions/${v.session()}/context/plan`, { method: 'POST', json: { content: draft } })
+        wanted = words({ ...coverage, ...summarize })
+        hint = (await v.page.locator('.meter.due').count()) + (await v.page.locator('.hint').allTextContents()).join()
+        return hint[0] === '1' && wanted.every(text => hint.includes(text))
+      })
     }
     const full = await open()
     await full.open(await full.imported(said(8), { agent: 'full', model: 'tiny' }))

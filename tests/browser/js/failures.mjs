@@ -428,6 +428,18 @@ export const cases = {
     await until('the fork is open', () => v.session() && v.session() !== copy)
     await v.settled('answer to: a conversation to copy')
     await compare(v)
+    // One that takes long is said meanwhile, is taken once, and does not take the reader away.
+    const { asked, release } = await v.hold(/messages\/import/)
+    const earlier = sent.length
+    await give(path)
+    await asked
+    await give(path)
+    await v.page.getByText('Importing copied.json…').waitFor()
+    await v.state('importing')
+    await v.open(id)
+    release()
+    await v.page.getByText('Importing copied.json…').waitFor({ state: 'detached' })
+    equal([sent.length - earlier, v.session()], [1, id], 'imports sent, and where the reader is')
   },
 
   /** An answer of one line of 1 MB. */

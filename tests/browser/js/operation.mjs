@@ -128,6 +128,12 @@ export const cases = {
     const unsent = card(v, /^Webhooks not through/).getByRole('row', { name: /410/ }).filter({ hasText: '2 attempts' }).first()
     await unsent.getByRole('button').click()
     await card(v, /^Webhooks not through/).getByText('3 attempts').first().waitFor()
+    // Attempts that fail change nothing else: they are there once they were due.
+    let attempt = 5
+    await v.page.route(/deliveries\?/, route => route.fulfill({ json: { items: [{ ...delivery, state: 'pending', attempt: ++attempt, next_at: new Date().toISOString() }], next_cursor: null } }))
+    await v.page.goto(`${v.args.url}#/operation/deliveries`)
+    await v.page.getByRole('button', { name: `Try again: ${new URL(v.args.control).host}, ${title}` }).waitFor()
+    await v.page.getByText('8 attempts').waitFor()
   },
 
   /** What is not for the caller is said, with the request's id. */

@@ -38,6 +38,7 @@ export const words = {
   exportMarkdown: "Als Markdown exportieren",
   exportJson: "Als JSON exportieren",
   importFile: "Datei importieren …",
+  importing: (name: string) => `${name} wird importiert …`,
   more: "Mehr",
 
   // who, theme, keys

@@ -39,6 +39,7 @@ export const words = {
   exportMarkdown: "Export as Markdown",
   exportJson: "Export as JSON",
   importFile: "Import a file…",
+  importing: (name: string) => `Importing ${name}…`,
   more: "More",
 
   // who, theme, keys

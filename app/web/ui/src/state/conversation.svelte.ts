@@ -175,14 +175,31 @@ export class Conversation {
     this.contextVersion++;
   }
 
-  async loadBefore(): Promise<void> {
-    if (!this.hasBefore) return;
-    await this.page(0, (items, more) => {
-      this.hasBefore = more && (items[0]?.seq ?? 1) > 1;
-      const kept = this.entries.slice(0, mostEntries - items.length);
-      if (kept.length < this.entries.length) this.hasAfter = true;
-      this.entries = [...items.map((m) => this.entryOf(m)), ...kept];
-    });
+  /** Loads the next page on a side of what is loaded; it is dropped if that was replaced meanwhile. */
+  async loadPage(side: "before" | "after"): Promise<void> {
+    const end = side === "after";
+    const from = this.entries.at(end ? -1 : 0);
+    if (!from?.message || this.paging || !(end ? this.hasAfter : this.hasBefore)) return;
+    const { paths, hasAfter: away } = this;
+    const fits = () => !this.closed && paths === this.paths && from === this.entries.at(end ? -1 : 0);
+    this.paging = true;
+    this.pageFailure = undefined;
+    try {
+      const page = await ask<Schema["MessagePage"]>(`sessions/${this.id}/messages`, { query: { [side]: from.seq, limit: pageSize } });
+      if (!fits()) return;
+      const items = page.items.map((m) => this.entryOf(m));
+      const more = page.next_cursor !== null || items.length >= pageSize;
+      const all = end ? [...this.entries, ...items] : [...items, ...this.entries];
+      this.entries = end ? all.slice(-mostEntries) : all.slice(0, mostEntries);
+      this.hasBefore = end ? this.hasBefore || all.length > mostEntries : more && (items[0]?.seq ?? 1) > 1;
+      this.hasAfter = end ? more : this.hasAfter || all.length > mostEntries;
+      if (away && !this.hasAfter) this.follow(page.last_event_id);
+      void this.loadOlderRuns();
+    } catch (e) {
+      if (fits()) this.pageFailure = { before: !end, error: asError(e) };
+    } finally {
+      this.paging = false;
+    }
   }
 
   /** Forgets the messages before one; they are loaded again when they come near. */
@@ -190,16 +207,6 @@ export class Conversation {
     const kept = this.entries.filter((e) => e.seq >= seq);
     this.hasBefore ||= kept.length < this.entries.length;
     this.entries = kept;
-  }
-
-  async loadAfter(): Promise<void> {
-    if (!this.hasAfter) return;
-    await this.page(-1, (items, more) => {
-      this.hasAfter = more;
-      const all = [...this.entries, ...items.map((m) => this.entryOf(m))];
-      if (all.length > mostEntries) this.hasBefore = true;
-      this.entries = all.slice(-mostEntries);
-    });
   }
 
   /** Whether the message is loaded, after loading the page around it if it was not; else the newest page is. */
@@ -314,27 +321,6 @@ export class Conversation {
     this.runs.set(run.id, { ...known, ...run });
     for (const a of run.approvals ?? []) {
       if (a.status !== "open" || (this.approvals.get(a.id)?.status ?? "open") === "open") this.approvals.set(a.id, a);
-    }
-  }
-
-  /** Loads the page at an end of what is loaded: 0 = before its first message, -1 = after its last one. What was replaced meanwhile has other ends. */
-  private async page(end: 0 | -1, apply: (items: Message[], more: boolean) => void): Promise<void> {
-    const from = this.entries.at(end);
-    if (!from?.message || this.paging) return;
-    const { paths, hasAfter: away } = this;
-    const fits = () => !this.closed && paths === this.paths && from === this.entries.at(end);
-    this.paging = true;
-    this.pageFailure = undefined;
-    try {
-      const page = await ask<Schema["MessagePage"]>(`sessions/${this.id}/messages`, { query: { [end ? "after" : "before"]: from.seq, limit: pageSize } });
-      if (!fits()) return;
-      apply(page.items, page.next_cursor !== null || page.items.length >= pageSize);
-      if (away && !this.hasAfter) this.follow(page.last_event_id);
-      void this.loadOlderRuns();
-    } catch (e) {
-      if (fits()) this.pageFailure = { before: end === 0, error: asError(e) };
-    } finally {
-      this.paging = false;
     }
   }
 

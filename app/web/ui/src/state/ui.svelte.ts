@@ -59,11 +59,12 @@ class Ui {
     this.status = text;
   }
 
-  /** Only for what was done and can be undone. */
-  toast(text: string, undo?: () => void): void {
+  /** Only for what was done and can be undone, or for what goes on until then. */
+  toast(text: string, undo?: () => void, until: Promise<unknown> = new Promise((done) => setTimeout(done, 6000))): void {
     const toast = { id: ++this.count, text, undo };
     this.toasts = [...this.toasts.slice(-2), toast];
-    setTimeout(() => this.dismiss(toast.id), 6000);
+    const dismiss = () => this.dismiss(toast.id);
+    void until.then(dismiss, dismiss);
   }
 
   dismiss(id: number): void {
