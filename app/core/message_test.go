@@ -1,8 +1,10 @@
 package core_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -109,5 +111,31 @@ func TestPieces(t *testing.T) {
 		{"aa", []core.Highlight{{Start: 0, End: 1}, {Start: 1, End: 2}}, []core.Piece{{Text: "a", Match: true}, {Text: "a", Match: true}}},
 	} {
 		compare.Equal(t, fmt.Sprintf("%q", c.excerpt), c.want, core.Pieces(c.excerpt, c.highlights))
+	}
+}
+
+// Turns without a whole answer go, by the mark of the user's message: none (u), a filter's (f), a refusal's (r). Others are
+// answers (a), half ones (h), calls of tools (c) and the system's (s).
+func TestWithoutUnanswered(t *testing.T) {
+	t.Parallel()
+	for log, want := range map[string]string{ // without a filter's; without all
+		"uaua": "uaua uaua", "ufua": "usua usua", "uarua": "uarua uasua", "rfua": "rsua ssua", "uhua": "ssua ssua", "hua": "sua sua",
+		"fasua": "fasua fasua", "uafs": "uass uass", "fcua": "ssua ssua", "rcua": "rcua ssua", "fcaru": "fcaru fcasu", "ssfs": "ssss ssss",
+	} {
+		var messages []core.Message
+		for _, kind := range log {
+			m := core.Message{Role: core.RoleUser, FinishReason: map[rune]core.FinishReason{'f': core.FinishContentFilter, 'h': core.FinishContentFilter, 'r': core.FinishRefused}[kind]}
+			if m.Role = cmp.Or(map[rune]core.Role{'a': core.RoleAssistant, 'h': core.RoleAssistant, 'c': core.RoleAssistant, 's': core.RoleSystem}[kind], m.Role); kind == 'c' {
+				m.ToolCalls = []core.ToolCall{{}}
+			}
+			messages = append(messages, m)
+		}
+		got := []byte(log + " " + log)
+		for i, m := range slices.Concat(core.WithoutUnanswered(messages, core.FinishContentFilter), messages[:1], core.WithoutUnanswered(messages, core.FinishContentFilter, core.FinishRefused)) {
+			if m.Role == core.RoleSystem && i != len(log) {
+				got[i] = 's'
+			}
+		}
+		compare.Equal(t, log, want, string(got))
 	}
 }

@@ -59,9 +59,16 @@ func (k *Compactor) recall(ctx context.Context, t Turn, d contextwindow.Decision
 	if question[0].Unloaded > 0 {
 		question, err = k.loadTexts(searching, t, question)
 	}
+	var refused []core.Message
+	if err == nil {
+		refused, err = k.Stores.Messages.Refused(searching, scopeOf(t), t.Session.ID)
+	}
 	if err == nil {
 		shown := d.ShownSeqs()
 		shown[t.Run[0].Seq] = true // the question, whatever its size
+		for _, m := range refused {
+			shown[m.Seq] = shown[m.Seq] || m.FinishReason == core.FinishContentFilter
+		}
 		found, err = Finder{k.Stores.Search}.Recall(searching, t.Session, question[0].Content, shown)
 	}
 	if err != nil {
