@@ -1,7 +1,6 @@
 package core_test
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -118,17 +117,15 @@ func TestPieces(t *testing.T) {
 // answers (a), half ones (h), calls of tools (c) and the system's (s).
 func TestWithoutUnanswered(t *testing.T) {
 	t.Parallel()
+	roles := map[rune]core.Role{'u': core.RoleUser, 'f': core.RoleUser, 'r': core.RoleUser, 'a': core.RoleAssistant, 'h': core.RoleAssistant, 'c': core.RoleAssistant, 's': core.RoleSystem}
+	marks := map[rune]core.FinishReason{'f': core.FinishContentFilter, 'h': core.FinishContentFilter, 'r': core.FinishRefused}
 	for log, want := range map[string]string{ // without a filter's; without all
 		"uaua": "uaua uaua", "ufua": "usua usua", "uarua": "uarua uasua", "rfua": "rsua ssua", "uhua": "ssua ssua", "hua": "sua sua",
 		"fasua": "fasua fasua", "uafs": "uass uass", "fcua": "ssua ssua", "rcua": "rcua ssua", "fcaru": "fcaru fcasu", "ssfs": "ssss ssss",
 	} {
 		var messages []core.Message
 		for _, kind := range log {
-			m := core.Message{Role: core.RoleUser, FinishReason: map[rune]core.FinishReason{'f': core.FinishContentFilter, 'h': core.FinishContentFilter, 'r': core.FinishRefused}[kind]}
-			if m.Role = cmp.Or(map[rune]core.Role{'a': core.RoleAssistant, 'h': core.RoleAssistant, 'c': core.RoleAssistant, 's': core.RoleSystem}[kind], m.Role); kind == 'c' {
-				m.ToolCalls = []core.ToolCall{{}}
-			}
-			messages = append(messages, m)
+			messages = append(messages, core.Message{Role: roles[kind], FinishReason: marks[kind], ToolCalls: make([]core.ToolCall, strings.Count("c", string(kind)))})
 		}
 		got := []byte(log + " " + log)
 		for i, m := range slices.Concat(core.WithoutUnanswered(messages, core.FinishContentFilter), messages[:1], core.WithoutUnanswered(messages, core.FinishContentFilter, core.FinishRefused)) {

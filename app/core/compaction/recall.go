@@ -54,14 +54,10 @@ func (k *Compactor) recall(ctx context.Context, t Turn, d contextwindow.Decision
 	searching, cancel := context.WithTimeout(ctx, recallTime)
 	defer cancel()
 	var found []core.Message
-	var err error
+	refused, err := k.Stores.Messages.Refused(searching, scopeOf(t), t.Session.ID)
 	question := t.Run[:1]
-	if question[0].Unloaded > 0 {
+	if err == nil && question[0].Unloaded > 0 {
 		question, err = k.loadTexts(searching, t, question)
-	}
-	var refused []core.Message
-	if err == nil {
-		refused, err = k.Stores.Messages.Refused(searching, scopeOf(t), t.Session.ID)
 	}
 	if err == nil {
 		shown := d.ShownSeqs()
