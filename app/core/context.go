@@ -100,7 +100,7 @@ type TriggerStatus struct {
 }
 
 // Coverage counts where the messages of the log are. Excluded are those on other
-// branches, those that were deleted, and the system's.
+// branches, those that were deleted, the system's, and turns that a provider refused.
 type Coverage struct {
 	Messages   int `json:"messages"`
 	Summarized int `json:"summarized"`

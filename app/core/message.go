@@ -50,8 +50,9 @@ const (
 	FinishLength        FinishReason = "length" // the output limit was reached: the text is cut off
 	FinishToolCalls     FinishReason = "tool_calls"
 	FinishContentFilter FinishReason = "content_filter"
-	// FinishRefused marks a user's message whose prompt a provider has refused, FinishContentFilter one that a filter has,
-	// or whose answer it cut off. They stay in prompts; one that is refused is sent again without them.
+	// FinishRefused marks a user's message whose prompt a provider has refused, perhaps in an outage: prompts have it, and
+	// one that is refused is sent again without it. FinishContentFilter marks one that a filter has refused, or whose answer
+	// it cut off: prompts have it only with a whole answer.
 	FinishRefused FinishReason = "refused"
 )
 
@@ -197,9 +198,34 @@ type ToolCall struct {
 	Signature string `json:"signature,omitempty" doc:"A provider's value that must be returned with the call."`
 }
 
-// WasRefused reports whether it is a user's message that a provider has refused, or whose answer a filter cut off.
+// WasRefused reports whether a provider has refused the user's message, or a filter cut off the answer.
 func (m Message) WasRefused() bool {
-	return m.Role == RoleUser && (m.FinishReason == FinishRefused || m.FinishReason == FinishContentFilter)
+	return m.FinishReason == FinishRefused || m.FinishReason == FinishContentFilter
+}
+
+// WithoutUnanswered returns the messages with the turns as system rows, which nobody is sent, that have no whole answer and
+// whose user's message has one of the marks; an answer that a filter cut off marks its turn itself.
+func WithoutUnanswered(messages []Message, marks ...FinishReason) []Message {
+	isMarked := func(m Message) bool { return slices.Contains(marks, m.FinishReason) }
+	if !slices.ContainsFunc(messages, isMarked) {
+		return messages
+	}
+	out, last := slices.Clone(messages), -1 // of the turn, but for system rows
+	for i, m := range slices.Backward(messages) {
+		if last < 0 && m.Role != RoleSystem {
+			last = i
+		}
+		if last < 0 || m.Role != RoleUser && i > 0 {
+			continue
+		}
+		end := messages[last]
+		isAnswered := end.Role == RoleAssistant && len(end.ToolCalls) == 0 && end.FinishReason != FinishContentFilter
+		for ; last >= i && !isAnswered && (isMarked(m) || isMarked(end)); last-- {
+			out[last].Role = RoleSystem
+		}
+		last = -1
+	}
+	return out
 }
 
 // TextBytes returns how many bytes the texts of the message have, loaded or not.

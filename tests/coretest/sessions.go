@@ -159,7 +159,7 @@ func (r Messages) Pinned(ctx context.Context, tenant core.Tenant, session core.S
 	return out, err
 }
 
-// Refused returns the users' messages of the conversation that a provider has refused.
+// Refused returns the messages of the conversation that a provider has refused, and half answers.
 func (r Messages) Refused(ctx context.Context, tenant core.Tenant, session core.SessionID) (out []core.Message, err error) {
 	err = r.s.inSession(ctx, "Refused", tenant, session, func(c *Conversation) error {
 		out = c.withTexts(slices.DeleteFunc(onPath(c.Messages), func(m core.Message) bool {

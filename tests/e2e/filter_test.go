@@ -27,8 +27,8 @@ import (
 
 // filtered is a server whose provider refuses every request with the word FLAGGED while the filter is on, and else
 // cuts its answer to CUT off. It refuses prompts of more bytes than its window with the status, if there is one,
-// those with the word POISON, without saying why, unless it is healthy, and those with an image; it says nothing to those
-// with SENSITIVE, as its filter objects, nor to the next ones of a number.
+// those with the word POISON, without saying why, and those with an image; it says nothing to those with SENSITIVE, as its
+// filter objects, nor to the next ones of a number. While it is healthy, it takes both words.
 type filtered struct {
 	*apptest.Bobbin
 	on, healthy                     atomic.Bool
@@ -54,7 +54,7 @@ func newFiltered(t *testing.T, settings ...apptest.Setting) *filtered {
 			http.Error(rw, map[bool]string{true: "Could not process image", false: "Bad Request"}[image], http.StatusBadRequest)
 			return
 		}
-		if filters := bytes.Contains(body, []byte("SENSITIVE")); filters || w.silent.Add(-1) >= 0 {
+		if filters := bytes.Contains(body, []byte("SENSITIVE")) && !w.healthy.Load(); filters || w.silent.Add(-1) >= 0 {
 			w.refused.Add(1)
 			rw.Header().Set("Content-Type", "text/event-stream")
 			_, _ = fmt.Fprintf(rw, `data: {"choices":[{"index":0,"delta":{},"finish_reason":%q}]}`+"\n\ndata: [DONE]\n\n", map[bool]string{true: "sensitive", false: "stop"}[filters])
@@ -81,7 +81,7 @@ func newFiltered(t *testing.T, settings ...apptest.Setting) *filtered {
 
 // Whatever a filter objects to, and whether it was answered, summarized or neither, the conversation goes on: each
 // later message is answered, and once a summary covers the text nothing is refused any more, unless the summary has it.
-// What was never answered, or half, is left out of a prompt that is refused; other prompts are sent alone then.
+// What was never answered, or half, is in no prompt; other prompts that are refused are sent alone.
 func TestFilterStopsNoConversation(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -90,8 +90,8 @@ func TestFilterStopsNoConversation(t *testing.T) {
 		run     core.RunStatus
 		warned  string // which of the second message and the last one is warned of
 	}{
-		"never answered": {"Tell me about FLAGGED.", true, core.RunFailed, "second"},
-		"half answered":  {"Tell me about FLAGGED. CUT", false, core.RunSucceeded, "second"},
+		"never answered": {"Tell me about FLAGGED.", true, core.RunFailed, ""},
+		"half answered":  {"Tell me about FLAGGED. CUT", false, core.RunSucceeded, ""},
 		"answered":       {"Tell me about FLAGGED.", false, core.RunSucceeded, "second"},
 		"in the summary": {"Tell me about INFECTED.", true, core.RunSucceeded, "last"},
 	} {
@@ -252,8 +252,9 @@ func (w *filtered) say(t *testing.T, id core.SessionID, content string, parts ..
 }
 
 // A message whose prompt is refused for no clear reason stops no other: later prompts that are refused are sent again
-// without it, until it is edited, and so are those that a filter refuses. A prompt that is not refused has it: an outage
-// takes no message out of later prompts, nor do an image that is refused or an answer without words.
+// without it, until it is edited. A prompt that is not refused has it: an outage takes no message out of later prompts, nor
+// do an image that is refused or an answer without words. What a filter refused, or cut off, is in no other prompt before it
+// is answered in full.
 func TestRefusedMessageStopsNoConversation(t *testing.T) {
 	t.Parallel()
 	type step struct{ how, content, want string }
@@ -266,8 +267,9 @@ func TestRefusedMessageStopsNoConversation(t *testing.T) {
 		"image":    {hello, outage, {"image", "See?", "ok 1 4 Budge:refused"}},
 		"two":      {hello, outage, {"image", "POISON", "model_invalid 3 0 Budge:refused POISO:refused (POISO:refused)"}, {"", "2+2?", "ok 2 3 Budge:refused POISO:refused"}},
 		"no word":  {hello, {"mute 2", "Ada", "model_empty 2 0"}, {"mute 1", "Who?", "ok 1 4"}},
-		"filter":   {hello, {"", "SENSITIVE", "model_content_filter 2 0 SENSI:content_filter (SENSI:content_filter)"}, {"", "2+2?", "ok 1 3 SENSI:content_filter"}},
-		"cut off":  {hello, {"", "CUT", "ok 1 3 CUT:content_filter (CUT:content_filter)"}, {"", "2+2?", "ok 1 3 CUT:content_filter"}, {"", "CUT 2", "ok 2 5 CUT:content_filter CUT 2:content_filter (CUT 2:content_filter)"}},
+		"filter":   {hello, {"", "SENSITIVE", "model_content_filter 2 0 SENSI:content_filter (SENSI:content_filter)"}, {"", "2+2?", "ok 0 3 SENSI:content_filter"}},
+		"cut off":  {hello, {"", "CUT", "ok 1 3 CUT:content_filter (CUT:content_filter)"}, {"", "2+2?", "ok 0 3 CUT:content_filter"}, {"", "CUT 2", "ok 1 5 CUT:content_filter CUT 2:content_filter (CUT 2:content_filter)"}},
+		"taken":    {{"", "SENSITIVE", "model_content_filter 1 0 SENSI:content_filter (SENSI:content_filter)"}, {"regenerate", "2+2?", "ok 0 3 SENSI:refused"}, {"", "3+3?", "ok 1 3 SENSI:refused"}},
 		"answered": {poison, {"regenerate", "2+2?", "ok 0 3 POISO:refused"}, {"", "3+3?", "ok 1 3 POISO:refused"}, {"", "4+4?", "ok 1 5 POISO:refused"}}, // by another model, or luck
 		"lucky":    {hello, poison, {"well", "3+3?", "ok 0 4 POISO:refused"}},                                                                            // the next one may be refused again
 		"edited":   {poison, {"edit", "2+2?", "ok 0 2"}},
@@ -298,9 +300,10 @@ func TestRefusedMessageStopsNoConversation(t *testing.T) {
 
 // Behind a summary a refused message stops no prompt either, whether it is pinned, a standing instruction, or recalled;
 // a summary that its model refuses is made without it, and one that another model made is left out with it. One that an
-// outage left unanswered is in the summary, which stays.
+// outage left unanswered is in the summary, which stays. A half answer of an import and its question are in neither.
 func TestRefusedMessageBehindSummary(t *testing.T) {
 	t.Parallel()
+	const half = `{"role":"user","content":"Read https://POISON.example/1"}` + "\n" + `{"role":"assistant","content":"Lorem ipsum POISON","finish_reason":"content_filter"}`
 	for name, c := range map[string]struct {
 		message string
 		pin     bool
@@ -312,6 +315,8 @@ func TestRefusedMessageBehindSummary(t *testing.T) {
 		"recalled":    {"The lorem manual says POISON about ipsum.", false, "{recall: auto}", false},
 		"extract":     {"Tell me about POISON.", false, "{strategy: extractive}", false},
 		"other model": {"Tell me about POISON.", false, "{summary_model: other}", true},
+		"pinned half": {half, true, "{summary_model: other}", false},
+		"quoted half": {half, false, "{recall: auto, strategy: extractive}", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -322,15 +327,18 @@ func TestRefusedMessageBehindSummary(t *testing.T) {
 			w.say(t, id, "The pump is blue.")
 			w.status.Store(0)
 			w.say(t, id, "hello")
-			compare.Equal(t, "the message", "model_invalid", strings.Fields(w.say(t, id, c.message))[0])
-			if c.pin {
-				must.Get(client.Call(t.Context(), w.Client, ops.PinMessage, ops.Pinned{InMessage: apptest.InMessage(id, apptest.ListMessages(t, w.Client, id)[3].ID), Pinned: new(true)}))(t)
+			if _, err := w.ImportMessages(t.Context(), core.ImportMessages{SessionID: id, Body: strings.NewReader(c.message), Format: core.ImportLines}); err != nil { // it is no import
+				compare.Equal(t, "the message", "model_invalid", strings.Fields(w.say(t, id, c.message))[0])
+			}
+			if log := apptest.ListMessages(t, w.Client, id); c.pin {
+				must.Get(client.Call(t.Context(), w.Client, ops.PinMessage, ops.Pinned{InMessage: apptest.InMessage(id, log[len(log)-1].ID), Pinned: new(true)}))(t)
 			}
 			for i := range 12 {
 				apptest.SendMessage(t, w.Client, core.SendMessage{SessionID: id, Content: fmt.Sprintf("message %d", i) + strings.Repeat(fmt.Sprintf(" lorem ipsum %d", i), 150)})
 			}
 			versions := must.Get(client.Call(t.Context(), w.Client, ops.ListSummaries, ops.SessionPage{InSession: ops.InSession{SessionID: id}}))(t).Items
 			first := versions[len(versions)-1].Content
+			compare.True(t, c.message != half || w.refused.Load() == 1, "%d prompts were refused, want the one of the outage", w.refused.Load())
 			compare.Equal(t, "whether the first summary has each message", []any{true, c.isIn}, []any{strings.Contains(first, "pump"), strings.Contains(first, "POISON")})
 			w.say(t, id, "More POISON.") // is not in the summary
 			turn := apptest.SendMessage(t, w.Client, core.SendMessage{SessionID: id, Content: "And now?"})

@@ -63,29 +63,7 @@ func (n *LLM) loadRefused(ctx context.Context, s *AgentState, t *attempts, e *ll
 			t.refused = append(t.refused, m.Seq)
 		}
 	}
-	question := int64(0)
-	for _, m := range t.turn.History { // half answers of imports and earlier versions
-		if m.Role == core.RoleUser {
-			question = m.Seq
-		} else if m.FinishReason == core.FinishContentFilter && !t.wasRefused(question) {
-			t.refused = append(t.refused, question)
-		}
-	}
-	slices.Sort(t.refused)
 	return err
-}
-
-// checkHalf returns no error for an answer that a filter cut off, which is one, unless it may be whole without messages
-// that were refused before.
-func (n *LLM) checkHalf(ctx context.Context, s *AgentState, t *attempts, c call) error {
-	e := &llm.Error{Kind: llm.KindContentFilter, Provider: s.Profile.Model.Info().Provider, Message: "the answer was cut off"}
-	if err := n.loadRefused(ctx, s, t, e); err != nil {
-		return err
-	}
-	if what := t.canLeaveOut(c, e); what == leftOutRefused || what == leftOutSummary {
-		return e
-	}
-	return nil
 }
 
 // withoutRefused returns the decision without what the tries leave out of the conversation.

@@ -143,6 +143,12 @@ func (s *Service) readMessage(h *history, e entry, source core.Source) error {
 		if err != nil {
 			return err
 		}
+		for i := len(h.messages) - 1; i >= 0 && m.Role == core.RoleAssistant && m.FinishReason == core.FinishContentFilter; i-- {
+			if h.messages[i].Role == core.RoleUser { // the answer to it was cut off
+				h.messages[i].FinishReason = m.FinishReason
+				break
+			}
+		}
 		h.messages, h.stored = append(h.messages, m), h.stored+m.StoredBytes()
 	}
 	h.LeftOut += t.leftOut

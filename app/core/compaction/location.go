@@ -40,7 +40,7 @@ func (c *Inspector) Where(ctx context.Context, tenant core.Tenant, id core.Sessi
 			}
 			w.Reason = reason + "."
 		}
-		if m.WasRefused() {
+		if m.WasRefused() && w.Placement != core.PlaceExcluded {
 			w.Reason += " The model's provider refused a prompt with it: one that it refuses again is sent without it, and a summary may have been made without it."
 		}
 		return w, nil
@@ -71,7 +71,8 @@ func (v snapshot) locateMessage(m core.Message) (core.MessageLocation, bool) {
 	slots := slices.Concat(v.d.History, v.d.Run)
 	i := slices.IndexFunc(slots, func(s contextwindow.Slot) bool { return s.ID == m.ID })
 	if i < 0 {
-		return w, false
+		w.Placement, w.Reason = core.PlaceExcluded, "A content filter of the model's provider refused its turn, or cut the answer off. It is sent again once the message is edited, or answered in full."
+		return w, slices.ContainsFunc(v.turn.History, func(h core.Message) bool { return h.ID == m.ID })
 	}
 	w.Placement, w.PromptTokens, w.SummaryVersion = slots[i].Place, v.promptTokens(m.ID), v.turn.Notes[slots[i].Loop].Version
 	w.WholeTokens = v.d.Shown(m.TokenCount + slots[i].Native)

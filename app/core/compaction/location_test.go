@@ -125,9 +125,11 @@ func TestWhereSays(t *testing.T) {
 	says(branch.ID, core.PlaceExcluded, "another branch")
 	w.ask("and now")
 	says(w.Messages[14].ID, core.PlaceVerbatim, "run in progress")
-	w.Messages[14].FinishReason = core.FinishContentFilter
+	w.Messages[14].FinishReason = core.FinishRefused
 	w.ask("and then")
 	says(w.Messages[14].ID, core.PlaceVerbatim, "version 2", "refused a prompt with it")
+	w.Messages[14].FinishReason = core.FinishContentFilter
+	says(w.Messages[14].ID, core.PlaceExcluded, "content filter")
 }
 
 // Before a summary the note says that the message will be in it, and when nothing can

@@ -54,14 +54,17 @@ func (k *Compactor) recall(ctx context.Context, t Turn, d contextwindow.Decision
 	searching, cancel := context.WithTimeout(ctx, recallTime)
 	defer cancel()
 	var found []core.Message
-	var err error
+	refused, err := k.Stores.Messages.Refused(searching, scopeOf(t), t.Session.ID)
 	question := t.Run[:1]
-	if question[0].Unloaded > 0 {
+	if err == nil && question[0].Unloaded > 0 {
 		question, err = k.loadTexts(searching, t, question)
 	}
 	if err == nil {
 		shown := d.ShownSeqs()
 		shown[t.Run[0].Seq] = true // the question, whatever its size
+		for _, m := range refused {
+			shown[m.Seq] = shown[m.Seq] || m.FinishReason == core.FinishContentFilter
+		}
 		found, err = Finder{k.Stores.Search}.Recall(searching, t.Session, question[0].Content, shown)
 	}
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -114,11 +115,18 @@ func (k *Compactor) summaryMaterial(ctx context.Context, t Turn, p plan, m draft
 		}
 		return req, summarize.NewLoop(k.newStrategy(t, w), k.Counter), err
 	}
-	isExcerpt, material := w.note != "" || w.kind.New == nil, t.History
+	isExcerpt, marks := w.note != "" || w.kind.New == nil, []core.FinishReason{core.FinishContentFilter}
 	if w.model == nil || isExcerpt || m.leavesRefused { // prompts with their very words would be refused
-		material = t.withoutRefused(strings.Contains(w.note, string(llm.KindContentFilter)))
+		marks = append(marks, core.FinishRefused)
 	}
-	req.Messages, req.TimeLimit = t.nameSpeakers(messagesThrough(material, o.ThroughSeq)), k.BackgroundTime
+	material := messagesThrough(core.WithoutUnanswered(t.History, marks...), o.ThroughSeq)
+	if strings.Contains(w.note, string(llm.KindContentFilter)) { // a filter has refused all of them to the summary model
+		material = slices.Clone(material)
+		for i := range material {
+			material[i].Role = core.RoleSystem
+		}
+	}
+	req.Messages, req.TimeLimit = t.nameSpeakers(material), k.BackgroundTime
 	if isExcerpt {
 		return req, summarize.New(summarize.NewExtractive(k.Counter), k.Counter), nil
 	}

@@ -120,25 +120,3 @@ func (k *Compactor) planItems(t Turn, messages []core.Message, model llm.Info) [
 	}
 	return out
 }
-
-// withoutRefused returns the history with the turns as system rows, which nobody is sent, that a provider has refused
-// and that were not answered, or half; with all turns, if a filter has refused them to the summary model.
-func (t Turn) withoutRefused(all bool) []core.Message {
-	out, begin := t.History, 0 // of a turn
-	for i, m := range t.History {
-		if i+1 < len(t.History) && t.History[i+1].Role != core.RoleUser {
-			continue
-		}
-		isAnswered := m.Role == core.RoleAssistant && len(m.ToolCalls) == 0 && m.FinishReason != core.FinishContentFilter
-		if all || t.History[begin].WasRefused() && !isAnswered {
-			if &out[0] == &t.History[0] {
-				out = slices.Clone(out)
-			}
-			for ; begin <= i; begin++ {
-				out[begin].Role = core.RoleSystem
-			}
-		}
-		begin = i + 1
-	}
-	return out
-}

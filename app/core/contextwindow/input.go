@@ -256,8 +256,7 @@ type Decision struct {
 	Reasons         []string
 	Floor           *FloorError // not nil: nothing can be sent
 	StandingOmitted int         // instructions that should be listed and have no room
-	IsRefused       bool        // see Without; Plan leaves it false
-	LacksSummary    bool        // the same
+	LacksSummary    bool        // see Without; Plan leaves it false
 	Factor          float64     // that converted cl100k_base tokens to the model's
 
 	Room        Room // what may follow before a trigger fires

@@ -378,9 +378,5 @@ func leftOutBlock(d Decision) string {
 	if len(ranges) > maxRanges {
 		names = append(names, "…")
 	}
-	reason := "they do not fit"
-	if d.IsRefused {
-		reason = "the provider may refuse them"
-	}
-	return fmt.Sprintf("[%d messages are left out here because %s: %s. They are kept in the conversation.]", n, reason, strings.Join(names, ", "))
+	return fmt.Sprintf("[%d messages are left out here because they do not fit: %s. They are kept in the conversation.]", n, strings.Join(names, ", "))
 }

@@ -10,20 +10,19 @@ import (
 // the users' messages, without notes, instructions and quotations that were made from these, and without the summary,
 // unless it is kept.
 func (d Decision) Without(mayRefuse func(seq int64) bool, keepsSummary bool) Decision {
-	d.IsRefused, d.LacksSummary = true, !keepsSummary
+	d.LacksSummary = !keepsSummary
 	d.AppendsSetup = d.AppendsSetup || d.Frozen != "" // changes of the setup may stand before what is left out
 	d.Pinned = slices.DeleteFunc(slices.Clone(d.Pinned), func(s Slot) bool { return mayRefuse(s.Seq) })
 	d.Standing = slices.DeleteFunc(slices.Clone(d.Standing), func(i Instruction) bool { return mayRefuse(i.Seq) })
 	d.Recalled = slices.DeleteFunc(slices.Clone(d.Recalled), func(p Passage) bool { return mayRefuse(p.Seq) })
-	d.History = slices.Clone(d.History)
-	isOut := false
-	for i := range d.History {
-		s := &d.History[i]
+	isOut, all := false, d.History
+	d.History = nil
+	for i, s := range all {
 		if s.Role == core.RoleUser || i == 0 {
 			isOut = mayRefuse(s.Seq)
 		}
-		if s.Quotes = nil; isOut {
-			s.Place = core.PlaceLeftOut
+		if s.Quotes = nil; !isOut {
+			d.History = append(d.History, s)
 		}
 	}
 	return d

@@ -10,10 +10,10 @@ import (
 )
 
 // quotable returns the messages as code may quote them: without what users set in them for the
-// whole conversation, which prompts list beside the summary while it stands, and without messages that a provider has refused. A message whose
+// whole conversation, which prompts list beside the summary while it stands. A message whose
 // instruction was edited by hand is not quoted, as the instruction's own words are not known.
 func (r Request) quotable() []core.Message {
-	messages := slices.DeleteFunc(slices.Clone(r.Messages), core.Message.WasRefused)
+	messages := slices.Clone(r.Messages)
 	for i, m := range messages {
 		for _, in := range r.Instructions {
 			switch {

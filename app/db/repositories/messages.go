@@ -73,10 +73,10 @@ func (r *Messages) Pinned(ctx context.Context, tenant core.Tenant, session core.
 	return r.loadConversation(ctx, tenant, session, func(db *gorm.DB) *gorm.DB { return db.Where("pinned") })
 }
 
-// Refused returns the conversation's user messages that a provider has refused. Their texts are loaded as by GetMessagesAfter.
+// Refused returns the conversation's messages that a provider has refused, and the answers that a filter cut off. Their texts are loaded as by GetMessagesAfter.
 func (r *Messages) Refused(ctx context.Context, tenant core.Tenant, session core.SessionID) ([]core.Message, error) {
 	return r.loadConversation(ctx, tenant, session, func(db *gorm.DB) *gorm.DB {
-		return db.Where("role = 'user' AND finish_reason IN ('refused', 'content_filter')")
+		return db.Where("finish_reason IN ('refused', 'content_filter')")
 	})
 }
 

@@ -106,20 +106,24 @@ func (stx *sessionTx) storeWrite(w core.RunWrite) (core.Written, error) {
 	return out, err
 }
 
-// markRefused marks the run's user message if a provider refused its prompt or cut its answer off, and tells watchers.
+// markRefused marks the run's user message if a provider refused its prompt or cut its answer off, and tells watchers. One
+// that a filter marked and that is answered now is as after an outage.
 func (stx *sessionTx) markRefused(run core.Run, w core.RunWrite) error {
-	mark := core.FinishReason("")
+	var mark core.FinishReason
+	marked := stx.tx.Where("session_id = ?", run.SessionID)
 	switch {
 	case w.End == nil:
 	case w.End.Error != nil:
 		mark = map[string]core.FinishReason{"model_content_filter": core.FinishContentFilter, "model_invalid": core.FinishRefused}[w.End.Error.Code]
 	case len(w.Messages) > 0 && w.Messages[len(w.Messages)-1].FinishReason == core.FinishContentFilter:
 		mark = core.FinishContentFilter
+	case run.Input.Regenerate && w.End.AnswerID != "":
+		mark, marked = core.FinishRefused, marked.Where("finish_reason = ?", core.FinishContentFilter)
 	}
 	if mark == "" {
 		return nil
 	}
-	rows, err := findIn[core.Message](stx.tx.Where("session_id = ?", run.SessionID), "id", []core.MessageID{run.UserMessageID})
+	rows, err := findIn[core.Message](marked, "id", []core.MessageID{run.UserMessageID})
 	for _, m := range rows {
 		m.FinishReason = mark
 		stx.emitMessage(core.EventMessageUpdated, m)
