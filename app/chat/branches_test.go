@@ -23,13 +23,10 @@ func TestBranchMultitask(t *testing.T) {
 			return h.Regenerate(t.Context(), ann, core.Regenerate{SessionID: h.session.ID, MessageID: "m", Multitask: how})
 		}
 		for name, begin := range map[string]func(core.Multitask) (core.Accepted, error){"edit": edit, "regenerate": regenerate} {
-			_, err := begin(core.MultitaskEnqueue)
-			wantKind(t, err, core.ErrInvalid)
-			_, err = begin("later")
-			wantKind(t, err, core.ErrInvalid)
+			wantKind(t, compare.ErrorOf(begin(core.MultitaskEnqueue)), core.ErrInvalid)
+			wantKind(t, compare.ErrorOf(begin("later")), core.ErrInvalid)
 			first := h.send(t, "long")
-			_, err = begin("")
-			wantKind(t, err, core.ErrConflict)
+			wantKind(t, compare.ErrorOf(begin("")), core.ErrConflict)
 			a, err := begin(core.MultitaskInterrupt)
 			must.True(t, err == nil && a.Run.Multitask == core.MultitaskInterrupt, "%s: got %+v and %v, want it accepted", name, a.Run, err)
 			for _, id := range []core.RunID{first.Run.ID, a.Run.ID} {
@@ -45,13 +42,10 @@ func TestRegenerateChecks(t *testing.T) {
 		h := newHouse(t, 0, answer)
 		for _, r := range []core.Regenerate{{Model: "hal"}, {ClientMessageID: strings.Repeat("x", 201)}, {User: strings.Repeat("u", 201)}} {
 			r.SessionID, r.MessageID = h.session.ID, "m"
-			_, err := h.Regenerate(t.Context(), ann, r)
-			wantKind(t, err, core.ErrInvalid)
+			wantKind(t, compare.ErrorOf(h.Regenerate(t.Context(), ann, r)), core.ErrInvalid)
 		}
-		_, err := h.Regenerate(t.Context(), core.Tenant{Owner: "ann", User: "carol"}, core.Regenerate{SessionID: h.session.ID, User: "dora"})
-		wantKind(t, err, core.ErrForbidden)
-		_, err = h.Regenerate(t.Context(), ann, core.Regenerate{SessionID: core.NewID[core.SessionID]()})
-		wantKind(t, err, core.ErrNotFound)
+		wantKind(t, compare.ErrorOf(h.Regenerate(t.Context(), core.Tenant{Owner: "ann", User: "carol"}, core.Regenerate{SessionID: h.session.ID, User: "dora"})), core.ErrForbidden)
+		wantKind(t, compare.ErrorOf(h.Regenerate(t.Context(), ann, core.Regenerate{SessionID: core.NewID[core.SessionID]()})), core.ErrNotFound)
 	})
 }
 

@@ -85,12 +85,10 @@ func TestSendAfterTheSessionHasChanged(t *testing.T) {
 		}
 		h.send(t, "one")
 		set("gone")
-		_, err := h.Send(t.Context(), ann, core.SendMessage{SessionID: h.session.ID, Content: "x"})
-		wantKind(t, err, core.ErrUnprocessable)
+		wantKind(t, compare.ErrorOf(h.Send(t.Context(), ann, core.SendMessage{SessionID: h.session.ID, Content: "x"})), core.ErrUnprocessable)
 		set("demo")
 		h.send(t, "two")
-		_, err = h.Send(t.Context(), core.Tenant{Owner: "eve"}, core.SendMessage{SessionID: h.session.ID, Content: "x"})
-		wantKind(t, err, core.ErrNotFound)
+		wantKind(t, compare.ErrorOf(h.Send(t.Context(), core.Tenant{Owner: "eve"}, core.SendMessage{SessionID: h.session.ID, Content: "x"})), core.ErrNotFound)
 	})
 }
 
@@ -152,8 +150,7 @@ func TestSendWhileARunIsActive(t *testing.T) {
 		queued := h.send(t, "queued")
 		synctest.Wait()
 		compare.Equal(t, "run: want it queued and not in the log", []any{core.RunQueued, int64(0)}, []any{queued.Run.Status, queued.Message.Seq})
-		_, err := h.Send(t.Context(), ann, core.SendMessage{SessionID: h.session.ID, Content: "no", Multitask: core.MultitaskReject})
-		wantKind(t, err, core.ErrConflict)
+		wantKind(t, compare.ErrorOf(h.Send(t.Context(), ann, core.SendMessage{SessionID: h.session.ID, Content: "no", Multitask: core.MultitaskReject})), core.ErrConflict)
 		urgent := h.sendAs(t, core.SendMessage{Content: "urgent", Multitask: core.MultitaskInterrupt})
 		compare.Equal(t, "run.Status: want it succeeded", core.RunSucceeded, must.Get(h.Wait(t.Context(), ann, urgent.Run))(t).Run.Status)
 		compare.Equal(t, "the interrupted run: want it canceled", core.RunCanceled, h.db.Run(long.Run.ID).Status)
@@ -213,8 +210,7 @@ func TestCancel(t *testing.T) {
 		long, queued := h.send(t, "long"), h.send(t, "queued")
 		synctest.Wait()
 		compare.Equal(t, "the queued run", core.RunCanceled, must.Get(h.Cancel(t.Context(), ann, queued.Run.ID))(t).Status)
-		_, err := h.Cancel(t.Context(), core.Tenant{Owner: "bob"}, long.Run.ID)
-		wantKind(t, err, core.ErrNotFound)
+		wantKind(t, compare.ErrorOf(h.Cancel(t.Context(), core.Tenant{Owner: "bob"}, long.Run.ID)), core.ErrNotFound)
 		for range 2 {
 			compare.Equal(t, "the active run", core.RunCanceled, h.cancel(t, long.Run.ID).Status)
 		}

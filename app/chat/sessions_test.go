@@ -237,7 +237,6 @@ func TestUpdateSession(t *testing.T) {
 			Title: new(strings.Repeat("x", 501)), Agent: new("nobody"), Timezone: new("x"), Metadata: json.RawMessage(`1`), Model: new("gone"),
 		})
 		wantKind(t, err, core.ErrInvalid)
-		_, err = h.UpdateSession(t.Context(), core.Tenant{Owner: "bob"}, h.session.ID, core.SessionPatch{})
-		wantKind(t, err, core.ErrNotFound)
+		wantKind(t, compare.ErrorOf(h.UpdateSession(t.Context(), core.Tenant{Owner: "bob"}, h.session.ID, core.SessionPatch{})), core.ErrNotFound)
 	})
 }

@@ -19,8 +19,7 @@ var wholeRun = []core.EventType{core.EventRunStarted, core.EventMessageCreated, 
 func TestWatchRunErrors(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		h := newHouse(t, 0, talkUntilCanceled)
-		_, err := collect(h.Feed.Watch(t.Context(), ann, "other", core.Cursor{}))
-		wantKind(t, err, core.ErrNotFound)
+		wantKind(t, compare.ErrorOf(collect(h.Feed.Watch(t.Context(), ann, "other", core.Cursor{}))), core.ErrNotFound)
 		a := h.send(t, "long")
 		synctest.Wait()
 		fault := errors.New("disk on fire")
@@ -34,8 +33,7 @@ func TestWatchRunErrors(t *testing.T) {
 		}
 		for _, call := range []string{"Page", "Last"} {
 			failing(call)
-			_, err = collect(h.Feed.Watch(t.Context(), ann, a.Run.SessionID, core.Cursor{}))
-			wantKind(t, err, fault)
+			wantKind(t, compare.ErrorOf(collect(h.Feed.Watch(t.Context(), ann, a.Run.SessionID, core.Cursor{}))), fault)
 		}
 		// The events of a run that is active here are not read from the store.
 		for _, call := range []string{"Page", "Last"} {
@@ -133,7 +131,6 @@ func TestWaitOnAClosedBusEndsWithItsContext(t *testing.T) {
 		h.bus.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err := h.Wait(ctx, ann, a.Run)
-		wantKind(t, err, context.DeadlineExceeded)
+		wantKind(t, compare.ErrorOf(h.Wait(ctx, ann, a.Run)), context.DeadlineExceeded)
 	})
 }

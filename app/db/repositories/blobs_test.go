@@ -75,8 +75,7 @@ func TestReferredBlobsStay(t *testing.T) {
 		s.accept(t, in)
 		swept := s.sweep(t)
 		compare.Equal(t, "swept: want the orphan", []any{1, int64(len("orphan"))}, []any{swept.Blobs, swept.Bytes})
-		_, err := s.blobs.Get(t.Context(), ann(), orphan.ID)
-		wantNotFound(t, "orphan", err)
+		wantNotFound(t, "orphan", compare.ErrorOf(s.blobs.Get(t.Context(), ann(), orphan.ID)))
 		s.finish(t, first.Run, "seen")
 		must.Get(s.runs.Claim(t.Context(), session.ID, worker))(t)
 		if list := s.log(t, session.ID); list[2].Parts[0].BlobID != queued.ID || s.sweep(t).Blobs != 0 {
@@ -97,8 +96,7 @@ func TestSweepLeavesTheYoung(t *testing.T) {
 		s.upload(t, "", "again.txt", "again")
 		swept, err := s.blobs.Sweep(t.Context(), time.Now().Add(-24*time.Hour))
 		compare.True(t, err == nil && swept.Blobs == 1, "swept %+v and %v, want one", swept, err)
-		_, err = s.blobs.Get(t.Context(), ann(), old.ID)
-		wantNotFound(t, "the old one", err)
+		wantNotFound(t, "the old one", compare.ErrorOf(s.blobs.Get(t.Context(), ann(), old.ID)))
 		compare.Error(t, "uploaded again", nil, compare.ErrorOf(s.blobs.Get(t.Context(), ann(), again.ID)))
 	})
 }

@@ -92,14 +92,11 @@ func TestSettle(t *testing.T) {
 		s.exec(t, "UPDATE deliveries SET due_at = '2000-01-01 00:00:00+00:00'")
 		second := s.due(t, worker)[0]
 		compare.Equal(t, "second try", []any{false, first.ID, 2, 2}, []any{second.TakenOver, second.ID, second.Attempt, second.Tries})
-		_, err := settle(first, core.DeliveryDelivered, 0)
-		wantError(t, "settle an older attempt", err, core.ErrStale)
+		wantError(t, "settle an older attempt", compare.ErrorOf(settle(first, core.DeliveryDelivered, 0)), core.ErrStale)
 		events, err := settle(second, core.DeliveryFailed, 0)
 		compare.True(t, err == nil && len(events) == 1 && decode[core.DeliveryData](t, events[0]).State == core.DeliveryFailed, "failed: %v, events %+v", err, events)
-		_, err = settle(second, core.DeliveryDelivered, 0)
-		wantError(t, "settle again", err, core.ErrStale)
-		_, err = settle(core.Delivery{ID: core.NewID[core.DeliveryID]()}, core.DeliveryFailed, 0)
-		wantNotFound(t, "settle nothing", err)
+		wantError(t, "settle again", compare.ErrorOf(settle(second, core.DeliveryDelivered, 0)), core.ErrStale)
+		wantNotFound(t, "settle nothing", compare.ErrorOf(settle(core.Delivery{ID: core.NewID[core.DeliveryID]()}, core.DeliveryFailed, 0)))
 		got = s.deliveriesOf(t, run.ID)[0]
 		compare.Equal(t, fmt.Sprintf("%+v has failed", got), true, got.State == core.DeliveryFailed && got.FinishedAt != nil)
 		again, events, err := s.deliveries.Retry(t.Context(), ann(), run.ID, first.ID)

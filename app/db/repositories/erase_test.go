@@ -185,10 +185,8 @@ func TestDeleteAMessageThatWasCanceledInTheQueue(t *testing.T) {
 		if err != nil || len(again) != 0 {
 			t.Errorf("again: got %v, %v, want nothing", types(again), err)
 		}
-		_, err = branches.Delete(t.Context(), bob(), session, unsent.UserMessageID)
-		wantNotFound(t, "another's", err)
-		_, err = branches.Delete(t.Context(), ann(), s.session(t).ID, unsent.UserMessageID)
-		wantNotFound(t, "in another session", err)
+		wantNotFound(t, "another's", compare.ErrorOf(branches.Delete(t.Context(), bob(), session, unsent.UserMessageID)))
+		wantNotFound(t, "in another session", compare.ErrorOf(branches.Delete(t.Context(), ann(), s.session(t).ID, unsent.UserMessageID)))
 	})
 }
 
@@ -198,15 +196,13 @@ func TestCanceledMessageLetsItsFileGo(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
 		session, unsent, file := s.canceledInQueue(t)
 		compare.Equal(t, "swept: want the file and its content", []int{1, 0}, []int{s.sweep(t).Blobs, s.count(t, "SELECT COUNT(*) FROM blob_contents")})
-		_, err := s.blobs.Get(t.Context(), ann(), file.ID)
-		wantNotFound(t, "the file", err)
+		wantNotFound(t, "the file", compare.ErrorOf(s.blobs.Get(t.Context(), ann(), file.ID)))
 		if _, err := repositories.NewBranches(s.Gorm).Delete(t.Context(), ann(), session, unsent.UserMessageID); err != nil {
 			t.Errorf("delete without the file: %v", err)
 		}
 		s.accept(t, ask(session, "at work"))
 		waits := s.accept(t, ask(session, "in the queue")).Run
-		_, err = repositories.NewBranches(s.Gorm).Delete(t.Context(), ann(), session, waits.UserMessageID)
-		wantError(t, "delete what waits", err, core.ErrConflict)
+		wantError(t, "delete what waits", compare.ErrorOf(repositories.NewBranches(s.Gorm).Delete(t.Context(), ann(), session, waits.UserMessageID)), core.ErrConflict)
 	})
 }
 

@@ -76,8 +76,7 @@ func TestIdempotencyKeyOfAMessage(t *testing.T) {
 		s.append(t, s.session(t).ID, false, core.Message{Role: core.RoleUser, Content: "x", ClientMessageID: "log", Source: core.SourceAPI})
 		for _, path := range []string{own, "POST /v1/conversations/conv_" + string(id) + "/items"} {
 			for range 2 {
-				_, err := keys.Begin(t.Context(), request("run", path))
-				wantError(t, path, err, core.ErrInvalid)
+				wantError(t, path, compare.ErrorOf(keys.Begin(t.Context(), request("run", path))), core.ErrInvalid)
 			}
 		}
 		s.take(t, request("run", "POST /api/v1/sessions"))
@@ -105,8 +104,7 @@ func TestIdempotencyKeyRelease(t *testing.T) {
 			s.take(t, other)
 			must.Do(t, keys.Release(t.Context(), other))
 		}
-		_, err = keys.Begin(t.Context(), keyed("ann", "\x00"))
-		wantError(t, "a key that cannot be stored", err, core.ErrInvalid)
+		wantError(t, "a key that cannot be stored", compare.ErrorOf(keys.Begin(t.Context(), keyed("ann", "\x00"))), core.ErrInvalid)
 	})
 }
 
@@ -167,8 +165,7 @@ func TestIdempotencyKeyKeepsWhatIsCommitted(t *testing.T) {
 		}
 		again, err := s.sessions.Create(keyedContext(t, next, "h", known.Result), core.Session{Owner: "ann", Title: "once"})
 		compare.True(t, err == nil && again.ID == made.ID, "got session %s, %v, want %s", again.ID, err, made.ID)
-		_, err = s.sessions.Create(keyedContext(t, next, "other", known.Result), core.Session{Owner: "ann"})
-		wantError(t, "another body", err, core.ErrInvalid)
+		wantError(t, "another body", compare.ErrorOf(s.sessions.Create(keyedContext(t, next, "other", known.Result), core.Session{Owner: "ann"})), core.ErrInvalid)
 		compare.Equal(t, "sessions", 1, s.count(t, "SELECT COUNT(*) FROM sessions"))
 		must.Do(t, keys.Finish(t.Context(), next, core.KeyedAnswer{Status: 201, Body: []byte("{}"), Kept: true}))
 		for _, kept := range []bool{true, false} {
@@ -192,8 +189,7 @@ func TestIdempotencyKeyFencesItsRequest(t *testing.T) {
 			s.take(t, in)
 			s.exec(t, "UPDATE idempotency_keys SET created_at = '2000-01-01 00:00:00+00:00'")
 		}
-		_, err := s.sessions.Create(keyedContext(t, slow, "h", nil), core.Session{Owner: "ann"})
-		wantError(t, "the slow request", err, core.ErrConflict)
+		wantError(t, "the slow request", compare.ErrorOf(s.sessions.Create(keyedContext(t, slow, "h", nil), core.Session{Owner: "ann"})), core.ErrConflict)
 		compare.Error(t, "the request that took over", nil, compare.ErrorOf(s.sessions.Create(keyedContext(t, next, "h", nil), core.Session{Owner: "ann"})))
 		compare.Equal(t, "sessions", 1, s.count(t, "SELECT COUNT(*) FROM sessions"))
 	})

@@ -35,8 +35,7 @@ func TestSetVectors(t *testing.T) {
 		})
 		must.True(t, len(all) == 5, "got %d stale memories, want 5", len(all))
 		compare.Equal(t, "stale of bob: len(page.Items)", 2, len(must.Get(r.Stale(t.Context(), bob(), space(), core.PageQuery{Limit: core.MaxReindexBatch}))(t).Items))
-		_, err := r.Stale(t.Context(), bob(), space(), core.PageQuery{Limit: 9, Cursor: "x"})
-		wantError(t, "a bad cursor", err, core.ErrInvalid)
+		wantError(t, "a bad cursor", compare.ErrorOf(r.Stale(t.Context(), bob(), space(), core.PageQuery{Limit: 9, Cursor: "x"})), core.ErrInvalid)
 
 		changed, gone := all[0], all[2]
 		must.Get(r.Update(t.Context(), ann(), core.Memory{ID: changed.ID, Content: "newer"}))(t)

@@ -128,8 +128,7 @@ func (s *store) checkUnread(t *testing.T, id core.SessionID, n int) {
 	if err := s.Gorm.Raw("SELECT id FROM messages WHERE session_id = ? AND seq = ?", id, n+1).Scan(&hidden).Error; err != nil || hidden == "" {
 		t.Fatalf("a message behind the log: %q, %v", hidden, err)
 	}
-	_, err := s.messages.Get(t.Context(), ann(), id, hidden)
-	wantNotFound(t, "a message that is not in the log", err)
+	wantNotFound(t, "a message that is not in the log", compare.ErrorOf(s.messages.Get(t.Context(), ann(), id, hidden)))
 	list := must.Get(s.messages.GetMessages(t.Context(), ann(), id, []core.MessageID{hidden}))(t)
 	compare.True(t, len(list) == 0, "a message that is not in the log: got %d, want none", len(list))
 	got := s.contents(t, ann(), core.SearchQuery{Text: "new rope"})

@@ -179,8 +179,7 @@ func TestSlackInstallationFind(t *testing.T) {
 			t.Errorf("error %v, and the installation (-want +got):\n%s", err, cmp.Diff(own, got))
 		}
 		must.Do(t, r.Revoke(t.Context(), own))
-		_, err := r.Find(t.Context(), "T1")
-		wantNotFound(t, "the installation", err)
+		wantNotFound(t, "the installation", compare.ErrorOf(r.Find(t.Context(), "T1")))
 		all := must.Get(r.List(t.Context()))(t)
 		compare.True(t, len(all) == 2 && all[1].State == core.SlackRevoked && all[1].Tokens == nil, "got %+v, want that of T1 revoked, without tokens", all)
 	})

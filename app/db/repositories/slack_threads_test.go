@@ -48,10 +48,8 @@ func TestSlackBind(t *testing.T) {
 			list := must.Get(s.sessions.List(t.Context(), tenant, core.SessionQuery{Slack: true}))(t)
 			compare.Equal(t, fmt.Sprintf("sessions in Slack for %+v", tenant), want, len(list.Items))
 		}
-		_, err := threads.OfSession(t.Context(), bob(), first.SessionID)
-		wantNotFound(t, "of another owner", err)
-		_, err = threads.Find(t.Context(), "T2", "C1", "1.1")
-		wantNotFound(t, "the same channel of another team", err)
+		wantNotFound(t, "of another owner", compare.ErrorOf(threads.OfSession(t.Context(), bob(), first.SessionID)))
+		wantNotFound(t, "the same channel of another team", compare.ErrorOf(threads.Find(t.Context(), "T2", "C1", "1.1")))
 		wantError(t, "another session", bindThread(t, threads, slackThread(other.ID, "1.1")), core.ErrConflict)
 		wantError(t, "another thread", bindThread(t, threads, slackThread(first.SessionID, "2.2")), core.ErrConflict)
 		foreign := slackThread(other.ID, "3.3")
@@ -70,8 +68,7 @@ func TestSlackBind(t *testing.T) {
 		for range 2 {
 			must.Get(threads.Unbind(t.Context(), ann(), other.ID))(t)
 		}
-		_, err = threads.Find(t.Context(), "T1", "C1", "1.1")
-		wantNotFound(t, "detached", err)
+		wantNotFound(t, "detached", compare.ErrorOf(threads.Find(t.Context(), "T1", "C1", "1.1")))
 		compare.Error(t, "a detached thread", nil, bindThread(t, threads, slackThread(first.SessionID, "1.1")))
 	})
 }
@@ -176,8 +173,7 @@ func TestSlackPosts(t *testing.T) {
 		wantError(t, "an update without the lease", posts.Update(t.Context(), "b/1", begun), core.ErrStale)
 		must.Do(t, posts.Update(t.Context(), "a/1", begun))
 		compare.Equal(t, "post", begun, must.Get(posts.PostAt(t.Context(), "T1", "C1", "1.2"))(t))
-		_, err = posts.PostAt(t.Context(), "T1", "C1", "")
-		wantNotFound(t, "a post without a ts", err)
+		wantNotFound(t, "a post without a ts", compare.ErrorOf(posts.PostAt(t.Context(), "T1", "C1", "")))
 		if ts, seq, err := posts.LastPosted(t.Context(), thread); err != nil || ts != "1.2" || seq != 2 {
 			t.Errorf("last: got %q and %d (%v), want 1.2 and 2", ts, seq, err)
 		}

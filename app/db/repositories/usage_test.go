@@ -117,8 +117,7 @@ func TestGiveTitle(t *testing.T) {
 			}
 		}
 		compare.Equal(t, "calls are booked: want all 4", 4, s.count(t, "SELECT COUNT(*) FROM model_calls WHERE purpose = 'title'"))
-		_, err = s.sessions.GiveTitle(t.Context(), bob(), core.NewTitle{SessionID: fresh.ID, Title: "x"})
-		wantNotFound(t, "another's session", err)
+		wantNotFound(t, "another's session", compare.ErrorOf(s.sessions.GiveTitle(t.Context(), bob(), core.NewTitle{SessionID: fresh.ID, Title: "x"})))
 		race(racers, func(i int) {
 			if _, err := s.sessions.GiveTitle(t.Context(), ann(), core.NewTitle{SessionID: fresh.ID, Title: fmt.Sprint(i)}); err != nil {
 				t.Errorf("title %d: %v", i, err)
