@@ -31,21 +31,18 @@ func NewEngine(d nodes.Deps) (*Engine, error) {
 		Edge(nodes.NameProcessMessage, nodes.NameRetrieveContext).
 		Edge(nodes.NameRetrieveContext, nodes.NameSaveUserMessage).
 		Edge(nodes.NameSaveUserMessage, nodes.NameLLM).
-		ConditionalEdge(nodes.NameLLM, afterModel, nodes.NameTools, graph.END).
+		ConditionalEdge(nodes.NameLLM, func(_ context.Context, s nodes.AgentState) string {
+			if len(s.OpenCalls()) > 0 {
+				return nodes.NameTools
+			}
+			return graph.END
+		}, nodes.NameTools, graph.END).
 		Edge(nodes.NameTools, nodes.NameLLM).
 		Compile()
 	if err != nil {
 		return nil, fmt.Errorf("agent graph: %w", err)
 	}
 	return &Engine{graph: compiled, deps: d}, nil
-}
-
-// afterModel goes on with the tools while the model asks for some.
-func afterModel(_ context.Context, s nodes.AgentState) string {
-	if len(s.OpenCalls()) > 0 {
-		return nodes.NameTools
-	}
-	return graph.END
 }
 
 // stepsBesides is how many steps a run takes besides its model calls and tool

@@ -88,7 +88,7 @@ func (s *Service) AttachSlack(ctx context.Context, tenant core.Tenant, t core.Sl
 	checkID("team", t.Team, slackTeam, "T012ABCDEF")
 	checkID("channel", t.Channel, slackChannel, "C012ABCDEF")
 	checkID("thread", t.Thread, slackTime, "1700000000.000100")
-	if modes := core.SlackModes(); !slices.Contains(modes, t.Mode) {
+	if modes := []core.SlackMode{core.SlackTwoWay, core.SlackToSlack, core.SlackToWeb, core.SlackOff}; !slices.Contains(modes, t.Mode) {
 		f.Add("mode", "%q is not one; use %s", core.Clip(string(t.Mode), 40), strings.Trim(strings.ReplaceAll(fmt.Sprint(modes), " ", ", "), "[]"))
 	}
 	if err := f.Err(); err != nil {

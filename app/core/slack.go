@@ -17,9 +17,6 @@ const (
 	SlackOff     SlackMode = "off"
 )
 
-// SlackModes returns all modes.
-func SlackModes() []SlackMode { return []SlackMode{SlackTwoWay, SlackToSlack, SlackToWeb, SlackOff} }
-
 // Posts reports whether what happens in the session is posted to the thread.
 func (m SlackMode) Posts() bool { return m == SlackTwoWay || m == SlackToSlack }
 

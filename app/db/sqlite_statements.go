@@ -5,7 +5,9 @@ import (
 	"database/sql/driver"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
+	"bobbin/app/core"
 	"bobbin/app/db/models"
 )
 
@@ -99,10 +101,8 @@ func (c *cachingConn) QueryContext(ctx context.Context, query string, args []dri
 // prepareCached returns the prepared statement of the query; nil = it is not kept, or is busy.
 func (c *cachingConn) prepareCached(ctx context.Context, query string, args []driver.NamedValue) (*statement, error) {
 	for _, a := range args { // PostgreSQL refuses some texts
-		if text, ok := a.Value.(string); ok {
-			if err := models.CheckText(text); err != nil {
-				return nil, err
-			}
+		if text, ok := a.Value.(string); ok && (strings.IndexByte(text, 0) >= 0 || !utf8.ValidString(text)) {
+			return nil, core.Errorf(core.ErrInvalid, models.UnstorableMessage)
 		}
 	}
 	if s := c.statements[query]; s != nil {

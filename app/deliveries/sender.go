@@ -147,20 +147,14 @@ func checkResponse(response *http.Response) error {
 	case code == http.StatusGone:
 		failed.Final = true
 	case code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable:
-		failed.RetryAfter = retryAfter(response.Header.Get("Retry-After"))
+		value := response.Header.Get("Retry-After") // seconds or a date
+		if n, err := strconv.ParseUint(value, 10, 31); err == nil {
+			failed.RetryAfter = time.Duration(n) * time.Second
+		} else if at, err := http.ParseTime(value); err == nil {
+			failed.RetryAfter = max(time.Until(at), 0)
+		}
 	}
 	return failed
-}
-
-// retryAfter parses the header, which is seconds or a date; 0 = it is missing or invalid.
-func retryAfter(value string) time.Duration {
-	if n, err := strconv.ParseUint(value, 10, 31); err == nil {
-		return time.Duration(n) * time.Second
-	}
-	if at, err := http.ParseTime(value); err == nil {
-		return max(time.Until(at), 0)
-	}
-	return 0
 }
 
 // publicError returns the error in words that reveal nothing about the server's network. A

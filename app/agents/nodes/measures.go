@@ -1,7 +1,7 @@
 package nodes
 
 import (
-	"encoding/json"
+	"context"
 	"fmt"
 	"slices"
 
@@ -22,15 +22,6 @@ type Measures struct {
 // maxReasons bounds what a run says of itself.
 const maxReasons = 20
 
-// Measured returns what an earlier attempt of the run has measured.
-func Measured(run core.Run) Measures {
-	var r core.ContextReport
-	if len(run.Context) == 0 || json.Unmarshal(run.Context, &r) != nil {
-		return Measures{}
-	}
-	return Measures{Overflows: r.Overflows, Rungs: r.Rungs, Reasons: r.Reasons}
-}
-
 // withMeasure returns the measures with those of one more.
 func (m Measures) withMeasure(rung, reason string) Measures {
 	if rung != "" && !slices.Contains(m.Rungs, rung) {
@@ -46,19 +37,6 @@ func (m Measures) withMeasure(rung, reason string) Measures {
 func (m Measures) Refused(reason string) Measures {
 	m.Overflows++
 	return m.withMeasure("", reason)
-}
-
-// In returns the report of the run's last prompt with what all of them needed.
-func (m Measures) In(r core.ContextReport) core.ContextReport {
-	for _, rung := range r.Rungs {
-		m = m.withMeasure(rung, "")
-	}
-	for _, reason := range r.Reasons {
-		m = m.withMeasure("", reason)
-	}
-	r.Overflows = m.Overflows
-	r.Rungs, r.Reasons = append([]string{}, m.Rungs...), append([]string{}, m.Reasons...)
-	return r
 }
 
 // Fitted returns the state with the turn as Fit left it, but for what holds for the tries of one
@@ -78,4 +56,28 @@ func (s AgentState) Fitted(t compaction.Turn, d contextwindow.Decision) AgentSta
 	t.Work, t.Cap, t.Trial, t.RefusedNative = core.SummaryWork{}, 0, false, false
 	s.Turn = t
 	return s
+}
+
+// recordCalls writes the calls so far into the books, which no other write of the run takes
+// along, with the report of the last prompt.
+func (n *LLM) recordCalls(ctx context.Context, s AgentState, c call) {
+	w := newWrite(s)
+	w.ModelCalls, w.Usage = c.records, sumUsage(c.records)
+	if c.turn.Profile.Model != nil { // nil = no prompt was made
+		if report, err := n.contextReport(s, c); err == nil {
+			w.Context = report
+		}
+	}
+	if _, err := n.Journal.Append(ctx, w); err != nil {
+		n.Logger.WarnContext(ctx, "model call not booked", "run_id", s.Run.ID, "err", err)
+	}
+}
+
+// sumUsage adds up what the calls cost.
+func sumUsage(records []core.ModelCall) core.Usage {
+	var u core.Usage
+	for _, r := range records {
+		u = u.Add(r.Usage)
+	}
+	return u
 }

@@ -172,7 +172,15 @@ func quoteProvider(e *llm.Error) string {
 
 // contextReport returns the context report of the run as it is stored.
 func (n *LLM) contextReport(s AgentState, c call) (json.RawMessage, error) {
-	report := s.Measures.In(n.Compactor.Describe(c.turn, c.decision, c.sent))
+	m, report := s.Measures, n.Compactor.Describe(c.turn, c.decision, c.sent) // of the last prompt, with what all of them needed
+	for _, rung := range report.Rungs {
+		m = m.withMeasure(rung, "")
+	}
+	for _, reason := range report.Reasons {
+		m = m.withMeasure("", reason)
+	}
+	report.Overflows = m.Overflows
+	report.Rungs, report.Reasons = append([]string{}, m.Rungs...), append([]string{}, m.Reasons...)
 	report.Digests = c.digests
 	raw, err := json.Marshal(report)
 	if err != nil {

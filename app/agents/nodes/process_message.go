@@ -1,7 +1,9 @@
 package nodes
 
 import (
+	"bobbin/app/core"
 	"context"
+	"encoding/json"
 	"fmt"
 )
 
@@ -32,6 +34,9 @@ func (n *ProcessMessage) Run(ctx context.Context, s AgentState) (AgentState, err
 	if s.UserMessage.ID == "" {
 		s.UserMessage = s.Run.UserMessage()
 	}
-	s.Measures = Measured(s.Run)
+	var earlier core.ContextReport // what an earlier attempt of the run has measured
+	if len(s.Run.Context) > 0 && json.Unmarshal(s.Run.Context, &earlier) == nil {
+		s.Measures = Measures{Overflows: earlier.Overflows, Rungs: earlier.Rungs, Reasons: earlier.Reasons}
+	}
 	return s, nil
 }

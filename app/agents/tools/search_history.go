@@ -141,7 +141,10 @@ func (h history) format(page core.SearchPage, skipped int) string {
 	var text string
 	for n := 1; n <= len(page.Items); n++ {
 		longer := h.writePassages(joinPassages(page.Items[:n], h.shown))
-		if n > 1 && tokensAbout(longer) > maxQuoted {
+		runes := utf8.RuneCountInString(longer)
+		others := (len(longer) - runes) / 2 // characters of more than a byte, about
+		// About how many tokens it has, rather too many than too few.
+		if tokens := (runes-min(runes, others))/4 + others; n > 1 && tokens > maxQuoted {
 			break
 		}
 		quoted, text = page.Items[:n], longer
@@ -173,13 +176,6 @@ func (h history) format(page core.SearchPage, skipped int) string {
 		b.WriteString(" The embedding model does not answer: only messages with these words were looked for.")
 	}
 	return b.String() + text
-}
-
-// tokensAbout returns about how many tokens a text has, rather too many than too few.
-func tokensAbout(text string) int {
-	runes := utf8.RuneCountInString(text)
-	others := (len(text) - runes) / 2 // characters of more than a byte, about
-	return (runes-min(runes, others))/4 + others
 }
 
 // joinPassages returns the results, the first of them with their neighbors, as passages, none

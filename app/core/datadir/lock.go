@@ -64,8 +64,12 @@ func tryLock(ctx context.Context, path string) (lock *Lock, holder string, err e
 		}
 		return nil, holder, nil
 	}
-	// The number is for people; the lock itself is what counts.
-	if err := writeFile(filepath.Dir(path), filepath.Base(path), fmt.Appendf(nil, "%d\n", os.Getpid())); err != nil {
+	// The number is for people; the lock itself is what counts. No link leads out of the folder.
+	root, err := os.OpenRoot(filepath.Dir(path))
+	if err == nil {
+		err = errors.Join(root.WriteFile(filepath.Base(path), fmt.Appendf(nil, "%d\n", os.Getpid()), 0o600), root.Close())
+	}
+	if err != nil {
 		return nil, "", errors.Join(err, file.Unlock())
 	}
 	return &Lock{file: file}, "", nil
@@ -74,15 +78,6 @@ func tryLock(ctx context.Context, path string) (lock *Lock, holder string, err e
 // newLock returns the lock of a file that must not be a symbolic link.
 func newLock(path string, flags int) *flock.Flock {
 	return flock.New(path, flock.SetPermissions(0o600), flock.SetFlag(flags|os.O_RDONLY|core.NoFollow))
-}
-
-// writeFile writes a file of the folder, without following links out of it.
-func writeFile(path, name string, content []byte) error {
-	root, err := os.OpenRoot(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(root.WriteFile(name, content, 0o600), root.Close())
 }
 
 // Release unlocks the file. It does nothing for nil.

@@ -1,8 +1,10 @@
 package logging
 
 import (
+	"context"
 	"io"
 	"log/slog"
+	"slices"
 	"time"
 
 	"golang.org/x/term"
@@ -15,7 +17,17 @@ import (
 func New(w io.Writer, level, format string) *slog.Logger {
 	var least slog.Level
 	_ = least.UnmarshalText([]byte(level)) // the settings are valid
-	settings := &slog.HandlerOptions{Level: least, ReplaceAttr: readableValues}
+	settings := &slog.HandlerOptions{Level: least, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		switch v := a.Value.Any().(type) {
+		case time.Duration: // with a unit: JSON would have bare nanoseconds
+			a.Value = slog.StringValue(v.String())
+		case core.RunID: // ids are texts, which need no encoder
+			a.Value = slog.StringValue(string(v))
+		case core.SessionID:
+			a.Value = slog.StringValue(string(v))
+		}
+		return a
+	}}
 	f, ok := w.(interface{ Fd() uintptr })
 	isTerminal := ok && term.IsTerminal(int(f.Fd()))
 	if format == "text" || format == "auto" && isTerminal {
@@ -24,15 +36,56 @@ func New(w io.Writer, level, format string) *slog.Logger {
 	return slog.New(handler{slog.NewJSONHandler(w, settings)})
 }
 
-// readableValues gives durations a unit, which JSON would have as bare nanoseconds. Ids are texts, which need no encoder.
-func readableValues(_ []string, a slog.Attr) slog.Attr {
-	switch v := a.Value.Any().(type) {
-	case time.Duration:
-		a.Value = slog.StringValue(v.String())
-	case core.RunID:
-		a.Value = slog.StringValue(string(v))
-	case core.SessionID:
-		a.Value = slog.StringValue(string(v))
+type attrsKey struct{}
+
+// With returns a context whose log records carry the attributes, besides those
+// that ctx has. One of the same key replaces the older.
+func With(ctx context.Context, attrs ...slog.Attr) context.Context {
+	all := slices.Clone(From(ctx))
+	for _, a := range attrs {
+		all = slices.DeleteFunc(all, func(b slog.Attr) bool { return a.Key == b.Key })
+		all = append(all, a)
 	}
-	return a
+	return context.WithValue(ctx, attrsKey{}, all)
+}
+
+// From returns the attributes that With put into ctx, such as for work that is
+// detached from a request but belongs to it. They must not be changed.
+func From(ctx context.Context) []slog.Attr {
+	attrs, _ := ctx.Value(attrsKey{}).([]slog.Attr)
+	return attrs
+}
+
+// handler adds the context's attributes to every record.
+type handler struct{ slog.Handler }
+
+// Handle writes the record with the context's attributes, but for those that the
+// record says itself.
+func (h handler) Handle(ctx context.Context, record slog.Record) error {
+	attrs := From(ctx)
+	if len(attrs) == 0 {
+		return h.Handler.Handle(ctx, record)
+	}
+	own := map[string]bool{}
+	record.Attrs(func(a slog.Attr) bool {
+		own[a.Key] = true
+		return true
+	})
+	record = record.Clone()
+	for _, a := range attrs {
+		if !own[a.Key] {
+			record.AddAttrs(a)
+		}
+	}
+	return h.Handler.Handle(ctx, record)
+}
+
+// WithAttrs keeps the context's attributes in loggers made by Logger.With.
+func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return handler{h.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup keeps them in loggers made by Logger.WithGroup, within the group.
+func (h handler) WithGroup(name string) slog.Handler {
+	return handler{h.Handler.WithGroup(name)}
 }

@@ -98,9 +98,12 @@ func (p *parser) parseNext() bool {
 	if p.rest == "" {
 		return false
 	}
-	not := isNegated(p.rest)
-	if not {
-		p.rest = p.rest[1:]
+	// The minus of a -word, not that of a --flag, of -f or -1 as commands and their output have them, or a minus alone.
+	rest, not := strings.CutPrefix(p.rest, "-")
+	next, n := utf8.DecodeRuneInString(rest)
+	isShort := n == 1 && (len(rest) == 1 || rest[1] == ' ') || unicode.IsDigit(next)
+	if not = not && rest != "" && !isShort && (isQuote(next) || kindOf(next) != separator); not {
+		p.rest = rest
 	}
 	if first, size := utf8.DecodeRuneInString(p.rest); isQuote(first) {
 		p.rest = p.rest[size:]
@@ -121,15 +124,6 @@ func (p *parser) parseNext() bool {
 }
 
 func isQuote(r rune) bool { return strings.ContainsRune(quotes, r) }
-
-// isNegated reports whether the text begins with the minus of a -word, not with that of a
-// --flag, of -f or -1 as commands and their output have them, or a minus alone.
-func isNegated(text string) bool {
-	rest, minus := strings.CutPrefix(text, "-")
-	first, size := utf8.DecodeRuneInString(rest)
-	isShort := size == 1 && (len(rest) == 1 || rest[1] == ' ') || unicode.IsDigit(first)
-	return minus && rest != "" && !isShort && (isQuote(first) || kindOf(first) != separator)
-}
 
 // readUntil reads the text up to the first rune for which stop is true, or all of it.
 func (p *parser) readUntil(stop func(rune) bool) string {

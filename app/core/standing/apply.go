@@ -107,9 +107,9 @@ func subjectTerms(topic string, terms []string) []string {
 	if topic == TopicName || topic == TopicAddress || topic == TopicUnits || topic == TopicLength || topic == TopicDiet {
 		return nil
 	}
-	own := strings.Fields(map[string]string{ //nolint:misspell // other languages
+	own := strings.Fields(map[string]string{
 		TopicBudget:   "budget presupuesto spend ausgeben depenser gastar total limit maximum max euro euros eur dollar dollars pounds franken quiero changed mind raise increase lower set erhoehe senke most can veux sube baja passe pass say disons mach daraus liegt betraegt",
-		TopicLanguage: "write speak talk schreib schreibe schreibst sprich rede ecris ecrivez parle parlez escribe habla hable contesta respondas prefiero switch back obliged",
+		TopicLanguage: "write speak talk schreib schreibe schreibst sprich rede ecris ecrivez parle parlez escribe habla hable contesta respondas prefiero switch back obliged", //nolint:misspell // other languages
 	}[topic]) // they belong to the topic itself, and do not name a thing
 	return slices.DeleteFunc(slices.Clone(terms), func(t string) bool { return slices.Contains(own, t) || isLanguage().MatchString(t) })
 }

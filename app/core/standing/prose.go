@@ -29,8 +29,11 @@ func candidates(text string) []sentence {
 		}
 	}
 	for _, line := range bothEnds(own, maxLines) {
-		if isCode(line) {
-			continue
+		trimmed := strings.TrimSpace(line)
+		indented := strings.HasPrefix(line, "    ") || strings.HasPrefix(line, "\t")
+		isItem := strings.HasPrefix(trimmed, "- ") || strings.HasPrefix(trimmed, "* ") || strings.HasPrefix(trimmed, "• ")
+		if indented && !isItem || strings.HasSuffix(trimmed, "{") || strings.HasSuffix(trimmed, "}") || strings.HasSuffix(trimmed, ";") || logLine().MatchString(core.Clip(trimmed, maxHead)) {
+			continue // a log or code
 		}
 		for _, s := range splitSentences(line, maskQuotes(line)) { // a quote ends on its line
 			if utf8.RuneCountInString(s.text) <= MaxInstruction {
@@ -98,14 +101,6 @@ var mailHeader = sync.OnceValue(func() *regexp.Regexp {
 var logLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:\[?\d{4}-\d\d-\d\d[T ]|\[?\d\d:\d\d:\d\d|[A-Z][a-z]{2} +\d+ \d\d:\d\d|\[?(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|PANIC|CRITICAL)\b|(?i:error|warning|fatal|panic|exception|traceback|caused by|system|assistant|tool|user)\b ?:|at [\w.$]+\(|(?:File|goroutine) |\$ |# |</?[a-zA-Z!?]|\+\+\+ |@@ |[|>]|//|/\*)`)
 })
-
-// isCode reports whether a line outside of a block looks like a log or code.
-func isCode(line string) bool {
-	trimmed := strings.TrimSpace(line)
-	indented := strings.HasPrefix(line, "    ") || strings.HasPrefix(line, "\t")
-	isItem := strings.HasPrefix(trimmed, "- ") || strings.HasPrefix(trimmed, "* ") || strings.HasPrefix(trimmed, "• ")
-	return indented && !isItem || strings.HasSuffix(trimmed, "{") || strings.HasSuffix(trimmed, "}") || strings.HasSuffix(trimmed, ";") || logLine().MatchString(core.Clip(trimmed, maxHead))
-}
 
 // isProse reports whether the line is the user's own, as far as the lines before it tell:
 // not in code, nor of a pasted document.

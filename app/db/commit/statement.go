@@ -104,8 +104,24 @@ const maxRows = 64
 
 // execute executes the statement, and returns how many rows it has written.
 func (s statement) execute(tx *gorm.DB) (n int64, err error) {
+	type key struct {
+		target string
+		rows   int
+	}
+	texts := &Of(tx).texts
 	for part := range slices.Chunk(s.rows, maxRows) {
-		res := Text(tx, s.text(tx, len(part)), slices.Concat(part...)...)
+		k := key{s.target, len(part)}
+		sql, ok := texts.Load(k)
+		if !ok {
+			text := s.target
+			if s.table != nil {
+				row := ", (" + strings.Repeat("%, ", len(s.kinds)-1) + "%)"
+				text = s.table.insert + "VALUES " + strings.Repeat(row, len(part))[2:] + s.table.conflict
+			}
+			sql = numberPlaceholders(tx, text, "%")
+			texts.Store(k, sql)
+		}
+		res := Text(tx, sql.(string), slices.Concat(part...)...)
 		res.Callback().Raw().Execute(res)
 		if res.Error != nil {
 			return n, res.Error
@@ -113,26 +129,6 @@ func (s statement) execute(tx *gorm.DB) (n int64, err error) {
 		n += res.RowsAffected
 	}
 	return n, nil
-}
-
-// text returns the statement for so many rows.
-func (s statement) text(tx *gorm.DB, rows int) string {
-	type key struct {
-		target string
-		rows   int
-	}
-	texts := &Of(tx).texts
-	if text, ok := texts.Load(key{s.target, rows}); ok {
-		return text.(string)
-	}
-	sql := s.target
-	if s.table != nil {
-		row := ", (" + strings.Repeat("%, ", len(s.kinds)-1) + "%)"
-		sql = s.table.insert + "VALUES " + strings.Repeat(row, rows)[2:] + s.table.conflict
-	}
-	sql = numberPlaceholders(tx, sql, "%")
-	texts.Store(key{s.target, rows}, sql)
-	return sql
 }
 
 // numberPlaceholders returns the statement with the placeholders of the dialect for its values.

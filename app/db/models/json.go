@@ -12,7 +12,6 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"gorm.io/gorm/schema"
@@ -88,14 +87,6 @@ func (j JSON) Decode(v any) error {
 
 // UnstorableMessage is the error for text that PostgreSQL does not store, and SQLite therefore neither.
 const UnstorableMessage = "text must be valid UTF-8 without the character U+0000, and JSON must be valid"
-
-// CheckText returns ErrInvalid for text that cannot be stored.
-func CheckText(s string) error {
-	if strings.IndexByte(s, 0) >= 0 || !utf8.ValidString(s) {
-		return core.Errorf(core.ErrInvalid, UnstorableMessage)
-	}
-	return nil
-}
 
 // storableEscapes matches JSON that escapes neither U+0000 nor an unpaired surrogate.
 var storableEscapes = regexp.MustCompile(`^(?i:[^\\]|\\[^u]|\\u(?:000[1-9a-f]|00[1-9a-f].|0[1-9a-f]..|[1-9abcef]...|d[0-7]..|d[89ab]..\\ud[c-f]..))*$`)
