@@ -70,8 +70,10 @@ func TestNativeSummaryWithTheBreakerOpen(t *testing.T) {
 	until := time.Now().Add(time.Minute)
 	w.Breaker = core.Breaker{Failures: core.BreakerFailures, Reason: "the model failed (auth)", Until: &until}
 	w.model.Add(compacted(own))
+	w.Messages[2].FinishReason, w.Messages[3].Role = core.FinishRefused, core.RoleUser // it has no answer, and may be refused again
 	turn, _ := w.fit()
 	_, summaries, _ := w.now()
+	compare.True(t, !slices.ContainsFunc(w.model.Requests()[0].Messages, func(m llm.Message) bool { return m.Content == w.Messages[2].Content }), "the compaction has the message that was refused")
 	if len(summaries) != 1 || summaries[0].Model != "" || summaries[0].Native == nil || len(w.writer.Requests()) > 0 {
 		t.Fatalf("got the summaries %+v, want one without the summary model and a native one", summaries)
 	}

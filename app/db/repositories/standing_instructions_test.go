@@ -68,12 +68,10 @@ func TestStandingInstructionsFollowTheirMessages(t *testing.T) {
 		s.exec(t, "DELETE FROM session_readers WHERE session_id = ? AND reader = 'standing'", id) // as an earlier version leaves them
 		s.wantInstructions(t, "of an earlier version", id, "1 Always answer in French.; 3 My budget is 400 €.")
 
-		s.exec(t, "UPDATE messages SET finish_reason = 'content_filter' WHERE id = ?", log[2].ID)
-		s.wantInstructions(t, "refused by a filter", id, "1 Always answer in French.")
-		s.exec(t, "UPDATE messages SET finish_reason = 'refused' WHERE id = ?", log[2].ID)
-
 		s.erase(t, id, log[0].ID)
 		s.wantInstructions(t, "deleted", id, "3 My budget is 400 €.")
+		s.exec(t, "UPDATE messages SET finish_reason = 'content_filter' WHERE id = ?", log[2].ID)
+		s.wantInstructions(t, "refused by a filter", id, "")
 		s.wantInstructions(t, "deleted in the source of a fork", fork.ID, "1 Always answer in Dutch.")
 		must.Get(repositories.NewPurges(s.Gorm).Session(t.Context(), id, false))(t)
 		compare.Equal(t, "instructions are left of a purged session", 0, s.count(t, "SELECT COUNT(*) FROM standing_instructions WHERE session_id = ?", id))

@@ -71,7 +71,7 @@ export const words = {
   jump: "Zum Neuesten",
   older: "Ältere Nachrichten",
   deletedMessage: "Diese Nachricht wurde gelöscht",
-  refusedMessage: "Der Anbieter des Modells hat die Anfrage mit dieser Nachricht abgelehnt oder die Antwort abgebrochen. Lehnt er wieder eine ab, wird sie ohne die Nachricht gesendet.",
+  refusedMessage: "Der Anbieter des Modells hat die Anfrage mit dieser Nachricht abgelehnt oder die Antwort abgebrochen. Andere werden vielleicht ohne sie gesendet, bis sie bearbeitet oder ganz beantwortet ist.",
   pinned: "angeheftet",
   edited: "bearbeitet",
   question: (tool: string) => `Frage: Darf ${tool} starten?`,

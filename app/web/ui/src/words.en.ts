@@ -72,7 +72,7 @@ export const words = {
   jump: "Jump to latest",
   older: "Older messages",
   deletedMessage: "This message was deleted",
-  refusedMessage: "The model's provider refused the prompt with this message, or cut its answer off. One that it refuses again is sent without it.",
+  refusedMessage: "The model's provider refused the prompt with this message, or cut its answer off. Others may be sent without it, until it is edited or answered in full.",
   pinned: "pinned",
   edited: "edited",
   question: (tool: string) => `Question: may ${tool} start?`,

@@ -1,0 +1,1 @@
+export{t as default}from"./SummaryBody-BKW23A3W.js";
