@@ -50,9 +50,9 @@ const (
 	FinishLength        FinishReason = "length" // the output limit was reached: the text is cut off
 	FinishToolCalls     FinishReason = "tool_calls"
 	FinishContentFilter FinishReason = "content_filter"
-	// FinishRefused marks a user's message whose prompt a provider has refused, perhaps in an outage: prompts have it, and
-	// one that is refused is sent again without it. FinishContentFilter marks one that a filter has refused, or whose answer
-	// it cut off: prompts have it only with a whole answer.
+	// FinishContentFilter marks a user's message, too, that a filter has refused before anything was said to it: no prompt has
+	// it. FinishRefused marks one that a provider has refused, perhaps in an outage, or one with half an answer: prompts have
+	// it, and one that is refused or cut off again is sent again without it.
 	FinishRefused FinishReason = "refused"
 )
 
@@ -203,27 +203,20 @@ func (m Message) WasRefused() bool {
 	return m.FinishReason == FinishRefused || m.FinishReason == FinishContentFilter
 }
 
-// WithoutUnanswered returns the messages with the turns as system rows, which nobody is sent, that have no whole answer and
-// whose user's message has one of the marks; an answer that a filter cut off marks its turn itself.
-func WithoutUnanswered(messages []Message, marks ...FinishReason) []Message {
-	isMarked := func(m Message) bool { return slices.Contains(marks, m.FinishReason) }
-	if !slices.ContainsFunc(messages, isMarked) {
-		return messages
-	}
-	out, last := slices.Clone(messages), -1 // of the turn, but for system rows
-	for i, m := range slices.Backward(messages) {
-		if last < 0 && m.Role != RoleSystem {
-			last = i
+// WithoutRefused returns the messages with the turns as system rows, which nobody is sent, whose user's message has one of the marks.
+func WithoutRefused(messages []Message, marks ...FinishReason) []Message {
+	out, isOut := messages, false
+	for i, m := range messages {
+		if m.Role == RoleUser || i == 0 {
+			isOut = slices.Contains(marks, m.FinishReason)
 		}
-		if last < 0 || m.Role != RoleUser && i > 0 {
+		if !isOut {
 			continue
 		}
-		end := messages[last]
-		isAnswered := end.Role == RoleAssistant && len(end.ToolCalls) == 0 && end.FinishReason != FinishContentFilter
-		for ; last >= i && !isAnswered && (isMarked(m) || isMarked(end)); last-- {
-			out[last].Role = RoleSystem
+		if &out[0] == &messages[0] {
+			out = slices.Clone(out)
 		}
-		last = -1
+		out[i].Role = RoleSystem
 	}
 	return out
 }

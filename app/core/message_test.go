@@ -110,22 +110,21 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// Turns without a whole answer go, by the mark of the user's message: none (u), a filter's (f), a refusal's (r). Others are
-// answers (a), half ones (h), calls of tools (c) and the system's (s).
-func TestWithoutUnanswered(t *testing.T) {
+// Turns go by the mark of the user's message: none (u), a filter's (f), a refusal's (r). Others are answers (a), steps (c)
+// and the system's (s).
+func TestWithoutRefused(t *testing.T) {
 	t.Parallel()
-	roles := map[rune]core.Role{'u': core.RoleUser, 'f': core.RoleUser, 'r': core.RoleUser, 'a': core.RoleAssistant, 'h': core.RoleAssistant, 'c': core.RoleAssistant, 's': core.RoleSystem}
-	marks := map[rune]core.FinishReason{'f': core.FinishContentFilter, 'h': core.FinishContentFilter, 'r': core.FinishRefused}
+	roles := map[rune]core.Role{'u': core.RoleUser, 'f': core.RoleUser, 'r': core.RoleUser, 'a': core.RoleAssistant, 'c': core.RoleTool, 's': core.RoleSystem}
+	marks := map[rune]core.FinishReason{'f': core.FinishContentFilter, 'r': core.FinishRefused}
 	for log, want := range map[string]string{ // without a filter's; without all
-		"uaua": "uaua uaua", "ufua": "usua usua", "uarua": "uarua uasua", "rfua": "rsua ssua", "uhua": "ssua ssua", "hua": "sua sua",
-		"fasua": "fasua fasua", "uafs": "uass uass", "fcua": "ssua ssua", "rcua": "rcua ssua", "fcaru": "fcaru fcasu", "ssfs": "ssss ssss",
+		"uaua": "uaua uaua", "ufua": "usua usua", "uarua": "uarua uasua", "uacraua": "uacraua uacssua", "fasrf": "sssrs sssss", "aru": "aru asu",
 	} {
 		var messages []core.Message
 		for _, kind := range log {
-			messages = append(messages, core.Message{Role: roles[kind], FinishReason: marks[kind], ToolCalls: make([]core.ToolCall, strings.Count("c", string(kind)))})
+			messages = append(messages, core.Message{Role: roles[kind], FinishReason: marks[kind]})
 		}
 		got := []byte(log + " " + log)
-		for i, m := range slices.Concat(core.WithoutUnanswered(messages, core.FinishContentFilter), messages[:1], core.WithoutUnanswered(messages, core.FinishContentFilter, core.FinishRefused)) {
+		for i, m := range slices.Concat(core.WithoutRefused(messages, core.FinishContentFilter), messages[:1], core.WithoutRefused(messages, core.FinishContentFilter, core.FinishRefused)) {
 			if m.Role == core.RoleSystem && i != len(log) {
 				got[i] = 's'
 			}

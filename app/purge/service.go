@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"bobbin/app/core"
@@ -43,12 +44,15 @@ type Options struct {
 type Service struct {
 	Options
 	wake  chan struct{}   // a deletion was accepted
+	ended chan struct{}   // closed, by end, when Run is to end
+	end   func()
 	place core.EventPlace // where the last sweep of events ended; used by Run only
 }
 
 // New returns a service.
 func New(o Options) *Service {
-	return &Service{Options: o, wake: make(chan struct{}, deletionWorkers)}
+	ended := make(chan struct{})
+	return &Service{Options: o, wake: make(chan struct{}, deletionWorkers), ended: ended, end: sync.OnceFunc(func() { close(ended) })}
 }
 
 // operator is who purges, as the audit log names them.
@@ -80,6 +84,9 @@ func (s *Service) Purge(ctx context.Context, in core.Purge) (core.PurgeReport, e
 	}
 	if err == nil {
 		d, err = s.accept(ctx, d)
+	}
+	if err == nil && d.SlackPosts != in.SlackPosts {
+		err = core.Errorf(core.ErrConflict, "a deletion of this user that was asked for otherwise (posts in Slack) is at work: repeat the purge when it has ended")
 	}
 	if err == nil {
 		d, err = s.await(ctx, d)
@@ -116,10 +123,14 @@ func (s *Service) await(ctx context.Context, accepted core.Deletion) (core.Delet
 			return d, err
 		}
 		if d.Error != "" && d.Attempts > accepted.Attempts {
-			return d, core.Errorf(core.ErrUnavailable, "%s. The purge is retried until it succeeds", d.Error)
+			return d, core.Errorf(core.ErrUnavailable, "%s. The purge is retried until it succeeds; then `bobbin sessions purge --compact-only` compacts the files", d.Error)
 		}
-		if err := core.Sleep(ctx, 100*time.Millisecond); err != nil {
-			return d, err
+		select {
+		case <-ctx.Done():
+			return d, context.Cause(ctx)
+		case <-s.ended:
+			return d, core.Errorf(core.ErrUnavailable, "the server is stopping: the purge goes on when it runs again; then `bobbin sessions purge --compact-only` compacts the files")
+		case <-time.After(100 * time.Millisecond):
 		}
 	}
 }

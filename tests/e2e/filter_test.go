@@ -81,7 +81,7 @@ func newFiltered(t *testing.T, settings ...apptest.Setting) *filtered {
 
 // Whatever a filter objects to, and whether it was answered, summarized or neither, the conversation goes on: each
 // later message is answered, and once a summary covers the text nothing is refused any more, unless the summary has it.
-// What was never answered, or half, is in no prompt; other prompts that are refused are sent alone.
+// What was never answered is in no prompt; other prompts that are refused are sent without what was answered half, or alone.
 func TestFilterStopsNoConversation(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -91,7 +91,7 @@ func TestFilterStopsNoConversation(t *testing.T) {
 		warned  string // which of the second message and the last one is warned of
 	}{
 		"never answered": {"Tell me about FLAGGED.", true, core.RunFailed, ""},
-		"half answered":  {"Tell me about FLAGGED. CUT", false, core.RunSucceeded, ""},
+		"half answered":  {"Tell me about FLAGGED. CUT", false, core.RunSucceeded, "second"},
 		"answered":       {"Tell me about FLAGGED.", false, core.RunSucceeded, "second"},
 		"in the summary": {"Tell me about INFECTED.", true, core.RunSucceeded, "last"},
 	} {
@@ -253,8 +253,8 @@ func (w *filtered) say(t *testing.T, id core.SessionID, content string, parts ..
 
 // A message whose prompt is refused for no clear reason stops no other: later prompts that are refused are sent again
 // without it, until it is edited. A prompt that is not refused has it: an outage takes no message out of later prompts, nor
-// do an image that is refused or an answer without words. What a filter refused, or cut off, is in no other prompt before it
-// is answered in full.
+// do an image that is refused or an answer without words. What a filter refused is in no other prompt before it is
+// answered; half an answer that it cut off is as an outage.
 func TestRefusedMessageStopsNoConversation(t *testing.T) {
 	t.Parallel()
 	type step struct{ how, content, want string }
@@ -268,7 +268,7 @@ func TestRefusedMessageStopsNoConversation(t *testing.T) {
 		"two":      {hello, outage, {"image", "POISON", "model_invalid 3 0 Budge:refused POISO:refused (POISO:refused)"}, {"", "2+2?", "ok 2 3 Budge:refused POISO:refused"}},
 		"no word":  {hello, {"mute 2", "Ada", "model_empty 2 0"}, {"mute 1", "Who?", "ok 1 4"}},
 		"filter":   {hello, {"", "SENSITIVE", "model_content_filter 2 0 SENSI:content_filter (SENSI:content_filter)"}, {"", "2+2?", "ok 0 3 SENSI:content_filter"}},
-		"cut off":  {hello, {"", "CUT", "ok 1 3 CUT:content_filter (CUT:content_filter)"}, {"", "2+2?", "ok 0 3 CUT:content_filter"}, {"", "CUT 2", "ok 1 5 CUT:content_filter CUT 2:content_filter (CUT 2:content_filter)"}},
+		"cut off":  {hello, {"", "CUT", "ok 1 3 CUT:refused (CUT:refused)"}, {"", "2+2?", "ok 1 3 CUT:refused"}, {"", "CUT 2", "ok 2 5 CUT:refused CUT 2:refused (CUT 2:refused)"}},
 		"taken":    {{"", "SENSITIVE", "model_content_filter 1 0 SENSI:content_filter (SENSI:content_filter)"}, {"regenerate", "2+2?", "ok 0 3 SENSI:refused"}, {"", "3+3?", "ok 1 3 SENSI:refused"}},
 		"answered": {poison, {"regenerate", "2+2?", "ok 0 3 POISO:refused"}, {"", "3+3?", "ok 1 3 POISO:refused"}, {"", "4+4?", "ok 1 5 POISO:refused"}}, // by another model, or luck
 		"lucky":    {hello, poison, {"well", "3+3?", "ok 0 4 POISO:refused"}},                                                                            // the next one may be refused again
@@ -300,7 +300,7 @@ func TestRefusedMessageStopsNoConversation(t *testing.T) {
 
 // Behind a summary a refused message stops no prompt either, whether it is pinned, a standing instruction, or recalled;
 // a summary that its model refuses is made without it, and one that another model made is left out with it. One that an
-// outage left unanswered is in the summary, which stays. A half answer of an import and its question are in neither.
+// outage left unanswered is in the summary, which stays. Half an answer of an import is as one of its own.
 func TestRefusedMessageBehindSummary(t *testing.T) {
 	t.Parallel()
 	const half = `{"role":"user","content":"Read https://POISON.example/1"}` + "\n" + `{"role":"assistant","content":"Lorem ipsum POISON","finish_reason":"content_filter"}`
@@ -315,7 +315,7 @@ func TestRefusedMessageBehindSummary(t *testing.T) {
 		"recalled":    {"The lorem manual says POISON about ipsum.", false, "{recall: auto}", false},
 		"extract":     {"Tell me about POISON.", false, "{strategy: extractive}", false},
 		"other model": {"Tell me about POISON.", false, "{summary_model: other}", true},
-		"pinned half": {half, true, "{summary_model: other}", false},
+		"pinned half": {half, true, "{strategy: extractive}", false},
 		"quoted half": {half, false, "{recall: auto, strategy: extractive}", false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -338,7 +338,6 @@ func TestRefusedMessageBehindSummary(t *testing.T) {
 			}
 			versions := must.Get(client.Call(t.Context(), w.Client, ops.ListSummaries, ops.SessionPage{InSession: ops.InSession{SessionID: id}}))(t).Items
 			first := versions[len(versions)-1].Content
-			compare.True(t, c.message != half || w.refused.Load() == 1, "%d prompts were refused, want the one of the outage", w.refused.Load())
 			compare.Equal(t, "whether the first summary has each message", []any{true, c.isIn}, []any{strings.Contains(first, "pump"), strings.Contains(first, "POISON")})
 			w.say(t, id, "More POISON.") // is not in the summary
 			turn := apptest.SendMessage(t, w.Client, core.SendMessage{SessionID: id, Content: "And now?"})

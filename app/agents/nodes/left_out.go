@@ -66,6 +66,16 @@ func (n *LLM) loadRefused(ctx context.Context, s *AgentState, t *attempts, e *ll
 	return err
 }
 
+// checkHalf returns no error for an answer that a filter cut off, which is one, unless it may be whole without messages
+// that were refused before.
+func (n *LLM) checkHalf(ctx context.Context, s *AgentState, t *attempts, c call) error {
+	e := &llm.Error{Kind: llm.KindContentFilter, Provider: s.Profile.Model.Info().Provider, Message: "the answer was cut off"}
+	if err := n.loadRefused(ctx, s, t, e); err != nil || t.canLeaveOut(c, e) != leftOutRefused {
+		return err
+	}
+	return e
+}
+
 // withoutRefused returns the decision without what the tries leave out of the conversation.
 func (t *attempts) withoutRefused(d contextwindow.Decision) contextwindow.Decision {
 	switch {

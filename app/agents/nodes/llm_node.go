@@ -233,7 +233,7 @@ func (n *LLM) callModel(ctx context.Context, s AgentState, t *attempts, d contex
 	start := time.Now()
 	c.response, err = llm.Collect(s.Profile.Model.Stream(ctx, req), n.passDeltas(ctx, s, c.id, mayCall))
 	if strings.TrimSpace(c.response.Text) != "" && (c.response.Finish == core.FinishContentFilter || llm.IsKind(err, llm.KindContentFilter)) {
-		c.response.Finish, err = core.FinishContentFilter, nil // half an answer is one
+		c.response.Finish, err = core.FinishContentFilter, n.checkHalf(ctx, &s, t, c)
 	}
 	if c.response.Finish == core.FinishContentFilter { // its calls may be half ones, too
 		c.response.ToolCalls = nil
@@ -359,7 +359,7 @@ func (n *LLM) storeAnswer(ctx context.Context, s AgentState, c call) (_ AgentSta
 		return s, fmt.Errorf("store answer: %w", err)
 	}
 	s = s.WithRunMessages(written.Messages)
-	if w.End != nil && written.Known != nil && m.FinishReason != core.FinishContentFilter { // nobody else has written since the run began
+	if w.End != nil && written.Known != nil { // nobody else has written since the run began
 		n.Tails.storeTail(s, written.Events[len(written.Events)-1].Seq)
 	}
 	n.Journal.Publish(ctx, written.Events) // who reads the end may send the next message, which needs the tail

@@ -70,6 +70,7 @@ func (s *Service) Read(ctx context.Context, in core.ImportMessages) ([]core.Mess
 type history struct {
 	core.Imported
 	messages []core.Message
+	users    int   // through the last one of a user
 	stored   int64 // bytes that they count
 	order    order
 	faults   core.Faults
@@ -143,11 +144,10 @@ func (s *Service) readMessage(h *history, e entry, source core.Source) error {
 		if err != nil {
 			return err
 		}
-		for i := len(h.messages) - 1; i >= 0 && m.Role == core.RoleAssistant && m.FinishReason == core.FinishContentFilter; i-- {
-			if h.messages[i].Role == core.RoleUser { // the answer to it was cut off
-				h.messages[i].FinishReason = m.FinishReason
-				break
-			}
+		if m.Role == core.RoleUser {
+			h.users = len(h.messages) + 1
+		} else if m.FinishReason == core.FinishContentFilter && h.users > 0 { // the answer to it was cut off
+			h.messages[h.users-1].FinishReason = core.FinishRefused
 		}
 		h.messages, h.stored = append(h.messages, m), h.stored+m.StoredBytes()
 	}

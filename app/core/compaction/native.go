@@ -206,7 +206,7 @@ func (k *Compactor) writeNative(ctx context.Context, t Turn, o contextwindow.Ord
 // A change among the messages would be gone with them: then the prompt is not bound to the one in which
 // they were sent, but has the current setup, the words of the summary, and no thoughts.
 func (k *Compactor) planCovered(ctx context.Context, t Turn, whole contextwindow.Decision, o contextwindow.Order) (covered Turn, d contextwindow.Decision, isBound bool, err error) {
-	t.History, t.Run, t.Recalled = messagesThrough(core.WithoutUnanswered(t.History, core.FinishContentFilter, core.FinishRefused), o.ThroughSeq), nil, nil
+	t.History, t.Run, t.Recalled = messagesThrough(core.WithoutRefused(t.History, core.FinishContentFilter, core.FinishRefused), o.ThroughSeq), nil, nil
 	t.Profile.Policy.SummaryRole = core.RoleUser // the system prompt stays the same when the compaction takes the summary's place
 	covered = t
 	if s, known := t.Setups[whole.Frozen]; known {

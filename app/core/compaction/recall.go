@@ -63,7 +63,7 @@ func (k *Compactor) recall(ctx context.Context, t Turn, d contextwindow.Decision
 		shown := d.ShownSeqs()
 		shown[t.Run[0].Seq] = true // the question, whatever its size
 		for _, m := range refused {
-			shown[m.Seq] = shown[m.Seq] || m.FinishReason == core.FinishContentFilter
+			shown[m.Seq] = shown[m.Seq] || m.Role == core.RoleUser && m.FinishReason == core.FinishContentFilter
 		}
 		found, err = Finder{k.Stores.Search}.Recall(searching, t.Session, question[0].Content, shown)
 	}

@@ -119,7 +119,7 @@ func (k *Compactor) summaryMaterial(ctx context.Context, t Turn, p plan, m draft
 	if w.model == nil || isExcerpt || m.leavesRefused { // prompts with their very words would be refused
 		marks = append(marks, core.FinishRefused)
 	}
-	material := messagesThrough(core.WithoutUnanswered(t.History, marks...), o.ThroughSeq)
+	material := messagesThrough(core.WithoutRefused(t.History, marks...), o.ThroughSeq)
 	if strings.Contains(w.note, string(llm.KindContentFilter)) { // a filter has refused all of them to the summary model
 		material = slices.Clone(material)
 		for i := range material {

@@ -145,7 +145,7 @@ func (k *Compactor) planInput(t Turn) (contextwindow.Input, error) {
 		Binds: info.Prefix.Binds(), ToolChanges: info.ToolChanges,
 		Policy: t.Profile.Policy, Loop: t.Profile.Loop, Factor: estimate.Factor, Margin: unmeasuredMargin, Cap: estimate.Apply(t.Cap),
 		Model:   contextwindow.Limits{Window: window, MaxOutput: minKnown(t.Profile.Agent.MaxOutputTokens, info.MaxOutput)},
-		History: k.planItems(t, core.WithoutUnanswered(t.History, core.FinishContentFilter), info), Run: k.planItems(t, t.Run, info), State: state,
+		History: k.planItems(t, core.WithoutRefused(t.History, core.FinishContentFilter), info), Run: k.planItems(t, t.Run, info), State: state,
 	}
 	if estimate.Measured {
 		in.Margin = min(max(2*estimate.Deviation, minMargin), maxMargin)
@@ -172,7 +172,9 @@ func (k *Compactor) planInput(t Turn) (contextwindow.Input, error) {
 			in.Summary.Tokens, in.Summary.Frozen = n.Tokens, k.frozenFor(t, n)
 		}
 	}
-	in.Pinned = k.planItems(t, slices.DeleteFunc(slices.Clone(t.Pinned), func(m core.Message) bool { return m.FinishReason == core.FinishContentFilter }), llm.Info{}) // they are quoted
+	in.Pinned = k.planItems(t, slices.DeleteFunc(slices.Clone(t.Pinned), func(m core.Message) bool {
+		return m.Role == core.RoleUser && m.FinishReason == core.FinishContentFilter
+	}), llm.Info{}) // they are quoted
 	return in, nil
 }
 

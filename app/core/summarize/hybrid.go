@@ -46,7 +46,7 @@ func (h *Hybrid) Summarize(ctx context.Context, req Request) (Result, error) {
 	ledger := newLedger()
 	words := req
 	words.Previous = withoutHeading(ledger.parse(req.Previous))
-	req.Messages = core.WithoutUnanswered(req.Messages, core.FinishContentFilter, core.FinishRefused) // words that a provider may refuse
+	req.Messages = core.WithoutRefused(req.Messages, core.FinishContentFilter, core.FinishRefused) // words that a provider may refuse
 	ledger.addFacts(req.Messages)
 	ledger.addUserMessages(req.quotable())
 	ledger.dropInstructions(req.Instructions)

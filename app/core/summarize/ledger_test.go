@@ -42,14 +42,13 @@ func TestExtraction(t *testing.T) {
 		user(1, "Fix pkg/a.go,\nplease: see https://x.org/1."),
 		assistant(2, "I look.", core.ToolCall{ID: "a", Name: "shell", Arguments: `{"command":"go vet ./..."}`}, core.ToolCall{ID: "b", Name: "shell", Arguments: `{"cmd":["git","push"]}`}),
 		toolResult(3, "a", "pkg/a.go:3: error: bad\nexit status 1"), toolResult(4, "b", `{"stdout":"ok","exit_code":0}`),
-		{Seq: 5, Role: core.RoleUser, Content: "Good.", FinishReason: core.FinishRefused}, assistant(6, "Thanks."), // answered again
+		{Seq: 5, Role: core.RoleUser, Content: "Good.", FinishReason: core.FinishRefused}, assistant(6, "Thanks for x.org."), // answered by luck
 		{Seq: 7, Role: core.RoleUser, Content: "Read https://x.org/2, too.", FinishReason: core.FinishRefused},
 	}})
 	want := "## Conversation Summary\n" + answer + `
 
 ## User Messages
 - "Fix pkg/a.go, please: see https://x.org/1." [1]
-- "Good." [5]
 
 ## Files Referenced
 - pkg/a.go [3]

@@ -84,7 +84,8 @@ func (stx *sessionTx) storeWrite(w core.RunWrite) (core.Written, error) {
 		e.RunID = cmp.Or(e.RunID, run.ID)
 		stx.emitEvents(e)
 	}
-	if err := stx.markRefused(run, w); err != nil {
+	isMarked, err := stx.markRefused(run, w)
+	if err != nil {
 		return core.Written{}, err
 	}
 	if w.Setup != nil {
@@ -100,15 +101,15 @@ func (stx *sessionTx) storeWrite(w core.RunWrite) (core.Written, error) {
 		stx.setUpdatedAt()
 	}
 	out := core.Written{Messages: stored, Events: stx.events, Run: run, MoreQueued: stx.session.LastQueueSeq > run.QueueSeq}
-	if onlyWriter {
+	if onlyWriter && !isMarked {
 		out.Known = stx.knownAfter(row, last)
 	}
 	return out, err
 }
 
-// markRefused marks the run's user message if a provider refused its prompt or cut its answer off, and tells watchers. One
-// that a filter marked and that is answered now is as after an outage.
-func (stx *sessionTx) markRefused(run core.Run, w core.RunWrite) error {
+// markRefused marks the run's user message if a provider refused its prompt or cut its answer off, and tells watchers. What a
+// filter refused is as what others did once something follows it: a step of a tool loop, or another answer.
+func (stx *sessionTx) markRefused(run core.Run, w core.RunWrite) (isMarked bool, err error) {
 	var mark core.FinishReason
 	marked := stx.tx.Where("session_id = ?", run.SessionID)
 	switch {
@@ -116,20 +117,28 @@ func (stx *sessionTx) markRefused(run core.Run, w core.RunWrite) error {
 	case w.End.Error != nil:
 		mark = map[string]core.FinishReason{"model_content_filter": core.FinishContentFilter, "model_invalid": core.FinishRefused}[w.End.Error.Code]
 	case len(w.Messages) > 0 && w.Messages[len(w.Messages)-1].FinishReason == core.FinishContentFilter:
-		mark = core.FinishContentFilter
+		mark = core.FinishRefused
 	case run.Input.Regenerate && w.End.AnswerID != "":
 		mark, marked = core.FinishRefused, marked.Where("finish_reason = ?", core.FinishContentFilter)
 	}
 	if mark == "" {
-		return nil
+		return false, nil
 	}
 	rows, err := findIn[core.Message](marked, "id", []core.MessageID{run.UserMessageID})
 	for _, m := range rows {
+		if mark == core.FinishContentFilter || m.FinishReason == core.FinishContentFilter {
+			following, err := count(stx.tx.Model(&core.Message{}).Where("parent_id = ?", m.ID))
+			if mark = core.FinishContentFilter; err != nil {
+				return false, err
+			} else if following > 0 {
+				mark = core.FinishRefused
+			}
+		}
 		m.FinishReason = mark
 		stx.emitMessage(core.EventMessageUpdated, m)
 		err = stx.tx.Model(&m).UpdateColumn("finish_reason", mark).Error
 	}
-	return err
+	return len(rows) > 0, err
 }
 
 // storeWait lets a run wait, and returns it as it is then.

@@ -28,7 +28,7 @@ func NewStandingInstructions(db *gorm.DB) *StandingInstructions { return &Standi
 // those of the message.
 const onPathSQL = `SELECT i.*, m.author, m.author_id, COALESCE(m.named, false) AS named FROM standing_instructions i
 JOIN sessions s ON s.id = i.session_id LEFT JOIN messages m ON m.id = i.message_id
-WHERE i.session_id = @session AND (i.message_id IS NULL OR m.on_path AND m.seq <= s.last_seq AND m.seq <= @through AND m.finish_reason <> 'content_filter')
+WHERE i.session_id = @session AND (i.message_id IS NULL OR m.on_path AND m.seq <= s.last_seq AND m.seq <= @through)
 ORDER BY i.seq DESC, CASE WHEN i.message_id IS NULL THEN 0 ELSE 1 END, i.number DESC, i.id DESC LIMIT @limit`
 
 // OnPath returns the newest instructions of the session's current path, of its messages through the seq and

@@ -70,8 +70,6 @@ func TestStandingInstructionsFollowTheirMessages(t *testing.T) {
 
 		s.erase(t, id, log[0].ID)
 		s.wantInstructions(t, "deleted", id, "3 My budget is 400 €.")
-		s.exec(t, "UPDATE messages SET finish_reason = 'content_filter' WHERE id = ?", log[2].ID)
-		s.wantInstructions(t, "refused by a filter", id, "")
 		s.wantInstructions(t, "deleted in the source of a fork", fork.ID, "1 Always answer in Dutch.")
 		must.Get(repositories.NewPurges(s.Gorm).Session(t.Context(), id, false))(t)
 		compare.Equal(t, "instructions are left of a purged session", 0, s.count(t, "SELECT COUNT(*) FROM standing_instructions WHERE session_id = ?", id))
