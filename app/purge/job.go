@@ -31,7 +31,7 @@ const (
 // processes left. It also removes what processes left behind that died, or lost their database, during an import, a
 // fork or a deletion (every 5 s), and what is too old (every hour).
 func (s *Service) Run(ctx context.Context) error {
-	context.AfterFunc(ctx, s.end)
+	context.AfterFunc(ctx, func() { s.ends.Add(1) })
 	var group errgroup.Group
 	for range deletionWorkers {
 		group.Go(func() error {

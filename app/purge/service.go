@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"bobbin/app/core"
@@ -44,15 +44,13 @@ type Options struct {
 type Service struct {
 	Options
 	wake  chan struct{}   // a deletion was accepted
-	ended chan struct{}   // closed, by end, when Run is to end
-	end   func()
+	ends  atomic.Int64    // how often Run was to end
 	place core.EventPlace // where the last sweep of events ended; used by Run only
 }
 
 // New returns a service.
 func New(o Options) *Service {
-	ended := make(chan struct{})
-	return &Service{Options: o, wake: make(chan struct{}, deletionWorkers), ended: ended, end: sync.OnceFunc(func() { close(ended) })}
+	return &Service{Options: o, wake: make(chan struct{}, deletionWorkers)}
 }
 
 // operator is who purges, as the audit log names them.
@@ -117,7 +115,7 @@ func (s *Service) namedSessions(ctx context.Context, in core.Purge) (ids []core.
 
 // await waits until a deletion is done, or an attempt has failed.
 func (s *Service) await(ctx context.Context, accepted core.Deletion) (core.Deletion, error) {
-	for {
+	for ends := s.ends.Load(); ; {
 		d, err := s.Deletions.Get(ctx, core.Tenant{Owner: accepted.Owner}, accepted.ID)
 		if err != nil || d.Status == core.DeletionSucceeded {
 			return d, err
@@ -125,12 +123,11 @@ func (s *Service) await(ctx context.Context, accepted core.Deletion) (core.Delet
 		if d.Error != "" && d.Attempts > accepted.Attempts {
 			return d, core.Errorf(core.ErrUnavailable, "%s. The purge is retried until it succeeds; then `bobbin sessions purge --compact-only` compacts the files", d.Error)
 		}
-		select {
-		case <-ctx.Done():
-			return d, context.Cause(ctx)
-		case <-s.ended:
+		if s.ends.Load() > ends {
 			return d, core.Errorf(core.ErrUnavailable, "the server is stopping: the purge goes on when it runs again; then `bobbin sessions purge --compact-only` compacts the files")
-		case <-time.After(100 * time.Millisecond):
+		}
+		if err := core.Sleep(ctx, 100*time.Millisecond); err != nil {
+			return d, err
 		}
 	}
 }
