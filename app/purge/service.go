@@ -120,7 +120,7 @@ func (s *Service) await(ctx context.Context, accepted core.Deletion) (core.Delet
 		if err != nil || d.Status == core.DeletionSucceeded {
 			return d, err
 		}
-		if d.Error != "" && d.Attempts > accepted.Attempts {
+		if d.Error != "" && d.Attempts > accepted.Attempts && d.Status == core.DeletionPending {
 			return d, core.Errorf(core.ErrUnavailable, "%s. The purge is retried until it succeeds; then `bobbin sessions purge --compact-only` compacts the files", d.Error)
 		}
 		if s.ends.Load() > ends {
