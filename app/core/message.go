@@ -208,7 +208,11 @@ func WithoutRefused(messages []Message, marks ...FinishReason) []Message {
 	out, isOut := messages, false
 	for i, m := range messages {
 		if m.Role == RoleUser || i == 0 {
-			isOut = slices.Contains(marks, m.FinishReason)
+			mark := m.FinishReason
+			if next := messages[min(i+1, len(messages)-1)].Role; mark == FinishContentFilter && (next == RoleAssistant || next == RoleTool) {
+				mark = FinishRefused // something follows it
+			}
+			isOut = slices.Contains(marks, mark)
 		}
 		if !isOut {
 			continue

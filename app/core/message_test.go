@@ -117,7 +117,7 @@ func TestWithoutRefused(t *testing.T) {
 	roles := map[rune]core.Role{'u': core.RoleUser, 'f': core.RoleUser, 'r': core.RoleUser, 'a': core.RoleAssistant, 'c': core.RoleTool, 's': core.RoleSystem}
 	marks := map[rune]core.FinishReason{'f': core.FinishContentFilter, 'r': core.FinishRefused}
 	for log, want := range map[string]string{ // without a filter's; without all
-		"uaua": "uaua uaua", "ufua": "usua usua", "uarua": "uarua uasua", "uacraua": "uacraua uacssua", "fasrf": "sssrs sssss", "aru": "aru asu",
+		"uaua": "uaua uaua", "ufua": "usua usua", "uarua": "uarua uasua", "uacraua": "uacraua uacssua", "fasrf": "fasrs sssss", "fua": "sua sua", "ufsua": "ussua ussua", "aru": "aru asu",
 	} {
 		var messages []core.Message
 		for _, kind := range log {

@@ -262,7 +262,7 @@ func (k *Compactor) summarizeOnce(ctx context.Context, t Turn, p plan, e *progre
 	e.calls = nil
 	m, err := k.makeSummary(ctx, t, p, m)
 	filtered := llm.IsKind(err, llm.KindContentFilter) // perhaps one message of many
-	if (filtered || llm.IsKind(err, llm.KindInvalid)) && !e.leavesRefused && slices.ContainsFunc(messagesThrough(t.History, m.order.ThroughSeq), func(m core.Message) bool { return m.FinishReason == core.FinishRefused }) {
+	if (filtered || llm.IsKind(err, llm.KindInvalid)) && !e.leavesRefused && slices.ContainsFunc(messagesThrough(t.History, m.order.ThroughSeq), core.Message.WasRefused) {
 		e.leavesRefused, e.calls = true, m.calls
 		return t, p, errRefused
 	}

@@ -71,7 +71,7 @@ func (v snapshot) locateMessage(m core.Message) (core.MessageLocation, bool) {
 	slots := slices.Concat(v.d.History, v.d.Run)
 	i := slices.IndexFunc(slots, func(s contextwindow.Slot) bool { return s.ID == m.ID })
 	if i < 0 {
-		w.Placement, w.Reason = core.PlaceExcluded, "A content filter of the model's provider refused its turn, or cut the answer off. It is sent again once the message is edited, or answered in full."
+		w.Placement, w.Reason = core.PlaceExcluded, "A content filter of the model's provider refused it. It is sent again once it is edited or answered."
 		return w, slices.ContainsFunc(v.turn.History, func(h core.Message) bool { return h.ID == m.ID })
 	}
 	w.Placement, w.PromptTokens, w.SummaryVersion = slots[i].Place, v.promptTokens(m.ID), v.turn.Notes[slots[i].Loop].Version

@@ -127,7 +127,7 @@ func (stx *sessionTx) markRefused(run core.Run, w core.RunWrite) (isMarked bool,
 	rows, err := findIn[core.Message](marked, "id", []core.MessageID{run.UserMessageID})
 	for _, m := range rows {
 		if mark == core.FinishContentFilter || m.FinishReason == core.FinishContentFilter {
-			following, err := count(stx.tx.Model(&core.Message{}).Where("parent_id = ?", m.ID))
+			following, err := count(stx.tx.Model(&core.Message{}).Where("parent_id = ? AND role <> 'user'", m.ID))
 			if mark = core.FinishContentFilter; err != nil {
 				return false, err
 			} else if following > 0 {

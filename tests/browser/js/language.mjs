@@ -191,7 +191,7 @@ export const cases = {
     const words = [
       ...said(/(?:rejection\{"\w+", |fallback \+ |return )"(\w+ [^"]+)"/g, 'core/summarize/accept', 'core/compaction/summary'),
       ...said(/Trigger(?:: |, warning.Reason = )"(\w+)"/g, 'core/compaction/fit', 'agents/nodes/left_out', 'agents/nodes/fallback', 'agents/nodes/overflow'),
-      ...said(/ErrorKind = "(\w+)"/g, 'core/llm/errors').map(kind => `model_${kind}`), ...said(/\{(?:err|core\.Err|context\.)\w+, "(\w+)"/g, 'runs/failure'), ...said(/Code: "(\w+)"/g, 'agents/execute', 'core/compaction/execute'),
+      ...said(/ErrorKind = "(\w+)"/g, 'core/llm/errors').map(kind => `model_${kind}`), ...said(/\{(?:err|core\.Err|context\.)\w+, "(\w+)"/g, 'runs/finish'), ...said(/Code: "(\w+)"/g, 'agents/engine', 'core/compaction/execute'),
       ...said(/notesFailed = "([^"]+)"|ErrNoGain = errors.New\("([^"]+)"/g, 'core/compaction/commit', 'core/summarize/summarize'),
     ]
     const german = read('context/threadWords.de.ts') + read('problemWords.de.ts')
