@@ -440,6 +440,11 @@ export const cases = {
     release()
     await v.page.getByText('Importing copied.json…').waitFor({ state: 'detached' })
     equal([sent.length - earlier, v.session()], [1, id], 'imports sent, and where the reader is')
+    // Nor does it take away who is writing.
+    await v.field.fill('not yet')
+    await give(path)
+    await v.page.getByText('Importing copied.json…').waitFor({ state: 'detached' })
+    equal([sent.length - earlier, v.session(), await v.field.inputValue()], [2, id, 'not yet'], 'imports sent, where the writer is, and the draft')
   },
 
   /** An answer of one line of 1 MB. */

@@ -92,6 +92,15 @@ export const cases = {
     const [file] = await Promise.all([v.page.waitForEvent('download'), v.button('Save as CSV').click()])
     const lines = readFileSync(await file.path(), 'utf8').trim().split('\r\n')
     check(lines.length > 1 && lines.slice(1).every(l => l.endsWith(',""')), `the table is ${lines.slice(0, 3).join(' / ')}`)
+    // Nor in the legend, beside what has one.
+    await v.page.route('**/usage?*', async route => {
+      const json = await (await route.fetch()).json()
+      for (const r of json.items) if (r.key.endsWith(' careful')) Object.assign(r, { cost_micro_usd: 1_400_000, unpriced_calls: 0 })
+      await route.fulfill({ json })
+    })
+    await v.page.reload()
+    for (const total of ['careful $1.40', 'assistant –']) await v.page.getByRole('listitem').getByText(total).waitFor()
+    await v.page.unroute('**/usage?*')
     // Runs by status, agent and reason.
     await v.page.goto(`${v.args.url}#/operation/runs`)
     const filter = name => v.page.getByRole('combobox', { name, exact: true })

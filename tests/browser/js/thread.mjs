@@ -2,6 +2,10 @@
 import { fail, refused } from './failures.mjs'
 import { check, equal, until } from './visit.mjs'
 
+const turns = length => Array.from({ length }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', content: `turn ${i} ${'of many words '.repeat(20)}` }))
+const seqs = v => v.log.locator('article[data-seq]').evaluateAll(all => all.map(e => Number(e.dataset.seq)))
+const inOrder = (got, last) => equal(got, Array.from(got, (_, i) => last + 1 - got.length + i), 'the messages')
+
 export const cases = {
   /** The thread is one stop for Tab: arrows between messages, Enter into one, Esc out. */
   async stops(open) {
@@ -170,22 +174,44 @@ export const cases = {
   /** Who writes far above is brought to the end, whatever comes in which order: no page of the old place, and all that was said meanwhile. */
   async far(open) {
     const v = await open()
-    await v.open(await v.imported(Array.from({ length: 200 }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', content: `turn ${i} ${'of many words '.repeat(20)}` }))), 20)
-    const [newest, next] = [await v.hold(/messages\?order=desc/), await v.hold(/messages\?after=/)]
-    await v.page.route(/messages$/, route => newest.asked.then(() => route.continue())) // it is not among the newest
-    await v.send('hold-far above\n\n\n')
-    await v.events(0, 'message.delta')
-    await v.log.evaluate(e => { e.scrollTop = e.scrollHeight })
-    await next.asked
-    newest.release()
-    await v.log.getByText('answer to:').waitFor()
-    next.release()
-    await v.control('release', { mark: 'hold-far', pieces: 20 })
-    await v.settled('answer to: hold-far above')
-    const seqs = await v.log.locator('article[data-seq]').evaluateAll(all => all.map(e => Number(e.dataset.seq)))
-    equal(seqs, Array.from(seqs, (_, i) => 203 - seqs.length + i), 'the messages')
-    await v.log.evaluate(e => { e.scrollTop = 0 })
-    await v.log.getByText('turn 120').waitFor()
+    for (const first of ['newest', 'next']) {
+      await v.open(await v.imported(turns(200)), 20)
+      const pages = { newest: await v.hold(/messages\?order=desc/), next: await v.hold(/messages\?after=/) }
+      await v.page.route(/messages$/, route => pages.newest.asked.then(() => route.continue())) // it is not among the newest
+      await v.send(`hold-${first} above\n\n\n`)
+      await v.events(0, 'message.delta')
+      await v.log.evaluate(e => { e.scrollTop = e.scrollHeight })
+      await pages.next.asked
+      pages[first].release()
+      await v.log.getByText(first === 'newest' ? 'answer to:' : 'turn 80 ').waitFor()
+      pages.newest.release()
+      await v.log.getByText('answer to:').waitFor()
+      pages.next.release()
+      await v.control('release', { mark: `hold-${first}`, pieces: 20 })
+      await v.settled(`answer to: hold-${first} above`)
+      inOrder(await seqs(v), 202)
+      await v.log.evaluate(e => { e.scrollTop = 0 })
+      await v.log.getByText('turn 120').waitFor()
+    }
+  },
+
+  /** So is who jumps there while older messages come, with the end loaded or not. */
+  async edge(open) {
+    const v = await open()
+    for (const from of [401, 301]) {
+      await v.open(await v.imported(turns(600)))
+      const up = () => v.log.evaluate(e => { e.scrollTop = 0 })
+      await until(`the messages from ${from} on`, async () => (await seqs(v))[0] === from || up())
+      const [older, newest] = [await v.hold(/messages\?before=/), await v.hold(/messages\?order=desc/)]
+      await up()
+      await older.asked
+      await v.button('Jump to latest').click()
+      older.release()
+      await until('older messages', async () => (await seqs(v))[0] === from - 50)
+      newest.release()
+      await v.button('Jump to latest').waitFor({ state: 'detached' })
+      inOrder(await seqs(v), 600)
+    }
   },
 
   /** An image of another host is a link that says where it leads; a summary that was made without its model says why in words; half an

@@ -12,8 +12,8 @@ export interface Column {
 
 export interface UsageChart {
   byCost: boolean;
-  /** "" = all others. */
-  agents: { name: string; total: number }[];
+  /** "" = all others; without a total if no call has a price. */
+  agents: { name: string; total: number | undefined }[];
   columns: Column[];
 }
 
@@ -25,14 +25,15 @@ export function splitKey(key: string): [day: string, agent: string] {
 /** Costs, or tokens where no model has a price. */
 export function chartOf(rows: UsageRow[], days: number): UsageChart {
   const byCost = rows.some((r) => r.cost_micro_usd > 0);
-  const amountOf = (r: UsageRow) => (byCost ? r.cost_micro_usd : tokensOf(r));
-  const totals = new Map<string, number>();
+  const amountOf = (r: UsageRow) => (byCost ? costOf(r) : tokensOf(r));
+  const add = (a?: number, b?: number) => (a === undefined ? b : a + (b ?? 0));
+  const totals = new Map<string, number | undefined>();
   for (const r of rows) {
     const [, agent] = splitKey(r.key);
-    totals.set(agent, (totals.get(agent) ?? 0) + amountOf(r));
+    totals.set(agent, add(totals.get(agent), amountOf(r)));
   }
-  const ranked = [...totals].map(([name, total]) => ({ name, total })).sort((a, b) => b.total - a.total);
-  const rest = ranked.slice(mostAgents).reduce((sum, a) => sum + a.total, 0);
+  const ranked = [...totals].map(([name, total]) => ({ name, total })).sort((a, b) => (b.total ?? -1) - (a.total ?? -1));
+  const rest = ranked.slice(mostAgents).map((a) => a.total).reduce(add, undefined);
   const agents = ranked.length > mostAgents ? [...ranked.slice(0, mostAgents), { name: "", total: rest }] : ranked;
   const columns = Array.from({ length: days }, (_, i): Column => {
     const day = utcDay(days - 1 - i);
@@ -41,7 +42,7 @@ export function chartOf(rows: UsageRow[], days: number): UsageChart {
       const [on, agent] = splitKey(r.key);
       if (on !== day) continue;
       const at = agents.findIndex((a) => a.name === agent);
-      parts[at < 0 ? agents.length - 1 : at]! += amountOf(r);
+      parts[at < 0 ? agents.length - 1 : at]! += amountOf(r) ?? 0;
     }
     return { day, parts, total: parts.reduce((sum, n) => sum + n, 0) };
   });

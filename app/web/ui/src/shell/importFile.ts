@@ -1,6 +1,7 @@
 // What a file of an export becomes.
 import { ApiError, asError, ask, type Schema } from "../api/http";
 import { keep, kept } from "../state/kept";
+import { page } from "../state/page.svelte";
 import { router, sessionHref } from "../state/route.svelte";
 import { sessions, type Session } from "../state/sessions.svelte";
 import { ui } from "../state/ui.svelte";
@@ -8,7 +9,7 @@ import { words } from "../words";
 
 const underWay = new Set<string>();
 
-/** Opens what the file becomes, if the reader is still in the same place then. The same file is taken once at a time. */
+/** Opens what the file becomes, if the reader is still in the same place then and writes nothing. The same file is taken once at a time. */
 export async function importFile(file: File): Promise<void> {
   const slot = `bobbin.import.${[file.name, file.size, file.lastModified].join()}`;
   if (underWay.has(slot)) return;
@@ -17,7 +18,7 @@ export async function importFile(file: File): Promise<void> {
   underWay.add(slot);
   ui.toast(words.importing(file.name.slice(0, 40)), undefined, work);
   const id = await work;
-  if (router.place === place) router.go(sessionHref(id));
+  if (router.place === place && page.writing.empty) router.go(sessionHref(id));
 }
 
 /** A conversation of its own, with the title of the file. Until all is in it, it is one that goes by itself: most keys may

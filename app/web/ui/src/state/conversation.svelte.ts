@@ -153,9 +153,10 @@ export class Conversation {
     const page = await ask<Schema["MessagePage"]>(`sessions/${this.id}/messages`, { query });
     if (path !== this.paths) return;
     const items = seq ? page.items : page.items.slice().reverse();
-    const oldest = items[0]?.seq ?? 1;
-    const live = this.entries.filter((e) => !before.has(e)); // what is written, and what came since the question
-    const known = this.entries.filter((e) => before.has(e));
+    const [oldest, newest] = [items[0]?.seq ?? 1, items.at(-1)?.seq ?? 0];
+    const end = this.entries.findLastIndex((e) => before.has(e)) + 1;
+    const known = this.entries.slice(0, end); // and pages that came meanwhile
+    const live = this.entries.slice(end).filter((e) => e.seq > newest); // what is written, and what came since the question
     const older = keep && (oldest <= (known.at(-1)?.seq ?? 0) + 1 || !page.next_cursor) ? known.filter((e) => e.seq < oldest) : []; // nothing with a gap
     if (older.length === 0) this.hasBefore = oldest > 1 && (seq > 0 || page.next_cursor !== null);
     const away = this.hasAfter;

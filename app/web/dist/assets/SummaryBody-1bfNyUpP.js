@@ -1,1 +1,0 @@
-export{t as default}from"./SummaryBody-BKW23A3W.js";
