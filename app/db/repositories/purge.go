@@ -256,12 +256,12 @@ func (r *Purges) Count(ctx context.Context, owner, user string, ids []core.Sessi
 	return lines, err
 }
 
-// purgeParts runs fn for parts of the ids of the query, each in a transaction that is retried like retryDelays.
+// purgeParts runs fn for parts of the ids of the query, each in a transaction that is retried like retryTx.
 func purgeParts[T any](ctx context.Context, g, which *gorm.DB, fn func(tx *gorm.DB, part []T) error) error {
 	ids, err := scan[[]T](which.Select("id"))
 	for part := range slices.Chunk(ids, stepRows) {
 		if err == nil {
-			err = retryDelays(func() error {
+			err = retryTx(func() error {
 				return inTx(ctx, g, func(tx *gorm.DB) error { return fn(tx, part) })
 			})
 		}

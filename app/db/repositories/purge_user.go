@@ -86,28 +86,24 @@ func (r *Purges) User(ctx context.Context, owner, user string) error {
 // must go first.
 func (r *Purges) FromShared(ctx context.Context, owner, user string, id core.SessionID) (all []core.Event, err error) {
 	for more := true; more; {
-		var events []core.Event
-		err := retryDelays(func() (err error) {
-			events, err = changeLog(ctx, r.db, id, func(stx *sessionTx) error {
-				leased, err := count(stx.tx.Model(&models.Run{}).Where("session_id = ? AND status = 'running' AND lease_until > "+clockSQL(stx.tx, 0), id))
-				if err == nil && leased > 0 {
-					err = conversation.Busy(id)
-				}
-				if err == nil {
-					err = stx.cancelRuns(owner, user)
-				}
-				n := 0
-				if err == nil {
-					n, err = stx.emptyMessages(owner, user)
-				}
-				if err == nil && n < sharedRows { // the runs come last: they identify the user's messages
-					n, err = stx.emptyRuns(owner, user)
-				}
-				more = n == sharedRows
-				return err
-			}, visibleTo(core.Tenant{Owner: owner}))
+		events, err := changeLog(ctx, r.db, id, func(stx *sessionTx) error {
+			leased, err := count(stx.tx.Model(&models.Run{}).Where("session_id = ? AND status = 'running' AND lease_until > "+clockSQL(stx.tx, 0), id))
+			if err == nil && leased > 0 {
+				err = conversation.Busy(id)
+			}
+			if err == nil {
+				err = stx.cancelRuns(owner, user)
+			}
+			n := 0
+			if err == nil {
+				n, err = stx.emptyMessages(owner, user)
+			}
+			if err == nil && n < sharedRows { // the runs come last: they identify the user's messages
+				n, err = stx.emptyRuns(owner, user)
+			}
+			more = n == sharedRows
 			return err
-		})
+		}, visibleTo(core.Tenant{Owner: owner}))
 		if err != nil {
 			return all, wrapError(err, "session", id)
 		}

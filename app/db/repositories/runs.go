@@ -16,8 +16,7 @@ import (
 // number of replicas.
 //
 // The methods are in files by the stage of a run's life: this one reads, then
-// runs_accept.go, runs_claim.go, leases.go, runs_write.go, approvals.go and
-// tool_executions.go.
+// runs_accept.go, runs_claim.go, leases.go, runs_write.go and approvals.go.
 type Runs struct {
 	db      *gorm.DB
 	reserve *gorm.DB      // for leases, and drafts of SQLite

@@ -129,15 +129,13 @@ func (lease *sessionLease) endLease(ctx context.Context) {
 const stepRows = 128
 
 // runSteps runs fn in steps: it handles up to limit rows and returns how many there were,
-// until there are fewer. A step is retried if another transaction gets in the way.
+// until there are fewer.
 func (lease *sessionLease) runSteps(ctx context.Context, fn func(stx *sessionTx, limit int) (int64, error)) error {
 	for {
 		var n int64
-		err := retryDelays(func() error {
-			return lease.runStep(ctx, func(stx *sessionTx) (err error) {
-				n, err = fn(stx, stepRows)
-				return err
-			})
+		err := lease.runStep(ctx, func(stx *sessionTx) (err error) {
+			n, err = fn(stx, stepRows)
+			return err
 		})
 		if err != nil || n < stepRows {
 			return err

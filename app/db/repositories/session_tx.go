@@ -321,22 +321,15 @@ func namedColumns(db *gorm.DB, row any, table, prefix string) string {
 	return list.String()[2:]
 }
 
-// inSessionTurn runs fn in a transaction when it is the caller's turn to write to the session.
-// Another transaction that is in the way is waited for as long as a turn; fn begins anew then, as after
-// a collision. So what is reported as busy has been busy for long.
+// inSessionTurn runs fn in a transaction when it is the caller's turn to write to the session, again if another one is in the
+// way (retryTx). So what is reported as busy has been busy for long.
 func inSessionTurn(ctx context.Context, g *gorm.DB, id core.SessionID, fn func(tx *gorm.DB) error) error {
-	until := time.Now().Add(commit.MaxTurnWait)
 	release, err := takeTurn(ctx, g, id)
 	if err != nil {
 		return err
 	}
 	defer release()
-	for tries := 1; ; tries++ {
-		err = inTx(ctx, g, fn)
-		if again := isLockTimeout(err) && time.Now().Before(until) || isCollision(err) && tries < txTries; !again {
-			return err
-		}
-	}
+	return retryTx(func() error { return inTx(ctx, g, fn) })
 }
 
 // takeTurn waits for the caller's turn to write to the session.

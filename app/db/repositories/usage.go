@@ -46,7 +46,7 @@ func (r *ModelCalls) SessionTotal(ctx context.Context, tenant core.Tenant, sessi
 
 // RecordCall stores a call that belongs to no session.
 func (r *ModelCalls) RecordCall(ctx context.Context, call core.ModelCall) error {
-	return wrapError(retryDelays(func() error {
+	return wrapError(retryTx(func() error {
 		return inTx(ctx, r.db, func(tx *gorm.DB) error {
 			if err := commit.Insert(tx, &call); err != nil {
 				return err
@@ -104,7 +104,7 @@ func (r *ModelCalls) Usage(ctx context.Context, tenant core.Tenant, q core.Usage
 	if q.Largest {
 		rows = rows[:min(len(rows), limit)]
 	}
-	page := pageOf(rows, limit, same, func(t core.UsageRow) position { return position{List: list, Key: t.Key} })
+	page := pageOf(rows, limit, func(t core.UsageRow) position { return position{List: list, Key: t.Key} })
 	report.Items, report.NextCursor = page.Items, page.NextCursor
 	return report, err
 }
