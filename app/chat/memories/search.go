@@ -3,6 +3,8 @@ package memories
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 
 	"bobbin/app/core"
@@ -105,4 +107,110 @@ func (s *Service) loadMatches(ctx context.Context, tenant core.Tenant, hits []hi
 		}
 	}
 	return out, nil
+}
+
+// Reindex embeds one batch of stale memories with the current model. Progress is stored in the
+// rows: Reindex may be interrupted at any time, repeated, and run concurrently. A memory that
+// is changed meanwhile keeps the result of the change. Texts that the model refuses are counted
+// as failed and skipped; if the model does not respond at all, the error is ErrModel, and the
+// batch may be requested again.
+func (s *Service) Reindex(ctx context.Context, tenant core.Tenant, in core.Reindex) (core.Reindexed, error) {
+	in.Limit = cmp.Or(in.Limit, core.DefaultReindexBatch)
+	if in.Limit < 1 || in.Limit > core.MaxReindexBatch {
+		return core.Reindexed{}, core.Faults{{Field: "limit", Detail: fmt.Sprintf("must be between 1 and %d", core.MaxReindexBatch)}}.Err()
+	}
+	from := tenant
+	if in.AllOwners {
+		from = core.Tenant{}
+	}
+	page, err := s.Store.Stale(ctx, from, llm.SpaceOf(s.Embedder), core.PageQuery{Limit: in.Limit, Cursor: in.Cursor})
+	if err != nil {
+		return core.Reindexed{}, err
+	}
+	out := core.Reindexed{NextCursor: page.NextCursor, EmbeddingModel: s.Embedder.Model()}
+	done, err := s.embedAll(ctx, page.Items)
+	if err != nil {
+		return core.Reindexed{}, err
+	}
+	out.Failed = len(page.Items) - len(done)
+	if out.Embedded, err = s.Store.SetVectors(ctx, done); err != nil {
+		return core.Reindexed{}, err
+	}
+	out.Remaining, err = s.Store.CountStale(ctx, from, llm.SpaceOf(s.Embedder))
+	return out, err
+}
+
+// embedAll returns the memories that the model accepts, with their vectors.
+func (s *Service) embedAll(ctx context.Context, list []core.Memory) ([]core.Memory, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	texts := make([]string, len(list))
+	for i, m := range list {
+		texts[i] = m.Content
+	}
+	vectors, err := llm.EmbedAccepted(ctx, s.embedTexts, texts)
+	if err != nil {
+		return nil, s.embedError(ctx, err)
+	}
+	var accepted []core.Memory
+	for i, m := range list {
+		if vectors[i] == nil {
+			s.Logger.WarnContext(ctx, "memory not embedded: the model refuses its text", "memory_id", string(m.ID), "model", s.Embedder.Model())
+			continue
+		}
+		m.Embedding, m.EmbeddingModel = vectors[i], s.Embedder.Model()
+		accepted = append(accepted, m)
+	}
+	return accepted, nil
+}
+
+// embedTexts returns the vectors of the texts, or the embedder's error.
+func (s *Service) embedTexts(ctx context.Context, texts []string) ([][]float32, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.EmbedTime)
+	defer cancel()
+	return s.Embedder.Embed(ctx, texts)
+}
+
+// embedError returns the error that a caller sees when the embedder failed.
+func (s *Service) embedError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if core.IsSpendRefusal(err) {
+		return err
+	}
+	e := &core.Error{Kind: core.ErrModel, Code: "embedding", Message: "the embedding model " + s.Embedder.Model() + " failed: " + reasonOf(err), Err: err}
+	if m := llm.AsError(err); m != nil {
+		e.RetryAfter = m.RetryAfter
+	}
+	return e
+}
+
+// reasonOf returns why the embedder failed, in words that callers may see.
+func reasonOf(err error) string {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "it did not answer in time"
+	}
+	var refused *core.Error
+	if core.IsSpendRefusal(err) && errors.As(err, &refused) {
+		return refused.Message
+	}
+	unusable := "its response is not usable"
+	m := llm.AsError(err)
+	if m == nil {
+		return unusable
+	}
+	return cmp.Or(map[llm.ErrorKind]string{
+		llm.KindRateLimit:     "its provider is limiting requests at the moment",
+		llm.KindAuth:          "its provider did not accept the API key",
+		llm.KindTimeout:       "it did not answer in time",
+		llm.KindCanceled:      "it did not answer in time",
+		llm.KindOverloaded:    "its provider is overloaded or unavailable",
+		llm.KindContextLength: "the text is too long for it",
+		llm.KindNotFound:      "its provider does not know it; check embedding_model",
+		llm.KindNetwork:       "its provider cannot be reached",
+		llm.KindInvalid:       "its provider refused the text",
+		llm.KindContentFilter: "its provider refused the text",
+	}[m.Kind], unusable)
 }

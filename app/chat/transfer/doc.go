@@ -10,7 +10,7 @@
 // itself: Bobbin's own, OpenAI's or LangChain's (shapes.go). All of it is checked
 // before anything is written, and everything that is wrong is named by its line:
 // a history is imported as a whole or not at all. What a prompt needs to be valid,
-// that every tool result follows its call, is checked too (order.go).
+// that every tool result follows its call, is checked too.
 //
 // ExportUser puts the exports of a user's sessions into a ZIP archive, with all else that
 // is of the user (user.go).

@@ -41,3 +41,13 @@ type SessionReader struct {
 	Seq       int64 // below 1 = nothing; -1 of the search index = the title neither
 	Behind    bool  // there are messages beyond it; of ReaderVectors
 }
+
+// MessageVector is a row of message_vectors.
+type MessageVector struct {
+	MessageID string `gorm:"primaryKey"`
+	SessionID string
+	Owner     string
+	Model     string
+	Dimension int       // 0 = the model refused the text
+	Embedding []float32 `gorm:"serializer:vector"` // empty = the model refused the text
+}

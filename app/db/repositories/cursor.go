@@ -96,7 +96,7 @@ func findPage[R any](rows *gorm.DB, k keyset[R], q core.PageQuery, long longColu
 	if err != nil {
 		return none, wrapError(err, k.list, "")
 	}
-	return pageOf(list, limit, same, func(row R) position {
+	return pageOf(list, limit, func(row R) position {
 		p := at(row)
 		p.List = k.list
 		return p
@@ -138,17 +138,14 @@ func indexAfter[T any](p position, list []T, key func(T) string) int {
 }
 
 // pageOf returns a page of rows, which were queried with a limit of one more.
-func pageOf[R, T any](rows []R, limit int, value func(R) T, at func(R) position) core.Page[T] {
+func pageOf[T any](rows []T, limit int, at func(T) position) core.Page[T] {
 	var next *string
 	if len(rows) > limit {
 		rows = rows[:limit]
 		next = at(rows[limit-1]).encodeCursor()
 	}
-	return core.Page[T]{Items: mapRows(rows, value), NextCursor: next}
+	return core.Page[T]{Items: append([]T{}, rows...), NextCursor: next}
 }
-
-// same is the value of rows that are values of core.
-func same[T any](row T) T { return row }
 
 // mapRows converts rows to core values; the result is never nil.
 func mapRows[R, T any](rows []R, value func(R) T) []T {

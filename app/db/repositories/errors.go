@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"gorm.io/gorm"
@@ -15,6 +16,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db"
+	"bobbin/app/db/commit"
 	"bobbin/app/db/models"
 )
 
@@ -112,13 +114,14 @@ func inTx(ctx context.Context, g *gorm.DB, fn func(tx *gorm.DB) error) error {
 // txTries bounds the attempts at a transaction that collides with others.
 const txTries = 5
 
-// retryDelays runs fn, a transaction, and retries it after a collision, when a message came to refer to a file
-// that was about to be removed or two transactions waited for each other, and when other writers took too long.
-func retryDelays(fn func() error) (err error) {
-	for range txTries {
-		if err = fn(); !isCollision(err) && !isBusy(err) && !isLockTimeout(err) {
+// retryTx runs fn, a transaction, and retries it after a collision (a message came to refer to a file that was about to be removed,
+// or two transactions waited for each other), and while another writer is in the way, for as long as a writer waits for a session.
+func retryTx(fn func() error) error {
+	until := time.Now().Add(commit.MaxTurnWait)
+	for tries := 1; ; tries++ {
+		err := fn()
+		if !isCollision(err) && !isBusy(err) && !isLockTimeout(err) || tries == txTries || time.Now().After(until) {
 			return err
 		}
 	}
-	return err
 }

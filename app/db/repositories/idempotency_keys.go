@@ -119,7 +119,7 @@ func (r *IdempotencyKeys) Finish(ctx context.Context, in core.KeyedRequest, a co
 	if !a.Kept {
 		held = gorm.Expr("? AND result = ''", held)
 	}
-	err := retryDelays(func() error {
+	err := retryTx(func() error {
 		return inTx(ctx, r.db, func(tx *gorm.DB) error {
 			outdated, err := isOutdated(tx, in.Target, a)
 			if err != nil {

@@ -183,7 +183,7 @@ func skipLocked() clause.Locking {
 
 // updateLeased changes a row whose lease is still held.
 func updateLeased[T any, I ~string](g *gorm.DB, what string, id I, lease string, changes map[string]any) error {
-	err := retryDelays(func() error {
+	err := retryTx(func() error {
 		res := g.Model(new(T)).Where("id = ? AND lease_owner = ? AND finished_at IS NULL", id, lease).UpdateColumns(changes)
 		if res.Error == nil && res.RowsAffected == 0 {
 			return core.Errorf(core.ErrStale, "another process has taken over %s %s", what, id)

@@ -154,7 +154,7 @@ func (r *Memories) Stale(ctx context.Context, tenant core.Tenant, space core.Vec
 		db = db.Where(inScope(tenant))
 	}
 	rows, err := findRows[core.Memory](oldest.seek(db, after).Limit(q.Limit + 1))
-	return pageOf(rows, q.Limit, same, func(m core.Memory) position { return position{List: oldest.list, ID: string(m.ID)} }), wrapError(err, "memories of", tenant.Owner)
+	return pageOf(rows, q.Limit, func(m core.Memory) position { return position{List: oldest.list, ID: string(m.ID)} }), wrapError(err, "memories of", tenant.Owner)
 }
 
 // SetVectors stores vectors of memories that were read before, and returns how many it

@@ -2,9 +2,12 @@ package repositories
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"reflect"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"bobbin/app/core"
 	"bobbin/app/db/models"
@@ -175,4 +178,160 @@ func (r *Sessions) GiveTitle(ctx context.Context, tenant core.Tenant, t core.New
 // sessionFrom returns the row of a new session.
 func sessionFrom(s core.Session) models.Session {
 	return models.Session{Session: s, Webhook: models.WebhookFrom(s.Webhook)}
+}
+
+// addBytes adds what the rows of the session count; with the sign -1 it takes that off.
+func addBytes[T interface{ StoredBytes() int64 }](stx *sessionTx, sign int64, rows []T) {
+	for _, row := range rows {
+		stx.session.StoredBytes += sign * row.StoredBytes()
+	}
+}
+
+// messageBytesSQL is the size of a message's texts and metadata.
+func messageBytesSQL(db *gorm.DB) string {
+	cast := ""
+	if isPostgres(db) {
+		cast = "::text"
+	}
+	return fmt.Sprintf("octet_length(content) + COALESCE(octet_length(parts%[1]s), 0) + COALESCE(octet_length(tool_calls%[1]s), 0) + COALESCE(octet_length(metadata%[1]s), 0) + COALESCE(octet_length(feedback%[1]s), 0)", cast)
+}
+
+// countStored returns what the session's messages count to which the condition applies.
+func (stx *sessionTx) countStored(where string, args ...any) (total int64, err error) {
+	err = stx.tx.Model(&core.Message{}).Where("session_id = ?", stx.session.ID).Where(where, args...).
+		Select("COALESCE(SUM(? + "+messageBytesSQL(stx.tx)+" + COALESCE("+revisionBytesSQL+", 0)), 0)", core.StoredRow).Scan(&total).Error
+	return total, err
+}
+
+// StoredBytes returns the bytes of all sessions in the scope with all that their messages, summaries, instructions
+// and metadata have, and of the memories.
+func (r *Sessions) StoredBytes(ctx context.Context, tenant core.Tenant) (int64, error) {
+	metadata := "COALESCE(octet_length(metadata), 0)"
+	if isPostgres(r.db) {
+		metadata = "COALESCE(octet_length(metadata::text), 0)"
+	}
+	sum := func(of any, where, row string, rows int) (n int64, err error) {
+		list := r.db.WithContext(ctx).Model(of).Where("owner = ? AND "+where, tenant.Owner)
+		if tenant.User != "" {
+			list = list.Where("user_id = ?", tenant.User)
+		}
+		err = list.Select("COALESCE(SUM(? + "+row+" + "+metadata+"), 0)", rows*core.StoredRow).Scan(&n).Error
+		return n, err
+	}
+	total, err := sum(&core.Memory{}, "true", "octet_length(content) + COALESCE(octet_length(embedding), 0)", 1)
+	if err != nil {
+		return 0, wrapError(err, "memories of", tenant.Owner)
+	}
+	for _, where := range []string{"archived_at IS NULL AND NOT temporary", "archived_at IS NOT NULL AND NOT temporary", "temporary"} { // as the indexes have it
+		n, err := sum(&models.Session{}, where, "stored_bytes + octet_length(instructions)", 2)
+		if err != nil {
+			return 0, wrapError(err, "sessions of", tenant.Owner)
+		}
+		total += n
+	}
+	return total, nil
+}
+
+// Aliases stores the names by which surfaces know sessions. Safe for concurrent use.
+type Aliases struct{ db *gorm.DB }
+
+// NewAliases returns the aliases in db.
+func NewAliases(db *gorm.DB) *Aliases { return &Aliases{db: db} }
+
+// errAliasTaken rolls back a session whose alias another transaction has stored.
+var errAliasTaken = errors.New("the alias is taken")
+
+// Open returns the session of the alias. If there is none, it stores s, which needs an owner,
+// together with the alias. ErrConflict while the session is being removed.
+func (r *Aliases) Open(ctx context.Context, a core.Alias, s core.Session) (core.Session, error) {
+	if found, err := r.find(ctx, s.Owner, a); err != nil || found.ID != "" {
+		return found, err
+	}
+	s, err := withSessionDefaults(s)
+	if err != nil {
+		return core.Session{}, err
+	}
+	row := sessionFrom(s)
+	alias := models.SessionAlias{Owner: s.Owner, Surface: string(a.Surface), Alias: a.Name, SessionID: string(s.ID), CreatedAt: s.CreatedAt}
+	err = inTx(ctx, r.db, func(tx *gorm.DB) error {
+		if err := createSession(tx, row); err != nil {
+			return err
+		}
+		res := tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&alias)
+		if res.Error == nil && res.RowsAffected == 0 {
+			return errAliasTaken
+		}
+		return res.Error
+	})
+	if errors.Is(err, errAliasTaken) {
+		return r.find(ctx, s.Owner, a)
+	}
+	return s, wrapError(err, "session", s.ID)
+}
+
+// find returns the session of the alias; without an id if there is none.
+func (r *Aliases) find(ctx context.Context, owner string, a core.Alias) (core.Session, error) {
+	row, err := findFirst[models.SessionAlias](r.db.WithContext(ctx).Where("owner = ? AND surface = ? AND alias = ?", owner, a.Surface, a.Name))
+	if err != nil || row == nil {
+		return core.Session{}, wrapError(err, "session", a.Name)
+	}
+	id := core.SessionID(row.SessionID)
+	found, err := NewSessions(r.db).Get(ctx, core.Tenant{Owner: owner}, id)
+	if errors.Is(err, core.ErrNotFound) { // hidden: its alias goes with it
+		return core.Session{}, core.SessionBusy(id, "it is being removed")
+	}
+	return found, err
+}
+
+// Rebind makes the alias that of another session. ErrStale unless it belongs to from.
+func (r *Aliases) Rebind(ctx context.Context, owner string, a core.Alias, from, to core.SessionID) error {
+	res := r.db.WithContext(ctx).Model(&models.SessionAlias{}).
+		Where("owner = ? AND surface = ? AND alias = ? AND session_id = ?", owner, a.Surface, a.Name, from).Update("session_id", to)
+	if res.Error == nil && res.RowsAffected == 0 {
+		return core.Errorf(core.ErrStale, "session %s: the alias belongs to another session", from)
+	}
+	return wrapError(res.Error, "session", to)
+}
+
+// maxSetups bounds the setups of a session: it keeps the newest.
+const maxSetups = 16
+
+// PromptSetups reads the system prompts and tools to which thoughts and native summaries of sessions are
+// bound; Runs.Write and Sessions.ApplyContext store them. Safe for concurrent use.
+type PromptSetups struct{ db *gorm.DB }
+
+// NewPromptSetups returns the setups in db.
+func NewPromptSetups(db *gorm.DB) *PromptSetups { return &PromptSetups{db: db} }
+
+// Find returns those of the setups that are stored with the session, in no order.
+func (r *PromptSetups) Find(ctx context.Context, tenant core.Tenant, session core.SessionID, hashes []string) ([]core.PromptSetup, error) {
+	db := byID(ctx, r.db, "session", session)
+	rows, err := findIn[models.PromptSetup](db.Where("session_id = ?", session), "hash", hashes)
+	if err != nil {
+		return nil, wrapError(err, "system prompts of session", session)
+	}
+	if len(rows) == 0 || rows[0].Owner != tenant.Owner || tenant.User != "" {
+		if err := requireVisible(db, tenant, session); err != nil {
+			return nil, err
+		}
+	}
+	return mapRows(rows, models.PromptSetup.Core), nil
+}
+
+// storeSetup stores a setup, unless the session has it.
+func (stx *sessionTx) storeSetup(s core.PromptSetup) error {
+	row := models.PromptSetup{
+		SessionID: string(stx.session.ID), Hash: s.Hash, Owner: stx.session.Owner, SystemPrompt: s.SystemPrompt, ToolUsage: s.ToolUsage,
+		Tools: string(s.Tools), CreatedAt: core.Now(),
+	}
+	inserted := stx.tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&row)
+	if inserted.Error != nil || inserted.RowsAffected == 0 {
+		return inserted.Error
+	}
+	var old []models.PromptSetup
+	newest := stx.tx.Model(&models.PromptSetup{}).Select("hash").Where("session_id = ?", stx.session.ID).Order("created_at DESC, hash").Limit(maxSetups)
+	err := stx.tx.Clauses(clause.Returning{}).Where("session_id = ? AND hash NOT IN (?)", stx.session.ID, newest).Delete(&old).Error
+	addBytes(stx, 1, []models.PromptSetup{row})
+	addBytes(stx, -1, old)
+	return err
 }

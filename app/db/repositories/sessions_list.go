@@ -19,7 +19,7 @@ type sessionList struct {
 	name          string // in cursors
 	column        string
 	withSummaries bool // with the texts of summaries
-	timeOf        func(sessionRow) time.Time
+	timeOf        func(core.Session) time.Time
 }
 
 // newestFirstSQL is the order by the column, total by the id.
@@ -28,9 +28,9 @@ func (l sessionList) newestFirstSQL() string { return l.column + " DESC, id DESC
 // sessionListOf returns the list for the query.
 func sessionListOf(q core.SessionQuery) sessionList {
 	if q.Order == core.OrderByCreation {
-		return sessionList{"sessions-created", "created_at", q.Summaries, func(s sessionRow) time.Time { return s.CreatedAt }}
+		return sessionList{"sessions-created", "created_at", q.Summaries, func(s core.Session) time.Time { return s.CreatedAt }}
 	}
-	return sessionList{"sessions", "updated_at", q.Summaries, func(s sessionRow) time.Time { return s.UpdatedAt }}
+	return sessionList{"sessions", "updated_at", q.Summaries, func(s core.Session) time.Time { return s.UpdatedAt }}
 }
 
 // List returns the sessions in the scope besides temporary ones, ordered by last activity or by
@@ -62,7 +62,7 @@ func (r *Sessions) List(ctx context.Context, tenant core.Tenant, q core.SessionQ
 	if err != nil {
 		return none, wrapError(err, "sessions of", tenant.Owner)
 	}
-	return pageOf(rows, limit, sessionRow.toCore, func(s sessionRow) position {
+	return pageOf(mapRows(rows, sessionRow.toCore), limit, func(s core.Session) position {
 		return position{List: list.name, N: list.timeOf(s).UnixMicro(), ID: string(s.ID)}
 	}), nil
 }
@@ -89,7 +89,9 @@ func (l sessionList) findSessions(db *gorm.DB, tenant core.Tenant, q core.Sessio
 	}
 	more, limit, err := l.findSome(archived, limit, bytes/2)
 	rows = append(rows, more...)
-	slices.SortFunc(rows, func(a, b sessionRow) int { return cmp.Or(l.timeOf(b).Compare(l.timeOf(a)), cmp.Compare(b.ID, a.ID)) })
+	slices.SortFunc(rows, func(a, b sessionRow) int {
+		return cmp.Or(l.timeOf(b.Session.Session).Compare(l.timeOf(a.Session.Session)), cmp.Compare(b.ID, a.ID))
+	})
 	return rows[:min(limit+1, len(rows))], limit, err
 }
 
