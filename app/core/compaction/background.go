@@ -283,14 +283,6 @@ type jobs struct {
 	bySession map[core.SessionID]bool           // sessions that wait or are summarized; true = once more
 }
 
-// hasSession reports whether the session is queued or running.
-func (j *jobs) hasSession(id core.SessionID) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	_, found := j.bySession[id]
-	return found
-}
-
 // accept accepts jobs and starts each; nil = no more.
 func (j *jobs) accept(start func(core.Tenant, core.SessionID)) {
 	j.mu.Lock()

@@ -74,7 +74,10 @@ func (k *Compactor) revalidateDraft(ctx context.Context, t Turn, p plan, m draft
 	if err != nil {
 		return t, p, false, err
 	}
-	unchanged := slices.EqualFunc(messagesThrough(fresh.History, m.order.ThroughSeq), messagesThrough(t.History, m.order.ThroughSeq), isSameText)
+	isSame := func(a, b core.Message) bool {
+		return a.ID == b.ID && (a.RevisedAt == nil) == (b.RevisedAt == nil) && (a.RevisedAt == nil || a.RevisedAt.Equal(*b.RevisedAt))
+	}
+	unchanged := slices.EqualFunc(messagesThrough(fresh.History, m.order.ThroughSeq), messagesThrough(t.History, m.order.ThroughSeq), isSame)
 	if fresh.Session.SummaryVersion != t.Session.SummaryVersion || !unchanged {
 		return t, p, false, nil
 	}
@@ -97,11 +100,6 @@ func (t Turn) behindSummary() Turn {
 	}
 	t.History = slices.Clone(t.History[n:]) // the others need no memory
 	return t
-}
-
-// isSameText reports whether a is the message b, not edited since.
-func isSameText(a, b core.Message) bool {
-	return a.ID == b.ID && (a.RevisedAt == nil) == (b.RevisedAt == nil) && (a.RevisedAt == nil || a.RevisedAt.Equal(*b.RevisedAt))
 }
 
 // activateVersion activates the version that the plan names and plans again. It calls no
@@ -133,10 +131,6 @@ func (k *Compactor) activateVersion(ctx context.Context, t Turn, p plan) (Turn, 
 	return t, next, nil
 }
 
-// notesFailed is the reason that watchers get when notes could not be made; the log has the
-// cause.
-const notesFailed = "the older part of the tool loop could not be replaced by notes"
-
 // continueWithout continues without a summary that failed, or that would not be smaller than what it
 // replaces. It records the reason; the prompt stays as it is, and the next one may order it again. A
 // manual request gets an error, and no event for a summary that gains nothing.
@@ -152,7 +146,7 @@ func (k *Compactor) continueWithout(ctx context.Context, t Turn, p plan, m draft
 	case noGain:
 		kind, data.Reason = core.EventContextSkipped, summarize.ErrNoGain.Error()
 	case isLoop:
-		data.Reason = notesFailed
+		data.Reason = "the older part of the tool loop could not be replaced by notes" // the log has the cause
 	default:
 		unused.Reason, data.Reason = m.failure, "no summary was made: "+m.failure
 	}

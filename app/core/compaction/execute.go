@@ -194,13 +194,19 @@ func (k *Compactor) withSummaryWork(ctx context.Context, in contextwindow.Input,
 	if work.Prepared.Version > 0 {
 		in.Versions = []core.SummaryVersion{work.Prepared}
 	}
-	in.Busy = e.lease == nil && (work.Busy || !e.background && k.jobs.hasSession(t.Session.ID))
+	k.jobs.mu.Lock()
+	_, queued := k.jobs.bySession[t.Session.ID]
+	k.jobs.mu.Unlock()
+	in.Busy = e.lease == nil && (work.Busy || !e.background && queued)
 	in.Resting = work.Breaker.Until != nil || e.failed
 	in.NoSummary, in.NoLoop, in.Force = e.noGain, e.noLoop, e.manual != nil
 	if e.background {
 		in.Phase = contextwindow.AfterRun
 	}
-	e.writer = k.chooseWriter(ctx, t)
+	// A summary model that cannot be used does not fail the conversation: the note says why there is none.
+	if e.writer = (writer{kind: summarize.KindOf(t.Profile.Policy.Strategy)}); e.writer.kind.Model {
+		e.writer.model, e.writer.note = k.summaryModel(ctx, t, t.Profile.Policy.SummaryModel)
+	}
 	if !in.Resting {
 		in.OrderLimit = minKnown(e.orderLimit, k.orderLimit(in, t, e.writer))
 	}

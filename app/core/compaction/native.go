@@ -28,10 +28,7 @@ const maxNativeBytes = 256 << 10
 const maxNativePrefixes = 8
 
 // isNative reports whether the turn's policy asks for native summaries.
-func isNative(t Turn) bool {
-	kind, _ := summarize.KindOf(t.Profile.Policy.Strategy)
-	return kind.Native
-}
+func isNative(t Turn) bool { return summarize.KindOf(t.Profile.Policy.Strategy).Native }
 
 // nativeOf returns the native summary that stands in the turn's prompts; nil = the words of the
 // version in use do.

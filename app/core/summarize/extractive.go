@@ -51,9 +51,6 @@ const (
 // withoutLLM says who wrote an extract.
 const withoutLLM = "(Extracted by a program, without a language model.)"
 
-// Name returns StrategyExtractive or StrategySteps.
-func (e *Extract) Name() string { return e.name }
-
 // Summarize returns the extract. It ignores ctx and returns no error.
 func (e *Extract) Summarize(_ context.Context, req Request) (Result, error) {
 	limit := req.Limit

@@ -66,13 +66,11 @@ func factSections() outline {
 // messageSection returns an empty section of quoted messages. Those that set something for the whole
 // conversation stay before newer ones.
 func messageSection(heading string, share int) *section {
-	return &section{heading: heading, share: share, before: `"`, after: `"`, rank: rankWishes}
-}
-
-func rankWishes(s *section) {
-	for i, l := range s.lines {
-		s.lines[i].rank = float64(len(standing.Find(l.text)))
-	}
+	return &section{heading: heading, share: share, before: `"`, after: `"`, rank: func(s *section) {
+		for i, l := range s.lines {
+			s.lines[i].rank = float64(len(standing.Find(l.text)))
+		}
+	}}
 }
 
 // Bounds of what is read and recorded.

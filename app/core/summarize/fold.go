@@ -13,7 +13,7 @@ import (
 // summarizeMessages summarizes all messages into j.summary, in one call; a refused or too
 // long answer takes at most two more.
 func (j *job) summarizeMessages(ctx context.Context) error {
-	pieces := transcriptPieces(j.count, j.req.Messages, resultLimit(j.req.Preset))
+	pieces := transcriptPieces(j.count, j.req.Messages, j.req.Preset)
 	if len(pieces) == 0 {
 		return errNothing
 	}

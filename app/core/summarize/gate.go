@@ -59,15 +59,15 @@ func (e evidence) checkText(text string, tokens int) error {
 	parts := min(max(len(e.transcript)/partBytes, 1), maxParts)
 	c := comparison{answer: readWords(text, 1), said: readWords(e.transcript, parts), earlier: readWords(e.previous, 1), parts: parts}
 	c.compareUnits(readWords(e.prompt, 1))
-	echoed := c.answer.commonPairs(c.said)
+	a, b, echoed := c.answer, c.said, c.answer.commonPairs(c.said)
 	switch {
-	case 10*echoed > 8*len(c.answer.pairs) && 2*echoed > len(c.said.pairs):
+	case 10*echoed > 8*len(a.pairs) && 2*echoed > len(b.pairs):
 		return errEcho
 	case hasForeignMarkup(text, e.transcript+e.previous):
 		return errMarkup
 	case isDialog(text):
 		return errDialog
-	case c.answer.repeatsMoreThan(c.said):
+	case a.all >= minRepeated && repeatShare*len(a.pairs) <= a.all && len(a.pairs)*b.all < len(b.pairs)*a.all: // more than the messages do
 		return errRepetition
 	case tokens < e.minTokens:
 		return errTooShort
@@ -221,12 +221,6 @@ func (w words) commonPairs(others ...words) int {
 		}
 	}
 	return n
-}
-
-// repeatsMoreThan reports whether the text repeats itself, and more than the other one does: a summary of
-// repetitive messages may repeat itself.
-func (w words) repeatsMoreThan(other words) bool {
-	return w.all >= minRepeated && repeatShare*len(w.pairs) <= w.all && len(w.pairs)*other.all < len(other.pairs)*w.all
 }
 
 // readWords reads the words of a text, which is divided into so many parts.

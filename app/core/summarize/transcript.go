@@ -20,14 +20,6 @@ const (
 	argumentCharacters     = 500   // of a tool call's arguments
 )
 
-// resultLimit returns how many characters of a tool result the preset shows.
-func resultLimit(preset string) int {
-	if preset == PresetBudget {
-		return budgetResultCharacters
-	}
-	return resultCharacters
-}
-
 // piece is one message as the summarizer sees it.
 type piece struct {
 	text   string
@@ -38,7 +30,11 @@ type piece struct {
 
 // transcriptPieces renders the messages, one piece each. It skips system rows and empty
 // messages.
-func transcriptPieces(count core.TextCounter, messages []core.Message, resultLimit int) []piece {
+func transcriptPieces(count core.TextCounter, messages []core.Message, preset string) []piece {
+	resultLimit := resultCharacters
+	if preset == PresetBudget {
+		resultLimit = budgetResultCharacters
+	}
 	pieces := make([]piece, 0, len(messages))
 	for _, m := range messages {
 		if text := renderMessage(m, resultLimit); text != "" {
@@ -233,7 +229,7 @@ func CheckNative(ctx context.Context, count core.TextCounter, req Request, earli
 	if clean == "" {
 		return errEmpty
 	}
-	transcript, _ := fitPieces(count, transcriptPieces(count, req.Messages, resultLimit(req.Preset)), math.MaxInt)
+	transcript, _ := fitPieces(count, transcriptPieces(count, req.Messages, req.Preset), math.MaxInt)
 	held := evidence{transcript: transcript, previous: req.Previous + "\n" + earlier, minTokens: minSummaryTokens(req.Replaces, req.Limit)}
 	return held.checkText(clean, count.Text(clean))
 }
