@@ -14,7 +14,7 @@ import (
 // Max cost of the fixed texts of a prompt, in cl100k_base tokens. Assemble writes these
 // texts; a test checks the numbers against them.
 const (
-	ListOverhead     = 3   // of a message list
+	ListOverhead     = tokens.ListOverhead
 	maskTokens       = 64  // a masked tool result, overhead included
 	missingTokens    = 32  // the placeholder for a missing result, overhead included
 	summaryWrap      = 96  // the words around the summary

@@ -127,7 +127,7 @@ func (p *planner) maskThrough(through int64) {
 	p.placeMessages()
 }
 
-// maySummarize reports whether the policy allows rungs 2 and 3.
+// maySummarize reports whether the policy allows rungs 2 and 3: one without triggers never does (invariant 8).
 func (p *planner) maySummarize(f firedTriggers) bool {
 	if p.in.NoSummary {
 		return false
@@ -135,7 +135,9 @@ func (p *planner) maySummarize(f firedTriggers) bool {
 	if p.in.Force || f.of[triggerUnsummarized] {
 		return true
 	}
-	return p.in.Policy.canSummarize() && (f.anyFired() || p.in.Summarized && p.total > p.shareThreshold())
+	policy := p.in.Policy
+	hasTrigger := policy.UsageThreshold > 0 || policy.MaxTokens > 0 || policy.messageThreshold() > 0 || policy.MaxUnsummarized > 0
+	return policy.AutoSummarize && hasTrigger && (f.anyFired() || p.in.Summarized && p.total > p.shareThreshold())
 }
 
 // summaryOrder is rungs 2 and 3: it decides which of the oldest messages the summary takes

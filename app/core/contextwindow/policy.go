@@ -201,9 +201,3 @@ func (p Policy) Validate() error {
 
 // isOutside reports whether x is not between low and high; NaN is outside.
 func isOutside(x, low, high float64) bool { return !(x >= low && x <= high) }
-
-// canSummarize reports whether the policy ever summarizes automatically, and so may use rung
-// 2 to make a prompt fit: a policy without triggers never does (invariant 8).
-func (p Policy) canSummarize() bool {
-	return p.AutoSummarize && (p.UsageThreshold > 0 || p.MaxTokens > 0 || p.messageThreshold() > 0 || p.MaxUnsummarized > 0)
-}

@@ -38,7 +38,8 @@ func (p *planner) chooseStanding() {
 	size := standingWrap
 	for _, isStrong := range []bool{true, false} {
 		for n, i := range slices.Backward(p.in.Standing) {
-			if i.IsStrong != isStrong || !p.mustList(i) {
+			hasEnded := i.EndSeq > 0 && !showsWhole(p.slots, i.EndSeq)
+			if i.IsStrong != isStrong || hasEnded || !i.ByHand && showsWhole(p.slots, i.Seq) {
 				continue
 			}
 			fits[n] = !p.state.StandingOut && p.scale.toModel(size+i.Tokens+lineEnd) <= p.standingRoom()
@@ -54,14 +55,6 @@ func (p *planner) chooseStanding() {
 			p.standing = append(p.standing, i)
 		}
 	}
-}
-
-// mustList reports whether the prompt is without the instruction unless it lists it.
-func (p *planner) mustList(i Instruction) bool {
-	if i.EndSeq > 0 && !showsWhole(p.slots, i.EndSeq) {
-		return false
-	}
-	return i.ByHand || !showsWhole(p.slots, i.Seq)
 }
 
 // ShowsWhole reports whether the prompt of the decision has the text of the message in its
