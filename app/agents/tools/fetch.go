@@ -108,7 +108,8 @@ func (f *Fetcher) Get(ctx context.Context, r Request) (Page, error) {
 	req.Header.Set("Accept", "text/html,application/xhtml+xml,text/*;q=0.9,application/json;q=0.9,application/xml;q=0.8")
 	client := &http.Client{
 		Transport: &http.Transport{
-			DialContext: x.dial, DisableKeepAlives: true, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: maxHeader,
+			DialContext:       netguard.Dialer{Until: x.deadline, Bytes: wireFactor*x.Bytes + wireBytes, Ports: x.Ports, Lookup: x.Lookup, Allow: x.Allow}.Dial,
+			DisableKeepAlives: true, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: maxHeader,
 			TLSClientConfig: &tls.Config{RootCAs: x.Roots, MinVersion: tls.VersionTLS12},
 		},
 		CheckRedirect: func(next *http.Request, via []*http.Request) error {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"net/url"
 	"regexp"
@@ -200,9 +199,3 @@ const (
 	wireFactor = 8
 	wireBytes  = 1 << 20
 )
-
-// dial connects to a host of the fetch.
-func (x *exchange) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	d := netguard.Dialer{Until: x.deadline, Bytes: wireFactor*x.Bytes + wireBytes, Ports: x.Ports, Lookup: x.Lookup, Allow: x.Allow}
-	return d.Dial(ctx, network, address)
-}

@@ -166,9 +166,7 @@ func (s *Set) Use(list []core.Agent) {
 			case next[key] != nil:
 			case ok:
 				next[key] = source
-				if s, ok := source.(Accepter); ok {
-					s.Accept()
-				}
+				source.Accept()
 			default:
 				next[key] = x.open(definition)
 			}

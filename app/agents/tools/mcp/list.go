@@ -59,7 +59,7 @@ func (s *Server) list(ctx context.Context, session *sdk.ClientSession) error {
 	if before := s.Listing(); len(listing.Notes) > 0 && !slices.Equal(listing.Notes, before.Notes) {
 		s.o.Logger.WarnContext(ctx, "mcp server has tools that are left out, or used otherwise than it says", "notes", listing.Notes)
 	}
-	s.listing.Store(&listing)
+	s.Set(listing)
 	return nil
 }
 
