@@ -121,8 +121,7 @@ func suggestWord(word string, words []string) string {
 	return core.Suggest(word, words, "", "there are "+there)
 }
 
-// checkModels checks that the agent's models take its parameters, also models that cannot be
-// used here, which is reported elsewhere.
+// checkModels checks that the models take the agent's parameters, also those that cannot be used here.
 func (d *document) checkModels(agent core.Agent, known KnownParts) {
 	if known.Model == nil {
 		return

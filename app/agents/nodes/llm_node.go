@@ -109,8 +109,7 @@ func (n *LLM) callUntilAnswered(ctx context.Context, s *AgentState) (call, error
 	}
 }
 
-// tryOnce plans the prompt, unless retrieve_context has just done it, and calls the model
-// once.
+// tryOnce plans the prompt, unless retrieve_context has just done it, and calls the model once.
 func (n *LLM) tryOnce(ctx context.Context, s *AgentState, t *attempts) (call, error) {
 	p := s.Planned
 	s.Planned = nil
@@ -138,8 +137,7 @@ func (n *LLM) tryOnce(ctx context.Context, s *AgentState, t *attempts) (call, er
 	return c, err
 }
 
-// prepareRetry prepares the next try after one that failed. Its error is that of the
-// call: there is no other try.
+// prepareRetry prepares the next try after one that failed. Its error is that of the call: there is no other.
 func (n *LLM) prepareRetry(ctx context.Context, s *AgentState, t *attempts, c call, e *llm.Error) error {
 	c.mayBeTooLong = n.mayBeTooLong(s, t, c, e)
 	if err := n.loadRefused(ctx, s, t, e); err != nil {

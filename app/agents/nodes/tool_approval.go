@@ -25,8 +25,7 @@ type gate struct {
 	started []core.Event             // tool.started of the calls that were held back before
 }
 
-// approvalMode returns when a call of the tool must wait for an answer, that of a client's tool
-// for its result; empty = never.
+// approvalMode returns when a call waits for an answer, of a client's tool for its result; empty = never.
 func approvalMode(s AgentState, tool string) core.ApprovalMode {
 	if s.Run.HasClientTool(tool) {
 		return core.ApprovalAlways
@@ -86,8 +85,7 @@ func (n *Tools) sortCalls(ctx context.Context, s AgentState, calls []core.ToolCa
 	return g, nil
 }
 
-// loadDecisions returns what was asked and decided before, if any of the calls needs it, or needed it
-// before the run waited.
+// loadDecisions returns what was asked and decided before, if any of the calls needs it.
 func (n *Tools) loadDecisions(ctx context.Context, s AgentState, calls []core.ToolCall) ([]core.Approval, map[string]bool, error) {
 	var first, ids []string
 	needed := s.Run.Attempt > 1

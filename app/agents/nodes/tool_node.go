@@ -162,8 +162,7 @@ func (n *Tools) recordStarts(ctx context.Context, s AgentState, g gate) (map[str
 	return interrupted, nil
 }
 
-// lookupTool finds a tool that the agent had when the run began; false if there is none, or none
-// any more.
+// lookupTool finds a tool that the agent had when the run began; false if there is none, or none any more.
 func (n *Tools) lookupTool(s AgentState, name string) (*tools.Custom, bool) {
 	if !slices.Contains(s.Profile.Agent.Tools, name) {
 		return nil, false

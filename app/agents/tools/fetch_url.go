@@ -61,8 +61,7 @@ func NewFetchURL(pages *Fetcher) *Custom {
 	})
 }
 
-// holdsSecret reports whether the address contains a key, a password or another secret, as
-// written or percent-decoded.
+// holdsSecret reports whether the address contains a secret, as written or percent-decoded.
 func holdsSecret(address string) bool {
 	for range 3 { // escapes may be nested
 		if redact.Text(address) != address {

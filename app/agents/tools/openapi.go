@@ -115,8 +115,7 @@ func readDocumentFile(d core.ToolDefinition) ([]byte, error) {
 	return data, nil
 }
 
-// CheckOpenAPI checks a definition against its document, which is a file, and returns the hash of
-// the document.
+// CheckOpenAPI checks a definition against its document, which is a file, and returns the document's hash.
 func CheckOpenAPI(d core.ToolDefinition) (hash string, fault *core.FieldError) {
 	data, err := readDocumentFile(d)
 	if err != nil {

@@ -243,8 +243,7 @@ func compileDocument(document any) (*jsonschema.Schema, error) {
 	return compiled, nil
 }
 
-// ParseChecked decodes a call's arguments and checks them against the schema; nil = any object.
-// Errors are for the model.
+// ParseChecked decodes arguments and checks them; nil = any object. Errors are for the model.
 func ParseChecked(raw string, schema *jsonschema.Schema) (map[string]any, error) {
 	value, err := jsonschema.UnmarshalJSON(strings.NewReader(cmp.Or(strings.TrimSpace(raw), "{}")))
 	arguments, ok := value.(map[string]any)

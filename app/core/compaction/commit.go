@@ -102,8 +102,7 @@ func (t Turn) behindSummary() Turn {
 	return t
 }
 
-// activateVersion activates the version that the plan names and plans again. It calls no
-// model.
+// activateVersion activates the version that the plan names and plans again. It calls no model.
 func (k *Compactor) activateVersion(ctx context.Context, t Turn, p plan) (Turn, plan, error) {
 	a, in := *p.d.Activate, p.nextInput()
 	s, err := k.loadVersion(ctx, t, a.SummaryVersion)
@@ -275,8 +274,7 @@ func olderReason(from, to int) string {
 	return fmt.Sprintf("version %d is in use again: version %d was made for a smaller model, and what version %d does not cover fits this one", to, from, to)
 }
 
-// summaryReason says what the version in the turn covers and which models use it; empty =
-// there is none.
+// summaryReason says what the version in the turn covers and which models use it; empty = there is none.
 func (k *Compactor) summaryReason(t Turn) string {
 	s := t.Session
 	if s.SummaryVersion == 0 {

@@ -152,8 +152,7 @@ func (k *Compactor) planAndExecute(ctx context.Context, t Turn, e *progress) (Tu
 	}
 }
 
-// planTurn plans the turn. If a summary is due, it first looks for versions that cover more
-// than the one in use.
+// planTurn plans the turn. If a summary is due, it first looks for versions that cover more.
 func (k *Compactor) planTurn(ctx context.Context, t Turn, e *progress) (plan, error) {
 	in, err := k.planInput(t)
 	if err != nil {
@@ -171,8 +170,7 @@ func (k *Compactor) planTurn(ctx context.Context, t Turn, e *progress) (plan, er
 	return newPlan(p.in), nil
 }
 
-// loadSummaryWork loads the current work on the session's summaries. It reloads the turn if
-// that is older than the session.
+// loadSummaryWork loads the current work on the session's summaries, and the turn again if that is older.
 func (k *Compactor) loadSummaryWork(ctx context.Context, t Turn) (Turn, error) {
 	work, err := k.Stores.Sessions.SummaryWork(ctx, scopeOf(t), t.Session.ID)
 	if err != nil {
@@ -213,8 +211,7 @@ func (k *Compactor) withSummaryWork(ctx context.Context, in contextwindow.Input,
 	return in
 }
 
-// finishPlan stores what the last decision changed and queues the summary that it wants
-// prepared.
+// finishPlan stores what the last decision changed and queues the summary that it wants prepared.
 func (k *Compactor) finishPlan(ctx context.Context, t Turn, p plan, e *progress) (Turn, plan, error) {
 	if p.d.Prepare != nil && !e.background {
 		k.Enqueue(scopeOf(t), t.Session.ID)

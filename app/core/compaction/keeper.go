@@ -120,8 +120,7 @@ func (p *summaryLease) takeOrExtend(ctx context.Context) (bool, error) {
 	return got.OK(), nil
 }
 
-// renewLease extends the lease for another summary. ErrStale: it expired and has another
-// holder.
+// renewLease extends the lease for another summary. ErrStale: it expired and has another holder.
 func (p *summaryLease) renewLease(ctx context.Context) error {
 	ok, err := p.takeOrExtend(ctx)
 	outcome := "renewed"

@@ -169,8 +169,7 @@ func withOwner(t Turn, calls []core.ModelCall) []core.ModelCall {
 	return calls
 }
 
-// contextChange returns the change that commits the summary, with the planned sizes of the prompt without
-// and with it.
+// contextChange returns the change that commits the summary, with the sizes of the prompt without and with it.
 func (m draft) contextChange(t Turn, before contextwindow.Decision, next plan) core.ContextChange {
 	s := m.summary
 	var events []core.Event
@@ -225,8 +224,7 @@ func (k *Compactor) newStrategy(t Turn, w writer) summarize.Strategy {
 	return w.kind.New(material)
 }
 
-// orderLimit returns how many tokens of messages one call of the model takes for the next
-// summary; 0 = no model is called.
+// orderLimit returns how many tokens of messages one call takes for the next summary; 0 = no model is called.
 func (k *Compactor) orderLimit(in contextwindow.Input, t Turn, w writer) int {
 	if w.model == nil {
 		return 0

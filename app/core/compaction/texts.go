@@ -53,8 +53,7 @@ func (k *Compactor) eachSlice(ctx context.Context, t Turn, slots []contextwindow
 	return nil
 }
 
-// loadSlice loads the messages and calls use with them. They count toward the limit of the
-// process until it returns.
+// loadSlice loads the messages and calls use with them. They count toward the limit until it returns.
 func (k *Compactor) loadSlice(ctx context.Context, t Turn, slice []core.Message, size int, use func(messagesByID)) error {
 	weight := int64(min(size, slicesBytes))
 	if k.slices.Acquire(ctx, weight) != nil {
@@ -81,8 +80,7 @@ func (k *Compactor) loadSlice(ctx context.Context, t Turn, slice []core.Message,
 	return nil
 }
 
-// loadTexts returns the messages with their texts. Messages that no longer exist are
-// returned unchanged.
+// loadTexts returns the messages with their texts; those that no longer exist unchanged.
 func (k *Compactor) loadTexts(ctx context.Context, t Turn, list []core.Message) ([]core.Message, error) {
 	at, ids := make(map[core.MessageID]int, len(list)), make([]core.MessageID, len(list))
 	for i, m := range list {

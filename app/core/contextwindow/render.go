@@ -17,8 +17,7 @@ import (
 // caller that keeps them need not keep the texts.
 type Rendered map[Form]PromptMessage
 
-// Form is a message and how a prompt shows it. Two messages of the same form have the same
-// bytes.
+// Form is a message and how a prompt shows it: of the same form, they have the same bytes.
 type Form struct {
 	id     core.MessageID
 	place  core.Placement
@@ -58,8 +57,7 @@ func Unloaded(parts Parts, d Decision) (render, whole []Slot, forms Rendered) {
 	return render, whole, forms
 }
 
-// Render returns the messages of the slots as the prompt shows them. From the parts it uses
-// only the facts about agent and model.
+// Render returns the messages of the slots as the prompt shows them. Of the parts it uses only agent and model.
 func Render(parts Parts, slots []Slot, messages map[core.MessageID]*core.Message, count core.TextCounter) Rendered {
 	p := assembly{count: count, parts: parts, files: attachments{model: parts.Model}}
 	forms := make(Rendered, len(slots))
@@ -231,8 +229,7 @@ func shortenMessage(m core.Message, s Slot, count core.TextCounter) (string, []c
 // headShare is the part of a shortened text that comes from its beginning.
 const headShare = 2.0 / 3
 
-// shortenedCalls replaces large arguments with a JSON object that says so; it also returns
-// the tokens of all calls.
+// shortenedCalls replaces large arguments with a JSON object that says so, and returns the tokens of all calls.
 func shortenedCalls(m core.Message, s Slot, count core.TextCounter) ([]core.ToolCall, int) {
 	if len(m.ToolCalls) == 0 {
 		return nil, 0
@@ -255,8 +252,7 @@ func shortenedCalls(m core.Message, s Slot, count core.TextCounter) ([]core.Tool
 	return calls, used
 }
 
-// addAtom appends a message and, after one with tool calls, the results in the order of the
-// calls; unmatched results follow.
+// addAtom appends a message and, after one with tool calls, the results in their order; unmatched ones follow.
 func (p *assembly) addAtom(atom []Slot) {
 	head, rest := atom[0], slices.Clone(atom[1:])
 	if head.Place == core.PlaceCovered {

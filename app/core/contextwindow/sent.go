@@ -116,11 +116,8 @@ func (p Prompt) Shown(d Decision) []int {
 	return out
 }
 
-// separator is what adapters put between system blocks when they join them.
-const separator = "\n\n"
-
 // addBlock appends a system block to the prompt and counts it for a section, with the
-// separator before it. All blocks are one message for most providers.
+// line breaks that adapters put before it. All blocks are one message for most providers.
 func (p *assembly) addBlock(section Section, text string) {
 	if text == "" {
 		return
@@ -129,7 +126,7 @@ func (p *assembly) addBlock(section Section, text string) {
 	if n := len(p.System); n == 0 {
 		p.Sent.Of[SectionSystem] += tokens.MessageOverhead
 	} else {
-		size += p.count.Text(p.System[n-1]+separator) - p.count.Text(p.System[n-1])
+		size += p.count.Text(p.System[n-1]+"\n\n") - p.count.Text(p.System[n-1])
 	}
 	p.Sent.Of[section] += size
 	p.System, p.Blocks = append(p.System, text), append(p.Blocks, BlockSize{section, size})
@@ -161,8 +158,7 @@ func (p *assembly) sentTokens(s Slot, m core.Message, out llm.Message) int {
 	return tokens.Prompted(p.count.Text, out)
 }
 
-// ownParts returns the parts that go back to this provider: thoughts signed by another
-// provider do not.
+// ownParts returns the parts that go back to this provider: not the thoughts that another one signed.
 func (p *assembly) ownParts(parts []core.Part) []core.Part {
 	var out []core.Part
 	for _, part := range parts {

@@ -91,8 +91,7 @@ var logLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:\[?\d{4}-\d\d-\d\d[T ]|\[?\d\d:\d\d:\d\d|[A-Z][a-z]{2} +\d+ \d\d:\d\d|\[?(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|PANIC|CRITICAL)\b|(?i:error|warning|fatal|panic|exception|traceback|caused by|system|assistant|tool|user)\b ?:|at [\w.$]+\(|(?:File|goroutine) |\$ |# |</?[a-zA-Z!?]|\+\+\+ |@@ |[|>]|//|/\*)`)
 })
 
-// isProse reports whether the line is the user's own, as far as the lines before it tell:
-// not in code, nor of a pasted document.
+// isProse reports whether the line is the user's own, as far as the lines before it tell: not code, nor pasted.
 func (p *prose) isProse(line string) bool {
 	trimmed := strings.TrimSpace(line)
 	if p.fence != "" {

@@ -137,8 +137,7 @@ func (c *comparison) countShared() int { return c.kept + c.last + c.grounded }
 // extends reports whether the earlier summary is long enough to be kept.
 func (c *comparison) extends() bool { return c.earlier.named >= minEarlier }
 
-// saysTooLittle reports whether the answer tells too little of the messages: of all of them, or of what
-// the earlier summary does not tell.
+// saysTooLittle reports whether the answer tells too little of the messages, or of what the earlier summary does not.
 func (c *comparison) saysTooLittle() bool {
 	told, least := c.grounded, 0
 	switch {
@@ -270,8 +269,7 @@ func readWords(text string, parts int) words {
 	return w
 }
 
-// isDense reports whether the letter is of a script that is written without blanks, or
-// that joins its words.
+// isDense reports whether the letter is of a script without blanks, or one that joins its words.
 func isDense(r rune) bool {
 	return r >= 0x0E00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }
@@ -319,8 +317,7 @@ var (
 	errSecrets       = rejection{"refused", "it repeats secrets, or has characters that cannot be stored"}
 )
 
-// rejectionOf returns why a strategy was abandoned. The text of a provider's error is not public: of
-// a failed call it names only the kind.
+// rejectionOf returns why a strategy was abandoned; of a failed call only the kind, as a provider's text is not public.
 func rejectionOf(err error) (r rejection) {
 	switch e := llm.AsError(err); {
 	case errors.As(err, &r):

@@ -213,15 +213,14 @@ type Material struct {
 
 // Kinds is the table of strategies: the only place where a strategy is registered.
 func Kinds() []Kind {
+	write := func(m Material) *LLM { return NewLLM(m.Model, m.Count, m.Factor) }
 	return []Kind{
-		{Name: StrategyLLM, Model: true, New: func(m Material) Strategy { return m.newLLM() }},
-		{Name: StrategyHybrid, Model: true, New: func(m Material) Strategy { return NewHybrid(m.newLLM()) }},
-		{Name: StrategyNative, Model: true, Native: true, New: func(m Material) Strategy { return NewHybrid(m.newLLM()) }},
+		{Name: StrategyLLM, Model: true, New: func(m Material) Strategy { return write(m) }},
+		{Name: StrategyHybrid, Model: true, New: func(m Material) Strategy { return NewHybrid(write(m)) }},
+		{Name: StrategyNative, Model: true, Native: true, New: func(m Material) Strategy { return NewHybrid(write(m)) }},
 		{Name: StrategyExtractive, New: func(m Material) Strategy { return NewExtractive(m.Count) }},
 	}
 }
-
-func (m Material) newLLM() *LLM { return NewLLM(m.Model, m.Count, m.Factor) }
 
 // KindOf returns the named strategy; the zero Kind = there is none.
 func KindOf(name string) Kind {

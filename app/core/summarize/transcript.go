@@ -28,8 +28,7 @@ type piece struct {
 	cut    bool // the text is not complete
 }
 
-// transcriptPieces renders the messages, one piece each. It skips system rows and empty
-// messages.
+// transcriptPieces renders the messages, one piece each, without system rows and empty ones.
 func transcriptPieces(count core.TextCounter, messages []core.Message, preset string) []piece {
 	resultLimit := resultCharacters
 	if preset == PresetBudget {
@@ -71,8 +70,7 @@ func renderMessage(m core.Message, resultLimit int) string {
 	return strings.Join(lines, "\n")
 }
 
-// spokenText returns the text of a message, with a description of each attachment,
-// without its reasoning.
+// spokenText returns the text of a message, with a description of each attachment, without its reasoning.
 func spokenText(m core.Message) string {
 	said := strings.TrimSpace(m.Content)
 	for _, p := range m.Parts {
@@ -113,8 +111,7 @@ func safeName(name string) string {
 	return name
 }
 
-// turnLine is a line that looks like the beginning of a message, or of what a chat
-// template begins one with.
+// turnLine looks like the beginning of a message, or of what a chat template begins one with.
 var turnLine = regexp.MustCompile(`(?mi)(^|[\r\v\f\x{85}\x{2028}\x{2029}])([ \t]*)\[[ \t]*([0-9a-f]{1,20})[ \t]*\][ \t]*(user|assistant|tool|system)\b`)
 
 // makeHarmless escapes data so that it can neither leave its fence (prompttext.Harmless) nor

@@ -103,8 +103,7 @@ func (s *Server) Run(ctx context.Context) {
 	}
 }
 
-// serve connects and keeps the list of tools current until the connection is lost, or ctx ends. The
-// error says why it ended.
+// serve connects and keeps the list of tools current until the connection is lost, or ctx ends: the error says why.
 func (s *Server) serve(ctx context.Context) error {
 	link, err := s.connect(ctx)
 	if err != nil {
@@ -241,15 +240,12 @@ func (s *Server) connect(ctx context.Context) (*link, error) {
 	first, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
 	if s.definition.URL != "" {
-		headers, err := s.o.Env.Headers(s.definition)
-		if err != nil {
-			return nil, err
-		}
-		secret, err := s.o.Env.Secret(s.definition)
-		if err != nil {
-			return nil, err
-		}
 		d := s.definition
+		headers, err := s.o.Env.Headers(d)
+		secret, err2 := s.o.Env.Secret(d)
+		if err = cmp.Or(err, err2); err != nil {
+			return nil, err
+		}
 		web := &web{headers: headers, base: &http.Transport{
 			DialContext: tools.GuardedDial(d.PrivateHosts, netguard.Dialer{}), ForceAttemptHTTP2: true, MaxResponseHeaderBytes: maxHeader,
 			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, TLSHandshakeTimeout: probeTime,
