@@ -114,7 +114,6 @@ func (s *Server) serve(ctx context.Context) error {
 	go func() { ended <- link.session.Wait() }()
 	first, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
-	s.session.Store(link.session)
 	defer s.session.Store(nil)
 	if err := s.list(first, link.session); err != nil {
 		return explainLoss(err, link.said)
