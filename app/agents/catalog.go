@@ -103,8 +103,7 @@ func readAgents(dir string, known KnownParts, before []CheckedFile) (*agentSet, 
 	return set, files, err
 }
 
-// loadBuiltin returns the built-in agents. They have no tools if the default model takes
-// none.
+// loadBuiltin returns the built-in agents, without tools if the default model takes none.
 func loadBuiltin(known KnownParts) (*agentSet, error) {
 	shipped, err := fs.Sub(builtin, "builtin")
 	if err != nil {
@@ -207,8 +206,7 @@ func (c *Catalog) Definitions() []core.ToolDefinition {
 
 func (s *agentSet) agentNames() []string { return slices.Sorted(maps.Keys(s.agents)) }
 
-// addAgent puts the agent of a file in, over a built-in one of its name. It returns what is wrong
-// with the file.
+// addAgent puts the agent of a file in, over a built-in one, and returns what is wrong with the file.
 func (s *agentSet) addAgent(f CheckedFile) error {
 	if f.Err != nil {
 		return f.Err

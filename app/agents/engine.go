@@ -45,8 +45,7 @@ func NewEngine(d nodes.Deps) (*Engine, error) {
 	return &Engine{graph: compiled, deps: d}, nil
 }
 
-// stepsBesides is how many steps a run takes besides its model calls and tool
-// rounds, with some to spare.
+// stepsBesides is how many steps a run takes besides model calls and tool rounds, with some to spare.
 const stepsBesides = 8
 
 // mostSteps bounds the steps of any run, whatever its agent's file says.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -54,7 +53,16 @@ func (d *document) checkAgent(agent core.Agent, known KnownParts) {
 		name, _, _ := strings.Cut(fault, " ")
 		d.faultAt("compaction."+name, "compaction.%s", fault)
 	}
-	d.checkContext(agent, known.Global)
+	_, err = contextwindow.Resolve(known.Global, agent.Context)
+	for _, fault := range faultLines(err) { // with the line of the field that it begins with, else that of context
+		text := strings.TrimPrefix(fault, "context.")
+		name, _, _ := strings.Cut(text, " ")
+		if path := "context." + name; d.hasField(path) {
+			d.faultAt(path, "context.%s", text)
+			continue
+		}
+		d.faultAt("context", "context: %s", strings.TrimPrefix(text, "context: "))
+	}
 	d.checkModels(agent, known)
 }
 
@@ -96,21 +104,6 @@ func (d *document) checkTools(tools []string, known KnownParts) {
 	}
 }
 
-// checkContext checks whether the context settings go together. A fault has the line of the field that it begins with,
-// else that of context.
-func (d *document) checkContext(agent core.Agent, global contextwindow.Global) {
-	_, err := contextwindow.Resolve(global, agent.Context)
-	for _, fault := range faultLines(err) {
-		text := strings.TrimPrefix(fault, "context.")
-		name, _, _ := strings.Cut(text, " ")
-		if path := "context." + name; d.hasField(path) {
-			d.faultAt(path, "context.%s", text)
-			continue
-		}
-		d.faultAt("context", "context: %s", strings.TrimPrefix(text, "context: "))
-	}
-}
-
 // faultLines returns what is wrong, as contextwindow says it; none for nil.
 func faultLines(err error) []string {
 	if err == nil {
@@ -128,8 +121,7 @@ func suggestWord(word string, words []string) string {
 	return core.Suggest(word, words, "", "there are "+there)
 }
 
-// checkModels checks that the agent's models take its parameters, also models that cannot be
-// used here, which is reported elsewhere.
+// checkModels checks that the models take the agent's parameters, also those that cannot be used here.
 func (d *document) checkModels(agent core.Agent, known KnownParts) {
 	if known.Model == nil {
 		return
@@ -172,12 +164,6 @@ func (d *document) checkToolSettings(agent core.Agent, known KnownParts) {
 	}
 }
 
-// Bounds of the JSON Schema of an answer or of arguments.
-const (
-	maxSchemaBytes = 64 << 10
-	maxSchemaDepth = 32
-)
-
 // CheckParameters notes what is wrong with the parameters of a run, by the rules of agents'
 // files. Field precedes the names of the parameters.
 func CheckParameters(f *core.Faults, field string, p core.ModelParameters) {
@@ -213,12 +199,9 @@ func formatFaults(f *core.ResponseFormat, faults *core.Faults) {
 	}
 }
 
-// schemaName is what a tool may be called, as OpenAI takes it.
-const schemaName = `^[a-zA-Z0-9_-]{1,64}$`
-
 // CheckClientTool notes what is wrong with a tool that the client of a run executes.
 func CheckClientTool(f *core.Faults, field string, t core.ClientTool) {
-	if !regexp.MustCompile(schemaName).MatchString(t.Name) {
+	if t.Name == "" || t.Name != tools.FitName(t.Name) {
 		f.Add(field+".name", "%q is not allowed; use 1 to 64 letters, digits, - and _", core.Clip(t.Name, 100))
 	}
 	if len(t.Parameters) > 0 {
@@ -230,10 +213,10 @@ func CheckClientTool(f *core.Faults, field string, t core.ClientTool) {
 func CheckSchema(f *core.Faults, field string, schema json.RawMessage) {
 	_, depth := core.JSONSize(schema)
 	switch {
-	case len(schema) > maxSchemaBytes:
-		f.Add(field, "has %d bytes; use at most %d", len(schema), maxSchemaBytes)
-	case depth > maxSchemaDepth:
-		f.Add(field, "has more than %d levels; make it flatter", maxSchemaDepth)
+	case len(schema) > tools.MaxSchemaBytes:
+		f.Add(field, "has %d bytes; use at most %d", len(schema), tools.MaxSchemaBytes)
+	case depth > tools.MaxSchemaDepth:
+		f.Add(field, "has more than %d levels; make it flatter", tools.MaxSchemaDepth)
 	case !bytes.HasPrefix(bytes.TrimSpace(schema), []byte("{")) || !json.Valid(schema):
 		f.Add(field, "must be a JSON object")
 	}

@@ -54,8 +54,7 @@ const (
 	maxPlaces = 100_000 // keys and items
 )
 
-// readDocument parses the file, which must hold one mapping. A key without a value is as if it were not
-// there.
+// readDocument parses the file, which must hold one mapping. A key without a value is ignored.
 func readDocument(path string, data []byte) (*document, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var file yaml.Node
@@ -179,8 +178,7 @@ func (d *document) faultAt(path, format string, args ...any) {
 	d.faults = append(d.faults, &FileFault{File: d.path, Problem: fmt.Sprintf(format, args...)})
 }
 
-// checkForm notes what is wrong with the form of a value, by its schema. Path is of the value in the file;
-// empty = the file.
+// checkForm notes what is wrong with the form of a value. Path is that in the file; empty = the file.
 func (d *document) checkForm(schema *fileSchema, value any, path string) {
 	for _, fault := range schema.check(value, path) {
 		d.faultAt(fault.Field, "%s %s", fault.Field, fault.Detail)
@@ -190,8 +188,7 @@ func (d *document) checkForm(schema *fileSchema, value any, path string) {
 // maxFaults bounds the faults that are reported of one file.
 const maxFaults = 50
 
-// err returns the faults in the order of their places, those of the whole file last; nil if
-// there are none.
+// err returns the faults in the order of their places, those of the whole file last; nil = none.
 func (d *document) err() error {
 	line := func(f *FileFault) int {
 		if f.Line == 0 {

@@ -75,7 +75,13 @@ func mustLoadSchema(path string) *fileSchema {
 	data, err := schemas.ReadFile(path)
 	s := &fileSchema{}
 	compiler := jsonschema.NewCompiler()
-	compiler.RegisterFormat(&jsonschema.Format{Name: "tool time", Validate: checkToolTime})
+	compiler.RegisterFormat(&jsonschema.Format{Name: "tool time", Validate: func(value any) error {
+		text, _ := value.(string)
+		if d, err := time.ParseDuration(text); err != nil || d < 100*time.Millisecond || d > 10*time.Minute {
+			return errors.New("is no such time")
+		}
+		return nil
+	}})
 	compiler.AssertFormat()
 	if err == nil {
 		s.document, err = jsonschema.UnmarshalJSON(bytes.NewReader(data))
@@ -95,15 +101,6 @@ func mustLoadSchema(path string) *fileSchema {
 	}
 	s.addKeys(root.Content[0], "")
 	return s
-}
-
-// checkToolTime is the format of the time that a call of a tool may take.
-func checkToolTime(value any) error {
-	text, _ := value.(string)
-	if d, err := time.ParseDuration(text); err != nil || d < 100*time.Millisecond || d > 10*time.Minute {
-		return errors.New("is no such time")
-	}
-	return nil
 }
 
 // property is what a schema says of a key.

@@ -77,8 +77,7 @@ func (p *Profiles) Profile(_ context.Context, session core.Session, model string
 	return profile, err
 }
 
-// RunProfile is Profile for a run: it waits, for at most 10 s, for tools that were not loaded yet
-// since the start.
+// RunProfile is Profile for a run: it waits, for at most 10 s, for tools that were not loaded yet.
 func (p *Profiles) RunProfile(ctx context.Context, session core.Session, model string) (compaction.Profile, error) {
 	if agent, err := p.agents.Get(session.Agent); err == nil {
 		p.tools.Await(ctx, agent)

@@ -13,25 +13,6 @@ import (
 	"bobbin/app/core"
 )
 
-// readToolFolder reads every *.yaml of the folder of tools. While no kind of tool is allowed, the folder may
-// be anybody's: what seems to describe a tool is left out, and the rest is nothing.
-func readToolFolder(known KnownParts) ([]CheckedFile, error) {
-	if known.ToolsDir == "" {
-		return nil, nil
-	}
-	files, err := readAll(os.DirFS(known.ToolsDir), known.ToolsDir, func(f *CheckedFile, data []byte) { f.parseTool(data, known) })
-	switch {
-	case len(known.Kinds) == 0:
-		files = slices.DeleteFunc(files, func(f CheckedFile) bool { return f.Tool.Name == "" || !slices.Contains(core.ToolKinds(), f.Tool.Kind) })
-		for i := range files {
-			files[i].Err, files[i].Off = nil, switchedOff(files[i].Tool)
-		}
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return nil, err
-	}
-	return files, nil
-}
-
 // parseTool reads the definition from the text of the file.
 func (f *CheckedFile) parseTool(data []byte, known KnownParts) {
 	doc, err := readDocument(f.Path, data)
@@ -96,8 +77,18 @@ func (d *document) addDefinitions(agent *core.Agent, known KnownParts) {
 // withDefinitions returns known with the definitions of files. What is wrong with a file is its
 // fault, a second definition of a name included; a broken file keeps the definition of before.
 func (k KnownParts) withDefinitions(before []CheckedFile) (KnownParts, []CheckedFile, error) {
-	files, err := readToolFolder(k)
-	if err != nil {
+	var files []CheckedFile
+	var err error
+	if k.ToolsDir != "" {
+		files, err = readAll(os.DirFS(k.ToolsDir), k.ToolsDir, func(f *CheckedFile, data []byte) { f.parseTool(data, k) })
+	}
+	switch {
+	case len(k.Kinds) == 0: // the folder may be anybody's: what seems to describe a tool is left out, and the rest is nothing
+		files = slices.DeleteFunc(files, func(f CheckedFile) bool { return f.Tool.Name == "" || !slices.Contains(core.ToolKinds(), f.Tool.Kind) })
+		for i := range files {
+			files[i].Err, files[i].Off = nil, switchedOff(files[i].Tool)
+		}
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return k, nil, err
 	}
 	k.definitions, k.broken, k.off = map[string]core.ToolDefinition{}, map[string]bool{}, map[string]string{}

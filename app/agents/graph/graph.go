@@ -49,8 +49,7 @@ func (g *Graph[S]) Node(name string, node NodeFunc[S]) *Graph[S] {
 	return g
 }
 
-// Edge declares that to follows from, always. A node has one Edge or one
-// ConditionalEdge.
+// Edge declares that to follows from, always. A node has one Edge or one ConditionalEdge.
 func (g *Graph[S]) Edge(from, to string) *Graph[S] {
 	g.edges = append(g.edges, declaredEdge[S]{from: from, targets: []string{to}})
 	return g

@@ -34,13 +34,8 @@ func newWrite(s AgentState) core.RunWrite {
 	return core.RunWrite{RunID: s.Run.ID, SessionID: s.Run.SessionID, Attempt: s.Run.Attempt}
 }
 
-// write stores events of the state's run, if there are any. What says in errors what was done.
-func (d Deps) write(ctx context.Context, s AgentState, what string, events ...core.Event) error {
-	if len(events) == 0 {
-		return nil
-	}
-	w := newWrite(s)
-	w.Events = events
+// write stores a write of which nothing is needed. What says in errors what was done.
+func (d Deps) write(ctx context.Context, w core.RunWrite, what string) error {
 	if _, err := d.Journal.Append(ctx, w); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}

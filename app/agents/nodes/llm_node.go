@@ -31,10 +31,7 @@ func (n *LLM) Run(ctx context.Context, s AgentState) (AgentState, error) {
 	if answer, ok := s.Answer(); ok { // of an attempt that did not live to say so
 		w := newWrite(s)
 		w.End = &core.RunEnd{Status: core.RunSucceeded, AnswerID: answer.ID}
-		if _, err := n.Journal.Append(ctx, w); err != nil {
-			return s, fmt.Errorf("end run: %w", err)
-		}
-		return s, nil
+		return s, n.write(ctx, w, "end run")
 	}
 	own := s.Profile.Model
 	call, err := n.callUntilAnswered(ctx, &s)
@@ -94,8 +91,11 @@ func (n *LLM) callUntilAnswered(ctx context.Context, s *AgentState) (call, error
 			return c, nil
 		}
 		e := llm.AsError(err)
-		if e == nil {
-			e = t.tooSmall(err)
+		if e == nil && errors.Is(err, core.ErrContextFloor) {
+			// Why there was a fallback, as the next one may hold the prompt, or the refusal that led to a smaller window.
+			if e = t.failed; t.suspected != nil {
+				e = t.suspected.err
+			}
 		}
 		if e == nil {
 			if len(t.books) > 0 && errors.Is(err, core.ErrContextFloor) { // the calls before it are booked
@@ -109,8 +109,7 @@ func (n *LLM) callUntilAnswered(ctx context.Context, s *AgentState) (call, error
 	}
 }
 
-// tryOnce plans the prompt, unless retrieve_context has just done it, and calls the model
-// once.
+// tryOnce plans the prompt, unless retrieve_context has just done it, and calls the model once.
 func (n *LLM) tryOnce(ctx context.Context, s *AgentState, t *attempts) (call, error) {
 	p := s.Planned
 	s.Planned = nil
@@ -138,8 +137,7 @@ func (n *LLM) tryOnce(ctx context.Context, s *AgentState, t *attempts) (call, er
 	return c, err
 }
 
-// prepareRetry prepares the next try after one that failed. Its error is that of the
-// call: there is no other try.
+// prepareRetry prepares the next try after one that failed. Its error is that of the call: there is no other.
 func (n *LLM) prepareRetry(ctx context.Context, s *AgentState, t *attempts, c call, e *llm.Error) error {
 	c.mayBeTooLong = n.mayBeTooLong(s, t, c, e)
 	if err := n.loadRefused(ctx, s, t, e); err != nil {
@@ -311,10 +309,7 @@ func (n *LLM) discardDraft(ctx context.Context, s AgentState, c call, e *llm.Err
 	w.Next = next
 	w.Events = []core.Event{core.NewEvent(s.Run.SessionID, s.Run.ID, core.EventMessageDiscarded,
 		core.DiscardedData{MessageID: c.id, Reason: string(e.Kind)})}
-	if _, err := n.Journal.Append(ctx, w); err != nil {
-		return fmt.Errorf("take half an answer back: %w", err)
-	}
-	return nil
+	return n.write(ctx, w, "take half an answer back")
 }
 
 // storeAnswer writes the answer; one without tool calls ends the run with it.

@@ -3,7 +3,6 @@ package nodes
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -143,8 +142,9 @@ func (n *LLM) warnRefused(ctx context.Context, s AgentState, c call, e *llm.Erro
 	size := c.sent.Used(c.decision)
 	n.Logger.WarnContext(ctx, "prompt refused as too long", "run_id", s.Run.ID, "model", c.modelName(),
 		"estimated", size, "limit", e.Limit, "requested", e.Requested, "unclear", e.Unclear, "status", e.Status, "err", e.Message)
-	event := core.NewEvent(s.Run.SessionID, s.Run.ID, core.EventContextWarning, core.ContextData{TokensBefore: size, Trigger: "overflow", Reason: text})
-	return n.write(ctx, s, "tell of the refused prompt", event)
+	w := newWrite(s)
+	w.Events = []core.Event{core.NewEvent(s.Run.SessionID, s.Run.ID, core.EventContextWarning, core.ContextData{TokensBefore: size, Trigger: "overflow", Reason: text})}
+	return n.write(ctx, w, "tell of the refused prompt")
 }
 
 // modelName returns the name of the model that was called.
@@ -220,20 +220,6 @@ func canFallBack(e *llm.Error) bool {
 	}, e.Kind)
 }
 
-// tooSmall returns the failure that is behind a window that cannot hold what cannot
-// be shrunk: why there was a fallback, as the next one may hold it, or the refusal
-// that led to a smaller window being supposed. Nil if there is none.
-func (t *attempts) tooSmall(err error) *llm.Error {
-	switch {
-	case !errors.Is(err, core.ErrContextFloor):
-		return nil
-	case t.suspected != nil:
-		return t.suspected.err
-	default:
-		return t.failed
-	}
-}
-
 // fallBack goes on with the next fallback, for this call only. What has failed is
 // booked and told at once; the prompt is planned anew for the other window.
 func (n *LLM) fallBack(ctx context.Context, s *AgentState, t *attempts, e *llm.Error) error {
@@ -244,8 +230,8 @@ func (n *LLM) fallBack(ctx context.Context, s *AgentState, t *attempts, e *llm.E
 	w.Events = []core.Event{core.NewEvent(s.Run.SessionID, s.Run.ID, core.EventContextWarning, core.ContextData{
 		Trigger: "fallback", Reason: fmt.Sprintf("The model %s cannot answer (%s); %s takes its place for this answer.", from, e.Kind, to),
 	})}
-	if _, err := n.Journal.Append(ctx, w); err != nil {
-		return fmt.Errorf("fall back to %s: %w", to, err)
+	if err := n.write(ctx, w, "fall back to "+to); err != nil {
+		return err
 	}
 	n.Logger.WarnContext(ctx, "model replaced by its fallback", "run_id", s.Run.ID, "model", from, "kind", e.Kind, "fallback", to)
 	s.Profile.Model, t.turn.Profile.Model = next, next

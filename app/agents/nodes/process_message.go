@@ -12,8 +12,7 @@ import (
 // tools, whatever becomes of them later.
 type ProcessMessage struct{ Deps }
 
-// Run does the node's work. Errors: ErrNotFound when the session, its agent or
-// its model is gone.
+// Run does the node's work. Errors: ErrNotFound when the session, its agent or its model is gone.
 func (n *ProcessMessage) Run(ctx context.Context, s AgentState) (AgentState, error) {
 	var err error
 	if s.Session.ID == "" {

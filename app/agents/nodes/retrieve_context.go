@@ -14,8 +14,7 @@ import (
 // messages stay in storage where there are many; the compactor loads those it needs.
 type RetrieveContext struct{ Deps }
 
-// Run does the node's work. Errors: ErrContextFloor when the message cannot be
-// sent to this model at all.
+// Run does the node's work. Errors: ErrContextFloor when the message cannot be sent to this model.
 func (n *RetrieveContext) Run(ctx context.Context, s AgentState) (AgentState, error) {
 	t, ok := n.Tails.takeTail(s)
 	if !ok {

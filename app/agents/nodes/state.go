@@ -54,8 +54,7 @@ func (s AgentState) WithRunMessages(added []core.Message) AgentState {
 	return s
 }
 
-// OpenCalls returns the tool calls of the newest assistant message that have no
-// result yet, in the model's order.
+// OpenCalls returns the tool calls of the newest assistant message without a result, in the model's order.
 func (s AgentState) OpenCalls() []core.ToolCall {
 	answered := map[string]bool{}
 	for i := len(s.RunMessages) - 1; i >= 0; i-- {
@@ -75,8 +74,7 @@ func (s AgentState) OpenCalls() []core.ToolCall {
 	return nil
 }
 
-// Answer returns the assistant message that ends the run, and false while there
-// is none.
+// Answer returns the assistant message that ends the run, and false while there is none.
 func (s AgentState) Answer() (core.Message, bool) {
 	if n := len(s.RunMessages); n > 0 {
 		last := s.RunMessages[n-1]

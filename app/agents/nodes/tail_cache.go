@@ -42,8 +42,7 @@ func NewTailCache() *TailCache {
 	return &TailCache{tails: map[core.SessionID]tail{}}
 }
 
-// takeTail removes and returns the end of the conversation, with the message that began the run; false if it has
-// to be loaded.
+// takeTail removes and returns the end of the conversation, with the run's message; false = it has to be loaded.
 func (c *TailCache) takeTail(s AgentState) (tail, bool) {
 	if c == nil || s.UserMessage.Seq == 0 {
 		return tail{}, false

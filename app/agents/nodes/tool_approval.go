@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"bobbin/app/agents/tools"
 	"bobbin/app/core"
 )
 
@@ -26,8 +25,7 @@ type gate struct {
 	started []core.Event             // tool.started of the calls that were held back before
 }
 
-// approvalMode returns when a call of the tool must wait for an answer, that of a client's tool
-// for its result; empty = never.
+// approvalMode returns when a call waits for an answer, of a client's tool for its result; empty = never.
 func approvalMode(s AgentState, tool string) core.ApprovalMode {
 	if s.Run.HasClientTool(tool) {
 		return core.ApprovalAlways
@@ -50,8 +48,11 @@ func (n *Tools) sortCalls(ctx context.Context, s AgentState, calls []core.ToolCa
 		mode := approvalMode(s, c.Name)
 		tool, known := n.lookupTool(s, c.Name)
 		definition := ""
-		if known {
-			definition = hashDefinition(s, tool)
+		if known { // what a person approves: name, description and schema, and the server or program that the file names
+			source, _ := s.Profile.Agent.Definition(c.Name)
+			text, _ := json.Marshal([]any{tool.Definition, source}) // texts, numbers, and JSON that was checked
+			sum := sha256.Sum256(text)
+			definition = hex.EncodeToString(sum[:16])
 		}
 		a, found := core.ApprovalOf(asked, calls, c)
 		kind := core.KindApproval
@@ -84,18 +85,7 @@ func (n *Tools) sortCalls(ctx context.Context, s AgentState, calls []core.ToolCa
 	return g, nil
 }
 
-// hashDefinition returns a hash of what a person approves: the tool's name, description and schema,
-// and the server or program that its file names.
-func hashDefinition(s AgentState, tool *tools.Custom) string {
-	spec := tool.Definition
-	source, _ := s.Profile.Agent.Definition(spec.Name)
-	text, _ := json.Marshal([]any{spec, source}) // texts, numbers, and JSON that was checked
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:16])
-}
-
-// loadDecisions returns what was asked and decided before, if any of the calls needs it, or needed it
-// before the run waited.
+// loadDecisions returns what was asked and decided before, if any of the calls needs it.
 func (n *Tools) loadDecisions(ctx context.Context, s AgentState, calls []core.ToolCall) ([]core.Approval, map[string]bool, error) {
 	var first, ids []string
 	needed := s.Run.Attempt > 1

@@ -120,8 +120,11 @@ func (n *Tools) storeInterrupted(ctx context.Context, s AgentState, calls []core
 // recordStarts notes the calls that must not run twice and returns those that an
 // attempt before this one has started: their outcome is not known.
 func (n *Tools) recordStarts(ctx context.Context, s AgentState, g gate) (map[string]bool, error) {
-	if err := n.write(ctx, s, "tell that tools start", g.started...); err != nil {
-		return nil, err
+	if w := newWrite(s); len(g.started) > 0 {
+		w.Events = g.started
+		if err := n.write(ctx, w, "tell that tools start"); err != nil {
+			return nil, err
+		}
 	}
 	var once []core.ToolExecution
 	vanished := false // a tool that an attempt before this one may have started
@@ -159,8 +162,7 @@ func (n *Tools) recordStarts(ctx context.Context, s AgentState, g gate) (map[str
 	return interrupted, nil
 }
 
-// lookupTool finds a tool that the agent had when the run began; false if there is none, or none
-// any more.
+// lookupTool finds a tool that the agent had when the run began; false if there is none, or none any more.
 func (n *Tools) lookupTool(s AgentState, name string) (*tools.Custom, bool) {
 	if !slices.Contains(s.Profile.Agent.Tools, name) {
 		return nil, false

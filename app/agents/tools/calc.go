@@ -103,8 +103,9 @@ func (c *calculation) take(symbols ...string) (calcToken, bool) {
 	return t, false
 }
 
-func (c *calculation) sum() (number, error)     { return c.chain(c.product, "+", "-") }
-func (c *calculation) product() (number, error) { return c.chain(c.parseSigned, "*", "/", "%") }
+func (c *calculation) sum() (number, error) {
+	return c.chain(func() (number, error) { return c.chain(c.parseSigned, "*", "/", "%") }, "+", "-")
+}
 
 // chain evaluates operands joined by operators that bind to the left.
 func (c *calculation) chain(operand func() (number, error), operators ...string) (number, error) {

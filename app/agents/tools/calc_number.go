@@ -111,13 +111,21 @@ func calcFunctions() map[string]calcFunction {
 		"max":   {MaxExpressionLength, func(args []number) (number, error) { return slices.MaxFunc(args, compareNumbers), nil }},
 		"min":   {MaxExpressionLength, func(args []number) (number, error) { return slices.MinFunc(args, compareNumbers), nil }},
 		"round": {2, roundNumber},
-		"sqrt":  {1, squareRoot},
-		"cos":   floatFunction(1e9, math.Cos),
-		"sin":   floatFunction(1e9, math.Sin),
-		"tan":   floatFunction(1e9, math.Tan),
-		"exp":   floatFunction(math.MaxFloat64, math.Exp),
-		"ln":    floatFunction(math.MaxFloat64, math.Log),
-		"log":   floatFunction(math.MaxFloat64, math.Log10),
+		"sqrt": {1, func(args []number) (number, error) { // exact for the squares of fractions
+			if n := args[0]; !n.rounded && n.Sign() >= 0 {
+				root := new(big.Rat).SetFrac(new(big.Int).Sqrt(n.Num()), new(big.Int).Sqrt(n.Denom()))
+				if new(big.Rat).Mul(root, root).Cmp(n.Rat) == 0 {
+					return number{root, false}, nil
+				}
+			}
+			return roundedNumber(math.Sqrt(args[0].float()))
+		}},
+		"cos": floatFunction(1e9, math.Cos),
+		"sin": floatFunction(1e9, math.Sin),
+		"tan": floatFunction(1e9, math.Tan),
+		"exp": floatFunction(math.MaxFloat64, math.Exp),
+		"ln":  floatFunction(math.MaxFloat64, math.Log),
+		"log": floatFunction(math.MaxFloat64, math.Log10),
 	}
 }
 
@@ -136,17 +144,6 @@ func floatFunction(limit float64, f func(float64) float64) calcFunction {
 		}
 		return roundedNumber(result)
 	}}
-}
-
-// squareRoot is exact for the squares of fractions.
-func squareRoot(args []number) (number, error) {
-	if n := args[0]; !n.rounded && n.Sign() >= 0 {
-		root := new(big.Rat).SetFrac(new(big.Int).Sqrt(n.Num()), new(big.Int).Sqrt(n.Denom()))
-		if new(big.Rat).Mul(root, root).Cmp(n.Rat) == 0 {
-			return number{root, false}, nil
-		}
-	}
-	return roundedNumber(math.Sqrt(args[0].float()))
 }
 
 // roundNumber rounds to an integer, or to as many decimals as the second argument says; halves away from zero.

@@ -121,8 +121,7 @@ func (b *boundedBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// exitTime is how long the output of a program is read after it has ended: a child of it may hold
-// the pipe.
+// exitTime is how long the output of a program is read after it has ended: a child may hold the pipe.
 const exitTime = time.Second
 
 // NewProcess prepares the program of a definition: in a process group of its own, which is killed

@@ -108,7 +108,8 @@ func (f *Fetcher) Get(ctx context.Context, r Request) (Page, error) {
 	req.Header.Set("Accept", "text/html,application/xhtml+xml,text/*;q=0.9,application/json;q=0.9,application/xml;q=0.8")
 	client := &http.Client{
 		Transport: &http.Transport{
-			DialContext: x.dial, DisableKeepAlives: true, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: maxHeader,
+			DialContext:       netguard.Dialer{Until: x.deadline, Bytes: wireFactor*x.Bytes + wireBytes, Ports: x.Ports, Lookup: x.Lookup, Allow: x.Allow}.Dial,
+			DisableKeepAlives: true, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: maxHeader,
 			TLSClientConfig: &tls.Config{RootCAs: x.Roots, MinVersion: tls.VersionTLS12},
 		},
 		CheckRedirect: func(next *http.Request, via []*http.Request) error {
@@ -131,7 +132,7 @@ func (f *Fetcher) Get(ctx context.Context, r Request) (Page, error) {
 	return page, err
 }
 
-// readPage reads the page from a response, at most limit bytes.
+// readPage reads the page from a response, at most limit bytes, which also bound its text.
 func (f *Fetcher) readPage(ctx context.Context, response *http.Response, limit int64) (Page, error) {
 	page := Page{URL: response.Request.URL.String()}
 	if response.StatusCode < 200 || response.StatusCode > 299 {
@@ -154,8 +155,25 @@ func (f *Fetcher) readPage(ctx context.Context, response *http.Response, limit i
 	if page.MediaType, body = decodeBody(body, contentType); !isReadable(page.MediaType) {
 		return page, unreadableError(page.MediaType)
 	}
-	return f.withText(ctx, page, string(body), int(limit))
+	page.Text = strings.TrimSpace(string(body))
+	if page.MediaType == "text/html" || page.MediaType == "application/xhtml+xml" {
+		read, err := f.o.ReadHTML(ctx, page.MediaType, page.URL, string(body))
+		if err != nil {
+			return page, err
+		}
+		read.Cut = read.Cut || page.Cut
+		page.WebPage = read
+	}
+	page.Title, page.Text = core.VisibleText(page.Title), core.VisibleText(page.Text)
+	if len(page.Text) > int(limit) {
+		page.Text, page.Cut = core.Clip(page.Text, int(limit)), true
+	}
+	page.Title = core.Clip(strings.Join(strings.Fields(page.Title), " "), maxTitle)
+	return page, nil
 }
+
+// maxTitle bounds a title, in bytes.
+const maxTitle = 300
 
 // mediaType returns the type without its parameters, in lower case.
 func mediaType(contentType string) string {
@@ -205,26 +223,4 @@ func decodeBody(body []byte, contentType string) (kind string, decoded []byte) {
 		}
 	}
 	return kind, []byte(core.CleanText(strings.TrimPrefix(string(body), "\ufeff")))
-}
-
-// maxTitle bounds a title, in bytes.
-const maxTitle = 300
-
-// withText returns the page with its title and text, at most limit bytes.
-func (f *Fetcher) withText(ctx context.Context, p Page, text string, limit int) (Page, error) {
-	p.Text = strings.TrimSpace(text)
-	if p.MediaType == "text/html" || p.MediaType == "application/xhtml+xml" {
-		page, err := f.o.ReadHTML(ctx, p.MediaType, p.URL, text)
-		if err != nil {
-			return p, err
-		}
-		page.Cut = page.Cut || p.Cut
-		p.WebPage = page
-	}
-	p.Title, p.Text = core.VisibleText(p.Title), core.VisibleText(p.Text)
-	if len(p.Text) > limit {
-		p.Text, p.Cut = core.Clip(p.Text, limit), true
-	}
-	p.Title = core.Clip(strings.Join(strings.Fields(p.Title), " "), maxTitle)
-	return p, nil
 }

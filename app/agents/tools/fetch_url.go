@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"net/url"
 	"regexp"
@@ -62,8 +61,7 @@ func NewFetchURL(pages *Fetcher) *Custom {
 	})
 }
 
-// holdsSecret reports whether the address contains a key, a password or another secret, as
-// written or percent-decoded.
+// holdsSecret reports whether the address contains a secret, as written or percent-decoded.
 func holdsSecret(address string) bool {
 	for range 3 { // escapes may be nested
 		if redact.Text(address) != address {
@@ -200,9 +198,3 @@ const (
 	wireFactor = 8
 	wireBytes  = 1 << 20
 )
-
-// dial connects to a host of the fetch.
-func (x *exchange) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	d := netguard.Dialer{Until: x.deadline, Bytes: wireFactor*x.Bytes + wireBytes, Ports: x.Ports, Lookup: x.Lookup, Allow: x.Allow}
-	return d.Dial(ctx, network, address)
-}

@@ -15,8 +15,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -30,24 +28,16 @@ const MaxDocument = 16 << 20
 // OpenAPI is the source of the tools of an OpenAPI document: one for each operation that the
 // definition lists. A document at a URL is loaded until that succeeds. Safe for concurrent use.
 type OpenAPI struct {
+	*Listed
+
 	definition core.ToolDefinition
 	web        Web
-	listing    atomic.Pointer[Listing]
-	tried      chan struct{}
 }
 
 // NewOpenAPI returns the source of a definition of the kind openapi.
 func NewOpenAPI(d core.ToolDefinition, web Web) *OpenAPI {
-	o := &OpenAPI{definition: d, web: web, tried: make(chan struct{})}
-	o.listing.Store(&Listing{Problem: "the document is not loaded yet"})
-	return o
+	return &OpenAPI{NewListed("the document is not loaded yet"), d, web}
 }
-
-// Listing returns the tools of the document.
-func (o *OpenAPI) Listing() Listing { return *o.listing.Load() }
-
-// Tried is closed when the document was loaded, or could not be the first time.
-func (o *OpenAPI) Tried() <-chan struct{} { return o.tried }
 
 // How long a document may take, and how long after an error it is loaded again: at first, and at
 // most.
@@ -59,7 +49,6 @@ const (
 
 // Run loads the document.
 func (o *OpenAPI) Run(ctx context.Context) {
-	end := sync.OnceFunc(func() { close(o.tried) })
 	for wait := documentRetry; ; wait = min(2*wait, maxRetry) {
 		var list []*Custom
 		data, err := o.read(ctx)
@@ -73,8 +62,7 @@ func (o *OpenAPI) Run(ctx context.Context) {
 		if err != nil {
 			listing = Listing{Problem: err.Error()}
 		}
-		o.listing.Store(&listing)
-		if end(); err == nil || core.Sleep(ctx, wait) != nil {
+		if o.Set(listing); err == nil || core.Sleep(ctx, wait) != nil {
 			return
 		}
 	}
@@ -127,8 +115,7 @@ func readDocumentFile(d core.ToolDefinition) ([]byte, error) {
 	return data, nil
 }
 
-// CheckOpenAPI checks a definition against its document, which is a file, and returns the hash of
-// the document.
+// CheckOpenAPI checks a definition against its document, which is a file, and returns the document's hash.
 func CheckOpenAPI(d core.ToolDefinition) (hash string, fault *core.FieldError) {
 	data, err := readDocumentFile(d)
 	if err != nil {

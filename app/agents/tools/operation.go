@@ -72,7 +72,7 @@ func (o operation) tool(d core.ToolDefinition, document *openapi3.T, base, name 
 	if err != nil {
 		schema = nil // a schema of another draft: the server checks the arguments
 	}
-	spec := llm.ToolSpec{Name: name, Description: FitDescription(o.text()), Parameters: parameters}
+	spec := llm.ToolSpec{Name: name, Description: FitDescription(o.Summary + "\n" + strings.TrimPrefix(o.Description, o.Summary)), Parameters: parameters}
 	return newRequestTool(d, spec, r, schema, web), nil
 }
 
@@ -226,14 +226,6 @@ func (o operation) addBody(r *requestTemplate, a *argumentSchemas) error {
 	}
 	a.add(bodyArgument, schema, body.Required)
 	return nil
-}
-
-// text returns what the model is told about the operation.
-func (o operation) text() string {
-	if o.Description == "" || strings.HasPrefix(o.Description, o.Summary) && o.Summary != "" {
-		return strings.TrimSpace(o.Summary + "\n" + strings.TrimPrefix(o.Description, o.Summary))
-	}
-	return strings.TrimSpace(o.Summary + "\n" + o.Description)
 }
 
 // parameter is a parameter of a request.

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,29 +22,14 @@ import (
 
 // changing is a source whose tools a test changes.
 type changing struct {
-	mu      sync.Mutex
-	listing tools.Listing // guarded by mu
-	tried   chan struct{}
+	*tools.Listed
+
 	running chan bool // true = Run has begun, false = it has ended
 }
 
-func newChanging() *changing {
-	return &changing{tried: make(chan struct{}), running: make(chan bool, 10)}
-}
+func newChanging() *changing { return &changing{tools.NewListed(""), make(chan bool, 10)} }
 
-func (c *changing) set(list ...*tools.Custom) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.listing = tools.NewListing(list)
-}
-
-func (c *changing) Listing() tools.Listing {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.listing
-}
-
-func (c *changing) Tried() <-chan struct{} { return c.tried }
+func (c *changing) set(list ...*tools.Custom) { c.Set(tools.NewListing(list)) }
 
 func (c *changing) Run(ctx context.Context) {
 	c.running <- true
@@ -154,7 +138,7 @@ func TestSourcesInUse(t *testing.T) {
 		if set.Await(t.Context(), a); time.Since(begin) != 10*time.Second {
 			t.Errorf("waited %s for a source that was not tried, want 10s", time.Since(begin))
 		}
-		close(source.tried)
+		source.Set(tools.Listing{})
 		if set.Await(t.Context(), a); time.Since(begin) != 10*time.Second {
 			t.Error("waited for a source that was tried")
 		}

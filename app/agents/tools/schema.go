@@ -20,10 +20,10 @@ import (
 	"bobbin/app/core"
 )
 
-// Bounds of a tool's definition that comes from others: of its schema, and of its description.
+// Bounds of a tool's definition that comes from others, and of a JSON Schema in general.
 const (
-	maxSchemaBytes = 64 << 10
-	maxSchemaDepth = 32
+	MaxSchemaBytes = 64 << 10
+	MaxSchemaDepth = 32
 	maxDescription = 4 << 10
 )
 
@@ -43,10 +43,10 @@ func FitSchema(schema any) (json.RawMessage, error) {
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("its schema is not JSON: %w", err)
-	case len(text) > maxSchemaBytes:
-		return nil, fmt.Errorf("its schema has more than %d KiB", maxSchemaBytes>>10)
-	case depth > maxSchemaDepth:
-		return nil, fmt.Errorf("its schema has more than %d levels", maxSchemaDepth)
+	case len(text) > MaxSchemaBytes:
+		return nil, fmt.Errorf("its schema has more than %d KiB", MaxSchemaBytes>>10)
+	case depth > MaxSchemaDepth:
+		return nil, fmt.Errorf("its schema has more than %d levels", MaxSchemaDepth)
 	}
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	fitted, ok := document.(map[string]any)
@@ -243,8 +243,7 @@ func compileDocument(document any) (*jsonschema.Schema, error) {
 	return compiled, nil
 }
 
-// ParseChecked decodes a call's arguments and checks them against the schema; nil = any object.
-// Errors are for the model.
+// ParseChecked decodes arguments and checks them; nil = any object. Errors are for the model.
 func ParseChecked(raw string, schema *jsonschema.Schema) (map[string]any, error) {
 	value, err := jsonschema.UnmarshalJSON(strings.NewReader(cmp.Or(strings.TrimSpace(raw), "{}")))
 	arguments, ok := value.(map[string]any)
@@ -361,7 +360,7 @@ func repair(schema map[string]any) {
 // targetOf returns the schema to which the reference of a schema in the root leads in the end, or the
 // schema itself if it has none; false = to none.
 func targetOf(root, schema map[string]any) (map[string]any, bool) {
-	for range maxSchemaDepth {
+	for range MaxSchemaDepth {
 		ref, ok := schema["$ref"].(string)
 		if !ok {
 			return schema, schema != nil

@@ -29,8 +29,7 @@ const (
 	maxQuoted      = 3_500 // tokens, about
 )
 
-// aroundHits is how many neighbors on each side are read: one more than is quoted shows which
-// passages follow each other.
+// aroundHits is how many neighbors are read: one more than is quoted shows which passages join.
 const aroundHits = mostBeside + 1
 
 // historyExample is of the arguments of a call.
@@ -134,8 +133,7 @@ type quote struct {
 // passage is one or more messages in a row.
 type passage []quote
 
-// format returns the passages in the order of their best messages, as many as fit, and
-// how to read on.
+// format returns the passages in the order of their best messages, as many as fit, and how to read on.
 func (h history) format(page core.SearchPage, skipped int) string {
 	var quoted []core.SearchHit
 	var text string

@@ -24,8 +24,14 @@ import (
 // Set is a collection of tools by name, and of the sources of the tools that files describe. Its
 // own tools never change. Safe for concurrent use.
 type Set struct {
-	tools   map[string]*Custom
-	sources sources
+	tools    map[string]*Custom
+	open     func(core.ToolDefinition) Source // nil = definitions have no tools
+	log      *slog.Logger
+	changed  chan struct{} // has room for one
+	resolved sync.Map      // resolution by the agent's name
+
+	mu      sync.Mutex
+	sources map[string]Source // open; guarded by mu; by sourceKey
 }
 
 // NewSet returns the set of the tools.
@@ -82,8 +88,7 @@ const maxName = 64
 // unfit matches what they do not take in it.
 var unfit = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 
-// FitName returns the name of a function in letters that providers take, and no longer than they take. One that
-// fits stays as it is.
+// FitName returns the name of a function as providers take it. One that fits stays as it is.
 func FitName(name string) string { return core.Clip(unfit.ReplaceAllString(name, "_"), maxName) }
 
 // Namer gives the tools of one definition, or the arguments of one tool, the names that models use.
@@ -117,17 +122,6 @@ func (n *Namer) Name(tool string) string {
 	return name
 }
 
-// sources are the open sources of a Set.
-type sources struct {
-	open     func(core.ToolDefinition) Source // nil = definitions have no tools
-	log      *slog.Logger
-	changed  chan struct{} // has room for one
-	resolved sync.Map      // resolution by the agent's name
-
-	mu    sync.Mutex
-	byKey map[string]Source // guarded by mu; by sourceKey
-}
-
 // resolution is an agent with its tools at one moment.
 type resolution struct {
 	version string // of the agent as its file has it
@@ -138,7 +132,7 @@ type resolution struct {
 
 // WithSources returns the set with what opens the sources of definitions. Open must not block.
 func (s *Set) WithSources(open func(core.ToolDefinition) Source, log *slog.Logger) *Set {
-	s.sources.open, s.sources.log, s.sources.changed = open, log, make(chan struct{}, 1)
+	s.open, s.log, s.changed = open, log, make(chan struct{}, 1)
 	return s
 }
 
@@ -152,56 +146,52 @@ func sourceKey(d core.ToolDefinition) string {
 // Use opens the sources of the agents' definitions and closes those of others. What the others say
 // about their tools counts from now on.
 func (s *Set) Use(list []core.Agent) {
-	x := &s.sources
-	if x.open == nil {
+	if s.open == nil {
 		return
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	next := map[string]Source{}
 	for _, agent := range list {
 		for _, definition := range agent.Definitions {
 			key := sourceKey(definition)
-			switch source, ok := x.byKey[key]; {
+			switch source, ok := s.sources[key]; {
 			case next[key] != nil:
 			case ok:
 				next[key] = source
-				if s, ok := source.(Accepter); ok {
-					s.Accept()
-				}
+				source.Accept()
 			default:
-				next[key] = x.open(definition)
+				next[key] = s.open(definition)
 			}
 		}
 	}
-	x.byKey = next
-	core.Signal(x.changed)
+	s.sources = next
+	core.Signal(s.changed)
 }
 
 // Run runs the sources in use until ctx ends.
 func (s *Set) Run(ctx context.Context) error {
-	x := &s.sources
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	running := map[string]context.CancelFunc{}
 	for {
-		x.mu.Lock()
+		s.mu.Lock()
 		for key, stop := range running {
-			if x.byKey[key] == nil {
+			if s.sources[key] == nil {
 				stop()
 				delete(running, key)
 			}
 		}
-		for key, source := range x.byKey {
+		for key, source := range s.sources {
 			if running[key] == nil {
 				runCtx, stop := context.WithCancel(ctx)
 				running[key] = stop
 				wg.Go(func() { source.Run(runCtx); stop() })
 			}
 		}
-		x.mu.Unlock()
+		s.mu.Unlock()
 		select {
-		case <-x.changed:
+		case <-s.changed:
 		case <-ctx.Done():
 			return nil
 		}
@@ -210,9 +200,9 @@ func (s *Set) Run(ctx context.Context) error {
 
 // source returns the open source of a definition; nil if there is none.
 func (s *Set) source(d core.ToolDefinition) Source {
-	s.sources.mu.Lock()
-	defer s.sources.mu.Unlock()
-	return s.sources.byKey[sourceKey(d)]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sources[sourceKey(d)]
 }
 
 // firstWait bounds how long a run waits for the first attempt to load its tools.
@@ -251,7 +241,7 @@ func (s *Set) Resolve(agent core.Agent) (core.Agent, []llm.ToolSpec) {
 	for _, definition := range agent.Definitions {
 		hashes.WriteString(listings[definition.Name].Hash + " ")
 	}
-	if known, ok := s.sources.resolved.Load(agent.Name); ok {
+	if known, ok := s.resolved.Load(agent.Name); ok {
 		if r, ok := known.(resolution); ok && r.version == agent.Version && r.hashes == hashes.String() && agent.Version != "" {
 			return r.agent, r.specs
 		}
@@ -261,7 +251,7 @@ func (s *Set) Resolve(agent core.Agent) (core.Agent, []llm.ToolSpec) {
 	if sum := sha256.Sum256([]byte(r.version + " " + r.hashes)); agent.Version != "" {
 		r.agent.Version = hex.EncodeToString(sum[:])[:len(agent.Version)]
 	}
-	s.sources.resolved.Store(agent.Name, r)
+	s.resolved.Store(agent.Name, r)
 	return r.agent, r.specs
 }
 
@@ -312,7 +302,7 @@ func (s *Set) resolveWith(agent core.Agent, listings map[string]Listing) (core.A
 		}
 	}
 	if left > 0 {
-		s.sources.log.Warn("agent has more tools than a model takes, some are left out", "agent", agent.Name, "most", core.MaxTools, "left_out", left)
+		s.log.Warn("agent has more tools than a model takes, some are left out", "agent", agent.Name, "most", core.MaxTools, "left_out", left)
 	}
 	specs := s.Specs(out.Tools)
 	for _, tool := range found {
@@ -325,8 +315,7 @@ func (s *Set) resolveWith(agent core.Agent, listings map[string]Listing) (core.A
 	return out, specs
 }
 
-// settingOf returns what holds for a tool of a definition: the agent's own settings over those of
-// the definition over the tool's.
+// settingOf returns what holds for a tool: the agent's own settings over the definition's over the tool's.
 func settingOf(agent core.Agent, d core.ToolDefinition, tool *Custom) core.ToolSetting {
 	setting := core.ToolSetting{Approval: cmp.Or(d.Approval, tool.Approval), Timeout: d.Timeout, MaxOutputBytes: d.MaxOutputBytes}
 	for _, name := range []string{d.Name, tool.Definition.Name} {
@@ -342,8 +331,7 @@ func settingOf(agent core.Agent, d core.ToolDefinition, tool *Custom) core.ToolS
 	return setting
 }
 
-// Find returns the tool that the agent calls by the name, as it is now; false if there is none any
-// more.
+// Find returns the tool that the agent calls by the name, as it is now; false if there is none any more.
 func (s *Set) Find(agent core.Agent, name string) (*Custom, bool) {
 	if tool, ok := s.tools[name]; ok {
 		return tool, true

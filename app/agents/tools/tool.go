@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"bobbin/app/core"
@@ -71,29 +73,45 @@ type Source interface {
 	Run(ctx context.Context)
 	// Tried is closed when the first attempt to load the tools has ended.
 	Tried() <-chan struct{}
+	// Accept lets tools loosen that do so only when an operator has them read again.
+	Accept()
 }
 
-// Accepter is a Source whose tools loosen only when an operator has them read again.
-type Accepter interface{ Accept() }
+// Listed is what sources have in common, and itself a Source whose tools never change. Safe for concurrent use.
+type Listed struct {
+	now   atomic.Pointer[Listing]
+	tried chan struct{}
+	once  sync.Once // closes tried
+}
 
-// fixed is a source whose tools never change.
-type fixed struct {
-	listing Listing
-	tried   chan struct{}
+// NewListed returns a Listed that has no tools yet, for the reason.
+func NewListed(reason string) *Listed {
+	l := &Listed{tried: make(chan struct{})}
+	l.now.Store(&Listing{Problem: reason})
+	return l
 }
 
 // FixedSource returns the source of tools that never change.
 func FixedSource(list ...*Custom) Source {
-	f := fixed{listing: NewListing(list), tried: make(chan struct{})}
-	close(f.tried)
-	return f
+	l := NewListed("")
+	l.Set(NewListing(list))
+	return l
 }
 
-// Listing returns the tools.
-func (f fixed) Listing() Listing { return f.listing }
+// Set replaces the listing: an attempt to load the tools has ended.
+func (l *Listed) Set(listing Listing) {
+	l.now.Store(&listing)
+	l.once.Do(func() { close(l.tried) })
+}
+
+// Listing returns the tools of the last Set.
+func (l *Listed) Listing() Listing { return *l.now.Load() }
+
+// Tried is closed by the first Set.
+func (l *Listed) Tried() <-chan struct{} { return l.tried }
 
 // Run does nothing.
-func (fixed) Run(context.Context) {}
+func (*Listed) Run(context.Context) {}
 
-// Tried is closed.
-func (f fixed) Tried() <-chan struct{} { return f.tried }
+// Accept does nothing.
+func (*Listed) Accept() {}

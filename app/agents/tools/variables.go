@@ -43,8 +43,7 @@ func missingError(name string) error {
 	return fmt.Errorf("the tool is not set up: the environment variable %s is not set", name)
 }
 
-// Headers returns the headers of a definition by their canonical names, with their secrets. An error
-// names the variable that is not set.
+// Headers returns the headers by canonical names, with secrets. An error names the variable that is not set.
 func (e Environment) Headers(d core.ToolDefinition) (headers map[string]string, err error) {
 	headers = map[string]string{}
 	read := func(name string) string {
@@ -170,8 +169,7 @@ func escapeASCII(text, digits string) string {
 	return b.String()
 }
 
-// HideSecrets returns the text without the secrets: a server or a program may repeat what it was
-// given.
+// HideSecrets returns the text without the secrets: a server or a program may repeat what it was given.
 func HideSecrets(text string, secrets []string) string {
 	for _, secret := range secrets {
 		if len(secret) >= minSecret {
@@ -256,8 +254,7 @@ func IsHeaderName(name string) bool {
 	return len(name) <= 100 && httpguts.ValidHeaderFieldName(name)
 }
 
-// CheckRequest checks what stands for arguments in the request of a definition. A fault names the key
-// as in the file: query.page.
+// CheckRequest checks what stands for arguments in a request. A fault names the key as in the file: query.page.
 func CheckRequest(d core.ToolDefinition) (faults core.Faults) {
 	var schema struct {
 		Properties map[string]any `json:"properties"`

@@ -104,8 +104,7 @@ func (k *Compactor) SummarizeDue(ctx context.Context, tenant core.Tenant, id cor
 	return err
 }
 
-// advanceSession makes at most one summary, in one call, and reports whether there may be
-// more to do.
+// advanceSession makes at most one summary, in one call, and reports whether there may be more to do.
 func (k *Compactor) advanceSession(ctx context.Context, tenant core.Tenant, id core.SessionID) (more bool, err error) {
 	t, err := k.loadProfile(ctx, tenant, id, core.PlanPreview{})
 	if err != nil {
@@ -153,9 +152,6 @@ func (k *Compactor) firstPlan(t Turn, phase contextwindow.Phase) (p plan, done b
 	p = newPlan(in)
 	return p, t.Trial || p.nextOrder() == nil && p.d.Activate == nil && !p.d.Compacted && !contextwindow.MayUseOlder(in), nil
 }
-
-// poll is how often a prompt looks for a summary that another run or process makes.
-const poll = 100 * time.Millisecond
 
 // awaitSummary makes one summary of the session, or waits for the one in progress: for one
 // model call, and no longer than e.deadline. It then marks the turn as having waited. What
@@ -212,7 +208,7 @@ var errWaitTooLong = errors.New("the summary takes too long")
 func (k *Compactor) awaitOther(ctx context.Context, t Turn) (bool, error) {
 	for {
 		select {
-		case <-time.After(poll):
+		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
 			if cause := context.Cause(ctx); !errors.Is(cause, errWaitTooLong) {
 				return false, cause
@@ -281,14 +277,6 @@ type jobs struct {
 	mu        sync.Mutex
 	start     func(core.Tenant, core.SessionID) // of Run; nil = jobs are not accepted; guarded by mu, as all below
 	bySession map[core.SessionID]bool           // sessions that wait or are summarized; true = once more
-}
-
-// hasSession reports whether the session is queued or running.
-func (j *jobs) hasSession(id core.SessionID) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	_, found := j.bySession[id]
-	return found
 }
 
 // accept accepts jobs and starts each; nil = no more.

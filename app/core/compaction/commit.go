@@ -74,7 +74,10 @@ func (k *Compactor) revalidateDraft(ctx context.Context, t Turn, p plan, m draft
 	if err != nil {
 		return t, p, false, err
 	}
-	unchanged := slices.EqualFunc(messagesThrough(fresh.History, m.order.ThroughSeq), messagesThrough(t.History, m.order.ThroughSeq), isSameText)
+	isSame := func(a, b core.Message) bool {
+		return a.ID == b.ID && (a.RevisedAt == nil) == (b.RevisedAt == nil) && (a.RevisedAt == nil || a.RevisedAt.Equal(*b.RevisedAt))
+	}
+	unchanged := slices.EqualFunc(messagesThrough(fresh.History, m.order.ThroughSeq), messagesThrough(t.History, m.order.ThroughSeq), isSame)
 	if fresh.Session.SummaryVersion != t.Session.SummaryVersion || !unchanged {
 		return t, p, false, nil
 	}
@@ -99,13 +102,7 @@ func (t Turn) behindSummary() Turn {
 	return t
 }
 
-// isSameText reports whether a is the message b, not edited since.
-func isSameText(a, b core.Message) bool {
-	return a.ID == b.ID && (a.RevisedAt == nil) == (b.RevisedAt == nil) && (a.RevisedAt == nil || a.RevisedAt.Equal(*b.RevisedAt))
-}
-
-// activateVersion activates the version that the plan names and plans again. It calls no
-// model.
+// activateVersion activates the version that the plan names and plans again. It calls no model.
 func (k *Compactor) activateVersion(ctx context.Context, t Turn, p plan) (Turn, plan, error) {
 	a, in := *p.d.Activate, p.nextInput()
 	s, err := k.loadVersion(ctx, t, a.SummaryVersion)
@@ -133,10 +130,6 @@ func (k *Compactor) activateVersion(ctx context.Context, t Turn, p plan) (Turn, 
 	return t, next, nil
 }
 
-// notesFailed is the reason that watchers get when notes could not be made; the log has the
-// cause.
-const notesFailed = "the older part of the tool loop could not be replaced by notes"
-
 // continueWithout continues without a summary that failed, or that would not be smaller than what it
 // replaces. It records the reason; the prompt stays as it is, and the next one may order it again. A
 // manual request gets an error, and no event for a summary that gains nothing.
@@ -152,7 +145,7 @@ func (k *Compactor) continueWithout(ctx context.Context, t Turn, p plan, m draft
 	case noGain:
 		kind, data.Reason = core.EventContextSkipped, summarize.ErrNoGain.Error()
 	case isLoop:
-		data.Reason = notesFailed
+		data.Reason = "the older part of the tool loop could not be replaced by notes" // the log has the cause
 	default:
 		unused.Reason, data.Reason = m.failure, "no summary was made: "+m.failure
 	}
@@ -281,8 +274,7 @@ func olderReason(from, to int) string {
 	return fmt.Sprintf("version %d is in use again: version %d was made for a smaller model, and what version %d does not cover fits this one", to, from, to)
 }
 
-// summaryReason says what the version in the turn covers and which models use it; empty =
-// there is none.
+// summaryReason says what the version in the turn covers and which models use it; empty = there is none.
 func (k *Compactor) summaryReason(t Turn) string {
 	s := t.Session
 	if s.SummaryVersion == 0 {

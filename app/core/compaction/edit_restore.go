@@ -48,8 +48,14 @@ func (c *Inspector) Edit(ctx context.Context, tenant core.Tenant, id core.Sessio
 	s.ID, s.Version, s.State, s.CreatedAt = core.NewID[core.SummaryID](), 0, core.SummaryActive, core.Now()
 	s.Content, s.TokensBefore, s.TokensAfter, s.TokenCount = content, s.TokenCount, tokens, tokens
 	s.Model, s.Strategy, s.Trigger, s.Focus, s.MessagesAdded, s.MadeFor, s.Duration = "", core.StrategyEdited, core.TriggerManualEdit, "", 0, 0, 0
-	if err := checkEdit(s, contextwindow.SummaryRoom(in)); err != nil {
-		return core.Summary{}, err
+	detail := ""
+	if room := contextwindow.SummaryRoom(in); content == "" {
+		detail = "is empty; to remove the summary, restore version 0"
+	} else if tokens > room {
+		detail = fmt.Sprintf("has %d tokens, but the policy and the model leave %d for a summary: shorten it", tokens, room)
+	}
+	if detail != "" {
+		return core.Summary{}, &core.Error{Kind: core.ErrInvalid, Message: "content " + detail, Fields: []core.FieldError{{Field: "content", Detail: detail}}}
 	}
 	state.SummaryCut = 0 // of the old text
 	after, err := c.planInput(t.withSummary(s, state))
@@ -65,21 +71,6 @@ func (c *Inspector) Edit(ctx context.Context, tenant core.Tenant, id core.Sessio
 		return core.Summary{}, changedMeanwhile(err)
 	}
 	return c.Stores.Summaries.Get(ctx, tenant, id, t.Session.SummaryVersion)
-}
-
-// checkEdit returns ErrInvalid for a summary that is empty or exceeds the room that prompts
-// have for it.
-func checkEdit(s core.Summary, room int) error {
-	detail := ""
-	switch {
-	case s.Content == "":
-		detail = "is empty; to remove the summary, restore version 0"
-	case s.TokenCount > room:
-		detail = fmt.Sprintf("has %d tokens, but the policy and the model leave %d for a summary: shorten it", s.TokenCount, room)
-	default:
-		return nil
-	}
-	return &core.Error{Kind: core.ErrInvalid, Message: "content " + detail, Fields: []core.FieldError{{Field: "content", Detail: detail}}}
 }
 
 // changedMeanwhile says what to do after a lost compare-and-set.

@@ -152,8 +152,7 @@ func (k *Compactor) planAndExecute(ctx context.Context, t Turn, e *progress) (Tu
 	}
 }
 
-// planTurn plans the turn. If a summary is due, it first looks for versions that cover more
-// than the one in use.
+// planTurn plans the turn. If a summary is due, it first looks for versions that cover more.
 func (k *Compactor) planTurn(ctx context.Context, t Turn, e *progress) (plan, error) {
 	in, err := k.planInput(t)
 	if err != nil {
@@ -171,8 +170,7 @@ func (k *Compactor) planTurn(ctx context.Context, t Turn, e *progress) (plan, er
 	return newPlan(p.in), nil
 }
 
-// loadSummaryWork loads the current work on the session's summaries. It reloads the turn if
-// that is older than the session.
+// loadSummaryWork loads the current work on the session's summaries, and the turn again if that is older.
 func (k *Compactor) loadSummaryWork(ctx context.Context, t Turn) (Turn, error) {
 	work, err := k.Stores.Sessions.SummaryWork(ctx, scopeOf(t), t.Session.ID)
 	if err != nil {
@@ -194,21 +192,26 @@ func (k *Compactor) withSummaryWork(ctx context.Context, in contextwindow.Input,
 	if work.Prepared.Version > 0 {
 		in.Versions = []core.SummaryVersion{work.Prepared}
 	}
-	in.Busy = e.lease == nil && (work.Busy || !e.background && k.jobs.hasSession(t.Session.ID))
+	k.jobs.mu.Lock()
+	_, queued := k.jobs.bySession[t.Session.ID]
+	k.jobs.mu.Unlock()
+	in.Busy = e.lease == nil && (work.Busy || !e.background && queued)
 	in.Resting = work.Breaker.Until != nil || e.failed
 	in.NoSummary, in.NoLoop, in.Force = e.noGain, e.noLoop, e.manual != nil
 	if e.background {
 		in.Phase = contextwindow.AfterRun
 	}
-	e.writer = k.chooseWriter(ctx, t)
+	// A summary model that cannot be used does not fail the conversation: the note says why there is none.
+	if e.writer = (writer{kind: summarize.KindOf(t.Profile.Policy.Strategy)}); e.writer.kind.Model {
+		e.writer.model, e.writer.note = k.summaryModel(ctx, t, t.Profile.Policy.SummaryModel)
+	}
 	if !in.Resting {
 		in.OrderLimit = minKnown(e.orderLimit, k.orderLimit(in, t, e.writer))
 	}
 	return in
 }
 
-// finishPlan stores what the last decision changed and queues the summary that it wants
-// prepared.
+// finishPlan stores what the last decision changed and queues the summary that it wants prepared.
 func (k *Compactor) finishPlan(ctx context.Context, t Turn, p plan, e *progress) (Turn, plan, error) {
 	if p.d.Prepare != nil && !e.background {
 		k.Enqueue(scopeOf(t), t.Session.ID)

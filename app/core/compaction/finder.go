@@ -28,7 +28,14 @@ type Finder struct{ Search core.SearchStore }
 // its neighbors, none twice. The Content of each is what can be quoted of it, in a single
 // line. None is found for a question without words, nor those of shown, by seq.
 func (f Finder) Recall(ctx context.Context, session core.Session, question string, shown map[int64]bool) ([]core.Message, error) {
-	text := plainWords(question)
+	// Quotation marks, asterisks and the minus before a word mean nothing in a question.
+	words := strings.FieldsFunc(core.Clip(question, questionSize), func(r rune) bool {
+		return unicode.IsSpace(r) || unicode.IsControl(r) || unicode.In(r, unicode.Quotation_Mark) || r == '*' || r == '"'
+	})
+	for i, w := range words {
+		words[i] = strings.TrimLeft(w, "-–−‐")
+	}
+	text := strings.Join(words, " ")
 	if text == "" {
 		return nil, nil
 	}
@@ -59,15 +66,3 @@ func (f Finder) Recall(ctx context.Context, session core.Session, question strin
 }
 
 func singleLine(text string) string { return strings.Join(strings.Fields(text), " ") }
-
-// plainWords returns the beginning of a message as a query without operators: quotation marks,
-// asterisks and the minus before a word mean nothing in it.
-func plainWords(message string) string {
-	words := strings.FieldsFunc(core.Clip(message, questionSize), func(r rune) bool {
-		return unicode.IsSpace(r) || unicode.IsControl(r) || unicode.In(r, unicode.Quotation_Mark) || r == '*' || r == '"'
-	})
-	for i, w := range words {
-		words[i] = strings.TrimLeft(w, "-–−‐")
-	}
-	return strings.Join(words, " ")
-}

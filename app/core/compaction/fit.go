@@ -79,8 +79,7 @@ func (k *Compactor) recordWarning(ctx context.Context, t Turn, d contextwindow.D
 	return t
 }
 
-// shortenedReason says that the prompt shortens the message that it answers; empty = it does
-// not.
+// shortenedReason says that the prompt shortens the message that it answers; empty = it does not.
 func shortenedReason(d contextwindow.Decision) string {
 	if len(d.Run) == 0 || d.Run[0].Place != core.PlaceShortened {
 		return ""

@@ -56,8 +56,9 @@ type Options struct {
 // Compactor keeps the prompts of sessions within their models' windows.
 type Compactor struct {
 	Options
-	jobs   *jobs
-	limits textLimits
+	jobs *jobs
+	// They bound the texts in memory, in bytes, and the reports for people. The number of runs bounds those of runs.
+	slices, materials, views *semaphore.Weighted
 }
 
 // New returns a Compactor.
@@ -72,9 +73,7 @@ func New(o Options) *Compactor {
 			workers: semaphore.NewWeighted(workers), bySession: map[core.SessionID]bool{},
 			onStop: func(cancel func()) func() bool { return context.AfterFunc(working, cancel) }, stopAll: stop,
 		},
-		limits: textLimits{
-			slices: semaphore.NewWeighted(slicesBytes), summaries: semaphore.NewWeighted(summaryBytes), views: semaphore.NewWeighted(maxViews),
-		},
+		slices: semaphore.NewWeighted(slicesBytes), materials: semaphore.NewWeighted(summaryBytes), views: semaphore.NewWeighted(maxViews),
 	}
 }
 
@@ -121,8 +120,7 @@ func (p *summaryLease) takeOrExtend(ctx context.Context) (bool, error) {
 	return got.OK(), nil
 }
 
-// renewLease extends the lease for another summary. ErrStale: it expired and has another
-// holder.
+// renewLease extends the lease for another summary. ErrStale: it expired and has another holder.
 func (p *summaryLease) renewLease(ctx context.Context) error {
 	ok, err := p.takeOrExtend(ctx)
 	outcome := "renewed"

@@ -28,13 +28,9 @@ const maxNativeBytes = 256 << 10
 const maxNativePrefixes = 8
 
 // isNative reports whether the turn's policy asks for native summaries.
-func isNative(t Turn) bool {
-	kind, _ := summarize.KindOf(t.Profile.Policy.Strategy)
-	return kind.Native
-}
+func isNative(t Turn) bool { return summarize.KindOf(t.Profile.Policy.Strategy).Native }
 
-// nativeOf returns the native summary that stands in the turn's prompts; nil = the words of the
-// version in use do.
+// nativeOf returns the native summary that stands in the turn's prompts; nil = the words of the version do.
 func (k *Compactor) nativeOf(t Turn) *core.NativeSummary {
 	if n := t.Session.NativeSummary; k.whyPlain(t, n) == "" {
 		return n
@@ -64,15 +60,13 @@ func (k *Compactor) whyPlain(t Turn, n *core.NativeSummary) string {
 	return ""
 }
 
-// keepsSetup reports whether prompts of the turn can begin with the setup of the native summary and
-// go on with their own.
+// keepsSetup reports whether prompts of the turn can begin with the setup of the native summary.
 func (k *Compactor) keepsSetup(t Turn, n *core.NativeSummary) bool {
 	current, ok := k.promptSetup(t)
 	return ok && t.Setups.CanChange(n.Frozen, current.Hash, k.modelOf(t).ToolChanges)
 }
 
-// frozenFor returns the setup with which the turn's prompts begin where they have the native summary;
-// empty = they do not keep it.
+// frozenFor returns the setup with which prompts with the native summary begin; empty = they keep none.
 func (k *Compactor) frozenFor(t Turn, n *core.NativeSummary) string {
 	if current, ok := k.promptSetup(t); ok && n.Setup == k.setupOf(t) {
 		return current.Hash

@@ -78,8 +78,7 @@ func (k *Compactor) withStanding(ctx context.Context, t Turn, through int64) (Tu
 	return t, err
 }
 
-// loadInstructions returns the standing instructions of the turn's session that InstructionReader
-// describes, with their states.
+// loadInstructions returns what InstructionReader describes, with the states.
 func (k *Compactor) loadInstructions(ctx context.Context, t Turn, through int64, limit int) ([]core.StandingInstruction, error) {
 	if k.Stores.Standing == nil {
 		return nil, nil
@@ -141,8 +140,7 @@ func (c *Inspector) StandingInstructions(ctx context.Context, tenant core.Tenant
 	return c.loadInstructions(ctx, t, allMessages, core.MaxInstructions)
 }
 
-// resolvedInstructions bounds how many of the newest instructions are compared with each other
-// to find those that stand.
+// resolvedInstructions bounds how many of the newest instructions are compared to find those that stand.
 const resolvedInstructions = 300
 
 // ResolveInstructions returns the instructions with their states; they are in the order in

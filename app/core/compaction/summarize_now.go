@@ -58,9 +58,8 @@ type manualOrder struct {
 	first chan struct{}                // closed when there is one
 }
 
-// committedResult returns the result that an earlier execution of a request with an
-// idempotency key committed. If that does not cover all, the rest continues in the
-// background.
+// committedResult returns the result that an earlier execution of a request with an idempotency key committed. What
+// that does not cover continues in the background.
 func (o *manualOrder) committedResult(ctx context.Context, tenant core.Tenant, summary core.SummaryID) (core.Summary, error) {
 	found, err := o.k.Stores.Summaries.Find(ctx, tenant, o.id, []core.SummaryID{summary})
 	if err == nil && len(found) == 0 {

@@ -112,9 +112,9 @@ func (k *Compactor) summaryMaterial(ctx context.Context, t Turn, p plan, m draft
 		req.Messages = t.nameSpeakers(messages)
 		req.Preset, req.Previous, req.TimeLimit = summarize.PresetCompaction, earlier.Content, k.SummaryTime
 		if w.model == nil {
-			return req, summarize.NewLoop(summarize.NewSteps(k.Counter), k.Counter), err
+			return req, summarize.New(summarize.NewSteps(k.Counter), k.Counter), err
 		}
-		return req, summarize.NewLoop(k.newStrategy(t, w), k.Counter), err
+		return req, summarize.New(k.newStrategy(t, w), k.Counter), err
 	}
 	isExcerpt, marks := w.note != "" || w.kind.New == nil, []core.FinishReason{core.FinishContentFilter}
 	if w.model == nil || isExcerpt || m.leavesRefused { // prompts with their very words would be refused
@@ -169,8 +169,7 @@ func withOwner(t Turn, calls []core.ModelCall) []core.ModelCall {
 	return calls
 }
 
-// contextChange returns the change that commits the summary, with the planned sizes of the prompt without
-// and with it.
+// contextChange returns the change that commits the summary, with the sizes of the prompt without and with it.
 func (m draft) contextChange(t Turn, before contextwindow.Decision, next plan) core.ContextChange {
 	s := m.summary
 	var events []core.Event
@@ -203,22 +202,13 @@ type writer struct {
 	note  string    // why the model is not called; empty = it is, or none is needed
 }
 
-// chooseWriter returns the writer for the turn's policy. A summary model that cannot be used
-// does not fail the conversation: the note says why the summary is made without one.
-func (k *Compactor) chooseWriter(ctx context.Context, t Turn) (w writer) {
-	if w.kind, _ = summarize.KindOf(t.Profile.Policy.Strategy); w.kind.Model {
-		w.model, w.note = k.summaryModel(ctx, t, t.Profile.Policy.SummaryModel)
-	}
-	return w
-}
-
 // chooseNotesWriter returns the writer of notes on the turn's tool loop: compaction.summary_model, else the
 // model that writes the agent's summaries. Rules make the notes where no model may or can be called,
 // and for agents that want none.
 func (k *Compactor) chooseNotesWriter(ctx context.Context, t Turn) (w writer) {
 	name := t.Profile.Loop.SummaryModel
-	if kind, ok := summarize.KindOf(t.Profile.Policy.Strategy); !ok || kind.Model || name != "" {
-		w.kind, _ = summarize.KindOf(summarize.StrategyLLM)
+	if kind := summarize.KindOf(t.Profile.Policy.Strategy); kind.New == nil || kind.Model || name != "" {
+		w.kind = summarize.KindOf(summarize.StrategyLLM)
 		w.model, w.note = k.summaryModel(ctx, t, cmp.Or(name, t.Profile.Policy.SummaryModel))
 	}
 	return w
@@ -234,8 +224,7 @@ func (k *Compactor) newStrategy(t Turn, w writer) summarize.Strategy {
 	return w.kind.New(material)
 }
 
-// orderLimit returns how many tokens of messages one call of the model takes for the next
-// summary; 0 = no model is called.
+// orderLimit returns how many tokens of messages one call takes for the next summary; 0 = no model is called.
 func (k *Compactor) orderLimit(in contextwindow.Input, t Turn, w writer) int {
 	if w.model == nil {
 		return 0

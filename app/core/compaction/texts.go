@@ -7,8 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	"golang.org/x/sync/semaphore"
-
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/summarize"
@@ -26,20 +24,13 @@ const (
 	maxViews     = 16       // concurrent reports for people in this process
 )
 
-// textLimits bounds the texts in memory. The number of runs bounds those of runs.
-type textLimits struct {
-	slices    *semaphore.Weighted // in bytes
-	summaries *semaphore.Weighted // in bytes
-	views     *semaphore.Weighted
-}
-
 // acquireView waits until a turn may be loaded for a person's request, which counts until release is
 // called. It does not wait longer than ctx, with which nothing can be loaded then.
 func (k *Compactor) acquireView(ctx context.Context) (release func()) {
-	if k.limits.views.Acquire(ctx, 1) != nil {
+	if k.views.Acquire(ctx, 1) != nil {
 		return func() {}
 	}
-	return func() { k.limits.views.Release(1) }
+	return func() { k.views.Release(1) }
 }
 
 // messagesByID are messages by their ids.
@@ -62,14 +53,13 @@ func (k *Compactor) eachSlice(ctx context.Context, t Turn, slots []contextwindow
 	return nil
 }
 
-// loadSlice loads the messages and calls use with them. They count toward the limit of the
-// process until it returns.
+// loadSlice loads the messages and calls use with them. They count toward the limit until it returns.
 func (k *Compactor) loadSlice(ctx context.Context, t Turn, slice []core.Message, size int, use func(messagesByID)) error {
 	weight := int64(min(size, slicesBytes))
-	if k.limits.slices.Acquire(ctx, weight) != nil {
+	if k.slices.Acquire(ctx, weight) != nil {
 		return context.Cause(ctx)
 	}
-	defer k.limits.slices.Release(weight)
+	defer k.slices.Release(weight)
 	list, err := k.loadTexts(ctx, t, slice)
 	if err != nil {
 		return err
@@ -90,8 +80,7 @@ func (k *Compactor) loadSlice(ctx context.Context, t Turn, slice []core.Message,
 	return nil
 }
 
-// loadTexts returns the messages with their texts. Messages that no longer exist are
-// returned unchanged.
+// loadTexts returns the messages with their texts; those that no longer exist unchanged.
 func (k *Compactor) loadTexts(ctx context.Context, t Turn, list []core.Message) ([]core.Message, error) {
 	at, ids := make(map[core.MessageID]int, len(list)), make([]core.MessageID, len(list))
 	for i, m := range list {
@@ -119,10 +108,10 @@ func (k *Compactor) acquireMaterial(ctx context.Context, messages []core.Message
 		return func() {}, nil
 	}
 	weight := int64(min(size, summarize.MaxMaterial))
-	if k.limits.summaries.Acquire(ctx, weight) != nil {
+	if k.materials.Acquire(ctx, weight) != nil {
 		return nil, context.Cause(ctx)
 	}
-	return func() { k.limits.summaries.Release(weight) }, nil
+	return func() { k.materials.Release(weight) }, nil
 }
 
 // withNamedTexts returns the turn with the notes, the passages, the instructions of earlier runs and the

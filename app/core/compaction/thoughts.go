@@ -84,14 +84,12 @@ func (k *Compactor) RefuseToolChanges(ctx context.Context, t Turn) {
 	k.Calibrator.LearnToolChangesRefused(name)
 }
 
-// SetupReader returns those of the setups that are stored with the session, by their hashes
-// (repositories.PromptSetups).
+// SetupReader returns those of the setups that are stored with the session (repositories.PromptSetups).
 type SetupReader interface {
 	Find(ctx context.Context, tenant core.Tenant, session core.SessionID, hashes []string) ([]core.PromptSetup, error)
 }
 
-// promptSetup returns the system prompt and the tools of the turn; false if prompts do not keep them
-// when they change.
+// promptSetup returns the system prompt and the tools of the turn; false if prompts do not keep them.
 func (k *Compactor) promptSetup(t Turn) (core.PromptSetup, bool) {
 	if k.Stores.Setups == nil || !k.modelOf(t).AppendsInstructions() {
 		return core.PromptSetup{}, false

@@ -93,8 +93,7 @@ func (t Turn) newEvent(kind core.EventType, data core.ContextData) core.Event {
 	return core.NewEvent(t.Session.ID, t.RunID, kind, data)
 }
 
-// nameSpeakers returns the messages as a summarizer gets them: with the names of all speakers,
-// if there are several.
+// nameSpeakers returns the messages as a summarizer gets them: of several speakers with their names.
 func (t Turn) nameSpeakers(messages []core.Message) []core.Message {
 	if t.Session.Speakers != core.ManySpeakers {
 		return messages

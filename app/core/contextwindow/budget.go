@@ -13,8 +13,7 @@ type Limits struct {
 	MaxOutput int // max of an answer; 0 = unknown
 }
 
-// UnknownWindow is the assumed window of a model whose window is unknown: small enough for
-// almost every model in use.
+// UnknownWindow is the window of a model that reports none: small enough for almost every one in use.
 const UnknownWindow = 8_192
 
 // Budget is the token arithmetic for one policy and one model, in the model's tokens.

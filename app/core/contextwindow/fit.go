@@ -37,9 +37,8 @@ func (p *planner) fitHistory() {
 	p.leaveOutHistory(target)
 }
 
-// keepCut leaves out what the last prompt that did not wait for a summary left out, as long as the
-// summary is due: the cut moves only forward, whatever the factor of the counts. It reports whether the
-// prompt leaves anything out.
+// keepCut leaves out what the last prompt that did not wait for a summary left out, while the summary is due: the cut
+// moves only forward, whatever the factor of the counts. It reports whether the prompt leaves anything out.
 func (p *planner) keepCut() bool {
 	c := p.state.Cut
 	if c != nil && c.Window == p.budget.Window && p.total > p.budget.Trigger && len(p.history) > 0 && c.Seq >= p.history[0].Seq {
@@ -61,8 +60,7 @@ func (p *planner) historyTarget() int {
 	return p.total - (over+step-1)/step*step
 }
 
-// leaveOutHistory is rung 7 for the history: it leaves out the oldest turns. Between runs
-// the newest turn stays if it fits.
+// leaveOutHistory is rung 7 for the history. Between runs the newest turn stays if it fits.
 func (p *planner) leaveOutHistory(target int) {
 	if p.leaveOut(p.history, 0, p.cutPoints(), target) && p.in.Once == "" {
 		p.addReason("the oldest messages are left out of the prompt: they do not fit")
@@ -72,9 +70,8 @@ func (p *planner) leaveOutHistory(target int) {
 	}
 }
 
-// leaveOut leaves out the slots from first up to the earliest of the ends that brings the
-// prompt to target; if none does, up to the one that makes it smallest. It
-// reports whether it left anything out.
+// leaveOut leaves out the slots from first up to the earliest of the ends that brings the prompt to target, else up to
+// the one that makes it smallest. It reports whether it left anything out.
 func (p *planner) leaveOut(slots []Slot, first int, ends []int, target int) bool {
 	size := p.total
 	if !p.anyLeftOut() {
@@ -143,8 +140,7 @@ func (p *planner) shareWithUser() {
 	}
 }
 
-// lastAtom returns where the newest atom of the run begins: the model has not seen its
-// messages yet.
+// lastAtom returns where the newest atom of the run begins, which the model has not seen yet.
 func (p *planner) lastAtom() int {
 	for i := len(p.run) - 1; i > 0; i-- {
 		if p.run[i].Role == core.RoleAssistant {
@@ -194,14 +190,12 @@ func (p *planner) shorteningGain(s Slot, limit int) int {
 	return max(s.Size-p.scale.toModel(missingTokens*s.Missing)-p.scale.toModel(s.limitTokens(limit)), 0)
 }
 
-// limitTokens returns the cl100k_base tokens of the message when it is held to limit. Its files
-// are text then.
+// limitTokens returns the cl100k_base tokens of the message when it is held to limit, its files as text.
 func (s Slot) limitTokens(limit int) int {
 	return min(max(limit, min(s.Tokens, minShortened+shortPerCall*len(s.Calls))), s.asText())
 }
 
-// shortenSlots is rung 6: it shortens the messages to limit cl100k_base tokens each, as far
-// as possible.
+// shortenSlots is rung 6: it shortens the messages to limit cl100k_base tokens each, where possible.
 func (p *planner) shortenSlots(slots []Slot, limit int) {
 	short := map[core.MessageID]int{}
 	for _, s := range slots {
@@ -223,8 +217,7 @@ func (p *planner) shortenSlots(slots []Slot, limit int) {
 	p.placeMessages()
 }
 
-// leaveOutRun is rung 7 for the run in progress: it leaves out the oldest tool rounds, never
-// the newest.
+// leaveOutRun is rung 7 for the run in progress: the oldest tool rounds, never the newest.
 func (p *planner) leaveOutRun() {
 	var ends []int
 	for i := 2; i <= p.lastAtom() && i < len(p.run); i++ {

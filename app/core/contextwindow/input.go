@@ -14,7 +14,7 @@ import (
 // Max cost of the fixed texts of a prompt, in cl100k_base tokens. Assemble writes these
 // texts; a test checks the numbers against them.
 const (
-	ListOverhead     = 3   // of a message list
+	ListOverhead     = tokens.ListOverhead
 	maskTokens       = 64  // a masked tool result, overhead included
 	missingTokens    = 32  // the placeholder for a missing result, overhead included
 	summaryWrap      = 96  // the words around the summary
@@ -105,8 +105,7 @@ func speakerTokens(m core.Message, count core.TextCounter) int {
 	return 0
 }
 
-// NamedItemOf returns the item of a message that a summarizer gets with its speaker's name,
-// whether or not prompts show the name.
+// NamedItemOf is ItemOf for a message that a summarizer gets with its speaker's name, whether or not prompts show it.
 func NamedItemOf(m core.Message, model llm.Info, count core.TextCounter) Item {
 	it := ItemOf(m, model, count)
 	if m.Role == core.RoleUser && !m.Named {
@@ -304,8 +303,7 @@ func (in Input) After(o Order, tokens, covered int) Input {
 	return in.Activated(core.SummaryVersion{Version: in.Summary.Version + 1, ThroughSeq: o.ThroughSeq, Tokens: tokens, Messages: covered, MadeFor: o.MadeFor})
 }
 
-// withBestSummary returns the input with the best possible summary: of the fewest tokens,
-// covering the most messages.
+// withBestSummary returns the input with a summary of the fewest tokens that covers the most messages.
 func (in Input) withBestSummary() Input {
 	p := newPlanner(in)
 	cuts := p.cutPoints()

@@ -9,8 +9,7 @@ import (
 	"bobbin/app/core"
 )
 
-// minMaskGain is the part of what is needed that masking must free to justify changing the
-// prompt's bytes (rung 1).
+// minMaskGain is the part of what is needed that masking must free to justify other bytes (rung 1).
 const minMaskGain = 0.2
 
 // climbLadder climbs the ladder until the prompt is small enough.
@@ -83,8 +82,7 @@ func (p *planner) orderNow(o *Order) {
 	p.addRung(o.Rung)
 }
 
-// landIfSent records a landing if a prompt is about to be sent: otherwise the next prompt is
-// shrunk when it is.
+// landIfSent records a landing if a prompt is about to be sent: else the next one is shrunk when it is.
 func (p *planner) landIfSent() {
 	if !p.isForSending() {
 		p.resetPlan()
@@ -127,7 +125,7 @@ func (p *planner) maskThrough(through int64) {
 	p.placeMessages()
 }
 
-// maySummarize reports whether the policy allows rungs 2 and 3.
+// maySummarize reports whether the policy allows rungs 2 and 3: one without triggers never does (invariant 8).
 func (p *planner) maySummarize(f firedTriggers) bool {
 	if p.in.NoSummary {
 		return false
@@ -135,12 +133,13 @@ func (p *planner) maySummarize(f firedTriggers) bool {
 	if p.in.Force || f.of[triggerUnsummarized] {
 		return true
 	}
-	return p.in.Policy.canSummarize() && (f.anyFired() || p.in.Summarized && p.total > p.shareThreshold())
+	policy := p.in.Policy
+	hasTrigger := policy.UsageThreshold > 0 || policy.MaxTokens > 0 || policy.messageThreshold() > 0 || policy.MaxUnsummarized > 0
+	return policy.AutoSummarize && hasTrigger && (f.anyFired() || p.in.Summarized && p.total > p.shareThreshold())
 }
 
-// summaryOrder is rungs 2 and 3: it decides which of the oldest messages the summary takes
-// over; nil when a summary gains nothing. Of several triggers the one with the deepest cut
-// decides.
+// summaryOrder is rungs 2 and 3: which of the oldest messages the summary takes over; nil when it gains nothing. Of
+// several triggers the one with the deepest cut decides.
 func (p *planner) summaryOrder(f firedTriggers) *Order {
 	cut, rung, madeFor := 0, 2, 0
 	deeper := func(c, r int) {
@@ -226,8 +225,7 @@ func (p *planner) coverOverflows(cut int) bool {
 	return size > p.limit && size >= p.total
 }
 
-// takeOver returns how many cl100k_base tokens a summary of the first cut messages takes
-// over, and its size limit.
+// takeOver returns the cl100k_base tokens that a summary of the first cut messages takes over, and its limit.
 func (p *planner) takeOver(cut int) (added, limit int) {
 	for _, s := range p.history[:cut] {
 		added += s.sourceTokens()
@@ -261,9 +259,8 @@ func (p *planner) cutKeeping(keep int) int {
 	return best
 }
 
-// cutUntil returns the earliest cut that brings size down to target, where covering a
-// message frees its gain; if none does, the one that brings it lowest. The rung is 2 if that keeps
-// the recent messages, else 3.
+// cutUntil returns the earliest cut that brings size down to target, where covering a message frees its gain, else the
+// one that brings it lowest. The rung is 2 if that keeps the recent messages, else 3.
 func (p *planner) cutUntil(size, target int, gain func(Slot) int) (cut, rung int) {
 	smallest, next := math.MaxInt, 0
 	for _, c := range p.cutPoints() {

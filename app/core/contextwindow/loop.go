@@ -89,10 +89,6 @@ const (
 // They are also bounded like a summary whose size no policy sets.
 const loopLandingShare = 0.2
 
-// loopWorth is how many cl100k_base tokens the older rounds must have beyond the text around
-// the notes for their replacement to gain anything.
-const loopWorth = worthSummarizing
-
 // findLoop returns the longest of the ranges that contain the message; nil = none.
 func findLoop(loops []LoopRange, it Item) *LoopRange {
 	if it.Role != core.RoleAssistant && it.Role != core.RoleTool {
@@ -128,8 +124,7 @@ func (s PromptState) loopsBehind(cursor int64) []LoopRange {
 	return out
 }
 
-// loopSlots places the messages that notes replace: the first of each range has the size of
-// the notes, the others have none.
+// loopSlots places what notes replace: the first message of each range has their size, the others none.
 func (p *planner) loopSlots(slots []Slot) {
 	var last core.SummaryID
 	for i := range slots {
@@ -189,8 +184,7 @@ func (p *planner) findRounds() toolRounds {
 // in the log; the first round may be anywhere after the question.
 func (p *planner) followsPrevious(i int) bool { return i == 1 || p.run[i].Seq == p.run[i-1].Seq+1 }
 
-// loopTrigger says which of its own limits the tool loop exceeds, and records how near they
-// are; empty = none.
+// loopTrigger says which of its own limits the tool loop exceeds, and records how near they are; empty = none.
 func (p *planner) loopTrigger() string {
 	l := p.in.Loop
 	if !l.Enabled || p.in.Force || len(p.run) < 2 {
@@ -247,7 +241,7 @@ func (p *planner) loopOrder(trigger string) *Order {
 			fresh += s.Size
 		}
 	}
-	if replaced < loopWrap+loopWorth {
+	if replaced < loopWrap+worthSummarizing {
 		return nil
 	}
 	most := p.budget.Trigger

@@ -78,8 +78,7 @@ func planOnce(in Input) (Decision, PromptState) {
 	return p.finishDecision(), p.state
 }
 
-// PlanAsIs returns the decision that sends everything as the state says, whatever triggers it
-// crosses and even if it does not fit.
+// PlanAsIs returns the decision that sends everything as the state says, even if it does not fit.
 func PlanAsIs(in Input) Decision {
 	p := newPlanner(in)
 	p.placeMessages()
@@ -118,8 +117,7 @@ func (in Input) initialState() PromptState {
 	return s
 }
 
-// placeMessages assigns every message its place and size under the current state and adds up
-// the prompt.
+// placeMessages gives every message its place and size under the current state and adds up the prompt.
 func (p *planner) placeMessages() {
 	items := joined(p.in.History, p.in.Run)
 	orphans, missing := findUnpaired(items)
@@ -309,9 +307,8 @@ func (p *planner) addRung(n int) {
 	}
 }
 
-// findUnpaired finds tool results without their call, and calls without their result. A
-// result belongs to the nearest assistant message before it, with only other results between
-// (invariant 4).
+// findUnpaired finds tool results without their call, and calls without their result. A result belongs to the nearest
+// assistant message before it, with only other results between (invariant 4).
 func findUnpaired(items iter.Seq[Item]) (orphans map[core.MessageID]bool, missing map[core.MessageID]int) {
 	orphans, missing = map[core.MessageID]bool{}, map[core.MessageID]int{}
 	var owner core.MessageID

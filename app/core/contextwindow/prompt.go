@@ -202,8 +202,7 @@ func (p *assembly) insertOpening(section Section, text string) {
 	p.Messages = slices.Insert(p.Messages, 0, m)
 }
 
-// addAll appends the messages of a section, atom by atom: a run begins with a user's
-// message, so no atom is in two sections.
+// addAll appends the messages of a section, atom by atom: no atom is in two sections.
 func (p *assembly) addAll(section Section, slots []Slot) {
 	p.section = section
 	for i := 0; i < len(slots); {
@@ -318,8 +317,7 @@ func summaryBlock(parts Parts, d Decision, count core.TextCounter) string {
 	return block + fmt.Sprintf("\n[They stand for the first %d messages%s. The messages are kept word for word.]", parts.Summarized, search)
 }
 
-// fenceSafe returns the text so that it can stand in a fence (prompttext.Harmless), in no more
-// tokens than before.
+// fenceSafe returns the text so that it can stand in a fence (prompttext.Harmless), in no more tokens.
 func fenceSafe(text string, count core.TextCounter) string {
 	safe := prompttext.Harmless(text)
 	if safe == text {

@@ -37,8 +37,7 @@ func (d Decision) RecalledPassages(tokens int) *core.RecalledPassages {
 	return r
 }
 
-// placeQuotes adds the passages and the instructions to the history's user messages whose answers
-// are sent with thoughts.
+// placeQuotes adds the passages and the instructions to the user messages whose answers are sent with thoughts.
 func (p *planner) placeQuotes(history []Slot) {
 	var quotes *core.RecalledPassages
 	var instructions RunInstructions
@@ -163,8 +162,7 @@ func (p *assembly) newInstructions(instructions string) PromptMessage {
 	return m
 }
 
-// Passage is a message of the log that a prompt may quote, because the user's message asks
-// for it.
+// Passage is a message of the log that a prompt may quote, because the user's message asks for it.
 type Passage struct {
 	ID     core.MessageID
 	Seq    int64
@@ -219,8 +217,7 @@ func (p *planner) addRecalled() {
 	p.total += part.Tokens
 }
 
-// isHidden reports whether the prompt does not show the message: the summary covers it, notes
-// replace it, or it is left out.
+// isHidden reports whether the summary covers the message, notes replace it, or it is left out.
 func (p *planner) isHidden(seq int64) bool {
 	if seq <= p.in.Summary.ThroughSeq {
 		return true
@@ -258,8 +255,7 @@ const (
 	recalledGap   = "…"
 )
 
-// PassageLine returns the line that quotes a text of the message; the text must be a single
-// line.
+// PassageLine returns the line that quotes a text of the message, which must be a single line.
 func PassageLine(m core.Message, text string) string {
 	who := string(m.Role)
 	if name := prompttext.SpeakerName(m); name != "" {

@@ -10,14 +10,14 @@ import (
 	"bobbin/app/core/attach"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/prompttext"
+	"bobbin/app/core/tokens"
 )
 
 // Rendered are messages as prompts show them, which may be much shorter than their texts: a
 // caller that keeps them need not keep the texts.
 type Rendered map[Form]PromptMessage
 
-// Form is a message and how a prompt shows it. Two messages of the same form have the same
-// bytes.
+// Form is a message and how a prompt shows it: of the same form, they have the same bytes.
 type Form struct {
 	id     core.MessageID
 	place  core.Placement
@@ -57,8 +57,7 @@ func Unloaded(parts Parts, d Decision) (render, whole []Slot, forms Rendered) {
 	return render, whole, forms
 }
 
-// Render returns the messages of the slots as the prompt shows them. From the parts it uses
-// only the facts about agent and model.
+// Render returns the messages of the slots as the prompt shows them. Of the parts it uses only agent and model.
 func Render(parts Parts, slots []Slot, messages map[core.MessageID]*core.Message, count core.TextCounter) Rendered {
 	p := assembly{count: count, parts: parts, files: attachments{model: parts.Model}}
 	forms := make(Rendered, len(slots))
@@ -179,9 +178,16 @@ func (a attachments) renderContent(m core.Message, whole bool) (content string, 
 		if p.Extracted && !shown {
 			data, stored = a.texts[p.BlobID]
 		}
-		switch why := a.omissionReason(p, shown); {
-		case why != "":
-			texts = append(texts, attach.Instead(p, why))
+		omitted := !shown && (p.Type != core.PartFile || !p.Extracted && !attach.IsText(p.MediaType))
+		switch {
+		case omitted && p.Type == core.PartFile:
+			texts = append(texts, attach.Instead(p, attach.NoReader))
+		case omitted && !a.model.Images:
+			texts = append(texts, attach.Instead(p, attach.NoSight))
+		case omitted && !a.model.Takes(p):
+			texts = append(texts, attach.Instead(p, attach.NotSent))
+		case omitted:
+			texts = append(texts, attach.Instead(p, attach.SavesSpace))
 		case !stored:
 			texts = append(texts, attach.Instead(p, attach.Gone))
 		case shown:
@@ -195,34 +201,14 @@ func (a attachments) renderContent(m core.Message, whole bool) (content string, 
 	return attach.Join(texts...), sent
 }
 
-// omissionReason says why nothing of an image or a file is sent; empty = it is, as it is if it is
-// shown, else as text.
-func (a attachments) omissionReason(p core.Part, shown bool) string {
-	switch {
-	case shown, p.Type == core.PartFile && (p.Extracted || attach.IsText(p.MediaType)):
-		return ""
-	case p.Type == core.PartFile:
-		return attach.NoReader
-	case !a.model.Images:
-		return attach.NoSight
-	case !a.model.Takes(p):
-		return attach.NotSent
-	default:
-		return attach.SavesSpace
-	}
-}
-
 // hasFiles reports whether the message has images or files.
 func hasFiles(m core.Message) bool { return slices.ContainsFunc(m.Parts, core.Part.Attached) }
-
-// messageOverhead is the cost of a message besides its text.
-const messageOverhead = 4
 
 // shortenMessage returns the content and the tool calls of a message within its slot's
 // limit: head and tail with a marker between.
 func shortenMessage(m core.Message, s Slot, count core.TextCounter) (string, []core.ToolCall) {
 	calls, used := shortenedCalls(m, s, count)
-	room := s.Limit - messageOverhead - used
+	room := s.Limit - tokens.MessageOverhead - used
 	if s.Orphan {
 		room -= orphanWrap
 	}
@@ -243,8 +229,7 @@ func shortenMessage(m core.Message, s Slot, count core.TextCounter) (string, []c
 // headShare is the part of a shortened text that comes from its beginning.
 const headShare = 2.0 / 3
 
-// shortenedCalls replaces large arguments with a JSON object that says so; it also returns
-// the tokens of all calls.
+// shortenedCalls replaces large arguments with a JSON object that says so, and returns the tokens of all calls.
 func shortenedCalls(m core.Message, s Slot, count core.TextCounter) ([]core.ToolCall, int) {
 	if len(m.ToolCalls) == 0 {
 		return nil, 0
@@ -253,7 +238,7 @@ func shortenedCalls(m core.Message, s Slot, count core.TextCounter) ([]core.Tool
 	used := 0
 	each := max((s.Limit-minShortened)/len(calls), 0)
 	for i, c := range m.ToolCalls {
-		base, args := callOverhead+count.Text(c.Name), count.Text(c.Arguments)
+		base, args := tokens.ToolCallOverhead+count.Text(c.Name), count.Text(c.Arguments)
 		if base+args > max(each/2, shortPerCall) {
 			c.Arguments = fmt.Sprintf(`{"left_out":"%d tokens, see message %s"}`, args, m.ID)
 			args = count.Text(c.Arguments)
@@ -267,11 +252,7 @@ func shortenedCalls(m core.Message, s Slot, count core.TextCounter) ([]core.Tool
 	return calls, used
 }
 
-// callOverhead is the cost of a tool call besides its name and arguments.
-const callOverhead = 8
-
-// addAtom appends a message and, after one with tool calls, the results in the order of the
-// calls; unmatched results follow.
+// addAtom appends a message and, after one with tool calls, the results in their order; unmatched ones follow.
 func (p *assembly) addAtom(atom []Slot) {
 	head, rest := atom[0], slices.Clone(atom[1:])
 	if head.Place == core.PlaceCovered {

@@ -116,23 +116,20 @@ func (p Prompt) Shown(d Decision) []int {
 	return out
 }
 
-// separator is what adapters put between system blocks when they join them.
-const separator = "\n\n"
-
 // addBlock appends a system block to the prompt and counts it for a section, with the
-// separator before it. All blocks are one message for most providers.
+// line breaks that adapters put before it. All blocks are one message for most providers.
 func (p *assembly) addBlock(section Section, text string) {
 	if text == "" {
 		return
 	}
-	tokens := p.count.Text(text)
+	size := p.count.Text(text)
 	if n := len(p.System); n == 0 {
-		p.Sent.Of[SectionSystem] += messageOverhead
+		p.Sent.Of[SectionSystem] += tokens.MessageOverhead
 	} else {
-		tokens += p.count.Text(p.System[n-1]+separator) - p.count.Text(p.System[n-1])
+		size += p.count.Text(p.System[n-1]+"\n\n") - p.count.Text(p.System[n-1])
 	}
-	p.Sent.Of[section] += tokens
-	p.System, p.Blocks = append(p.System, text), append(p.Blocks, BlockSize{section, tokens})
+	p.Sent.Of[section] += size
+	p.System, p.Blocks = append(p.System, text), append(p.Blocks, BlockSize{section, size})
 }
 
 // largeText is the max size in bytes of a message with files that is counted again for each
@@ -144,7 +141,8 @@ const largeText = 64 << 10
 // keeps its stored count; a shortened form is counted.
 func (p *assembly) sentTokens(s Slot, m core.Message, out llm.Message) int {
 	if s.Place == core.PlaceVerbatim && !s.Orphan {
-		stored := !slices.ContainsFunc(m.Parts, variesByModel) && (p.parts.ReadsResults || out.Content == m.Content)
+		varies := func(p core.Part) bool { return p.Attached() || p.Signature != "" } // its tokens do by model
+		stored := !slices.ContainsFunc(m.Parts, varies) && (p.parts.ReadsResults || out.Content == m.Content)
 		if stored || len(out.Content) > largeText {
 			n := s.asText()
 			switch hasCalls := len(s.Calls) > 0; {
@@ -160,11 +158,7 @@ func (p *assembly) sentTokens(s Slot, m core.Message, out llm.Message) int {
 	return tokens.Prompted(p.count.Text, out)
 }
 
-// variesByModel reports whether the part's tokens differ between models.
-func variesByModel(p core.Part) bool { return p.Attached() || p.Signature != "" }
-
-// ownParts returns the parts that go back to this provider: thoughts signed by another
-// provider do not.
+// ownParts returns the parts that go back to this provider: not the thoughts that another one signed.
 func (p *assembly) ownParts(parts []core.Part) []core.Part {
 	var out []core.Part
 	for _, part := range parts {

@@ -73,8 +73,7 @@ const (
 	toolsRestored  = "[From here on all tools exist again.]"
 )
 
-// first returns the setup at the beginning of the prompt of the message's thoughts; empty = it is
-// not known.
+// first returns the setup at the beginning of the prompt of the message's thoughts; empty = not known.
 func (it Item) first() string { return cmp.Or(it.Frozen, it.Setup) }
 
 // sendsThoughts reports whether the message is sent with thoughts.
@@ -113,16 +112,14 @@ func (d Decision) ChangesSetup() bool {
 	return slices.ContainsFunc(d.History, changes) || slices.ContainsFunc(d.Run, changes)
 }
 
-// placedSetup says how a prompt differs from one that begins with the current setup. Sizes are in
-// cl100k_base tokens.
+// placedSetup says how a prompt differs from one that begins with the current setup, in cl100k_base tokens.
 type placedSetup struct {
 	frozen        string // with which it begins; empty = with the current one
 	system, tools int    // how much larger these are at its beginning
 	appended      int    // the current one at its end; 0 = it is not appended
 }
 
-// placeSetups finds out with which setup the prompt begins, and adds the later ones to the slots
-// whose thoughts were produced with them.
+// placeSetups finds the setup with which the prompt begins, and adds the later ones before their thoughts.
 func (p *planner) placeSetups(slots []Slot) {
 	p.setup = placedSetup{}
 	hash := p.firstSetup(slots)
@@ -170,8 +167,7 @@ func (p *planner) dropSetups() bool {
 	return p.giveUpThoughts(p.slots[i].Seq, "an earlier system prompt")
 }
 
-// giveUpNative lets the prompt have the words of the summary in place of a native one that needs an
-// earlier setup before it.
+// giveUpNative has the words of the summary replace a native one that needs an earlier setup before it.
 func (p *planner) giveUpNative() {
 	if p.setup.frozen == "" || p.firstSetup(nil) == "" {
 		return
@@ -225,8 +221,7 @@ func newOffer(first Setup, changes llm.ToolChanges) *offer {
 	return o
 }
 
-// next goes on to another setup by the message; it is empty where the model sees no difference. It
-// returns false if no message can do it.
+// next goes on to another setup by the message, empty where the model sees no difference; false = none can do it.
 func (o *offer) next(to Setup) (llm.Message, bool) {
 	m := llm.Message{Role: core.RoleSystem}
 	var lines []string
@@ -268,8 +263,7 @@ func (o *offer) leadsTo(next, last Setup) bool {
 	return ok
 }
 
-// addTools adds the tools that are not offered so far, and returns them; false if no message can, as
-// where there were no tools, or are none.
+// addTools adds the tools that are not offered so far, and returns them; false if no message can.
 func (o *offer) addTools(to Setup) (added []llm.ToolSpec, ok bool) {
 	if len(o.current.keys) == 0 || len(to.keys) == 0 {
 		return nil, false

@@ -38,7 +38,8 @@ func (p *planner) chooseStanding() {
 	size := standingWrap
 	for _, isStrong := range []bool{true, false} {
 		for n, i := range slices.Backward(p.in.Standing) {
-			if i.IsStrong != isStrong || !p.mustList(i) {
+			hasEnded := i.EndSeq > 0 && !showsWhole(p.slots, i.EndSeq)
+			if i.IsStrong != isStrong || hasEnded || !i.ByHand && showsWhole(p.slots, i.Seq) {
 				continue
 			}
 			fits[n] = !p.state.StandingOut && p.scale.toModel(size+i.Tokens+lineEnd) <= p.standingRoom()
@@ -56,22 +57,12 @@ func (p *planner) chooseStanding() {
 	}
 }
 
-// mustList reports whether the prompt is without the instruction unless it lists it.
-func (p *planner) mustList(i Instruction) bool {
-	if i.EndSeq > 0 && !showsWhole(p.slots, i.EndSeq) {
-		return false
-	}
-	return i.ByHand || !showsWhole(p.slots, i.Seq)
-}
-
-// ShowsWhole reports whether the prompt of the decision has the text of the message in its
-// place.
+// ShowsWhole reports whether the prompt has the text of the message in its place.
 func (d Decision) ShowsWhole(seq int64) bool {
 	return showsWhole(d.History, seq) || showsWhole(d.Run, seq)
 }
 
-// HidesRequests reports whether the prompt of the decision lacks text of users' messages that the summary
-// does not cover.
+// HidesRequests reports whether the prompt lacks text of users' messages that the summary does not cover.
 func (d Decision) HidesRequests() bool {
 	hides := func(s Slot) bool { return s.Role == core.RoleUser && !s.isWhole() }
 	return slices.ContainsFunc(d.History, hides) || slices.ContainsFunc(d.Run, hides)
@@ -104,8 +95,7 @@ func (p *planner) standingRoom() int {
 	return min(shareOf(standingShare, p.budget.Window), maxStanding)
 }
 
-// giveUpStanding omits the standing instructions: otherwise the user's message would be
-// shortened.
+// giveUpStanding omits the standing instructions: else the user's message would be shortened.
 func (p *planner) giveUpStanding() {
 	if p.state.StandingOut || p.standingSection().Tokens == 0 {
 		return

@@ -16,8 +16,7 @@ import (
 // the hash that is stored with each thought: Assemble sends only thoughts whose hash is that of
 // the prompt before them (invariant 7).
 
-// withoutThoughts returns the input without the thoughts of the messages from a seq on: what
-// precedes them changes.
+// withoutThoughts returns the input without the thoughts from a seq on: what precedes them changes.
 func (in Input) withoutThoughts(from int64) Input {
 	items := slices.Concat(in.History, in.Run)
 	if !in.Binds || len(items) == 0 {
@@ -53,8 +52,7 @@ func (p *planner) dropThoughts() {
 	}
 }
 
-// firstChange returns the seq from which on the prompt of the new state differs from that of
-// the input's.
+// firstChange returns the seq from which on the prompt of the new state differs from that of the input's.
 func (p *planner) firstChange() (seq int64, changed bool) {
 	before, after := p.in.initialState(), p.state
 	if before.SummaryCut != after.SummaryCut || !slices.Equal(before.LeftOut, after.LeftOut) { // both are before the messages

@@ -25,8 +25,7 @@ type growth struct {
 	early  bool // the plan is for that time
 }
 
-// arrangeSummary decides what happens to the summary that the triggers ask for. It reports
-// false when a summary gains nothing.
+// arrangeSummary decides what happens to the summary that the triggers ask for; false = it gains nothing.
 func (p *planner) arrangeSummary(f firedTriggers) bool {
 	if v := p.readyVersion(); v.Version > 0 && !p.in.Force {
 		p.decision.Activate = &Activation{SummaryVersion: v, Trigger: f.triggerName(false)}
@@ -66,8 +65,7 @@ func (p *planner) arrangeSummary(f firedTriggers) bool {
 	return true
 }
 
-// isForSending reports whether the plan is for a prompt that is about to be sent, or follows
-// a summary that was just made.
+// isForSending reports whether a prompt is about to be sent, or a summary was just made.
 func (p *planner) isForSending() bool {
 	return p.in.Phase == BeforeCall || p.in.Summarized || p.in.Force
 }
@@ -142,18 +140,15 @@ func (p *planner) prepareAhead() (ready bool) {
 // to count as made for a smaller one. Estimates of one model vary less.
 const largerBy = 1.25
 
-// triggerSize returns above which size the prompts of the plan are summarized, in
-// cl100k_base tokens.
+// triggerSize returns above which size the prompts are summarized, in cl100k_base tokens.
 func (p *planner) triggerSize() int { return p.scale.toBase(min(p.budget.Trigger, p.limit)) }
 
-// madeForSmaller reports whether madeFor is the trigger of a smaller model; 0 = made for
-// every model.
+// madeForSmaller reports whether madeFor is the trigger of a smaller model; 0 = made for every model.
 func (p *planner) madeForSmaller(madeFor int) bool {
 	return madeFor > 0 && largerBy*float64(madeFor) <= float64(p.triggerSize())
 }
 
-// MayUseOlder reports whether an older version may be enough: the summary in use was made
-// for a smaller model.
+// MayUseOlder reports whether an older version may be enough, as this one was made for a smaller model.
 func MayUseOlder(in Input) bool {
 	return in.Summary.MadeFor > 0 && newPlanner(in).madeForSmaller(in.Summary.MadeFor)
 }
@@ -187,8 +182,7 @@ func OlderVersion(in Input, chain []core.SummaryVersion) core.SummaryVersion {
 	return active
 }
 
-// staysQuiet reports whether no trigger fires for a prompt of the size with that many
-// messages and tokens after the cursor.
+// staysQuiet reports whether no trigger fires at the size, with so many messages and tokens after the cursor.
 func (p *planner) staysQuiet(size, messages, tokens int) bool {
 	return size <= min(p.budget.Trigger, p.limit) &&
 		!slices.ContainsFunc(p.triggersAt(size, messages, tokens), func(t trigger) bool { return t.Fires })

@@ -67,8 +67,7 @@ func (t trigger) firesAfter(messages, tokens int) bool {
 // isNear reports whether a summary should be prepared for the trigger.
 func (t trigger) isNear() bool { return t.missing == 0 && t.Value >= t.prepare }
 
-// triggersAt returns the state of the policy's triggers at a size of the prompt, with that many messages
-// and tokens since the cursor.
+// triggersAt returns the policy's triggers at a size of the prompt, with so many messages and tokens since the cursor.
 func (p *planner) triggersAt(size, count, since int) []trigger {
 	policy := p.in.Policy
 	missing := max(policy.NeverBelow-count, 0)

@@ -70,17 +70,6 @@ var announcements = sync.OnceValue(func() map[string]bool {
 		texto articulo carta correo documento informe contrato archivo parrafo fragmento poema capitulo escribio dijo mensaje frase frases abajo salida`)
 })
 
-// announces reports whether the line says that a pasted document follows. A word for all
-// later answers says that they follow themselves: "From now on, in every message:".
-func announces(line string) bool {
-	line = strings.TrimRight(line, " *_")
-	if !strings.HasSuffix(line, ":") {
-		return false
-	}
-	line = prompttext.Tail(line, maxHead)
-	return hasWordOf(line[strings.LastIndexAny(line[:len(line)-1], ".!?")+1:], announcements())
-}
-
 // How much of a line tells what it is, and of its end whether a sentence ends, in bytes.
 const (
 	maxHead = 200
@@ -102,8 +91,7 @@ var logLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:\[?\d{4}-\d\d-\d\d[T ]|\[?\d\d:\d\d:\d\d|[A-Z][a-z]{2} +\d+ \d\d:\d\d|\[?(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|PANIC|CRITICAL)\b|(?i:error|warning|fatal|panic|exception|traceback|caused by|system|assistant|tool|user)\b ?:|at [\w.$]+\(|(?:File|goroutine) |\$ |# |</?[a-zA-Z!?]|\+\+\+ |@@ |[|>]|//|/\*)`)
 })
 
-// isProse reports whether the line is the user's own, as far as the lines before it tell:
-// not in code, nor of a pasted document.
+// isProse reports whether the line is the user's own, as far as the lines before it tell: not code, nor pasted.
 func (p *prose) isProse(line string) bool {
 	trimmed := strings.TrimSpace(line)
 	if p.fence != "" {
@@ -120,7 +108,9 @@ func (p *prose) isProse(line string) bool {
 		return false
 	}
 	p.pasted = p.announced || mailHeader().MatchString(core.Clip(trimmed, maxHead))
-	p.announced = announces(trimmed)
+	// A pasted document follows. A word for all later answers says that they follow themselves: "From now on, in every message:".
+	end := prompttext.Tail(strings.TrimRight(trimmed, " *_"), maxHead)
+	p.announced = strings.HasSuffix(end, ":") && hasWordOf(end[strings.LastIndexAny(end[:len(end)-1], ".!?")+1:], announcements())
 	return !p.pasted
 }
 

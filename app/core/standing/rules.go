@@ -202,8 +202,7 @@ func (l *language) longest(kind string, words []string, i int) int {
 	return end
 }
 
-// tryRules calls try with the rules of the kind of which the words have a signal, until it returns
-// true.
+// tryRules calls try with the rules of which the words have a signal, until it returns true.
 func (l *language) tryRules(kind string, words []string, try func(rule) bool) {
 	at := l.signals[kind]
 	if slices.ContainsFunc(at[""], try) {

@@ -59,8 +59,7 @@ type Effect struct {
 	Topic  string   // to store with it: its own, or the one of what it amends
 }
 
-// Find returns what the user's message sets, changes or withdraws for the whole
-// conversation, in the order of the text.
+// Find returns what the message sets, changes or withdraws for the whole conversation, in the order of the text.
 func Find(text string) []Found {
 	var found []Found
 	for _, s := range candidates(text) {
@@ -251,8 +250,7 @@ func common(terms, others []string) int {
 	return n
 }
 
-// subjectTerms returns the terms that name a thing within the topic. A name, a form of
-// address and units have no things.
+// subjectTerms returns the terms that name a thing within the topic: none for a name, an address or units.
 func subjectTerms(topic string, terms []string) []string {
 	if topic == TopicName || topic == TopicAddress || topic == TopicUnits || topic == TopicLength || topic == TopicDiet {
 		return nil

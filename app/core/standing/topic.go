@@ -104,8 +104,7 @@ func termsOf(text string) []string {
 	return out
 }
 
-// sameWord reports whether two words differ only in their endings, as far as a few letters
-// tell in all languages.
+// sameWord reports whether two words differ only in their endings, as far as a few letters tell.
 func sameWord(a, b string) bool {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {

@@ -3,8 +3,7 @@
 // A Strategy writes a summary: LLM asks a language model, Hybrid appends to the
 // model's text a ledger that code extracted (the users' newest messages, files,
 // commands, errors, URLs), and Extract needs no model at all: NewExtractive for
-// conversations, NewSteps for the tool loop of a run. A new strategy is one type with two
-// methods.
+// conversations, NewSteps for the tool loop of a run. A new strategy is one type with one method.
 //
 // A ledger is evidence, not authority. Messages and errors are quoted with their source. Of a
 // tool's result it has the exit code, the names of files, and the errors of a call that failed.

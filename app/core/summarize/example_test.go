@@ -14,9 +14,6 @@ import (
 // FirstLines is a strategy that keeps the first line of what each side said.
 type FirstLines struct{}
 
-// Name is what agents' files and stored summaries call it.
-func (FirstLines) Name() string { return "first_lines" }
-
 // Summarize extends the summary by a line a message.
 func (FirstLines) Summarize(_ context.Context, req summarize.Request) (summarize.Result, error) {
 	lines := []string{req.Previous}

@@ -32,8 +32,7 @@ func NewExtractive(count core.TextCounter) *Extract {
 	}}
 }
 
-// NewSteps returns the strategy for a tool loop: a line for each call with the beginning of its
-// result, and the facts.
+// NewSteps returns the strategy for a tool loop: a line for each call with its result, and the facts.
 func NewSteps(count core.TextCounter) *Extract {
 	return &Extract{count: count, name: StrategySteps, read: readSteps, sections: func() outline {
 		return append(outline{{heading: stepsHeading, share: 9}}, factSections()...)
@@ -50,9 +49,6 @@ const (
 
 // withoutLLM says who wrote an extract.
 const withoutLLM = "(Extracted by a program, without a language model.)"
-
-// Name returns StrategyExtractive or StrategySteps.
-func (e *Extract) Name() string { return e.name }
 
 // Summarize returns the extract. It ignores ctx and returns no error.
 func (e *Extract) Summarize(_ context.Context, req Request) (Result, error) {
@@ -136,8 +132,7 @@ const (
 	minWordValue = 0.2
 )
 
-// tellingSentence returns the first sentence of an answer that is no question and long enough to
-// tell something; empty = none.
+// tellingSentence returns the first sentence that is no question and long enough to tell something; empty = none.
 func tellingSentence(text string) string {
 	for line := range strings.Lines(core.Clip(text, readBytes)) {
 		for _, sentence := range prompttext.Sentences(line) {
@@ -164,8 +159,7 @@ func rankByWords(s *section) {
 	}
 }
 
-// wordValues returns how much the words of the texts tell: figures most, then names, and the less the
-// more texts have a word.
+// wordValues returns how much the words tell: figures most, then names, and the less the more texts have a word.
 func wordValues(texts []string) map[string]float64 {
 	weights, counts := map[string]float64{}, map[string]float64{}
 	for _, text := range texts {

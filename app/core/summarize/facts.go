@@ -54,8 +54,7 @@ func Facts(messages []core.Message) []Fact {
 	return facts
 }
 
-// factSections returns the sections of facts, empty. An error is quoted with its source: it is
-// evidence, not an order.
+// factSections returns the sections of facts, empty. An error is quoted: it is evidence, not an order.
 func factSections() outline {
 	return outline{
 		{heading: filesHeading, share: 2}, {heading: commandsHeading, share: 2},
@@ -63,16 +62,13 @@ func factSections() outline {
 	}
 }
 
-// messageSection returns an empty section of quoted messages. Those that set something for the whole
-// conversation stay before newer ones.
+// messageSection returns an empty section of messages. Those that set something for all answers stay longest.
 func messageSection(heading string, share int) *section {
-	return &section{heading: heading, share: share, before: `"`, after: `"`, rank: rankWishes}
-}
-
-func rankWishes(s *section) {
-	for i, l := range s.lines {
-		s.lines[i].rank = float64(len(standing.Find(l.text)))
-	}
+	return &section{heading: heading, share: share, before: `"`, after: `"`, rank: func(s *section) {
+		for i, l := range s.lines {
+			s.lines[i].rank = float64(len(standing.Find(l.text)))
+		}
+	}}
 }
 
 // Bounds of what is read and recorded.
@@ -232,8 +228,7 @@ func (f factReader) readResult(m core.Message, command string) {
 	}
 }
 
-// eachMember calls yield with the texts and numbers of a JSON value and the names of their members,
-// in lower case and in order.
+// eachMember calls yield with the texts and numbers of a JSON value and their names in lower case, in order.
 func eachMember(name string, value any, depth int, yield func(name string, value any)) {
 	switch v := value.(type) {
 	case []any:

@@ -10,10 +10,9 @@ import (
 	"bobbin/app/core/prompttext"
 )
 
-// summarizeMessages summarizes all messages into j.summary, in one call; a refused or too
-// long answer takes at most two more.
+// summarizeMessages summarizes all messages into j.summary in one call, or up to two more.
 func (j *job) summarizeMessages(ctx context.Context) error {
-	pieces := transcriptPieces(j.count, j.req.Messages, resultLimit(j.req.Preset))
+	pieces := transcriptPieces(j.count, j.req.Messages, j.req.Preset)
 	if len(pieces) == 0 {
 		return errNothing
 	}
@@ -32,12 +31,10 @@ func (j *job) summarizeMessages(ctx context.Context) error {
 	return err
 }
 
-// freeTokens returns how many tokens the previous summary and the messages may have
-// together.
+// freeTokens returns how many tokens the previous summary and the messages may have together.
 func (j *job) freeTokens() int { return j.promptLimit() - j.fixed }
 
-// messageRoom returns how many tokens of messages the call may have besides the previous
-// summary.
+// messageRoom returns how many tokens of messages the call may have besides the previous summary.
 func (j *job) messageRoom() int {
 	return j.freeTokens() - min(j.count.Text(j.summary), max(j.freeTokens()/2, 0))
 }

@@ -59,15 +59,15 @@ func (e evidence) checkText(text string, tokens int) error {
 	parts := min(max(len(e.transcript)/partBytes, 1), maxParts)
 	c := comparison{answer: readWords(text, 1), said: readWords(e.transcript, parts), earlier: readWords(e.previous, 1), parts: parts}
 	c.compareUnits(readWords(e.prompt, 1))
-	echoed := c.answer.commonPairs(c.said)
+	a, b, echoed := c.answer, c.said, c.answer.commonPairs(c.said)
 	switch {
-	case 10*echoed > 8*len(c.answer.pairs) && 2*echoed > len(c.said.pairs):
+	case 10*echoed > 8*len(a.pairs) && 2*echoed > len(b.pairs):
 		return errEcho
 	case hasForeignMarkup(text, e.transcript+e.previous):
 		return errMarkup
 	case isDialog(text):
 		return errDialog
-	case c.answer.repeatsMoreThan(c.said):
+	case a.all >= minRepeated && repeatShare*len(a.pairs) <= a.all && len(a.pairs)*b.all < len(b.pairs)*a.all: // more than the messages do
 		return errRepetition
 	case tokens < e.minTokens:
 		return errTooShort
@@ -137,8 +137,7 @@ func (c *comparison) countShared() int { return c.kept + c.last + c.grounded }
 // extends reports whether the earlier summary is long enough to be kept.
 func (c *comparison) extends() bool { return c.earlier.named >= minEarlier }
 
-// saysTooLittle reports whether the answer tells too little of the messages: of all of them, or of what
-// the earlier summary does not tell.
+// saysTooLittle reports whether the answer tells too little of the messages, or of what the earlier summary does not.
 func (c *comparison) saysTooLittle() bool {
 	told, least := c.grounded, 0
 	switch {
@@ -223,12 +222,6 @@ func (w words) commonPairs(others ...words) int {
 	return n
 }
 
-// repeatsMoreThan reports whether the text repeats itself, and more than the other one does: a summary of
-// repetitive messages may repeat itself.
-func (w words) repeatsMoreThan(other words) bool {
-	return w.all >= minRepeated && repeatShare*len(w.pairs) <= w.all && len(w.pairs)*other.all < len(other.pairs)*w.all
-}
-
 // readWords reads the words of a text, which is divided into so many parts.
 func readWords(text string, parts int) words {
 	w := words{pairs: map[wordPair]bool{}, units: map[string]uint32{}}
@@ -276,8 +269,7 @@ func readWords(text string, parts int) words {
 	return w
 }
 
-// isDense reports whether the letter is of a script that is written without blanks, or
-// that joins its words.
+// isDense reports whether the letter is of a script without blanks, or one that joins its words.
 func isDense(r rune) bool {
 	return r >= 0x0E00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }
@@ -325,8 +317,7 @@ var (
 	errSecrets       = rejection{"refused", "it repeats secrets, or has characters that cannot be stored"}
 )
 
-// rejectionOf returns why a strategy was abandoned. The text of a provider's error is not public: of
-// a failed call it names only the kind.
+// rejectionOf returns why a strategy was abandoned; of a failed call only the kind, as a provider's text is not public.
 func rejectionOf(err error) (r rejection) {
 	switch e := llm.AsError(err); {
 	case errors.As(err, &r):

@@ -42,9 +42,6 @@ func NewLLM(model llm.Model, count core.TextCounter, factor func() float64) *LLM
 // ledgerHeading is the heading of a section of the ledger: those come from code alone.
 var ledgerHeading = regexp.MustCompile(`(?mi)^## [#*: ]*(?:` + strings.Join([]string{userHeading, filesHeading, commandsHeading, errorsHeading, urlsHeading}, "|") + `)[#*: \t\r]*$`)
 
-// Name returns StrategyLLM.
-func (l *LLM) Name() string { return StrategyLLM }
-
 // Summarize asks the model for a summary, in one call: messages that do not fit it are
 // cut (see Room). Errors come from the model, or say why its answers were refused.
 func (l *LLM) Summarize(ctx context.Context, req Request) (Result, error) {
@@ -165,9 +162,6 @@ type Hybrid struct {
 
 // NewHybrid returns the strategy that uses model for the text.
 func NewHybrid(model *LLM) *Hybrid { return &Hybrid{llm: model, count: model.count} }
-
-// Name returns StrategyHybrid.
-func (h *Hybrid) Name() string { return StrategyHybrid }
 
 // Room returns LLM.Room of the model.
 func (h *Hybrid) Room(req Request) int { return h.llm.Room(req) }

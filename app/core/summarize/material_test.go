@@ -16,8 +16,6 @@ import (
 // reader is a strategy that keeps what it was given.
 type reader struct{ got []core.Message }
 
-func (*reader) Name() string { return "reader" }
-
 func (r *reader) Summarize(_ context.Context, req summarize.Request) (summarize.Result, error) {
 	r.got = req.Messages
 	return summarize.Result{Content: good}, nil

@@ -44,8 +44,7 @@ const (
 	headingTokens = 10  // of a heading, its line breaks and "+12 more"
 )
 
-// section returns the section with the heading; nil = there is none. Models change the
-// marks around a heading.
+// section returns the section with the heading; nil = there is none. Models change the marks around it.
 func (o outline) section(heading string) *section {
 	name := strings.Trim(heading, "#*: ")
 	i := slices.IndexFunc(o, func(s *section) bool { return strings.EqualFold(s.heading, name) })
@@ -55,8 +54,7 @@ func (o outline) section(heading string) *section {
 	return o[i]
 }
 
-// add adds a line. A text that is there already moves to the end, and keeps its note
-// unless there is a new one.
+// add adds a line. A text that is there already moves to the end, and keeps its note unless there is a new one.
 func (s *section) add(text, note, ref string) {
 	l := line{text: prompttext.Line(prompttext.Harmless(text), lineBytes), note: note, ref: ref}
 	if l.text == "" {
@@ -163,8 +161,7 @@ func (o outline) render(count core.TextCounter, limit int) string {
 	return ""
 }
 
-// divide gives each section its share of the room. What short sections do not use goes to
-// the others.
+// divide gives each section its share of the room, and the others what short ones do not use.
 func (o outline) divide(room int) {
 	shares := 0
 	for _, s := range o {

@@ -43,8 +43,7 @@ type requestData struct {
 	Rejected   string // why the last answer was refused
 }
 
-// lengthOf returns a number of tokens in units that a model can count: words, or
-// characters in languages without blanks.
+// lengthOf returns a number of tokens in units that a model can count: words or characters.
 func lengthOf(tokens int, language string) string {
 	unit := "words"
 	switch language {
@@ -63,8 +62,7 @@ func renderRequest(data requestData) string {
 	return renderFile("request.md", data)
 }
 
-// renderFile renders a file. It panics on an error: the files use only the structs above,
-// and tests render all of them.
+// renderFile renders a file. It panics on an error: tests render all of them.
 func renderFile(file string, data any) string {
 	var b strings.Builder
 	if err := templates().ExecuteTemplate(&b, file, data); err != nil {

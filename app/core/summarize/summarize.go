@@ -90,8 +90,6 @@ type Result struct {
 
 // Strategy writes summaries. Implementations are safe for concurrent use.
 type Strategy interface {
-	// Name is the strategy's name in policies and stored summaries.
-	Name() string
 	// Summarize returns a summary of at most req.Limit tokens. With an error only
 	// the Calls of the Result are valid. It returns soon after ctx is done.
 	Summarize(ctx context.Context, req Request) (Result, error)
@@ -100,20 +98,11 @@ type Strategy interface {
 // Summarizer writes summaries that may be stored. Safe for concurrent use.
 type Summarizer struct {
 	strategy Strategy
-	fallback Strategy // needs no model and does not fail
 	count    core.TextCounter
 }
 
-// New returns a Summarizer that uses the strategy, with Extractive as the fallback.
-func New(strategy Strategy, count core.TextCounter) *Summarizer {
-	return &Summarizer{strategy: strategy, fallback: NewExtractive(count), count: count}
-}
-
-// NewLoop returns a Summarizer for the older part of a tool loop, with Steps as the
-// fallback.
-func NewLoop(strategy Strategy, count core.TextCounter) *Summarizer {
-	return &Summarizer{strategy: strategy, fallback: NewSteps(count), count: count}
-}
+// New returns a Summarizer that uses the strategy. The fallback is NewExtractive, of PresetCompaction NewSteps.
+func New(strategy Strategy, count core.TextCounter) *Summarizer { return &Summarizer{strategy, count} }
 
 // Summarize returns a summary of at most req.Limit tokens that is strictly
 // smaller than what it replaces. If the strategy fails, is refused or takes too long, the
@@ -159,9 +148,13 @@ func (s *Summarizer) Summarize(ctx context.Context, req Request) (Result, error)
 		return Result{Calls: res.Calls, Note: why.reason, Cause: why.cause}, fmt.Errorf("%w: %w", ErrFailed, err)
 	}
 	// Rung 5: without a model.
+	fallback := NewExtractive(s.count)
+	if req.Preset == PresetCompaction {
+		fallback = NewSteps(s.count)
+	}
 	why, calls := rejectionOf(err), res.Calls
 	req.Limit = max(min(req.Limit, req.Replaces-1), 1)
-	if res, err = s.fallback.Summarize(ctx, req); err != nil {
+	if res, err = fallback.Summarize(ctx, req); err != nil {
 		return Result{Calls: calls}, err
 	}
 	if res, err = s.checkResult(res, req); err != nil {
@@ -220,22 +213,21 @@ type Material struct {
 
 // Kinds is the table of strategies: the only place where a strategy is registered.
 func Kinds() []Kind {
+	write := func(m Material) *LLM { return NewLLM(m.Model, m.Count, m.Factor) }
 	return []Kind{
-		{Name: StrategyLLM, Model: true, New: func(m Material) Strategy { return m.newLLM() }},
-		{Name: StrategyHybrid, Model: true, New: func(m Material) Strategy { return NewHybrid(m.newLLM()) }},
-		{Name: StrategyNative, Model: true, Native: true, New: func(m Material) Strategy { return NewHybrid(m.newLLM()) }},
+		{Name: StrategyLLM, Model: true, New: func(m Material) Strategy { return write(m) }},
+		{Name: StrategyHybrid, Model: true, New: func(m Material) Strategy { return NewHybrid(write(m)) }},
+		{Name: StrategyNative, Model: true, Native: true, New: func(m Material) Strategy { return NewHybrid(write(m)) }},
 		{Name: StrategyExtractive, New: func(m Material) Strategy { return NewExtractive(m.Count) }},
 	}
 }
 
-func (m Material) newLLM() *LLM { return NewLLM(m.Model, m.Count, m.Factor) }
-
-// KindOf returns the named strategy; false = there is none.
-func KindOf(name string) (Kind, bool) {
+// KindOf returns the named strategy; the zero Kind = there is none.
+func KindOf(name string) Kind {
 	for _, k := range Kinds() {
 		if k.Name == name {
-			return k, true
+			return k
 		}
 	}
-	return Kind{}, false
+	return Kind{}
 }

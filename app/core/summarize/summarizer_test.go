@@ -145,8 +145,6 @@ type foreign struct {
 	err     error
 }
 
-func (foreign) Name() string { return "foreign" }
-
 func (f foreign) Summarize(context.Context, summarize.Request) (summarize.Result, error) {
 	return summarize.Result{Content: f.content, Strategy: "foreign"}, f.err
 }
@@ -166,16 +164,16 @@ func TestKinds(t *testing.T) {
 		}
 		req := request()
 		res := must.Get(summarize.New(strategy, counter{}).Summarize(t.Context(), req))(t)
-		compare.Equal(t, "strategy, of the summary, with a model", []any{name, name, kind.Model}, []any{strategy.Name(), res.Strategy, res.Model != ""})
+		compare.Equal(t, "strategy, with a model", []any{name, kind.Model}, []any{res.Strategy, res.Model != ""})
 		wantSummary(t, req, res)
 	}
 	for _, name := range contextwindow.PresetNames() {
 		p, err := contextwindow.Preset(name)
-		if _, ok := summarize.KindOf(p.Strategy); err != nil || !ok {
+		if err != nil || summarize.KindOf(p.Strategy).New == nil {
 			t.Errorf("%s: got the strategy %q, %v, want one that exists", name, p.Strategy, err)
 		}
 	}
-	if _, ok := summarize.KindOf("magic"); ok {
+	if summarize.KindOf("magic").New != nil {
 		t.Error("got a strategy that is not there")
 	}
 }
@@ -247,7 +245,7 @@ func TestLoopDoesNotRecurse(t *testing.T) {
 	tools := "harbor lantern compass gravel timber rudder anchor bucket hammer ladder mortar pulley shovel spanner tackle trowel varnish"
 	long := "## Current state\nRead the text of file 1, the text of file 2 and the text of file 3: compass text, timber text, anchor text, hammer text, mortar text, shovel text, tackle text, varnish text; " + tools + ".\n" + sentences(100)
 	model := llmtest.Scripted(long)
-	s := summarize.NewLoop(summarize.NewLLM(model, counter{}, nil), counter{})
+	s := summarize.New(summarize.NewLLM(model, counter{}, nil), counter{})
 	req := summarize.Request{Preset: summarize.PresetCompaction, Messages: rounds(8, 400), Limit: 200}
 	for i := range req.Messages {
 		req.Messages[i].Content = strings.Fields(tools)[i] + " " + req.Messages[i].Content

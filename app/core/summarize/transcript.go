@@ -20,14 +20,6 @@ const (
 	argumentCharacters     = 500   // of a tool call's arguments
 )
 
-// resultLimit returns how many characters of a tool result the preset shows.
-func resultLimit(preset string) int {
-	if preset == PresetBudget {
-		return budgetResultCharacters
-	}
-	return resultCharacters
-}
-
 // piece is one message as the summarizer sees it.
 type piece struct {
 	text   string
@@ -36,9 +28,12 @@ type piece struct {
 	cut    bool // the text is not complete
 }
 
-// transcriptPieces renders the messages, one piece each. It skips system rows and empty
-// messages.
-func transcriptPieces(count core.TextCounter, messages []core.Message, resultLimit int) []piece {
+// transcriptPieces renders the messages, one piece each, without system rows and empty ones.
+func transcriptPieces(count core.TextCounter, messages []core.Message, preset string) []piece {
+	resultLimit := resultCharacters
+	if preset == PresetBudget {
+		resultLimit = budgetResultCharacters
+	}
 	pieces := make([]piece, 0, len(messages))
 	for _, m := range messages {
 		if text := renderMessage(m, resultLimit); text != "" {
@@ -75,8 +70,7 @@ func renderMessage(m core.Message, resultLimit int) string {
 	return strings.Join(lines, "\n")
 }
 
-// spokenText returns the text of a message, with a description of each attachment,
-// without its reasoning.
+// spokenText returns the text of a message, with a description of each attachment, without its reasoning.
 func spokenText(m core.Message) string {
 	said := strings.TrimSpace(m.Content)
 	for _, p := range m.Parts {
@@ -117,8 +111,7 @@ func safeName(name string) string {
 	return name
 }
 
-// turnLine is a line that looks like the beginning of a message, or of what a chat
-// template begins one with.
+// turnLine looks like the beginning of a message, or of what a chat template begins one with.
 var turnLine = regexp.MustCompile(`(?mi)(^|[\r\v\f\x{85}\x{2028}\x{2029}])([ \t]*)\[[ \t]*([0-9a-f]{1,20})[ \t]*\][ \t]*(user|assistant|tool|system)\b`)
 
 // makeHarmless escapes data so that it can neither leave its fence (prompttext.Harmless) nor
@@ -233,7 +226,7 @@ func CheckNative(ctx context.Context, count core.TextCounter, req Request, earli
 	if clean == "" {
 		return errEmpty
 	}
-	transcript, _ := fitPieces(count, transcriptPieces(count, req.Messages, resultLimit(req.Preset)), math.MaxInt)
+	transcript, _ := fitPieces(count, transcriptPieces(count, req.Messages, req.Preset), math.MaxInt)
 	held := evidence{transcript: transcript, previous: req.Previous + "\n" + earlier, minTokens: minSummaryTokens(req.Replaces, req.Limit)}
 	return held.checkText(clean, count.Text(clean))
 }

@@ -159,8 +159,18 @@ const byteOrderMark = "\uFEFF"
 // fitResult changes a result of the kinds that it knows by their members.
 func fitResult(result map[string]json.RawMessage) {
 	switch {
+	case bytes.HasPrefix(result["tools"], []byte("[")):
+		list, _ := readArray(result["tools"])
+		fitted := make([]any, 0, len(list))
+		for _, raw := range list {
+			if !isNull(raw) {
+				fitted = append(fitted, fitTool(raw))
+			}
+		}
+		if text, err := json.Marshal(fitted); err == nil {
+			result["tools"] = text
+		}
 	case result["tools"] != nil:
-		fitTools(result)
 	case result["content"] != nil, result["structuredContent"] != nil, result["isError"] != nil:
 		// Its texts, a placeholder or a note for any other part, or its structured content as the server wrote it.
 		text, readable := blocksText(result["content"])
@@ -175,23 +185,6 @@ func fitResult(result map[string]json.RawMessage) {
 		delete(result, "_meta") // nobody reads it
 		result["content"], _ = json.Marshal([]any{map[string]string{"type": "text", "text": text}})
 		result["isError"], _ = json.Marshal(failed)
-	}
-}
-
-// fitTools changes each tool of a list, but null.
-func fitTools(result map[string]json.RawMessage) {
-	if !bytes.HasPrefix(result["tools"], []byte("[")) {
-		return
-	}
-	list, _ := readArray(result["tools"])
-	fitted := make([]any, 0, len(list))
-	for _, raw := range list {
-		if !isNull(raw) {
-			fitted = append(fitted, fitTool(raw))
-		}
-	}
-	if text, err := json.Marshal(fitted); err == nil {
-		result["tools"] = text
 	}
 }
 

@@ -23,7 +23,7 @@ const (
 	maxCursor    = 4 << 10 // bytes
 )
 
-// list asks the server for its tools and keeps them.
+// list asks the server for its tools and keeps them. From the first list on, tools can be called.
 func (s *Server) list(ctx context.Context, session *sdk.ClientSession) error {
 	found, notes, err := s.listTools(ctx, session)
 	if err != nil {
@@ -59,7 +59,8 @@ func (s *Server) list(ctx context.Context, session *sdk.ClientSession) error {
 	if before := s.Listing(); len(listing.Notes) > 0 && !slices.Equal(listing.Notes, before.Notes) {
 		s.o.Logger.WarnContext(ctx, "mcp server has tools that are left out, or used otherwise than it says", "notes", listing.Notes)
 	}
-	s.listing.Store(&listing)
+	s.session.Store(session) // before those who wait for the tools call them
+	s.Set(listing)
 	return nil
 }
 

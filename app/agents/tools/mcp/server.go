@@ -35,11 +35,10 @@ type Options struct {
 
 // Server is one MCP server. Safe for concurrent use.
 type Server struct {
+	*tools.Listed
+
 	definition core.ToolDefinition
 	o          Options
-	listing    atomic.Pointer[tools.Listing]
-	tried      chan struct{}
-	once       sync.Once     // closes tried
 	stale      chan struct{} // has room for one: the tools are to be listed again
 	secrets    []string
 	tokens     atomic.Pointer[tokens]            // of the latest connection; nil = it needs none
@@ -65,16 +64,8 @@ func NewServer(d core.ToolDefinition, o Options) *Server {
 	}
 	o.Logger = o.Logger.With("server", d.Name)
 	o.Pause = cmp.Or(o.Pause, time.Second)
-	s := &Server{definition: d, o: o, tried: make(chan struct{}), stale: make(chan struct{}, 1), secrets: o.Env.Secrets(d), first: map[string]strictness{}}
-	s.listing.Store(&tools.Listing{Problem: "it is not connected yet"})
-	return s
+	return &Server{Listed: tools.NewListed("it is not connected yet"), definition: d, o: o, stale: make(chan struct{}, 1), secrets: o.Env.Secrets(d), first: map[string]strictness{}}
 }
-
-// Listing returns the server's tools as they were listed last.
-func (s *Server) Listing() tools.Listing { return *s.listing.Load() }
-
-// Tried is closed when the first attempt to connect has ended.
-func (s *Server) Tried() <-chan struct{} { return s.tried }
 
 // Times of the connection.
 const (
@@ -105,16 +96,14 @@ func (s *Server) Run(ctx context.Context) {
 		s.o.Logger.Log(ctx, level, "mcp server is not connected", "reason", reason, "pause", pause)
 		listing := s.Listing()
 		listing.Problem = reason
-		s.listing.Store(&listing)
-		s.once.Do(func() { close(s.tried) })
+		s.Set(listing)
 		if core.Sleep(ctx, pause) != nil {
 			return
 		}
 	}
 }
 
-// serve connects and keeps the list of tools current until the connection is lost, or ctx ends. The
-// error says why it ended.
+// serve connects and keeps the list of tools current until the connection is lost, or ctx ends: the error says why.
 func (s *Server) serve(ctx context.Context) error {
 	link, err := s.connect(ctx)
 	if err != nil {
@@ -125,12 +114,10 @@ func (s *Server) serve(ctx context.Context) error {
 	go func() { ended <- link.session.Wait() }()
 	first, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
+	defer s.session.Store(nil)
 	if err := s.list(first, link.session); err != nil {
 		return explainLoss(err, link.said)
 	}
-	s.session.Store(link.session)
-	defer s.session.Store(nil)
-	s.once.Do(func() { close(s.tried) })
 	s.o.Logger.InfoContext(ctx, "mcp server connected", "tools", len(s.Listing().Tools), "protocol", link.session.InitializeResult().ProtocolVersion)
 	for {
 		select {
@@ -239,19 +226,25 @@ func (s *Server) connect(ctx context.Context) (*link, error) {
 		MultiRoundTrip:         &sdk.MultiRoundTripOptions{Disabled: true},
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { core.Signal(s.stale) },
 	})
-	client.AddSendingMiddleware(withoutCaching)
+	// The SDK serves no list a second time, whatever the server allows: a list shows whether the server still answers.
+	client.AddSendingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+			result, err := next(ctx, method, req)
+			if list, ok := result.(*sdk.ListToolsResult); ok && err == nil {
+				list.TTLMs = 0
+			}
+			return result, err
+		}
+	})
 	first, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
 	if s.definition.URL != "" {
-		headers, err := s.o.Env.Headers(s.definition)
-		if err != nil {
-			return nil, err
-		}
-		secret, err := s.o.Env.Secret(s.definition)
-		if err != nil {
-			return nil, err
-		}
 		d := s.definition
+		headers, err := s.o.Env.Headers(d)
+		secret, err2 := s.o.Env.Secret(d)
+		if err = cmp.Or(err, err2); err != nil {
+			return nil, err
+		}
 		web := &web{headers: headers, base: &http.Transport{
 			DialContext: tools.GuardedDial(d.PrivateHosts, netguard.Dialer{}), ForceAttemptHTTP2: true, MaxResponseHeaderBytes: maxHeader,
 			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, TLSHandshakeTimeout: probeTime,
@@ -285,18 +278,6 @@ func (s *Server) connect(ctx context.Context) (*link, error) {
 		return &link{session: session, end: web.base.CloseIdleConnections}, nil
 	}
 	return s.connectProgram(first, client)
-}
-
-// withoutCaching has the SDK serve no list a second time, whatever the server allows: a list shows
-// whether the server still answers.
-func withoutCaching(next sdk.MethodHandler) sdk.MethodHandler {
-	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
-		result, err := next(ctx, method, req)
-		if list, ok := result.(*sdk.ListToolsResult); ok && err == nil {
-			list.TTLMs = 0
-		}
-		return result, err
-	}
 }
 
 // exitTime is how long a program may take to end when its standard input is closed.

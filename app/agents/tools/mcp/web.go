@@ -70,8 +70,7 @@ func (w *web) RoundTrip(req *http.Request) (*http.Response, error) {
 	return nil, fmt.Errorf("unsupported content type %q: check that url is that of an MCP server", header)
 }
 
-// newFittedBody returns a body whose messages fit: the lines of a stream of events that have one, or
-// the whole body.
+// newFittedBody returns a body whose messages fit: the whole, or of a stream of events the lines that have one.
 func newFittedBody(body io.ReadCloser, events bool) *fittedBody {
 	if !events {
 		return &fittedBody{ReadCloser: body, next: func() ([]byte, error) {
@@ -157,8 +156,7 @@ func (k *tokens) Authorize(ctx context.Context, r *http.Request, refusal *http.R
 	return err
 }
 
-// get returns a token that is valid and not the refused one; empty = none was refused. errRefused
-// if one was replaced just now.
+// get returns a token that is valid and not the refused one; empty = none. errRefused if one was replaced just now.
 func (k *tokens) get(ctx context.Context, refused string) (*oauth2.Token, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
