@@ -60,13 +60,13 @@ func Detect(ctx context.Context, configured string, env func(string) string, pro
 	defer cancel()
 	models, err := probe(ctx, address)
 	if i := slices.IndexFunc(models, canTalk); err == nil && i >= 0 {
-		return Choice{providerOllama + "/" + models[i], "Ollama runs at " + Redacted(address)}
+		return Choice{ProviderOllama + "/" + models[i], "Ollama runs at " + Redacted(address)}
 	}
 	reason := "no Ollama answers at " + Redacted(address)
 	if err == nil {
 		reason = "the Ollama at " + Redacted(address) + " has no chat model"
 	}
-	return Choice{providerDemo, "none of OPENAI_API_KEY, ANTHROPIC_API_KEY and GEMINI_API_KEY is set, and " + reason}
+	return Choice{ProviderDemo, "none of OPENAI_API_KEY, ANTHROPIC_API_KEY and GEMINI_API_KEY is set, and " + reason}
 }
 
 // canTalk reports whether the model answers, judged by its name; others embed or rank.

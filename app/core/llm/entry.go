@@ -11,19 +11,20 @@ import (
 	"bobbin/app/core"
 )
 
-// The providers that a name can be resolved to without a configured entry.
+// The providers by their names in settings and errors. Any other name is of a server of the OpenAI dialect,
+// with its BaseURL.
 const (
-	providerOpenAI     = "openai"
-	providerAnthropic  = "anthropic"
-	providerGemini     = "gemini"
-	providerOllama     = "ollama"
-	providerMistral    = "mistral"
-	providerOpenRouter = "openrouter"
-	providerBedrock    = "bedrock"
-	providerVertex     = "vertex"
-	providerDemo       = "demo"
+	ProviderOpenAI     = "openai"
+	ProviderAnthropic  = "anthropic"
+	ProviderGemini     = "gemini"
+	ProviderOllama     = "ollama"
+	ProviderMistral    = "mistral"
+	ProviderOpenRouter = "openrouter"
+	ProviderBedrock    = "bedrock" // Claude on Amazon Bedrock
+	ProviderVertex     = "vertex"  // Claude on Google Vertex AI
+	ProviderDemo       = "demo"
 
-	providerLangchainOllama = "langchain/ollama"
+	ProviderLangchainOllama = "langchain/ollama"
 )
 
 // Entry is a model that the registry can open: one of the configuration, or one
@@ -55,23 +56,23 @@ func (e Entry) TakesMaxTokens() bool {
 	if e.MaxTokensField != "" {
 		return e.MaxTokensField == "max_tokens"
 	}
-	own := providerOf(e.Model) == providerOpenAI && !strings.HasPrefix(strings.ToLower(e.Model), "gpt-oss")
+	own := providerOf(e.Model) == ProviderOpenAI && !strings.HasPrefix(strings.ToLower(e.Model), "gpt-oss")
 	return e.BaseURL != "" && !own && !strings.Contains(e.BaseURL, "://api.openai.com/")
 }
 
 // inferEntry returns the entry of a name that is not configured: "demo", a provider
 // and a model ("ollama/llama3.2"), or a model whose provider follows from its name.
 func inferEntry(name string) (Entry, bool) {
-	if name == providerDemo {
-		return Entry{Info: Info{Name: name, Provider: providerDemo}}, true
+	if name == ProviderDemo {
+		return Entry{Info: Info{Name: name, Provider: ProviderDemo}}, true
 	}
 	if provider, model, ok := strings.Cut(name, "/"); ok && model != "" {
 		switch provider {
-		case providerOpenAI, providerAnthropic, providerGemini, providerOllama, providerMistral, providerOpenRouter, providerBedrock, providerVertex:
+		case ProviderOpenAI, ProviderAnthropic, ProviderGemini, ProviderOllama, ProviderMistral, ProviderOpenRouter, ProviderBedrock, ProviderVertex:
 			return Entry{Info: Info{Name: name, Provider: provider}, Model: model}, true
 		case "langchain":
-			if client, model, ok := strings.Cut(model, "/"); ok && model != "" && client == providerOllama {
-				return Entry{Info: Info{Name: name, Provider: providerLangchainOllama}, Model: model}, true
+			if client, model, ok := strings.Cut(model, "/"); ok && model != "" && client == ProviderOllama {
+				return Entry{Info: Info{Name: name, Provider: ProviderLangchainOllama}, Model: model}, true
 			}
 		}
 	}
@@ -86,11 +87,11 @@ func providerOf(model string) string {
 	model = strings.TrimPrefix(strings.ToLower(model), "ft:")
 	switch {
 	case strings.HasPrefix(model, "gpt-"), strings.HasPrefix(model, "chatgpt-"), isOSeries(model):
-		return providerOpenAI
+		return ProviderOpenAI
 	case strings.HasPrefix(model, "claude-"):
-		return providerAnthropic
+		return ProviderAnthropic
 	case strings.HasPrefix(model, "gemini-"), strings.HasPrefix(model, "models/gemini-"):
-		return providerGemini
+		return ProviderGemini
 	default:
 		return ""
 	}
@@ -98,7 +99,7 @@ func providerOf(model string) string {
 
 // isOllama reports whether the provider is Ollama, through either of its APIs.
 func isOllama(provider string) bool {
-	return provider == providerOllama || provider == providerLangchainOllama
+	return provider == ProviderOllama || provider == ProviderLangchainOllama
 }
 
 // mayBeSlow reports whether the server may take minutes to read a prompt before its first byte: it
@@ -126,20 +127,20 @@ func isOSeries(model string) bool {
 // withEnvironment fills in the provider's address from the environment, and checks that
 // the key is set. It does not use the key.
 func (e Entry) withEnvironment(env func(string) string) (Entry, error) {
-	e.Model, e.Provider = cmp.Or(e.Model, e.Name), cmp.Or(e.Provider, providerOpenAI)
+	e.Model, e.Provider = cmp.Or(e.Model, e.Name), cmp.Or(e.Provider, ProviderOpenAI)
 	isNamed := e.APIKeyEnv != "" // then the key must be set, wherever the model is
 	if !isNamed {
 		e.APIKeyEnv = map[string]string{ // where it is usually kept
-			providerOpenAI: "OPENAI_API_KEY", providerAnthropic: "ANTHROPIC_API_KEY", providerGemini: "GEMINI_API_KEY",
-			providerMistral: "MISTRAL_API_KEY", providerOpenRouter: "OPENROUTER_API_KEY", providerBedrock: "AWS_BEARER_TOKEN_BEDROCK",
+			ProviderOpenAI: "OPENAI_API_KEY", ProviderAnthropic: "ANTHROPIC_API_KEY", ProviderGemini: "GEMINI_API_KEY",
+			ProviderMistral: "MISTRAL_API_KEY", ProviderOpenRouter: "OPENROUTER_API_KEY", ProviderBedrock: "AWS_BEARER_TOKEN_BEDROCK",
 		}[e.Provider]
 	}
-	needed := e.APIKeyEnv != "" && (isNamed || e.BaseURL == "" && e.Provider != providerBedrock)
+	needed := e.APIKeyEnv != "" && (isNamed || e.BaseURL == "" && e.Provider != ProviderBedrock)
 	if needed && env(e.APIKeyEnv) == "" {
 		return e, core.Errorf(core.ErrInvalid, "model %s needs an API key: set %s", e.Name, e.APIKeyEnv)
 	}
 	switch e.Provider {
-	case providerBedrock:
+	case ProviderBedrock:
 		// Without a key requests are signed with the credentials that AWS's tools find.
 		e.Region = cmp.Or(e.Region, env("AWS_REGION"), env("AWS_DEFAULT_REGION"))
 		if env(e.APIKeyEnv) == "" {
@@ -153,7 +154,7 @@ func (e Entry) withEnvironment(env func(string) string) (Entry, error) {
 		}
 		e.BaseURL = cmp.Or(e.BaseURL, "https://bedrock-mantle."+e.Region+".api.aws/anthropic")
 		return e, nil
-	case providerVertex:
+	case ProviderVertex:
 		e.Region = cmp.Or(e.Region, env("CLOUD_ML_REGION"), env("GOOGLE_CLOUD_LOCATION"), "global")
 		e.Project = cmp.Or(e.Project, env("ANTHROPIC_VERTEX_PROJECT_ID"), env("GOOGLE_CLOUD_PROJECT"))
 		if e.Project == "" {
@@ -168,13 +169,13 @@ func (e Entry) withEnvironment(env func(string) string) (Entry, error) {
 	}
 	if e.BaseURL == "" {
 		switch e.Provider {
-		case providerOpenAI:
+		case ProviderOpenAI:
 			e.BaseURL = env("OPENAI_BASE_URL")
-		case providerAnthropic:
+		case ProviderAnthropic:
 			e.BaseURL = env("ANTHROPIC_BASE_URL")
-		case providerOllama:
+		case ProviderOllama:
 			e.BaseURL = ollamaURL(env) + "/v1"
-		case providerLangchainOllama:
+		case ProviderLangchainOllama:
 			e.BaseURL = ollamaURL(env)
 		}
 	}

@@ -36,7 +36,7 @@ func (i Info) NewCall(purpose core.ModelPurpose, estimated int, res Response, er
 // was written to it.
 func (i Info) Cost(usage *core.Usage) *int64 {
 	if i.InputPrice == 0 && i.OutputPrice == 0 {
-		if i.Provider == providerDemo || i.Provider == providerOllama {
+		if i.Provider == ProviderDemo || i.Provider == ProviderOllama {
 			return new(int64)
 		}
 		return nil

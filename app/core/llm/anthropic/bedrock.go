@@ -16,9 +16,6 @@ import (
 	"bobbin/app/core/llm"
 )
 
-// Bedrock is what the provider of Claude on Amazon Bedrock is called.
-const Bedrock = "bedrock"
-
 // BedrockOptions say which model is called, and how.
 type BedrockOptions struct {
 	Options // the BaseURL is required
@@ -45,14 +42,14 @@ func NewOnBedrock(options BedrockOptions) (*Model, error) {
 		}))
 	}
 	signer := v4.NewSigner()
-	return NewOnCloud(options.Options, Cloud{Provider: Bedrock, BindingControls: true, Authorize: func(r *http.Request) error {
+	return NewOnCloud(options.Options, Cloud{Provider: llm.ProviderBedrock, BindingControls: true, Authorize: func(r *http.Request) error {
 		ctx := r.Context()
 		found, err := credentials.Retrieve(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
-			return &llm.Error{Kind: llm.KindAuth, Provider: Bedrock, Message: fmt.Sprintf("no credentials of AWS: %v", err), Err: err}
+			return &llm.Error{Kind: llm.KindAuth, Provider: llm.ProviderBedrock, Message: fmt.Sprintf("no credentials of AWS: %v", err), Err: err}
 		}
 		body, err := r.GetBody()
 		if err != nil {

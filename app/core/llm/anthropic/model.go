@@ -14,15 +14,9 @@ import (
 	"bobbin/app/core/llm/providerhttp"
 )
 
-// Provider is what this provider is called.
-const Provider = "anthropic"
-
-// DefaultBaseURL is where Anthropic's own API is.
-const DefaultBaseURL = "https://api.anthropic.com"
-
-// DefaultMaxOutput is the output limit of a request that sets none, to a model of
+// defaultMaxOutput is the output limit of a request that sets none, to a model of
 // which none is known: the API wants one, and every model takes this.
-const DefaultMaxOutput = 4_096
+const defaultMaxOutput = 4_096
 
 // Options say which model is called, and how. BaseURL is where /v1/messages is, without it; a /v1 at its
 // end is ignored. Thinking: see the package.
@@ -58,7 +52,7 @@ func New(options Options) (*Model, error) { return NewOnCloud(options, Cloud{}) 
 // NewOnCloud is New for a model that the cloud serves.
 func NewOnCloud(o Options, cloud Cloud) (*Model, error) {
 	o.BaseURL = strings.TrimSuffix(strings.TrimRight(o.BaseURL, "/"), "/v1")
-	o, err := o.Complete(cmp.Or(cloud.Provider, Provider), DefaultBaseURL)
+	o, err := o.Complete(cmp.Or(cloud.Provider, llm.ProviderAnthropic), "https://api.anthropic.com")
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ func (m *Model) requestBody(req llm.Request) ([]byte, error) {
 		}
 	}
 	r := request{
-		MaxTokens: cmp.Or(max(req.MaxOutputTokens, 0), max(m.options.Info.MaxOutput, 0), DefaultMaxOutput), Messages: b.messages,
+		MaxTokens: cmp.Or(max(req.MaxOutputTokens, 0), max(m.options.Info.MaxOutput, 0), defaultMaxOutput), Messages: b.messages,
 		System: system, Tools: toolList(req.Tools), Stream: true, Version: m.cloud.Version,
 	}
 	if req.Compact {

@@ -15,9 +15,6 @@ import (
 	"bobbin/app/core/llm"
 )
 
-// Vertex is what the provider of Claude on Google Vertex AI is called.
-const Vertex = "vertex"
-
 // vertexVersion is the version of the Messages API on Vertex.
 const vertexVersion = "vertex-2023-10-16"
 
@@ -40,7 +37,7 @@ func NewOnVertex(options VertexOptions) (*Model, error) {
 		tokens = oauth2.ReuseTokenSource(nil, defaultTokens{}) // looked for when the first request is sent
 	}
 	return NewOnCloud(options.Options, Cloud{
-		Provider: Vertex, Version: vertexVersion,
+		Provider: llm.ProviderVertex, Version: vertexVersion,
 		Path: "publishers/anthropic/models/" + url.PathEscape(options.Model) + ":streamRawPredict",
 		Authorize: func(r *http.Request) error {
 			token, err := tokens.Token()
@@ -80,7 +77,7 @@ func tokenError(err error) error {
 	default:
 		return err
 	}
-	return &llm.Error{Kind: llm.KindAuth, Provider: Vertex, Message: fmt.Sprintf("no token of Google Cloud: %v", err), Err: err}
+	return &llm.Error{Kind: llm.KindAuth, Provider: llm.ProviderVertex, Message: fmt.Sprintf("no token of Google Cloud: %v", err), Err: err}
 }
 
 // defaultTokens are the tokens of the application default credentials: a file that

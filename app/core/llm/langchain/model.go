@@ -16,9 +16,6 @@ import (
 	"bobbin/app/core/llm/providerhttp"
 )
 
-// Provider is the name of the provider in settings and errors.
-const Provider = "langchain/ollama"
-
 // defaultTemperature is Ollama's: langchaingo would send 0 with a request that has none.
 const defaultTemperature = 0.8
 
@@ -37,7 +34,7 @@ type Model struct {
 // context length for which prompts are planned: Ollama cuts longer prompts silently.
 func New(o Options) (*Model, error) {
 	o.Timeouts.Headers = cmp.Or(o.Timeouts.Headers, o.Timeouts.Idle, providerhttp.DefaultIdleTimeout)
-	o, err := o.Complete(Provider, "http://127.0.0.1:11434")
+	o, err := o.Complete(llm.ProviderLangchainOllama, "http://127.0.0.1:11434")
 	if err != nil {
 		return nil, err
 	}

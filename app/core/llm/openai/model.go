@@ -20,7 +20,7 @@ type Model struct {
 // New returns the model that the options describe. Nothing is sent before the
 // first Stream. Options that cannot work are refused with core.ErrInvalid.
 func New(o Options) (*Model, error) {
-	provider := cmp.Or(o.Provider, ProviderOpenAI)
+	provider := cmp.Or(o.Provider, llm.ProviderOpenAI)
 	d := dialectOf(provider)
 	o, err := o.Complete(provider, d.baseURL)
 	if err != nil {
@@ -50,18 +50,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 	})
 }
 
-// The providers that this package knows by name. Any other server of the OpenAI
-// dialect works too, with its BaseURL.
-const (
-	ProviderOpenAI     = "openai"
-	ProviderGemini     = "gemini"
-	ProviderOllama     = "ollama"
-	ProviderMistral    = "mistral"
-	ProviderOpenRouter = "openrouter"
-)
-
-// Options say which model of which provider is called, and how: Provider is one of the constants above,
-// or any word, and empty = openai. BaseURL is where /chat/completions is, without it.
+// Options say which model of which provider is called, and how: Provider may be any word, and empty = openai. BaseURL is where /chat/completions is, without it.
 type Options = providerhttp.Options
 
 // dialect is how a provider differs from OpenAI.
@@ -78,15 +67,15 @@ type dialect struct {
 
 func dialectOf(provider string) dialect {
 	switch provider {
-	case ProviderOpenAI:
+	case llm.ProviderOpenAI:
 		return dialect{baseURL: "https://api.openai.com/v1"}
-	case ProviderGemini:
+	case llm.ProviderGemini:
 		return dialect{baseURL: "https://generativelanguage.googleapis.com/v1beta/openai", legacyMaxTokens: true, signatures: true}
-	case ProviderOllama:
+	case llm.ProviderOllama:
 		return dialect{baseURL: "http://127.0.0.1:11434/v1", legacyMaxTokens: true, noToolChoice: true}
-	case ProviderMistral:
+	case llm.ProviderMistral:
 		return dialect{baseURL: "https://api.mistral.ai/v1", legacyMaxTokens: true, noStreamOptions: true, shortCallIDs: true, randomSeed: true, alternates: true}
-	case ProviderOpenRouter:
+	case llm.ProviderOpenRouter:
 		return dialect{baseURL: "https://openrouter.ai/api/v1", legacyMaxTokens: true, alternates: true}
 	default:
 		return dialect{legacyMaxTokens: true, alternates: true}
@@ -98,5 +87,5 @@ func BaseURL(provider string) string { return dialectOf(provider).baseURL }
 
 // EmbeddingProviders returns the providers that have embeddings at their BaseURL.
 func EmbeddingProviders() []string {
-	return []string{ProviderOpenAI, ProviderGemini, ProviderOllama, ProviderMistral, ProviderOpenRouter}
+	return []string{llm.ProviderOpenAI, llm.ProviderGemini, llm.ProviderOllama, llm.ProviderMistral, llm.ProviderOpenRouter}
 }

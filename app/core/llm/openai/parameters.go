@@ -57,13 +57,13 @@ func LackedParameters(provider, model string) []llm.Parameter {
 		out = append(out, llm.Stop)
 	}
 	chat := reasoningModel.MatchString(name) && !HasFixedSampling(model) // gpt-5-chat-latest does not reason
-	if chat || withoutEffort.MatchString(name) || oldGemini.MatchString(name) || provider == ProviderMistral {
+	if chat || withoutEffort.MatchString(name) || oldGemini.MatchString(name) || provider == llm.ProviderMistral {
 		out = append(out, llm.ReasoningEffort)
 	}
 	if withoutSchema.MatchString(name) {
 		out = append(out, llm.JSONSchema)
 	}
-	if provider == ProviderOllama { // its API has neither of them
+	if provider == llm.ProviderOllama { // its API has neither of them
 		out = append(out, llm.StrictTools, llm.ParallelTools)
 	}
 	if withoutParallel.MatchString(name) {

@@ -27,11 +27,11 @@ type Model struct {
 // New returns the model that the options describe. Nothing is sent before the
 // first Stream. Options that cannot work are refused with core.ErrInvalid.
 func New(o Options) (*Model, error) {
-	o, err := o.Complete(openai.ProviderOpenAI, openai.BaseURL(openai.ProviderOpenAI))
+	o, err := o.Complete(llm.ProviderOpenAI, openai.BaseURL(llm.ProviderOpenAI))
 	if err != nil {
 		return nil, err
 	}
-	out := openai.LackedParameters(openai.ProviderOpenAI, o.Model)
+	out := openai.LackedParameters(llm.ProviderOpenAI, o.Model)
 	for _, p := range []llm.Parameter{llm.Stop, llm.Seed} {
 		if !slices.Contains(out, p) {
 			out = append(out, p)
