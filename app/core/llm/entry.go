@@ -86,7 +86,7 @@ func inferEntry(name string) (Entry, bool) {
 func providerOf(model string) string {
 	model = strings.TrimPrefix(strings.ToLower(model), "ft:")
 	switch {
-	case strings.HasPrefix(model, "gpt-"), strings.HasPrefix(model, "chatgpt-"), isOSeries(model):
+	case openAIModel.MatchString(model):
 		return ProviderOpenAI
 	case strings.HasPrefix(model, "claude-"):
 		return ProviderAnthropic
@@ -96,6 +96,9 @@ func providerOf(model string) string {
 		return ""
 	}
 }
+
+// openAIModel begins the names of OpenAI's models, o1 and o3-mini among them.
+var openAIModel = regexp.MustCompile(`^(?:chat)?gpt-|^o[1-9](?:-|$)`)
 
 // isOllama reports whether the provider is Ollama, through either of its APIs.
 func isOllama(provider string) bool {
@@ -117,11 +120,6 @@ func (e Entry) mayBeSlow() bool {
 		return ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast()
 	}
 	return !strings.Contains(host, ".") || strings.HasSuffix(host, ".local") || strings.HasSuffix(host, ".internal") || strings.HasSuffix(host, ".localhost")
-}
-
-// isOSeries reports whether the name is o1, o3-mini, o4-mini and so on.
-func isOSeries(model string) bool {
-	return len(model) > 1 && model[0] == 'o' && model[1] >= '1' && model[1] <= '9' && (len(model) == 2 || model[2] == '-')
 }
 
 // withEnvironment fills in the provider's address from the environment, and checks that
@@ -195,4 +193,48 @@ func vertexURL(location string) string {
 	default:
 		return "https://" + location + "-aiplatform.googleapis.com"
 	}
+}
+
+// Version is the version in a model's name: 4, 5 for claude-sonnet-4-5-20250929. Zero = the name does
+// not say.
+type Version [2]int
+
+// IsSince reports whether the version is this one or later.
+func (v Version) IsSince(major, minor int) bool {
+	return v[0] > major || v[0] == major && v[1] >= minor
+}
+
+// ClaudeOf returns the family and the version of a Claude by its name, also as proxies write it. Names
+// have the family first since Claude 4, and the version first before (then there is no family).
+func ClaudeOf(model string) (family string, v Version) {
+	_, name, _ := strings.Cut(strings.ToLower(model), "claude-")
+	if v = versionOf(name); v != (Version{}) {
+		return "", v
+	}
+	family, rest, _ := strings.Cut(name, "-")
+	if family == "mythos" && strings.HasPrefix(rest, "preview") {
+		return family, Version{4, 6}
+	}
+	return family, versionOf(rest)
+}
+
+// versionOf reads a version at the beginning of a text: "5-5-20260901" and "5.5" are 5, 5. A
+// number of more than two digits is a date.
+func versionOf(text string) (v Version) {
+	for i := range v {
+		digits := 0
+		for digits < len(text) && text[digits] >= '0' && text[digits] <= '9' {
+			v[i] = v[i]*10 + int(text[digits]-'0')
+			digits++
+		}
+		if digits == 0 || digits > 2 {
+			v[i] = 0
+			return v
+		}
+		if text = text[digits:]; text == "" || text[0] != '-' && text[0] != '.' {
+			return v
+		}
+		text = text[1:]
+	}
+	return v
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -108,15 +109,43 @@ func CanceledError(ctx context.Context, provider string) *Error {
 
 // AsError returns the *Error in err's chain, or nil.
 func AsError(err error) *Error {
-	var e *Error
-	if errors.As(err, &e) {
-		return e
-	}
-	return nil
+	e, _ := errors.AsType[*Error](err)
+	return e
 }
 
 // IsKind reports whether err is an *Error of the kind.
 func IsKind(err error, kind ErrorKind) bool {
 	e := AsError(err)
 	return e != nil && e.Kind == kind
+}
+
+// ToolChanges says how the tools of a conversation may change while its prompt begins as before.
+type ToolChanges string
+
+// The ways.
+const (
+	ToolsFixed      ToolChanges = ""        // not at all
+	ToolsAdded      ToolChanges = "add"     // system messages add tools, of names that no tool had before
+	ToolsChangeable ToolChanges = "replace" // they also remove tools, and put others in their place
+)
+
+// RefusedToolChanges returns the refusal of the request with KindToolChangesRefused if it is one of
+// what adds and removes tools in it: the account or the model does not know that. Nil = it is not.
+func (r Request) RefusedToolChanges(e *Error) *Error {
+	changes := func(m Message) bool { return len(m.AddedTools)+len(m.RemovedTools) > 0 }
+	if e == nil || e.Kind != KindInvalid || e.Status != http.StatusBadRequest || !slices.ContainsFunc(r.Messages, changes) {
+		return nil
+	}
+	names := []string{"tool_addition", "tool_removal", "tool_definition", "inline-tools", "mid-conversation-tool-changes", "additional_tools"}
+	if !slices.ContainsFunc(names, func(name string) bool { return strings.Contains(e.Message, name) }) {
+		return nil
+	}
+	return e.WithKind(KindToolChangesRefused)
+}
+
+// WithKind returns the refusal of a prompt as one of another kind.
+func (e *Error) WithKind(kind ErrorKind) *Error {
+	refused := *e
+	refused.Kind, refused.Unclear = kind, false
+	return &refused
 }

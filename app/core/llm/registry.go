@@ -97,23 +97,6 @@ func (r *Registry) Get(name string) (Model, error) {
 	return m, nil
 }
 
-// Describe returns what the model of the name is, also of one whose key is missing; then the
-// error is that of Get, too. Info is empty for a name that stands for nothing.
-func (r *Registry) Describe(name string) (Info, error) {
-	m, err := r.Get(name)
-	if err == nil {
-		return m.Info(), nil
-	}
-	entry, _ := r.Locate(cmp.Or(name, r.defaults.Model)) // its error is that of Get
-	if entry.Provider == "" {
-		return Info{}, err
-	}
-	if m, failure := r.open(r.withSizes(entry)); failure == nil {
-		return m.Info(), err
-	}
-	return Info{}, err
-}
-
 // Resolve returns the entry that a name stands for, filled in, without opening
 // it. Errors are those of Get. An entry that was found once is kept: names come from settings,
 // or are offered.
@@ -288,8 +271,8 @@ func (o *Offer) offeredNames() []string {
 // HideCause returns the error of Registry.Get as callers of the API may see it: with
 // its kind and without the names of environment variables and settings.
 func HideCause(name string, err error) error {
-	var shown *core.Error
-	if !errors.As(err, &shown) {
+	shown, ok := errors.AsType[*core.Error](err)
+	if !ok {
 		return err
 	}
 	which := "the default model"

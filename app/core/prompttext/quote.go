@@ -32,7 +32,7 @@ const maxName = 48
 // Harmless returns the text so that it is safe to quote.
 func Harmless(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
-	if strings.ContainsFunc(text, opensMark) {
+	if strings.ContainsAny(text, angles+"[［") {
 		var b strings.Builder
 		b.Grow(len(text))
 		last := rune(0)
@@ -40,7 +40,7 @@ func Harmless(text string) string {
 			r, size := utf8.DecodeRuneInString(text[i:])
 			next := text[i+size : min(len(text), i+size+utf8.UTFMax*maxName)]
 			switch {
-			case isAngle(r) && isTag(next, last):
+			case strings.ContainsRune(angles, r) && isTag(next, last):
 				b.WriteByte('[')
 			case (r == '[' || r == '［') && isBlockMark(next):
 				b.WriteByte('(')
@@ -58,10 +58,7 @@ func Harmless(text string) string {
 	return text
 }
 
-// opensMark reports whether the character may begin a mark.
-func opensMark(r rune) bool { return isAngle(r) || r == '[' || r == '［' }
-
-func isAngle(r rune) bool { return strings.ContainsRune("<＜﹤〈⟨‹❮⧼", r) }
+const angles = "<＜﹤〈⟨‹❮⧼"
 
 // isTag reports whether the text after an angle bracket forms a mark; last is the character
 // before the bracket.

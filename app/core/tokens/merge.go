@@ -47,8 +47,8 @@ func (m *merger) countTokens(piece string) int {
 // mergePair joins the pair, unless one of its parts was merged with another since
 // offerPair.
 func (m *merger) mergePair(p pair) bool {
-	i := p.startIndex()
-	if m.links[i].rank != p.rank() {
+	i := int32(p & math.MaxUint32)
+	if m.links[i].rank != uint32(p>>32) {
 		return false
 	}
 	gone := m.links[i].next
@@ -79,9 +79,6 @@ func (m *merger) offerPair(i int32) {
 // in the lower. The smallest is the next to merge: the lowest rank, the leftmost of
 // equals.
 type pair uint64
-
-func (p pair) rank() uint32      { return uint32(p >> 32) }
-func (p pair) startIndex() int32 { return int32(p & math.MaxUint32) }
 
 // pairHeap is a heap with the smallest pair on top. Each node has four children, which
 // share a cache line: twice as fast as two, as most of the time goes into pop.

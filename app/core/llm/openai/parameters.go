@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 
@@ -13,11 +14,7 @@ func toResponseFormat(f *core.ResponseFormat) *responseFormat {
 	if f.Type != core.FormatJSONSchema {
 		return &responseFormat{Type: f.Type}
 	}
-	schema := &jsonSchema{Name: f.Name, Schema: f.Schema, Strict: f.Strict}
-	if f.Name == "" {
-		schema.Name = core.DefaultSchemaName
-	}
-	return &responseFormat{Type: f.Type, JSONSchema: schema}
+	return &responseFormat{Type: f.Type, JSONSchema: &jsonSchema{cmp.Or(f.Name, core.DefaultSchemaName), f.Schema, f.Strict}}
 }
 
 // The models of OpenAI by what they take. Its documentation: reasoning models refuse
