@@ -97,6 +97,23 @@ func (r *Registry) Get(name string) (Model, error) {
 	return m, nil
 }
 
+// Describe returns what the model of the name is, also of one whose key is missing; then the
+// error is that of Get, too. Info is empty for a name that stands for nothing.
+func (r *Registry) Describe(name string) (Info, error) {
+	m, err := r.Get(name)
+	if err == nil {
+		return m.Info(), nil
+	}
+	entry, _ := r.Locate(cmp.Or(name, r.defaults.Model)) // its error is that of Get
+	if entry.Provider == "" {
+		return Info{}, err
+	}
+	if m, failure := r.open(r.withSizes(entry)); failure == nil {
+		return m.Info(), err
+	}
+	return Info{}, err
+}
+
 // Resolve returns the entry that a name stands for, filled in, without opening
 // it. Errors are those of Get. An entry that was found once is kept: names come from settings,
 // or are offered.

@@ -108,6 +108,21 @@ func TestRegistryOllamaWindow(t *testing.T) {
 	}
 }
 
+// A model whose key is missing is described, besides what is missing.
+func TestRegistryDescribes(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t, nil, llm.Defaults{Model: "gpt-4o", Env: variables("ANTHROPIC_API_KEY=k")})
+	for name, c := range map[string]struct {
+		model string
+		kind  error
+	}{
+		"claude-5": {"claude-5", nil}, "gpt-5": {"gpt-5", core.ErrInvalid}, "": {"gpt-4o", core.ErrInvalid}, "nosuch": {"", core.ErrNotFound},
+	} {
+		info, err := r.Describe(name)
+		compare.Equal(t, name, []any{c.model, true}, []any{info.Name, errors.Is(err, c.kind)})
+	}
+}
+
 func TestRegistryErrorsSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t, []llm.Entry{
