@@ -20,9 +20,7 @@ const (
 )
 
 // Ended reports whether the status is final.
-func (s RunStatus) Ended() bool {
-	return s == RunSucceeded || s == RunFailed || s == RunCanceled
-}
+func (s RunStatus) Ended() bool { return s == RunSucceeded || s == RunFailed || s == RunCanceled }
 
 // Multitask says what a new message does while the session's run is active.
 type Multitask string

@@ -59,9 +59,7 @@ type Session struct {
 }
 
 // NewBytes returns what storing the session without its messages counts.
-func (s Session) NewBytes() int64 {
-	return int64(2*StoredRow + len(s.Instructions) + len(s.Metadata))
-}
+func (s Session) NewBytes() int64 { return int64(2*StoredRow + len(s.Instructions) + len(s.Metadata)) }
 
 // TemporaryLife is how long a temporary session is kept after its last activity.
 const TemporaryLife = 24 * time.Hour

@@ -170,14 +170,10 @@ type SummaryFailure struct {
 const (
 	TriggerManualEdit = "manual_edit" // written by the user
 	TriggerRestore    = "restore"     // repeats an earlier version
+
+	TriggerLargerModel = "larger_model" // of an older version that is in use again because a larger model answers
+	StrategyEdited     = "edited"       // of summaries whose words are the user's
 )
-
-// TriggerLargerModel is the trigger of an older version that is in use again because a
-// larger model answers.
-const TriggerLargerModel = "larger_model"
-
-// StrategyEdited is the strategy of summaries whose words are the user's.
-const StrategyEdited = "edited"
 
 // SummaryEdit replaces the words of the active summary.
 type SummaryEdit struct {

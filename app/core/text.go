@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -63,6 +64,11 @@ func TitleOf(text string) string {
 		return strings.TrimRight(line, " ,;:.!?") + "…"
 	}
 	return strings.TrimRight(line, " ,;:.。")
+}
+
+// Join returns the texts that are not empty, with sep between them.
+func Join(sep string, texts ...string) string {
+	return strings.Join(slices.DeleteFunc(slices.Clone(texts), func(s string) bool { return s == "" }), sep)
 }
 
 // Number writes a number for people: 12,345.

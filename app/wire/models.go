@@ -122,9 +122,9 @@ func openProvider(e llm.Entry, key string) (llm.Model, error) {
 	case e.Provider == llm.ProviderAnthropic:
 		return anthropic.New(o)
 	case e.Provider == llm.ProviderBedrock:
-		return anthropic.NewOnBedrock(anthropic.BedrockOptions{Options: o, Region: e.Region})
+		return anthropic.NewOnBedrock(o, e.Region, nil)
 	case e.Provider == llm.ProviderVertex:
-		return anthropic.NewOnVertex(anthropic.VertexOptions{Options: o})
+		return anthropic.NewOnVertex(o, nil)
 	case e.Provider == llm.ProviderLangchainOllama:
 		return langchain.New(o)
 	case e.Responses:

@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"math"
 	"regexp"
-	"strings"
 
 	"bobbin/app/core"
 )
@@ -109,15 +108,4 @@ func Tokens(p core.Part, text int, count func(string) int) int {
 		most = max(most, count(Fence(p, ""))+text)
 	}
 	return most + joint
-}
-
-// Join puts texts below each other; empty ones are left out.
-func Join(texts ...string) string {
-	var out []string
-	for _, t := range texts {
-		if t != "" {
-			out = append(out, t)
-		}
-	}
-	return strings.Join(out, "\n")
 }

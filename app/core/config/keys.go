@@ -24,9 +24,7 @@ type Key struct {
 }
 
 // Env returns the environment variable that sets the key.
-func (k Key) Env() string {
-	return "BOBBIN_" + strings.ToUpper(strings.ReplaceAll(k.Name, ".", "_"))
-}
+func (k Key) Env() string { return "BOBBIN_" + strings.ToUpper(strings.ReplaceAll(k.Name, ".", "_")) }
 
 // Flag returns the command line flag that sets the key, without the dashes; empty
 // for keys that have none: API keys, as other users of the machine can read a

@@ -132,7 +132,7 @@ func (a attachments) renderContent(m core.Message, whole bool) (content string, 
 			texts = append(texts, attach.Fence(p, attach.Text(data)))
 		}
 	}
-	return attach.Join(texts...), sent
+	return core.Join("\n", texts...), sent
 }
 
 // omissionReason says why nothing of an image or a file is sent; empty = it is, as it is if it is

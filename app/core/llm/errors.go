@@ -55,9 +55,7 @@ type Error struct {
 }
 
 // Error returns the provider, the kind and the message.
-func (e *Error) Error() string {
-	return fmt.Sprintf("%s: %s: %s", e.Provider, e.Kind, e.Message)
-}
+func (e *Error) Error() string { return fmt.Sprintf("%s: %s: %s", e.Provider, e.Kind, e.Message) }
 
 // Unwrap returns the cause and the kind as core knows it.
 func (e *Error) Unwrap() []error {
@@ -99,9 +97,7 @@ func (e *Error) Retryable() bool {
 // cancellation too; errors.Is(err, context.DeadlineExceeded) distinguishes it.
 func CanceledError(ctx context.Context, provider string) *Error {
 	err, cause := ctx.Err(), context.Cause(ctx)
-	if !errors.Is(cause, err) {
-		err = errors.Join(err, cause)
-	} else {
+	if err = errors.Join(err, cause); errors.Is(cause, ctx.Err()) {
 		err = cause
 	}
 	return &Error{Kind: KindCanceled, Message: cause.Error(), Provider: provider, Err: err}
@@ -129,18 +125,19 @@ const (
 	ToolsChangeable ToolChanges = "replace" // they also remove tools, and put others in their place
 )
 
-// RefusedToolChanges returns the refusal of the request with KindToolChangesRefused if it is one of
-// what adds and removes tools in it: the account or the model does not know that. Nil = it is not.
-func (r Request) RefusedToolChanges(e *Error) *Error {
+// ClassifyRefusal returns the error of the request, with KindToolChangesRefused if the provider refused
+// what adds and removes tools in it: the account or the model does not know that.
+func (r Request) ClassifyRefusal(e *Error) *Error {
 	changes := func(m Message) bool { return len(m.AddedTools)+len(m.RemovedTools) > 0 }
 	if e == nil || e.Kind != KindInvalid || e.Status != http.StatusBadRequest || !slices.ContainsFunc(r.Messages, changes) {
-		return nil
+		return e
 	}
-	names := []string{"tool_addition", "tool_removal", "tool_definition", "inline-tools", "mid-conversation-tool-changes", "additional_tools"}
-	if !slices.ContainsFunc(names, func(name string) bool { return strings.Contains(e.Message, name) }) {
-		return nil
+	for _, name := range []string{"tool_addition", "tool_removal", "tool_definition", "inline-tools", "mid-conversation-tool-changes", "additional_tools"} {
+		if strings.Contains(e.Message, name) {
+			return e.WithKind(KindToolChangesRefused)
+		}
 	}
-	return e.WithKind(KindToolChangesRefused)
+	return e
 }
 
 // WithKind returns the refusal of a prompt as one of another kind.

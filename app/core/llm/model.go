@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
-	"slices"
 	"strings"
 
 	"bobbin/app/core"
@@ -116,7 +115,7 @@ type Request struct {
 
 // SystemText returns the system blocks as one text, for providers without blocks.
 func (r Request) SystemText() string {
-	return strings.Join(slices.DeleteFunc(slices.Clone(r.System), func(s string) bool { return s == "" }), "\n\n")
+	return core.Join("\n\n", r.System...)
 }
 
 // MaxCompaction is how many bytes the text and the signature of a compaction may have, each.

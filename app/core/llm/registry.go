@@ -243,9 +243,7 @@ type Offer struct {
 
 // Offer returns the models that callers may choose: what more returns, besides the
 // entries and the default.
-func (r *Registry) Offer(more func() []string) *Offer {
-	return &Offer{registry: r, more: more}
-}
+func (r *Registry) Offer(more func() []string) *Offer { return &Offer{registry: r, more: more} }
 
 // Get returns the model of a name that is offered, or the default model for an empty
 // name. Others are core.ErrNotFound. No error shows the server's configuration.

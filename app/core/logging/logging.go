@@ -92,6 +92,4 @@ func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 }
 
 // WithGroup keeps them in loggers made by Logger.WithGroup, within the group.
-func (h handler) WithGroup(name string) slog.Handler {
-	return handler{h.Handler.WithGroup(name)}
-}
+func (h handler) WithGroup(name string) slog.Handler { return handler{h.Handler.WithGroup(name)} }

@@ -49,9 +49,7 @@ func loadVocabulary() *vocabulary {
 }
 
 // tokenAt returns the token at a position of vocabularyData.
-func tokenAt(at uint32) string {
-	return vocabularyData[at+1 : at+1+uint32(vocabularyData[at])]
-}
+func tokenAt(at uint32) string { return vocabularyData[at+1 : at+1+uint32(vocabularyData[at])] }
 
 func (v *vocabulary) slotOf(token string) uint64 { return maphash.String(v.seed, token) % tableSize }
 

@@ -32,10 +32,9 @@ func serveBedrock(t *testing.T) (url string, last *http.Header) {
 	return web.URL + "/anthropic", last
 }
 
-func callBedrock(ctx context.Context, t *testing.T, options anthropic.BedrockOptions) (llm.Response, error) {
+func callBedrock(ctx context.Context, t *testing.T, url string, credentials aws.CredentialsProvider) (llm.Response, error) {
 	t.Helper()
-	options.Model = "anthropic.claude-opus-5-5"
-	m := must.Get(anthropic.NewOnBedrock(options))(t)
+	m := must.Get(anthropic.NewOnBedrock(anthropic.Options{BaseURL: url, Model: "anthropic.claude-opus-5-5"}, "us-east-1", credentials))(t)
 	return llm.Collect(m.Stream(ctx, llm.Request{Messages: []llm.Message{{Role: core.RoleUser, Content: "hi"}}}), nil)
 }
 
@@ -49,7 +48,7 @@ func TestBedrockCredentials(t *testing.T) {
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", file)
 	t.Setenv("AWS_PROFILE", "house")
 	url, last := serveBedrock(t)
-	res, err := callBedrock(t.Context(), t, anthropic.BedrockOptions{Options: anthropic.Options{BaseURL: url}, Region: "us-east-1"})
+	res, err := callBedrock(t.Context(), t, url, nil)
 	must.True(t, err == nil && res.Text == "ok", "got %q, %v", res.Text, err)
 	got := last.Get("Authorization")
 	compare.True(t, strings.Contains(got, "Credential=id-of-the-file/") && strings.Contains(got, "/us-east-1/bedrock-mantle/aws4_request"), "got %q, want a signature of the profile", got)
@@ -67,12 +66,12 @@ func TestNoBedrockCredentials(t *testing.T) {
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", filepath.Join(t.TempDir(), "none"))
 	t.Setenv("AWS_CONFIG_FILE", filepath.Join(t.TempDir(), "none"))
 	url, last := serveBedrock(t)
-	_, err := callBedrock(t.Context(), t, anthropic.BedrockOptions{Options: anthropic.Options{BaseURL: url}, Region: "us-east-1"})
+	_, err := callBedrock(t.Context(), t, url, nil)
 	if !llm.IsKind(err, llm.KindAuth) || !strings.Contains(err.Error(), "no credentials of AWS") || len(*last) > 0 {
 		t.Errorf("got %v and %v, want no request", err, *last)
 	}
 	t.Setenv("AWS_PROFILE", "house")
-	if _, err := callBedrock(t.Context(), t, anthropic.BedrockOptions{Options: anthropic.Options{BaseURL: url}, Region: "us-east-1"}); !llm.IsKind(err, llm.KindAuth) {
+	if _, err := callBedrock(t.Context(), t, url, nil); !llm.IsKind(err, llm.KindAuth) {
 		t.Errorf("got %v for a profile that does not exist, want %s", err, llm.KindAuth)
 	}
 }
@@ -87,6 +86,6 @@ func TestBedrockCanceledForCredentials(t *testing.T) {
 		<-ctx.Done()
 		return aws.Credentials{}, ctx.Err()
 	})
-	_, err := callBedrock(ctx, t, anthropic.BedrockOptions{Options: anthropic.Options{BaseURL: url}, Region: "us-east-1", Credentials: slow})
+	_, err := callBedrock(ctx, t, url, slow)
 	compare.True(t, llm.IsKind(err, llm.KindCanceled) && errors.Is(err, context.Canceled), "got %v, want %s", err, llm.KindCanceled)
 }

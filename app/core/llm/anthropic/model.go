@@ -143,10 +143,7 @@ func (m *Model) callProvider(ctx context.Context, req llm.Request, emit func(llm
 		shared := providerhttp.Answer{Emit: emit, Refusal: refusal}
 		return (&answer{Answer: shared, origin: m.options.Info.ThoughtOrigin, provider: m.options.Provider, compacts: req.Compact}).read(body)
 	})
-	if refused := req.RefusedToolChanges(failure); refused != nil {
-		return refused
-	}
-	return asCompactionRefusal(req, failure)
+	return asCompactionRefusal(req, req.ClassifyRefusal(failure))
 }
 
 // generation is which Claude a model is, by its name; zero = the name does not say.

@@ -50,7 +50,7 @@ func (m *Model) requestBody(req llm.Request) ([]byte, error) {
 		System: system, Tools: toolList(req.Tools), Stream: true, Version: m.cloud.Version,
 	}
 	if req.Compact {
-		r.Compaction = &compactionOrder{Type: "summarize"}
+		r.Compaction = &typed{Type: "summarize"}
 	}
 	if m.cloud.Path == "" { // else the path names it
 		r.Model = m.options.Model
@@ -156,7 +156,7 @@ const cachedBlocks = 2
 // tells the last block that the next prompt repeats (builder); it takes the place of the
 // tools', which the system prompt's covers.
 func setCacheBreakpoints(r *request, lasting [2]int) {
-	mark := &cacheControl{"ephemeral"}
+	mark := &typed{"ephemeral"}
 	if n := len(r.Tools); n > 0 && (lasting[0] == 0 || len(r.System) == 0) {
 		r.Tools[n-1].CacheControl = mark
 	}
@@ -179,7 +179,7 @@ func setCacheBreakpoints(r *request, lasting [2]int) {
 }
 
 // mark makes the block a breakpoint; false = it is of a type that takes none.
-func (b *block) mark(control *cacheControl) bool {
+func (b *block) mark(control *typed) bool {
 	isTaken := b.Text != "" || b.Source != nil || b.id != "" || b.ToolUseID != ""
 	if isTaken {
 		b.CacheControl = control

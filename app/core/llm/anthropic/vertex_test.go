@@ -68,10 +68,10 @@ func (c *cloud) credentials(t *testing.T) {
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", file)
 }
 
-func (c *cloud) open(t *testing.T, options anthropic.VertexOptions) *anthropic.Model {
+func (c *cloud) open(t *testing.T, options anthropic.Options) *anthropic.Model {
 	t.Helper()
 	options.Model, options.BaseURL = "claude-opus-5-5@20260901", c.url+"/v1/projects/p/locations/eu"
-	return must.Get(anthropic.NewOnVertex(options))(t)
+	return must.Get(anthropic.NewOnVertex(options, nil))(t)
 }
 
 func callVertex(t *testing.T, m llm.Model) (llm.Response, error) {
@@ -84,15 +84,15 @@ func TestInfoOnClouds(t *testing.T) {
 	t.Parallel()
 	o := anthropic.Options{Model: "claude-opus-5-5", BaseURL: "http://provider.test"}
 	for provider, m := range map[string]*anthropic.Model{
-		"bedrock": must.Get(anthropic.NewOnBedrock(anthropic.BedrockOptions{Options: o, Region: "us-east-1"}))(t),
-		"vertex":  must.Get(anthropic.NewOnVertex(anthropic.VertexOptions{Options: o}))(t),
+		"bedrock": must.Get(anthropic.NewOnBedrock(o, "us-east-1", nil))(t),
+		"vertex":  must.Get(anthropic.NewOnVertex(o, nil))(t),
 	} {
 		if info := m.Info(); info.Provider != provider || info.ThoughtOrigin != provider+"/claude-opus-5-5" || info.SystemMessages || info.Compacts {
 			t.Errorf("%s: got %+v, want neither system messages nor compactions", provider, info)
 		}
 	}
-	_, err := anthropic.NewOnBedrock(anthropic.BedrockOptions{})
-	_, err2 := anthropic.NewOnVertex(anthropic.VertexOptions{})
+	_, err := anthropic.NewOnBedrock(anthropic.Options{}, "", nil)
+	_, err2 := anthropic.NewOnVertex(anthropic.Options{}, nil)
 	compare.True(t, errors.Is(err, core.ErrInvalid) && errors.Is(err2, core.ErrInvalid), "got %v and %v for no model, want core.ErrInvalid", err, err2)
 }
 
@@ -100,7 +100,7 @@ func TestInfoOnClouds(t *testing.T) {
 func TestVertexCredentials(t *testing.T) {
 	c := serveVertex(t)
 	c.credentials(t)
-	m := c.open(t, anthropic.VertexOptions{})
+	m := c.open(t, anthropic.Options{})
 	for range 2 {
 		if res, err := callVertex(t, m); err != nil || res.Text != "ok" {
 			t.Fatalf("got %q, %v", res.Text, err)
@@ -108,7 +108,7 @@ func TestVertexCredentials(t *testing.T) {
 	}
 	got := c.header.Get("Authorization")
 	compare.Equal(t, "authorization, requests for tokens", []any{"Bearer the-token", 1}, []any{got, c.asked})
-	m = c.open(t, anthropic.VertexOptions{Options: anthropic.Options{APIKey: "the-key"}}) // such as a proxy's
+	m = c.open(t, anthropic.Options{APIKey: "the-key"}) // such as a proxy's
 	if _, err := callVertex(t, m); err != nil || c.header.Get("Authorization") != "Bearer the-key" || c.asked != 1 {
 		t.Errorf("got %q, %v, want the key of the settings", c.header.Get("Authorization"), err)
 	}
@@ -134,7 +134,7 @@ func TestVertexTokenFailures(t *testing.T) {
 			if tt.file != "" {
 				t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", tt.file)
 			}
-			_, err := callVertex(t, c.open(t, anthropic.VertexOptions{}))
+			_, err := callVertex(t, c.open(t, anthropic.Options{}))
 			if !llm.IsKind(err, tt.kind) || !strings.Contains(err.Error(), tt.says) || c.requests > 0 {
 				t.Errorf("got %v after %d requests, want %s that says %q", err, c.requests, tt.kind, tt.says)
 			}

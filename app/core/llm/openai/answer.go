@@ -45,7 +45,7 @@ func (a *answer) read(body io.Reader) error {
 	if a.finish == "" {
 		return providerhttp.ErrTruncated
 	}
-	for i, s := range a.calls.slots { // results must be able to name their calls
+	for i, s := range a.calls { // results must be able to name their calls
 		if s.id != "" {
 			continue
 		}
@@ -54,7 +54,7 @@ func (a *answer) read(body io.Reader) error {
 			return err
 		}
 	}
-	return a.EmitDelta(llm.Delta{Usage: a.usage, Finish: finishReason(a.finish, len(a.calls.slots) > 0), Model: a.model})
+	return a.EmitDelta(llm.Delta{Usage: a.usage, Finish: finishReason(a.finish, len(a.calls) > 0), Model: a.model})
 }
 
 // handleEvent handles one event.

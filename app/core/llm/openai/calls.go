@@ -10,11 +10,9 @@ import (
 
 // calls joins the pieces of tool calls by their index, also for servers that leave it out
 // or repeat it.
-type calls struct {
-	slots []*slot
-}
+type calls []*slot
 
-// slot is one tool call; its place in calls.slots is the index that we give it.
+// slot is one tool call; its place among the calls is the index that we give it.
 type slot struct {
 	index     *int // the provider's
 	id        string
@@ -30,12 +28,12 @@ func (c *calls) addPiece(w callWire) *llm.ToolCallDelta {
 	}
 	i := c.findSlot(w)
 	if i < 0 {
-		i = len(c.slots)
-		c.slots = append(c.slots, &slot{index: w.Index})
+		i = len(*c)
+		*c = append(*c, &slot{index: w.Index})
 	}
-	s := c.slots[i]
+	s := (*c)[i]
 	d := &llm.ToolCallDelta{Index: i, Arguments: string(w.Function.Arguments), Signature: signature}
-	if s.id == "" && w.ID != "" && !slices.ContainsFunc(c.slots, func(s *slot) bool { return s.id == w.ID }) {
+	if s.id == "" && w.ID != "" && !slices.ContainsFunc(*c, func(s *slot) bool { return s.id == w.ID }) {
 		s.id, d.ID = w.ID, w.ID
 	}
 	if s.name == "" {
@@ -46,9 +44,9 @@ func (c *calls) addPiece(w callWire) *llm.ToolCallDelta {
 }
 
 // findSlot returns the slot that the piece belongs to; -1 = a new one.
-func (c *calls) findSlot(w callWire) int {
-	for i := len(c.slots) - 1; i >= 0; i-- {
-		s := c.slots[i]
+func (c calls) findSlot(w callWire) int {
+	for i := len(c) - 1; i >= 0; i-- {
+		s := c[i]
 		if w.Index != nil && s.index != nil {
 			if *w.Index != *s.index {
 				continue
@@ -66,7 +64,7 @@ func (c *calls) findSlot(w callWire) int {
 		}
 	}
 	if w.Index == nil && w.ID == "" && w.Function.Name == "" {
-		return len(c.slots) - 1 // continues the last
+		return len(c) - 1 // continues the last
 	}
 	return -1
 }

@@ -67,9 +67,7 @@ func (m *Model) requestBody(req llm.Request) ([]byte, error) {
 }
 
 // reasons reports whether the model may reason; others refuse to include what they do not have.
-func (m *Model) reasons() bool {
-	return !slices.Contains(m.options.Info.Lacks, llm.ReasoningEffort)
-}
+func (m *Model) reasons() bool { return !slices.Contains(m.options.Info.Lacks, llm.ReasoningEffort) }
 
 func toolList(tools []llm.ToolSpec) (out []functionTool) {
 	for _, t := range tools {
