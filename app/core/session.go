@@ -67,8 +67,7 @@ const TemporaryLife = 24 * time.Hour
 // WithExpiry returns the session with the time at which it is removed, if it is temporary.
 func (s Session) WithExpiry() Session {
 	if s.ExpiresAt = nil; s.Temporary {
-		at := s.UpdatedAt.Add(TemporaryLife)
-		s.ExpiresAt = &at
+		s.ExpiresAt = new(s.UpdatedAt.Add(TemporaryLife))
 	}
 	return s
 }

@@ -257,15 +257,7 @@ func Collect(stream iter.Seq2[Delta, error], onDelta func(Delta)) (Response, err
 		if d.Usage != nil {
 			res.Usage = new(d.Usage.Corrected())
 		}
-		if d.Dropped != nil {
-			res.Dropped = d.Dropped
-		}
-		if d.Compaction != nil {
-			res.Compaction = d.Compaction
-		}
-		if d.Finish != "" {
-			res.Finish = d.Finish
-		}
+		res.Dropped, res.Compaction, res.Finish = cmp.Or(d.Dropped, res.Dropped), cmp.Or(d.Compaction, res.Compaction), cmp.Or(d.Finish, res.Finish)
 		if len(order) == 0 {
 			spoken = text.Len()
 		}

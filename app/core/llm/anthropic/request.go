@@ -58,7 +58,7 @@ func (m *Model) requestBody(req llm.Request) ([]byte, error) {
 	if r.Thinking = m.thinkingConfig(req, turns, r.MaxTokens); r.Thinking != nil && m.bindsThoughts(req) {
 		r.Thinking.Binding = &blockBinding{"drop_block"} // without thinking the API refuses it, and Stream sends it without thoughts
 	}
-	if !m.claude.fixedSampling() { // a summary or a title asks every model for a temperature
+	if !m.fixedSampling { // a summary or a title asks every model for a temperature
 		r.Temperature = req.Temperature
 	}
 	r.TopP, r.StopSequences = req.TopP, req.Stop
@@ -75,11 +75,11 @@ func (m *Model) requestBody(req llm.Request) ([]byte, error) {
 // thinkingConfig returns how the model is to think; nil = its default,
 // which up to Claude 4.5 is not at all.
 func (m *Model) thinkingConfig(req llm.Request, turns []llm.Message, maxTokens int) *thinking {
-	always := req.ChecksPrefix && m.claude.decidesThinking() && m.countThoughts(req) > 0         // it thinks without being asked
+	always := req.ChecksPrefix && m.decidesThinking && m.countThoughts(req) > 0                  // it thinks without being asked
 	if req.Temperature != nil || req.ToolChoice.Forced() || m.options.Thinking == 0 && !always { // the API refuses the first two beside it
 		return nil
 	}
-	if m.claude.decidesThinking() {
+	if m.decidesThinking {
 		return &thinking{Type: "adaptive", Display: "summarized"}
 	}
 	budget := min(m.options.Thinking, maxTokens-minThinking)

@@ -110,14 +110,8 @@ func (a *answer) handleEvent(data []byte) error {
 // emitPiece emits the content of a delta. In a complete message every tool call is
 // complete.
 func (a *answer) emitPiece(p *piece, whole bool) error {
-	d := llm.Delta{
-		Text:      p.Content.text + p.Refusal,
-		Reasoning: p.ReasoningContent.text,
-	}
-	if d.Reasoning == "" { // some servers send both
-		d.Reasoning = p.Reasoning.text
-	}
-	d.Reasoning += p.Content.reasoning
+	reasoning := cmp.Or(p.ReasoningContent.text, p.Reasoning.text) // some servers send both
+	d := llm.Delta{Text: p.Content.text + p.Refusal, Reasoning: reasoning + p.Content.reasoning}
 	if d.Text != "" || d.Reasoning != "" {
 		if a.opensThought && !a.hasContent && d.Reasoning == "" {
 			d.Text = "<think>" + d.Text
