@@ -72,8 +72,7 @@ func Errorf(kind error, format string, args ...any) *Error {
 
 // ShownMessage returns what may be shown of an error, otherwise of one of which nothing may.
 func ShownMessage(err error, otherwise string) string {
-	var shown *Error
-	if errors.As(err, &shown) {
+	if shown, ok := errors.AsType[*Error](err); ok {
 		return shown.Message
 	}
 	return otherwise
@@ -87,8 +86,8 @@ func SessionBusy(id SessionID, why string) *Error {
 
 // IsSessionBusy reports whether err is a SessionBusy: the same write may succeed later.
 func IsSessionBusy(err error) bool {
-	var e *Error
-	return errors.As(err, &e) && e.Code == CodeSessionBusy
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Code == CodeSessionBusy
 }
 
 // Error returns the message.

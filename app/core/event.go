@@ -258,43 +258,32 @@ func Now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 // the API, as the struct that events of the type have. Data of a type that this version does
 // not know, or that do not fit the struct, stay as they are, as a json.RawMessage.
 func DecodeEventData(kind EventType, raw json.RawMessage) any {
-	switch kind {
-	case EventRunQueued, EventMessageCreated, EventMessageUpdated:
-		return decodeData[MessageData](raw)
-	case EventRunStarted, EventRunWaiting, EventRunSucceeded, EventRunFailed, EventRunCanceled:
-		return decodeData[RunData](raw)
-	case EventMessageStarted:
-		return decodeData[StartedData](raw)
-	case EventMessageDelta, EventReasoningDelta, EventArgumentsDelta:
-		return decodeData[DeltaData](raw)
-	case EventMessageDiscarded:
-		return decodeData[DiscardedData](raw)
-	case EventMessagesImported:
-		return decodeData[ImportedData](raw)
-	case EventNodeStarted, EventNodeFinished:
-		return decodeData[NodeData](raw)
-	case EventToolStarted:
-		return decodeData[ToolStartedData](raw)
-	case EventToolFinished:
-		return decodeData[ToolFinishedData](raw)
-	case EventApprovalRequested, EventApprovalDecided:
-		return decodeData[ApprovalData](raw)
-	case EventContextStarted, EventContextCompleted, EventContextFailed, EventContextSkipped, EventContextWarning:
-		return decodeData[ContextData](raw)
-	case EventSessionUpdated:
-		return decodeData[SessionData](raw)
-	case EventSessionHead:
+	if decode := eventData[kind]; decode != nil {
+		return decode(raw)
+	}
+	return raw
+}
+
+//nolint:gochecknoglobals // a constant table
+var eventData = map[EventType]func(json.RawMessage) any{
+	EventRunQueued: decodeData[MessageData], EventMessageCreated: decodeData[MessageData], EventMessageUpdated: decodeData[MessageData],
+	EventRunStarted: decodeData[RunData], EventRunWaiting: decodeData[RunData],
+	EventRunSucceeded: decodeData[RunData], EventRunFailed: decodeData[RunData], EventRunCanceled: decodeData[RunData],
+	EventMessageStarted: decodeData[StartedData], EventMessageDiscarded: decodeData[DiscardedData], EventMessagesImported: decodeData[ImportedData],
+	EventMessageDelta: decodeData[DeltaData], EventReasoningDelta: decodeData[DeltaData], EventArgumentsDelta: decodeData[DeltaData],
+	EventNodeStarted: decodeData[NodeData], EventNodeFinished: decodeData[NodeData],
+	EventToolStarted: decodeData[ToolStartedData], EventToolFinished: decodeData[ToolFinishedData],
+	EventApprovalRequested: decodeData[ApprovalData], EventApprovalDecided: decodeData[ApprovalData],
+	EventContextStarted: decodeData[ContextData], EventContextCompleted: decodeData[ContextData], EventContextFailed: decodeData[ContextData],
+	EventContextSkipped: decodeData[ContextData], EventContextWarning: decodeData[ContextData],
+	EventSessionUpdated: decodeData[SessionData], EventDeliveryUpdated: decodeData[DeliveryData],
+	EventSessionHead: func(raw json.RawMessage) any {
 		if removed, ok := decodeData[RemovedHead](raw).(RemovedHead); ok && removed.Deleted {
 			return removed
 		}
 		return decodeData[SessionHead](raw)
-	case EventDeliveryUpdated:
-		return decodeData[DeliveryData](raw)
-	case EventResync:
-		return nil
-	default:
-		return raw
-	}
+	},
+	EventResync: func(json.RawMessage) any { return nil },
 }
 
 // decodeData returns a T, or the data themselves if they are not one.
@@ -336,4 +325,19 @@ type Wakeup struct {
 	Cancel RunID `json:"cancel,omitempty"` // a run that somebody asked to cancel
 	Free   bool  `json:"free,omitempty"`   // there may be runs that nobody works on
 	Due    bool  `json:"due,omitempty"`    // there may be deliveries that nobody works on
+}
+
+// EventPlace is how far a sweep through the events of all sessions has come, oldest
+// first. The zero place is before all of them.
+type EventPlace struct {
+	At      time.Time
+	Session SessionID
+	Seq     int64
+}
+
+// SweptEvents is one step of such a sweep.
+type SweptEvents struct {
+	Removed int64
+	Next    EventPlace // where the next step goes on
+	Done    bool       // nothing old comes after it
 }

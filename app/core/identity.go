@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 )
@@ -90,15 +91,12 @@ func rightWords() []string { return []string{"read", "write", "metrics", "delete
 func ParseRights(words []string) (Scopes, error) {
 	var r Scopes
 	known := rightWords()
-next:
 	for _, word := range words {
-		for i, k := range known {
-			if word == k {
-				r |= 1 << i
-				continue next
-			}
+		i := slices.Index(known, word)
+		if i < 0 {
+			return 0, Errorf(ErrInvalid, "%.40q is no scope; there are %s", word, strings.Join(known, ", "))
 		}
-		return 0, Errorf(ErrInvalid, "%.40q is no scope; there are %s", word, strings.Join(known, ", "))
+		r |= 1 << i
 	}
 	if r == 0 {
 		return 0, Errorf(ErrInvalid, "a key needs a scope; there are %s", strings.Join(known, ", "))

@@ -36,12 +36,6 @@ func (r Report) WriteTable(w io.Writer) error {
 	return r.writeRemarks(w)
 }
 
-// row is a line of the table.
-type row struct {
-	name string
-	cell func(Result) string
-}
-
 // unaskedRow is the line that only facts without questions need.
 const unaskedRow = "  search not asked"
 
@@ -58,7 +52,10 @@ func (r Report) writeColumns(w io.Writer) error {
 	}
 	line("", func(p Result) string { return strings.ToUpper(p.Policy) })
 	allAsked := !slices.ContainsFunc(r.Policies, func(p Result) bool { return p.Facts.countUnasked() > 0 })
-	for _, row := range []row{
+	for _, row := range []struct {
+		name string
+		cell func(Result) string
+	}{
 		{"prompts sent", func(p Result) string { return core.Number(p.Prompts) }},
 		{"largest prompt", func(p Result) string { return core.Number(p.Largest) }},
 		{"  of usable", func(p Result) string { return formatPercent(ratioOf(p.Largest, p.Budget.Usable)) }},

@@ -255,9 +255,7 @@ func (p *painter) moveLine(x, y float64) {
 const wordGap = 0.18
 
 // advanceBy moves along the line.
-func (p *painter) advanceBy(by float64) {
-	p.tm = matrix{1, 0, 0, 1, by * p.hscale, 0}.mul(p.tm)
-}
+func (p *painter) advanceBy(by float64) { p.tm = matrix{1, 0, 0, 1, by * p.hscale, 0}.mul(p.tm) }
 
 // drawText draws a text.
 func (p *painter) drawText(raw string) {

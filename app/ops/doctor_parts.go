@@ -18,8 +18,6 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/datadir"
 	"bobbin/app/core/llm"
-	"bobbin/app/core/llm/anthropic"
-	"bobbin/app/core/llm/langchain"
 	"bobbin/app/core/llm/openai"
 	"bobbin/app/core/llm/providerhttp"
 	"bobbin/app/core/tokens"
@@ -219,7 +217,7 @@ func (d *doctor) checkModel(ctx context.Context, m wire.Models, check, name stri
 		d.addFailure(check, core.ShownMessage(err, err.Error()), "")
 		return
 	}
-	if entry.Provider == "demo" {
+	if entry.Provider == llm.ProviderDemo {
 		do := "set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or run Ollama, for a real model"
 		if name == m.Choice.Model {
 			d.addWarning(check, "demo: no language model, it only quotes and calculates ("+m.Choice.Reason+")", do)
@@ -272,7 +270,7 @@ func askForModels(ctx context.Context, e llm.Entry) Finding {
 		return wrong(VerdictWarn, "try it with --call", "it was not found whether it works: %v", err)
 	case llm.IsKind(err, llm.KindNetwork):
 		return wrong(VerdictFail, "start it, or correct its base_url", "no server answers: %v", err)
-	case slices.Contains([]string{anthropic.Provider, anthropic.Bedrock, anthropic.Vertex, langchain.Provider}, e.Provider):
+	case slices.Contains([]string{llm.ProviderAnthropic, llm.ProviderBedrock, llm.ProviderVertex, llm.ProviderLangchainOllama}, e.Provider):
 	case llm.IsKind(err, llm.KindAuth):
 		return wrong(VerdictFail, "correct the key, or set api_key_env", "the server does not accept the key: %v", err)
 	case err != nil:

@@ -57,7 +57,7 @@ func OpenModels(ctx context.Context, cfg config.Config, o ModelOptions) (Models,
 	}
 	var servers llm.Servers // that models share
 	m.Registry, err = llm.NewRegistry(entries, func(e llm.Entry) (llm.Model, error) {
-		if e.Provider == "demo" {
+		if e.Provider == llm.ProviderDemo {
 			return observe(demo.New(o.Counter, demo.Delay), e.Model), nil
 		}
 		m, err := openProvider(e, os.Getenv(e.APIKeyEnv))
@@ -119,13 +119,13 @@ func openProvider(e llm.Entry, key string) (llm.Model, error) {
 		Timeouts: providerhttp.Timeouts{Headers: e.FirstByteTime, Idle: e.IdleTime}, Thinking: e.Thinking, LegacyMaxTokens: e.TakesMaxTokens(),
 	}
 	switch {
-	case e.Provider == anthropic.Provider:
+	case e.Provider == llm.ProviderAnthropic:
 		return anthropic.New(o)
-	case e.Provider == anthropic.Bedrock:
-		return anthropic.NewOnBedrock(anthropic.BedrockOptions{Options: o, Region: e.Region})
-	case e.Provider == anthropic.Vertex:
-		return anthropic.NewOnVertex(anthropic.VertexOptions{Options: o})
-	case e.Provider == langchain.Provider:
+	case e.Provider == llm.ProviderBedrock:
+		return anthropic.NewOnBedrock(o, e.Region, nil)
+	case e.Provider == llm.ProviderVertex:
+		return anthropic.NewOnVertex(o, nil)
+	case e.Provider == llm.ProviderLangchainOllama:
 		return langchain.New(o)
 	case e.Responses:
 		return responses.New(o)
@@ -145,7 +145,7 @@ func (m Models) Window() (size int, hint string) {
 	switch {
 	case info.WindowFrom == llm.WindowAssumed:
 		hint = "assumed, as the model is not known: set context_window in models"
-	case info.Provider == "ollama" && info.WindowFrom == llm.WindowKnown && os.Getenv("OLLAMA_CONTEXT_LENGTH") == "":
+	case info.Provider == llm.ProviderOllama && info.WindowFrom == llm.WindowKnown && os.Getenv("OLLAMA_CONTEXT_LENGTH") == "":
 		hint = "the default of Ollama: if yours is larger, set OLLAMA_CONTEXT_LENGTH here, too"
 	}
 	return info.Window, hint

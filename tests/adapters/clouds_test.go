@@ -49,17 +49,17 @@ func clouds() []cloud {
 	return []cloud{
 		{name: "bedrock", rules: amazon, base: "/anthropic", path: "/anthropic/v1/messages",
 			open: func(o anthropic.Options) (llm.Model, error) {
-				return anthropic.NewOnBedrock(anthropic.BedrockOptions{Options: o})
+				return anthropic.NewOnBedrock(o, "", nil)
 			}},
 		{name: "bedrock, signed", rules: amazon, base: "/anthropic", path: "/anthropic/v1/messages", signs: true,
 			open: func(o anthropic.Options) (llm.Model, error) {
 				o.APIKey = ""
-				return anthropic.NewOnBedrock(anthropic.BedrockOptions{Options: o, Region: awsRegion, Credentials: testCredentials(awsSecret)})
+				return anthropic.NewOnBedrock(o, awsRegion, testCredentials(awsSecret))
 			}},
 		{name: "vertex", rules: provider.Vertex{Project: "project", Location: "eu", Token: key}, base: vertexPath, recording: "vertex",
 			path: vertexPath + "/publishers/anthropic/models/claude-sonnet-4-5:streamRawPredict",
 			open: func(o anthropic.Options) (llm.Model, error) {
-				return anthropic.NewOnVertex(anthropic.VertexOptions{Options: o, Tokens: oauth2.StaticTokenSource(&oauth2.Token{AccessToken: key})})
+				return anthropic.NewOnVertex(o, oauth2.StaticTokenSource(&oauth2.Token{AccessToken: key}))
 			}},
 	}
 }

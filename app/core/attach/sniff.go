@@ -177,8 +177,7 @@ func sniffText(data []byte, name, media string) (Found, error) {
 		return Found{MediaType: kind}, nil
 	}
 	found := Found{MediaType: "text/plain"}
-	switch ext := strings.ToLower(path.Ext(name)); {
-	case ext == ".html" || ext == ".htm" || ext == ".xhtml", ext == "" && media == HTML: // else it is source
+	if ext := strings.ToLower(path.Ext(name)); ext == ".html" || ext == ".htm" || ext == ".xhtml" || ext == "" && media == HTML { // else it is source
 		found.Document = HTML
 	}
 	return found, nil

@@ -1,3 +1,13 @@
+// Package attach says what an attached file is and what models are sent of it.
+//
+// What a file is follows from its bytes, never from what its sender claims: Sniff
+// reads the header of an image and all of a text. What a model gets of it is the
+// same on every day and every machine, as a prompt's bytes must not change:
+// Text and Fence are functions of the content alone.
+//
+// A part's tokens are counted once, when its message is accepted, and hold for
+// every model: Tokens takes the most that any of the ways in which
+// the part can be sent costs.
 package attach
 
 import (
@@ -5,7 +15,6 @@ import (
 	"fmt"
 	"math"
 	"regexp"
-	"strings"
 
 	"bobbin/app/core"
 )
@@ -99,15 +108,4 @@ func Tokens(p core.Part, text int, count func(string) int) int {
 		most = max(most, count(Fence(p, ""))+text)
 	}
 	return most + joint
-}
-
-// Join puts texts below each other; empty ones are left out.
-func Join(texts ...string) string {
-	var out []string
-	for _, t := range texts {
-		if t != "" {
-			out = append(out, t)
-		}
-	}
-	return strings.Join(out, "\n")
 }

@@ -300,7 +300,7 @@ func TestPreparedNativeSummaryOfAnEarlierAgent(t *testing.T) {
 			!strings.Contains(last.Content, "You are another.") || len(last.AddedTools) != 1 || last.AddedTools[0].Name != "clock" {
 			t.Errorf("got the prompt %q, %+v … %+v, want the native summary behind the earlier agent, and the change", req.System, req.Messages[0], last)
 		}
-		w.ruler.LearnToolChangesRefused("answerer")
+		w.ruler.Learn("answerer", func(c *core.Calibration) { c.RefusesToolChanges = true })
 		if req := w.request(w.fit()); req.System[0] != "You are another." || len(req.Messages[0].Parts) > 0 || !strings.Contains(req.SystemText(), "Test the tester.") {
 			t.Errorf("without changes of tools: got %q, want the words", req.System)
 		}

@@ -18,10 +18,11 @@ import (
 // thoughts and of changes to the tools.
 func (k *Compactor) modelOf(t Turn) llm.Info {
 	info := t.Profile.Model.Info()
+	learned := k.Calibrator.Learned(info.Name)
 	if info.Prefix == "" {
-		info.Prefix = llm.PrefixContract(cmp.Or(k.Calibrator.PrefixContract(info.Name), string(llm.PrefixFree)))
+		info.Prefix = llm.PrefixContract(cmp.Or(learned.PrefixContract, string(llm.PrefixFree)))
 	}
-	if info.ToolChanges != llm.ToolsFixed && k.Calibrator.RefusesToolChanges(info.Name) {
+	if learned.RefusesToolChanges {
 		info.ToolChanges = llm.ToolsFixed
 	}
 	return info
@@ -57,7 +58,7 @@ func (k *Compactor) DropThoughts(ctx context.Context, t Turn, dropped llm.Droppe
 		k.Observer.CountOf(info.Name, core.CountDropped, n, string(reason))
 	}
 	if t.Profile.Model.Info().Prefix == "" {
-		k.Calibrator.LearnPrefixContract(info.Name, string(dropped.Contract))
+		k.Calibrator.Learn(info.Name, func(c *core.Calibration) { c.PrefixContract = string(dropped.Contract) })
 	}
 	for attempt := 0; ; attempt++ {
 		state, err := contextwindow.DecodeState(t.Session.PromptState)
@@ -81,7 +82,7 @@ func (k *Compactor) DropThoughts(ctx context.Context, t Turn, dropped llm.Droppe
 func (k *Compactor) RefuseToolChanges(ctx context.Context, t Turn) {
 	name := t.Profile.Model.Info().Name
 	k.Logger.WarnContext(ctx, "provider refused changes of the tools", "session_id", t.Session.ID, "model", name)
-	k.Calibrator.LearnToolChangesRefused(name)
+	k.Calibrator.Learn(name, func(c *core.Calibration) { c.RefusesToolChanges = true })
 }
 
 // SetupReader returns those of the setups that are stored with the session (repositories.PromptSetups).

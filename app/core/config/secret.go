@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"io"
-	"log/slog"
 	"net/url"
 	"slices"
 	"strings"
@@ -110,23 +109,14 @@ func (s Secret) Equal(t Secret) bool { return s.Reveal() == t.Reveal() }
 // String returns what may be seen.
 func (s Secret) String() string { return s.shown }
 
-// GoString returns what may be seen.
-func (s Secret) GoString() string { return fmt.Sprintf("config.Secret(%q)", s.shown) }
-
 // Format prints what may be seen, whatever the verb.
 func (s Secret) Format(f fmt.State, verb rune) {
 	text := s.shown
 	if verb == 'v' && f.Flag('#') {
-		text = s.GoString()
+		text = fmt.Sprintf("config.Secret(%q)", s.shown)
 	}
 	_, _ = io.WriteString(f, text) // a printer has nobody to tell
 }
 
-// MarshalText returns what may be seen; encoding/json uses it too.
+// MarshalText returns what may be seen; encoding/json, YAML and log/slog use it too.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.shown), nil }
-
-// MarshalYAML returns what may be seen.
-func (s Secret) MarshalYAML() (any, error) { return s.shown, nil }
-
-// LogValue returns what may be seen.
-func (s Secret) LogValue() slog.Value { return slog.StringValue(s.shown) }

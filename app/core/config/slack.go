@@ -79,11 +79,7 @@ func (s Slack) validateOAuth(found *faults) {
 	}
 	found.checkKey(s.BotToken.Empty(), "slack.client_id", "slack.bot_token is set too; keep that for one workspace, or slack.client_id for many")
 	found.checkKey(!s.ClientSecret.Empty(), "slack.client_secret", "it is missing; copy it from the app's Basic Information")
-	switch {
-	case s.TokenKey.Empty():
-		found.checkKey(false, "slack.token_key", "it is missing, and encrypts the stored tokens: make one with: openssl rand -base64 32")
-	case s.Key() == nil:
-		found.checkKey(false, "slack.token_key", "it is not base64 of %d bytes: make one with: openssl rand -base64 32", tokenKeyBytes)
-	}
+	found.checkKey(!s.TokenKey.Empty(), "slack.token_key", "it is missing, and encrypts the stored tokens: make one with: openssl rand -base64 32")
+	found.checkKey(s.TokenKey.Empty() || s.Key() != nil, "slack.token_key", "it is not base64 of %d bytes: make one with: openssl rand -base64 32", tokenKeyBytes)
 	found.checkKey(!s.LinkByEmail || len(s.Teams) > 0, "slack.link_by_email", "anybody's workspace could say whose e-mail address an account has; name your own in slack.teams")
 }

@@ -19,22 +19,19 @@ import (
 // 10MB.
 type Bytes int64
 
-type sizeUnit struct {
+// sizeUnits are the units of sizes, the longer names first.
+//
+//nolint:gochecknoglobals // a constant table
+var sizeUnits = []struct {
 	name string
 	size Bytes
-}
-
-// sizeUnits are the units of sizes, the longer names first.
-func sizeUnits() []sizeUnit {
-	return []sizeUnit{
-		{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10},
-		{"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}, {"B", 1},
-	}
+}{
+	{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}, {"B", 1},
 }
 
 // String returns the size with the largest binary unit that divides it.
 func (b Bytes) String() string {
-	for _, u := range sizeUnits()[:3] {
+	for _, u := range sizeUnits[:3] {
 		if b != 0 && b%u.size == 0 {
 			return fmt.Sprintf("%d%s", b/u.size, u.name)
 		}
@@ -45,7 +42,7 @@ func (b Bytes) String() string {
 // parseBytes is the reverse of Bytes.String; it also takes decimal units.
 func parseBytes(s string) (Bytes, error) {
 	number, factor := strings.TrimSpace(s), Bytes(1)
-	for _, u := range sizeUnits() {
+	for _, u := range sizeUnits {
 		if head := len(number) - len(u.name); head > 0 && strings.EqualFold(number[head:], u.name) {
 			number, factor = strings.TrimSpace(number[:head]), u.size
 			break

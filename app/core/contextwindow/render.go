@@ -198,7 +198,7 @@ func (a attachments) renderContent(m core.Message, whole bool) (content string, 
 			texts = append(texts, attach.Fence(p, attach.Text(data)))
 		}
 	}
-	return attach.Join(texts...), sent
+	return core.Join("\n", texts...), sent
 }
 
 // hasFiles reports whether the message has images or files.

@@ -107,12 +107,10 @@ func NothingToStart(id core.SessionID) error {
 
 // start leases the next attempt of the run to the worker.
 func (c *Change) start(run core.Run, worker string, now time.Time) core.Run {
-	until := now.Add(core.RunLease)
 	if run.StartedAt == nil {
-		began := core.Now()
-		run.StartedAt = &began
+		run.StartedAt = new(core.Now())
 	}
-	run.Status, run.Attempt, run.LeaseOwner, run.LeaseUntil = core.RunRunning, run.Attempt+1, worker, &until
+	run.Status, run.Attempt, run.LeaseOwner, run.LeaseUntil = core.RunRunning, run.Attempt+1, worker, new(now.Add(core.RunLease))
 	c.Events = append(c.Events, runEvent(core.EventRunStarted, run))
 	return run
 }

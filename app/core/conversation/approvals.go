@@ -85,8 +85,7 @@ func Wait(s State, w core.RunWait) (Change, error) {
 		a.ID, a.RunID, a.SessionID = core.NewID[core.ApprovalID](), s.Run.ID, s.Run.SessionID
 		a.Status, a.RequestedAt = core.ApprovalOpen, core.Now()
 		if w.Expiry > 0 {
-			at := s.Now.Add(w.Expiry)
-			a.ExpiresAt = &at
+			a.ExpiresAt = new(s.Now.Add(w.Expiry))
 		}
 		c.Changed, c.Approvals = append(c.Changed, a), append(c.Approvals, a)
 		c.Events = append(c.Events, core.NewEvent(a.SessionID, a.RunID, core.EventApprovalRequested, core.ApprovalData{Approval: a}))
@@ -146,8 +145,7 @@ func (c *Change) close(status core.ApprovalStatus, comment string, match func(co
 
 // settle records what one of c.Approvals has become.
 func (c *Change) settle(a *core.Approval) {
-	now := core.Now()
-	a.DecidedAt = &now
+	a.DecidedAt = new(core.Now())
 	c.Changed = append(c.Changed, *a)
 	c.Events = append(c.Events, core.NewEvent(a.SessionID, a.RunID, core.EventApprovalDecided, core.ApprovalData{Approval: *a}))
 }

@@ -61,8 +61,7 @@ func (c *Change) cancel(why string) {
 
 // End returns the run as it ends now.
 func End(run core.Run, end core.RunEnd) core.Run {
-	now := core.Now()
-	run.Status, run.Error, run.FinishedAt = end.Status, end.Error, &now
+	run.Status, run.Error, run.FinishedAt = end.Status, end.Error, new(core.Now())
 	run.AnswerID = cmp.Or(end.AnswerID, run.AnswerID)
 	run.LeaseOwner, run.LeaseUntil = "", nil
 	return run

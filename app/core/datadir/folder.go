@@ -144,15 +144,15 @@ func (f *Folder) OpenTemp(name, prefix string) error {
 
 // Announce writes how to reach this process, readable by this user only.
 func (f *Folder) Announce(s Server) error {
-	raw, err := json.Marshal(s)
-	if err != nil {
-		return fmt.Errorf("announce: %w", err)
-	}
 	const temp = serverName + ".new"
-	if err := f.root.WriteFile(temp, raw, 0o600); err != nil {
-		return fmt.Errorf("announce: %w", err)
+	raw, err := json.Marshal(s)
+	if err == nil {
+		err = f.root.WriteFile(temp, raw, 0o600)
 	}
-	if err := f.root.Rename(temp, serverName); err != nil {
+	if err == nil {
+		err = f.root.Rename(temp, serverName)
+	}
+	if err != nil {
 		return fmt.Errorf("announce: %w", err)
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -59,26 +60,18 @@ func Detect(ctx context.Context, configured string, env func(string) string, pro
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
 	models, err := probe(ctx, address)
-	if i := slices.IndexFunc(models, canTalk); err == nil && i >= 0 {
-		return Choice{providerOllama + "/" + models[i], "Ollama runs at " + Redacted(address)}
+	if i := slices.IndexFunc(models, func(model string) bool { return model != "" && !notChat.MatchString(model) }); err == nil && i >= 0 {
+		return Choice{ProviderOllama + "/" + models[i], "Ollama runs at " + Redacted(address)}
 	}
 	reason := "no Ollama answers at " + Redacted(address)
 	if err == nil {
 		reason = "the Ollama at " + Redacted(address) + " has no chat model"
 	}
-	return Choice{providerDemo, "none of OPENAI_API_KEY, ANTHROPIC_API_KEY and GEMINI_API_KEY is set, and " + reason}
+	return Choice{ProviderDemo, "none of OPENAI_API_KEY, ANTHROPIC_API_KEY and GEMINI_API_KEY is set, and " + reason}
 }
 
-// canTalk reports whether the model answers, judged by its name; others embed or rank.
-func canTalk(model string) bool {
-	model = strings.ToLower(model)
-	for _, word := range []string{"embed", "minilm", "bge-", "rerank", "paraphrase-"} {
-		if strings.Contains(model, word) {
-			return false
-		}
-	}
-	return model != ""
-}
+// notChat is in the names of models that embed or rank.
+var notChat = regexp.MustCompile(`(?i)embed|minilm|bge-|rerank|paraphrase-`)
 
 // ollamaURL returns the address of Ollama without a path. OLLAMA_HOST may be a
 // host, a host with a port, or an address; where Ollama listens on all

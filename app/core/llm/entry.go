@@ -11,19 +11,20 @@ import (
 	"bobbin/app/core"
 )
 
-// The providers that a name can be resolved to without a configured entry.
+// The providers by their names in settings and errors. Any other name is of a server of the OpenAI dialect,
+// with its BaseURL.
 const (
-	providerOpenAI     = "openai"
-	providerAnthropic  = "anthropic"
-	providerGemini     = "gemini"
-	providerOllama     = "ollama"
-	providerMistral    = "mistral"
-	providerOpenRouter = "openrouter"
-	providerBedrock    = "bedrock"
-	providerVertex     = "vertex"
-	providerDemo       = "demo"
+	ProviderOpenAI     = "openai"
+	ProviderAnthropic  = "anthropic"
+	ProviderGemini     = "gemini"
+	ProviderOllama     = "ollama"
+	ProviderMistral    = "mistral"
+	ProviderOpenRouter = "openrouter"
+	ProviderBedrock    = "bedrock" // Claude on Amazon Bedrock
+	ProviderVertex     = "vertex"  // Claude on Google Vertex AI
+	ProviderDemo       = "demo"
 
-	providerLangchainOllama = "langchain/ollama"
+	ProviderLangchainOllama = "langchain/ollama"
 )
 
 // Entry is a model that the registry can open: one of the configuration, or one
@@ -55,23 +56,23 @@ func (e Entry) TakesMaxTokens() bool {
 	if e.MaxTokensField != "" {
 		return e.MaxTokensField == "max_tokens"
 	}
-	own := providerOf(e.Model) == providerOpenAI && !strings.HasPrefix(strings.ToLower(e.Model), "gpt-oss")
+	own := providerOf(e.Model) == ProviderOpenAI && !strings.HasPrefix(strings.ToLower(e.Model), "gpt-oss")
 	return e.BaseURL != "" && !own && !strings.Contains(e.BaseURL, "://api.openai.com/")
 }
 
 // inferEntry returns the entry of a name that is not configured: "demo", a provider
 // and a model ("ollama/llama3.2"), or a model whose provider follows from its name.
 func inferEntry(name string) (Entry, bool) {
-	if name == providerDemo {
-		return Entry{Info: Info{Name: name, Provider: providerDemo}}, true
+	if name == ProviderDemo {
+		return Entry{Info: Info{Name: name, Provider: ProviderDemo}}, true
 	}
 	if provider, model, ok := strings.Cut(name, "/"); ok && model != "" {
 		switch provider {
-		case providerOpenAI, providerAnthropic, providerGemini, providerOllama, providerMistral, providerOpenRouter, providerBedrock, providerVertex:
+		case ProviderOpenAI, ProviderAnthropic, ProviderGemini, ProviderOllama, ProviderMistral, ProviderOpenRouter, ProviderBedrock, ProviderVertex:
 			return Entry{Info: Info{Name: name, Provider: provider}, Model: model}, true
 		case "langchain":
-			if client, model, ok := strings.Cut(model, "/"); ok && model != "" && client == providerOllama {
-				return Entry{Info: Info{Name: name, Provider: providerLangchainOllama}, Model: model}, true
+			if client, model, ok := strings.Cut(model, "/"); ok && model != "" && client == ProviderOllama {
+				return Entry{Info: Info{Name: name, Provider: ProviderLangchainOllama}, Model: model}, true
 			}
 		}
 	}
@@ -85,20 +86,23 @@ func inferEntry(name string) (Entry, bool) {
 func providerOf(model string) string {
 	model = strings.TrimPrefix(strings.ToLower(model), "ft:")
 	switch {
-	case strings.HasPrefix(model, "gpt-"), strings.HasPrefix(model, "chatgpt-"), isOSeries(model):
-		return providerOpenAI
+	case openAIModel.MatchString(model):
+		return ProviderOpenAI
 	case strings.HasPrefix(model, "claude-"):
-		return providerAnthropic
+		return ProviderAnthropic
 	case strings.HasPrefix(model, "gemini-"), strings.HasPrefix(model, "models/gemini-"):
-		return providerGemini
+		return ProviderGemini
 	default:
 		return ""
 	}
 }
 
+// openAIModel begins the names of OpenAI's models, o1 and o3-mini among them.
+var openAIModel = regexp.MustCompile(`^(?:chat)?gpt-|^o[1-9](?:-|$)`)
+
 // isOllama reports whether the provider is Ollama, through either of its APIs.
 func isOllama(provider string) bool {
-	return provider == providerOllama || provider == providerLangchainOllama
+	return provider == ProviderOllama || provider == ProviderLangchainOllama
 }
 
 // mayBeSlow reports whether the server may take minutes to read a prompt before its first byte: it
@@ -118,28 +122,23 @@ func (e Entry) mayBeSlow() bool {
 	return !strings.Contains(host, ".") || strings.HasSuffix(host, ".local") || strings.HasSuffix(host, ".internal") || strings.HasSuffix(host, ".localhost")
 }
 
-// isOSeries reports whether the name is o1, o3-mini, o4-mini and so on.
-func isOSeries(model string) bool {
-	return len(model) > 1 && model[0] == 'o' && model[1] >= '1' && model[1] <= '9' && (len(model) == 2 || model[2] == '-')
-}
-
 // withEnvironment fills in the provider's address from the environment, and checks that
 // the key is set. It does not use the key.
 func (e Entry) withEnvironment(env func(string) string) (Entry, error) {
-	e.Model, e.Provider = cmp.Or(e.Model, e.Name), cmp.Or(e.Provider, providerOpenAI)
+	e.Model, e.Provider = cmp.Or(e.Model, e.Name), cmp.Or(e.Provider, ProviderOpenAI)
 	isNamed := e.APIKeyEnv != "" // then the key must be set, wherever the model is
 	if !isNamed {
 		e.APIKeyEnv = map[string]string{ // where it is usually kept
-			providerOpenAI: "OPENAI_API_KEY", providerAnthropic: "ANTHROPIC_API_KEY", providerGemini: "GEMINI_API_KEY",
-			providerMistral: "MISTRAL_API_KEY", providerOpenRouter: "OPENROUTER_API_KEY", providerBedrock: "AWS_BEARER_TOKEN_BEDROCK",
+			ProviderOpenAI: "OPENAI_API_KEY", ProviderAnthropic: "ANTHROPIC_API_KEY", ProviderGemini: "GEMINI_API_KEY",
+			ProviderMistral: "MISTRAL_API_KEY", ProviderOpenRouter: "OPENROUTER_API_KEY", ProviderBedrock: "AWS_BEARER_TOKEN_BEDROCK",
 		}[e.Provider]
 	}
-	needed := e.APIKeyEnv != "" && (isNamed || e.BaseURL == "" && e.Provider != providerBedrock)
+	needed := e.APIKeyEnv != "" && (isNamed || e.BaseURL == "" && e.Provider != ProviderBedrock)
 	if needed && env(e.APIKeyEnv) == "" {
 		return e, core.Errorf(core.ErrInvalid, "model %s needs an API key: set %s", e.Name, e.APIKeyEnv)
 	}
 	switch e.Provider {
-	case providerBedrock:
+	case ProviderBedrock:
 		// Without a key requests are signed with the credentials that AWS's tools find.
 		e.Region = cmp.Or(e.Region, env("AWS_REGION"), env("AWS_DEFAULT_REGION"))
 		if env(e.APIKeyEnv) == "" {
@@ -153,7 +152,7 @@ func (e Entry) withEnvironment(env func(string) string) (Entry, error) {
 		}
 		e.BaseURL = cmp.Or(e.BaseURL, "https://bedrock-mantle."+e.Region+".api.aws/anthropic")
 		return e, nil
-	case providerVertex:
+	case ProviderVertex:
 		e.Region = cmp.Or(e.Region, env("CLOUD_ML_REGION"), env("GOOGLE_CLOUD_LOCATION"), "global")
 		e.Project = cmp.Or(e.Project, env("ANTHROPIC_VERTEX_PROJECT_ID"), env("GOOGLE_CLOUD_PROJECT"))
 		if e.Project == "" {
@@ -168,13 +167,13 @@ func (e Entry) withEnvironment(env func(string) string) (Entry, error) {
 	}
 	if e.BaseURL == "" {
 		switch e.Provider {
-		case providerOpenAI:
+		case ProviderOpenAI:
 			e.BaseURL = env("OPENAI_BASE_URL")
-		case providerAnthropic:
+		case ProviderAnthropic:
 			e.BaseURL = env("ANTHROPIC_BASE_URL")
-		case providerOllama:
+		case ProviderOllama:
 			e.BaseURL = ollamaURL(env) + "/v1"
-		case providerLangchainOllama:
+		case ProviderLangchainOllama:
 			e.BaseURL = ollamaURL(env)
 		}
 	}
@@ -194,4 +193,48 @@ func vertexURL(location string) string {
 	default:
 		return "https://" + location + "-aiplatform.googleapis.com"
 	}
+}
+
+// Version is the version in a model's name: 4, 5 for claude-sonnet-4-5-20250929. Zero = the name does
+// not say.
+type Version [2]int
+
+// IsSince reports whether the version is this one or later.
+func (v Version) IsSince(major, minor int) bool {
+	return v[0] > major || v[0] == major && v[1] >= minor
+}
+
+// ClaudeOf returns the family and the version of a Claude by its name, also as proxies write it. Names
+// have the family first since Claude 4, and the version first before (then there is no family).
+func ClaudeOf(model string) (family string, v Version) {
+	_, name, _ := strings.Cut(strings.ToLower(model), "claude-")
+	if v = versionOf(name); v != (Version{}) {
+		return "", v
+	}
+	family, rest, _ := strings.Cut(name, "-")
+	if family == "mythos" && strings.HasPrefix(rest, "preview") {
+		return family, Version{4, 6}
+	}
+	return family, versionOf(rest)
+}
+
+// versionOf reads a version at the beginning of a text: "5-5-20260901" and "5.5" are 5, 5. A
+// number of more than two digits is a date.
+func versionOf(text string) (v Version) {
+	for i := range v {
+		digits := 0
+		for digits < len(text) && text[digits] >= '0' && text[digits] <= '9' {
+			v[i] = v[i]*10 + int(text[digits]-'0')
+			digits++
+		}
+		if digits == 0 || digits > 2 {
+			v[i] = 0
+			return v
+		}
+		if text = text[digits:]; text == "" || text[0] != '-' && text[0] != '.' {
+			return v
+		}
+		text = text[1:]
+	}
+	return v
 }

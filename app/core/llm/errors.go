@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -54,9 +55,7 @@ type Error struct {
 }
 
 // Error returns the provider, the kind and the message.
-func (e *Error) Error() string {
-	return fmt.Sprintf("%s: %s: %s", e.Provider, e.Kind, e.Message)
-}
+func (e *Error) Error() string { return fmt.Sprintf("%s: %s: %s", e.Provider, e.Kind, e.Message) }
 
 // Unwrap returns the cause and the kind as core knows it.
 func (e *Error) Unwrap() []error {
@@ -98,9 +97,7 @@ func (e *Error) Retryable() bool {
 // cancellation too; errors.Is(err, context.DeadlineExceeded) distinguishes it.
 func CanceledError(ctx context.Context, provider string) *Error {
 	err, cause := ctx.Err(), context.Cause(ctx)
-	if !errors.Is(cause, err) {
-		err = errors.Join(err, cause)
-	} else {
+	if err = errors.Join(err, cause); errors.Is(cause, ctx.Err()) {
 		err = cause
 	}
 	return &Error{Kind: KindCanceled, Message: cause.Error(), Provider: provider, Err: err}
@@ -108,15 +105,44 @@ func CanceledError(ctx context.Context, provider string) *Error {
 
 // AsError returns the *Error in err's chain, or nil.
 func AsError(err error) *Error {
-	var e *Error
-	if errors.As(err, &e) {
-		return e
-	}
-	return nil
+	e, _ := errors.AsType[*Error](err)
+	return e
 }
 
 // IsKind reports whether err is an *Error of the kind.
 func IsKind(err error, kind ErrorKind) bool {
 	e := AsError(err)
 	return e != nil && e.Kind == kind
+}
+
+// ToolChanges says how the tools of a conversation may change while its prompt begins as before.
+type ToolChanges string
+
+// The ways.
+const (
+	ToolsFixed      ToolChanges = ""        // not at all
+	ToolsAdded      ToolChanges = "add"     // system messages add tools, of names that no tool had before
+	ToolsChangeable ToolChanges = "replace" // they also remove tools, and put others in their place
+)
+
+// ClassifyRefusal returns the error of the request, with KindToolChangesRefused if the provider refused
+// what adds and removes tools in it: the account or the model does not know that.
+func (r Request) ClassifyRefusal(e *Error) *Error {
+	changes := func(m Message) bool { return len(m.AddedTools)+len(m.RemovedTools) > 0 }
+	if e == nil || e.Kind != KindInvalid || e.Status != http.StatusBadRequest || !slices.ContainsFunc(r.Messages, changes) {
+		return e
+	}
+	for _, name := range []string{"tool_addition", "tool_removal", "tool_definition", "inline-tools", "mid-conversation-tool-changes", "additional_tools"} {
+		if strings.Contains(e.Message, name) {
+			return e.WithKind(KindToolChangesRefused)
+		}
+	}
+	return e
+}
+
+// WithKind returns the refusal of a prompt as one of another kind.
+func (e *Error) WithKind(kind ErrorKind) *Error {
+	refused := *e
+	refused.Kind, refused.Unclear = kind, false
+	return &refused
 }

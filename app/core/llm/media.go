@@ -46,9 +46,9 @@ func (i Info) Takes(p core.Part) bool {
 		return i.Documents == DocumentsAlways || i.Documents == DocumentsScanned && p.Blank > 0
 	case !i.Images || p.Type != core.PartImage:
 		return false
-	case i.Provider == providerAnthropic || i.Provider == providerBedrock || i.Provider == providerVertex || strings.Contains(i.Name, "claude"):
+	case i.Provider == ProviderAnthropic || i.Provider == ProviderBedrock || i.Provider == ProviderVertex || strings.Contains(i.Name, "claude"):
 		return p.Size <= anthropicBytes && p.Width <= anthropicSide && p.Height <= anthropicSide
-	case i.Provider == providerGemini:
+	case i.Provider == ProviderGemini:
 		return p.MediaType != "image/gif"
 	default:
 		return true

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
-	"slices"
 	"strings"
 
 	"bobbin/app/core"
@@ -116,7 +115,23 @@ type Request struct {
 
 // SystemText returns the system blocks as one text, for providers without blocks.
 func (r Request) SystemText() string {
-	return strings.Join(slices.DeleteFunc(slices.Clone(r.System), func(s string) bool { return s == "" }), "\n\n")
+	return core.Join("\n\n", r.System...)
+}
+
+// MaxCompaction is how many bytes the text and the signature of a compaction may have, each.
+const MaxCompaction = 1 << 20
+
+// SplitCompaction returns the compaction with which the prompt begins and the messages behind it;
+// nil and all messages = it begins with none.
+func (r Request) SplitCompaction() (*core.Part, []Message) {
+	if len(r.Messages) == 0 {
+		return nil, r.Messages
+	}
+	first := r.Messages[0]
+	if first.Role != core.RoleUser || first.Content != "" || len(first.Parts) != 1 || first.Parts[0].Type != core.PartCompaction {
+		return nil, r.Messages
+	}
+	return &first.Parts[0], r.Messages[1:]
 }
 
 // Message is a message as a model sees it.
@@ -242,15 +257,7 @@ func Collect(stream iter.Seq2[Delta, error], onDelta func(Delta)) (Response, err
 		if d.Usage != nil {
 			res.Usage = new(d.Usage.Corrected())
 		}
-		if d.Dropped != nil {
-			res.Dropped = d.Dropped
-		}
-		if d.Compaction != nil {
-			res.Compaction = d.Compaction
-		}
-		if d.Finish != "" {
-			res.Finish = d.Finish
-		}
+		res.Dropped, res.Compaction, res.Finish = cmp.Or(d.Dropped, res.Dropped), cmp.Or(d.Compaction, res.Compaction), cmp.Or(d.Finish, res.Finish)
 		if len(order) == 0 {
 			spoken = text.Len()
 		}
@@ -312,4 +319,22 @@ func cleanDelta(d Delta) Delta {
 		d.ToolCall = &c
 	}
 	return d
+}
+
+// Models finds language models by name; an empty name is the default model.
+type Models interface {
+	Get(name string) (Model, error)
+	// Preferred returns the model of the same provider that does background work for
+	// conversations with the named model; false = the named model does it itself.
+	Preferred(name string, p Preference) (Model, bool)
+}
+
+// Budget returns why the model may not be called for the owner now: what may be spent is spent.
+type Budget func(ctx context.Context, owner string, model Info) error
+
+// TokenCounter counts everything that prompts are made of, in cl100k_base.
+type TokenCounter interface {
+	core.TextCounter
+	Message(m core.Message) int
+	Tools(list []ToolSpec) int
 }

@@ -69,8 +69,7 @@ type Prefix struct{ sum [sha256.Size]byte }
 // format and the effort as parts of it, which both may be empty.
 func NewPrefix(info Info, system []string, tools []ToolSpec, format *core.ResponseFormat, effort string) Prefix {
 	h := fieldHash{}
-	h.addText(info.ThoughtOrigin)
-	h.addText(info.Account)
+	h.addText(info.ThoughtOrigin, info.Account)
 	for _, block := range system {
 		if block != "" { // no adapter sends it
 			h.addText(block)
@@ -129,28 +128,19 @@ func CountEqual(a, b string) int {
 
 // addMessage adds what a model gets of a message.
 func (h *fieldHash) addMessage(m Message) {
-	for _, text := range []string{string(m.Role), PlainText(m), m.ToolCallID} {
-		h.addText(text)
-	}
+	h.addText(string(m.Role), PlainText(m), m.ToolCallID)
 	for _, part := range m.Parts {
 		if part.Type == core.PartCompaction {
-			for _, text := range []string{"compaction", part.Text, part.Signature} {
-				h.addText(text)
-			}
+			h.addText("compaction", part.Text, part.Signature)
 		}
 		if part.Type == core.PartReasoning && part.Origin != "" {
-			h.addText("thought")
-			h.addText(part.Name)
-			h.addText(part.Text)
-			h.addText(part.Signature)
+			h.addText("thought", part.Name, part.Text, part.Signature)
 			*h = binary.AppendUvarint(*h, uint64(part.Offset)) //nolint:gosec // G115: never negative
 			*h = binary.AppendUvarint(*h, uint64(part.Calls))  //nolint:gosec // G115: never negative
 		}
 	}
 	for _, media := range m.Media {
-		h.addText("media")
-		h.addText(media.Name)
-		h.addText(media.MediaType)
+		h.addText("media", media.Name, media.MediaType)
 		sum := sha256.Sum256(media.Data)
 		*h = append(*h, sum[:]...)
 	}
@@ -159,13 +149,10 @@ func (h *fieldHash) addMessage(m Message) {
 		h.addJSON(tool)
 	}
 	for _, name := range m.RemovedTools {
-		h.addText("removed")
-		h.addText(name)
+		h.addText("removed", name)
 	}
 	for _, call := range m.ToolCalls {
-		for _, text := range []string{"call", call.ID, call.Name, call.Arguments, call.Signature} {
-			h.addText(text)
-		}
+		h.addText("call", call.ID, call.Name, call.Arguments, call.Signature)
 	}
 }
 
@@ -188,8 +175,10 @@ func ParsePrefix(encoded string) (p Prefix, ok bool) {
 // fieldHash is what a hash is made of: fields with their lengths, so that none runs into the next.
 type fieldHash []byte
 
-func (h *fieldHash) addText(text string) {
-	*h = append(binary.AppendUvarint(*h, uint64(len(text))), text...)
+func (h *fieldHash) addText(texts ...string) {
+	for _, text := range texts {
+		*h = append(binary.AppendUvarint(*h, uint64(len(text))), text...)
+	}
 }
 
 func (h *fieldHash) addJSON(value any) {

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -36,7 +37,7 @@ func (i Info) NewCall(purpose core.ModelPurpose, estimated int, res Response, er
 // was written to it.
 func (i Info) Cost(usage *core.Usage) *int64 {
 	if i.InputPrice == 0 && i.OutputPrice == 0 {
-		if i.Provider == providerDemo || i.Provider == providerOllama {
+		if i.Provider == ProviderDemo || i.Provider == ProviderOllama {
 			return new(int64)
 		}
 		return nil
@@ -44,16 +45,8 @@ func (i Info) Cost(usage *core.Usage) *int64 {
 	if usage == nil {
 		return nil
 	}
-	u := *usage
-	price := func(p float64) float64 {
-		if p == 0 {
-			return i.InputPrice
-		}
-		return p
-	}
-	plain := max(u.InputTokens-u.CacheReadTokens-u.CacheWriteTokens, 0)
+	plain := max(usage.InputTokens-usage.CacheReadTokens-usage.CacheWriteTokens, 0)
 	// US dollars per million tokens are millionths of a dollar per token.
-	cost := int64(math.Round(float64(plain)*i.InputPrice + float64(u.OutputTokens)*i.OutputPrice +
-		float64(u.CacheReadTokens)*price(i.CacheReadPrice) + float64(u.CacheWriteTokens)*price(i.CacheWritePrice)))
-	return &cost
+	return new(int64(math.Round(float64(plain)*i.InputPrice + float64(usage.OutputTokens)*i.OutputPrice +
+		float64(usage.CacheReadTokens)*cmp.Or(i.CacheReadPrice, i.InputPrice) + float64(usage.CacheWriteTokens)*cmp.Or(i.CacheWritePrice, i.InputPrice))))
 }

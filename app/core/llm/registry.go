@@ -162,7 +162,7 @@ const (
 // CheapModel returns the name of a provider's small model for work on the side,
 // such as summaries; empty for a provider without one that every user may call.
 func CheapModel(provider string) string {
-	return map[string]string{providerOpenAI: DefaultOpenAIModel, providerAnthropic: DefaultAnthropicModel, providerGemini: DefaultGeminiModel}[provider]
+	return map[string]string{ProviderOpenAI: DefaultOpenAIModel, ProviderAnthropic: DefaultAnthropicModel, ProviderGemini: DefaultGeminiModel}[provider]
 }
 
 // Preferred returns the model that does the work beside conversations with the named
@@ -193,7 +193,7 @@ func (r *Registry) Names() []string { return slices.Sorted(maps.Keys(r.entries))
 
 // withSizes fills in the sizes that are not configured.
 func (r *Registry) withSizes(e Entry) Entry {
-	if e.Provider == providerDemo {
+	if e.Provider == ProviderDemo {
 		return e // it knows itself
 	}
 	window, maxOutput, factor, known := r.defaults.Lookup(e.Model)
@@ -226,7 +226,7 @@ func (r *Registry) withSizes(e Entry) Entry {
 	}
 	// A model that sees images is known to take PDFs at the own address of a provider that documents it. Servers that
 	// speak the same dialect may refuse them.
-	documented := (e.Provider == providerOpenAI || e.Provider == providerAnthropic) && e.BaseURL == ""
+	documented := (e.Provider == ProviderOpenAI || e.Provider == ProviderAnthropic) && e.BaseURL == ""
 	if e.Documents == "" && documented && e.Images && r.defaults.Documents != nil {
 		e.Documents = r.defaults.Documents(e.Model)
 	}
@@ -243,9 +243,7 @@ type Offer struct {
 
 // Offer returns the models that callers may choose: what more returns, besides the
 // entries and the default.
-func (r *Registry) Offer(more func() []string) *Offer {
-	return &Offer{registry: r, more: more}
-}
+func (r *Registry) Offer(more func() []string) *Offer { return &Offer{registry: r, more: more} }
 
 // Get returns the model of a name that is offered, or the default model for an empty
 // name. Others are core.ErrNotFound. No error shows the server's configuration.
@@ -288,8 +286,8 @@ func (o *Offer) offeredNames() []string {
 // HideCause returns the error of Registry.Get as callers of the API may see it: with
 // its kind and without the names of environment variables and settings.
 func HideCause(name string, err error) error {
-	var shown *core.Error
-	if !errors.As(err, &shown) {
+	shown, ok := errors.AsType[*core.Error](err)
+	if !ok {
 		return err
 	}
 	which := "the default model"

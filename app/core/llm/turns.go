@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -36,19 +37,16 @@ func Arguments(c core.ToolCall) string {
 // PlainText returns the message as text. Images and files are named; their content
 // is not sent. Reasoning is not sent back.
 func PlainText(turn Message) string {
-	pieces := dropEmpty([]string{turn.Content})
+	pieces := []string{turn.Content}
 	for _, p := range turn.Parts {
 		switch p.Type {
 		case "text":
-			pieces = append(pieces, dropEmpty([]string{p.Text})...)
+			pieces = append(pieces, p.Text)
 		case "image", "file":
 			pieces = append(pieces, "["+p.Describe()+"]")
 		}
 	}
-	if len(pieces) == 0 {
-		return EmptyText
-	}
-	return strings.Join(pieces, "\n")
+	return cmp.Or(core.Join("\n", pieces...), EmptyText)
 }
 
 // ToolTurnsAsText rewrites tool calls and their results as text, for a provider
@@ -64,11 +62,11 @@ func ToolTurnsAsText(turns []Message) []Message {
 		case core.RoleTool:
 			turn = Message{Role: core.RoleUser, Content: fmt.Sprintf("[result of %s]\n%s", turn.ToolName, turn.Content)}
 		case core.RoleAssistant:
-			pieces := dropEmpty([]string{turn.Content})
+			pieces := []string{turn.Content}
 			for _, c := range turn.ToolCalls {
 				pieces = append(pieces, fmt.Sprintf("[called %s with %s]", c.Name, Arguments(c)))
 			}
-			turn.Content, turn.ToolCalls = strings.Join(pieces, "\n"), nil
+			turn.Content, turn.ToolCalls = core.Join("\n", pieces...), nil
 		}
 		if open && turn.Role == core.RoleUser {
 			out[len(out)-1].Content += "\n\n" + PlainText(turn)
@@ -141,14 +139,4 @@ func HashID(id string, n int) string {
 	sum := sha256.Sum256([]byte(id))
 	text := base64.StdEncoding.EncodeToString(sum[:])
 	return strings.NewReplacer("+", "p", "/", "s", "=", "e").Replace(text)[:n]
-}
-
-func dropEmpty(texts []string) []string {
-	out := make([]string, 0, len(texts))
-	for _, t := range texts {
-		if t != "" {
-			out = append(out, t)
-		}
-	}
-	return out
 }

@@ -1,3 +1,9 @@
+// Package logging sets up log/slog: text for people on a terminal, JSON for
+// machines, and attributes that travel in a context.
+//
+// New is called once; the *slog.Logger is passed on from there. With puts an
+// attribute such as request_id into a context, and every InfoContext below it
+// carries it.
 package logging
 
 import (
@@ -86,6 +92,4 @@ func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 }
 
 // WithGroup keeps them in loggers made by Logger.WithGroup, within the group.
-func (h handler) WithGroup(name string) slog.Handler {
-	return handler{h.Handler.WithGroup(name)}
-}
+func (h handler) WithGroup(name string) slog.Handler { return handler{h.Handler.WithGroup(name)} }

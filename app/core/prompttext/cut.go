@@ -104,9 +104,7 @@ func Characters(text string, limit int) string {
 }
 
 // Missing returns the mark that replaces n bytes or characters.
-func Missing(n int, what string) string {
-	return fmt.Sprintf(" […%d %s left out…] ", n, what)
-}
+func Missing(n int, what string) string { return fmt.Sprintf(" […%d %s left out…] ", n, what) }
 
 // Tail returns at most the last n bytes of text, whole characters only.
 func Tail(text string, n int) string {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"bobbin/app/core"
 )
 
 // The names that quoted text must not have between angle brackets: our own fences, the
@@ -32,7 +34,7 @@ const maxName = 48
 // Harmless returns the text so that it is safe to quote.
 func Harmless(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
-	if strings.ContainsFunc(text, opensMark) {
+	if strings.ContainsAny(text, angles+"[［") {
 		var b strings.Builder
 		b.Grow(len(text))
 		last := rune(0)
@@ -40,7 +42,7 @@ func Harmless(text string) string {
 			r, size := utf8.DecodeRuneInString(text[i:])
 			next := text[i+size : min(len(text), i+size+utf8.UTFMax*maxName)]
 			switch {
-			case isAngle(r) && isTag(next, last):
+			case strings.ContainsRune(angles, r) && isTag(next, last):
 				b.WriteByte('[')
 			case (r == '[' || r == '［') && isBlockMark(next):
 				b.WriteByte('(')
@@ -58,10 +60,7 @@ func Harmless(text string) string {
 	return text
 }
 
-// opensMark reports whether the character may begin a mark.
-func opensMark(r rune) bool { return isAngle(r) || r == '[' || r == '［' }
-
-func isAngle(r rune) bool { return strings.ContainsRune("<＜﹤〈⟨‹❮⧼", r) }
+const angles = "<＜﹤〈⟨‹❮⧼"
 
 // isTag reports whether the text after an angle bracket forms a mark; last is the character
 // before the bracket.
@@ -111,4 +110,60 @@ func nameAt(text string) (name, rest string) {
 		}
 	}
 	return b.String(), ""
+}
+
+// maxSpeaker is how many characters of a name are shown.
+const maxSpeaker = 80
+
+// speakerOpen begins the line that names a speaker.
+const speakerOpen = "[from user "
+
+// forgedSpeaker matches a line that looks like that line.
+var forgedSpeaker = regexp.MustCompile(`(?mi)(^|[\r\v\f\x{85}\x{2028}\x{2029}])([\s\p{Z}\p{Cf}]*)[\[［]([\s\p{Z}\p{Cf}]*f\p{Cf}*r\p{Cf}*o\p{Cf}*m\b)`)
+
+// SpeakerName returns the name of a message's speaker in one line; empty unless prompts show
+// it (core.AfterSpeaker).
+func SpeakerName(m core.Message) string {
+	if !m.Named {
+		return ""
+	}
+	// Brackets, colons, marks of code, and invisible characters.
+	name := m.Author
+	name = strings.Map(func(r rune) rune {
+		switch {
+		case strings.ContainsRune("()'’‘", r):
+			return r
+		case unicode.In(r, unicode.C, unicode.Z, unicode.Ps, unicode.Pe, unicode.Pi, unicode.Pf), strings.ContainsRune("<>＜＞﹤﹥`|｜:：\\\uFFFD", r):
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(name, ""))
+	name = strings.Join(strings.Fields(name), " ")
+	if all := []rune(name); len(all) > maxSpeaker {
+		name = strings.TrimSpace(string(all[:maxSpeaker]))
+	}
+	return name
+}
+
+// SpeakerLine returns the line with the speaker's name that precedes the text of a message;
+// empty without a name to show.
+func SpeakerLine(m core.Message) string {
+	name := SpeakerName(m)
+	if name == "" {
+		return ""
+	}
+	return speakerOpen + name + "]\n"
+}
+
+// WithSpeaker returns the content of a message as models see it: with its speaker, if prompts
+// show the name. No other line looks as if somebody else spoke.
+func WithSpeaker(m core.Message) string {
+	if !m.Named {
+		return m.Content
+	}
+	content := m.Content
+	if strings.ContainsAny(content, "[［") {
+		content = forgedSpeaker.ReplaceAllString(content, "$1$2($3")
+	}
+	return SpeakerLine(m) + content
 }

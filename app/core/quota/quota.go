@@ -206,7 +206,7 @@ type Stored struct {
 	limits StoredLimits
 
 	mu   sync.Mutex
-	sums map[core.Tenant]*storedSum // guarded by mu
+	sums *core.Cache[core.Tenant, *storedSum] // at first of none, which must be read; mu makes one of a tenant
 }
 
 // StoredLimits are in bytes; 0 = no limit.
@@ -234,7 +234,7 @@ const (
 
 // NewStored returns the limits of what is stored.
 func NewStored(limits StoredLimits) *Stored {
-	return &Stored{limits: limits, sums: map[core.Tenant]*storedSum{}}
+	return &Stored{limits: limits, sums: core.NewCache[core.Tenant, *storedSum](maxSums)}
 }
 
 // Admit returns ErrTooLarge with CodeStorageFull if there is no room for so many bytes more.
@@ -271,13 +271,10 @@ func (s *Stored) CheckDisk() error {
 
 func (s *Stored) admit(ctx context.Context, of core.Tenant, more, limit int64, setting string) error {
 	s.mu.Lock()
-	sum := s.sums[of]
-	if sum == nil { // at first one that must be read
-		if len(s.sums) >= maxSums {
-			clear(s.sums)
-		}
+	sum, ok := s.sums.Get(of)
+	if !ok {
 		sum = &storedSum{}
-		s.sums[of] = sum
+		s.sums.Set(of, sum)
 	}
 	s.mu.Unlock()
 	sum.mu.Lock()

@@ -25,13 +25,12 @@ type label struct {
 	kind   kind
 }
 
-func labels() []label {
-	return []label{
-		{"password", password}, {"passwd", password}, {"passphrase", password}, {"passwort", password},
-		{"privatekey", privateKey}, {"secretaccesskey", secret}, {"secret", secret},
-		{"apikey", apiKey}, {"accesskey", apiKey}, {"secretkey", apiKey}, {"encryptionkey", apiKey}, {"signingkey", apiKey}, {"tokenkey", apiKey},
-		{"token", token}, {"credentials", token}, {"authorization", token},
-	}
+//nolint:gochecknoglobals // a constant table
+var labels = []label{
+	{"password", password}, {"passwd", password}, {"passphrase", password}, {"passwort", password},
+	{"privatekey", privateKey}, {"secretaccesskey", secret}, {"secret", secret},
+	{"apikey", apiKey}, {"accesskey", apiKey}, {"secretkey", apiKey}, {"encryptionkey", apiKey}, {"signingkey", apiKey}, {"tokenkey", apiKey},
+	{"token", token}, {"credentials", token}, {"authorization", token},
 }
 
 // labelKind returns the kind of secret that the name at the end of text introduces,
@@ -49,7 +48,7 @@ func (f *finder) labelKind(text string) (kind, bool) {
 		}
 	}
 	name := string(buf[n:])
-	for _, l := range f.labels {
+	for _, l := range labels {
 		if strings.HasSuffix(name, l.suffix) {
 			return l.kind, true
 		}

@@ -42,7 +42,7 @@ func Text(s string) string {
 	if len(s) < minPassword {
 		return s
 	}
-	f := &finder{text: s, shapes: shapeTable(), labels: labels()}
+	f := &finder{text: s}
 	for _, find := range []func(){f.findPrivateKeys, f.findURLPasswords, f.findInWords} {
 		f.found = f.found[:0]
 		find()
@@ -54,10 +54,8 @@ func Text(s string) string {
 // finder collects the secrets of a text. The secrets of one search are replaced
 // before the next search starts.
 type finder struct {
-	shapes [256][]shape // by the first byte of the prefix
-	labels []label
-	text   string
-	found  []span
+	text  string
+	found []span
 }
 
 // span is a secret's place in the text.

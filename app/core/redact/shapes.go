@@ -18,53 +18,55 @@ type shape struct {
 
 // shapes is the table. Lengths are slightly under those of real keys, as key formats
 // change, where nothing else has that form.
-func shapes() []shape {
-	return []shape{
-		{"sk-", isWord, 16, 0, apiKey, isModelKey}, // OpenAI, Anthropic, OpenRouter, DeepSeek …
-		{"AKIA ASIA", isUpperOrDigit, 16, 16, apiKey, nil},
-		{"AIza", isWord, 30, 0, apiKey, nil}, // Google
-		{"ya29. dckr_pat_", isWord, 20, 0, token, nil},
-		{"GOCSPX-", isWord, 20, 0, secret, nil},
-		{"ghp_ gho_ ghu_ ghs_ ghr_", isAlnum, 20, 0, token, nil}, // GitHub
-		{"github_pat_", isWord, 20, 0, token, hasDigit},
-		{"glpat-", isWord, 16, 0, token, nil}, // GitLab
-		{"glrt- gldt- glptt-", isWord, 16, 0, token, hasDigit},
-		{"xoxb- xoxp- xoxa- xoxr- xoxs- xoxe- xapp-", isWord, 10, 0, token, hasDigit}, // Slack
-		{"sk_live_ sk_test_ rk_live_ rk_test_", isAlnum, 10, 0, apiKey, nil},          // Stripe
-		{"whsec_", isBase64, 16, 0, secret, hasDigit},
-		{"npm_ hf_", isAlnum, 30, 0, token, nil}, // Hugging Face
-		{"pypi-", isWord, 50, 0, token, nil},
-		{"gsk_ xai- pplx-", isAlnum, 40, 0, apiKey, nil},
-		{"r8_", isAlnum, 36, 0, apiKey, nil},
-		{"nvapi-", isWord, 40, 0, apiKey, nil},
-		{"tvly-", isWord, 20, 0, apiKey, hasDigit},
-		{"SG.", nil, 50, 0, apiKey, nil},
-		{"shpat_", isHex, 32, 0, token, nil}, // Shopify
-		{"dop_v1_", isHex, 40, 0, token, nil},
-		{"hvs.", isWord, 24, 0, token, hasDigit}, // Vault
-		{"glsa_", isWord, 32, 0, token, nil},     // Grafana
-		{"lin_api_", isAlnum, 32, 0, apiKey, nil},
-		{"ntn_", isAlnum, 40, 0, token, nil}, // Notion
-		{"bob_", isWord, 40, 43, apiKey, hasDigit},
-		{"eyJ", nil, 20, 0, token, isJWT},
-		{"AGE-SECRET-KEY-1", isUpperOrDigit, 50, 0, privateKey, nil},
-		{"$2a$ $2b$ $2y$", isBcrypt, 50, 56, secret, nil}, // hashes of passwords
-		{"$argon2id$", isBcrypt, 40, 300, secret, nil},
-	}
+//
+//nolint:gochecknoglobals // a constant table
+var shapes = []shape{
+	{"sk-", isWord, 16, 0, apiKey, isModelKey}, // OpenAI, Anthropic, OpenRouter, DeepSeek …
+	{"AKIA ASIA", isUpperOrDigit, 16, 16, apiKey, nil},
+	{"AIza", isWord, 30, 0, apiKey, nil}, // Google
+	{"ya29. dckr_pat_", isWord, 20, 0, token, nil},
+	{"GOCSPX-", isWord, 20, 0, secret, nil},
+	{"ghp_ gho_ ghu_ ghs_ ghr_", isAlnum, 20, 0, token, nil}, // GitHub
+	{"github_pat_", isWord, 20, 0, token, hasDigit},
+	{"glpat-", isWord, 16, 0, token, nil}, // GitLab
+	{"glrt- gldt- glptt-", isWord, 16, 0, token, hasDigit},
+	{"xoxb- xoxp- xoxa- xoxr- xoxs- xoxe- xapp-", isWord, 10, 0, token, hasDigit}, // Slack
+	{"sk_live_ sk_test_ rk_live_ rk_test_", isAlnum, 10, 0, apiKey, nil},          // Stripe
+	{"whsec_", isBase64, 16, 0, secret, hasDigit},
+	{"npm_ hf_", isAlnum, 30, 0, token, nil}, // Hugging Face
+	{"pypi-", isWord, 50, 0, token, nil},
+	{"gsk_ xai- pplx-", isAlnum, 40, 0, apiKey, nil},
+	{"r8_", isAlnum, 36, 0, apiKey, nil},
+	{"nvapi-", isWord, 40, 0, apiKey, nil},
+	{"tvly-", isWord, 20, 0, apiKey, hasDigit},
+	{"SG.", nil, 50, 0, apiKey, nil},
+	{"shpat_", isHex, 32, 0, token, nil}, // Shopify
+	{"dop_v1_", isHex, 40, 0, token, nil},
+	{"hvs.", isWord, 24, 0, token, hasDigit}, // Vault
+	{"glsa_", isWord, 32, 0, token, nil},     // Grafana
+	{"lin_api_", isAlnum, 32, 0, apiKey, nil},
+	{"ntn_", isAlnum, 40, 0, token, nil}, // Notion
+	{"bob_", isWord, 40, 43, apiKey, hasDigit},
+	{"eyJ", nil, 20, 0, token, isJWT},
+	{"AGE-SECRET-KEY-1", isUpperOrDigit, 50, 0, privateKey, nil},
+	{"$2a$ $2b$ $2y$", isBcrypt, 50, 56, secret, nil}, // hashes of passwords
+	{"$argon2id$", isBcrypt, 40, 300, secret, nil},
 }
 
 func isBcrypt(b byte) bool { return isBase64(b) || b == '$' || b == '.' || b == ',' }
 
-// shapeTable returns the shapes by the first byte of their prefix.
-func shapeTable() (table [256][]shape) {
-	for _, s := range shapes() {
+// shapesByByte are the shapes by the first byte of their prefix.
+//
+//nolint:gochecknoglobals // a constant table
+var shapesByByte = func() (table [256][]shape) {
+	for _, s := range shapes {
 		for prefix := range strings.FieldsSeq(s.prefix) {
 			s.prefix = prefix
 			table[prefix[0]] = append(table[prefix[0]], s)
 		}
 	}
 	return table
-}
+}()
 
 // maxParts is the largest number of parts that a token has between dots: an encrypted
 // one has five.
@@ -113,7 +115,7 @@ func (f *finder) shapeEnd(i int) int {
 	if i >= len(f.text) {
 		return i
 	}
-	for _, s := range f.shapes[f.text[i]] {
+	for _, s := range shapesByByte[f.text[i]] {
 		if !strings.HasPrefix(f.text[i:], s.prefix) {
 			continue
 		}
@@ -144,7 +146,7 @@ func (f *finder) addSecretOfKey(i int) {
 	end := min(len(f.text), i+keyDistance)
 	for i < end {
 		from := i
-		i = classEnd(f.text, i, isKeyByte)
+		i = classEnd(f.text, i, func(b byte) bool { return isBase64(b) || isWord(b) })
 		if n := strings.LastIndexByte(strings.TrimRight(f.text[from:i], "="), '='); n >= 0 { // of an assignment
 			from += n + 1
 		}
@@ -155,8 +157,6 @@ func (f *finder) addSecretOfKey(i int) {
 		i++
 	}
 }
-
-func isKeyByte(b byte) bool { return isBase64(b) || isWord(b) }
 
 func isLower(b byte) bool { return b >= 'a' && b <= 'z' }
 func isUpper(b byte) bool { return b >= 'A' && b <= 'Z' }

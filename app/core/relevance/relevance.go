@@ -243,9 +243,7 @@ func (r Ranking) score(places []counted, i int) float64 {
 }
 
 // norm returns by what the count of a word is divided in a text of the length.
-func (r Ranking) norm(length float64) float64 {
-	return 1 - lengthShare + lengthShare*length/r.Mean
-}
+func (r Ranking) norm(length float64) float64 { return 1 - lengthShare + lengthShare*length/r.Mean }
 
 // neighbors returns the neighbors of the document at i that are not long, the length of all four
 // places, and whether one has anything of the question. A place without one of them has the mean

@@ -50,9 +50,7 @@ type Estimate struct {
 }
 
 // Apply converts our tokens to the model's, rounded up.
-func (e Estimate) Apply(tokens int) int {
-	return int(math.Ceil(float64(tokens) * e.Factor))
-}
+func (e Estimate) Apply(tokens int) int { return int(math.Ceil(float64(tokens) * e.Factor)) }
 
 // Calibrator corrects our counts by the counts that providers report, with one factor a
 // model. The factor depends on the text, so it also keeps a factor for each conversation,

@@ -1,234 +1,112 @@
 package tokens
 
-// builtinModels returns the built-in table: normalized name, window, max tokens of an
-// answer (0 = not known), prior factor. The numbers are those that the providers
-// publish; if the hosts of an open model differ, the smaller. If a provider limits the
-// prompt below the window (GPT-5: 272,000 of 400,000), the table has that limit. The
-// factors are our own: cl100k_base and o200k_base are 1; the others are upper estimates
+import "strings"
+
+// builtinModels returns the built-in table. The numbers are those that the providers publish; if the hosts of an
+// open model differ, the smaller. If a provider limits the prompt below the window (GPT-5: 272,000 of 400,000), the
+// table has that limit. The factors are our own: cl100k_base and o200k_base are 1; the others are upper estimates
 // from published data about their tokenizers; calibration replaces them.
-func builtinModels() []ModelInfo {
-	var rows []ModelInfo
-	for _, family := range [][]ModelInfo{openAIModels(), anthropicModels(), googleModels(), llamaModels(), mistralModels(), qwenModels(), otherModels()} {
-		rows = append(rows, family...)
+func builtinModels() (rows []ModelInfo) {
+	for _, m := range modelLimits {
+		for name := range strings.FieldsSeq(m.names) {
+			rows = append(rows, ModelInfo{Name: name, Window: m.window, MaxOutput: m.maxOutput, Factor: m.factor})
+		}
 	}
 	return rows
 }
 
-func openAIModels() []ModelInfo {
-	return []ModelInfo{
-		{"gpt-3-5-turbo", 16_385, 4_096, 1},
-		{"gpt-3-5-turbo-0301", 4_096, 4_096, 1},
-		{"gpt-3-5-turbo-0613", 4_096, 4_096, 1},
-		{"gpt-3-5-turbo-instruct", 4_096, 4_096, 1},
-		{"gpt-35-turbo", 16_385, 4_096, 1}, // Azure's name
-		{"gpt-4", 8_192, 8_192, 1},
-		{"gpt-4-32k", 32_768, 32_768, 1},
-		{"gpt-4-0125", 128_000, 4_096, 1},
-		{"gpt-4-1106", 128_000, 4_096, 1},
-		{"gpt-4-turbo", 128_000, 4_096, 1},
-		{"gpt-4-vision", 128_000, 4_096, 1},
-		{"gpt-4-1", 1_047_576, 32_768, 1}, // 4.1
-		{"gpt-4-5", 128_000, 16_384, 1},
-		{"gpt-4o", 128_000, 16_384, 1},
-		{"gpt-4o-2024-05-13", 128_000, 4_096, 1},
-		{"chatgpt-4o", 128_000, 16_384, 1},
-		{"gpt-5", 272_000, 128_000, 1},
-		{"gpt-5-chat", 128_000, 16_384, 1},
-		{"gpt-5-1-chat", 128_000, 16_384, 1},
-		{"gpt-5-2-chat", 128_000, 16_384, 1},
-		{"gpt-5-3-chat", 128_000, 16_384, 1},
-		{"gpt-5-4", 922_000, 128_000, 1},
-		{"gpt-5-4-mini", 272_000, 128_000, 1},
-		{"gpt-5-4-nano", 272_000, 128_000, 1},
-		{"gpt-5-5", 922_000, 128_000, 1},
-		{"gpt-oss", 131_072, 32_768, 1},
-		{"o1", 200_000, 100_000, 1},
-		{"o1-mini", 128_000, 65_536, 1},
-		{"o1-preview", 128_000, 32_768, 1},
-		{"o3", 200_000, 100_000, 1},
-		{"o4-mini", 200_000, 100_000, 1},
-		{"codex-mini", 200_000, 100_000, 1},
-	}
-}
-
-// anthropicModels has two factors: the tokenizer since Opus 4.7 needs up to 35 % more
-// tokens.
-func anthropicModels() []ModelInfo {
-	const before, since = 1.2, 1.55
-	return []ModelInfo{
-		{"claude", 200_000, 0, since},
-		{"claude-instant", 100_000, 4_096, before},
-		{"claude-2", 100_000, 4_096, before},
-		{"claude-2-1", 200_000, 4_096, before},
-		{"claude-3", 200_000, 4_096, before},
-		{"claude-3-5", 200_000, 8_192, before},
-		{"claude-3-7", 200_000, 64_000, before},
-		{"claude-opus-4", 200_000, 32_000, before},
-		{"claude-sonnet-4", 200_000, 64_000, before},
-		{"claude-opus-4-5", 200_000, 64_000, before},
-		{"claude-sonnet-4-5", 200_000, 64_000, before},
-		{"claude-haiku-4-5", 200_000, 64_000, before},
-		{"claude-opus-4-6", 1_000_000, 128_000, before},
-		{"claude-sonnet-4-6", 1_000_000, 128_000, before},
-		{"claude-opus-4-7", 1_000_000, 128_000, since},
-		{"claude-opus-4-8", 1_000_000, 128_000, since},
-		{"claude-opus-5", 1_000_000, 128_000, since},
-		{"claude-sonnet-5", 1_000_000, 128_000, since},
-		{"claude-haiku-5", 1_000_000, 128_000, since},
-		{"claude-fable-5", 1_000_000, 128_000, since},
-		{"claude-mythos-5", 1_000_000, 128_000, since},
-	}
-}
-
-func googleModels() []ModelInfo {
-	const gemini, gemma = 1.1, 1.1
-	return []ModelInfo{
-		{"gemini", 32_760, 8_192, gemini},
-		{"gemini-1-0", 32_760, 8_192, gemini},
-		{"gemini-pro", 32_760, 8_192, gemini},
-		{"gemini-1-5", 1_000_000, 8_192, gemini},
-		{"gemini-2-0", 1_048_576, 8_192, gemini},
-		{"gemini-2-5", 1_048_576, 65_536, gemini},
-		{"gemini-2-5-flash-image", 32_768, 32_768, gemini},
-		{"gemini-3", 1_000_000, 65_536, gemini},
-		{"gemini-flash", 1_000_000, 65_536, gemini}, // gemini-flash-latest, -lite-latest: names for the newest
-		{"gemini-3-pro-image", 65_536, 32_768, gemini},
-		{"gemma", 8_192, 8_192, gemma},
-		{"gemma-3", 131_072, 8_192, gemma},
-		{"gemma3", 131_072, 8_192, gemma},
-		{"gemma-3-1b", 32_768, 8_192, gemma},
-		{"gemma-3n", 32_768, 8_192, gemma},
-		{"gemma3n", 32_768, 8_192, gemma},
-	}
-}
-
-// llamaModels has both spellings: "llama3.1" is Ollama's, "Llama-3.1" is used elsewhere.
-func llamaModels() []ModelInfo {
-	const two, three = 1.25, 1.05
-	return []ModelInfo{
-		{"llama-2", 4_096, 4_096, two},
-		{"llama2", 4_096, 4_096, two},
-		{"codellama", 16_384, 4_096, two},
-		{"tinyllama", 2_048, 2_048, two},
-		{"vicuna", 4_096, 4_096, two},
-		{"llama-3", 8_192, 8_192, three},
-		{"llama3", 8_192, 8_192, three},
-		{"meta-llama-3", 8_192, 8_192, three},
-		{"llama-3-1", 128_000, 8_192, three},
-		{"llama3-1", 128_000, 8_192, three},
-		{"meta-llama-3-1", 128_000, 8_192, three},
-		{"llama-3-2", 128_000, 8_192, three},
-		{"llama3-2", 128_000, 8_192, three},
-		{"llama-3-3", 128_000, 8_192, three},
-		{"llama3-3", 128_000, 8_192, three},
-		{"llama-4", 131_072, 8_192, three},
-		{"llama4", 131_072, 8_192, three},
-		{"hermes-3", 128_000, 8_192, three},
-		{"nemotron", 128_000, 8_192, three},
-	}
-}
-
-func mistralModels() []ModelInfo {
-	const old, tekken = 1.25, 1.1
-	return []ModelInfo{
-		{"mistral", 32_768, 8_192, old},
-		{"open-mistral-7b", 32_768, 8_192, old},
-		{"mixtral", 32_768, 8_192, old},
-		{"mixtral-8x22b", 65_536, 8_192, old},
-		{"open-mixtral", 32_768, 8_192, old},
-		{"open-mixtral-8x22b", 65_536, 8_192, old},
-		{"mistral-nemo", 128_000, 8_192, tekken},
-		{"open-mistral-nemo", 128_000, 8_192, tekken},
-		{"mistral-small", 32_768, 8_192, tekken},
-		{"mistral-small-2503", 128_000, 8_192, tekken},
-		{"mistral-small-2506", 128_000, 8_192, tekken},
-		{"mistral-small3-1", 128_000, 8_192, tekken},
-		{"mistral-small3-2", 128_000, 8_192, tekken},
-		{"mistral-medium", 128_000, 8_192, tekken},
-		{"mistral-large", 128_000, 8_192, tekken},
-		{"mistral-large-2402", 32_768, 8_192, old},
-		{"ministral", 128_000, 8_192, tekken},
-		{"pixtral", 128_000, 8_192, tekken},
-		{"codestral", 32_768, 8_192, old},
-		{"devstral", 128_000, 8_192, tekken},
-		{"magistral", 40_000, 8_192, tekken},
-	}
-}
-
-func qwenModels() []ModelInfo {
-	const factor = 1.1
-	return []ModelInfo{
-		{"qwen", 8_192, 8_192, factor},
-		{"qwen-max", 32_768, 8_192, factor},
-		{"qwen-plus", 131_072, 8_192, factor},
-		{"qwen-turbo", 131_072, 8_192, factor},
-		{"qwen2", 32_768, 8_192, factor},
-		{"qwen-2", 32_768, 8_192, factor},
-		{"qwen2-5", 32_768, 8_192, factor},
-		{"qwen-2-5", 32_768, 8_192, factor},
-		{"qwen3", 32_768, 8_192, factor},
-		{"qwen-3", 32_768, 8_192, factor},
-		{"qwen3-coder", 262_144, 65_536, factor},
-		{"qwen3-max", 262_144, 65_536, factor},
-		{"qwen3-next", 262_144, 32_768, factor},
-		{"qwq", 32_768, 8_192, factor},
-	}
-}
-
-func otherModels() []ModelInfo {
-	const typical = 1.15
-	return []ModelInfo{
-		{"demo", DefaultWindow, 0, 1}, // the offline model counts as we do
-		{"deepseek", 65_536, 8_192, typical},
-		{"deepseek-chat", 128_000, 8_192, typical},
-		{"deepseek-reasoner", 128_000, 65_536, typical},
-		{"deepseek-coder", 16_384, 4_096, typical},
-		{"deepseek-coder-v2", 128_000, 8_192, typical},
-		{"deepseek-v2", 128_000, 8_192, typical},
-		{"deepseek-v3", 128_000, 8_192, typical},
-		{"deepseek-r1", 128_000, 32_768, typical},
-		{"phi", 2_048, 2_048, 1.25},
-		{"phi-3", 4_096, 4_096, 1.25},
-		{"phi3", 4_096, 4_096, 1.25},
-		{"phi-3-small", 8_192, 4_096, 1},
-		{"phi-3-mini-128k", 131_072, 4_096, 1.25},
-		{"phi-3-small-128k", 131_072, 4_096, 1},
-		{"phi-3-medium-128k", 131_072, 4_096, 1.25},
-		{"phi-3-5", 131_072, 4_096, 1.25},
-		{"phi3-5", 131_072, 4_096, 1.25},
-		{"phi-4", 16_384, 16_384, 1.05},
-		{"phi4", 16_384, 16_384, 1.05},
-		{"phi-4-mini", 131_072, 4_096, 1.05},
-		{"phi4-mini", 131_072, 4_096, 1.05},
-		{"command", 4_096, 4_096, typical},
-		{"command-r", 128_000, 4_096, typical},
-		{"command-a", 256_000, 8_192, typical},
-		{"command-r7b", 128_000, 4_096, typical},
-		{"grok", 131_072, 0, typical},
-		{"grok-4", 256_000, 0, typical},
-		{"grok-4-fast", 2_000_000, 0, typical},
-		{"grok-4-1-fast", 2_000_000, 0, typical},
-		{"moonshot-v1-8k", 8_192, 0, typical},
-		{"moonshot-v1-32k", 32_768, 0, typical},
-		{"moonshot-v1-128k", 131_072, 0, typical},
-		{"kimi-k2", 131_072, 0, typical},
-		{"glm-4", 128_000, 0, typical},
-		{"glm-4-6", 200_000, 128_000, typical},
-		{"glm-5", 200_000, 128_000, typical},
-		{"minimax-m2", 196_608, 0, typical},
-		{"nova", 300_000, 5_120, typical},
-		{"nova-micro", 128_000, 5_120, typical},
-		{"titan-text", 4_096, 4_096, typical},
-		{"titan-text-express", 8_192, 8_192, typical},
-		{"titan-text-premier", 32_000, 3_072, typical},
-		{"jamba", 256_000, 4_096, typical},
-		{"dbrx", 32_768, 4_096, 1},
-		{"yi", 4_096, 4_096, 1.25},
-		{"falcon", 2_048, 2_048, 1.25},
-		{"solar", 4_096, 4_096, 1.25},
-		{"starcoder", 8_192, 8_192, 1.25},
-		{"smollm2", 8_192, 8_192, 1.25},
-		{"granite", 4_096, 4_096, 1.25},
-		{"granite3", 128_000, 8_192, 1.25},
-	}
+// modelLimits are the normalized names of the models with equal limits.
+//
+//nolint:gochecknoglobals // a constant table
+var modelLimits = []struct {
+	window, maxOutput int // as in ModelInfo
+	factor            float64
+	names             string
+}{
+	// OpenAI; gpt-35 is Azure's name.
+	{16_385, 4_096, 1, "gpt-3-5-turbo gpt-35-turbo"},
+	{4_096, 4_096, 1, "gpt-3-5-turbo-0301 gpt-3-5-turbo-0613 gpt-3-5-turbo-instruct"},
+	{8_192, 8_192, 1, "gpt-4"},
+	{32_768, 32_768, 1, "gpt-4-32k"},
+	{128_000, 4_096, 1, "gpt-4-0125 gpt-4-1106 gpt-4-turbo gpt-4-vision gpt-4o-2024-05-13"},
+	{1_047_576, 32_768, 1, "gpt-4-1"},
+	{128_000, 16_384, 1, "gpt-4-5 gpt-4o chatgpt-4o gpt-5-chat gpt-5-1-chat gpt-5-2-chat gpt-5-3-chat"},
+	{272_000, 128_000, 1, "gpt-5 gpt-5-4-mini gpt-5-4-nano"},
+	{922_000, 128_000, 1, "gpt-5-4 gpt-5-5"},
+	{131_072, 32_768, 1, "gpt-oss"},
+	{200_000, 100_000, 1, "o1 o3 o4-mini codex-mini"},
+	{128_000, 65_536, 1, "o1-mini"},
+	{128_000, 32_768, 1, "o1-preview"},
+	// Anthropic: the tokenizer since Opus 4.7 needs up to 35 % more tokens.
+	{200_000, 0, 1.55, "claude"},
+	{100_000, 4_096, 1.2, "claude-instant claude-2"},
+	{200_000, 4_096, 1.2, "claude-2-1 claude-3"},
+	{200_000, 8_192, 1.2, "claude-3-5"},
+	{200_000, 64_000, 1.2, "claude-3-7 claude-sonnet-4 claude-opus-4-5 claude-haiku-4-5"},
+	{200_000, 32_000, 1.2, "claude-opus-4"},
+	{1_000_000, 128_000, 1.2, "claude-opus-4-6 claude-sonnet-4-6"},
+	{1_000_000, 128_000, 1.55, "claude-opus-4-7 claude-opus-4-8 claude-opus-5 claude-sonnet-5 claude-haiku-5 claude-fable-5 claude-mythos-5"},
+	// Google; gemini-flash-latest and the like are names for the newest.
+	{32_760, 8_192, 1.1, "gemini"},
+	{1_000_000, 8_192, 1.1, "gemini-1-5"},
+	{1_048_576, 8_192, 1.1, "gemini-2-0"},
+	{1_048_576, 65_536, 1.1, "gemini-2-5"},
+	{32_768, 32_768, 1.1, "gemini-2-5-flash-image"},
+	{1_000_000, 65_536, 1.1, "gemini-3 gemini-flash"},
+	{65_536, 32_768, 1.1, "gemini-3-pro-image"},
+	{8_192, 8_192, 1.1, "gemma"},
+	{131_072, 8_192, 1.1, "gemma-3 gemma3"},
+	{32_768, 8_192, 1.1, "gemma-3-1b gemma-3n gemma3n"},
+	// "llama3.1" is Ollama's spelling, "Llama-3.1" that of others.
+	{4_096, 4_096, 1.25, "llama-2 llama2 vicuna"},
+	{16_384, 4_096, 1.25, "codellama"},
+	{2_048, 2_048, 1.25, "tinyllama"},
+	{8_192, 8_192, 1.05, "llama-3 llama3 meta-llama-3"},
+	{128_000, 8_192, 1.05, "llama-3-1 llama3-1 meta-llama-3-1 llama-3-2 llama3-2 llama-3-3 llama3-3 hermes-3 nemotron"},
+	{131_072, 8_192, 1.05, "llama-4 llama4"},
+	// Mistral.
+	{32_768, 8_192, 1.25, "mistral open-mistral-7b mixtral open-mixtral mistral-large-2402 codestral"},
+	{65_536, 8_192, 1.25, "mixtral-8x22b open-mixtral-8x22b"},
+	{128_000, 8_192, 1.1, "mistral-nemo open-mistral-nemo mistral-small-2503 mistral-small-2506 mistral-small3-1 mistral-small3-2 mistral-medium mistral-large ministral pixtral devstral"},
+	{32_768, 8_192, 1.1, "mistral-small"},
+	{40_000, 8_192, 1.1, "magistral"},
+	// Qwen.
+	{8_192, 8_192, 1.1, "qwen"},
+	{32_768, 8_192, 1.1, "qwen-max qwen2 qwen-2 qwen3 qwen-3 qwq"},
+	{131_072, 8_192, 1.1, "qwen-plus qwen-turbo"},
+	{262_144, 65_536, 1.1, "qwen3-coder qwen3-max"},
+	{262_144, 32_768, 1.1, "qwen3-next"},
+	// others; the offline model counts as we do.
+	{DefaultWindow, 0, 1, "demo"},
+	{65_536, 8_192, 1.15, "deepseek"},
+	{128_000, 8_192, 1.15, "deepseek-chat deepseek-coder-v2 deepseek-v2 deepseek-v3"},
+	{128_000, 65_536, 1.15, "deepseek-reasoner"},
+	{16_384, 4_096, 1.15, "deepseek-coder"},
+	{128_000, 32_768, 1.15, "deepseek-r1"},
+	{2_048, 2_048, 1.25, "phi falcon"},
+	{4_096, 4_096, 1.25, "phi-3 phi3 yi solar granite"},
+	{8_192, 4_096, 1, "phi-3-small"},
+	{131_072, 4_096, 1.25, "phi-3-mini-128k phi-3-medium-128k phi-3-5 phi3-5"},
+	{131_072, 4_096, 1, "phi-3-small-128k"},
+	{16_384, 16_384, 1.05, "phi-4 phi4"},
+	{131_072, 4_096, 1.05, "phi-4-mini phi4-mini"},
+	{4_096, 4_096, 1.15, "command titan-text"},
+	{128_000, 4_096, 1.15, "command-r"},
+	{256_000, 8_192, 1.15, "command-a"},
+	{131_072, 0, 1.15, "grok moonshot-v1-128k kimi-k2"},
+	{256_000, 0, 1.15, "grok-4"},
+	{2_000_000, 0, 1.15, "grok-4-fast grok-4-1-fast"},
+	{8_192, 0, 1.15, "moonshot-v1-8k"},
+	{32_768, 0, 1.15, "moonshot-v1-32k"},
+	{128_000, 0, 1.15, "glm-4"},
+	{200_000, 128_000, 1.15, "glm-4-6 glm-5"},
+	{196_608, 0, 1.15, "minimax-m2"},
+	{300_000, 5_120, 1.15, "nova"},
+	{128_000, 5_120, 1.15, "nova-micro"},
+	{8_192, 8_192, 1.15, "titan-text-express"},
+	{32_000, 3_072, 1.15, "titan-text-premier"},
+	{256_000, 4_096, 1.15, "jamba"},
+	{32_768, 4_096, 1, "dbrx"},
+	{8_192, 8_192, 1.25, "starcoder smollm2"},
+	{128_000, 8_192, 1.25, "granite3"},
 }

@@ -118,39 +118,21 @@ func (c *Calibrator) SetOverload(model string, session core.SessionID, o Overloa
 	c.sessionEntry(model, session).overload = o
 }
 
-// PrefixContract returns what the answers of the model's provider have shown of its contract for
-// thoughts (llm.PrefixContract); empty = nothing.
-func (c *Calibrator) PrefixContract(model string) string {
+// Learned returns what the answers of the model's provider have shown, which is kept over restarts.
+func (c *Calibrator) Learned(model string) core.Calibration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if m := c.models[model]; m != nil {
-		return m.PrefixContract
+		return m.Calibration
 	}
-	return ""
+	return core.Calibration{}
 }
 
-// LearnPrefixContract stores the contract for thoughts that an answer of the model's provider showed.
-func (c *Calibrator) LearnPrefixContract(model, contract string) {
+// Learn changes what is kept of the model's provider, by something that an answer showed.
+func (c *Calibrator) Learn(model string, change func(*core.Calibration)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m := c.entryOf(model)
-	m.PrefixContract = contract
-	m.markChanged()
-}
-
-// RefusesToolChanges reports whether the model's provider refused messages that add or remove tools.
-func (c *Calibrator) RefusesToolChanges(model string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	m := c.models[model]
-	return m != nil && m.RefusesToolChanges
-}
-
-// LearnToolChangesRefused stores that the model's provider refused messages that add or remove tools.
-func (c *Calibrator) LearnToolChangesRefused(model string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	m := c.entryOf(model)
-	m.RefusesToolChanges = true
+	change(&m.Calibration)
 	m.markChanged()
 }

@@ -21,8 +21,9 @@ type answer struct {
 	compactions []core.Part
 
 	blocks map[int]*openedBlock
-	calls  int // so far
-	usage  tally
+	calls  int    // so far
+	usage  usage  // so far: what comes later counts for what came before, and what is left out leaves it
+	passes usage  // all of them together, where the answer lists them
 	model  string // that answered, as reported
 	stop   string
 	ended  bool // message_stop came
@@ -86,7 +87,7 @@ type openedBlock struct {
 func (a *answer) read(body io.Reader) error {
 	a.blocks = map[int]*openedBlock{}
 	err := a.Read(body, a.readWhole, a.handleEvent, func() bool { return a.ended })
-	switch last := (llm.Delta{Usage: a.usage.toCore(), Finish: finishReason(a.stop, a.calls > 0), Model: a.model}); {
+	switch last := (llm.Delta{Usage: a.usage.atLeast(a.passes).toCore(), Finish: finishReason(a.stop, a.calls > 0), Model: a.model}); {
 	case err != nil:
 		return err
 	case a.stop == "":
@@ -151,15 +152,15 @@ func (a *answer) addReply(r reply) error {
 	a.model, a.stop = cmp.Or(r.Model, a.model), cmp.Or(r.Stop, a.stop)
 	// All passes that an answer took are billed, but the usage beside their list has the last one only,
 	// and nothing of a compaction.
-	a.usage.usage = a.usage.atLeast(r.Usage)
+	a.usage = a.usage.atLeast(r.Usage)
 	if len(r.Usage.Iterations) > 0 {
-		a.usage.passes = usage{}
+		a.passes = usage{}
 	}
 	for _, pass := range r.Usage.Iterations {
-		a.usage.passes.Input += max(pass.Input, 0)
-		a.usage.passes.Output += max(pass.Output, 0)
-		a.usage.passes.CacheRead += max(pass.CacheRead, 0)
-		a.usage.passes.CacheWrite += max(pass.CacheWrite, 0)
+		a.passes.Input += max(pass.Input, 0)
+		a.passes.Output += max(pass.Output, 0)
+		a.passes.CacheRead += max(pass.CacheRead, 0)
+		a.passes.CacheWrite += max(pass.CacheWrite, 0)
 	}
 	return a.EmitDelta(llm.Delta{Dropped: r.Dropped.ToCore()})
 }
@@ -278,14 +279,6 @@ func (a *answer) readWhole(text []byte) error {
 	return nil
 }
 
-// tally is the usage so far: what comes later counts for what came before, and
-// what is left out leaves it.
-type tally struct {
-	usage
-
-	passes usage // all of them together, where the answer lists them
-}
-
 // atLeast returns the larger of both counts, one by one.
 func (u usage) atLeast(v usage) usage {
 	u.Input, u.Output = max(u.Input, v.Input), max(u.Output, v.Output)
@@ -296,8 +289,7 @@ func (u usage) atLeast(v usage) usage {
 
 // toCore returns the usage; nil if it is empty. The API counts
 // what came from the cache, and what went into it, beside the input.
-func (t *tally) toCore() *core.Usage {
-	u := t.atLeast(t.passes)
+func (u usage) toCore() *core.Usage {
 	input := u.Input + u.CacheRead + u.CacheWrite
 	if input <= 0 && u.Output <= 0 {
 		return nil

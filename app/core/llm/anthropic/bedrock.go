@@ -16,28 +16,16 @@ import (
 	"bobbin/app/core/llm"
 )
 
-// Bedrock is what the provider of Claude on Amazon Bedrock is called.
-const Bedrock = "bedrock"
-
-// BedrockOptions say which model is called, and how.
-type BedrockOptions struct {
-	Options // the BaseURL is required
-
-	Region string // of the signature; not used with an APIKey
-	// Credentials sign requests without an APIKey; nil = what AWS's tools find: variables, profiles,
-	// single sign-on, roles of containers and machines.
-	Credentials aws.CredentialsProvider
-}
-
 // NewOnBedrock is New for a model on Amazon Bedrock, whose endpoint bedrock-mantle speaks the Messages API.
 // It authorizes requests with an API key of Bedrock as a bearer token, or else with a signature (SigV4) by
-// the credentials of the environment, which covers the body as it is sent.
-func NewOnBedrock(options BedrockOptions) (*Model, error) {
-	credentials := options.Credentials
+// the credentials, which covers the body as it is sent. The BaseURL is required. The region is that of the
+// signature. Nil credentials are what AWS's tools find: variables, profiles, single sign-on, roles of
+// containers and machines.
+func NewOnBedrock(options Options, region string, credentials aws.CredentialsProvider) (*Model, error) {
 	if credentials == nil {
-		// Those that AWS's tools find. They are looked for when the first request is sent, and kept until they expire.
+		// They are looked for when the first request is sent, and kept until they expire.
 		credentials = aws.NewCredentialsCache(aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
-			found, err := config.LoadDefaultConfig(ctx, config.WithRegion(options.Region))
+			found, err := config.LoadDefaultConfig(ctx, config.WithRegion(region))
 			if err != nil {
 				return aws.Credentials{}, err
 			}
@@ -45,14 +33,14 @@ func NewOnBedrock(options BedrockOptions) (*Model, error) {
 		}))
 	}
 	signer := v4.NewSigner()
-	return NewOnCloud(options.Options, Cloud{Provider: Bedrock, BindingControls: true, Authorize: func(r *http.Request) error {
+	return NewOnCloud(options, Cloud{Provider: llm.ProviderBedrock, BindingControls: true, Authorize: func(r *http.Request) error {
 		ctx := r.Context()
 		found, err := credentials.Retrieve(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
-			return &llm.Error{Kind: llm.KindAuth, Provider: Bedrock, Message: fmt.Sprintf("no credentials of AWS: %v", err), Err: err}
+			return &llm.Error{Kind: llm.KindAuth, Provider: llm.ProviderBedrock, Message: fmt.Sprintf("no credentials of AWS: %v", err), Err: err}
 		}
 		body, err := r.GetBody()
 		if err != nil {
@@ -63,7 +51,7 @@ func NewOnBedrock(options BedrockOptions) (*Model, error) {
 			return err
 		}
 		sum := sha256.Sum256(raw)
-		return signer.SignHTTP(ctx, found, r, hex.EncodeToString(sum[:]), bedrockEndpoint, options.Region, time.Now())
+		return signer.SignHTTP(ctx, found, r, hex.EncodeToString(sum[:]), bedrockEndpoint, region, time.Now())
 	}})
 }
 

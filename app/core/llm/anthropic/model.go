@@ -14,15 +14,9 @@ import (
 	"bobbin/app/core/llm/providerhttp"
 )
 
-// Provider is what this provider is called.
-const Provider = "anthropic"
-
-// DefaultBaseURL is where Anthropic's own API is.
-const DefaultBaseURL = "https://api.anthropic.com"
-
-// DefaultMaxOutput is the output limit of a request that sets none, to a model of
+// defaultMaxOutput is the output limit of a request that sets none, to a model of
 // which none is known: the API wants one, and every model takes this.
-const DefaultMaxOutput = 4_096
+const defaultMaxOutput = 4_096
 
 // Options say which model is called, and how. BaseURL is where /v1/messages is, without it; a /v1 at its
 // end is ignored. Thinking: see the package.
@@ -47,8 +41,10 @@ type Cloud struct {
 type Model struct {
 	options Options
 	cloud   Cloud
-	claude  generation
-	peer    *providerhttp.Peer
+
+	decidesThinking bool // the model decides how much it thinks; later ones refuse a budget
+	fixedSampling   bool // the model refuses a temperature
+	peer            *providerhttp.Peer
 }
 
 // New returns the model that the options describe. Nothing is sent before the
@@ -58,7 +54,7 @@ func New(options Options) (*Model, error) { return NewOnCloud(options, Cloud{}) 
 // NewOnCloud is New for a model that the cloud serves.
 func NewOnCloud(o Options, cloud Cloud) (*Model, error) {
 	o.BaseURL = strings.TrimSuffix(strings.TrimRight(o.BaseURL, "/"), "/v1")
-	o, err := o.Complete(cmp.Or(cloud.Provider, Provider), DefaultBaseURL)
+	o, err := o.Complete(cmp.Or(cloud.Provider, llm.ProviderAnthropic), "https://api.anthropic.com")
 	if err != nil {
 		return nil, err
 	}
@@ -68,14 +64,14 @@ func NewOnCloud(o Options, cloud Cloud) (*Model, error) {
 	isOwn := cloud.Provider == ""
 	// Thinking excludes sampling parameters; schemas came with Claude 4.5.
 	_, version := llm.ClaudeOf(o.Model)
-	claude := generation{version}
+	decidesThinking, fixedSampling := version.IsSince(4, 6), version.IsSince(4, 7)
 	out := []llm.Parameter{llm.Seed, llm.ReasoningEffort, llm.JSONObject, llm.BlankStop}
-	if claude.fixedSampling() || o.Thinking > 0 {
+	if fixedSampling || o.Thinking > 0 {
 		out = append(out, llm.Temperature, llm.TopP)
 	} else {
 		out = append(out, llm.HighTemperature, llm.TopPBeside)
 	}
-	if !claude.IsSince(4, 5) { // as schemas of answers, so those of tools
+	if !version.IsSince(4, 5) { // as schemas of answers, so those of tools
 		out = append(out, llm.JSONSchema, llm.StrictTools)
 	}
 	o.Info.Lacks = out
@@ -84,9 +80,9 @@ func NewOnCloud(o Options, cloud Cloud) (*Model, error) {
 	if o.Info.SystemMessages {
 		o.Info.ToolChanges = llm.ToolsChangeable
 	}
-	o.Info.Compacts = claude.IsSince(4, 6) && !claude.IsSince(5, 6) && isOwn // by the page compaction-on-demand
+	o.Info.Compacts = version.IsSince(4, 6) && !version.IsSince(5, 6) && isOwn // by the page compaction-on-demand
 	o.Info.Account = providerhttp.Account(o.BaseURL, o.APIKey)
-	m := &Model{options: o, cloud: cloud, claude: claude, peer: o.NewPeer()}
+	m := &Model{options: o, cloud: cloud, decidesThinking: decidesThinking, fixedSampling: fixedSampling, peer: o.NewPeer()}
 	if o.APIKey == "" {
 		m.peer.Authorize = cloud.Authorize
 	}
@@ -149,21 +145,8 @@ func (m *Model) callProvider(ctx context.Context, req llm.Request, emit func(llm
 		shared := providerhttp.Answer{Emit: emit, Refusal: refusal}
 		return (&answer{Answer: shared, origin: m.options.Info.ThoughtOrigin, provider: m.options.Provider, compacts: req.Compact}).read(body)
 	})
-	if refused := req.RefusedToolChanges(failure); refused != nil {
-		return refused
-	}
-	return asCompactionRefusal(req, failure)
+	return asCompactionRefusal(req, req.ClassifyRefusal(failure))
 }
-
-// generation is which Claude a model is, by its name; zero = the name does not say.
-type generation struct{ llm.Version }
-
-// decidesThinking: the model decides how much it thinks; later ones refuse a
-// budget.
-func (g generation) decidesThinking() bool { return g.IsSince(4, 6) }
-
-// fixedSampling: the model refuses a temperature.
-func (g generation) fixedSampling() bool { return g.IsSince(4, 7) }
 
 // asCompactionRefusal returns the error of a request; where the API refused the compaction with
 // which it begins, with that kind: the block, not the parameter of the name, nor a thought behind

@@ -46,11 +46,11 @@ func (m *Model) requestBody(req llm.Request) ([]byte, error) {
 		}
 	}
 	r := request{
-		MaxTokens: cmp.Or(max(req.MaxOutputTokens, 0), max(m.options.Info.MaxOutput, 0), DefaultMaxOutput), Messages: b.messages,
+		MaxTokens: cmp.Or(max(req.MaxOutputTokens, 0), max(m.options.Info.MaxOutput, 0), defaultMaxOutput), Messages: b.messages,
 		System: system, Tools: toolList(req.Tools), Stream: true, Version: m.cloud.Version,
 	}
 	if req.Compact {
-		r.Compaction = &compactionOrder{Type: "summarize"}
+		r.Compaction = &typed{Type: "summarize"}
 	}
 	if m.cloud.Path == "" { // else the path names it
 		r.Model = m.options.Model
@@ -58,7 +58,7 @@ func (m *Model) requestBody(req llm.Request) ([]byte, error) {
 	if r.Thinking = m.thinkingConfig(req, turns, r.MaxTokens); r.Thinking != nil && m.bindsThoughts(req) {
 		r.Thinking.Binding = &blockBinding{"drop_block"} // without thinking the API refuses it, and Stream sends it without thoughts
 	}
-	if !m.claude.fixedSampling() { // a summary or a title asks every model for a temperature
+	if !m.fixedSampling { // a summary or a title asks every model for a temperature
 		r.Temperature = req.Temperature
 	}
 	r.TopP, r.StopSequences = req.TopP, req.Stop
@@ -75,11 +75,11 @@ func (m *Model) requestBody(req llm.Request) ([]byte, error) {
 // thinkingConfig returns how the model is to think; nil = its default,
 // which up to Claude 4.5 is not at all.
 func (m *Model) thinkingConfig(req llm.Request, turns []llm.Message, maxTokens int) *thinking {
-	always := req.ChecksPrefix && m.claude.decidesThinking() && m.countThoughts(req) > 0         // it thinks without being asked
+	always := req.ChecksPrefix && m.decidesThinking && m.countThoughts(req) > 0                  // it thinks without being asked
 	if req.Temperature != nil || req.ToolChoice.Forced() || m.options.Thinking == 0 && !always { // the API refuses the first two beside it
 		return nil
 	}
-	if m.claude.decidesThinking() {
+	if m.decidesThinking {
 		return &thinking{Type: "adaptive", Display: "summarized"}
 	}
 	budget := min(m.options.Thinking, maxTokens-minThinking)
@@ -156,7 +156,7 @@ const cachedBlocks = 2
 // tells the last block that the next prompt repeats (builder); it takes the place of the
 // tools', which the system prompt's covers.
 func setCacheBreakpoints(r *request, lasting [2]int) {
-	mark := &cacheControl{"ephemeral"}
+	mark := &typed{"ephemeral"}
 	if n := len(r.Tools); n > 0 && (lasting[0] == 0 || len(r.System) == 0) {
 		r.Tools[n-1].CacheControl = mark
 	}
@@ -179,7 +179,7 @@ func setCacheBreakpoints(r *request, lasting [2]int) {
 }
 
 // mark makes the block a breakpoint; false = it is of a type that takes none.
-func (b *block) mark(control *cacheControl) bool {
+func (b *block) mark(control *typed) bool {
 	isTaken := b.Text != "" || b.Source != nil || b.id != "" || b.ToolUseID != ""
 	if isTaken {
 		b.CacheControl = control

@@ -15,32 +15,19 @@ import (
 	"bobbin/app/core/llm"
 )
 
-// Vertex is what the provider of Claude on Google Vertex AI is called.
-const Vertex = "vertex"
-
 // vertexVersion is the version of the Messages API on Vertex.
 const vertexVersion = "vertex-2023-10-16"
 
-// VertexOptions say which model is called, and how.
-type VertexOptions struct {
-	// The BaseURL is required and ends with the project and the location. An APIKey is sent
-	// as a token.
-	Options
-
-	// Tokens authorize requests without an APIKey; nil = Google's application default credentials.
-	Tokens oauth2.TokenSource
-}
-
 // NewOnVertex is New for a model on Google Vertex AI, whose address names the model and whose authorization
 // is a token of Google's. The beta that leaves thoughts out is not known to work there; a prompt that is
-// refused for its thoughts is sent again without them.
-func NewOnVertex(options VertexOptions) (*Model, error) {
-	tokens := options.Tokens
+// refused for its thoughts is sent again without them. The BaseURL is required and ends with the project and
+// the location. An APIKey is sent as a token; without one, nil tokens are Google's application default credentials.
+func NewOnVertex(options Options, tokens oauth2.TokenSource) (*Model, error) {
 	if tokens == nil {
 		tokens = oauth2.ReuseTokenSource(nil, defaultTokens{}) // looked for when the first request is sent
 	}
-	return NewOnCloud(options.Options, Cloud{
-		Provider: Vertex, Version: vertexVersion,
+	return NewOnCloud(options, Cloud{
+		Provider: llm.ProviderVertex, Version: vertexVersion,
 		Path: "publishers/anthropic/models/" + url.PathEscape(options.Model) + ":streamRawPredict",
 		Authorize: func(r *http.Request) error {
 			token, err := tokens.Token()
@@ -80,7 +67,7 @@ func tokenError(err error) error {
 	default:
 		return err
 	}
-	return &llm.Error{Kind: llm.KindAuth, Provider: Vertex, Message: fmt.Sprintf("no token of Google Cloud: %v", err), Err: err}
+	return &llm.Error{Kind: llm.KindAuth, Provider: llm.ProviderVertex, Message: fmt.Sprintf("no token of Google Cloud: %v", err), Err: err}
 }
 
 // defaultTokens are the tokens of the application default credentials: a file that

@@ -71,10 +71,10 @@ func (c *cloud) credentials(t *testing.T) {
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", file)
 }
 
-func (c *cloud) open(t *testing.T, options anthropic.VertexOptions) *anthropic.Model {
+func (c *cloud) open(t *testing.T, options anthropic.Options) *anthropic.Model {
 	t.Helper()
 	options.Model, options.BaseURL = "claude-opus-5-5@20260901", c.url+"/v1/projects/p/locations/eu"
-	return must.Get(anthropic.NewOnVertex(options))(t)
+	return must.Get(anthropic.NewOnVertex(options, nil))(t)
 }
 
 func callVertex(t *testing.T, m llm.Model) (llm.Response, error) {
@@ -87,15 +87,15 @@ func TestInfoOnClouds(t *testing.T) {
 	t.Parallel()
 	o := anthropic.Options{Model: "claude-opus-5-5", BaseURL: "http://provider.test"}
 	for provider, m := range map[string]*anthropic.Model{
-		"bedrock": must.Get(anthropic.NewOnBedrock(anthropic.BedrockOptions{Options: o, Region: "us-east-1"}))(t),
-		"vertex":  must.Get(anthropic.NewOnVertex(anthropic.VertexOptions{Options: o}))(t),
+		"bedrock": must.Get(anthropic.NewOnBedrock(o, "us-east-1", nil))(t),
+		"vertex":  must.Get(anthropic.NewOnVertex(o, nil))(t),
 	} {
 		if info := m.Info(); info.Provider != provider || info.ThoughtOrigin != provider+"/claude-opus-5-5" || info.SystemMessages || info.Compacts {
 			t.Errorf("%s: got %+v, want neither system messages nor compactions", provider, info)
 		}
 	}
-	_, err := anthropic.NewOnBedrock(anthropic.BedrockOptions{})
-	_, err2 := anthropic.NewOnVertex(anthropic.VertexOptions{})
+	_, err := anthropic.NewOnBedrock(anthropic.Options{}, "", nil)
+	_, err2 := anthropic.NewOnVertex(anthropic.Options{}, nil)
 	compare.True(t, errors.Is(err, core.ErrInvalid) && errors.Is(err2, core.ErrInvalid), "got %v and %v for no model, want core.ErrInvalid", err, err2)
 }
 
@@ -103,7 +103,7 @@ func TestInfoOnClouds(t *testing.T) {
 func TestVertexCredentials(t *testing.T) {
 	c := serveVertex(t)
 	c.credentials(t)
-	m := c.open(t, anthropic.VertexOptions{})
+	m := c.open(t, anthropic.Options{})
 	for range 2 {
 		if res, err := callVertex(t, m); err != nil || res.Text != "ok" {
 			t.Fatalf("got %q, %v", res.Text, err)
@@ -111,7 +111,7 @@ func TestVertexCredentials(t *testing.T) {
 	}
 	got := c.header.Get("Authorization")
 	compare.Equal(t, "authorization, requests for tokens", []any{"Bearer the-token", 1}, []any{got, c.asked})
-	m = c.open(t, anthropic.VertexOptions{Options: anthropic.Options{APIKey: "the-key"}}) // such as a proxy's
+	m = c.open(t, anthropic.Options{APIKey: "the-key"}) // such as a proxy's
 	if _, err := callVertex(t, m); err != nil || c.header.Get("Authorization") != "Bearer the-key" || c.asked != 1 {
 		t.Errorf("got %q, %v, want the key of the settings", c.header.Get("Authorization"), err)
 	}
@@ -137,7 +137,7 @@ func TestVertexTokenFailures(t *testing.T) {
 			if tt.file != "" {
 				t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", tt.file)
 			}
-			_, err := callVertex(t, c.open(t, anthropic.VertexOptions{}))
+			_, err := callVertex(t, c.open(t, anthropic.Options{}))
 			if !llm.IsKind(err, tt.kind) || !strings.Contains(err.Error(), tt.says) || c.requests > 0 {
 				t.Errorf("got %v after %d requests, want %s that says %q", err, c.requests, tt.kind, tt.says)
 			}
@@ -157,10 +157,9 @@ func serveBedrock(t *testing.T) (url string, last *http.Header) {
 	return web.URL + "/anthropic", last
 }
 
-func callBedrock(ctx context.Context, t *testing.T, options anthropic.BedrockOptions) (llm.Response, error) {
+func callBedrock(ctx context.Context, t *testing.T, url string, credentials aws.CredentialsProvider) (llm.Response, error) {
 	t.Helper()
-	options.Model = "anthropic.claude-opus-5-5"
-	m := must.Get(anthropic.NewOnBedrock(options))(t)
+	m := must.Get(anthropic.NewOnBedrock(anthropic.Options{BaseURL: url, Model: "anthropic.claude-opus-5-5"}, "us-east-1", credentials))(t)
 	return llm.Collect(m.Stream(ctx, llm.Request{Messages: []llm.Message{{Role: core.RoleUser, Content: "hi"}}}), nil)
 }
 
@@ -174,7 +173,7 @@ func TestBedrockCredentials(t *testing.T) {
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", file)
 	t.Setenv("AWS_PROFILE", "house")
 	url, last := serveBedrock(t)
-	res, err := callBedrock(t.Context(), t, anthropic.BedrockOptions{Options: anthropic.Options{BaseURL: url}, Region: "us-east-1"})
+	res, err := callBedrock(t.Context(), t, url, nil)
 	must.True(t, err == nil && res.Text == "ok", "got %q, %v", res.Text, err)
 	got := last.Get("Authorization")
 	compare.True(t, strings.Contains(got, "Credential=id-of-the-file/") && strings.Contains(got, "/us-east-1/bedrock-mantle/aws4_request"), "got %q, want a signature of the profile", got)
@@ -192,12 +191,12 @@ func TestNoBedrockCredentials(t *testing.T) {
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", filepath.Join(t.TempDir(), "none"))
 	t.Setenv("AWS_CONFIG_FILE", filepath.Join(t.TempDir(), "none"))
 	url, last := serveBedrock(t)
-	_, err := callBedrock(t.Context(), t, anthropic.BedrockOptions{Options: anthropic.Options{BaseURL: url}, Region: "us-east-1"})
+	_, err := callBedrock(t.Context(), t, url, nil)
 	if !llm.IsKind(err, llm.KindAuth) || !strings.Contains(err.Error(), "no credentials of AWS") || len(*last) > 0 {
 		t.Errorf("got %v and %v, want no request", err, *last)
 	}
 	t.Setenv("AWS_PROFILE", "house")
-	if _, err := callBedrock(t.Context(), t, anthropic.BedrockOptions{Options: anthropic.Options{BaseURL: url}, Region: "us-east-1"}); !llm.IsKind(err, llm.KindAuth) {
+	if _, err := callBedrock(t.Context(), t, url, nil); !llm.IsKind(err, llm.KindAuth) {
 		t.Errorf("got %v for a profile that does not exist, want %s", err, llm.KindAuth)
 	}
 }
@@ -212,6 +211,6 @@ func TestBedrockCanceledForCredentials(t *testing.T) {
 		<-ctx.Done()
 		return aws.Credentials{}, ctx.Err()
 	})
-	_, err := callBedrock(ctx, t, anthropic.BedrockOptions{Options: anthropic.Options{BaseURL: url}, Region: "us-east-1", Credentials: slow})
+	_, err := callBedrock(ctx, t, url, slow)
 	compare.True(t, llm.IsKind(err, llm.KindCanceled) && errors.Is(err, context.Canceled), "got %v, want %s", err, llm.KindCanceled)
 }

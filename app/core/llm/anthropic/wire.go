@@ -7,20 +7,20 @@ import (
 
 // request is the body of a request. The order of the members is part of what the API keeps in its cache.
 type request struct {
-	MaxTokens     int              `json:"max_tokens"`
-	Messages      []message        `json:"-"` // after MaxTokens (encode)
-	Model         string           `json:"model,omitempty"`
-	Temperature   *float64         `json:"temperature,omitempty"`
-	TopP          *float64         `json:"top_p,omitempty"`
-	OutputConfig  *outputConfig    `json:"output_config,omitempty"`
-	StopSequences []string         `json:"stop_sequences,omitempty"`
-	System        []block          `json:"system,omitempty"`
-	Thinking      *thinking        `json:"thinking,omitempty"`
-	ToolChoice    *toolChoice      `json:"tool_choice,omitempty"`
-	Tools         []tool           `json:"tools,omitempty"`
-	Stream        bool             `json:"stream"`
-	Compaction    *compactionOrder `json:"compaction,omitempty"`
-	Version       string           `json:"anthropic_version,omitempty"` // of a cloud
+	MaxTokens     int           `json:"max_tokens"`
+	Messages      []message     `json:"-"` // after MaxTokens (encode)
+	Model         string        `json:"model,omitempty"`
+	Temperature   *float64      `json:"temperature,omitempty"`
+	TopP          *float64      `json:"top_p,omitempty"`
+	OutputConfig  *outputConfig `json:"output_config,omitempty"`
+	StopSequences []string      `json:"stop_sequences,omitempty"`
+	System        []block       `json:"system,omitempty"`
+	Thinking      *thinking     `json:"thinking,omitempty"`
+	ToolChoice    *toolChoice   `json:"tool_choice,omitempty"`
+	Tools         []tool        `json:"tools,omitempty"`
+	Stream        bool          `json:"stream"`
+	Compaction    *typed        `json:"compaction,omitempty"`
+	Version       string        `json:"anthropic_version,omitempty"` // of a cloud
 }
 
 type outputConfig struct {
@@ -54,14 +54,11 @@ type tool struct {
 	Name         string          `json:"name"`
 	Description  string          `json:"description,omitempty"`
 	Strict       *bool           `json:"strict,omitempty"`
-	CacheControl *cacheControl   `json:"cache_control,omitempty"`
+	CacheControl *typed          `json:"cache_control,omitempty"`
 }
 
-type cacheControl struct {
-	Type string `json:"type"`
-}
-
-type compactionOrder struct {
+// typed is a member that has nothing but a type.
+type typed struct {
 	Type string `json:"type"`
 }
 
@@ -77,15 +74,15 @@ type block struct {
 	Name      string `json:"name,omitempty"`
 	ToolUseID string `json:"tool_use_id,omitempty"`
 	opaque
-	Thinking     *string       `json:"thinking,omitempty"`
-	Data         string        `json:"data,omitempty"`
-	Source       *source       `json:"source,omitempty"`
-	Title        string        `json:"title,omitempty"`
-	Text         string        `json:"text,omitempty"`
-	Tool         *changedTool  `json:"tool,omitempty"`
-	CacheControl *cacheControl `json:"cache_control,omitempty"`
-	Content      any           `json:"content,omitempty"` // a text or blocks
-	Type         string        `json:"type"`
+	Thinking     *string      `json:"thinking,omitempty"`
+	Data         string       `json:"data,omitempty"`
+	Source       *source      `json:"source,omitempty"`
+	Title        string       `json:"title,omitempty"`
+	Text         string       `json:"text,omitempty"`
+	Tool         *changedTool `json:"tool,omitempty"`
+	CacheControl *typed       `json:"cache_control,omitempty"`
+	Content      any          `json:"content,omitempty"` // a text or blocks
+	Type         string       `json:"type"`
 }
 
 // opaque is what the API wants back as it came.

@@ -20,8 +20,8 @@ import (
 // Sizes in tokens, and Delay: how long each word takes in a server.
 const (
 	Delay     = 8 * time.Millisecond
-	name      = "demo" // of the model and of its provider
-	window    = 8_192  // small, so that context management can be seen at work
+	name      = llm.ProviderDemo // of the model, too
+	window    = 8_192            // small, so that context management can be seen at work
 	maxOutput = 2_048
 )
 

@@ -1,3 +1,9 @@
+// Package langchain is the only importer of langchaingo: it runs chat models of Ollama behind llm.Model,
+// and asks servers of the OpenAI dialect for embeddings.
+//
+// The chat takes no tools: tool calls and their results go out as text. Each call has an HTTP client of its
+// own, which has the time limits and keeps the cause of a failure. langchaingo has no field for PDFs and JSON
+// schemas.
 package langchain
 
 import (
@@ -15,9 +21,6 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/providerhttp"
 )
-
-// Provider is the name of the provider in settings and errors.
-const Provider = "langchain/ollama"
 
 // defaultTemperature is Ollama's: langchaingo would send 0 with a request that has none.
 const defaultTemperature = 0.8
@@ -37,7 +40,7 @@ type Model struct {
 // context length for which prompts are planned: Ollama cuts longer prompts silently.
 func New(o Options) (*Model, error) {
 	o.Timeouts.Headers = cmp.Or(o.Timeouts.Headers, o.Timeouts.Idle, providerhttp.DefaultIdleTimeout)
-	o, err := o.Complete(Provider, "http://127.0.0.1:11434")
+	o, err := o.Complete(llm.ProviderLangchainOllama, "http://127.0.0.1:11434")
 	if err != nil {
 		return nil, err
 	}

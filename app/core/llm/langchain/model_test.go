@@ -53,7 +53,7 @@ func TestErrors(t *testing.T) {
 		})
 		_, _, err := collect(timeLimit(t), server.open(t, langchain.Options{APIKey: "sk-secret"}), hello())
 		e := llm.AsError(err)
-		compare.True(t, e != nil && e.Kind == test.want && (e.Status == test.status || test.status == http.StatusOK) && e.Provider == langchain.Provider, "got %#v, want %s with status %d", e, test.want, test.status)
+		compare.True(t, e != nil && e.Kind == test.want && (e.Status == test.status || test.status == http.StatusOK) && e.Provider == llm.ProviderLangchainOllama, "got %#v, want %s with status %d", e, test.want, test.status)
 		compare.True(t, err == nil || !strings.Contains(err.Error(), "sk-secret"), "the error shows the key: %v", err)
 	}
 	server := serve(t, func(http.ResponseWriter, *http.Request) {})

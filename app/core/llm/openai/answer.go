@@ -45,7 +45,7 @@ func (a *answer) read(body io.Reader) error {
 	if a.finish == "" {
 		return providerhttp.ErrTruncated
 	}
-	for i, s := range a.calls.slots { // results must be able to name their calls
+	for i, s := range a.calls { // results must be able to name their calls
 		if s.id != "" {
 			continue
 		}
@@ -54,7 +54,7 @@ func (a *answer) read(body io.Reader) error {
 			return err
 		}
 	}
-	return a.EmitDelta(llm.Delta{Usage: a.usage, Finish: finishReason(a.finish, len(a.calls.slots) > 0), Model: a.model})
+	return a.EmitDelta(llm.Delta{Usage: a.usage, Finish: finishReason(a.finish, len(a.calls) > 0), Model: a.model})
 }
 
 // handleEvent handles one event.
@@ -110,14 +110,8 @@ func (a *answer) handleEvent(data []byte) error {
 // emitPiece emits the content of a delta. In a complete message every tool call is
 // complete.
 func (a *answer) emitPiece(p *piece, whole bool) error {
-	d := llm.Delta{
-		Text:      p.Content.text + p.Refusal,
-		Reasoning: p.ReasoningContent.text,
-	}
-	if d.Reasoning == "" { // some servers send both
-		d.Reasoning = p.Reasoning.text
-	}
-	d.Reasoning += p.Content.reasoning
+	reasoning := cmp.Or(p.ReasoningContent.text, p.Reasoning.text) // some servers send both
+	d := llm.Delta{Text: p.Content.text + p.Refusal, Reasoning: reasoning + p.Content.reasoning}
 	if d.Text != "" || d.Reasoning != "" {
 		if a.opensThought && !a.hasContent && d.Reasoning == "" {
 			d.Text = "<think>" + d.Text

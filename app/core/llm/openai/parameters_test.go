@@ -104,7 +104,7 @@ func TestReasoningModels(t *testing.T) {
 		"gpt-6.1-terra", "gpt-6.2", "GPT-7", "gpt-10", "gpt-12.5-pro", "openai/gpt-6-luna", "ft:gpt-6-2026-09-01:house",
 	} {
 		compare.True(t, openai.HasFixedSampling(model), "%s: got a model that takes a temperature", model)
-		lacks := openai.LackedParameters(openai.ProviderOpenAI, model)
+		lacks := openai.LackedParameters(llm.ProviderOpenAI, model)
 		compare.Equal(t, model+" lacks stop", !strings.HasPrefix(model, "o1-") && model != "o1", slices.Contains(lacks, llm.Stop))
 	}
 	for _, model := range []string{
@@ -114,6 +114,6 @@ func TestReasoningModels(t *testing.T) {
 		compare.True(t, !openai.HasFixedSampling(model), "%s: got a model that refuses a temperature", model)
 	}
 	for _, model := range []string{"gpt-5-chat-latest", "gpt-6-chat-latest"} {
-		compare.Equal(t, model+" lacks", []llm.Parameter{llm.ReasoningEffort}, openai.LackedParameters(openai.ProviderOpenAI, model))
+		compare.Equal(t, model+" lacks", []llm.Parameter{llm.ReasoningEffort}, openai.LackedParameters(llm.ProviderOpenAI, model))
 	}
 }

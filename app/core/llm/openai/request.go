@@ -235,7 +235,7 @@ func (m *Model) toolList(req llm.Request) []tool {
 	tools := make([]tool, 0, len(req.Tools))
 	for _, t := range req.Tools {
 		parameters := t.Schema()
-		if m.options.Provider == ProviderGemini && bytes.Contains(parameters, []byte(`"null"`)) {
+		if m.options.Provider == llm.ProviderGemini && bytes.Contains(parameters, []byte(`"null"`)) {
 			parameters = orNull.ReplaceAll(parameters, []byte(`"type":"$1$2","nullable":true`))
 		}
 		tools = append(tools, tool{Type: "function", Function: toolSpec{Name: t.Name, Description: t.Description, Parameters: parameters, Strict: t.Strict}})

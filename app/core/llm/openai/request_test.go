@@ -165,10 +165,10 @@ func TestUsersInARow(t *testing.T) {
 	}{
 		"a server of one's own":          {openai.Options{BaseURL: baseURL}, "user assistant tool assistant user"},
 		"OpenAI":                         {openai.Options{}, "user user user assistant tool user"},
-		"Gemini":                         {openai.Options{Provider: openai.ProviderGemini}, "user user user assistant tool user"},
-		"Ollama, which joins them":       {openai.Options{Provider: openai.ProviderOllama}, "user user user assistant tool user"},
-		"Mistral":                        {openai.Options{Provider: openai.ProviderMistral}, "user assistant tool assistant user"},
-		"OpenRouter":                     {openai.Options{Provider: openai.ProviderOpenRouter}, "user assistant tool assistant user"},
+		"Gemini":                         {openai.Options{Provider: llm.ProviderGemini}, "user user user assistant tool user"},
+		"Ollama, which joins them":       {openai.Options{Provider: llm.ProviderOllama}, "user user user assistant tool user"},
+		"Mistral":                        {openai.Options{Provider: llm.ProviderMistral}, "user assistant tool assistant user"},
+		"OpenRouter":                     {openai.Options{Provider: llm.ProviderOpenRouter}, "user assistant tool assistant user"},
 		"a provider that nobody has met": {openai.Options{Provider: "house", BaseURL: baseURL}, "user assistant tool assistant user"},
 	} {
 		t.Run(name, func(t *testing.T) {

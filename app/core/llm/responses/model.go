@@ -27,11 +27,11 @@ type Model struct {
 // New returns the model that the options describe. Nothing is sent before the
 // first Stream. Options that cannot work are refused with core.ErrInvalid.
 func New(o Options) (*Model, error) {
-	o, err := o.Complete(openai.ProviderOpenAI, openai.BaseURL(openai.ProviderOpenAI))
+	o, err := o.Complete(llm.ProviderOpenAI, openai.BaseURL(llm.ProviderOpenAI))
 	if err != nil {
 		return nil, err
 	}
-	out := openai.LackedParameters(openai.ProviderOpenAI, o.Model)
+	out := openai.LackedParameters(llm.ProviderOpenAI, o.Model)
 	for _, p := range []llm.Parameter{llm.Stop, llm.Seed} {
 		if !slices.Contains(out, p) {
 			out = append(out, p)
@@ -78,7 +78,7 @@ func (m *Model) callProvider(ctx context.Context, req llm.Request, emit func(llm
 	if err != nil {
 		return m.peer.Invalid(err)
 	}
-	failure := m.peer.Post(ctx, "/responses", body, nil, func(body io.Reader, refusal func([]byte) *llm.Error) error {
+	return req.ClassifyRefusal(m.peer.Post(ctx, "/responses", body, nil, func(body io.Reader, refusal func([]byte) *llm.Error) error {
 		a := &answer{Answer: providerhttp.Answer{Emit: emit, Refusal: refusal}, origin: m.options.Info.ThoughtOrigin, items: map[int]*openedItem{}}
 		if err := a.Read(body, a.readWhole, a.handleEvent, func() bool { return a.last != nil }); err != nil {
 			return err
@@ -87,9 +87,5 @@ func (m *Model) callProvider(ctx context.Context, req llm.Request, emit func(llm
 			return providerhttp.ErrTruncated
 		}
 		return a.EmitDelta(*a.last)
-	})
-	if refused := req.RefusedToolChanges(failure); refused != nil {
-		return refused
-	}
-	return failure
+	}))
 }
