@@ -195,9 +195,9 @@ func (a *App) buildServices(build Build, space handlers.Space) error {
 	a.purges = wire.NewPurge(d, service, a.slack, a.posts)
 	a.apiKeys = auth.NewStored(d.Stores.APIKeys, d.Logger)
 	l, files, s := a.Config.Limits, a.Config.Files, a.Stores
-	var fromSlack, installSlack http.Handler
+	var fromSlack map[string]http.HandlerFunc
 	if a.slack != nil {
-		fromSlack, installSlack = a.slack.Handler(), a.slack.InstallHandler()
+		fromSlack = a.slack.Routes()
 	}
 	limits := api.DefaultLimits()
 	limits.BodyBytes, limits.ImportBytes, limits.FileBytes, limits.FilesPerMessage = int64(l.BodyBytes), int64(l.ImportBytes), int64(files.Bytes), files.PerMessage
@@ -205,8 +205,7 @@ func (a *App) buildServices(build Build, space handlers.Space) error {
 	limits.PerSecond, limits.UserPerSecond, limits.Wait, limits.Grace = l.RequestsPerSecond, l.UserRequests, l.WaitTime, l.ShutdownGrace+answerGrace
 	directory := wire.NewDirectory(a.agents, a.engine)
 	a.server = api.New(api.Options{
-		Slack: fromSlack, InstallSlack: installSlack,
-		Services: handlers.Services{
+		Slack: fromSlack, Services: handlers.Services{
 			Chat: service, Sessions: s.Sessions, Messages: s.Messages, Runs: s.Runs, Files: a.files, Blobs: s.Blobs,
 			Summaries: s.Summaries, Agents: directory, Graph: directory.Graph, Mermaid: directory.Mermaid, Models: wire.NewOffer(a.Deps, a.agents).List, Memories: a.memories,
 			Search: a.Search, Searches: a.Searches, Transfer: wire.NewTransfer(a.Deps, a.engine), Usage: s.ModelCalls, Deliveries: s.Deliveries, Redeliver: a.outbox.Retry, Purges: a.purges, ReloadAgents: a.ReloadAgents,

@@ -55,7 +55,7 @@ func newHandler(d *db.DB, seen *counted) http.Handler {
 	return slack.New(slack.Options{
 		Settings: config.Slack{BotToken: config.NewSecret("xoxb-1"), SigningSecret: config.NewSecret(signingSecret), Owner: "ann", APIURL: "https://slack.com/api/"},
 		Inbox:    repositories.NewSlackInbox(d.Gorm), Worker: "one/1", Observer: seen, Logger: slog.New(slog.DiscardHandler),
-	}).Handler()
+	}).Routes()["POST "+slack.EventsPath]
 }
 
 // request is a request of Slack.

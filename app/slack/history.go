@@ -198,7 +198,7 @@ func (s *workspace) sendReplies(ctx context.Context, m incoming) error {
 	}
 	for _, r := range replies {
 		e := envelope{App: m.app, ID: r.TS, Event: r, Authorizations: []authorization{{Team: m.thread.Team, User: m.me.UserID}}}
-		item, ok := s.intake.eventItem(e, nil)
+		item, ok := s.eventItem(e, nil)
 		if !ok || r.TS <= m.TS || item.Kind != core.SlackMessage {
 			continue
 		}

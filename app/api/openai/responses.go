@@ -213,11 +213,11 @@ func (a *API) sendNew(c *gin.Context, r request, id core.SessionID, after core.M
 	if err := a.placeResults(c, r, session, &at); err != nil {
 		return activeRun{}, err
 	}
-	leaf, err := a.findLeaf(ctx, r.caller, id)
+	newest, err := a.Messages.List(ctx, r.tenant, id, core.MessageQuery{Descending: true, PageQuery: core.PageQuery{Limit: 1}}) // on the current path
 	if err != nil {
 		return activeRun{}, err
 	}
-	if at.after == "" || at.after == leaf {
+	if at.after == "" || len(newest.Items) > 0 && at.after == newest.Items[0].ID {
 		at.kind = placeAppend
 	}
 	return a.sendMessage(ctx, r, session, at)
