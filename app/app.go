@@ -231,9 +231,6 @@ func (a *App) Embedding() string { return wire.DescribeEmbedder(a.embedder) }
 // Token lets a client in as this machine's own user.
 func (a *App) Token() string { return a.token }
 
-// Statements returns how many SQL statements were executed so far.
-func (a *App) Statements() int64 { return a.Database.Statements() }
-
 // AgentNames returns the names of the agents, for the start-up lines.
 func (a *App) AgentNames() string {
 	var names []string
@@ -268,7 +265,7 @@ func (a *App) Run(ctx context.Context, listener net.Listener) error {
 	// Each ends soon after its context.
 	loops := []func(context.Context) error{
 		a.outbox.Run, a.engine.Titler.Run, a.engine.Compactor.Run, a.files.Run, a.purges.Run,
-		a.apiKeys.Run, a.name.Keep, a.saveCalibrations, a.indexMessages, a.sweepKeys,
+		a.apiKeys.Run, a.name.Keep, func(ctx context.Context) error { return core.Every(ctx, calibrationInterval, a.saveCalibration) }, a.indexMessages, a.sweepKeys,
 	}
 	if a.Config.NATS.Shared() {
 		loops = append(loops, a.Feed.Serve)

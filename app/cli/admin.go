@@ -63,7 +63,7 @@ func (p *program) backupCommand() *cobra.Command {
 			}
 			copied, err := ops.Backup(cmd.Context(), cfg, logger, args[0], currentActor())
 			return p.printOrDraw(copied, err, func(int, int) {
-				fmt.Fprintf(p.Out, "wrote %s bytes to %s, verified, schema version %d\n", core.Number(int(copied.Bytes)), term.Clean(copied.Path), copied.Version)
+				fmt.Fprintf(p.Out, "wrote %s bytes to %s, verified, schema version %d\n", core.Number(int(copied.Bytes)), copied.Path, copied.Version)
 			})
 		},
 	})
@@ -123,10 +123,10 @@ func (p *program) doctorCommand() *cobra.Command {
 func (p *program) reportDiagnosis(found ops.Diagnosis) error {
 	err := p.printOrDraw(found, nil, func(width, _ int) {
 		for _, f := range found.Findings {
-			line := fmt.Sprintf("%-4s  %s: %s", f.Status, f.Check, term.Clean(f.Detail))
+			line := fmt.Sprintf("%-4s  %s: %s", f.Status, f.Check, f.Detail)
 			fmt.Fprintln(p.Out, term.Wrap(line, width, "      "))
 			if f.Do != "" {
-				do := strings.Replace(term.Clean(f.Do), "bobbin ", programName()+" ", 1)
+				do := strings.Replace(f.Do, "bobbin ", programName()+" ", 1)
 				fmt.Fprintln(p.Out, term.Wrap("      → "+do, width, "        "))
 			}
 		}

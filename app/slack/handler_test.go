@@ -274,7 +274,7 @@ func TestCheck(t *testing.T) {
 func TestManifest(t *testing.T) {
 	t.Parallel()
 	for address, urls := range map[string]int{"": 0, "https://bobbin.example.org/": 4} {
-		data := must.Get(slack.Manifest(slack.ManifestOptions{Address: address, Email: true}))(t)
+		data := must.Get(slack.Manifest(address, true))(t)
 		var read struct {
 			Settings struct {
 				SocketMode bool `json:"socket_mode_enabled"`

@@ -138,7 +138,7 @@ func TestInstall(t *testing.T) {
 		admin := acme.AddUser("Admin", "")
 		address, cookie := w.begin(t)
 		_, other := w.begin(t)
-		scopes := strings.Join(RequiredScopes(), ",")
+		scopes := strings.Join(neededScopes(false), ",")
 		compare.True(t, strings.HasPrefix(address, w.URL+"/oauth/v2/authorize?") && strings.Contains(address, url.QueryEscape(scopes)), "got the address %s", address)
 		past := strconv.FormatInt(time.Now().Add(-2*time.Second).Unix(), 10)
 		old := base64.RawURLEncoding.EncodeToString(w.service.Clients.vault.seal(stateName(cookie.Value), []byte(past)))

@@ -174,5 +174,5 @@ func plainText(text string) string {
 	if cut := core.UTF16Index(text, units); cut < len(text) {
 		text = strings.ToValidUTF8(text[:cut], "") + "…"
 	}
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
+	return escapeText(text)
 }

@@ -296,7 +296,7 @@ func (s *Service) handleItem(ctx context.Context, item core.SlackItem) (_ core.S
 		err = json.Unmarshal(item.Payload, &clicked)
 	}
 	if err != nil {
-		return item, finalError(err)
+		return item, &core.Error{Kind: core.ErrInvalid, Message: err.Error(), Err: err} // the next attempt would fail as well
 	}
 	w, err := s.openWorkspace(ctx, cmp.Or(command.TeamID, clicked.Team.ID))
 	switch {
@@ -307,11 +307,6 @@ func (s *Service) handleItem(ctx context.Context, item core.SlackItem) (_ core.S
 	default:
 		return item, w.handleInteraction(ctx, clicked)
 	}
-}
-
-// finalError returns an error after which an item is not tried again.
-func finalError(err error) error {
-	return &core.Error{Kind: core.ErrInvalid, Message: err.Error(), Err: err}
 }
 
 // settle ends the lease of an item: it is done, or due again later.

@@ -85,9 +85,6 @@ func (c *Conversation) Run(ctx context.Context) error {
 	return nil
 }
 
-// Ask sends one message and shows the answer. The error says why there is none.
-func (c *Conversation) Ask(ctx context.Context, text string) error { return c.sendMessage(ctx, text) }
-
 // ensureSession creates the session if there is none yet.
 func (c *Conversation) ensureSession(ctx context.Context) error {
 	if c.Session.ID != "" {

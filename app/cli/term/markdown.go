@@ -49,7 +49,7 @@ func NewMarkdown(w io.Writer, width, height int) *Markdown {
 
 // Write adds text to the answer.
 func (m *Markdown) Write(text string) {
-	text = Clean(text)
+	text = core.StripControls(text)
 	if m.width == 0 {
 		fmt.Fprint(m.w, text)
 		m.blank = strings.HasSuffix(text, "\n")
