@@ -123,8 +123,7 @@ func openApp(ctx context.Context, r *resources, cfg config.Config, build Build, 
 	}
 	d.Labels.Set(cfg, d.Models, agents)
 	list := agents.Catalog.List()
-	wire.WarnUnpriced(ctx, d, list)
-	wire.WarnOfAgents(ctx, d.Models, list, d.Logger)
+	wire.WarnOfAgents(ctx, d, list)
 	a := &App{
 		resources: *r, Deps: d, version: build.Version, agents: agents, embedder: embedder, meanings: meanings, memories: facts, outbox: wire.NewDeliveries(d),
 		tokenKeys: tokenKeys, token: auth.NewToken(), drained: make(chan struct{}),
@@ -185,20 +184,27 @@ func (a *App) buildServices(build Build, space handlers.Space) error {
 	}
 	a.files = wire.NewFiles(d, build.Program)
 	a.runs = wire.NewRuns(d, a.engine)
-	if d.Slack, err = wire.NewSlackClients(d.Config.Slack, d.Stores); err != nil {
-		return err
+	l, files, s := d.Config.Limits, d.Config.Files, d.Stores
+	if d.Config.Slack.Enabled() {
+		if d.Slack, err = slack.NewClients(d.Config.Slack, s.SlackInstallations); err != nil {
+			return err
+		}
+		a.posts = slack.NewOutbox(slack.OutboxOptions{
+			Threads: s.SlackThreads, Posts: s.SlackPosts, Sessions: s.Sessions, Messages: s.Messages, Feed: d.Feed, Clients: d.Slack, Worker: d.Worker, Logger: d.Logger,
+		})
+		d.SlackPosts = a.posts
 	}
-	a.posts = wire.NewSlackPosts(d)
-	d.SlackPosts = a.posts
 	service := wire.NewChat(d, a.agents, a.engine, a.runs, a.files)
-	a.slack = wire.NewSlack(d, service, a.files, wire.NewTransfer(d, a.engine))
-	a.purges = wire.NewPurge(d, service, a.slack, a.posts)
-	a.apiKeys = auth.NewStored(d.Stores.APIKeys, d.Logger)
-	l, files, s := a.Config.Limits, a.Config.Files, a.Stores
 	var fromSlack map[string]http.HandlerFunc
-	if a.slack != nil {
+	if d.Slack != nil {
+		a.slack = slack.New(slack.Options{
+			Settings: d.Config.Slack, Clients: d.Slack, Chat: service, Transfer: wire.NewTransfer(d, a.engine), Files: a.files, Inbox: s.SlackInbox, Threads: s.SlackThreads,
+			Posts: s.SlackPosts, Sessions: s.Sessions, Runs: s.Runs, Worker: d.Worker, Observer: d.Telemetry, Logger: d.Logger,
+		})
 		fromSlack = a.slack.Routes()
 	}
+	a.purges = wire.NewPurge(d, service, a.slack, a.posts)
+	a.apiKeys = auth.NewStored(d.Stores.APIKeys, d.Logger)
 	limits := api.DefaultLimits()
 	limits.BodyBytes, limits.ImportBytes, limits.FileBytes, limits.FilesPerMessage = int64(l.BodyBytes), int64(l.ImportBytes), int64(files.Bytes), files.PerMessage
 	limits.Streams, limits.StreamsPerOwner, limits.StreamsPerUser = l.OpenStreams, l.OpenStreamsPerOwner, l.OpenStreamsPerUser
@@ -339,6 +345,6 @@ func (a *App) ReloadAgents(ctx context.Context) ([]core.AgentFile, error) {
 			a.Logger.InfoContext(ctx, "agent reloaded", "file", f.File, "agent", f.Agent, "tool", f.Tool, "change", f.Change, "version", f.Version)
 		}
 	}
-	wire.WarnOfAgents(ctx, a.Models, a.agents.Catalog.List(), a.Logger)
+	wire.WarnOfAgents(ctx, a.Deps, a.agents.Catalog.List())
 	return files, nil
 }

@@ -74,7 +74,7 @@ func (s *Server) writeError(c *gin.Context, err error) {
 // logFault logs internal errors, and causes that the problem does not show, with more facts.
 func (s *Server) logFault(ctx context.Context, p problem, err error, facts ...any) {
 	text := err.Error()
-	if shown := (*core.Error)(nil); errors.As(err, &shown) && shown.Err != nil {
+	if shown, ok := errors.AsType[*core.Error](err); ok && shown.Err != nil {
 		text += ": " + shown.Err.Error()
 	}
 	facts = append(facts, slog.String("code", p.Code), slog.String("err", text))
@@ -155,7 +155,6 @@ func (s *Server) recoverPanics(c *gin.Context) {
 	c.Next()
 }
 
-// noRoute answers an unknown path.
 func (s *Server) noRoute(c *gin.Context) error {
 	path := c.Request.URL.EscapedPath()
 	hint := "see the documentation at /docs; paths begin with /api/v1, /v1 or /mcp"
@@ -174,7 +173,6 @@ func (s *Server) noMethod(c *gin.Context) error {
 		Message: fmt.Sprintf("the method %.20s is not allowed here; use %s", c.Request.Method, strings.Join(allowed, ", "))}
 }
 
-// problem is an error as it is answered.
 type problem struct {
 	ops.Problem
 	retryAfter time.Duration
@@ -251,7 +249,6 @@ type errorFormat struct {
 	frame     func(body []byte) []byte // in a stream that has begun
 }
 
-// formatOf returns the format of errors on the path.
 func formatOf(path string) errorFormat {
 	if strings.HasPrefix(path, openAIPrefix) {
 		frame := func(body []byte) []byte { return append(append([]byte("data: "), body...), "\n\n"...) }

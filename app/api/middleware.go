@@ -35,7 +35,6 @@ func setRequestID(c *gin.Context) {
 	c.Request = c.Request.WithContext(logging.With(c.Request.Context(), slog.String("request_id", id)))
 }
 
-// requestID returns the request's id.
 func requestID(c *gin.Context) string { return c.GetString(requestIDKey) }
 
 // observeRequest reports the request to the observer, and logs one line when it ends. Probes come every few
@@ -207,12 +206,10 @@ func (s *Server) admitRequest(c *gin.Context) error {
 	return nil
 }
 
-// isProbe reports whether the route is for monitoring.
 func isProbe(route string) bool {
 	return route == "/healthz" || route == "/readyz" || route == metricsRoute
 }
 
-// isAdmitting reports whether the server has started.
 func (s *Server) isAdmitting() bool { return s.Ready == nil || isClosed(s.Ready) }
 
 func isClosed(c <-chan struct{}) bool {

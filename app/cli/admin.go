@@ -31,7 +31,6 @@ func (p *program) withAdmin(cmd *cobra.Command, do func(context.Context, *ops.Se
 	return ops.Admin(cmd.Context(), cfg, logger, func(s *ops.Service) error { return do(cmd.Context(), s) })
 }
 
-// currentActor returns the user of the command line, for the audit log.
 func currentActor() string {
 	if u, err := user.Current(); err == nil {
 		return "cli:" + u.Username
@@ -199,7 +198,6 @@ func (p *program) showConfigCommand() *cobra.Command {
 // push all origins to the right.
 const maxColumnValue = 48
 
-// printSettings prints settings and where they come from.
 func (p *program) printSettings(list []config.Origin) error {
 	if p.json {
 		return p.printJSON(core.Page[config.Origin]{Items: append([]config.Origin{}, list...)})

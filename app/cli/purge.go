@@ -84,7 +84,6 @@ func (p *program) runPurge(ctx context.Context, s connection, f purgeFlags, in c
 	return checkCompacted(report)
 }
 
-// purgeQuestion returns the confirmation prompt of a purge.
 func purgeQuestion(r core.PurgeReport, user string) string {
 	counts := map[string]int64{}
 	for _, t := range r.Tables {

@@ -66,7 +66,6 @@ func (p *program) listRunsCommand() *cobra.Command {
 	return p.withJSON(cmd)
 }
 
-// runDuration returns the time from the start of a run to its end.
 func runDuration(r core.Run) string {
 	if r.StartedAt == nil || r.FinishedAt == nil {
 		return "-"
@@ -74,7 +73,6 @@ func runDuration(r core.Run) string {
 	return r.FinishedAt.Sub(*r.StartedAt).Round(time.Millisecond).String()
 }
 
-// printRun prints a run. It returns err if that is not nil.
 func (p *program) printRun(r core.Run, err error) error {
 	if err != nil || p.json {
 		return p.printOrDraw(r, err, nil)

@@ -71,7 +71,6 @@ func apiAddress(settings config.Slack) string {
 	return strings.TrimSuffix(settings.APIURL, "/") + "/"
 }
 
-// clientEntry is the client of a workspace.
 type clientEntry struct {
 	mu     sync.Mutex
 	client *client   // guarded by mu; nil = not known
@@ -265,7 +264,6 @@ func (s *workspace) findUser(ctx context.Context, id string) (person, error) {
 	})
 }
 
-// findChannel returns the name of a channel.
 func (c *Clients) findChannel(ctx context.Context, api *client, team, id string) (person, error) {
 	return c.lookUpName(team, id, func() (person, error) {
 		c, err := api.GetConversationInfoContext(ctx, &slackapi.GetConversationInfoInput{ChannelID: id})
@@ -283,8 +281,7 @@ func (c *Clients) lookUpName(team, id string, ask func() (person, error)) (perso
 		return found.person, nil
 	}
 	p, err := ask()
-	var refused slackapi.SlackErrorResponse
-	if err != nil && !errors.As(err, &refused) {
+	if _, refused := errors.AsType[slackapi.SlackErrorResponse](err); err != nil && !refused {
 		return person{}, err
 	}
 	p.Name = cmp.Or(cleanName(p.Name), id)
@@ -301,7 +298,6 @@ func (s *Service) ForgetUser(user string) {
 	})
 }
 
-// resolved are the names of one text.
 type resolved map[string]string
 
 func (r resolved) of(id string) string { return cmp.Or(r[id], id) }

@@ -75,7 +75,6 @@ func setInstallCookie(w http.ResponseWriter, value string, life int) {
 	http.SetCookie(w, &http.Cookie{Name: installCookie, Value: value, Path: "/", MaxAge: life, Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode})
 }
 
-// writePage answers a small page that says the text.
 func writePage(w http.ResponseWriter, status int, text string) {
 	for name, value := range map[string]string{
 		"Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
@@ -166,8 +165,7 @@ func (s *Service) handleRemoval(ctx context.Context, kind, team string) error {
 		return err
 	}
 	_, err = s.Clients.of(ctx, team)
-	var refused slackapi.SlackErrorResponse
-	if !errors.As(err, &refused) || !slices.Contains([]string{"account_inactive", "invalid_auth", "token_revoked"}, refused.Err) {
+	if !isAnswer(err, "account_inactive", "invalid_auth", "token_revoked") {
 		return err
 	}
 	if err := s.Clients.store.Revoke(ctx, i); err != nil {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -247,8 +246,5 @@ func (f *follower) showStatus(ctx context.Context, event core.EventType) {
 
 // isUnsupported reports whether the error says that the app has no such method in the workspace.
 func isUnsupported(err error) bool {
-	var answer slack.SlackErrorResponse
-	return errors.As(err, &answer) && slices.Contains([]string{
-		"feature_not_enabled", "method_deprecated", "unknown_method", "missing_scope", "not_allowed_token_type",
-	}, answer.Err)
+	return isAnswer(err, "feature_not_enabled", "method_deprecated", "unknown_method", "missing_scope", "not_allowed_token_type")
 }

@@ -17,7 +17,6 @@ const (
 	maxRows = 90 // lines of a table in one post: Slack shows 100
 )
 
-// span is the part text[from:to] of a text.
 type span struct{ from, to int }
 
 // splitText splits the text from an offset on into spans that fit into posts. They end
@@ -59,7 +58,6 @@ type block struct {
 	closing string // what ends the part
 }
 
-// line is a line of a text.
 type line struct {
 	from, to int // with its line break
 	rank     rank

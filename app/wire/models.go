@@ -165,16 +165,6 @@ func NewBudget(cfg config.Config, s Stores) *runs.Budget {
 	return runs.NewBudget(s.ModelCalls, limits, time.Now)
 }
 
-// WarnUnpriced warns of models that agents use and that keys with a limit in US dollars are refused.
-func WarnUnpriced(ctx context.Context, d Deps, list []core.Agent) {
-	if keys := DollarLimited(d.Config); len(keys) > 0 {
-		for _, name := range d.Models.Unpriced(d.Config, list) {
-			d.Logger.WarnContext(ctx, "a model without a price is refused to keys with usd_per_day; set input_price and output_price in models, or limit tokens_per_day",
-				"model", name, "keys", keys)
-		}
-	}
-}
-
 // DollarLimited returns the names of the keys with a limit in US dollars.
 func DollarLimited(cfg config.Config) []string {
 	var keys []string

@@ -307,11 +307,11 @@ func fromURL(address string) func(context.Context) ([]byte, error) {
 
 // withoutURL returns the error of a request without its URL, which may contain a secret.
 func withoutURL(err error) error {
-	var of *url.Error
-	if !errors.As(err, &of) {
+	of, ok := errors.AsType[*url.Error](err)
+	switch {
+	case !ok:
 		return err
-	}
-	if of.Timeout() {
+	case of.Timeout():
 		return fmt.Errorf("the server did not answer within %s", fetchTime)
 	}
 	return of.Err

@@ -91,7 +91,6 @@ func invalidToken(message string) error {
 	return &core.Error{Kind: core.ErrUnauthorized, Code: CodeInvalid, Message: message}
 }
 
-// claims are the claims of a verified token.
 type claims struct {
 	jwt.Claims
 	all map[string]any
@@ -140,7 +139,6 @@ var ownerName = regexp.MustCompile(`^[A-Za-z0-9._@-]{1,64}$`)
 // maxUser bounds a user's id in bytes, as in the API.
 const maxUser = 200
 
-// rightsOf returns the scopes of the token.
 func (v *Verifier) rightsOf(c claims) core.Scopes {
 	if v.opts.ScopeClaim == "" {
 		return v.opts.Rights

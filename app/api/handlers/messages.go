@@ -139,7 +139,6 @@ func (h Native) editMessage(c *gin.Context) error {
 	return h.sendAndAnswer(c, message)
 }
 
-// sendAndAnswer sends the message and answers about its run.
 func (h Native) sendAndAnswer(c *gin.Context, m core.SendMessage) error {
 	m.RequestHash = HashOf(c, m.ClientMessageID)
 	return h.runAndAnswer(c, func() (core.Accepted, error) { return h.Chat.Send(c.Request.Context(), scopeOf(c), m) })
@@ -196,7 +195,6 @@ func (h Native) runAndAnswer(c *gin.Context, start func() (core.Accepted, error)
 	return writeJSON(c, http.StatusOK, ops.RunAnswer{Run: out.Run, Message: out.Answer})
 }
 
-// toSendMessage returns the message as a core.SendMessage.
 func toSendMessage(body ops.NewMessage) core.SendMessage {
 	return core.SendMessage{
 		SessionID: body.SessionID, User: body.UserID, After: body.After, Content: body.Content, ClientMessageID: body.ClientMessageID, Model: body.Model,

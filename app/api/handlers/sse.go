@@ -147,7 +147,6 @@ func ServerWriter(w http.ResponseWriter) http.ResponseWriter {
 	}
 }
 
-// keepAlive writes a comment on an idle stream.
 func (s *stream) keepAlive() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,7 +160,6 @@ func (s *stream) keepAlive() {
 	s.beat.Reset(s.Heartbeat)
 }
 
-// writeEvent writes an event.
 func (s *stream) writeEvent(e core.Event) error {
 	var frame []byte
 	var err error

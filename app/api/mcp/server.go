@@ -98,7 +98,6 @@ type exchange struct {
 
 type exchangeKey struct{}
 
-// exchangeOf returns the request behind a call.
 func exchangeOf(ctx context.Context) *exchange { return ctx.Value(exchangeKey{}).(*exchange) }
 
 // Serve answers POST /mcp.
@@ -160,8 +159,7 @@ func (s *Server) answerErrors(next sdk.MethodHandler) sdk.MethodHandler {
 
 // protocolError returns the error of the protocol for err.
 func (s *Server) protocolError(ctx context.Context, err error) error {
-	var wire *jsonrpc.Error
-	if errors.As(err, &wire) {
+	if _, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		return err // of the SDK: it quotes the request only
 	}
 	text, callers := s.Explain(ctx, err)

@@ -38,7 +38,6 @@ func (s *Server) addSessionTools(server *sdk.Server) {
 	}, s.searchMessages)
 }
 
-// sessionItem is a session in a list.
 type sessionItem struct {
 	SessionID    core.SessionID     `json:"session_id"`
 	Title        string             `json:"title"`
@@ -53,7 +52,6 @@ func itemOf(s core.Session) sessionItem {
 	return sessionItem{SessionID: s.ID, Title: s.Title, Agent: s.Agent, Status: s.Status, MessageCount: s.MessageCount, CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt}
 }
 
-// sessionQuery is the arguments of list_sessions.
 type sessionQuery struct {
 	Query string `json:"query,omitempty" jsonschema:"a question, or words to look for; leave it out for all sessions"`
 	Agent string `json:"agent,omitempty" jsonschema:"only sessions of this agent"`
@@ -71,7 +69,6 @@ func (p pageParam) query() core.PageQuery {
 	return core.PageQuery{Limit: cmp.Or(p.Limit, 20), Cursor: core.Clip(p.Cursor, maxCursor)}
 }
 
-// sessionPage is a page of sessions.
 type sessionPage struct {
 	Sessions   []sessionItem `json:"sessions"`
 	NextCursor *string       `json:"next_cursor,omitempty" jsonschema:"there are more: pass it as cursor"`
@@ -89,7 +86,6 @@ func (s *Server) listSessions(ctx context.Context, c call, in sessionQuery) (ses
 	return out, nil
 }
 
-// readSessions returns a page of sessions.
 func (s *Server) readSessions(ctx context.Context, tenant core.Tenant, in sessionQuery) (core.Page[core.Session], error) {
 	query := core.SessionQuery{Text: in.Query, Agent: in.Agent, PageQuery: in.query()}
 	if in.Query != "" {
@@ -98,12 +94,10 @@ func (s *Server) readSessions(ctx context.Context, tenant core.Tenant, in sessio
 	return s.ListSessions(ctx, tenant, query)
 }
 
-// sessionParam is the arguments of tools that take a session.
 type sessionParam struct {
 	SessionID core.SessionID `json:"session_id"`
 }
 
-// sessionDetail is a session as get_session returns it.
 type sessionDetail struct {
 	Session         sessionItem `json:"session"`
 	Model           string      `json:"model,omitempty" jsonschema:"answers in place of the agent's own"`
@@ -113,7 +107,6 @@ type sessionDetail struct {
 	Runs            []runItem   `json:"runs" jsonschema:"the newest runs, the newest first"`
 }
 
-// runItem is a run in a list.
 type runItem struct {
 	RunID     core.RunID     `json:"run_id"`
 	Status    core.RunStatus `json:"status"`
@@ -144,19 +137,16 @@ func (s *Server) getSession(ctx context.Context, c call, in sessionParam) (sessi
 	return out, nil
 }
 
-// messageQuery is the arguments of get_messages.
 type messageQuery struct {
 	SessionID core.SessionID `json:"session_id"`
 	pageParam
 }
 
-// messagePage is a page of messages.
 type messagePage struct {
 	Messages   []messageItem `json:"messages"`
 	NextCursor *string       `json:"next_cursor,omitempty" jsonschema:"there are earlier messages: pass it as cursor"`
 }
 
-// messageItem is a message of a conversation.
 type messageItem struct {
 	MessageID core.MessageID `json:"message_id"`
 	Role      core.Role      `json:"role"`
@@ -187,7 +177,6 @@ func (s *Server) getMessages(ctx context.Context, c call, in messageQuery) (mess
 	return out, nil
 }
 
-// messageSearch is the arguments of search_messages.
 type messageSearch struct {
 	Query     string         `json:"query" jsonschema:"a question, or words to look for"`
 	SessionID core.SessionID `json:"session_id,omitempty" jsonschema:"only this session; leave it out for all"`
@@ -199,14 +188,12 @@ type messageSearch struct {
 	pageParam
 }
 
-// hitPage is a page of messages that a search found.
 type hitPage struct {
 	Hits       []hit   `json:"hits"`
 	NextCursor *string `json:"next_cursor,omitempty" jsonschema:"there are more: pass it as cursor"`
 	Indexing   bool    `json:"indexing,omitempty" jsonschema:"old messages are still being made searchable: some may be missing"`
 }
 
-// hit is a message that a search found.
 type hit struct {
 	SessionID    core.SessionID `json:"session_id"`
 	SessionTitle string         `json:"session_title"`
@@ -288,13 +275,11 @@ func (s *Server) getContext(ctx context.Context, c call, in sessionParam) (conte
 	return out, nil
 }
 
-// newSummary is the arguments of summarize_session.
 type newSummary struct {
 	SessionID core.SessionID `json:"session_id"`
 	Focus     string         `json:"focus,omitempty" jsonschema:"what the summary must keep"`
 }
 
-// summaryView is a summary.
 type summaryView struct {
 	SessionID       core.SessionID `json:"session_id"`
 	Version         int            `json:"version"`

@@ -66,7 +66,6 @@ func (e *responseEncoder) encode(buf []byte, event core.Event) ([]byte, error) {
 // base returns the first sequence number of the message whose items are on their way, or come next.
 func (e *responseEncoder) base() int64 { return firstMessage + e.before*messageSpan }
 
-// writePiece is for dialect.
 func (e *responseEncoder) writePiece(i int, begins bool, text string) {
 	it, index := e.items[i], len(e.shape.Output)+i
 	if begins && it.call == "" {
@@ -89,7 +88,6 @@ func (e *responseEncoder) writePiece(i int, begins bool, text string) {
 	e.emitEvent(name, number, piece)
 }
 
-// endItems is for dialect.
 func (e *responseEncoder) endItems() {
 	number := e.base() + itemsDone
 	for _, it := range e.items {
@@ -109,7 +107,6 @@ func (e *responseEncoder) endItems() {
 	e.before, e.pieces = e.before+1, 0
 }
 
-// endResponse writes the last event.
 func (e *responseEncoder) endResponse(kind core.EventType) {
 	e.shape.Status = "completed"
 	switch {

@@ -15,7 +15,6 @@ import (
 	"bobbin/app/core"
 )
 
-// responseRequest is the body of a response.
 type responseRequest struct {
 	Model              string            `json:"model"`
 	Input              input             `json:"input"`
@@ -38,7 +37,6 @@ type responseRequest struct {
 	SafetyIdentifier   string            `json:"safety_identifier"`
 }
 
-// conversationID is the id of a conversation, or an object with it.
 type conversationID string
 
 // UnmarshalJSON reads an id or an object with one.
@@ -350,7 +348,6 @@ func (a *API) writeResponse(c *gin.Context, tenant core.Tenant, b activeRun, sha
 	return writeJSON(c, shape, err)
 }
 
-// streamResponse answers with the events of the response.
 func (a *API) streamResponse(stream handlers.RunStream, tenant core.Tenant, b activeRun, shape *responseShape, after int64) error {
 	enc := newResponseEncoder(shape, b.run, after)
 	return stream(func(ctx context.Context) iter.Seq2[core.Event, error] {

@@ -231,7 +231,6 @@ func (s *schemas) requestBody(op ops.Operation) object {
 	return object{{"required", required != nil}, {"content", object{{"application/json", media}}}}
 }
 
-// parameter returns the parameter of a value in the path or the query.
 func (s *schemas) parameter(f ops.Field) object {
 	out := object{{"name", f.Name}, {"in", string(f.Place)}}
 	if f.Place == ops.InPath || f.Tag.Get("required") != "" {

@@ -80,7 +80,6 @@ func DrawContext(w io.Writer, r core.ContextReport, now time.Time, width int) {
 	d.drawSummaries(r.Summaries, now)
 }
 
-// drawing writes a report.
 type drawing struct {
 	w     io.Writer
 	width int
@@ -177,7 +176,6 @@ func (d drawing) drawBreaker(r core.ContextReport, now time.Time) {
 	}
 }
 
-// drawSummaries lists the newest versions.
 func (d drawing) drawSummaries(list []core.Summary, now time.Time) {
 	if len(list) == 0 {
 		d.writeLine("  no summary yet")
