@@ -123,8 +123,7 @@ func openApp(ctx context.Context, r *resources, cfg config.Config, build Build, 
 	}
 	d.Labels.Set(cfg, d.Models, agents)
 	list := agents.Catalog.List()
-	wire.WarnUnpriced(ctx, d, list)
-	wire.WarnOfAgents(ctx, d.Models, list, d.Logger)
+	wire.WarnOfAgents(ctx, d, list)
 	a := &App{
 		resources: *r, Deps: d, version: build.Version, agents: agents, embedder: embedder, meanings: meanings, memories: facts, outbox: wire.NewDeliveries(d),
 		tokenKeys: tokenKeys, token: auth.NewToken(), drained: make(chan struct{}),
@@ -185,28 +184,34 @@ func (a *App) buildServices(build Build, space handlers.Space) error {
 	}
 	a.files = wire.NewFiles(d, build.Program)
 	a.runs = wire.NewRuns(d, a.engine)
-	if d.Slack, err = wire.NewSlackClients(d.Config.Slack, d.Stores); err != nil {
-		return err
+	l, files, s := d.Config.Limits, d.Config.Files, d.Stores
+	if d.Config.Slack.Enabled() {
+		if d.Slack, err = slack.NewClients(d.Config.Slack, s.SlackInstallations); err != nil {
+			return err
+		}
+		a.posts = slack.NewOutbox(slack.OutboxOptions{
+			Threads: s.SlackThreads, Posts: s.SlackPosts, Sessions: s.Sessions, Messages: s.Messages, Feed: d.Feed, Clients: d.Slack, Worker: d.Worker, Logger: d.Logger,
+		})
+		d.SlackPosts = a.posts
 	}
-	a.posts = wire.NewSlackPosts(d)
-	d.SlackPosts = a.posts
 	service := wire.NewChat(d, a.agents, a.engine, a.runs, a.files)
-	a.slack = wire.NewSlack(d, service, a.files, wire.NewTransfer(d, a.engine))
+	var fromSlack map[string]http.HandlerFunc
+	if d.Slack != nil {
+		a.slack = slack.New(slack.Options{
+			Settings: d.Config.Slack, Clients: d.Slack, Chat: service, Transfer: wire.NewTransfer(d, a.engine), Files: a.files, Inbox: s.SlackInbox, Threads: s.SlackThreads,
+			Posts: s.SlackPosts, Sessions: s.Sessions, Runs: s.Runs, Worker: d.Worker, Observer: d.Telemetry, Logger: d.Logger,
+		})
+		fromSlack = a.slack.Routes()
+	}
 	a.purges = wire.NewPurge(d, service, a.slack, a.posts)
 	a.apiKeys = auth.NewStored(d.Stores.APIKeys, d.Logger)
-	l, files, s := a.Config.Limits, a.Config.Files, a.Stores
-	var fromSlack, installSlack http.Handler
-	if a.slack != nil {
-		fromSlack, installSlack = a.slack.Handler(), a.slack.InstallHandler()
-	}
 	limits := api.DefaultLimits()
 	limits.BodyBytes, limits.ImportBytes, limits.FileBytes, limits.FilesPerMessage = int64(l.BodyBytes), int64(l.ImportBytes), int64(files.Bytes), files.PerMessage
 	limits.Streams, limits.StreamsPerOwner, limits.StreamsPerUser = l.OpenStreams, l.OpenStreamsPerOwner, l.OpenStreamsPerUser
 	limits.PerSecond, limits.UserPerSecond, limits.Wait, limits.Grace = l.RequestsPerSecond, l.UserRequests, l.WaitTime, l.ShutdownGrace+answerGrace
 	directory := wire.NewDirectory(a.agents, a.engine)
 	a.server = api.New(api.Options{
-		Slack: fromSlack, InstallSlack: installSlack,
-		Services: handlers.Services{
+		Slack: fromSlack, Services: handlers.Services{
 			Chat: service, Sessions: s.Sessions, Messages: s.Messages, Runs: s.Runs, Files: a.files, Blobs: s.Blobs,
 			Summaries: s.Summaries, Agents: directory, Graph: directory.Graph, Mermaid: directory.Mermaid, Models: wire.NewOffer(a.Deps, a.agents).List, Memories: a.memories,
 			Search: a.Search, Searches: a.Searches, Transfer: wire.NewTransfer(a.Deps, a.engine), Usage: s.ModelCalls, Deliveries: s.Deliveries, Redeliver: a.outbox.Retry, Purges: a.purges, ReloadAgents: a.ReloadAgents,
@@ -231,9 +236,6 @@ func (a *App) Embedding() string { return wire.DescribeEmbedder(a.embedder) }
 
 // Token lets a client in as this machine's own user.
 func (a *App) Token() string { return a.token }
-
-// Statements returns how many SQL statements were executed so far.
-func (a *App) Statements() int64 { return a.Database.Statements() }
 
 // AgentNames returns the names of the agents, for the start-up lines.
 func (a *App) AgentNames() string {
@@ -269,7 +271,7 @@ func (a *App) Run(ctx context.Context, listener net.Listener) error {
 	// Each ends soon after its context.
 	loops := []func(context.Context) error{
 		a.outbox.Run, a.engine.Titler.Run, a.engine.Compactor.Run, a.files.Run, a.purges.Run,
-		a.apiKeys.Run, a.name.Keep, a.saveCalibrations, a.indexMessages, a.sweepKeys,
+		a.apiKeys.Run, a.name.Keep, func(ctx context.Context) error { return core.Every(ctx, calibrationInterval, a.saveCalibration) }, a.indexMessages, a.sweepKeys,
 	}
 	if a.Config.NATS.Shared() {
 		loops = append(loops, a.Feed.Serve)
@@ -343,6 +345,6 @@ func (a *App) ReloadAgents(ctx context.Context) ([]core.AgentFile, error) {
 			a.Logger.InfoContext(ctx, "agent reloaded", "file", f.File, "agent", f.Agent, "tool", f.Tool, "change", f.Change, "version", f.Version)
 		}
 	}
-	wire.WarnOfAgents(ctx, a.Models, a.agents.Catalog.List(), a.Logger)
+	wire.WarnOfAgents(ctx, a.Deps, a.agents.Catalog.List())
 	return files, nil
 }

@@ -13,14 +13,8 @@ const (
 	calibrationSaveTime = 5 * time.Second
 )
 
-// saveCalibrations keeps what was learned about the models' counting, until ctx ends; Run saves the
-// rest. What is lost in a crash is learned again in a few calls.
-func (a *App) saveCalibrations(ctx context.Context) error {
-	return core.Every(ctx, calibrationInterval, a.saveCalibration)
-}
-
-// saveCalibration saves what changed since the last save. The end of ctx does not interrupt it: what
-// was handed out by Changed would be lost.
+// saveCalibration saves what was learned about the models' counting since the last save. The end of ctx does not
+// interrupt it: what was handed out by Changed would be lost. What is lost in a crash is learned again in a few calls.
 func (a *App) saveCalibration(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), calibrationSaveTime)
 	defer cancel()
@@ -49,7 +43,7 @@ func (a *App) indexMessages(ctx context.Context) error {
 	begin, reported, total := time.Now(), time.Now(), 0
 	idle, until := int64(-1), time.Time{}
 	return core.Repeat(ctx, nil, func(ctx context.Context) time.Duration {
-		before, start := a.Statements(), time.Now()
+		before, start := a.Database.Statements(), time.Now()
 		if before <= idle && start.Before(until) { // an idle server asks nothing
 			return indexInterval
 		}

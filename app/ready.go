@@ -26,11 +26,15 @@ import (
 	"bobbin/app/wire"
 )
 
-// What must be right for this process to start and to be ready.
-
 // readyChecks are what must be right for this process to be ready.
 func (a *App) readyChecks() []handlers.Check {
-	checks := []handlers.Check{{Name: "database", Run: a.checkDatabase}, {Name: "migrations", Run: a.checkMigrations}}
+	checks := []handlers.Check{{Name: "database", Run: a.checkDatabase}, {Name: "migrations", Run: func(ctx context.Context) error {
+		status, err := a.Database.MigrationStatus(ctx)
+		if err == nil && status.Pending() {
+			err = errors.New("migrations are pending")
+		}
+		return err
+	}}}
 	if joined, ok := a.Bus.(interface{ Check(context.Context) error }); ok {
 		checks = append(checks, handlers.Check{Name: "nats", Run: joined.Check, Optional: true})
 	}
@@ -52,15 +56,6 @@ func (a *App) checkDatabase(ctx context.Context) error {
 		}
 	}
 	return a.Database.CheckWrites(ctx)
-}
-
-// checkMigrations checks that the schema is the one this program knows.
-func (a *App) checkMigrations(ctx context.Context) error {
-	status, err := a.Database.MigrationStatus(ctx)
-	if err == nil && status.Pending() {
-		err = errors.New("migrations are pending")
-	}
-	return err
 }
 
 // checkReach refuses an address that other machines reach while there is no key: nobody

@@ -74,7 +74,7 @@ func (s *Server) writeError(c *gin.Context, err error) {
 // logFault logs internal errors, and causes that the problem does not show, with more facts.
 func (s *Server) logFault(ctx context.Context, p problem, err error, facts ...any) {
 	text := err.Error()
-	if shown := (*core.Error)(nil); errors.As(err, &shown) && shown.Err != nil {
+	if shown, ok := errors.AsType[*core.Error](err); ok && shown.Err != nil {
 		text += ": " + shown.Err.Error()
 	}
 	facts = append(facts, slog.String("code", p.Code), slog.String("err", text))
@@ -122,7 +122,11 @@ func (s *Server) writeProblem(c *gin.Context, p problem) {
 		if seconds := p.retrySeconds(); seconds > 0 {
 			h.Set("Retry-After", strconv.Itoa(seconds))
 		}
-		handlers.Write(c, format.status(p), format.mediaType, append(body, '\n'))
+		status := p.Status
+		if status == http.StatusUnprocessableEntity && format.mediaType == "application/json" { // the other protocols have one status for bad requests
+			status = http.StatusBadRequest
+		}
+		handlers.Write(c, status, format.mediaType, append(body, '\n'))
 	case h.Get("Content-Type") == "text/event-stream":
 		// If this fails, the client is gone.
 		_ = handlers.FailStream(c.Writer, format.frame(body), s.Limits.Stream)
@@ -151,7 +155,6 @@ func (s *Server) recoverPanics(c *gin.Context) {
 	c.Next()
 }
 
-// noRoute answers an unknown path.
 func (s *Server) noRoute(c *gin.Context) error {
 	path := c.Request.URL.EscapedPath()
 	hint := "see the documentation at /docs; paths begin with /api/v1, /v1 or /mcp"
@@ -170,7 +173,6 @@ func (s *Server) noMethod(c *gin.Context) error {
 		Message: fmt.Sprintf("the method %.20s is not allowed here; use %s", c.Request.Method, strings.Join(allowed, ", "))}
 }
 
-// problem is an error as it is answered.
 type problem struct {
 	ops.Problem
 	retryAfter time.Duration
@@ -182,9 +184,6 @@ const (
 	codeMethod = "method_not_allowed"
 	codeRoute  = "no_such_route"
 )
-
-// codeContextFloor means that a message does not fit the model's window.
-const codeContextFloor = "context_floor"
 
 // byKind returns the answer for the kind of err; false for an error without a kind.
 func byKind(err error) (ops.ErrorKind, bool) {
@@ -248,19 +247,17 @@ type errorFormat struct {
 	mediaType string
 	encode    func(p problem) ([]byte, error)
 	frame     func(body []byte) []byte // in a stream that has begun
-	status    func(p problem) int
 }
 
-// formatOf returns the format of errors on the path.
 func formatOf(path string) errorFormat {
 	if strings.HasPrefix(path, openAIPrefix) {
 		frame := func(body []byte) []byte { return append(append([]byte("data: "), body...), "\n\n"...) }
-		return errorFormat{"application/json", encodeOpenAIError, frame, openAIStatus}
+		return errorFormat{"application/json", encodeOpenAIError, frame}
 	}
 	if path == mcpRoute {
-		return errorFormat{"application/json", encodeMCPError, handlers.ErrorFrame, openAIStatus}
+		return errorFormat{"application/json", encodeMCPError, handlers.ErrorFrame}
 	}
-	return errorFormat{"application/problem+json", func(p problem) ([]byte, error) { return core.EncodeJSON(p) }, handlers.ErrorFrame, func(p problem) int { return p.Status }}
+	return errorFormat{"application/problem+json", func(p problem) ([]byte, error) { return core.EncodeJSON(p) }, handlers.ErrorFrame}
 }
 
 // encodeOpenAIError returns the body of an error. Its message names all faults: the format has
@@ -272,7 +269,7 @@ func encodeOpenAIError(p problem) ([]byte, error) {
 		class = "server_error"
 	}
 	e := map[string]any{"message": p.Detail, "type": class, "param": nil, "code": p.Code}
-	if p.Code == codeContextFloor {
+	if p.Code == "context_floor" {
 		e["code"] = "context_length_exceeded" // which clients know
 	}
 	var faults []string
@@ -285,26 +282,12 @@ func encodeOpenAIError(p problem) ([]byte, error) {
 	return core.EncodeJSON(map[string]any{"error": e})
 }
 
-// openAIStatus returns the status of an error: the API answers bad requests with 400.
-func openAIStatus(p problem) int {
-	if p.Status == http.StatusUnprocessableEntity {
-		return http.StatusBadRequest
-	}
-	return p.Status
-}
-
-// Codes of JSON-RPC.
-const (
-	rpcInvalidRequest = -32600
-	rpcInternal       = -32603
-)
-
 // encodeMCPError returns the body of an error of the MCP endpoint before a message is read, whose id is
 // not known. The status says more to clients.
 func encodeMCPError(p problem) ([]byte, error) {
-	code := rpcInvalidRequest
+	code := -32600 // an invalid request
 	if p.Status >= http.StatusInternalServerError {
-		code = rpcInternal
+		code = -32603 // an internal error
 	}
 	data := map[string]string{"code": p.Code, "request_id": p.RequestID}
 	return core.EncodeJSON(map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": code, "message": p.Detail, "data": data}})

@@ -96,7 +96,6 @@ func (s *Server) idempotent(c *gin.Context) error {
 	}
 }
 
-// refuseKey refuses the key of a deletion.
 func refuseKey(c *gin.Context) error {
 	if c.Request.Method == http.MethodPost && len(c.Request.Header.Values("Idempotency-Key")) > 0 {
 		return core.Errorf(core.ErrInvalid, "a deletion takes no Idempotency-Key, because a stored response would be a trace of the deleted data: send it without one; a repetition gets the same deletion")

@@ -157,7 +157,7 @@ func TestSlackDoesNotWaitForTheStart(t *testing.T) {
 	t.Parallel()
 	opts, _ := options(apitest.New(t))
 	opts.Ready = make(chan struct{})
-	opts.Slack = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) })
+	opts.Slack = map[string]http.HandlerFunc{"POST /slack/events": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) }}
 	compare.Equal(t, "want the answer of Slack's handler", http.StatusAccepted, open(t, "POST", serve(t, opts).url+"/slack/events", "{}").StatusCode)
 }
 

@@ -22,25 +22,24 @@ import (
 
 // Options are the parts of a Server; Services, Keys, Auth and Logger are required.
 type Options struct {
-	Services     handlers.Services
-	Keys         keyStore // of idempotent requests
-	Auth         *auth.Authenticator
-	Checks       []handlers.Check // readiness: database, migrations …
-	Build        handlers.Build
-	Limits       Limits
-	Space        handlers.Space // memory and disk that requests may use; Body follows from Limits
-	Origins      []string       // web origins that may read responses (CORS)
-	Framing      []string       // web origins whose pages may show the widget
-	Logger       *slog.Logger
-	OpenAI       openai.API      // its Services and Streams follow from the others
-	Metrics      http.Handler    // answers /metrics; nil = no such route
-	OpenMetrics  bool            // they need no key. Else callers need core.CanMetrics: metrics cover all owners, so an ordinary key does not suffice
-	Slack        http.Handler    // answers what Slack sends; nil = no such routes
-	InstallSlack http.Handler    // lets people install the Slack app; nil = no such routes
-	Observer     core.Observer   // of every request; nil = none
-	Ready        <-chan struct{} // closed when requests are admitted; nil = immediately
-	Overloaded   func() bool     // whether requests that start a run are refused; nil = never
-	Work         <-chan struct{} // closed when work that outlives requests has ended; stopping waits for it too; nil = no such work
+	Services    handlers.Services
+	Keys        keyStore // of idempotent requests
+	Auth        *auth.Authenticator
+	Checks      []handlers.Check // readiness: database, migrations …
+	Build       handlers.Build
+	Limits      Limits
+	Space       handlers.Space // memory and disk that requests may use; Body follows from Limits
+	Origins     []string       // web origins that may read responses (CORS)
+	Framing     []string       // web origins whose pages may show the widget
+	Logger      *slog.Logger
+	OpenAI      openai.API                  // its Services and Streams follow from the others
+	Metrics     http.Handler                // answers /metrics; nil = no such route
+	OpenMetrics bool                        // they need no key. Else callers need core.CanMetrics: metrics cover all owners, so an ordinary key does not suffice
+	Slack       map[string]http.HandlerFunc // what answers Slack, by method and path; it authenticates Slack by a signature of the body
+	Observer    core.Observer               // of every request; nil = none
+	Ready       <-chan struct{}             // closed when requests are admitted; nil = immediately
+	Overloaded  func() bool                 // whether requests that start a run are refused; nil = never
+	Work        <-chan struct{}             // closed when work that outlives requests has ended; stopping waits for it too; nil = no such work
 }
 
 // Server is the HTTP surface. Safe for concurrent use.

@@ -31,7 +31,6 @@ func (p *program) withAdmin(cmd *cobra.Command, do func(context.Context, *ops.Se
 	return ops.Admin(cmd.Context(), cfg, logger, func(s *ops.Service) error { return do(cmd.Context(), s) })
 }
 
-// currentActor returns the user of the command line, for the audit log.
 func currentActor() string {
 	if u, err := user.Current(); err == nil {
 		return "cli:" + u.Username
@@ -63,7 +62,7 @@ func (p *program) backupCommand() *cobra.Command {
 			}
 			copied, err := ops.Backup(cmd.Context(), cfg, logger, args[0], currentActor())
 			return p.printOrDraw(copied, err, func(int, int) {
-				fmt.Fprintf(p.Out, "wrote %s bytes to %s, verified, schema version %d\n", core.Number(int(copied.Bytes)), term.Clean(copied.Path), copied.Version)
+				fmt.Fprintf(p.Out, "wrote %s bytes to %s, verified, schema version %d\n", core.Number(int(copied.Bytes)), copied.Path, copied.Version)
 			})
 		},
 	})
@@ -123,10 +122,10 @@ func (p *program) doctorCommand() *cobra.Command {
 func (p *program) reportDiagnosis(found ops.Diagnosis) error {
 	err := p.printOrDraw(found, nil, func(width, _ int) {
 		for _, f := range found.Findings {
-			line := fmt.Sprintf("%-4s  %s: %s", f.Status, f.Check, term.Clean(f.Detail))
+			line := fmt.Sprintf("%-4s  %s: %s", f.Status, f.Check, f.Detail)
 			fmt.Fprintln(p.Out, term.Wrap(line, width, "      "))
 			if f.Do != "" {
-				do := strings.Replace(term.Clean(f.Do), "bobbin ", programName()+" ", 1)
+				do := strings.Replace(f.Do, "bobbin ", programName()+" ", 1)
 				fmt.Fprintln(p.Out, term.Wrap("      → "+do, width, "        "))
 			}
 		}
@@ -199,7 +198,6 @@ func (p *program) showConfigCommand() *cobra.Command {
 // push all origins to the right.
 const maxColumnValue = 48
 
-// printSettings prints settings and where they come from.
 func (p *program) printSettings(list []config.Origin) error {
 	if p.json {
 		return p.printJSON(core.Page[config.Origin]{Items: append([]config.Origin{}, list...)})

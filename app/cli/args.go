@@ -45,23 +45,21 @@ func requireRun() cobra.PositionalArgs {
 	return requireOne("run", programName()+" runs list <session id> shows the ids")
 }
 
-// rejectUnknownCommand rejects arguments of a command group that are not its commands.
-func rejectUnknownCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	var known []string
-	for _, c := range cmd.Commands() {
-		known = append(append(known, c.Name()), c.Aliases...)
-	}
-	path := cmd.CommandPath()
-	return core.Errorf(core.ErrInvalid, "unknown command: %s %s; %s", path, args[0], core.Suggest(args[0], known, path+" ", "see "+path+" --help"))
-}
-
 // groupOf returns the command that has the others as its subcommands.
 func groupOf(use, short string, cmds ...*cobra.Command) *cobra.Command {
-	group := &cobra.Command{Use: use, Short: short, Args: rejectUnknownCommand, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	group := &cobra.Command{Use: use, Short: short, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	group.AddCommand(cmds...)
+	group.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		var known []string
+		for _, c := range cmd.Commands() {
+			known = append(append(known, c.Name()), c.Aliases...)
+		}
+		path := cmd.CommandPath()
+		return core.Errorf(core.ErrInvalid, "unknown command: %s %s; %s", path, args[0], core.Suggest(args[0], known, path+" ", "see "+path+" --help"))
+	}
 	return group
 }
 
@@ -85,14 +83,6 @@ func flagError(cmd *cobra.Command, err error) error {
 	default:
 		return err
 	}
-}
-
-// requireWords accepts one or more arguments.
-func requireWords(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return core.Errorf(core.ErrInvalid, "no search words given: %s", cmd.UseLine())
-	}
-	return nil
 }
 
 // addPageFlags adds the flags --limit and --cursor of a list.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"bobbin/app/cli/term"
 	"bobbin/app/core"
 	"bobbin/app/eval"
 )
@@ -110,7 +109,7 @@ func (p *program) buildEvaluation(f evalFlags, args []string) (eval.Evaluation, 
 			return e, err
 		}
 		if args[0] != "-" {
-			e.Source = term.Clean(filepath.Base(args[0]))
+			e.Source = filepath.Base(args[0])
 		}
 	}
 	e.Policies = f.policy

@@ -226,8 +226,8 @@ func (p *program) importInto(ctx context.Context, s connection, h historyFile, i
 
 // withFieldErrors returns the error with all the lines that the server rejected.
 func withFieldErrors(err error) error {
-	var problem *client.ProblemError
-	if !errors.As(err, &problem) || len(problem.Errors) == 0 {
+	problem, ok := errors.AsType[*client.ProblemError](err)
+	if !ok || len(problem.Errors) == 0 {
 		return err
 	}
 	message, _, _ := strings.Cut(problem.Detail, ": ")

@@ -64,8 +64,7 @@ func writeJSON(w io.Writer, v any) error {
 
 // problemOf returns an error as --json prints it. It does not change what the server answered.
 func problemOf(err error) client.ProblemError {
-	var answered *client.ProblemError
-	if errors.As(err, &answered) {
+	if answered, ok := errors.AsType[*client.ProblemError](err); ok {
 		out := *answered
 		out.Detail, out.Instance = answered.Error(), ""
 		return out

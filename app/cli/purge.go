@@ -84,7 +84,6 @@ func (p *program) runPurge(ctx context.Context, s connection, f purgeFlags, in c
 	return checkCompacted(report)
 }
 
-// purgeQuestion returns the confirmation prompt of a purge.
 func purgeQuestion(r core.PurgeReport, user string) string {
 	counts := map[string]int64{}
 	for _, t := range r.Tables {
@@ -176,7 +175,13 @@ func (p *program) purgeSessionsCommand() *cobra.Command {
 				if len(args) > 0 || before != "" || f.dryRun || f.noCompact {
 					return core.Errorf(core.ErrInvalid, "--compact-only cannot be combined with other options: it removes nothing and only compacts the database files")
 				}
-				return p.withFolderServer(cmd, p.compactOnly)
+				return p.withFolderServer(cmd, func(ctx context.Context, s connection) error {
+					report, err := client.Call(ctx, s.client, ops.Purge, core.Purge{PurgeOptions: core.PurgeOptions{Compact: true}})
+					if err != nil {
+						return err
+					}
+					return errors.Join(p.printOrDraw(report, nil, func(int, int) { p.printNotes(report) }), checkCompacted(report))
+				})
 			}
 			if len(args) == 0 && before == "" {
 				return core.Errorf(core.ErrInvalid, "no sessions given: name their ids, or use --archived-before 2026-01-31; %s sessions list shows the ids", programName())
@@ -191,16 +196,6 @@ func (p *program) purgeSessionsCommand() *cobra.Command {
 	cmd.Flags().StringVar(&owner, "owner", "", "remove only sessions of this owner (the name of an API key)")
 	cmd.Flags().BoolVar(&onlyFiles, "compact-only", false, "remove nothing; only compact the database files after earlier purges")
 	return p.withJSON(cmd)
-}
-
-// compactOnly compacts the database files after earlier purges.
-func (p *program) compactOnly(ctx context.Context, s connection) error {
-	report, err := client.Call(ctx, s.client, ops.Purge, core.Purge{PurgeOptions: core.PurgeOptions{Compact: true}})
-	if err != nil {
-		return err
-	}
-	err = p.printOrDraw(report, nil, func(int, int) { p.printNotes(report) })
-	return errors.Join(err, checkCompacted(report))
 }
 
 // parseDate parses a day in the local time zone, or a time; empty = none.

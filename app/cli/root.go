@@ -74,9 +74,9 @@ func Main(ctx context.Context, args []string, streams Streams) int {
 	root.SetErr(streams.Err)
 	if err := root.ExecuteContext(ctx); err != nil {
 		asJSON := slices.Contains(args, "--json")
-		var silent *silentError
+		_, silent := errors.AsType[*silentError](err)
 		switch {
-		case errors.As(err, &silent):
+		case silent:
 		case p.json || asJSON:
 			_ = writeJSON(p.Err, problemOf(err)) // there is nowhere left to report it
 		default:
@@ -147,7 +147,6 @@ func (p *program) withLogger(cfg config.Config, origins config.Origins, err erro
 	return cfg, p.newLogger(cfg, origins, true), err
 }
 
-// loadSettings reads the settings for a command that works on this machine.
 func (p *program) loadSettings(cmd *cobra.Command) (config.Config, config.Origins, error) {
 	switch {
 	case p.url != "":
@@ -251,7 +250,6 @@ func (p *program) suggestCommand(args ...string) string {
 // plainWord matches a word that means itself in every shell.
 var plainWord = regexp.MustCompile(`^[\w@%+,./:-][\w@%+,./:=-]*$`)
 
-// shellWord returns the word as a shell takes it.
 func shellWord(word string) string {
 	if plainWord.MatchString(word) {
 		return word

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -67,7 +66,6 @@ func (p *program) listRunsCommand() *cobra.Command {
 	return p.withJSON(cmd)
 }
 
-// runDuration returns the time from the start of a run to its end.
 func runDuration(r core.Run) string {
 	if r.StartedAt == nil || r.FinishedAt == nil {
 		return "-"
@@ -75,23 +73,22 @@ func runDuration(r core.Run) string {
 	return r.FinishedAt.Sub(*r.StartedAt).Round(time.Millisecond).String()
 }
 
-// printRun prints a run. It returns err if that is not nil.
 func (p *program) printRun(r core.Run, err error) error {
 	if err != nil || p.json {
 		return p.printOrDraw(r, err, nil)
 	}
-	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
+	var rows [][]string
 	line := func(what string, format string, args ...any) {
-		fmt.Fprintf(w, "%s\t%s\n", what, fmt.Sprintf(format, args...))
+		rows = append(rows, []string{what, fmt.Sprintf(format, args...)})
 	}
 	line("run", "%s, %s, attempt %d", r.ID, r.Status, r.Attempt)
-	line("session", "%s, agent %s", r.SessionID, term.Clean(r.Agent))
+	line("session", "%s, agent %s", r.SessionID, r.Agent)
 	line("message", "%s", term.Line(r.Input.Content, 80))
 	line("created", "%s", r.CreatedAt.Local().Format(time.DateTime))
 	line("duration", "%s", runDuration(r))
 	line("tokens", "%s in, %s out", core.Number(r.Usage.InputTokens), core.Number(r.Usage.OutputTokens))
 	if r.Error != nil {
-		line("error", "%s: %s", r.Error.Code, term.Clean(r.Error.Message))
+		line("error", "%s: %s", r.Error.Code, r.Error.Message)
 	}
 	toDecide := false
 	for _, a := range r.Approvals {
@@ -102,9 +99,7 @@ func (p *program) printRun(r core.Run, err error) error {
 		toDecide = toDecide || what == ""
 		line("waiting", "%s: %s %s%s", a.ID, core.Literal(a.Tool), core.Literal(a.Arguments), what)
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
+	term.WriteTable(p.Out, rows, 0)
 	if toDecide {
 		fmt.Fprintf(p.Out, "to decide: %s, or deny\n", p.suggestCommand("runs", "approve", string(r.ID)))
 	}

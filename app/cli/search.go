@@ -27,8 +27,10 @@ func (p *program) searchCommand() *cobra.Command {
 			"are left out (write -- before it), and begin* matches all words that start with begin.\n" +
 			"With --sort newest, messages must have all the words as they are written; the newest comes first.",
 		Example: "  bobbin search when did the pump of hall three fail\n  bobbin search '\"connection refused\"' --role tool --after 2026-01-31",
-		Args:    requireWords,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return core.Errorf(core.ErrInvalid, "no search words given: %s", cmd.UseLine())
+			}
 			q.Text = strings.Join(args, " ")
 			var err, err2 error
 			q.After, err = parseDate(after)

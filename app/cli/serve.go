@@ -59,7 +59,7 @@ func (p *program) serveCommand() *cobra.Command {
 				return err
 			}
 			a.AuditStart(ctx)
-			p.printWelcome(cfg, a, welcomeFacts{url: a.LocalURL(listener), settings: origins.File(), took: time.Since(started)})
+			p.printWelcome(cfg, a, a.LocalURL(listener), origins.File(), time.Since(started))
 			err = a.Run(ctx, listener)
 			if err == nil {
 				fmt.Fprintln(p.Out, "bobbin has stopped")
@@ -69,19 +69,12 @@ func (p *program) serveCommand() *cobra.Command {
 	}
 }
 
-// welcomeFacts are what printWelcome prints besides what the App knows.
-type welcomeFacts struct {
-	url      string
-	settings string // the file in force; empty = none
-	took     time.Duration
-}
-
-// printWelcome prints where the server listens and how to use it.
-func (p *program) printWelcome(cfg config.Config, a *app.App, w welcomeFacts) {
-	fmt.Fprintf(p.Out, "bobbin %s is ready after %d ms\n", readBuild().Version, w.took.Milliseconds())
-	fmt.Fprintf(p.Out, "  page      Open %s/\n  api       %s   (documentation: %s/docs)\n", w.url, w.url, w.url)
-	if w.settings != "" {
-		fmt.Fprintf(p.Out, "  settings  %s\n", w.settings)
+// printWelcome prints where the server listens and how to use it. File is the configuration file in force; empty = none.
+func (p *program) printWelcome(cfg config.Config, a *app.App, url, file string, took time.Duration) {
+	fmt.Fprintf(p.Out, "bobbin %s is ready after %d ms\n", readBuild().Version, took.Milliseconds())
+	fmt.Fprintf(p.Out, "  page      Open %s/\n  api       %s   (documentation: %s/docs)\n", url, url, url)
+	if file != "" {
+		fmt.Fprintf(p.Out, "  settings  %s\n", file)
 	}
 	fmt.Fprintf(p.Out, "  model     %s (%s)\n", a.Models.Choice.Model, a.Models.Choice.Reason)
 	window, hint := a.Models.Window()
@@ -96,11 +89,11 @@ func (p *program) printWelcome(cfg config.Config, a *app.App, w welcomeFacts) {
 	fmt.Fprintf(p.Out, "  agents    %s\n", a.AgentNames())
 	fmt.Fprintf(p.Out, "  memories  %s\n", a.Embedding())
 	if cfg.Slack.Enabled() {
-		source := "expects events at " + w.url + "/slack/events"
+		source := "expects events at " + url + "/slack/events"
 		if !cfg.Slack.AppToken.Empty() {
 			source = "Socket Mode"
 		} else if cfg.Slack.OAuth() {
-			source += ", is installed at " + w.url + "/slack/install"
+			source += ", is installed at " + url + "/slack/install"
 		}
 		fmt.Fprintf(p.Out, "  slack     %s (owner %s; check with %s)\n", source, cfg.Slack.Owner, p.suggestCommand("doctor"))
 	}

@@ -23,7 +23,6 @@ import (
 	"bobbin/app/core/datadir"
 )
 
-// connection is a connection to a server.
 type connection struct {
 	client       *client.Client
 	description  string // which server, for people

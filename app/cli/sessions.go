@@ -56,7 +56,6 @@ func (p *program) sessionsCommand() *cobra.Command {
 	return groupOf("sessions", "List, show, export and remove sessions", p.withJSON(list), p.withJSON(show), p.exportSessionCommand(), p.purgeSessionsCommand())
 }
 
-// sessionDetails is the output of `sessions show --json`.
 type sessionDetails struct {
 	Session  core.Session            `json:"session"`
 	Messages []core.Message          `json:"messages"` // the newest

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,7 +18,7 @@ import (
 )
 
 func (p *program) slackManifestCommand() *cobra.Command {
-	var o slack.ManifestOptions
+	email := false
 	cmd := &cobra.Command{
 		Use: "manifest [address]", Short: "Print the manifest of a Slack app for this Bobbin",
 		Long: "Prints the manifest to paste at https://api.slack.com/apps under \"From a manifest\". With the public\n" +
@@ -26,17 +27,14 @@ func (p *program) slackManifestCommand() *cobra.Command {
 		Example: "  bobbin slack manifest\n  bobbin slack manifest https://bobbin.example.org",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				o.Address = args[0]
-			}
-			manifest, err := slack.Manifest(o)
+			manifest, err := slack.Manifest(strings.Join(args, ""), email)
 			if err == nil {
 				_, err = fmt.Fprintf(p.Out, "%s\n", manifest)
 			}
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&o.Email, "email", false, "with the scope for slack.link_by_email")
+	cmd.Flags().BoolVar(&email, "email", false, "with the scope for slack.link_by_email")
 	return cmd
 }
 

@@ -49,7 +49,6 @@ func decodeEvent(f frame) (core.Event, error) {
 	return e, nil
 }
 
-// textKey identifies a streaming text.
 type textKey struct {
 	kind    core.EventType
 	message core.MessageID
@@ -109,7 +108,6 @@ func (p *progress) acceptEvent(e core.Event) (core.Event, bool) {
 // maxFrame is the maximum size of an event, in bytes. The largest contain a message of 1 MiB.
 const maxFrame = 32 << 20
 
-// frame is one event of a stream, or a comment.
 type frame struct {
 	id    string // "" = the frame has none
 	event string

@@ -95,7 +95,7 @@ func (s *stream) followEvents(ctx context.Context) error {
 			return err
 		}
 		wait := pause/2 + rand.N(pause/2+1)
-		if problem := (*ProblemError)(nil); errors.As(err, &problem) {
+		if problem, ok := errors.AsType[*ProblemError](err); ok {
 			wait = max(wait, problem.RetryAfter)
 		}
 		if err := core.Sleep(ctx, wait); err != nil {
@@ -148,8 +148,7 @@ func (s *stream) openError(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
-	var problem *ProblemError
-	if errors.As(err, &problem) {
+	if problem, ok := errors.AsType[*ProblemError](err); ok {
 		if !s.connected || !problem.isTemporary() {
 			return finalError{err}
 		}
@@ -175,11 +174,9 @@ func (s *stream) readFrames(r io.Reader) (brought bool, err error) {
 			continue
 		}
 		e, err := decodeEvent(f)
-		var problem *ProblemError
-		switch {
-		case errors.As(err, &problem) && problem.isTemporary():
+		if problem, ok := errors.AsType[*ProblemError](err); ok && problem.isTemporary() {
 			return brought, err
-		case err != nil:
+		} else if err != nil {
 			return brought, finalError{err}
 		}
 		if e, fresh := s.progress.acceptEvent(e); fresh && (!s.yield(e, nil) || s.isLast != nil && s.isLast(e.Type)) {
@@ -264,7 +261,6 @@ func (c *Client) endlessStream(op ops.Operation, in any) stream {
 	}}
 }
 
-// openEvents requests events after the given number.
 func (c *Client) openEvents(ctx context.Context, op ops.Operation, in any, after int64) (*http.Response, error) {
 	r := NewRequest(op, in)
 	r.Header["Accept"] = "text/event-stream"

@@ -59,7 +59,6 @@ func (s *Service) CreateKey(ctx context.Context, in NewKey) (key core.APIKey, se
 	return key, secret, nil
 }
 
-// entryOf returns the audit entry for an action on a key.
 func entryOf(actor, action string, key core.APIKey, details map[string]any) core.AuditEntry {
 	raw, _ := json.Marshal(details) // it has plain values only
 	return core.AuditEntry{

@@ -61,7 +61,6 @@ const (
 	reachTime   = 2 * time.Second
 )
 
-// doctor looks at one installation.
 type doctor struct {
 	DoctorOptions
 	found  []Finding
@@ -162,7 +161,6 @@ func (d *doctor) checkSettings() {
 // leastFree is how much room there should be, in bytes.
 const leastFree, littleFree = 64 << 20, 1 << 30
 
-// checkFolder checks the data folder.
 func (d *doctor) checkFolder() {
 	dir := d.Config.DataDir
 	info, err := os.Stat(dir)
@@ -203,7 +201,6 @@ func (d *doctor) checkFolder() {
 	d.checkRoom("disk", dir)
 }
 
-// tryWriting tries to write into the folder.
 func tryWriting(dir string) error {
 	f, err := os.CreateTemp(dir, ".bobbin-doctor-")
 	if err != nil {
@@ -212,7 +209,6 @@ func tryWriting(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// checkRoom says how much room there is where dir is.
 func (d *doctor) checkRoom(check, dir string) {
 	free, _, ok := datadir.Free(dir)
 	text := fmt.Sprintf("%.1f GiB free", float64(free)/(1<<30))
@@ -227,7 +223,6 @@ func (d *doctor) checkRoom(check, dir string) {
 	}
 }
 
-// checkPort checks whether the server could listen.
 func (d *doctor) checkPort(ctx context.Context) {
 	if s, running := datadir.Running(d.Config.DataDir); running {
 		d.addOK("address", "%s is the running server's", strings.TrimPrefix(s.URL, "http://"))

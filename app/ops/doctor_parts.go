@@ -88,7 +88,6 @@ func (d *doctor) checkDatabase(ctx context.Context) {
 	}
 }
 
-// checkSlack checks the settings and the installations of Slack, if it is on.
 func (d *doctor) checkSlack(ctx context.Context) {
 	if !d.Config.Slack.Enabled() {
 		return

@@ -141,35 +141,23 @@ func checkReach(ctx context.Context, cfg config.Slack, address string) Finding {
 	return Finding{"reach", target + " answers", ""}
 }
 
-// RequiredScopes returns the scopes that the bot token needs.
-func RequiredScopes() []string {
-	return []string{
-		"app_mentions:read", "assistant:write", "channels:history", "channels:read", "chat:write", "commands", "files:read", "groups:history",
-		"groups:read", "im:history", "im:read", "im:write", "mpim:history", "mpim:read", "users:read",
-	}
-}
-
-// emailScope is needed for slack.link_by_email.
-const emailScope = "users:read.email"
-
-// neededScopes returns the scopes that the bot token needs, with or without e-mail addresses.
+// neededScopes returns the scopes that the bot token needs; email is for slack.link_by_email.
 func neededScopes(email bool) []string {
-	if email {
-		return append(RequiredScopes(), emailScope)
+	scopes := []string{
+		"app_mentions:read", "assistant:write", "channels:history", "channels:read", "chat:write", "commands", "files:read", "groups:history",
+		"groups:read", "im:history", "im:read", "im:write", "mpim:history", "mpim:read", "users:read", "users:read.email",
 	}
-	return RequiredScopes()
+	if email {
+		return scopes
+	}
+	return scopes[:len(scopes)-1]
 }
 
-// ManifestOptions are what a Slack app is made for.
-type ManifestOptions struct {
-	Address string // of Bobbin; empty = Socket Mode
-	Email   bool   // it may read e-mail addresses
-}
-
-// Manifest returns the manifest of a Slack app as JSON.
-func Manifest(o ManifestOptions) ([]byte, error) {
-	address := strings.TrimSuffix(o.Address, "/")
-	oauth := map[string]any{"scopes": map[string]any{"bot": neededScopes(o.Email)}}
+// Manifest returns the manifest of a Slack app for the address of Bobbin as JSON; an empty address = Socket Mode.
+// With email the app may read e-mail addresses.
+func Manifest(address string, email bool) ([]byte, error) {
+	address = strings.TrimSuffix(address, "/")
+	oauth := map[string]any{"scopes": map[string]any{"bot": neededScopes(email)}}
 	if address != "" {
 		oauth["redirect_urls"] = []string{address + CallbackPath}
 	}

@@ -113,7 +113,6 @@ func (s *workspace) handleCommand(ctx context.Context, c slackapi.SlashCommand) 
 	return s.respond(ctx, c.ResponseURL, answer)
 }
 
-// respond answers a command or a click, for the person alone.
 func (s *Service) respond(ctx context.Context, responseURL, text string) error {
 	u, err := url.Parse(responseURL)
 	if err != nil || responseURL == "" || !s.trustedURL(u) {
@@ -129,7 +128,6 @@ func (s *Service) respond(ctx context.Context, responseURL, text string) error {
 	return nil
 }
 
-// interaction is a click on a button, or a message shortcut.
 type interaction struct {
 	Type        string `json:"type"`
 	App         string `json:"api_app_id"`
@@ -157,7 +155,6 @@ type interaction struct {
 	Actions []action `json:"actions"`
 }
 
-// action is the element that was clicked.
 type action struct {
 	ID    string `json:"action_id"`
 	Value string `json:"value"`
@@ -169,7 +166,6 @@ const (
 	interactionShortcut = "message_action"
 )
 
-// isKnown reports whether the interaction is one that Bobbin handles.
 func (c interaction) isKnown() bool {
 	if c.Type == interactionShortcut {
 		return c.Callback == core.SlackShortcutContext
@@ -181,7 +177,6 @@ func (c interaction) isKnown() bool {
 func (c interaction) channel() string  { return cmp.Or(c.Channel.ID, c.Container.Channel) }
 func (c interaction) userTeam() string { return cmp.Or(c.User.Team, c.Team.ID) }
 
-// handleInteraction handles a click or a shortcut.
 func (s *workspace) handleInteraction(ctx context.Context, c interaction) error {
 	who, err := s.findPerson(ctx, c.userTeam(), c.User.ID)
 	if err != nil {
@@ -235,7 +230,6 @@ func (s *workspace) decide(ctx context.Context, c interaction, who person) (stri
 	return "", err // the buttons go with the event of the decision
 }
 
-// recordFeedback stores what a person thinks of an answer.
 func (s *workspace) recordFeedback(ctx context.Context, c interaction) (string, error) {
 	post, err := s.Posts.PostAt(ctx, s.team, c.channel(), cmp.Or(c.Message.TS, c.Container.TS))
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"bobbin/app/core"
 )
 
-// envelope is a request of the Events API.
 type envelope struct {
 	Type           string          `json:"type"`
 	Challenge      string          `json:"challenge"`
@@ -21,7 +20,6 @@ type envelope struct {
 	Event          event           `json:"event"`
 }
 
-// authorization says for which installation of the app an event is.
 type authorization struct {
 	Team string `json:"team_id"`
 	User string `json:"user_id"` // the bot's
@@ -72,7 +70,6 @@ func (e *event) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*plain)(e))
 }
 
-// file is a file of a message.
 type file struct {
 	ID       string `json:"id"`
 	Name     string `json:"name"`
@@ -156,22 +153,18 @@ func (e *event) isEdit() bool {
 // that: a tombstone names no author.
 func (e *event) changedMessage() *event { return cmp.Or(e.Previous, e.Message, &event{}) }
 
-// author returns the id of the bot, else of the user, that wrote the message.
 func (e *event) author() string { return cmp.Or(e.Bot, e.User) }
 
 // root returns the ts of the thread's first message: of the thread that the message is in, or
 // begins.
 func (e *event) root() string { return cmp.Or(e.Thread, e.TS) }
 
-// mentions reports whether the text mentions the user.
 func (e *event) mentions(user string) bool {
 	return user != "" && (strings.Contains(e.Text, "<@"+user+">") || strings.Contains(e.Text, "<@"+user+"|"))
 }
 
-// direct reports whether the message is in a direct message channel.
 func (e *event) direct() bool { return e.ChannelType == "im" || strings.HasPrefix(e.Channel, "D") }
 
-// userID returns the user's id in Bobbin.
 func userID(team, user string) string {
 	if user == "" {
 		return ""
@@ -185,7 +178,6 @@ func messageKey(channel, ts string) string { return channel + "/" + ts }
 // clientMessageID returns the name of a message of Slack in its session.
 func clientMessageID(team, channel, ts string) string { return team + "/" + channel + "/" + ts }
 
-// newItem returns an item for the inbox.
 func newItem(owner, app, key string, kind core.SlackKind, payload []byte) core.SlackItem {
 	return core.SlackItem{
 		ID: core.NewID[core.SlackItemID](), Owner: owner, App: app, Key: key, Kind: kind, Lane: key, Position: key,
@@ -279,7 +271,6 @@ func (a attachment) markup() string {
 	return from + ":\n> " + strings.ReplaceAll(text, "\n", "\n> ")
 }
 
-// joinLines joins the texts that are not empty.
 func joinLines(texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return strings.TrimSpace(s) == "" }), "\n")
 }

@@ -55,7 +55,7 @@ func newHandler(d *db.DB, seen *counted) http.Handler {
 	return slack.New(slack.Options{
 		Settings: config.Slack{BotToken: config.NewSecret("xoxb-1"), SigningSecret: config.NewSecret(signingSecret), Owner: "ann", APIURL: "https://slack.com/api/"},
 		Inbox:    repositories.NewSlackInbox(d.Gorm), Worker: "one/1", Observer: seen, Logger: slog.New(slog.DiscardHandler),
-	}).Handler()
+	}).Routes()["POST "+slack.EventsPath]
 }
 
 // request is a request of Slack.
@@ -274,7 +274,7 @@ func TestCheck(t *testing.T) {
 func TestManifest(t *testing.T) {
 	t.Parallel()
 	for address, urls := range map[string]int{"": 0, "https://bobbin.example.org/": 4} {
-		data := must.Get(slack.Manifest(slack.ManifestOptions{Address: address, Email: true}))(t)
+		data := must.Get(slack.Manifest(address, true))(t)
 		var read struct {
 			Settings struct {
 				SocketMode bool `json:"socket_mode_enabled"`

@@ -125,15 +125,14 @@ func (s *workspace) readThread(ctx context.Context, m incoming, q slackapi.GetCo
 	q.ChannelID, q.Timestamp, q.Limit = m.Channel, m.root(), historyPage
 	for range historyPages {
 		page, more, next, err := s.api.GetConversationRepliesContext(ctx, &q)
-		var refused slackapi.SlackErrorResponse
-		var limited *slackapi.RateLimitedError
+		limited, _ := errors.AsType[*slackapi.RateLimitedError](err)
 		switch {
-		case errors.As(err, &refused) && refused.Err == "missing_scope":
+		case isAnswer(err, "missing_scope"):
 			s.Logger.WarnContext(ctx, "history of a thread not read: the app lacks a scope", "channel", q.ChannelID)
 			return nil, nil
-		case errors.As(err, &refused) && refused.Err == "thread_not_found": // deleted meanwhile
+		case isAnswer(err, "thread_not_found"): // deleted meanwhile
 			return nil, nil
-		case errors.As(err, &limited) && (len(all) > 0 || m.attempt > historyTries):
+		case limited != nil && (len(all) > 0 || m.attempt > historyTries):
 			s.Logger.WarnContext(ctx, "history of a thread not read to its end: Slack allows no more calls", "channel", q.ChannelID, "messages", len(all))
 			return append(all, gapAfter(all, m)), nil
 		case err != nil:
@@ -198,7 +197,7 @@ func (s *workspace) sendReplies(ctx context.Context, m incoming) error {
 	}
 	for _, r := range replies {
 		e := envelope{App: m.app, ID: r.TS, Event: r, Authorizations: []authorization{{Team: m.thread.Team, User: m.me.UserID}}}
-		item, ok := s.intake.eventItem(e, nil)
+		item, ok := s.eventItem(e, nil)
 		if !ok || r.TS <= m.TS || item.Kind != core.SlackMessage {
 			continue
 		}

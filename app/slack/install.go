@@ -32,34 +32,25 @@ const (
 	maxInstallArg = 1000 // bytes of a parameter of the callback
 )
 
-// InstallHandler lets people install the app in their workspaces by OAuth; nil without
-// slack.client_id.
-func (s *Service) InstallHandler() http.Handler {
-	if !s.Settings.OAuth() {
-		return nil
+// serveCallback installs the app for a browser that Slack sends back.
+func (s *Service) serveCallback(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), 2*apiTime)
+	defer cancel()
+	setInstallCookie(w, "", -1)
+	i, err := s.install(ctx, r)
+	var shown *core.Error
+	switch {
+	case err == nil:
+		s.Logger.InfoContext(ctx, "app installed in Slack", "team", i.Team, "scopes", i.Scopes)
+		writePage(w, http.StatusOK, fmt.Sprintf("Bobbin is installed in %s. Invite the bot to a channel and mention it, or write to it directly.", cmp.Or(cleanName(i.Name), i.Team)))
+	case errors.As(err, &shown) && errors.Is(err, core.ErrInvalid):
+		writePage(w, http.StatusBadRequest, shown.Message)
+	case errors.As(err, &shown) && errors.Is(err, core.ErrForbidden):
+		writePage(w, http.StatusForbidden, shown.Message)
+	default:
+		s.Logger.ErrorContext(ctx, "app not installed in Slack", "err", err)
+		writePage(w, http.StatusBadGateway, "Bobbin is not installed: something went wrong, and the log of Bobbin says what. Begin again at "+InstallPath+".")
 	}
-	mux := http.NewServeMux()
-	mux.HandleFunc(InstallPath, s.serveInstall)
-	mux.HandleFunc(CallbackPath, func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), 2*apiTime)
-		defer cancel()
-		setInstallCookie(w, "", -1)
-		i, err := s.install(ctx, r)
-		var shown *core.Error
-		switch {
-		case err == nil:
-			s.Logger.InfoContext(ctx, "app installed in Slack", "team", i.Team, "scopes", i.Scopes)
-			writePage(w, http.StatusOK, fmt.Sprintf("Bobbin is installed in %s. Invite the bot to a channel and mention it, or write to it directly.", cmp.Or(cleanName(i.Name), i.Team)))
-		case errors.As(err, &shown) && errors.Is(err, core.ErrInvalid):
-			writePage(w, http.StatusBadRequest, shown.Message)
-		case errors.As(err, &shown) && errors.Is(err, core.ErrForbidden):
-			writePage(w, http.StatusForbidden, shown.Message)
-		default:
-			s.Logger.ErrorContext(ctx, "app not installed in Slack", "err", err)
-			writePage(w, http.StatusBadGateway, "Bobbin is not installed: something went wrong, and the log of Bobbin says what. Begin again at "+InstallPath+".")
-		}
-	})
-	return mux
 }
 
 // serveInstall sends the browser to Slack. The state is sealed for a secret that only this
@@ -84,7 +75,6 @@ func setInstallCookie(w http.ResponseWriter, value string, life int) {
 	http.SetCookie(w, &http.Cookie{Name: installCookie, Value: value, Path: "/", MaxAge: life, Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode})
 }
 
-// writePage answers a small page that says the text.
 func writePage(w http.ResponseWriter, status int, text string) {
 	for name, value := range map[string]string{
 		"Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
@@ -175,8 +165,7 @@ func (s *Service) handleRemoval(ctx context.Context, kind, team string) error {
 		return err
 	}
 	_, err = s.Clients.of(ctx, team)
-	var refused slackapi.SlackErrorResponse
-	if !errors.As(err, &refused) || !slices.Contains([]string{"account_inactive", "invalid_auth", "token_revoked"}, refused.Err) {
+	if !isAnswer(err, "account_inactive", "invalid_auth", "token_revoked") {
 		return err
 	}
 	if err := s.Clients.store.Revoke(ctx, i); err != nil {

@@ -64,7 +64,11 @@ func newInstallWorld(t *testing.T, d *db.DB, teams ...string) *installWorld {
 		Settings: settings, Clients: w.clients(t, settings), Inbox: repositories.NewSlackInbox(d.Gorm), Worker: "one/1", Observer: w.counts,
 		Logger: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
-	server := httptest.NewServer(w.service.InstallHandler())
+	mux := http.NewServeMux()
+	for route, answer := range w.service.Routes() {
+		mux.HandleFunc(route, answer)
+	}
+	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	w.url = server.URL
 	s.SetURLs(fakeslack.URLsBelow(server.URL))
@@ -89,7 +93,7 @@ func (w *installWorld) begin(t *testing.T) (string, *http.Cookie) {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, InstallPath, nil)
 	answer := httptest.NewRecorder()
-	w.service.InstallHandler().ServeHTTP(answer, r)
+	w.service.Routes()["GET "+InstallPath].ServeHTTP(answer, r)
 	cookies := answer.Result().Cookies()
 	if answer.Code != http.StatusFound || len(cookies) != 1 || !cookies[0].HttpOnly || !cookies[0].Secure || cookies[0].SameSite != http.SameSiteLaxMode {
 		t.Fatalf("got %d and the cookies %v", answer.Code, cookies)
@@ -134,7 +138,7 @@ func TestInstall(t *testing.T) {
 		admin := acme.AddUser("Admin", "")
 		address, cookie := w.begin(t)
 		_, other := w.begin(t)
-		scopes := strings.Join(RequiredScopes(), ",")
+		scopes := strings.Join(neededScopes(false), ",")
 		compare.True(t, strings.HasPrefix(address, w.URL+"/oauth/v2/authorize?") && strings.Contains(address, url.QueryEscape(scopes)), "got the address %s", address)
 		past := strconv.FormatInt(time.Now().Add(-2*time.Second).Unix(), 10)
 		old := base64.RawURLEncoding.EncodeToString(w.service.Clients.vault.seal(stateName(cookie.Value), []byte(past)))

@@ -4,14 +4,19 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	slackapi "github.com/slack-go/slack"
 
 	"bobbin/app/core"
-	"bobbin/app/db/repositories"
 )
 
 // What becomes of what Slack sends, for metrics.
@@ -24,24 +29,15 @@ const (
 	outcomeUnknown  = "unknown" // of a workspace without a token
 )
 
-// Intake stores what Slack sends. Safe for concurrent use.
-type Intake struct {
-	inbox    *repositories.SlackInbox
-	posts    *repositories.SlackPosts
-	owner    string
-	observer core.Observer
-	wake     func()
-}
-
-// Event stores an event of the Events API. ErrInvalid for what is not one. Its challenge is the
+// storeEvent stores an event of the Events API. ErrInvalid for what is not one. Its challenge is the
 // answer to a url_verification.
-func (in *Intake) Event(ctx context.Context, body []byte) (challenge string, err error) {
+func (s *Service) storeEvent(ctx context.Context, body []byte) (challenge string, err error) {
 	var e envelope
 	if err := json.Unmarshal(body, &e); err != nil {
 		return "", core.Errorf(core.ErrInvalid, "the body is not an event of Slack")
 	}
 	label := eventLabel(e.Event.Type)
-	item, wanted := in.eventItem(e, body)
+	item, wanted := s.eventItem(e, body)
 	post, isEcho := e.echo() // its answer may be lost
 	switch {
 	case e.Type == "url_verification":
@@ -49,13 +45,13 @@ func (in *Intake) Event(ctx context.Context, body []byte) (challenge string, err
 	case e.Type != "event_callback": // app_rate_limited, and what is still to be invented
 		label = eventLabel(e.Type)
 	case isEcho:
-		if err := in.posts.Confirm(ctx, post); err != nil {
+		if err := s.Posts.Confirm(ctx, post); err != nil {
 			return "", err
 		}
 	case wanted:
-		return "", in.store(ctx, label, item)
+		return "", s.storeItem(ctx, label, item)
 	}
-	in.observer.Count(core.CountSlack, 1, label, outcomeIgnored)
+	s.Observer.Count(core.CountSlack, 1, label, outcomeIgnored)
 	return "", nil
 }
 
@@ -68,30 +64,30 @@ func eventLabel(kind string) string {
 	return "other"
 }
 
-// store stores an item and wakes the worker.
-func (in *Intake) store(ctx context.Context, name string, item core.SlackItem) error {
+// storeItem stores an item and wakes the workers.
+func (s *Service) storeItem(ctx context.Context, name string, item core.SlackItem) error {
 	item.Payload = []byte(strings.ToValidUTF8(string(item.Payload), "\uFFFD"))
-	added, err := in.inbox.Add(ctx, item)
+	added, err := s.Inbox.Add(ctx, item)
 	switch {
 	case err != nil:
-		in.observer.Count(core.CountSlack, 1, name, outcomeFailed)
+		s.Observer.Count(core.CountSlack, 1, name, outcomeFailed)
 		return err
 	case !added:
-		in.observer.Count(core.CountSlack, 1, name, outcomeRepeated)
+		s.Observer.Count(core.CountSlack, 1, name, outcomeRepeated)
 		return nil
 	}
-	in.observer.Count(core.CountSlack, 1, name, outcomeStored)
-	in.wake()
+	s.Observer.Count(core.CountSlack, 1, name, outcomeStored)
+	core.Signal(s.wake)
 	return nil
 }
 
 // eventItem returns the item of an event; ok is false for what needs no handling.
-func (in *Intake) eventItem(e envelope, body []byte) (item core.SlackItem, ok bool) {
+func (s *Service) eventItem(e envelope, body []byte) (item core.SlackItem, ok bool) {
 	ev, install := e.Event, e.install()
 	if !safeIDs(e.App, e.ID, install.Team, ev.Channel, ev.User, ev.TS, ev.Thread, ev.EventTS, ev.DeletedTS) {
 		return item, false
 	}
-	item = newItem(in.owner, e.App, e.ID, core.SlackEvent, body)
+	item = newItem(s.Settings.Owner, e.App, e.ID, core.SlackEvent, body)
 	switch {
 	case e.ID == "":
 		return item, false
@@ -103,9 +99,9 @@ func (in *Intake) eventItem(e envelope, body []byte) (item core.SlackItem, ok bo
 	case ev.Type != eventMessage && ev.Type != eventMention:
 		return item, false
 	case ev.Subtype == subtypeChanged && ev.Message != nil:
-		return in.changeItem(item, install.Team, ev, ev.Message), (ev.Message.Subtype == subtypeTombstone || ev.isEdit()) && !ev.Message.fromApp(e.App, install.User)
+		return changeItem(item, install.Team, ev, ev.Message), (ev.Message.Subtype == subtypeTombstone || ev.isEdit()) && !ev.Message.fromApp(e.App, install.User)
 	case ev.Subtype == subtypeDeleted && ev.Previous != nil:
-		return in.changeItem(item, install.Team, ev, &event{TS: ev.DeletedTS}), !ev.Previous.fromApp(e.App, install.User)
+		return changeItem(item, install.Team, ev, &event{TS: ev.DeletedTS}), !ev.Previous.fromApp(e.App, install.User)
 	case !isMessage(ev, e.App, install.User):
 		return item, false
 	}
@@ -122,7 +118,7 @@ func (in *Intake) eventItem(e envelope, body []byte) (item core.SlackItem, ok bo
 }
 
 // changeItem completes the item of an edit or a deletion: those of one message are handled in order.
-func (in *Intake) changeItem(item core.SlackItem, team string, ev event, of *event) core.SlackItem {
+func changeItem(item core.SlackItem, team string, ev event, of *event) core.SlackItem {
 	item.Lane, item.Position = "change/"+clientMessageID(team, ev.Channel, of.TS), ev.EventTS
 	item.User = userID(userTeam(*ev.changedMessage(), team), ev.changedMessage().author())
 	return item
@@ -147,16 +143,8 @@ func userTeam(ev event, team string) string {
 	return cmp.Or(ev.UserTeam, ev.Team, team)
 }
 
-// Command stores a slash command.
-func (in *Intake) Command(ctx context.Context, form url.Values) error {
-	return in.storeCommand(ctx, slackapi.SlashCommand{
-		APIAppID: form.Get("api_app_id"), TeamID: form.Get("team_id"), ChannelID: form.Get("channel_id"), UserID: form.Get("user_id"),
-		Text: form.Get("text"), ResponseURL: form.Get("response_url"), TriggerID: form.Get("trigger_id"),
-	})
-}
-
 // storeCommand stores a slash command, as a request or the socket brought it.
-func (in *Intake) storeCommand(ctx context.Context, c slackapi.SlashCommand) error {
+func (s *Service) storeCommand(ctx context.Context, c slackapi.SlashCommand) error {
 	if c.TriggerID == "" || c.UserID == "" || !safeIDs(c.APIAppID, c.TeamID, c.ChannelID, c.UserID, c.TriggerID) {
 		return core.Errorf(core.ErrInvalid, "the body is not a slash command of Slack")
 	}
@@ -165,28 +153,28 @@ func (in *Intake) storeCommand(ctx context.Context, c slackapi.SlashCommand) err
 	if err != nil {
 		return err
 	}
-	item := newItem(in.owner, c.APIAppID, "command/"+c.TriggerID, core.SlackCommand, payload)
+	item := newItem(s.Settings.Owner, c.APIAppID, "command/"+c.TriggerID, core.SlackCommand, payload)
 	item.User = userID(c.TeamID, c.UserID)
-	return in.store(ctx, "slash_command", item)
+	return s.storeItem(ctx, "slash_command", item)
 }
 
-// Interaction stores a click or a shortcut. ErrInvalid for what is not one.
-func (in *Intake) Interaction(ctx context.Context, body []byte) error {
+// storeInteraction stores a click or a shortcut. ErrInvalid for what is not one.
+func (s *Service) storeInteraction(ctx context.Context, body []byte) error {
 	var c interaction
 	if err := json.Unmarshal(body, &c); err != nil {
 		return core.Errorf(core.ErrInvalid, "the body is not an interaction of Slack")
 	}
 	if !c.isKnown() {
-		in.observer.Count(core.CountSlack, 1, "interaction", outcomeIgnored)
+		s.Observer.Count(core.CountSlack, 1, "interaction", outcomeIgnored)
 		return nil
 	}
 	key := "interaction/" + c.Trigger
 	if !safeIDs(c.App, key, c.Team.ID, c.User.ID, c.channel()) || c.Trigger == "" {
 		return core.Errorf(core.ErrInvalid, "the body is not an interaction of Slack")
 	}
-	item := newItem(in.owner, c.App, key, core.SlackInteraction, body)
+	item := newItem(s.Settings.Owner, c.App, key, core.SlackInteraction, body)
 	item.User = userID(c.userTeam(), c.User.ID)
-	return in.store(ctx, "interaction", item)
+	return s.storeItem(ctx, "interaction", item)
 }
 
 // maxID is more characters than an id of Slack has.
@@ -197,4 +185,146 @@ func safeIDs(ids ...string) bool {
 	return !slices.ContainsFunc(ids, func(id string) bool {
 		return len(id) > maxID || strings.ContainsFunc(id, func(r rune) bool { return r < '!' || r > '~' })
 	})
+}
+
+// Limits of requests of Slack.
+const (
+	// MaxBody is how large the body of a request may be.
+	MaxBody = 4 << 20
+	// smallBody is how much of a body is read without a slot: more than nearly all have. A sender
+	// without a signature could hold all slots by being slow.
+	smallBody = 64 << 10
+	// maxBodies is how many larger bodies are read or stored at the same time.
+	maxBodies = 32
+	// storeTime is less than the 3 s in which Slack wants the acknowledgment.
+	storeTime = 2500 * time.Millisecond
+	// maxUnsigned is how large the body of an unsigned request may be: ssl_check.
+	maxUnsigned = 4 << 10
+)
+
+// The paths of requests of Slack.
+const (
+	EventsPath       = "/slack/events"
+	InteractionsPath = "/slack/interactions"
+	CommandsPath     = "/slack/commands"
+)
+
+// Routes returns what answers Slack, and browsers that install the app by OAuth, by method and path. Without a
+// signing secret Slack is reached by Socket Mode.
+func (s *Service) Routes() map[string]http.HandlerFunc {
+	routes := map[string]http.HandlerFunc{}
+	if !s.Settings.SigningSecret.Empty() {
+		for _, path := range []string{EventsPath, InteractionsPath, CommandsPath} {
+			routes["POST "+path] = s.serveSlack
+		}
+	}
+	if s.Settings.OAuth() {
+		routes["GET "+InstallPath], routes["GET "+CallbackPath] = s.serveInstall, s.serveCallback
+	}
+	return routes
+}
+
+// serveSlack answers 200 once the request is stored, or needs not be; 401 for a wrong signature,
+// 413 for a body that is too large, 400 for one that is not understood, and 503 when it cannot be
+// stored: Slack sends it again.
+func (s *Service) serveSlack(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), storeTime)
+	defer cancel()
+	signed, unsigned := slackapi.NewSecretsVerifier(r.Header, s.Settings.SigningSecret.Reveal())
+	limit := int64(MaxBody)
+	if unsigned != nil {
+		limit = maxUnsigned
+	}
+	reader := http.MaxBytesReader(w, r.Body, limit)
+	body, err := io.ReadAll(io.LimitReader(reader, smallBody))
+	if err == nil && len(body) == smallBody {
+		select {
+		case s.slots <- struct{}{}:
+			defer func() { <-s.slots }()
+		case <-ctx.Done():
+			s.refuse(w, r, http.StatusServiceUnavailable, ctx.Err())
+			return
+		}
+		var rest []byte
+		rest, err = io.ReadAll(reader)
+		body = append(body, rest...)
+	}
+	switch tooLarge := (*http.MaxBytesError)(nil); {
+	case unsigned != nil && (err != nil || !isSSLCheck(r, body)):
+		s.refuse(w, r, http.StatusUnauthorized, unsigned)
+	case unsigned != nil:
+		w.WriteHeader(http.StatusOK) // nothing of the body counts
+	case errors.As(err, &tooLarge):
+		s.refuse(w, r, http.StatusRequestEntityTooLarge, err)
+	case err != nil:
+		s.refuse(w, r, http.StatusBadRequest, err)
+	default:
+		if isSSLCheck(r, body) {
+			w.WriteHeader(http.StatusOK)
+			return
+		}
+		// The signature, and a time that is at most five minutes off this machine's clock, in either direction.
+		_, _ = signed.Write(body) // a hash takes everything
+		if err := signed.Ensure(); err != nil {
+			s.refuse(w, r, http.StatusUnauthorized, err)
+			return
+		}
+		challenge, err := s.storeRequest(ctx, r.URL.Path, body)
+		switch {
+		case errors.Is(err, core.ErrInvalid):
+			s.refuse(w, r, http.StatusBadRequest, err)
+		case err != nil:
+			s.refuse(w, r, http.StatusServiceUnavailable, err)
+		case challenge != "":
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(map[string]string{"challenge": challenge}) // a client that is gone asks again
+		default:
+			w.WriteHeader(http.StatusOK)
+		}
+	}
+}
+
+// storeRequest stores the body of a request to the path.
+func (s *Service) storeRequest(ctx context.Context, path string, body []byte) (challenge string, err error) {
+	if path == EventsPath {
+		return s.storeEvent(ctx, body)
+	}
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		return "", core.Errorf(core.ErrInvalid, "the body is not a form")
+	}
+	if path == CommandsPath {
+		return "", s.storeCommand(ctx, slackapi.SlashCommand{
+			APIAppID: form.Get("api_app_id"), TeamID: form.Get("team_id"), ChannelID: form.Get("channel_id"), UserID: form.Get("user_id"),
+			Text: form.Get("text"), ResponseURL: form.Get("response_url"), TriggerID: form.Get("trigger_id"),
+		})
+	}
+	return "", s.storeInteraction(ctx, []byte(form.Get("payload")))
+}
+
+// refuse answers with a status that is an error.
+func (s *Service) refuse(w http.ResponseWriter, r *http.Request, status int, cause error) {
+	s.Observer.Count(core.CountSlack, 1, "request", outcomeRefused)
+	level := slog.LevelWarn
+	if status == http.StatusUnauthorized { // anybody may cause it
+		level = slog.LevelDebug
+	}
+	s.Logger.Log(r.Context(), level, "request of Slack refused", "path", r.URL.Path, "status", status, "err", cause)
+	if status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	http.Error(w, http.StatusText(status), status)
+}
+
+// isSSLCheck reports whether Slack checks the certificate. Such a request is not signed.
+func isSSLCheck(r *http.Request, body []byte) bool {
+	if len(body) > maxUnsigned {
+		return false
+	}
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != "application/x-www-form-urlencoded" {
+		return false
+	}
+	form, err := url.ParseQuery(string(body))
+	return err == nil && form.Get("ssl_check") == "1"
 }

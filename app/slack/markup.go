@@ -69,7 +69,6 @@ func escapeText(s string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(s)
 }
 
-// richElement is a part of a rich_text block.
 type richElement struct {
 	Type     string          `json:"type"`
 	Text     richText        `json:"text"`

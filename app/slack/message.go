@@ -227,7 +227,6 @@ func (s *workspace) converse(ctx context.Context, m incoming, content string) (c
 	return session.ID, err
 }
 
-// slackMetadata says where in Slack a message is.
 func slackMetadata(team string, ev event) json.RawMessage {
 	data, err := json.Marshal(map[string]any{"slack": map[string]string{"team": team, "channel": ev.Channel, "ts": ev.TS, "user": ev.User}})
 	if err != nil {

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/slack-go/slack"
-
 	"bobbin/app/core"
 	"bobbin/app/db/repositories"
 	"bobbin/app/events"
@@ -130,8 +128,7 @@ func (e *laterError) Error() string { return fmt.Sprintf("%s; continues in %s", 
 // newLaterError returns the error of a call as one after which the thread is continued later; a
 // laterError as it is.
 func newLaterError(err error) error {
-	var later *laterError
-	if errors.As(err, &later) {
+	if later, ok := errors.AsType[*laterError](err); ok {
 		return later
 	}
 	_, wait := classify(err)
@@ -168,14 +165,12 @@ func (p *pace) await(ctx context.Context, channel string) error {
 	return core.Sleep(ctx, wait)
 }
 
-// isFree reports whether the channel may get a post now.
 func (p *pace) isFree(channel string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return !p.next[channel].After(time.Now())
 }
 
-// slowDown lets the channel get nothing for the time.
 func (p *pace) slowDown(channel string, d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -302,13 +297,12 @@ func (f *follower) purgePost(ctx context.Context, p core.SlackPost) (core.SlackP
 			return err
 		})
 	})
-	var answer slack.SlackErrorResponse
 	switch {
 	case errors.Is(err, core.ErrUnavailable) || ctx.Err() != nil:
 		return p.State, err
 	case err == nil && p.TS != "":
 		p.State = core.SlackPostPurged
-	case err == nil, errors.As(err, &answer) && (answer.Err == "message_not_found" || answer.Err == "thread_not_found"):
+	case err == nil, isAnswer(err, "message_not_found", "thread_not_found"):
 		p.State = core.SlackPostGone
 	default:
 		f.Logger.WarnContext(ctx, "post not deleted from Slack", "session_id", p.SessionID, "item", p.ItemID, "part", p.Part, "channel", p.Channel, "err", err)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
@@ -34,7 +33,6 @@ type draft struct {
 	tasks   []slack.StreamChunk
 }
 
-// text returns what the message says so far.
 func (d *draft) text() string { return neutralizeMentions(d.raw.String()) }
 
 // addDelta extends the draft by a piece of the message.
@@ -101,7 +99,6 @@ func (f *follower) flushDraft(ctx context.Context) error {
 	}
 }
 
-// startStream begins a part of the draft.
 func (f *follower) startStream(ctx context.Context, text string, end int, last bool) error {
 	d := f.draft
 	p := f.newPost(core.SlackPostMessage, string(d.message), d.part)
@@ -137,8 +134,7 @@ const streamHash = "stream"
 // isNoStream reports whether the error says that there are no streams in the workspace, in the thread,
 // or for the person.
 func isNoStream(err error) bool {
-	var answer slack.SlackErrorResponse
-	return isUnsupported(err) || errors.As(err, &answer) && slices.Contains([]string{"missing_recipient_team_id", "missing_recipient_user_id", "user_not_found", "channel_type_not_supported"}, answer.Err)
+	return isUnsupported(err) || isAnswer(err, "missing_recipient_team_id", "missing_recipient_user_id", "user_not_found", "channel_type_not_supported")
 }
 
 // chunks returns the new text up to end and the new tasks for a stream.
@@ -163,13 +159,12 @@ func (f *follower) appendStream(ctx context.Context, text string, end int, last 
 			_, _, err := api.AppendStreamContext(ctx, f.Channel, d.post.TS, slack.MsgOptionChunks(chunks...))
 			return err
 		})
-		var answer slack.SlackErrorResponse
-		var later *laterError
+		later, _ := errors.AsType[*laterError](err)
 		switch {
 		case err == nil:
-		case errors.As(err, &later):
+		case later != nil:
 			return err
-		case errors.As(err, &answer) && answer.Err == "message_not_in_streaming_state":
+		case isAnswer(err, "message_not_in_streaming_state"):
 			d.rated = false // its end is in the next part
 			return f.storeStream(ctx, text, false)
 		default:

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -151,7 +150,14 @@ func (f *follower) handle(ctx context.Context, e core.Event) error {
 func (f *follower) handleType(ctx context.Context, e core.Event) error {
 	switch d := e.Data.(type) {
 	case core.RunData:
-		return f.handleRun(ctx, e.Type, d.Run)
+		if f.active = e.Type == core.EventRunStarted; f.active {
+			f.asker = cmp.Or(slackPersonOf(d.Run.User), f.asker)
+			return nil
+		}
+		if err := f.closeDraft(ctx); err != nil || e.Type != core.EventRunFailed { // the end of what it wrote
+			return err
+		}
+		return f.reportFailure(ctx, d.Run)
 	case core.DeltaData:
 		if e.Type == core.EventMessageDelta {
 			return f.addDelta(ctx, d)
@@ -184,18 +190,6 @@ func (f *follower) handleType(ctx context.Context, e core.Event) error {
 		return f.postMissing(ctx)
 	}
 	return nil
-}
-
-// handleRun notes that a run is at work, or ends what it wrote.
-func (f *follower) handleRun(ctx context.Context, kind core.EventType, run core.Run) error {
-	if f.active = kind == core.EventRunStarted; f.active {
-		f.asker = cmp.Or(slackPersonOf(run.User), f.asker)
-		return nil
-	}
-	if err := f.closeDraft(ctx); err != nil || kind != core.EventRunFailed {
-		return err
-	}
-	return f.reportFailure(ctx, run)
 }
 
 // tick renews the lease, and ends the follower when nothing happens.
@@ -252,8 +246,5 @@ func (f *follower) showStatus(ctx context.Context, event core.EventType) {
 
 // isUnsupported reports whether the error says that the app has no such method in the workspace.
 func isUnsupported(err error) bool {
-	var answer slack.SlackErrorResponse
-	return errors.As(err, &answer) && slices.Contains([]string{
-		"feature_not_enabled", "method_deprecated", "unknown_method", "missing_scope", "not_allowed_token_type",
-	}, answer.Err)
+	return isAnswer(err, "feature_not_enabled", "method_deprecated", "unknown_method", "missing_scope", "not_allowed_token_type")
 }

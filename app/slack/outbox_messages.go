@@ -32,7 +32,6 @@ func (f *follower) postMessage(ctx context.Context, m core.Message) error {
 	return f.showMessage(ctx, m)
 }
 
-// origin is where in Slack a message was written.
 type origin struct {
 	TS   string `json:"ts"`
 	User string `json:"user"`
@@ -279,7 +278,6 @@ func note(text string) slack.Block {
 	return slack.NewContextBlock("", slack.NewTextBlockObject(slack.PlainTextType, core.Clip(text, maxNote), false, false))
 }
 
-// attachmentNames returns the names of the message's images and files.
 func attachmentNames(m core.Message) []string {
 	var names []string
 	for _, p := range m.Parts {

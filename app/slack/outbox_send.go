@@ -32,19 +32,16 @@ func stamp(p core.SlackPost) slack.MsgOption {
 	}})
 }
 
-// content is what a post shows.
 type content struct {
 	text   string // plain, for notifications
 	blocks []slack.Block
 }
 
-// options are the content as arguments of a call.
 func (c content) options() slack.MsgOption {
 	return slack.MsgOptionCompose(slack.MsgOptionText(c.text, false), slack.MsgOptionBlocks(c.blocks...),
 		slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl())
 }
 
-// hash tells contents apart.
 func (c content) hash() string {
 	raw, err := json.Marshal(c.blocks)
 	if err != nil {
@@ -77,13 +74,11 @@ func classify(err error) (outcome, time.Duration) {
 		return tryLater, noTokenTime
 	case errors.As(err, &limited):
 		return tryLater, max(limited.RetryAfter, time.Second)
+	case isAnswer(err, "ratelimited", "rate_limited"):
+		return tryLater, 10 * time.Second
+	case isAnswer(err, "internal_error", "fatal_error", "service_unavailable", "request_timeout"):
+		return unclear, unclearTime
 	case errors.As(err, &answer):
-		switch answer.Err {
-		case "ratelimited", "rate_limited":
-			return tryLater, 10 * time.Second
-		case "internal_error", "fatal_error", "service_unavailable", "request_timeout":
-			return unclear, unclearTime
-		}
 		return refused, 0
 	case errors.As(err, &status):
 		if status.Code == http.StatusTooManyRequests {
@@ -104,12 +99,15 @@ func isRefused(err error) bool {
 	return means == refused
 }
 
+// isAnswer reports whether Slack answered with one of the errors.
+func isAnswer(err error, codes ...string) bool {
+	answer, ok := errors.AsType[slack.SlackErrorResponse](err)
+	return ok && slices.Contains(codes, answer.Err)
+}
+
 // isTokenRefused reports whether Slack says that the app's token does not work.
 func isTokenRefused(err error) bool {
-	var answer slack.SlackErrorResponse
-	return errors.As(err, &answer) && slices.Contains([]string{
-		"invalid_auth", "not_authed", "account_inactive", "token_revoked", "accesslimited", "org_login_required", "ekm_access_denied",
-	}, answer.Err)
+	return isAnswer(err, "invalid_auth", "not_authed", "account_inactive", "token_revoked", "accesslimited", "org_login_required", "ekm_access_denied")
 }
 
 // call calls Slack when it is the channel's turn. Calls that the rate limit refused are
@@ -120,15 +118,14 @@ func (f *follower) call(ctx context.Context, do apiCall) error {
 			return err
 		}
 		err := f.callOnce(ctx, do)
-		var limited *slack.RateLimitedError
-		if !errors.As(err, &limited) {
+		limited, ok := errors.AsType[*slack.RateLimitedError](err)
+		if !ok {
 			return err
 		}
 		f.pace.slowDown(channelKey(f.SlackThread), max(limited.RetryAfter, time.Second))
 	}
 }
 
-// apiCall is a call of Slack's Web API.
 type apiCall func(context.Context, *client) error
 
 // callOnce calls Slack. The call is finished even if ctx ends: its answer would be lost. A
@@ -143,7 +140,6 @@ func (f *follower) callOnce(ctx context.Context, do apiCall) error {
 	return do(limited, api)
 }
 
-// newPost returns a post of the item in the follower's thread.
 func (f *follower) newPost(kind core.SlackPostKind, item string, part int) core.SlackPost {
 	return core.SlackPost{
 		SessionID: f.SessionID, ItemID: item, Part: part, Owner: f.Owner, Kind: kind,
@@ -322,7 +318,6 @@ func (f *follower) edit(ctx context.Context, p core.SlackPost, c content) error 
 	return f.Posts.Update(context.WithoutCancel(ctx), f.Worker, p)
 }
 
-// remove removes a post from Slack.
 func (f *follower) remove(ctx context.Context, p core.SlackPost) error {
 	if p.State == core.SlackPostSent {
 		err := f.call(ctx, func(ctx context.Context, api *client) error {

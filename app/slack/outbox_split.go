@@ -17,7 +17,6 @@ const (
 	maxRows = 90 // lines of a table in one post: Slack shows 100
 )
 
-// span is the part text[from:to] of a text.
 type span struct{ from, to int }
 
 // splitText splits the text from an offset on into spans that fit into posts. They end
@@ -59,7 +58,6 @@ type block struct {
 	closing string // what ends the part
 }
 
-// line is a line of a text.
 type line struct {
 	from, to int // with its line break
 	rank     rank
@@ -174,5 +172,5 @@ func plainText(text string) string {
 	if cut := core.UTF16Index(text, units); cut < len(text) {
 		text = strings.ToValidUTF8(text[:cut], "") + "…"
 	}
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
+	return escapeText(text)
 }

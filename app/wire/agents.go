@@ -165,8 +165,16 @@ func AgentWarnings(m Models, agent core.Agent) []string {
 	return warnings
 }
 
-// WarnOfAgents warns of each agent whose model cannot be used, and of what else is in AgentWarnings.
-func WarnOfAgents(ctx context.Context, m Models, list []core.Agent, log *slog.Logger) {
+// WarnOfAgents warns of each agent whose model cannot be used, of what else is in AgentWarnings, and of models that
+// agents use and that keys with a limit in US dollars are refused.
+func WarnOfAgents(ctx context.Context, d Deps, list []core.Agent) {
+	m, log, keys := d.Models, d.Logger, DollarLimited(d.Config)
+	for _, name := range m.Unpriced(d.Config, list) {
+		if len(keys) > 0 {
+			log.WarnContext(ctx, "a model without a price is refused to keys with usd_per_day; set input_price and output_price in models, or limit tokens_per_day",
+				"model", name, "keys", keys)
+		}
+	}
 	for _, agent := range list {
 		for _, warning := range AgentWarnings(m, agent) {
 			log.WarnContext(ctx, "agent may not work as its file says", "agent", agent.Name, "reason", warning)

@@ -70,9 +70,9 @@ type longTalk struct {
 // turn says one thing and measures it.
 func (l *longTalk) turn(n int, question string) {
 	l.t.Helper()
-	statements := l.App.Statements()
+	statements := l.App.Database.Statements()
 	got := apptest.SendMessage(l.t, l.Client, core.SendMessage{SessionID: l.id, Content: question})
-	l.turns = append(l.turns, l.App.Statements()-statements)
+	l.turns = append(l.turns, l.App.Database.Statements()-statements)
 	l.asked = append(l.asked, question)
 	l.usage = l.usage.Add(got.Run.Usage)
 	compare.Equal(l.t, fmt.Sprintf("turn %d: answer", n), "answer to: "+question, got.Answer.Content)

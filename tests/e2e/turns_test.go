@@ -186,7 +186,7 @@ func TestStatementsOfATurn(t *testing.T) {
 			t.Parallel()
 			dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 				w := newStatementCounter(t, url, agent)
-				least, waits := w.repeat(maxStatements, maxRoundTrips, w.h.App.Statements)
+				least, waits := w.repeat(maxStatements, maxRoundTrips, w.h.App.Database.Statements)
 				t.Logf("a turn takes at least %d statements, %d round trips", least, waits)
 				if apptest.IsLong() { // on a busy machine loops meet every turn that waits for them
 					least, waits = w.repeat(maxAllStatements, maxAllRoundTrips, func() int64 { return settledStatements(t, w.h) })
@@ -239,9 +239,9 @@ func (w *statementCounter) repeat(statements, trips int64, count func() int64) (
 // settledStatements returns the statements so far when no more follow from the last turn.
 func settledStatements(t *testing.T, h *apptest.Bobbin) int64 {
 	t.Helper()
-	for n, quiet := h.App.Statements(), 0; ; {
+	for n, quiet := h.App.Database.Statements(), 0; ; {
 		apptest.PauseBriefly(t)
-		now := h.App.Statements()
+		now := h.App.Database.Statements()
 		if quiet++; now != n {
 			n, quiet = now, 0
 		}

@@ -79,7 +79,6 @@ func (a *Authenticator) Authenticate(r *http.Request) (core.Identity, error) {
 	}
 }
 
-// identifyCaller authenticates the request.
 func (a *Authenticator) identifyCaller(r *http.Request) (core.Identity, error) {
 	secret, err := secretOf(r)
 	switch {
@@ -168,7 +167,6 @@ func severalSecretsError() error {
 	return unauthorizedError("send one key, in one header: Authorization or X-API-Key")
 }
 
-// bySecret returns the identity of an API key or a signed token.
 func (a *Authenticator) bySecret(r *http.Request, secret string) (core.Identity, error) {
 	sum := sha256.Sum256([]byte(secret))
 	var found *Key
@@ -253,7 +251,6 @@ func (k Key) matchesSum(sum [sha256.Size]byte) bool {
 	return subtle.ConstantTimeCompare(k.sum[:], sum[:]) == 1
 }
 
-// isLoopback reports whether a peer's host:port is a loopback address.
 func isLoopback(remote string) bool {
 	addr, err := netip.ParseAddrPort(remote)
 	return err == nil && addr.Addr().Unmap().IsLoopback()

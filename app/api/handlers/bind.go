@@ -137,7 +137,6 @@ func setPathValue(into reflect.Value, f ops.Field, text string) error {
 	return nil
 }
 
-// setParam sets a value of the query.
 func setParam(into reflect.Value, f ops.Field, text string, faults *core.Faults) {
 	enum := f.Enum()
 	switch {
@@ -171,7 +170,6 @@ func setParam(into reflect.Value, f ops.Field, text string, faults *core.Faults)
 	}
 }
 
-// limitOf returns a limit of a number.
 func limitOf(f ops.Field, name string, none int64) int64 {
 	if n, err := strconv.ParseInt(f.Tag.Get(name), 10, 64); err == nil {
 		return n
@@ -198,10 +196,8 @@ func timeParam(f ops.Field, text string, faults *core.Faults) time.Time {
 // maxCursor bounds a cursor in bytes; real ones are far shorter.
 const maxCursor = 512
 
-// scopeOf returns the caller's scope.
 func scopeOf(c *gin.Context) core.Tenant { return callerOf(c.Request.Context()).Tenant() }
 
-// callerOf returns who makes the request.
 func callerOf(ctx context.Context) core.Identity {
 	id, ok := core.IdentityFrom(ctx)
 	if !ok {

@@ -208,7 +208,6 @@ func setField(into reflect.Value, f ops.Field, raw member, foreign bool) error {
 // maxShown bounds a text of the caller that an error repeats, in bytes.
 const maxShown = 64
 
-// unknownName returns the fault of an unknown name.
 func unknownName(name, what string, known []string) core.FieldError {
 	name = core.Clip(name, maxShown) // also for Nearest, whose time grows with its length
 	detail := fmt.Sprintf("is not a known %s", what)

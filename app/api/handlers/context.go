@@ -42,7 +42,14 @@ func (h Native) registerContext(r Router) {
 }
 
 func (h Native) registerSummaries(r Router) {
-	bind(r, ops.SummarizeSession, h.summarize)
+	bind(r, ops.SummarizeSession, func(ctx context.Context, _ core.Tenant, in ops.Summarize) (core.Summary, error) {
+		held, err := h.Streams.acquireSlot(ctx)
+		if err != nil {
+			return core.Summary{}, err
+		}
+		defer held.Release()
+		return SummarizeWithin(ctx, h.Streams.Wait, h.Chat, in.SessionID, in.Focus)
+	})
 	bind(r, ops.ListSummaries, listOf(h, h.Summaries.List))
 	bind(r, ops.GetSummary, func(ctx context.Context, tenant core.Tenant, in ops.InSummary) (core.Summary, error) {
 		if _, err := h.Sessions.Get(ctx, tenant, in.SessionID); err != nil {
@@ -74,16 +81,6 @@ func listOf[T any](h Native, list func(context.Context, core.Tenant, core.Sessio
 		}
 		return list(ctx, tenant, in.SessionID, in.PageQuery)
 	}
-}
-
-// summarize creates a summary now. It holds the slot of a request that waits.
-func (h Native) summarize(ctx context.Context, _ core.Tenant, in ops.Summarize) (core.Summary, error) {
-	held, err := h.Streams.acquireSlot(ctx)
-	if err != nil {
-		return core.Summary{}, err
-	}
-	defer held.Release()
-	return SummarizeWithin(ctx, h.Streams.Wait, h.Chat, in.SessionID, in.Focus)
 }
 
 // SummarizeWithin creates a summary of the caller's session, within the time limit.

@@ -153,7 +153,6 @@ func partsOf(given []ops.FilePart) []core.Part {
 	return parts
 }
 
-// isForm reports whether the body is a multipart form.
 func isForm(r *http.Request) bool {
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return err == nil && media == "multipart/form-data"
@@ -241,7 +240,6 @@ func (h Native) registerFiles(r Router) {
 	})
 }
 
-// fileLink is a link to a file.
 type fileLink struct {
 	ops.InBlob
 	Expires   int64  `query:"expires" min:"0"`

@@ -19,7 +19,15 @@ func (h Native) registerMemories(r Router) {
 	bind(r, ops.SearchMemories, func(ctx context.Context, tenant core.Tenant, in ops.MemorySearch) (core.MemoryMatches, error) {
 		return h.Memories.Search(ctx, tenant, in.MemorySearch)
 	})
-	bind(r, ops.ReindexMemories, h.reindexMemories)
+	bind(r, ops.ReindexMemories, func(ctx context.Context, tenant core.Tenant, in core.Reindex) (core.Reindexed, error) { // one batch
+		switch {
+		case in.AllOwners && callerOf(ctx).Key != "":
+			return core.Reindexed{}, core.Errorf(core.ErrForbidden, "an API key reindexes only its owner's memories; for all owners run bobbin api reindexMemories all_owners=true on the server")
+		case len(in.Cursor) > maxCursor:
+			return core.Reindexed{}, core.OneFault("cursor", "is not a next_cursor of this list")
+		}
+		return h.Memories.Reindex(ctx, tenant, in)
+	})
 	bind(r, ops.GetMemory, func(ctx context.Context, tenant core.Tenant, in ops.InMemory) (core.Memory, error) {
 		return h.Memories.Get(ctx, tenant, in.MemoryID)
 	})
@@ -29,18 +37,6 @@ func (h Native) registerMemories(r Router) {
 	bindDone(r, ops.DeleteMemory, func(ctx context.Context, tenant core.Tenant, in ops.InMemory) error {
 		return h.Memories.Delete(ctx, tenant, in.MemoryID)
 	})
-}
-
-// reindexMemories embeds one batch of stale memories. Only callers without an API key may reindex
-// those of all owners.
-func (h Native) reindexMemories(ctx context.Context, tenant core.Tenant, in core.Reindex) (core.Reindexed, error) {
-	switch {
-	case in.AllOwners && callerOf(ctx).Key != "":
-		return core.Reindexed{}, core.Errorf(core.ErrForbidden, "an API key reindexes only its owner's memories; for all owners run bobbin api reindexMemories all_owners=true on the server")
-	case len(in.Cursor) > maxCursor:
-		return core.Reindexed{}, core.OneFault("cursor", "is not a next_cursor of this list")
-	}
-	return h.Memories.Reindex(ctx, tenant, in)
 }
 
 // userScope returns the scope of the user that the request names; "" = the caller's own

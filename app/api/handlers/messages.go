@@ -16,7 +16,18 @@ import (
 func (h Native) registerMessages(r Router) {
 	r(ops.SendMessage.Operation, h.sendMessage)
 	r(ops.EditMessage.Operation, h.editMessage)
-	bindRaw(r, ops.RegenerateMessage, h.regenerateMessage)
+	bindRaw(r, ops.RegenerateMessage, func(c *gin.Context, in core.Regenerate) error { // on a new branch
+		key, err := IdempotencyKey(c.Request)
+		if err != nil {
+			return err
+		}
+		if name := in.Options.Internal(); name != "" {
+			return core.OneFault("options", "has the unknown field %q", name)
+		}
+		in.ClientMessageID = cmp.Or(in.ClientMessageID, key)
+		in.RequestHash = HashOf(c, in.ClientMessageID)
+		return h.runAndAnswer(c, func() (core.Accepted, error) { return h.Chat.Regenerate(c.Request.Context(), scopeOf(c), in) })
+	})
 	r(ops.ImportMessages.Operation, h.importMessages)
 	bindRaw(r, ops.ListMessages, h.listMessages)
 	bind(r, ops.GetMessage, func(ctx context.Context, tenant core.Tenant, in ops.InMessage) (core.Message, error) {
@@ -128,21 +139,6 @@ func (h Native) editMessage(c *gin.Context) error {
 	return h.sendAndAnswer(c, message)
 }
 
-// regenerateMessage creates another answer to a message, on a new branch. It answers like sendMessage.
-func (h Native) regenerateMessage(c *gin.Context, in core.Regenerate) error {
-	key, err := IdempotencyKey(c.Request)
-	if err != nil {
-		return err
-	}
-	if name := in.Options.Internal(); name != "" {
-		return core.OneFault("options", "has the unknown field %q", name)
-	}
-	in.ClientMessageID = cmp.Or(in.ClientMessageID, key)
-	in.RequestHash = HashOf(c, in.ClientMessageID)
-	return h.runAndAnswer(c, func() (core.Accepted, error) { return h.Chat.Regenerate(c.Request.Context(), scopeOf(c), in) })
-}
-
-// sendAndAnswer sends the message and answers about its run.
 func (h Native) sendAndAnswer(c *gin.Context, m core.SendMessage) error {
 	m.RequestHash = HashOf(c, m.ClientMessageID)
 	return h.runAndAnswer(c, func() (core.Accepted, error) { return h.Chat.Send(c.Request.Context(), scopeOf(c), m) })
@@ -154,9 +150,10 @@ func (h Native) sendAndAnswer(c *gin.Context, m core.SendMessage) error {
 // its slot before anything is changed.
 func (h Native) runAndAnswer(c *gin.Context, start func() (core.Accepted, error)) (err error) {
 	ctx, tenant, limit := c.Request.Context(), scopeOf(c), h.Streams.Wait
-	prefer, streams := readPreference(c.Request.Header), wantsStream(c.Request.Header)
+	async, wait := readPreference(c.Request.Header)
+	streams := Accepts(c.Request.Header, "Accept", "text/event-stream")
 	var held *slot
-	if !prefer.async || prefer.wait > 0 || streams {
+	if !async || wait > 0 || streams {
 		if held, err = h.Streams.acquireSlot(ctx); err != nil {
 			return err
 		}
@@ -176,8 +173,8 @@ func (h Native) runAndAnswer(c *gin.Context, start func() (core.Accepted, error)
 		return h.Streams.serveEvents(c, held, h.Streams.Stream, func(ctx context.Context) iter.Seq2[core.Event, error] {
 			return h.Chat.WatchRun(ctx, tenant, run, core.Cursor{})
 		})
-	case prefer.wait > 0:
-		limit = min(limit, prefer.wait)
+	case wait > 0:
+		limit = min(limit, wait)
 	}
 	HoldOf(c).Release()
 	out, err := h.Chat.WaitFor(ctx, tenant, run, limit)
@@ -198,7 +195,6 @@ func (h Native) runAndAnswer(c *gin.Context, start func() (core.Accepted, error)
 	return writeJSON(c, http.StatusOK, ops.RunAnswer{Run: out.Run, Message: out.Answer})
 }
 
-// toSendMessage returns the message as a core.SendMessage.
 func toSendMessage(body ops.NewMessage) core.SendMessage {
 	return core.SendMessage{
 		SessionID: body.SessionID, User: body.UserID, After: body.After, Content: body.Content, ClientMessageID: body.ClientMessageID, Model: body.Model,

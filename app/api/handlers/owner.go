@@ -34,8 +34,32 @@ func (h Native) registerOwner(r Router) {
 		agent, err := h.Agents.Get(in.Name)
 		return core.AgentDetail{Agent: agent, Models: h.Models(agent.Model)}, err
 	})
-	bindRaw(r, ops.GetAgentGraph, h.getAgentGraph)
-	bind(r, ops.CreateDeletion, h.createDeletion)
+	bindRaw(r, ops.GetAgentGraph, func(c *gin.Context, in ops.AgentGraph) error { // as JSON, or as the text of a Mermaid drawing
+		if in.Format != "mermaid" {
+			graph, err := h.Graph(in.Name)
+			if err != nil {
+				return err
+			}
+			return writeJSON(c, http.StatusOK, graph)
+		}
+		drawing, err := h.Mermaid(in.Name)
+		if err == nil {
+			Write(c, http.StatusOK, "text/plain; charset=utf-8", []byte(drawing))
+		}
+		return err
+	})
+	bind(r, ops.CreateDeletion, func(ctx context.Context, tenant core.Tenant, in ops.NewDeletion) (core.Deletion, error) {
+		if (in.SessionID == "") == (in.UserID == "") {
+			return core.Deletion{}, core.OneFault("session_id", "is missing: give session_id or user_id, not both")
+		}
+		if in.SessionID != "" {
+			return h.Purges.DeleteSession(ctx, tenant, in.SessionID, in.SlackPosts)
+		}
+		if err := checkNamedUser(tenant, in.UserID); err != nil {
+			return core.Deletion{}, err
+		}
+		return h.Purges.DeleteUser(ctx, tenant, in.UserID, in.SlackPosts)
+	})
 	bind(r, ops.GetDeletion, func(ctx context.Context, tenant core.Tenant, in ops.InDeletion) (core.Deletion, error) {
 		return h.Purges.Deletions.Get(ctx, tenant, in.DeletionID)
 	})
@@ -44,9 +68,6 @@ func (h Native) registerOwner(r Router) {
 		return h.sendExport(c, core.UserExport{Owner: tenant.Owner, User: cmp.Or(in.UserID, tenant.User), OwnersView: tenant.User == ""})
 	})
 }
-
-// usageDays is the default range of a usage report.
-const usageDays = 30
 
 const day = 24 * time.Hour
 
@@ -58,7 +79,7 @@ func (h Native) getUsage(ctx context.Context, tenant core.Tenant, in core.UsageQ
 		in.To = time.Now().UTC().Truncate(day).Add(day)
 	}
 	if in.From.IsZero() {
-		in.From = in.To.Add(-usageDays * day)
+		in.From = in.To.Add(-30 * day)
 	}
 	if !in.From.Before(in.To) {
 		return core.UsageReport{}, core.OneFault("to", "must be after from")
@@ -70,39 +91,8 @@ func (h Native) getUsage(ctx context.Context, tenant core.Tenant, in core.UsageQ
 	return report, err
 }
 
-// getAgentGraph answers an agent's graph: as JSON, or as the text of a Mermaid drawing.
-func (h Native) getAgentGraph(c *gin.Context, in ops.AgentGraph) error {
-	if in.Format != "mermaid" {
-		graph, err := h.Graph(in.Name)
-		if err != nil {
-			return err
-		}
-		return writeJSON(c, http.StatusOK, graph)
-	}
-	drawing, err := h.Mermaid(in.Name)
-	if err != nil {
-		return err
-	}
-	Write(c, http.StatusOK, "text/plain; charset=utf-8", []byte(drawing))
-	return nil
-}
-
 // maxUserID bounds a user's id, in bytes, as everywhere.
 const maxUserID = 200
-
-// createDeletion accepts the deletion of a session or of a user. It may be repeated.
-func (h Native) createDeletion(ctx context.Context, tenant core.Tenant, in ops.NewDeletion) (core.Deletion, error) {
-	if (in.SessionID == "") == (in.UserID == "") {
-		return core.Deletion{}, core.OneFault("session_id", "is missing: give session_id or user_id, not both")
-	}
-	if in.SessionID != "" {
-		return h.Purges.DeleteSession(ctx, tenant, in.SessionID, in.SlackPosts)
-	}
-	if err := checkNamedUser(tenant, in.UserID); err != nil {
-		return core.Deletion{}, err
-	}
-	return h.Purges.DeleteUser(ctx, tenant, in.UserID, in.SlackPosts)
-}
 
 // checkNamedUser refuses invalid user ids, and other users than the end user who asks.
 func checkNamedUser(tenant core.Tenant, user string) error {

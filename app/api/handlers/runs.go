@@ -34,7 +34,18 @@ func (h Native) registerRuns(r Router) {
 	})
 	bindRaw(r, ops.WatchRun, h.watchRun)
 	bind(r, ops.CancelRun, h.cancelRun)
-	bind(r, ops.DecideApproval, h.decideApproval)
+	bind(r, ops.DecideApproval, func(ctx context.Context, tenant core.Tenant, in ops.Decision) (core.Approval, error) {
+		given := slices.DeleteFunc([]bool{in.Decision != "", in.Respond != "", in.Result != nil}, func(is bool) bool { return !is })
+		switch {
+		case len(given) != 1:
+			return core.Approval{}, core.OneFault("decision", "must be the only answer, or respond, or result: give one of the three")
+		case in.Decision != "" && in.Decision != "approve" && in.Decision != "deny":
+			return core.Approval{}, core.OneFault("decision", "must be approve or deny")
+		}
+		return h.Chat.Decide(ctx, tenant, in.RunID, in.ApprovalID, core.ApprovalDecision{
+			Approve: in.Decision == "approve", Arguments: string(in.Arguments), Respond: in.Respond, Result: in.Result, IsError: in.IsError, Comment: in.Comment,
+		})
+	})
 	bind(r, ops.ListDeliveries, func(ctx context.Context, tenant core.Tenant, in ops.InRun) (core.Page[core.Delivery], error) {
 		list, err := h.Deliveries.List(ctx, tenant, in.RunID) // they are few, so all are on one page
 		return core.Page[core.Delivery]{Items: list}, err
@@ -62,19 +73,19 @@ func (h Native) watchSession(c *gin.Context, in ops.SessionEvents) error {
 	// The stream starts after the event with the number after. The reader gets that number first, to
 	// reconnect with it if the connection breaks before the next event.
 	number, tenant := strconv.FormatInt(after, 10), scopeOf(c)
-	return h.stream(c, number, func(ctx context.Context) iter.Seq2[core.Event, error] {
+	return h.stream(c, number, true, func(ctx context.Context) iter.Seq2[core.Event, error] {
 		return h.Chat.Feed.Watch(ctx, tenant, session.ID, core.Cursor{After: after})
 	})
 }
 
-// stream serves events that never end by themselves, with the id of the event before them.
-func (h Native) stream(c *gin.Context, id string, source EventSource) error {
+// stream serves events, with the id of the event before them. An endless stream does not end by itself.
+func (h Native) stream(c *gin.Context, id string, endless bool, source EventSource) error {
 	held, err := h.Streams.acquireSlot(c.Request.Context())
 	if err != nil {
 		return err
 	}
 	defer held.Release()
-	held.endless = true
+	held.endless = endless
 	opts := h.Streams.Stream
 	if opts.ID = id; id != "" {
 		c.Header("Last-Event-ID", id)
@@ -94,10 +105,8 @@ func (h Native) watchRun(c *gin.Context, in ops.RunEvents) error {
 		return err
 	}
 	tenant := scopeOf(c)
-	return h.Streams.WithSlot(c, func(stream RunStream) error {
-		return stream(func(ctx context.Context) iter.Seq2[core.Event, error] {
-			return h.Chat.WatchRun(ctx, tenant, run, core.Cursor{After: after})
-		}, nil)
+	return h.stream(c, "", false, func(ctx context.Context) iter.Seq2[core.Event, error] {
+		return h.Chat.WatchRun(ctx, tenant, run, core.Cursor{After: after})
 	})
 }
 
@@ -116,19 +125,4 @@ func (h Native) cancelRun(ctx context.Context, tenant core.Tenant, in ops.Cancel
 	}
 	out, err := h.Chat.WaitFor(ctx, tenant, run, h.Streams.Wait)
 	return out.Run, err
-}
-
-// decideApproval approves or denies a tool call, or answers it. The same decision may be repeated; a
-// different one is a conflict.
-func (h Native) decideApproval(ctx context.Context, tenant core.Tenant, in ops.Decision) (core.Approval, error) {
-	given := slices.DeleteFunc([]bool{in.Decision != "", in.Respond != "", in.Result != nil}, func(is bool) bool { return !is })
-	switch {
-	case len(given) != 1:
-		return core.Approval{}, core.OneFault("decision", "must be the only answer, or respond, or result: give one of the three")
-	case in.Decision != "" && in.Decision != "approve" && in.Decision != "deny":
-		return core.Approval{}, core.OneFault("decision", "must be approve or deny")
-	}
-	return h.Chat.Decide(ctx, tenant, in.RunID, in.ApprovalID, core.ApprovalDecision{
-		Approve: in.Decision == "approve", Arguments: string(in.Arguments), Respond: in.Respond, Result: in.Result, IsError: in.IsError, Comment: in.Comment,
-	})
 }

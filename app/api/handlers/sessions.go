@@ -66,7 +66,7 @@ func (h Native) registerSessions(r Router) {
 	bindRaw(r, ops.ExportSession, h.exportSession)
 	bindRaw(r, ops.WatchSessions, func(c *gin.Context, _ struct{}) error { // the heads as they change
 		tenant := scopeOf(c)
-		return h.stream(c, "", func(ctx context.Context) iter.Seq2[core.Event, error] { return h.Chat.Feed.WatchHeads(ctx, tenant) })
+		return h.stream(c, "", true, func(ctx context.Context) iter.Seq2[core.Event, error] { return h.Chat.Feed.WatchHeads(ctx, tenant) })
 	})
 	bindRaw(r, ops.WatchSession, h.watchSession)
 }

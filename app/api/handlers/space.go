@@ -60,7 +60,6 @@ func readAll(r io.Reader, room int64) ([]byte, error) {
 	return buf.Bytes(), err
 }
 
-// chargeWriter charges what is written to it.
 type chargeWriter struct{ *quota.Hold }
 
 // Write is part of io.Writer. Its errors are those of the hold.

@@ -36,29 +36,6 @@ type StreamOptions struct {
 // Encoder appends the frames of an event to buf, none if its protocol has none for it.
 type Encoder func(buf []byte, e core.Event) ([]byte, error)
 
-// Outcomes of a stream, for the observer.
-const (
-	outcomeEnded  = "ended"  // the events ended, or the server ended them with its own cause
-	outcomeGone   = "gone"   // the reader disconnected
-	outcomeSlow   = "slow"   // the reader was too slow and was disconnected
-	outcomeFailed = "failed" // the reader got an error event
-)
-
-// streamOutcome returns the outcome of a stream that ended with err.
-func streamOutcome(ctx context.Context, err error) string {
-	var shown *core.Error
-	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &shown) && shown.Code == core.CodeSlowReader:
-		return outcomeSlow
-	case errors.Is(err, ErrGone), ctx.Err() != nil && errors.Is(context.Cause(ctx), ctx.Err()):
-		return outcomeGone
-	case err != nil:
-		return outcomeFailed
-	default:
-		return outcomeEnded
-	}
-}
-
 // EventSource returns the events to serve. The sequence ends when ctx does.
 type EventSource func(ctx context.Context) iter.Seq2[core.Event, error]
 
@@ -72,7 +49,19 @@ const retry = "retry: 1000\n"
 // no other.
 func ServeEvents(ctx context.Context, w http.ResponseWriter, source EventSource, opts StreamOptions) (err error) {
 	ended := core.ObserverOrNone(opts.Observer).Stream()
-	defer func() { ended(streamOutcome(ctx, err)) }()
+	defer func() {
+		var shown *core.Error
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &shown) && shown.Code == core.CodeSlowReader:
+			ended("slow") // and was disconnected
+		case errors.Is(err, ErrGone), ctx.Err() != nil && errors.Is(context.Cause(ctx), ctx.Err()):
+			ended("gone")
+		case err != nil:
+			ended("failed") // the reader got an error event
+		default:
+			ended("ended") // or the server ended the events with its own cause
+		}
+	}()
 	s := newStream(w, opts)
 	// The comment tells the reader immediately that it is connected.
 	h := s.w.Header()
@@ -92,7 +81,13 @@ func ServeEvents(ctx context.Context, w http.ResponseWriter, source EventSource,
 	s.mu.Lock()
 	s.cancel, s.beat = cancel, time.AfterFunc(s.Heartbeat, s.keepAlive)
 	s.mu.Unlock()
-	defer s.close()
+	defer func() { // no more comments, and time for the end of the response
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.closed = true
+		s.beat.Stop()
+		s.extendDeadline()
+	}()
 	for event, err := range source(reading) {
 		if reading.Err() != nil {
 			break // an error about the end of ctx is expected
@@ -152,7 +147,6 @@ func ServerWriter(w http.ResponseWriter) http.ResponseWriter {
 	}
 }
 
-// keepAlive writes a comment on an idle stream.
 func (s *stream) keepAlive() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,16 +160,6 @@ func (s *stream) keepAlive() {
 	s.beat.Reset(s.Heartbeat)
 }
 
-// close stops the comments, and extends the deadline for the end of the response.
-func (s *stream) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
-	s.beat.Stop()
-	s.extendDeadline()
-}
-
-// writeEvent writes an event.
 func (s *stream) writeEvent(e core.Event) error {
 	var frame []byte
 	var err error

@@ -163,9 +163,6 @@ func (s *StreamLimiter) shownEvents(p *slot, source EventSource) EventSource {
 	}
 }
 
-// wantsStream reports whether the caller asks for server-sent events.
-func wantsStream(h http.Header) bool { return Accepts(h, "Accept", "text/event-stream") }
-
 // Accepts reports whether the header, such as Accept-Encoding, names the value without refusing it by q=0.
 func Accepts(h http.Header, header, value string) bool {
 	for _, list := range h.Values(header) {
@@ -197,27 +194,21 @@ func resumeAfter(c *gin.Context, in ops.Resume) (after int64, given bool, err er
 	return *in.After, true, nil
 }
 
-// preference is what the header Prefer asks for (RFC 7240).
-type preference struct {
-	async bool          // respond-async: do not wait
-	wait  time.Duration // wait=n: the longest wait; 0 = not given
-}
-
-func readPreference(h http.Header) preference {
-	var p preference
+// readPreference returns what the header Prefer asks for (RFC 7240): not to wait, and the longest wait; 0 = not given.
+func readPreference(h http.Header) (async bool, wait time.Duration) {
 	for _, header := range h.Values("Prefer") {
 		for word := range strings.SplitSeq(header, ",") {
 			name, value, _ := strings.Cut(strings.TrimSpace(word), "=")
 			switch strings.ToLower(name) {
 			case "respond-async":
-				p.async = true
+				async = true
 			case "wait":
 				// An invalid preference is ignored, as the RFC says.
 				if n, err := strconv.Atoi(value); err == nil && n > 0 && n <= 24*60*60 {
-					p.wait = time.Duration(n) * time.Second
+					wait = time.Duration(n) * time.Second
 				}
 			}
 		}
 	}
-	return p
+	return async, wait
 }

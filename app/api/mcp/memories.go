@@ -25,7 +25,6 @@ func (s *Server) addMemoryTools(server *sdk.Server) {
 	}, s.deleteMemory)
 }
 
-// memoryItem is a memory.
 type memoryItem struct {
 	MemoryID  core.MemoryID `json:"memory_id"`
 	Content   string        `json:"content"`
@@ -45,7 +44,6 @@ type memorySearch struct {
 	Limit int    `json:"limit,omitempty" min:"1" max:"50" jsonschema:"10 by default"`
 }
 
-// memoryList is the memories that a search found.
 type memoryList struct {
 	Memories []memoryItem `json:"memories"`
 	Matches  string       `json:"matches" jsonschema:"what is compared: words or meaning"`
@@ -65,7 +63,6 @@ func (s *Server) searchMemories(ctx context.Context, c call, in memorySearch) (m
 	return out, nil
 }
 
-// newMemory is the arguments of create_memory.
 type newMemory struct {
 	Content string `json:"content" jsonschema:"the fact"`
 }
@@ -80,12 +77,10 @@ func (s *Server) createMemory(ctx context.Context, c call, in newMemory) (memory
 	return item, nil
 }
 
-// memoryParam is the arguments of delete_memory.
 type memoryParam struct {
 	MemoryID core.MemoryID `json:"memory_id"`
 }
 
-// deleted is the result of delete_memory.
 type deleted struct {
 	Deleted bool `json:"deleted"`
 }

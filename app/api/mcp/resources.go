@@ -68,7 +68,6 @@ func (s *Server) readResource(ctx context.Context, req *sdk.ReadResourceRequest)
 	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: uri, Text: text}}}, nil
 }
 
-// readAspect returns the text of a resource.
 func (s *Server) readAspect(ctx context.Context, tenant core.Tenant, id core.SessionID, aspect string) (string, error) {
 	if !core.ValidID(id) {
 		return "", core.ErrNotFound

@@ -18,7 +18,6 @@ const defaultWait = 45 * time.Second
 // maxAnswer bounds the answer in a result, in bytes.
 const maxAnswer = 256 << 10
 
-// maxApprovals bounds the approvals in a result.
 const maxApprovals = 20
 
 // runResult is what became of a message.
@@ -60,7 +59,6 @@ func (s *Server) addRunTools(server *sdk.Server) {
 	}, s.cancelRun)
 }
 
-// newMessage is the arguments of send_message.
 type newMessage struct {
 	Content     string         `json:"content" jsonschema:"the message"`
 	SessionID   core.SessionID `json:"session_id,omitempty" jsonschema:"the conversation to continue; leave it out for a new one"`
@@ -99,7 +97,6 @@ func (s *Server) sendMessage(ctx context.Context, c call, in newMessage) (runRes
 	return s.resultOf(ctx, c, run)
 }
 
-// runQuery is the arguments of wait_for_run.
 type runQuery struct {
 	RunID       core.RunID `json:"run_id"`
 	WaitSeconds *float64   `json:"wait_seconds,omitempty" min:"0" max:"300" jsonschema:"how long to wait, 45 by default; 0 returns the present state"`
@@ -116,7 +113,6 @@ func (s *Server) waitForRunTool(ctx context.Context, c call, in runQuery) (runRe
 	return s.resultOf(ctx, c, run)
 }
 
-// runParam is the arguments of cancel_run.
 type runParam struct {
 	RunID core.RunID `json:"run_id"`
 }

@@ -38,7 +38,6 @@ func (s *Server) addSessionTools(server *sdk.Server) {
 	}, s.searchMessages)
 }
 
-// sessionItem is a session in a list.
 type sessionItem struct {
 	SessionID    core.SessionID     `json:"session_id"`
 	Title        string             `json:"title"`
@@ -53,7 +52,6 @@ func itemOf(s core.Session) sessionItem {
 	return sessionItem{SessionID: s.ID, Title: s.Title, Agent: s.Agent, Status: s.Status, MessageCount: s.MessageCount, CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt}
 }
 
-// sessionQuery is the arguments of list_sessions.
 type sessionQuery struct {
 	Query string `json:"query,omitempty" jsonschema:"a question, or words to look for; leave it out for all sessions"`
 	Agent string `json:"agent,omitempty" jsonschema:"only sessions of this agent"`
@@ -71,7 +69,6 @@ func (p pageParam) query() core.PageQuery {
 	return core.PageQuery{Limit: cmp.Or(p.Limit, 20), Cursor: core.Clip(p.Cursor, maxCursor)}
 }
 
-// sessionPage is a page of sessions.
 type sessionPage struct {
 	Sessions   []sessionItem `json:"sessions"`
 	NextCursor *string       `json:"next_cursor,omitempty" jsonschema:"there are more: pass it as cursor"`
@@ -89,7 +86,6 @@ func (s *Server) listSessions(ctx context.Context, c call, in sessionQuery) (ses
 	return out, nil
 }
 
-// readSessions returns a page of sessions.
 func (s *Server) readSessions(ctx context.Context, tenant core.Tenant, in sessionQuery) (core.Page[core.Session], error) {
 	query := core.SessionQuery{Text: in.Query, Agent: in.Agent, PageQuery: in.query()}
 	if in.Query != "" {
@@ -98,12 +94,10 @@ func (s *Server) readSessions(ctx context.Context, tenant core.Tenant, in sessio
 	return s.ListSessions(ctx, tenant, query)
 }
 
-// sessionParam is the arguments of tools that take a session.
 type sessionParam struct {
 	SessionID core.SessionID `json:"session_id"`
 }
 
-// sessionDetail is a session as get_session returns it.
 type sessionDetail struct {
 	Session         sessionItem `json:"session"`
 	Model           string      `json:"model,omitempty" jsonschema:"answers in place of the agent's own"`
@@ -113,7 +107,6 @@ type sessionDetail struct {
 	Runs            []runItem   `json:"runs" jsonschema:"the newest runs, the newest first"`
 }
 
-// runItem is a run in a list.
 type runItem struct {
 	RunID     core.RunID     `json:"run_id"`
 	Status    core.RunStatus `json:"status"`
@@ -144,19 +137,16 @@ func (s *Server) getSession(ctx context.Context, c call, in sessionParam) (sessi
 	return out, nil
 }
 
-// messageQuery is the arguments of get_messages.
 type messageQuery struct {
 	SessionID core.SessionID `json:"session_id"`
 	pageParam
 }
 
-// messagePage is a page of messages.
 type messagePage struct {
 	Messages   []messageItem `json:"messages"`
 	NextCursor *string       `json:"next_cursor,omitempty" jsonschema:"there are earlier messages: pass it as cursor"`
 }
 
-// messageItem is a message of a conversation.
 type messageItem struct {
 	MessageID core.MessageID `json:"message_id"`
 	Role      core.Role      `json:"role"`
@@ -187,7 +177,6 @@ func (s *Server) getMessages(ctx context.Context, c call, in messageQuery) (mess
 	return out, nil
 }
 
-// messageSearch is the arguments of search_messages.
 type messageSearch struct {
 	Query     string         `json:"query" jsonschema:"a question, or words to look for"`
 	SessionID core.SessionID `json:"session_id,omitempty" jsonschema:"only this session; leave it out for all"`
@@ -199,14 +188,12 @@ type messageSearch struct {
 	pageParam
 }
 
-// hitPage is a page of messages that a search found.
 type hitPage struct {
 	Hits       []hit   `json:"hits"`
 	NextCursor *string `json:"next_cursor,omitempty" jsonschema:"there are more: pass it as cursor"`
 	Indexing   bool    `json:"indexing,omitempty" jsonschema:"old messages are still being made searchable: some may be missing"`
 }
 
-// hit is a message that a search found.
 type hit struct {
 	SessionID    core.SessionID `json:"session_id"`
 	SessionTitle string         `json:"session_title"`
@@ -238,4 +225,77 @@ func (s *Server) searchMessages(ctx context.Context, c call, in messageSearch) (
 		out.Hits = append(out.Hits, hit{SessionID: h.SessionID, SessionTitle: h.SessionTitle, MessageID: h.MessageID, Role: h.Role, Excerpt: h.Excerpt, CreatedAt: h.CreatedAt})
 	}
 	return out, nil
+}
+
+func (s *Server) addContextTools(server *sdk.Server) {
+	addTool(s, server, tool{
+		name: "get_context", title: "Look at an agent's context window", scope: core.CanRead, answer: 4 * handlers.AnswerBytes,
+		description: "Says what the next prompt of a session contains: its size in tokens, by section, how full the context window is, " +
+			"how many messages are sent word for word and how many a summary stands for, and the summary.",
+	}, s.getContext)
+	addTool(s, server, tool{
+		name: "summarize_session", title: "Summarize a conversation", scope: core.CanWrite, effect: adds, open: true, answer: handlers.AnswerBytes,
+		description: "Has the older messages of a session summarized now, so that its prompts get shorter, and returns the summary. " +
+			"The messages stay readable and searchable.",
+	}, s.summarizeSession)
+}
+
+// contextView is what the next prompt of a session contains.
+type contextView struct {
+	Model       string             `json:"model"`
+	Policy      string             `json:"policy"`
+	Window      int                `json:"window" jsonschema:"tokens of the model's context window"`
+	Usable      int                `json:"usable" jsonschema:"tokens that a prompt may have"`
+	Used        int                `json:"used" jsonschema:"tokens of the prompt that would be sent now"`
+	Free        int                `json:"free"`
+	TurnsLeft   *int               `json:"turns_left,omitempty" jsonschema:"turns until older messages are summarized, at the present rate"`
+	WillTrigger bool               `json:"will_summarize" jsonschema:"the next turn starts a summary"`
+	Summarizing bool               `json:"summarizing" jsonschema:"a summary is being made now"`
+	Sections    []core.ContextPart `json:"sections"`
+	Messages    core.Coverage      `json:"messages" jsonschema:"how many messages are sent in which way"`
+	Reasons     []string           `json:"reasons"`
+	Summary     string             `json:"summary,omitempty"`
+}
+
+func (s *Server) getContext(ctx context.Context, c call, in sessionParam) (contextView, error) {
+	report, err := s.Chat.Inspector.Report(ctx, c.tenant, in.SessionID)
+	if err != nil {
+		return contextView{}, err
+	}
+	out := contextView{
+		Model: report.Model, Policy: report.Policy, Window: report.Window, Usable: report.Usable, Used: report.Used, Free: report.Free,
+		TurnsLeft: report.TurnsLeft, WillTrigger: report.WillTrigger, Summarizing: report.Summarizing,
+		Sections: append([]core.ContextPart{}, report.Sections...), Messages: report.Coverage, Reasons: append([]string{}, report.Reasons...),
+	}
+	for _, summary := range report.Summaries {
+		if summary.Version == report.SummaryVersion {
+			out.Summary = core.Clip(summary.Content, pageBytes)
+		}
+	}
+	return out, nil
+}
+
+type newSummary struct {
+	SessionID core.SessionID `json:"session_id"`
+	Focus     string         `json:"focus,omitempty" jsonschema:"what the summary must keep"`
+}
+
+type summaryView struct {
+	SessionID       core.SessionID `json:"session_id"`
+	Version         int            `json:"version"`
+	Content         string         `json:"content"`
+	MessagesCovered int            `json:"messages_covered" jsonschema:"messages that it stands for"`
+	TokensBefore    int            `json:"tokens_before"`
+	TokensAfter     int            `json:"tokens_after"`
+}
+
+func (s *Server) summarizeSession(ctx context.Context, _ call, in newSummary) (summaryView, error) {
+	summary, err := handlers.SummarizeWithin(ctx, s.Streams.Wait, s.Chat, in.SessionID, in.Focus)
+	if err != nil {
+		return summaryView{}, err
+	}
+	return summaryView{
+		SessionID: summary.SessionID, Version: summary.Version, Content: core.Clip(summary.Content, pageBytes), MessagesCovered: summary.MessagesCovered,
+		TokensBefore: summary.TokensBefore, TokensAfter: summary.TokensAfter,
+	}, nil
 }

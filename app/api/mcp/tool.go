@@ -38,7 +38,6 @@ const (
 	replaces               // it ends or removes something; a repetition changes nothing more
 )
 
-// call is a tool call.
 type call struct {
 	tenant  core.Tenant
 	request *sdk.CallToolRequest

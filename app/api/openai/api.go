@@ -69,7 +69,6 @@ func (a *API) modelNames() []string {
 	return names
 }
 
-// chatModels returns the configured models that write answers.
 func (a *API) chatModels() []string {
 	return slices.DeleteFunc(slices.Clone(a.Models()), func(name string) bool { return name == a.EmbeddingModel })
 }
@@ -313,7 +312,6 @@ func multitaskOf(session core.Session, branch bool) core.Multitask {
 	}
 }
 
-// uploadFiles stores the images and files of a message.
 func (a *API) uploadFiles(ctx context.Context, who caller, session core.SessionID, files []file) ([]core.Part, error) {
 	if _, most := a.Files.MaxBytes(); len(files) > most {
 		return nil, core.OneFault("messages[].content"+files[most].field, "at most %d images and files are allowed in a message", most)

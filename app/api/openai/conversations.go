@@ -124,7 +124,6 @@ func (a *API) DeleteConversation(c *gin.Context) error {
 	}{conversationPrefix + string(session.ID), "conversation.deleted", true}, err)
 }
 
-// itemList is a page of items.
 type itemList struct {
 	Object  string       `json:"object"`
 	Data    []outputItem `json:"data"`

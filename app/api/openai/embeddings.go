@@ -21,7 +21,6 @@ const (
 	maxInputBytes = 1 << 20
 )
 
-// embeddingRequest is the body of a request for embeddings.
 type embeddingRequest struct {
 	Model      string     `json:"model"`
 	Input      inputTexts `json:"input"`

@@ -42,7 +42,6 @@ const (
 	goOnWithResults = "Continue with these results."
 )
 
-// readConversation returns the turns of the client's messages.
 func readConversation(messages []message) (conversation, error) {
 	var c conversation
 	var faults core.Faults
@@ -347,7 +346,6 @@ func (t logTree) placeAtEnd(c conversation) placement {
 	return placement{kind: placeAppend, after: t.leaf()}
 }
 
-// pathTurns returns the turns of a path.
 func pathTurns(path []*logMessage) []turn {
 	var turns []turn
 	for len(path) > 0 {

@@ -23,7 +23,6 @@ const (
 	functionPrefix     = "fc_"
 )
 
-// inputItem is an item of the input of a response.
 type inputItem struct {
 	ID        string   `json:"id"` // of a reference
 	Type      string   `json:"type"`
@@ -102,7 +101,6 @@ type outputItem struct {
 	Output    *string      `json:"output,omitempty"`
 }
 
-// outputPart is a part of a message.
 type outputPart struct {
 	Type        string `json:"type"`
 	Text        string `json:"text"`
@@ -110,7 +108,6 @@ type outputPart struct {
 	Logprobs    []any  `json:"logprobs,omitzero"`
 }
 
-// outputText returns a part with a text of the assistant.
 func outputText(text string) outputPart {
 	return outputPart{Type: "output_text", Text: text, Annotations: []any{}, Logprobs: []any{}}
 }

@@ -21,7 +21,6 @@ const (
 	maxName     = 256 // bytes of the name of a session or a user
 )
 
-// completionRequest is the body of a chat completion.
 type completionRequest struct {
 	Model               string            `json:"model"`
 	Messages            []message         `json:"messages"`
@@ -55,7 +54,6 @@ type streamOptions struct {
 	IncludeUsage bool `json:"include_usage"`
 }
 
-// message is a message of the client's conversation.
 type message struct {
 	Role       string     `json:"role"`
 	Content    content    `json:"content"`
@@ -157,7 +155,6 @@ type fileContent struct {
 	ID   core.BlobID `json:"file_id"`
 }
 
-// imageURL is a URL, or an object with one.
 type imageURL string
 
 // UnmarshalJSON reads a URL or an object with one.
@@ -224,7 +221,6 @@ func (f file) decode() (data []byte, name string, err error) {
 	return data, "image." + extension, nil
 }
 
-// stringList is a text or a list of texts.
 type stringList []string
 
 // UnmarshalJSON reads a text or a list of texts.

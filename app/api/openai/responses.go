@@ -15,7 +15,6 @@ import (
 	"bobbin/app/core"
 )
 
-// responseRequest is the body of a response.
 type responseRequest struct {
 	Model              string            `json:"model"`
 	Input              input             `json:"input"`
@@ -38,7 +37,6 @@ type responseRequest struct {
 	SafetyIdentifier   string            `json:"safety_identifier"`
 }
 
-// conversationID is the id of a conversation, or an object with it.
 type conversationID string
 
 // UnmarshalJSON reads an id or an object with one.
@@ -213,11 +211,11 @@ func (a *API) sendNew(c *gin.Context, r request, id core.SessionID, after core.M
 	if err := a.placeResults(c, r, session, &at); err != nil {
 		return activeRun{}, err
 	}
-	leaf, err := a.findLeaf(ctx, r.caller, id)
+	newest, err := a.Messages.List(ctx, r.tenant, id, core.MessageQuery{Descending: true, PageQuery: core.PageQuery{Limit: 1}}) // on the current path
 	if err != nil {
 		return activeRun{}, err
 	}
-	if at.after == "" || at.after == leaf {
+	if at.after == "" || len(newest.Items) > 0 && at.after == newest.Items[0].ID {
 		at.kind = placeAppend
 	}
 	return a.sendMessage(ctx, r, session, at)
@@ -350,7 +348,6 @@ func (a *API) writeResponse(c *gin.Context, tenant core.Tenant, b activeRun, sha
 	return writeJSON(c, shape, err)
 }
 
-// streamResponse answers with the events of the response.
 func (a *API) streamResponse(stream handlers.RunStream, tenant core.Tenant, b activeRun, shape *responseShape, after int64) error {
 	enc := newResponseEncoder(shape, b.run, after)
 	return stream(func(ctx context.Context) iter.Seq2[core.Event, error] {

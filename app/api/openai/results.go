@@ -105,7 +105,17 @@ func (a *API) placeResults(c *gin.Context, r request, session core.Session, at *
 		return nil
 	}
 	log, err := a.loadLog(c, r.caller, session.ID)
-	if newest := log.findResults(run, results); newest != nil {
+	isResult := map[string]bool{}
+	for _, r := range results {
+		isResult[r.ToolCallID] = true
+	}
+	var newest *logMessage // of the results that the run got
+	for _, m := range log.messages {
+		if m.run == run && isResult[m.call] && (newest == nil || m.seq > newest.seq) {
+			newest = m
+		}
+	}
+	if newest != nil {
 		at.after, at.missing = log.replaceResults(newest.id, r.conversation.results)
 	}
 	return err
@@ -133,20 +143,6 @@ func (t logTree) replaceResults(end core.MessageID, now []message) (after core.M
 		missing = []turn{{messages: results}}
 	}
 	return after, missing
-}
-
-// findResults returns the newest of the results that the run got; nil if it has none of them.
-func (t logTree) findResults(run core.RunID, results []core.CallResult) (newest *logMessage) {
-	isResult := map[string]bool{}
-	for _, r := range results {
-		isResult[r.ToolCallID] = true
-	}
-	for _, m := range t.messages {
-		if m.run == run && isResult[m.call] && (newest == nil || m.seq > newest.seq) {
-			newest = m
-		}
-	}
-	return newest
 }
 
 // cancelReplaced cancels the run that waits for the results of a stateless request: with a message

@@ -164,15 +164,6 @@ func (a *API) loadLog(c *gin.Context, who caller, id core.SessionID) (logTree, e
 	}
 }
 
-// findLeaf returns the last message of the session's current path; empty = there is none.
-func (a *API) findLeaf(ctx context.Context, who caller, id core.SessionID) (core.MessageID, error) {
-	page, err := a.Messages.List(ctx, who.tenant, id, core.MessageQuery{Descending: true, PageQuery: core.PageQuery{Limit: 1}})
-	if err != nil || len(page.Items) == 0 {
-		return "", err
-	}
-	return page.Items[0].ID, nil
-}
-
 // callPrefix begins the ids of tool calls as clients see them.
 const callPrefix = "call_"
 

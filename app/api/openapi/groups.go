@@ -89,7 +89,6 @@ func (r reader) resolveRef(value any) object {
 	return r.resolveRef(target)
 }
 
-// readMembers returns the members of the schema of a body.
 func (r reader) readMembers(schema object) []Field {
 	var out []Field
 	for _, piece := range listOf(schema, "allOf") {
@@ -111,7 +110,6 @@ func (r reader) readField(name string, schema object) Field {
 	}
 }
 
-// typeText describes the type of a schema.
 func (r reader) typeText(schema object) string {
 	if name := strings.TrimPrefix(stringOf(schema, "$ref"), "#/components/schemas/"); name != "" {
 		return name
@@ -139,7 +137,6 @@ func (r reader) typeText(schema object) string {
 	}
 }
 
-// limitsText describes the limits of a schema.
 func limitsText(schema object) string {
 	formats := map[string]string{
 		"const": "always %v", "enum": "one of %v", "default": "default %v", "minimum": "from %v", "maximum": "to %v", "maxLength": "at most %v bytes", "maxItems": "at most %v entries",

@@ -187,13 +187,6 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// parseYAML reads a YAML document whose root is an object.
-func parseYAML(text string) object {
-	var node yaml.Node
-	must(0, yaml.Unmarshal([]byte(text), &node))
-	return valueOf(node.Content[0]).(object)
-}
-
 func valueOf(n *yaml.Node) any {
 	switch n.Kind {
 	case yaml.AliasNode:

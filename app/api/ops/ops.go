@@ -78,7 +78,6 @@ var table []Operation
 // All returns the table; the caller must not modify it.
 func All() []Operation { return table }
 
-// describe returns an operation of the types and adds it to the table.
 func describe[In, Out any](o Operation) Op[In, Out] {
 	o.In, o.Out = reflect.TypeFor[In](), reflect.TypeFor[Out]()
 	table = append(table, o)

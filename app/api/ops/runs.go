@@ -111,8 +111,8 @@ var (
 
 // ExplainType says what a value should have been.
 func ExplainType(err error) string {
-	var wrong *json.UnmarshalTypeError
-	if !errors.As(err, &wrong) {
+	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	if !ok {
 		return strings.Replace(err.Error(), "json: unknown", "has the unknown", 1) // or of our own UnmarshalJSON methods
 	}
 	want := map[reflect.Kind]string{

@@ -14,8 +14,8 @@ import (
 	"bobbin/app/core"
 )
 
-// sendMessage sends a message and shows its run. It also returns the error that ended the run.
-func (c *Conversation) sendMessage(ctx context.Context, content string) error {
+// Ask sends a message and shows its run. It also returns the error that ended the run.
+func (c *Conversation) Ask(ctx context.Context, content string) error {
 	if err := c.ensureSession(ctx); err != nil {
 		return err
 	}

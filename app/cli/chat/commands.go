@@ -91,7 +91,7 @@ func (c *Conversation) handleLine(ctx context.Context, text string) error {
 	}
 	// Neither /usr/bin is meant as a command, nor the first word of pasted text with several lines.
 	if len(word) < 2 || word[0] != '/' || strings.ContainsAny(word[1:], "/\n") {
-		return c.sendMessage(ctx, text)
+		return c.Ask(ctx, text)
 	}
 	return core.Errorf(core.ErrInvalid, "unknown command %s; %s", word, core.Suggest(word, names, "", "/help lists all commands"))
 }

@@ -80,7 +80,6 @@ func DrawContext(w io.Writer, r core.ContextReport, now time.Time, width int) {
 	d.drawSummaries(r.Summaries, now)
 }
 
-// drawing writes a report.
 type drawing struct {
 	w     io.Writer
 	width int
@@ -92,7 +91,18 @@ func (d drawing) drawSections(r core.ContextReport) {
 	if d.width > 0 {
 		size = min(barWidth, max(d.width-4, 10))
 	}
-	d.writeLine("[%s]", windowBar(r, size))
+	var bar strings.Builder // every section gets its share, but at least one character
+	left := size
+	for _, s := range r.Sections {
+		if s.Name == "free" || s.Name == "reserve" || s.Tokens == 0 {
+			continue
+		}
+		n := min(max(s.Tokens*size/max(r.Window, 1), 1), left)
+		bar.WriteString(strings.Repeat(sectionMark(s.Name), n))
+		left -= n
+	}
+	reserve := min(r.Reserve*size/max(r.Window, 1), left)
+	d.writeLine("[%s%s%s]", &bar, strings.Repeat(" ", left-reserve), strings.Repeat(sectionMark("reserve"), reserve))
 	for _, s := range r.Sections {
 		if s.Tokens == 0 && s.Name != "free" {
 			continue
@@ -166,7 +176,6 @@ func (d drawing) drawBreaker(r core.ContextReport, now time.Time) {
 	}
 }
 
-// drawSummaries lists the newest versions.
 func (d drawing) drawSummaries(list []core.Summary, now time.Time) {
 	if len(list) == 0 {
 		d.writeLine("  no summary yet")
@@ -212,25 +221,6 @@ func describeVersion(s core.Summary, now time.Time) string {
 		text += " (" + s.Note + ")"
 	}
 	return text
-}
-
-// windowBar draws the window in size characters: every section gets its share, but at least
-// one character.
-func windowBar(r core.ContextReport, size int) string {
-	var b strings.Builder
-	left := size
-	for _, s := range r.Sections {
-		if s.Name == "free" || s.Name == "reserve" || s.Tokens == 0 {
-			continue
-		}
-		n := min(max(s.Tokens*size/max(r.Window, 1), 1), left)
-		b.WriteString(strings.Repeat(sectionMark(s.Name), n))
-		left -= n
-	}
-	reserve := min(r.Reserve*size/max(r.Window, 1), left)
-	b.WriteString(strings.Repeat(" ", left-reserve))
-	b.WriteString(strings.Repeat(sectionMark("reserve"), reserve))
-	return b.String()
 }
 
 func describeCoverage(c core.Coverage) string {

@@ -36,13 +36,11 @@ func (s style) escapeCodes() string {
 	return "\x1b[" + strings.Join(codes, ";") + "m"
 }
 
-// span is a piece of text with one style.
 type span struct {
 	text  string
 	style style
 }
 
-// frame describes the area in which text is laid out.
 type frame struct {
 	width int    // columns of a row, including its prefix
 	first string // prefix of the first row
@@ -50,7 +48,6 @@ type frame struct {
 	open  bool   // more text follows: the last word may be incomplete, and is left out
 }
 
-// row is one row of laid out text.
 type row struct {
 	text  string
 	width int
@@ -110,7 +107,6 @@ func layoutRows(spans []span, f frame) []row {
 	return p.rows
 }
 
-// page is a layout in progress.
 type page struct {
 	frame
 	rows   []row
@@ -128,7 +124,6 @@ func (p *page) beginRow(prefix string) {
 	p.start, p.style, p.spaces = p.column, 0, nil
 }
 
-// endRow finishes the row.
 func (p *page) endRow() {
 	if p.style != 0 {
 		p.row.WriteString(reset)
@@ -150,7 +145,6 @@ func (p *page) putCell(c cell) {
 	p.column += c.width
 }
 
-// cell is what a terminal displays as one character.
 type cell struct {
 	text  string
 	width int

@@ -242,7 +242,12 @@ func (p *pasteReader) placeholderFor(text string) string {
 	text = strings.TrimRight(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text), "\n")
 	lines := strings.Count(text, "\n") + 1
 	if lines == 1 && utf8.RuneCountInString(text) < minHiddenPaste {
-		return strings.Map(dropControl, strings.ReplaceAll(text, "\t", "    "))
+		return strings.Map(func(r rune) rune {
+			if unicode.IsControl(r) {
+				return -1
+			}
+			return r
+		}, strings.ReplaceAll(text, "\t", "    "))
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -255,11 +260,4 @@ func placeholderText(number int, text string) string {
 		return fmt.Sprintf("[pasted %d: %d lines]", number, lines)
 	}
 	return fmt.Sprintf("[pasted %d: %d characters]", number, utf8.RuneCountInString(text))
-}
-
-func dropControl(r rune) rune {
-	if unicode.IsControl(r) {
-		return -1
-	}
-	return r
 }

@@ -49,7 +49,7 @@ func NewMarkdown(w io.Writer, width, height int) *Markdown {
 
 // Write adds text to the answer.
 func (m *Markdown) Write(text string) {
-	text = Clean(text)
+	text = core.StripControls(text)
 	if m.width == 0 {
 		fmt.Fprint(m.w, text)
 		m.blank = strings.HasSuffix(text, "\n")
@@ -110,7 +110,6 @@ func (m *Markdown) addPart(part string) {
 	}
 }
 
-// layoutPlain lays out a line as plain text.
 func (m *Markdown) layoutPlain(line string) string {
 	return layoutText([]span{{text: line}}, frame{width: m.width})
 }
@@ -199,7 +198,6 @@ func fenceOf(line string) string {
 	return ""
 }
 
-// endTable replaces the lines of a complete table by its rendering.
 func (m *Markdown) endTable() {
 	lines, rows := m.table, m.rows
 	m.table, m.rows = nil, 0

@@ -44,7 +44,6 @@ func DrawVersions(w io.Writer, list []core.Summary, now time.Time, width int) {
 	drawing{w: w, width: width}.drawSummaries(list, now)
 }
 
-// contextLines is how many lines DrawDiff shows before and after a change.
 const contextLines = 2
 
 // DrawDiff draws the changes between two versions of a summary: + is added, - is removed.

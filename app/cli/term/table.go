@@ -64,7 +64,6 @@ func renderTable(lines []string, width int) string {
 	return strings.Join(out, "\n")
 }
 
-// table is a table to draw.
 type table struct {
 	rows    [][][]span
 	sizes   []int    // width of each column
@@ -92,7 +91,6 @@ func (t *table) shrinkToFit(width int) bool {
 	return true
 }
 
-// drawRow returns the lines of one row.
 func (t *table) drawRow(cells [][]span) []string {
 	columns := make([][]row, len(cells))
 	height := 1

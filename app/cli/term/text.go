@@ -19,12 +19,7 @@ import (
 	"bobbin/app/core"
 )
 
-// Clean returns text without control characters and characters that change the writing
-// direction; it keeps line breaks and tabs. Text of models, tools and other users passes
-// through it: otherwise it could move the cursor, or display something else than it says.
-func Clean(text string) string { return core.StripControls(text) }
-
-// CleanJSON returns an equivalent JSON document in which the characters that Clean removes
+// CleanJSON returns an equivalent JSON document in which the characters that Output removes
 // are escaped.
 func CleanJSON(document []byte) []byte {
 	var out []byte
@@ -41,7 +36,7 @@ func CleanJSON(document []byte) []byte {
 // Line returns text on one line of at most width columns, truncated with … if it is longer;
 // width 0 = unlimited.
 func Line(text string, width int) string {
-	text = strings.Join(strings.Fields(Clean(text)), " ")
+	text = strings.Join(strings.Fields(core.StripControls(text)), " ")
 	if width <= 0 {
 		return text
 	}
@@ -51,7 +46,7 @@ func Line(text string, width int) string {
 // Wrap returns text in lines of less than width columns; the second and later lines of a
 // paragraph begin with indent. With width 0 it does not wrap.
 func Wrap(text string, width int, indent string) string {
-	text = Clean(text)
+	text = core.StripControls(text)
 	if width <= 0 {
 		return text
 	}
@@ -73,17 +68,18 @@ func ErrorText(err error) string {
 		for _, f := range shown.Fields {
 			text += "\n  " + f.Field + ": " + f.Detail
 		}
-		return Clean(text)
+		return core.StripControls(text)
 	case errors.As(err, &request):
-		return Clean(request.Err.Error())
+		return core.StripControls(request.Err.Error())
 	default:
-		return Clean(err.Error())
+		return core.StripControls(err.Error())
 	}
 }
 
-// Output is the standard output or standard error of the program. It passes all text through
-// Clean, so that no text can control the terminal, or the terminal at the end of a pipe. What
-// the program itself draws goes to Raw. Safe for concurrent use.
+// Output is the standard output or standard error of the program. It removes control characters but line breaks and
+// tabs, and those that change the writing direction (core.IsSteering): text of models, tools and other users could
+// move the cursor, or display something else than it says. What the program itself draws goes to Raw. Safe for
+// concurrent use.
 type Output struct {
 	raw io.Writer
 
