@@ -61,11 +61,11 @@ func TestResume(t *testing.T) {
 		{runPath() + "/events", "Last-Event-ID: 2", "3"},
 	} {
 		s := watch(t, server, tt.path, tt.header)
-		for !strings.Contains(s.read(), "\nevent: ") {
+		for !strings.Contains(s.text.String(), "\nevent: ") {
 			<-s.flushed
 		}
 		s.end()
-		first, _, _ := strings.Cut(s.read(), "\nevent: ")
+		first, _, _ := strings.Cut(s.text.String(), "\nevent: ")
 		first = first[strings.LastIndex(first, " ")+1:]
 		compare.Equal(t, tt.path+" "+tt.header, tt.want, first)
 	}
@@ -156,7 +156,7 @@ func TestRunEndsBeforeTheWait(t *testing.T) {
 		asked <- do(server, request("POST", sessionPath()+"/messages", `{"content":"`+question+`"}`))
 	}()
 	<-feed.flushed // the run has begun
-	_, run, _ := strings.Cut(feed.read(), `"run_id":"`)
+	_, run, _ := strings.Cut(feed.text.String(), `"run_id":"`)
 	run, _, _ = strings.Cut(run, `"`)
 	second := do(server, request("POST", "/api/v1/runs/"+run+"/cancel", `{"wait":true}`))
 	for name, w := range map[string]*httptest.ResponseRecorder{"message": first, "cancel": second} {
