@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,24 +57,11 @@ type stream struct {
 	leave   context.CancelFunc
 	ended   chan struct{}
 	flushed chan struct{}
-
-	mu   sync.Mutex
-	text strings.Builder // guarded by mu
+	text    logtext.Log
 }
 
 // Write is part of io.Writer.
-func (s *stream) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(p)
-}
-
-// read returns what was written so far.
-func (s *stream) read() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
-}
+func (s *stream) Write(p []byte) (int, error) { return s.text.Write(p) }
 
 // FlushError is part of http.ResponseController.
 func (s *stream) FlushError() error {
@@ -104,7 +90,7 @@ func watch(t *testing.T, h http.Handler, path string, headers ...string) *stream
 // answer returns the answer when it has ended.
 func (s *stream) answer() *httptest.ResponseRecorder {
 	<-s.ended
-	_, _ = s.Body.WriteString(s.read())
+	_, _ = s.Body.WriteString(s.text.String())
 	return s.ResponseRecorder
 }
 

@@ -177,18 +177,9 @@ func (h *house) acceptElsewhere(t *testing.T) core.Accepted {
 	return a
 }
 
-// texts returns the contents of the log.
-func (h *house) texts() []string {
-	var out []string
-	for _, m := range h.db.Log(h.session.ID) {
-		out = append(out, m.Content)
-	}
-	return out
-}
-
 func (h *house) wantTexts(t *testing.T, want ...string) {
 	t.Helper()
-	compare.Equal(t, "log", want, h.texts())
+	compare.Equal(t, "log", want, coretest.Contents(h.db.Log(h.session.ID)))
 }
 
 // answer streams an answer to the run's message and ends the run with it.

@@ -205,22 +205,6 @@ func TestCanceledRunThatOnlyThoughtTakesItBack(t *testing.T) {
 	})
 }
 
-// What a model call that started over had said is not kept.
-func TestDiscardedTextIsNotKept(t *testing.T) {
-	simulate(t, func(t *testing.T) {
-		p := newProcess(t, coretest.New(), "w", runs.Limits{}, func(ctx context.Context, j *runs.Recorder, run core.Run) error {
-			say(ctx, j, run, "m1", 0, "wrong")
-			j.Delta(ctx, core.NewEvent(run.SessionID, run.ID, core.EventMessageDiscarded, core.DiscardedData{MessageID: "m1"}))
-			return hang(ctx, j, run)
-		}).run(t)
-		run := p.accept(t, "hello")
-		synctest.Wait()
-		p.service.Cancel(run.ID)
-		synctest.Wait()
-		p.wantTexts(t, "hello")
-	})
-}
-
 // A cancel may come between the transaction that claims a run and Start.
 func TestCancelBeforeStart(t *testing.T) {
 	simulate(t, func(t *testing.T) {

@@ -109,20 +109,6 @@ func TestRunDoesNotComeBackForEver(t *testing.T) {
 	})
 }
 
-func TestStandingQueueIsFound(t *testing.T) {
-	simulate(t, func(t *testing.T) {
-		p := newProcess(t, coretest.New(), "w", runs.Limits{}, answer).run(t)
-		p.db.Before(always("Claim"))
-		p.accept(t, "one")
-		second := p.accept(t, "two")
-		synctest.Wait()
-		p.db.Before(nil)
-		p.wantStatus(t, second, core.RunQueued)
-		<-time.After(5*time.Second + time.Millisecond)
-		p.wantStatus(t, second, core.RunSucceeded)
-	})
-}
-
 // A cancel that came in through another process is seen by the heartbeat.
 func TestCancelFromElsewhere(t *testing.T) {
 	simulate(t, func(t *testing.T) {

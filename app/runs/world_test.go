@@ -142,18 +142,9 @@ func takeOver(t *testing.T, db *coretest.Store, from, to string) {
 	}
 }
 
-// texts returns the contents of the log.
-func (p *process) texts() []string {
-	var out []string
-	for _, m := range p.db.Log(p.session.ID) {
-		out = append(out, m.Content)
-	}
-	return out
-}
-
 func (p *process) wantTexts(t *testing.T, want ...string) {
 	t.Helper()
-	compare.Equal(t, "log", want, p.texts())
+	compare.Equal(t, "log", want, coretest.Contents(p.db.Log(p.session.ID)))
 }
 
 func (p *process) wantStatus(t *testing.T, run core.Run, want core.RunStatus) core.Run {

@@ -21,6 +21,7 @@ import (
 
 	"bobbin/app/cli"
 	native "bobbin/app/client"
+	"bobbin/tests/apptest"
 	"bobbin/tests/must"
 	"bobbin/tests/process"
 	"bobbin/tests/provider"
@@ -74,8 +75,8 @@ func newBobbin(t *testing.T, database string) *bobbin {
 	t.Helper()
 	settings := "auth: {keys: [{name: alice, secret: " + aliceKey + "}, {name: bob, secret: " + bobKey + "}]}\n"
 	b := &bobbin{gates: &gates{closed: map[string]*gate{}, broken: map[string]bool{}, pieces: map[string]int{}}}
-	b.provider = newProvider(t, provider.Options{Pieces: answerPieces, Hold: b.gates.hold, Record: true, Say: say, Calls: callTools})
-	b.small = newProvider(t, provider.Options{Window: smallWindow, Say: say})
+	b.provider = apptest.NewProvider(t, provider.Options{Pieces: answerPieces, Hold: b.gates.hold, Record: true, Say: say, Calls: callTools})
+	b.small = apptest.NewProvider(t, provider.Options{Window: smallWindow, Say: say})
 	dir := den.Temp(t)
 	must.Do(t, os.MkdirAll(filepath.Join(dir, "agents"), 0o700))
 	for name, text := range map[string]string{
@@ -117,13 +118,6 @@ func newBobbin(t *testing.T, database string) *bobbin {
 	b.Client, err = native.New(native.Options{URL: "http://" + b.addr, Key: aliceKey})
 	must.Do(t, err)
 	return b
-}
-
-func newProvider(t *testing.T, o provider.Options) *provider.Server {
-	t.Helper()
-	p := must.Get(provider.New(o))(t)
-	t.Cleanup(p.Close)
-	return p
 }
 
 // say is what the model says to a question.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"bobbin/app/core"
+	"bobbin/tests/apptest"
 	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
@@ -213,7 +214,7 @@ func TestMCPServers(t *testing.T) {
 	} {
 		must.Do(t, os.WriteFile(filepath.Join(dir, "tools", name+".yaml"), []byte(text), 0o600))
 	}
-	model := newProvider(t, provider.Options{Record: true, Calls: provider.CallNamed})
+	model := apptest.NewProvider(t, provider.Options{Record: true, Calls: provider.CallNamed})
 	must.Do(t, os.WriteFile(filepath.Join(dir, "agents", "caller.yaml"), []byte("name: caller\nsystem_prompt: You call tools.\ntools: [files, stdio, remote]\n"), 0o600))
 	must.Do(t, os.WriteFile(filepath.Join(dir, "bobbin.yaml"), []byte("default_llm: large\nmodels:\n"+
 		"  - {name: large, provider: openai, base_url: '"+model.URL+"', api_key_env: HOME, context_window: 100000, max_output_tokens: 1000}\n"), 0o600))

@@ -180,9 +180,8 @@ func (s *suite) turns(n int) []core.Message {
 	return s.log()
 }
 
-// contents returns the contents of messages.
-func contents(messages []core.Message) []string {
-	out := make([]string, 0, len(messages))
+// Contents returns the contents of messages.
+func Contents(messages []core.Message) (out []string) {
 	for _, m := range messages {
 		out = append(out, m.Content)
 	}
@@ -210,7 +209,7 @@ func testRevise(s *suite) {
 		s.equal("message", []any{m.Seq, m.Content, m.TokenCount, m.RevisedAt != nil, m.OnPath}, []any{1, "another question", 16, true, true})
 		s.equal("revisions", []any{len(m.Revisions), m.Revisions[0].Content, m.Revisions[0].TokenCount}, []any{1, "question 0", 7})
 	}
-	s.equal("log", contents(s.log()), []string{"another question", "re: question 0", "question 1", "re: question 1"})
+	s.equal("log", Contents(s.log()), []string{"another question", "re: question 0", "question 1", "re: question 1"})
 	for _, m := range s.log() {
 		s.equal("revisions in the conversation", len(m.Revisions), 0)
 	}

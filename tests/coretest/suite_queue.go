@@ -225,7 +225,7 @@ func testApprovals(s *suite) {
 	claimed := s.claim(other)
 	s.equal("first start", claimed.Run.StartedAt.Equal(*run.StartedAt), true)
 	s.equal("claimed", []any{claimed.Run.ID, claimed.Run.Attempt, claimed.Run.Resumed, Types(claimed.Events)}, []any{run.ID, 2, true, []core.EventType{core.EventRunStarted}})
-	s.equal("log", contents(s.log()), []string{"one"})
+	s.equal("log", Contents(s.log()), []string{"one"})
 	s.write(waitFor(claimed.Run, 0, "a"))
 	s.equal("asked again", len(s.approvals(run.ID)), 2)
 	s.equal("run without an open question", s.run(run.ID).Status, core.RunQueued)

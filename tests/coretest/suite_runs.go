@@ -21,7 +21,7 @@ func testAccept(s *suite) {
 	}
 	s.equal("events of a queued run", Types(two.Events), []core.EventType{core.EventRunQueued})
 	s.equal("first event of a queued run", []int64{two.Run.FirstEvent, s.run(two.Run.ID).FirstEvent}, []int64{two.Events[0].Seq, two.Events[0].Seq})
-	s.equal("log", contents(s.log()), []string{"one"})
+	s.equal("log", Contents(s.log()), []string{"one"})
 
 	before := len(s.events(0))
 	in.Multitask = core.MultitaskReject
@@ -136,7 +136,7 @@ func testWrite(s *suite) {
 	w.Next = core.NewID[core.MessageID]()
 	out := s.write(w)
 	known := out.Known
-	s.equal("messages", contents(out.Messages), []string{"let me see", "seen"})
+	s.equal("messages", Contents(out.Messages), []string{"let me see", "seen"})
 	s.equal("seqs", []int64{out.Messages[0].Seq, out.Messages[1].Seq}, []int64{2, 3})
 	s.equal("run of the messages", []core.RunID{out.Messages[0].RunID, out.Messages[1].RunID}, []core.RunID{run.ID, run.ID})
 	s.equal("events", Types(out.Events), []core.EventType{core.EventMessageCreated, core.EventMessageCreated, core.EventToolFinished})
@@ -153,7 +153,7 @@ func testWrite(s *suite) {
 	w.Messages[0].Content = "changed"
 	w.Messages = append(w.Messages, core.Message{Role: core.RoleAssistant, Content: "without id"})
 	out = s.write(w)
-	s.equal("message that is in the log", contents(out.Messages), []string{"let me see", "without id"})
+	s.equal("message that is in the log", Contents(out.Messages), []string{"let me see", "without id"})
 	s.equal("new message", []any{len(out.Events), out.Messages[1].ID != ""}, []any{1, true})
 	last := out.Messages[1].ID
 	w = answerTo(run, "unknown")
@@ -173,7 +173,7 @@ func testWrite(s *suite) {
 		s.Errorf("got %+v, want a failed run without lease and draft", got)
 	}
 	s.equal("usage", got.Usage.InputTokens, 6)
-	s.equal("log", contents(s.log()), []string{"hello", "let me see", "seen", "without id", "unknown", "done"})
+	s.equal("log", Contents(s.log()), []string{"hello", "let me see", "seen", "without id", "unknown", "done"})
 }
 
 // A write that is repeated counts once, also the one that ended the run.
@@ -184,7 +184,7 @@ func testRepeatedWrite(s *suite) {
 	w.End = &core.RunEnd{Status: core.RunSucceeded, AnswerID: w.Messages[0].ID}
 	first := s.write(w)
 	again := s.write(w)
-	s.equal("messages", contents(again.Messages), contents(first.Messages))
+	s.equal("messages", Contents(again.Messages), Contents(first.Messages))
 	s.equal("run", []any{again.Run.ID, again.Run.Status, s.run(run.ID).Usage.OutputTokens}, []any{run.ID, core.RunSucceeded, 2})
 	s.equal("log and events", []int{len(s.log()), len(s.events(0))}, []int{2, 4})
 }

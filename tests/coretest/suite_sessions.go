@@ -68,7 +68,7 @@ func testStatuses(s *suite) {
 func testMessages(s *suite) {
 	log := s.turns(3)
 	want := []string{"question 0", "re: question 0", "question 1", "re: question 1", "question 2", "re: question 2"}
-	s.equal("log", contents(log), want)
+	s.equal("log", Contents(log), want)
 	var parent core.MessageID
 	for i, m := range log {
 		s.equal("seq", m.Seq, i+1)
@@ -79,17 +79,17 @@ func testMessages(s *suite) {
 	after := func(id core.MessageID) []core.Message {
 		return must[[]core.Message](s, "messages after")(s.Messages.GetMessagesAfter(s.Context(), tenant(), s.session.ID, id))
 	}
-	s.equal("messages after one", contents(after(log[3].ID)), want[4:])
+	s.equal("messages after one", Contents(after(log[3].ID)), want[4:])
 	s.equal("messages after the last", len(after(log[5].ID)), 0)
 	_, err := s.Messages.GetMessagesAfter(s.Context(), tenant(), s.session.ID, core.NewID[core.MessageID]())
 	s.fails("messages after one that does not exist", err, core.ErrNotFound)
 
 	some := must[[]core.Message](s, "get messages")(s.Messages.GetMessages(s.Context(), tenant(), s.session.ID, []core.MessageID{log[4].ID, core.NewID[core.MessageID](), log[1].ID}))
-	s.equal("messages by id, one unknown", contents(some), []string{want[1], want[4]})
+	s.equal("messages by id, one unknown", Contents(some), []string{want[1], want[4]})
 	anywhere := func(t core.Tenant) []core.Message {
 		return must[[]core.Message](s, "get messages of any session")(s.Messages.GetMessages(s.Context(), t, "", []core.MessageID{log[4].ID, core.NewID[core.MessageID](), log[1].ID}))
 	}
-	s.equal("messages of any session", contents(anywhere(tenant())), []string{want[1], want[4]})
+	s.equal("messages of any session", Contents(anywhere(tenant())), []string{want[1], want[4]})
 	s.equal("messages of another owner", len(anywhere(core.Tenant{Owner: "ben"})), 0)
 	s.equal("messages of another user", len(anywhere(core.Tenant{Owner: tenant().Owner, User: "nobody"})), 0)
 	s.equal("message by id", must[core.Message](s, "get message")(s.Messages.Get(s.Context(), tenant(), s.session.ID, log[2].ID)).Content, want[2])

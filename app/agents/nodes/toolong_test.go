@@ -7,13 +7,11 @@ import (
 	"testing"
 
 	"bobbin/app/core"
-	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
 	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
 	"bobbin/tests/llmtest"
-	"bobbin/tests/must"
 )
 
 func tooLong(limit, requested int) *llm.Error {
@@ -62,32 +60,6 @@ func TestRefusedAsTooLong(t *testing.T) {
 			}
 			compare.Equal(t, "the estimate was tightened", c.tightened == 1, w.tightened("scripted"))
 			compare.Equal(t, "calls are booked", len(reqs), len(w.records()))
-		})
-	}
-}
-
-// A prompt that is refused without numbers is sent half as long, once for the same window if it nearly filled that, and
-// else for half of what was refused, and half of that. A quarter of the window is kept for the answer.
-func TestHalvedWithoutNumbers(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct{ window, turns, halved int }{"nearly full": {16_384, 45, 1}, "not full": {16_384, 30, 0}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, c.window, tooLong(0, 0), tooLong(0, 0), tooLong(0, 0), "fits now").turns(c.turns, 120)
-			w.profile.Policy = must.Get(contextwindow.Resolve(contextwindow.Global{}, core.ContextSettings{Policy: "off"}))(t)
-			w.mustCall(w.begin("go"))
-			reqs := w.model.Requests()
-			if a, b := w.size(reqs[0]), w.size(reqs[c.halved]); c.halved > 0 && (b < a*2/5 || b > a*3/5) {
-				t.Errorf("got a prompt of %d tokens after one of %d, want half", b, a)
-			}
-			factor := w.learned.Estimate("scripted", w.Session.ID).Factor
-			want := (int(factor*float64(w.size(reqs[c.halved]))) + reqs[c.halved].MaxOutputTokens) / 2
-			for _, req := range reqs[c.halved+1:] {
-				if window := 4 * req.MaxOutputTokens; window < want*9/10 || window > want*11/10 {
-					t.Errorf("got a prompt for a window of %d tokens, want %d", window, want)
-				}
-				want /= 2
-			}
 		})
 	}
 }

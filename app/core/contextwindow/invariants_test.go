@@ -400,9 +400,12 @@ func TestInvariant11RecalledPassagesTakeNothing(t *testing.T) {
 }
 
 // recalledTokens returns the size of the recalled passages.
-func recalledTokens(d cw.Decision) int {
+func recalledTokens(d cw.Decision) int { return sectionTokens(d, "recalled") }
+
+// sectionTokens returns the size of a section of the prompt.
+func sectionTokens(d cw.Decision, name string) int {
 	for _, s := range d.Sections {
-		if s.Name == "recalled" {
+		if s.Name == name {
 			return s.Tokens
 		}
 	}

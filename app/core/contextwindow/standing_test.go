@@ -26,7 +26,7 @@ func TestInvariant12StandingInstructionsStay(t *testing.T) {
 				}
 			}
 		}
-		size, room := standingTokens(sh.d), min(sh.d.Budget.Window/20, 2000)
+		size, room := sectionTokens(sh.d, "standing"), min(sh.d.Budget.Window/20, 2000)
 		if size > room {
 			rt.Fatalf("the section has %d tokens of %d", size, room)
 		}
@@ -53,16 +53,6 @@ func TestInvariant12StandingInstructionsStay(t *testing.T) {
 			rt.Fatalf("the list is in a system block: %s", system)
 		}
 	})
-}
-
-// standingTokens returns the size of the list of standing instructions.
-func standingTokens(d cw.Decision) int {
-	for _, s := range d.Sections {
-		if s.Name == "standing" {
-			return s.Tokens
-		}
-	}
-	return 0
 }
 
 // withoutStanding returns the prompt as it is without a list of standing instructions.
