@@ -166,3 +166,12 @@ func TestGraph(t *testing.T) {
 		compare.Error(t, "call()", core.ErrNotFound, call())
 	}
 }
+
+func TestNamesOfClientTools(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]int{"": 1, "a b": 1, strings.Repeat("a", 65): 1, strings.Repeat("a", 64): 0, "get_Weather-2": 0} {
+		var faults core.Faults
+		agents.CheckClientTool(&faults, "tools[0]", core.ClientTool{Name: name})
+		compare.Equal(t, name, want, len(faults))
+	}
+}

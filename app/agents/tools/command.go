@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,9 +17,6 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 )
-
-// DefaultMemory bounds the data of a process of a command that sets nothing, in bytes.
-const DefaultMemory = 512 << 20
 
 // Command runs the programs of definitions. Safe for concurrent use.
 type Command struct {
@@ -67,11 +65,8 @@ func (c Command) run(ctx context.Context, d core.ToolDefinition, schema *jsonsch
 	if err := cmd.Start(); err != nil {
 		return "", errors.New("the program could not be started")
 	}
-	memory := uint64(DefaultMemory)
-	if d.MaxMemory > 0 {
-		memory = uint64(d.MaxMemory) << 20
-	}
-	limited := limitMemory(cmd, memory)
+	const defaultMemory = 512 // MiB of data of a process
+	limited := limitMemory(cmd, uint64(cmp.Or(max(d.MaxMemory, 0), defaultMemory))<<20)
 	if errors.Is(limited, syscall.ESRCH) {
 		limited = nil // it has ended already
 	}

@@ -76,8 +76,7 @@ func (o *OpenAPI) read(ctx context.Context) ([]byte, error) {
 	defer cancel()
 	web := o.web
 	web.MaxBytes = MaxDocument
-	headers := map[string]string{} // without the secrets, which are for the server
-	answer, err := web.send(ctx, o.definition, webRequest{method: http.MethodGet, url: o.definition.Document, headers: headers})
+	answer, err := web.send(ctx, o.definition, webRequest{method: http.MethodGet, url: o.definition.Document}) // without the secrets, which are for the server
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("document: %w", err)

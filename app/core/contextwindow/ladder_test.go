@@ -73,6 +73,9 @@ func TestRung2Summarizes(t *testing.T) {
 	if len(d.History) != 8 || !d.Compacted {
 		t.Errorf("after: got %d of the history, compacted %v, want 8, true", len(d.History), d.Compacted)
 	}
+	in.Policy.UsageThreshold = 0
+	d, _ = cw.Plan(in)
+	compare.True(t, d.Summarize == nil, "a policy without triggers ordered %+v", d.Summarize)
 }
 
 // Rung 3: keep-at-least is soft; below it the decision says so.

@@ -138,6 +138,8 @@ func TestForeignStrategy(t *testing.T) {
 			wantSummary(t, req, res)
 		})
 	}
+	res := must.Get(summarize.New(foreign{err: errors.New("broken")}, counter{}).Summarize(t.Context(), summarize.Request{Preset: summarize.PresetCompaction, Messages: rounds(8, 400), Limit: 800}))(t)
+	compare.Equal(t, "of a tool loop", "steps", res.Strategy)
 }
 
 type foreign struct {
