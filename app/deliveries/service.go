@@ -72,9 +72,6 @@ func New(o Options) *Service {
 // no free slot. It returns immediately; without it the sweep finds them a little later.
 func (s *Service) Wake() { core.Signal(s.NewWork) }
 
-// requestClaim has this process check for due deliveries.
-func (s *Service) requestClaim() { core.Signal(s.moreWork) }
-
 // Retry repeats a delivery immediately, with a fresh set of tries, whatever its state.
 // ErrConflict while it is being delivered.
 func (s *Service) Retry(ctx context.Context, tenant core.Tenant, run core.RunID, id core.DeliveryID) (core.Delivery, error) {

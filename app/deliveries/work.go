@@ -21,7 +21,7 @@ func (s *Service) Run(ctx context.Context) error {
 		listening.Go(func() {
 			s.Signals.Listen(ctx, func(signal core.Wakeup) { // the sweep makes up for lost ones
 				if signal.Due || signal.Free {
-					s.requestClaim()
+					core.Signal(s.moreWork)
 				}
 			})
 		})
@@ -32,12 +32,14 @@ func (s *Service) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		for _, d := range s.claimDue(ctx, swept) {
 			s.slots <- struct{}{} // claimDue claims no more than there are free slots
-			s.receivers.recordStart(d.Receiver)
+			s.receivers.mu.Lock()
+			s.receivers.busy[d.Receiver]++
+			s.receivers.mu.Unlock()
 			sending.Go(func() {
 				reached := s.tryDelivery(work, d)
 				s.receivers.recordEnd(d.Receiver, reached)
 				<-s.slots
-				s.requestClaim() // more may be due than there were slots
+				core.Signal(s.moreWork) // more may be due than there were slots
 			})
 		}
 		select {
@@ -144,7 +146,6 @@ func (s *Service) giveUpReceiver(ctx context.Context, d core.Delivery) {
 	}
 }
 
-// storeSettlement stores the result of a try.
 func (s *Service) storeSettlement(ctx context.Context, d core.Delivery, settled core.Settlement) {
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
@@ -162,7 +163,7 @@ func (s *Service) storeSettlement(ctx context.Context, d core.Delivery, settled 
 		s.Logger.WarnContext(ctx, "delivery given up", "delivery_id", d.ID, "run_id", d.RunID, "kind", d.Kind, "attempt", d.Attempt, "reason", settled.Error)
 	}
 	if settled.State == core.DeliveryPending && settled.Wait < sweepEvery {
-		time.AfterFunc(settled.Wait, s.requestClaim)
+		time.AfterFunc(settled.Wait, func() { core.Signal(s.moreWork) })
 	}
 }
 
@@ -184,7 +185,10 @@ func (s *Service) settlementFor(d core.Delivery, err error) core.Settlement {
 	}
 	wait = wait/2 + rand.N(wait/2+1) //nolint:gosec // no secret
 	settled.Wait = max(max(wait.Round(time.Second), minWait), min(failed.RetryAfter, maxRetryAfter).Round(time.Second))
-	settled.State, settled.Probes = core.DeliveryPending, failed.Unreached && s.receivers.isOut(d.Receiver)
+	s.receivers.mu.Lock()
+	out := s.receivers.outages[d.Receiver]
+	settled.State, settled.Probes = core.DeliveryPending, failed.Unreached && out != nil && out.failures+1 >= outageAfter // with this try
+	s.receivers.mu.Unlock()
 	timedOut := d.Tries >= minTries && time.Since(d.Since)+settled.Wait > minAge
 	if failed.Final || timedOut {
 		settled.State = core.DeliveryFailed
@@ -238,20 +242,6 @@ func (r *receivers) slotLimits() map[string]int {
 		}
 	}
 	return limits
-}
-
-// isOut reports whether the receiver counts as one that cannot be reached, with one more try.
-func (r *receivers) isOut(name string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.outages[name] != nil && r.outages[name].failures+1 >= outageAfter
-}
-
-// recordStart records a delivery that begins.
-func (r *receivers) recordStart(name string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.busy[name]++
 }
 
 // recordEnd records that a delivery has ended, and whether its receiver was reached.

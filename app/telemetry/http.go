@@ -61,7 +61,6 @@ func (t *Telemetry) Request(ctx context.Context, method, route string, header ma
 	}
 }
 
-// withTraceID adds the trace's id to log records.
 func withTraceID(ctx context.Context, span trace.Span) context.Context {
 	if id := span.SpanContext().TraceID(); id.IsValid() {
 		return logging.With(ctx, slog.String("trace_id", id.String()))

@@ -5,6 +5,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/conversation"
+	"bobbin/app/db/commit"
 	"bobbin/app/db/models"
 )
 
@@ -102,7 +103,7 @@ func (stx *sessionTx) activateSummary(s core.Summary) (int, error) {
 	if err := stx.dropLoops(s); err != nil {
 		return 0, err
 	}
-	if err := insertRows(stx.tx, &s); err != nil {
+	if err := commit.Insert(stx.tx, &s); err != nil {
 		return 0, wrapError(err, "summary", s.ID)
 	}
 	stx.session.SummaryCount++

@@ -29,7 +29,6 @@ func (r *Audit) Last(ctx context.Context, action, target string) (core.AuditEntr
 	return takeRow[core.AuditEntry](r.db.WithContext(ctx).Where("action = ? AND target = ?", action, target).Order("created_at DESC, id DESC"), "audit entry", target)
 }
 
-// insertAuditEntry inserts an entry within a transaction.
 func insertAuditEntry(tx *gorm.DB, entry core.AuditEntry) error {
 	return tx.Create(&entry).Error
 }

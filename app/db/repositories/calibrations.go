@@ -32,5 +32,8 @@ func (r *Calibrations) Save(ctx context.Context, list []core.Calibration) error 
 			rows[i].UpdatedAt = core.Now()
 		}
 	}
-	return wrapError(insertRows(r.db.WithContext(ctx).Clauses(clause.OnConflict{UpdateAll: true}), &rows), "calibrations", "")
+	if len(rows) == 0 {
+		return nil
+	}
+	return wrapError(r.db.WithContext(ctx).Clauses(clause.OnConflict{UpdateAll: true}).Create(&rows).Error, "calibrations", "")
 }

@@ -42,7 +42,6 @@ func (r *Deliveries) Retry(ctx context.Context, tenant core.Tenant, run core.Run
 	return d, events, err
 }
 
-// getOfRun returns a delivery of the run.
 func (r *Deliveries) getOfRun(ctx context.Context, tenant core.Tenant, run core.RunID, id core.DeliveryID) (core.Delivery, error) {
 	if _, err := NewRuns(r.db).Get(ctx, tenant, run); err != nil {
 		return core.Delivery{}, err
@@ -193,7 +192,6 @@ func (r *Deliveries) Claim(ctx context.Context, c core.DeliveryClaim) ([]core.De
 	return list, nil
 }
 
-// dueSQL is the condition for deliveries that are due.
 func dueSQL(db *gorm.DB) string { return "state = 'pending' AND due_at <= " + clockBoundSQL(db, 0) }
 
 // receiversSQL walks from receiver to receiver through the index.
@@ -279,7 +277,6 @@ func (r *Deliveries) GiveUpReceiver(ctx context.Context, in core.ReceiverGivenUp
 	return events, wrapError(err, "deliveries to", in.Receiver)
 }
 
-// undeliverable is the condition for deliveries that are to be abandoned.
 func undeliverable(db *gorm.DB, in core.ReceiverGivenUp) clause.Expr {
 	return gorm.Expr("state = 'pending' AND receiver = ? AND due_at <= "+clockBoundSQL(db, -in.Age), in.Receiver)
 }

@@ -43,17 +43,12 @@ ORDER BY s.from_seq, s.through_seq DESC, s.version DESC`
 // consecutive, so if the last message of a range is on the path, all of them are.
 func validLoops(db *gorm.DB, session core.SessionID, through string, after, before int64) ([]core.Summary, error) {
 	rows, err := scan[[]core.Summary](db.Raw(fmt.Sprintf(validLoopsSQL, through), sql.Named("s", session), sql.Named("after", after), sql.Named("before", before)))
-	return longestLoops(rows), err
-}
-
-// longestLoops keeps the first of overlapping notes.
-func longestLoops(rows []core.Summary) []core.Summary {
-	through := int64(0)
-	return slices.DeleteFunc(rows, func(s core.Summary) bool {
-		inside := s.FromSeq <= through
-		through = max(through, s.ThroughSeq)
+	last := int64(0)
+	return slices.DeleteFunc(rows, func(s core.Summary) bool { // of overlapping ones the first stays
+		inside := s.FromSeq <= last
+		last = max(last, s.ThroughSeq)
 		return inside
-	})
+	}), err
 }
 
 // dropLoops drops the notes that a summary replaces: a rolling one those that its cursor

@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm/clause"
 
 	"bobbin/app/core"
+	"bobbin/app/db/commit"
 	"bobbin/app/db/models"
 )
 
@@ -70,11 +71,11 @@ func createSession(tx *gorm.DB, row models.Session) error {
 
 // insertSession inserts a session with its readers.
 func insertSession(tx *gorm.DB, row models.Session) error {
-	if err := insertRows(tx, &row); err != nil {
+	if err := commit.Insert(tx, &row); err != nil {
 		return err
 	}
 	id := string(row.ID)
-	return insertRows(tx, &[]models.SessionReader{
+	return commit.Insert(tx, &[]models.SessionReader{
 		{SessionID: id, Reader: models.ReaderSearch, Owner: row.Owner, Seq: -1}, {SessionID: id, Reader: models.ReaderVectors, Owner: row.Owner},
 	})
 }
@@ -318,7 +319,6 @@ func (r *PromptSetups) Find(ctx context.Context, tenant core.Tenant, session cor
 	return mapRows(rows, models.PromptSetup.Core), nil
 }
 
-// storeSetup stores a setup, unless the session has it.
 func (stx *sessionTx) storeSetup(s core.PromptSetup) error {
 	row := models.PromptSetup{
 		SessionID: string(stx.session.ID), Hash: s.Hash, Owner: stx.session.Owner, SystemPrompt: s.SystemPrompt, ToolUsage: s.ToolUsage,
