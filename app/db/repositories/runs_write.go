@@ -319,6 +319,9 @@ func (r *Runs) StartTools(ctx context.Context, id core.RunID, attempt int, list 
 			}
 			rows = append(rows, e)
 		}
+		if len(rows) == 0 { // those that an earlier attempt has started do not start again
+			return nil
+		}
 		return tx.Clauses(clause.OnConflict{
 			Columns:   []clause.Column{{Name: "run_id"}, {Name: "call_id"}},
 			DoUpdates: clause.AssignmentColumns([]string{"attempt", "tool", "started_at", "finished_at"}),
