@@ -97,7 +97,7 @@ func (f *forkJob) copySome(ctx context.Context, rows int) error {
 			}
 		}
 		if err == nil {
-			err = commit.Insert(stx.tx, &copied)
+			err = stx.tx.Create(&copied).Error
 		}
 		if err != nil {
 			return err
