@@ -77,8 +77,18 @@ func (s *Service) attemptNext(ctx context.Context) bool {
 		}
 		return false
 	}
-	if err := s.attempt(ctx, d); err != nil {
-		s.scheduleRetry(ctx, d, err)
+	cause := s.attempt(ctx, d)
+	if cause == nil {
+		return true
+	}
+	wait := time.Duration(0)
+	if d.Error = ""; ctx.Err() == nil { // else this process stops: a later attempt may begin immediately
+		wait = min(deletionRetry<<min(d.Attempts-1, 5), maxDeletionWait)
+		d.Error = core.Clip(core.ShownMessage(cause, "internal error; see the server's log"), 300) // callers may see it
+		s.Logger.WarnContext(ctx, "deletion failed, retrying", slog.String("deletion_id", string(d.ID)), slog.Int("attempt", d.Attempts), slog.Duration("wait", wait), slog.Any("err", cause))
+	}
+	if err := s.Deletions.Retry(context.WithoutCancel(ctx), d, wait); err != nil && !errors.Is(err, core.ErrStale) {
+		s.Logger.WarnContext(ctx, "deletion not released; its lease will lapse", slog.String("deletion_id", string(d.ID)), slog.Any("err", err))
 	}
 	return true
 }
@@ -143,20 +153,6 @@ func (s *Service) renewLease(ctx context.Context, d core.Deletion) error {
 		}
 	}
 	return nil
-}
-
-// scheduleRetry leaves a deletion to a later attempt, which may begin immediately if this
-// process stops.
-func (s *Service) scheduleRetry(ctx context.Context, d core.Deletion, cause error) {
-	wait := time.Duration(0)
-	if d.Error = ""; ctx.Err() == nil {
-		wait = min(deletionRetry<<min(d.Attempts-1, 5), maxDeletionWait)
-		d.Error = core.Clip(core.ShownMessage(cause, "internal error; see the server's log"), 300) // callers may see it
-		s.Logger.WarnContext(ctx, "deletion failed, retrying", slog.String("deletion_id", string(d.ID)), slog.Int("attempt", d.Attempts), slog.Duration("wait", wait), slog.Any("err", cause))
-	}
-	if err := s.Deletions.Retry(context.WithoutCancel(ctx), d, wait); err != nil && !errors.Is(err, core.ErrStale) {
-		s.Logger.WarnContext(ctx, "deletion not released; its lease will lapse", slog.String("deletion_id", string(d.ID)), slog.Any("err", err))
-	}
 }
 
 // recordAudit records in the audit log what was removed. It names neither sessions nor users, as

@@ -88,23 +88,6 @@ func (r *Deliveries) Stats(ctx context.Context) (core.DeliveryStats, error) {
 	return core.DeliveryStats{Waiting: row.N, Oldest: row.age()}, wrapError(err, "deliveries", "that wait")
 }
 
-// webhookOf returns the webhook of the run: its own, else the session's, else the owner's, which
-// hears nothing of temporary sessions; nil = there is none.
-func (stx *sessionTx) webhookOf(run core.Run) (*core.Webhook, error) {
-	hook := run.Webhook
-	if hook == nil {
-		hook = stx.session.Webhook.Core()
-	}
-	if hook != nil || stx.session.Temporary {
-		return hook, nil
-	}
-	if stx.loaded != nil {
-		stx.change.NoWebhook = stx.loaded.After
-		return stx.loaded.Hook.Core(), nil
-	}
-	return ownerWebhook(stx.tx, run.Owner)
-}
-
 // reportEvent emits an event. If a run waits or has ended, it also inserts a delivery to its
 // webhook, if there is one.
 func (stx *sessionTx) reportEvent(e core.Event) error {
@@ -114,7 +97,19 @@ func (stx *sessionTx) reportEvent(e core.Event) error {
 		return nil
 	}
 	run := d.Run
-	hook, err := stx.webhookOf(run)
+	// The run's own webhook, else the session's, else the owner's, which hears nothing of temporary sessions.
+	hook, err := run.Webhook, error(nil)
+	if hook == nil {
+		hook = stx.session.Webhook.Core()
+	}
+	switch {
+	case hook != nil || stx.session.Temporary:
+	case stx.loaded != nil:
+		stx.change.NoWebhook = stx.loaded.After
+		hook = stx.loaded.Hook.Core()
+	default:
+		hook, err = ownerWebhook(stx.tx, run.Owner)
+	}
 	if err != nil {
 		return wrapError(err, "webhook of", run.Owner)
 	}

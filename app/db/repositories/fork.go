@@ -97,7 +97,7 @@ func (f *forkJob) copySome(ctx context.Context, rows int) error {
 			}
 		}
 		if err == nil {
-			err = stx.tx.Create(&copied).Error
+			err = stx.tx.Create(&copied).Error // commit.Insert knows the table without origin_id
 		}
 		if err != nil {
 			return err
