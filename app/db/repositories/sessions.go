@@ -28,7 +28,7 @@ func (r *Sessions) Create(ctx context.Context, s core.Session) (core.Session, er
 	if err != nil {
 		return core.Session{}, err
 	}
-	row := sessionFrom(s)
+	row := models.Session{Session: s, Webhook: models.WebhookFrom(s.Webhook)}
 	err = commitRowOnce(ctx, r.db, func(tx *gorm.DB) (string, error) { return string(row.ID), createSession(tx, row) }, func(id string) (err error) {
 		s, err = r.Get(ctx, core.Tenant{Owner: s.Owner}, core.SessionID(id))
 		return err
@@ -176,11 +176,6 @@ func (r *Sessions) GiveTitle(ctx context.Context, tenant core.Tenant, t core.New
 	}, visibleTo(tenant))
 }
 
-// sessionFrom returns the row of a new session.
-func sessionFrom(s core.Session) models.Session {
-	return models.Session{Session: s, Webhook: models.WebhookFrom(s.Webhook)}
-}
-
 // addBytes adds what the rows of the session count; with the sign -1 it takes that off.
 func addBytes[T interface{ StoredBytes() int64 }](stx *sessionTx, sign int64, rows []T) {
 	for _, row := range rows {
@@ -252,7 +247,7 @@ func (r *Aliases) Open(ctx context.Context, a core.Alias, s core.Session) (core.
 	if err != nil {
 		return core.Session{}, err
 	}
-	row := sessionFrom(s)
+	row := models.Session{Session: s, Webhook: models.WebhookFrom(s.Webhook)}
 	alias := models.SessionAlias{Owner: s.Owner, Surface: string(a.Surface), Alias: a.Name, SessionID: string(s.ID), CreatedAt: s.CreatedAt}
 	err = inTx(ctx, r.db, func(tx *gorm.DB) error {
 		if err := createSession(tx, row); err != nil {
