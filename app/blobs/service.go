@@ -196,10 +196,8 @@ func (s *Service) Run(ctx context.Context) error {
 	})
 }
 
-// fieldName returns the name of a part's field.
 func fieldName(i int, field string) string { return fmt.Sprintf("parts[%d].%s", i, field) }
 
-// fieldError returns the error about one field.
 func fieldError(field, format string, args ...any) error {
 	var f core.Faults
 	f.Add(field, format, args...)
@@ -208,20 +206,20 @@ func fieldError(field, format string, args ...any) error {
 
 // Lifetimes of a link.
 const (
-	DefaultLinkTime = 10 * time.Minute
-	MaxLinkTime     = time.Hour
+	defaultLinkTime = 10 * time.Minute
+	maxLinkTime     = time.Hour
 )
 
 // Link returns a URL that gives anyone who has it the file, for the given time; 0 =
-// DefaultLinkTime.
+// defaultLinkTime.
 //
-// Errors: ErrNotFound; ErrInvalid for a time over MaxLinkTime.
+// Errors: ErrNotFound; ErrInvalid for a time over maxLinkTime.
 func (s *Service) Link(ctx context.Context, tenant core.Tenant, id core.BlobID, lifetime time.Duration) (core.BlobLink, error) {
 	if lifetime == 0 {
-		lifetime = DefaultLinkTime
+		lifetime = defaultLinkTime
 	}
-	if lifetime < time.Second || lifetime > MaxLinkTime {
-		return core.BlobLink{}, fieldError("expires_in", "must be 1 to %d seconds", int(MaxLinkTime.Seconds()))
+	if lifetime < time.Second || lifetime > maxLinkTime {
+		return core.BlobLink{}, fieldError("expires_in", "must be 1 to %d seconds", int(maxLinkTime.Seconds()))
 	}
 	if _, err := s.Store.Get(ctx, tenant, id); err != nil {
 		return core.BlobLink{}, err
@@ -257,7 +255,6 @@ func (s *Service) Follow(ctx context.Context, id core.BlobID, expires int64, sig
 	return b, err
 }
 
-// signLink returns the signature of a link.
 func (s *Service) signLink(ctx context.Context, id core.BlobID, expires int64) (string, error) {
 	key, err := s.Store.SigningKey(ctx)
 	if err != nil {

@@ -67,7 +67,6 @@ func (f *faults) checkTags(tags []string) []string {
 	return out
 }
 
-// agent complains about an agent that is not configured.
 func (s *Service) checkAgent(f *faults, name string) {
 	if _, err := s.Agents.Get(name); err != nil {
 		f.Add("agent", "%q does not exist; the agents are %s", core.Clip(name, 100), s.agentNames())

@@ -13,12 +13,9 @@ import (
 	"bobbin/app/events"
 )
 
-// worker executes runs in this process.
+// worker executes runs in this process (runs.Runner).
 type worker interface {
-	// Begin accepts a run and executes it here if a slot is free: then accept gets the name
-	// of this process for its lease, otherwise an empty one.
 	Begin(ctx context.Context, accept func(worker string) (core.Accepted, error)) (core.Accepted, error)
-	// Next lets the session's oldest queued run begin, if there is one.
 	Next(ctx context.Context, session core.SessionID)
 	Cancel(run core.RunID) bool
 }

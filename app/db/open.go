@@ -97,7 +97,6 @@ func Open(ctx context.Context, url string, log *slog.Logger, opts ...Option) (*D
 	return d, nil
 }
 
-// newHandle returns a gorm handle of the database.
 func (d *DB) newHandle(dialector gorm.Dialector) (*gorm.DB, error) {
 	// PrepareStmt stays off: pgx caches prepared statements itself, and on SQLite gorm's
 	// cache made a turn only 17 % faster and could deadlock (a transaction waited for a

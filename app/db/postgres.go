@@ -181,7 +181,6 @@ const (
 	maxUnanswered     = keepaliveIdle + keepaliveProbes*keepaliveInterval
 )
 
-// newDialer returns a dialer for PostgreSQL with a connect timeout.
 func newDialer(timeout time.Duration) *net.Dialer {
 	return &net.Dialer{
 		Timeout:         timeout,

@@ -120,7 +120,6 @@ func (s *Sender) Send(ctx context.Context, d core.Delivery) error {
 	return checkResponse(response)
 }
 
-// newClient returns a client for one request.
 func (s *Sender) newClient(until time.Time) *http.Client {
 	d := netguard.Dialer{Until: until, Bytes: maxWire, Lookup: s.o.Lookup}
 	if s.o.AllowPrivate {

@@ -62,7 +62,12 @@ func NewNATS(o NATSOptions) (*NATS, error) {
 	options := []nats.Option{
 		nats.Name("bobbin"), nats.NoEcho(), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectGap),
 		nats.RetryOnFailedConnect(true), nats.IgnoreAuthErrorAbort(), nats.ReconnectBufSize(-1), nats.FlusherTimeout(writeTime),
-		nats.ConnectHandler(n.handleConnect), nats.ReconnectHandler(n.handleConnect), nats.DisconnectErrHandler(n.handleDisconnect), nats.ErrorHandler(n.handleError),
+		nats.ConnectHandler(n.handleConnect), nats.ReconnectHandler(n.handleConnect), nats.ErrorHandler(n.handleError),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil {
+				n.log.Warn("nats connection lost, reconnecting", "err", err)
+			}
+		}),
 	}
 	secure, err := o.TLS.tlsConfig()
 	if err != nil {
@@ -201,12 +206,6 @@ func (n *NATS) Close() {
 func (n *NATS) handleConnect(*nats.Conn) {
 	n.log.Info("nats connected")
 	n.local.signalLoss()
-}
-
-func (n *NATS) handleDisconnect(_ *nats.Conn, err error) {
-	if err != nil {
-		n.log.Warn("nats connection lost, reconnecting", "err", err)
-	}
 }
 
 // handleError handles asynchronous errors: messages that were dropped because they arrived too

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
-	"unicode/utf8"
 
 	"bobbin/app/core"
 )
@@ -42,7 +41,17 @@ type question struct {
 // nil.
 func (f *Feed) Serve(ctx context.Context) error {
 	for ctx.Err() == nil {
-		err := receiveMessages(ctx, f.bus, questionSubject, func(data []byte) { f.answerQuestion(ctx, data) })
+		err := receiveMessages(ctx, f.bus, questionSubject, func(data []byte) {
+			var q question
+			if len(data) == 0 || json.Unmarshal(data, &q) != nil {
+				return
+			}
+			for _, e := range f.live.snapshot(q.Session) {
+				if e.Type.IsText() {
+					f.sendText(ctx, q.Reply, e)
+				}
+			}
+		})
 		if err != nil && ctx.Err() == nil {
 			f.log.WarnContext(ctx, "questions of other replicas not received", "err", err)
 		}
@@ -51,38 +60,14 @@ func (f *Feed) Serve(ctx context.Context) error {
 	return nil
 }
 
-// answerQuestion publishes the requested texts that this process writes.
-func (f *Feed) answerQuestion(ctx context.Context, raw []byte) {
-	var q question
-	if len(raw) == 0 || json.Unmarshal(raw, &q) != nil {
-		return
-	}
-	for _, e := range f.live.snapshot(q.Session) {
-		if e.Type.IsText() {
-			f.sendText(ctx, q.Reply, e)
-		}
-	}
-}
-
 // sendText publishes a text in pieces that fit the bus.
 func (f *Feed) sendText(ctx context.Context, subject string, e core.Event) {
 	d := deltaOf(e).data
 	for rest := d; rest.Text != ""; rest = rest.From(d.Offset + len(d.Text)) {
 		d = rest
-		d.Text = rest.Text[:runeBoundary(rest.Text, pieceSize)]
+		d.Text = core.Clip(rest.Text, pieceSize)
 		f.publishTo(ctx, subject, e.WithData(d))
 	}
-}
-
-// runeBoundary returns how many of the first n bytes of s are whole characters.
-func runeBoundary(s string, n int) int {
-	if len(s) <= n {
-		return len(s)
-	}
-	for n > 1 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return n
 }
 
 // peerTexts is a watcher's state of the messages that other processes write.
@@ -135,7 +120,6 @@ func (w *watcher) activeRun(ctx context.Context) (core.Run, error) {
 	return run, nil
 }
 
-// handleAnswer handles a piece of the requested text.
 func (w *watcher) handleAnswer(ctx context.Context) error {
 	message, err := w.peers.inbox.Take()
 	if err != nil || message == nil {
@@ -223,4 +207,72 @@ func (w *watcher) ownsRun(ctx context.Context, d delta) (bool, error) {
 		return false, nil
 	}
 	return true, nil
+}
+
+// signalSubject is where processes wake each other.
+const signalSubject = "work"
+
+// resubscribeDelay is the pause before signals are received again after an error.
+const resubscribeDelay = time.Second
+
+// Signals wake other processes over the bus. Safe for concurrent use.
+type Signals struct {
+	bus Bus
+	log *slog.Logger
+}
+
+// NewSignals returns signals over the bus.
+func NewSignals(bus Bus, logger *slog.Logger) *Signals { return &Signals{bus: bus, log: logger} }
+
+// Send sends a signal to all processes, including this one. It does not fail: lost signals are
+// made up for by sweeps.
+func (s *Signals) Send(ctx context.Context, signal core.Wakeup) {
+	raw, err := json.Marshal(signal)
+	if err == nil {
+		err = s.bus.Publish(signalSubject, raw)
+	}
+	if err != nil {
+		s.log.WarnContext(ctx, "other replicas not notified", "err", err)
+	}
+}
+
+// Listen calls handle for each signal that is sent from now on, until ctx ends. When signals may
+// have been lost, it passes one that says there may be work.
+func (s *Signals) Listen(ctx context.Context, handle func(core.Wakeup)) {
+	for ctx.Err() == nil {
+		err := receiveMessages(ctx, s.bus, signalSubject, func(data []byte) {
+			var signal core.Wakeup
+			if json.Unmarshal(data, &signal) != nil { // also an empty one: some may have been lost
+				signal = core.Wakeup{Free: true}
+			}
+			handle(signal)
+		})
+		if err != nil {
+			s.log.WarnContext(ctx, "signals of other replicas not received", "err", err)
+		}
+		_ = core.Sleep(ctx, resubscribeDelay)
+	}
+}
+
+// receiveMessages subscribes and handles messages until ctx ends or the subscription fails.
+func receiveMessages(ctx context.Context, bus Bus, subject string, handle func(data []byte)) error {
+	sub, err := bus.Subscribe(subject)
+	if err != nil {
+		return err
+	}
+	defer sub.Close()
+	for {
+		select {
+		case <-sub.Ready():
+		case <-ctx.Done():
+			return nil
+		}
+		message, err := sub.Take()
+		if err != nil {
+			return err
+		}
+		if message != nil {
+			handle(message.Data())
+		}
+	}
 }

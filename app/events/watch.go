@@ -225,7 +225,6 @@ func (w *watcher) handleLookup(ctx context.Context, g *lookup) error {
 	}
 }
 
-// handleMessage handles one message of the bus.
 func (w *watcher) handleMessage(ctx context.Context, message *Message) error {
 	if message.signalsLoss() {
 		return w.pollStore(ctx)

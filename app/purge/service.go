@@ -68,7 +68,11 @@ func (s *Service) Purge(ctx context.Context, in core.Purge) (core.PurgeReport, e
 		err = core.Errorf(core.ErrInvalid, "name the sessions by their ids, or the time before which they were archived, or the owner and the user")
 	case err == nil && in.User == "":
 		d.Kind, d.Plan = core.DeleteSessions, &core.DeletionPlan{}
-		d.Plan.Sessions, err = s.namedSessions(ctx, in)
+		var archived []core.SessionID
+		if err = s.Store.Exist(ctx, in.Owner, in.IDs); err == nil && in.ArchivedBefore != nil {
+			archived, err = s.Store.Archived(ctx, in.Owner, *in.ArchivedBefore)
+		}
+		d.Plan.Sessions = uniqueIDs(slices.Concat(in.IDs, archived))
 	}
 	var own, shared []core.SessionID
 	if err == nil {
@@ -104,15 +108,6 @@ func (s *Service) Purge(ctx context.Context, in core.Purge) (core.PurgeReport, e
 	return report, ctx.Err()
 }
 
-// namedSessions returns the sessions that an operator named, and those that were archived before a time.
-func (s *Service) namedSessions(ctx context.Context, in core.Purge) (ids []core.SessionID, err error) {
-	err = s.Store.Exist(ctx, in.Owner, in.IDs)
-	if err == nil && in.ArchivedBefore != nil {
-		ids, err = s.Store.Archived(ctx, in.Owner, *in.ArchivedBefore)
-	}
-	return uniqueIDs(slices.Concat(in.IDs, ids)), err
-}
-
 // await waits until a deletion is done, or an attempt has failed.
 func (s *Service) await(ctx context.Context, accepted core.Deletion) (core.Deletion, error) {
 	for ends := s.ends.Load(); ; {
@@ -144,7 +139,6 @@ func (s *Service) checkIdle(ctx context.Context, own, shared []core.SessionID) e
 	return s.Store.CheckFree(ctx, own)
 }
 
-// preview reports what a deletion would remove.
 func (s *Service) preview(ctx context.Context, d core.Deletion, own, shared []core.SessionID) (core.PurgeReport, error) {
 	tables, err := s.Store.Count(ctx, d.Owner, d.User, own)
 	if err != nil {

@@ -60,26 +60,8 @@ func (s *Runner) Next(ctx context.Context, session core.SessionID) {
 // offerWork lets queued runs begin in whichever process has a free slot.
 func (s *Runner) offerWork(ctx context.Context) {
 	s.setBacklog(true)
-	s.triggerSweep() // a slot of this process may have become free
+	core.Signal(s.sweepRequested) // a slot of this process may have become free
 	s.notifyPeers(ctx, core.Wakeup{Free: true})
-}
-
-// claimNext claims the session's next run after one has ended. If other sessions wait for the
-// slot, it leaves the choice to the sweep.
-func (s *Runner) claimNext(ctx context.Context, session core.SessionID) {
-	s.mu.Lock()
-	stopping, backlog := s.stopping, s.backlog
-	s.mu.Unlock()
-	switch {
-	case stopping:
-		s.notifyPeers(ctx, core.Wakeup{Free: true}) // others may execute it
-	case backlog:
-	case s.reserveSlots(0, 1) == 1:
-		s.claimSession(ctx, session)
-	default:
-		s.setBacklog(true)
-		s.triggerSweep() // the sweep may hold the slot
-	}
 }
 
 // claimSession claims the session's oldest queued run in a reserved slot, and reports whether
@@ -109,18 +91,13 @@ func (s *Runner) launchRun(c core.Claimed, lone bool) {
 	if !begun && !lone {
 		s.freeSlots(c.Run.Deaths, 1)
 	}
-	if stopping {
-		s.releaseRun(c.Run)
+	if !stopping {
+		return
 	}
-}
-
-// releaseRun releases a run that this process cannot begin, so that others need not wait for
-// the end of its lease.
-func (s *Runner) releaseRun(run core.Run) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTime)
 	defer cancel()
-	if err := s.Store.Release(ctx, s.Worker, run.ID); err != nil {
-		s.Logger.WarnContext(ctx, "run not handed back", "run_id", run.ID, "err", err)
+	if err := s.Store.Release(ctx, s.Worker, c.Run.ID); err != nil { // else others would wait for the end of its lease
+		s.Logger.WarnContext(ctx, "run not handed back", "run_id", c.Run.ID, "err", err)
 		return
 	}
 	s.offerWork(ctx)
@@ -229,7 +206,7 @@ func (s *Runner) freeSlot(x *activeRun) {
 	if s.loneRun != nil {
 		s.loneRun.beginAlone(s.used)
 	} else if s.backlog {
-		s.triggerSweep()
+		core.Signal(s.sweepRequested)
 	}
 }
 
@@ -256,14 +233,6 @@ func (s *Runner) setBacklog(there bool) {
 	s.backlog = there
 }
 
-// triggerSweep has the sweep look for work now.
-func (s *Runner) triggerSweep() {
-	select {
-	case s.sweepRequested <- struct{}{}:
-	default: // requested already
-	}
-}
-
 // A process is overloaded while so many runs have waited so long to be accepted.
 const (
 	manyAccepts = 32
@@ -282,5 +251,5 @@ func (s *Runner) IsOverloaded() bool {
 	for range manyAccepts - 1 {
 		last = last.Next()
 	}
-	return time.Since(last.Value.(time.Time)) >= slowAccept //nolint:forcetypeassert // only beginAccept adds to the list
+	return time.Since(last.Value.(time.Time)) >= slowAccept //nolint:forcetypeassert // only Begin adds to the list
 }

@@ -57,7 +57,7 @@ func (s *Runner) buildEndWrite(x *activeRun, own []core.Message, asked []core.Ap
 			}
 		}
 	}
-	if d.MessageID == "" || containsMessage(own, d.MessageID) {
+	if d.MessageID == "" || slices.ContainsFunc(own, func(m core.Message) bool { return m.ID == d.MessageID }) {
 		return w
 	}
 	text, _ := llm.CutThoughts(core.CleanText(d.Text))
@@ -88,7 +88,9 @@ func lostDrafts(run core.Run, saved core.MessageID, own []core.Message) []core.M
 	if saved != "" && !slices.Contains(ids, saved) {
 		ids = append(ids, saved)
 	}
-	return slices.DeleteFunc(ids, func(id core.MessageID) bool { return containsMessage(own, id) })
+	return slices.DeleteFunc(ids, func(id core.MessageID) bool {
+		return slices.ContainsFunc(own, func(m core.Message) bool { return m.ID == id })
+	})
 }
 
 // closeCalls adds results for the tool calls that have none: providers refuse a prompt with an
@@ -151,15 +153,6 @@ func discardedEvent(run core.Run, id core.MessageID, reason string) core.Event {
 		core.DiscardedData{MessageID: id, Reason: reason})
 }
 
-func containsMessage(messages []core.Message, id core.MessageID) bool {
-	for _, m := range messages {
-		if m.ID == id {
-			return true
-		}
-	}
-	return false
-}
-
 // Why an execution was stopped, besides core.ErrCanceled.
 var (
 	errLost       = errors.New("the run belongs to another attempt")
@@ -190,7 +183,11 @@ func runError(err error) core.RunError {
 		}
 		return e
 	}
-	for _, k := range []errorKind{
+	for _, k := range []struct {
+		kind    error
+		code    string
+		message string // when the error has none that may be shown
+	}{
 		{errRunTime, "run_timeout", "The answer exceeded the time limit of a run and was stopped. Ask for less at once, or raise the time limit."},
 		{errGaveUp, "gave_up", "The server process ended each time it worked on this answer, so the server does not retry by itself. Regenerate the answer to try once more; if that fails, too, start a new conversation."},
 		{core.ErrContextFloor, "context_floor", "The prompt cannot be made to fit the model's context window. Choose a model with a larger window, or shorten the system prompt, the tools or the message."},
@@ -214,13 +211,6 @@ func runError(err error) core.RunError {
 		return core.RunError{Code: k.code, Message: k.message}
 	}
 	return core.RunError{Code: "internal", Message: internal}
-}
-
-// errorKind maps a kind of error to the code and message of a failed run.
-type errorKind struct {
-	kind    error
-	code    string
-	message string // when the error has none that may be shown
 }
 
 // modelError returns what users may see of a failed model call.

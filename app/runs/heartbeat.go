@@ -114,13 +114,6 @@ func (s *Runner) recordLeaseWrite(err error) {
 	s.contact.refused = err != nil
 }
 
-// wasRefused reports whether the last write of a lease failed.
-func (s *Runner) wasRefused() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.contact.refused
-}
-
 // isPaused reports whether the last response is longer ago than a heartbeat.
 func (r databaseContact) isPaused(now time.Time) bool {
 	return now.Round(0).Sub(r.lastAnswer) > heartbeatEvery

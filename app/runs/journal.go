@@ -168,7 +168,7 @@ func (j *Recorder) saveDraft(ctx context.Context, run core.RunID) {
 	if d.MessageID == "" || d == s.saved {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTime) // a write may wait for it
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime) // a write may wait for it
 	defer cancel()
 	partial, err := d.Encode()
 	if err == nil {

@@ -38,7 +38,7 @@ func (s *Runner) Run(ctx context.Context) error {
 					s.cancelLocal(signal.Cancel)
 				}
 				if signal.Free { // one sweep serves all that arrive meanwhile: a cancel does not wait behind them
-					s.triggerSweep()
+					core.Signal(s.sweepRequested)
 				}
 			})
 		})
@@ -177,7 +177,10 @@ func (s *Runner) takeOverSome(ctx context.Context, deaths, limit int) (n int, er
 func (s *Runner) leaseRuns(ctx context.Context, t core.TakeOver) ([]core.Run, error) {
 	call, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	t.Worker, t.Lapsed = s.Worker, s.canTakeLapsed() && !s.wasRefused()
+	t.Worker, t.Lapsed = s.Worker, s.canTakeLapsed()
+	s.mu.Lock()
+	t.Lapsed = t.Lapsed && !s.contact.refused
+	s.mu.Unlock()
 	runs, err := s.Store.TakeOver(call, t)
 	s.recordContact(err)
 	s.recordLeaseWrite(err)

@@ -15,7 +15,7 @@ import (
 const callTime = 5 * time.Second
 
 // executeRun executes one attempt from start to end. Work is the context of the engine; whole
-// survives a cancel, so that the end can be written.
+// survives a cancel, so that the end can be written. Then it claims the session's next run.
 func (s *Runner) executeRun(whole, work context.Context, x *activeRun) {
 	began := time.Now()
 	if x.previousDone != nil { // an older attempt of the run in this process
@@ -40,8 +40,21 @@ func (s *Runner) executeRun(whole, work context.Context, x *activeRun) {
 	if c.ended && c.status != string(core.RunSucceeded) { // else the engine has done it
 		s.Compactor.Enqueue(x.run.Tenant(), x.run.SessionID)
 	}
-	if c.ended && s.Journal.stateOf(x.run.ID).moreQueued {
-		s.claimNext(whole, x.run.SessionID)
+	if !c.ended || !s.Journal.stateOf(x.run.ID).moreQueued {
+		return
+	}
+	s.mu.Lock()
+	stopping, backlog := s.stopping, s.backlog
+	s.mu.Unlock()
+	switch {
+	case stopping:
+		s.notifyPeers(whole, core.Wakeup{Free: true}) // others may execute it
+	case backlog: // other sessions wait for the slot: the sweep chooses
+	case s.reserveSlots(0, 1) == 1:
+		s.claimSession(whole, x.run.SessionID)
+	default:
+		s.setBacklog(true)
+		core.Signal(s.sweepRequested) // the sweep may hold the slot
 	}
 }
 
@@ -155,7 +168,7 @@ func (s *Runner) finishRun(ctx context.Context, x *activeRun, v outcome, began t
 		return result{status: string(core.RunWaiting)}
 	case errors.Is(v.cause, errHandedBack), errors.Is(v.err, core.ErrStopping):
 		log.InfoContext(ctx, "run handed back")
-		s.saveDraft(ctx, x.run)
+		s.Journal.saveDraft(ctx, x.run.ID)
 		return result{status: statusHandedBack}
 	case errors.Is(v.cause, errLost), errors.Is(v.err, core.ErrStale):
 		if errors.Is(v.err, core.ErrStale) {
@@ -205,14 +218,6 @@ func errorText(err error) string {
 		return fmt.Sprintf("%v: %v", err, shown.Err)
 	}
 	return err.Error()
-}
-
-// saveDraft saves the partial text of a run that is handed back, so that its next attempt can
-// retract it.
-func (s *Runner) saveDraft(ctx context.Context, run core.Run) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
-	defer cancel()
-	s.Journal.saveDraft(ctx, run.ID)
 }
 
 // failedRunEnd logs why a run failed and returns its end.
@@ -271,7 +276,7 @@ func (s *Runner) writeEnd(ctx context.Context, log *slog.Logger, x *activeRun, e
 		return result{status: statusLost}
 	default:
 		log.ErrorContext(ctx, "end of run not written", "status", end.Status, "err", err)
-		s.saveDraft(ctx, x.run)
+		s.Journal.saveDraft(ctx, x.run.ID)
 		return result{status: statusHandedBack}
 	}
 }

@@ -133,17 +133,14 @@ type instruments struct {
 	histograms map[string]*prometheus.HistogramVec
 }
 
-// add adds to a counter.
 func (in instruments) add(name string, n float64, labels ...string) {
 	in.counters[name].WithLabelValues(labels...).Add(n)
 }
 
-// gauge returns a gauge.
 func (in instruments) gauge(name string, labels ...string) prometheus.Gauge {
 	return in.gauges[name].WithLabelValues(labels...)
 }
 
-// observe adds a value to a histogram.
 func (in instruments) observe(name string, value float64, labels ...string) {
 	in.histograms[name].WithLabelValues(labels...).Observe(value)
 }

@@ -78,7 +78,6 @@ type modelCall struct {
 	err       error
 }
 
-// recordDelta records a piece of the answer.
 func (c *modelCall) recordDelta(d llm.Delta, err error) {
 	if err != nil {
 		c.err = err
@@ -96,10 +95,10 @@ func (c *modelCall) recordDelta(d llm.Delta, err error) {
 	}
 }
 
-// endCall ends the call's span and counts the call.
 func (c *modelCall) endCall() {
+	kind := c.errorKind()
 	if c.span.IsRecording() {
-		if kind := c.errorKind(); kind != "" {
+		if kind != "" {
 			failSpan(c.span, string(kind))
 		}
 		if c.first > 0 {
@@ -120,7 +119,7 @@ func (c *modelCall) endCall() {
 	c.span.End()
 	t := c.telemetry
 	t.add("model_calls_total", 1, c.label)
-	if kind := c.errorKind(); kind != "" {
+	if kind != "" {
 		t.add("model_errors_total", 1, c.label, string(kind))
 	}
 	t.observe("model_call_duration_seconds", time.Since(c.start).Seconds(), c.label)

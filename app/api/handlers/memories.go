@@ -35,7 +35,7 @@ func (h Native) registerMemories(r Router) {
 		return h.Memories.Update(ctx, tenant, core.Memory{ID: in.MemoryID, Content: in.Content, Metadata: in.Metadata})
 	})
 	bindDone(r, ops.DeleteMemory, func(ctx context.Context, tenant core.Tenant, in ops.InMemory) error {
-		return h.Memories.Delete(ctx, tenant, in.MemoryID)
+		return h.Memories.Store.Delete(ctx, tenant, in.MemoryID)
 	})
 }
 

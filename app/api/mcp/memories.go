@@ -86,7 +86,7 @@ type deleted struct {
 }
 
 func (s *Server) deleteMemory(ctx context.Context, c call, in memoryParam) (deleted, error) {
-	if err := s.Memories.Delete(ctx, c.tenant, in.MemoryID); err != nil {
+	if err := s.Memories.Store.Delete(ctx, c.tenant, in.MemoryID); err != nil {
 		return deleted{}, err
 	}
 	return deleted{Deleted: true}, nil

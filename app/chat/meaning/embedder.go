@@ -74,14 +74,17 @@ func (e *Embedder) EmbedBatch(ctx context.Context) (int, error) {
 	}
 }
 
-// embedMessages embeds the messages and stores the vectors.
 func (e *Embedder) embedMessages(ctx context.Context, next core.Unembedded) error {
 	start := time.Now()
 	texts := make([]string, len(next.Messages))
 	for i, m := range next.Messages {
 		texts[i] = core.Clip(m.Content, maxEmbedded)
 	}
-	vectors, err := llm.EmbedAccepted(ctx, e.embedBatch, texts)
+	vectors, err := llm.EmbedAccepted(ctx, func(ctx context.Context, texts []string) ([][]float32, error) {
+		ctx, cancel := context.WithTimeout(ctx, batchTime)
+		defer cancel()
+		return e.Embedder.Embed(ctx, texts)
+	}, texts)
 	if err != nil {
 		return err
 	}
@@ -99,11 +102,4 @@ func (e *Embedder) embedMessages(ctx context.Context, next core.Unembedded) erro
 		return nil
 	}
 	return err
-}
-
-// embedBatch returns the vectors of the texts, within batchTime.
-func (e *Embedder) embedBatch(ctx context.Context, texts []string) ([][]float32, error) {
-	ctx, cancel := context.WithTimeout(ctx, batchTime)
-	defer cancel()
-	return e.Embedder.Embed(ctx, texts)
 }

@@ -152,7 +152,6 @@ func (s *Search) queryVector(ctx context.Context, text string) ([]float32, error
 	return nil, err
 }
 
-// joinVectors returns the results by words joined with those by vectors.
 func (s *Search) joinVectors(ctx context.Context, tenant core.Tenant, q core.SearchQuery, byWords []core.SearchHit, vector []float32) ([]core.SearchHit, error) {
 	var list similarities
 	next := core.MessageVectorQuery{

@@ -16,7 +16,7 @@ import (
 // is ErrModel if the query could not be embedded.
 func (s *Service) Search(ctx context.Context, tenant core.Tenant, in core.MemorySearch) (core.MemoryMatches, error) {
 	var f core.Faults
-	in.Query = checkText(&f, "query", in.Query, MaxQuery)
+	in.Query = checkText(&f, "query", in.Query, maxQuery)
 	in.Limit = cmp.Or(in.Limit, core.DefaultMemoryMatches)
 	if in.Limit < 1 || in.Limit > core.MaxMemoryMatches {
 		f.Add("limit", "must be between 1 and %d", core.MaxMemoryMatches)

@@ -12,8 +12,8 @@ import (
 	"bobbin/app/db/repositories"
 )
 
-// DefaultEmbedTime limits one call of the embedder, including retries.
-const DefaultEmbedTime = 30 * time.Second
+// defaultEmbedTime limits one call of the embedder, including retries.
+const defaultEmbedTime = 30 * time.Second
 
 // Options configure a Service. All but Stored and EmbedTime are required.
 type Options struct {
@@ -22,7 +22,7 @@ type Options struct {
 	Matches  string // what the embedder matches: core.MatchesWords or core.MatchesMeaning
 
 	Stored    *quota.Stored // nil = no limit
-	EmbedTime time.Duration // 0 = DefaultEmbedTime
+	EmbedTime time.Duration // 0 = defaultEmbedTime
 	Logger    *slog.Logger
 }
 
@@ -32,7 +32,7 @@ type Service struct{ Options }
 // New returns a Service.
 func New(o Options) *Service {
 	if o.EmbedTime <= 0 {
-		o.EmbedTime = DefaultEmbedTime
+		o.EmbedTime = defaultEmbedTime
 	}
 	return &Service{o}
 }
@@ -115,12 +115,6 @@ func (s *Service) Update(ctx context.Context, tenant core.Tenant, in core.Memory
 	return core.SavedMemory{Memory: s.publicMemory(m), Notice: notice}, nil
 }
 
-// Delete permanently removes a memory.
-func (s *Service) Delete(ctx context.Context, tenant core.Tenant, id core.MemoryID) error {
-	return s.Store.Delete(ctx, tenant, id)
-}
-
-// publicMemory returns the memory as callers see it.
 func (s *Service) publicMemory(m core.Memory) core.Memory {
 	d := s.Embedder.Dimension()
 	m.Stale, m.Embedding = m.EmbeddingModel != s.Embedder.Model() || d > 0 && m.Dimension != d, nil
@@ -129,9 +123,9 @@ func (s *Service) publicMemory(m core.Memory) core.Memory {
 
 // Limits of what callers may send, in bytes.
 const (
-	MaxContent  = 32 << 10
-	MaxMetadata = 16 << 10
-	MaxQuery    = 8 << 10
+	maxContent  = 32 << 10
+	maxMetadata = 16 << 10
+	maxQuery    = 8 << 10
 )
 
 // checkText returns the text as it is stored, and adds a fault if it is too long or empty.
@@ -145,7 +139,7 @@ func checkText(f *core.Faults, field, value string, most int) string {
 // checkMemory returns the memory as it is stored, or what is wrong with it.
 func checkMemory(m core.Memory) (core.Memory, error) {
 	var f core.Faults
-	m.Content = checkText(&f, "content", m.Content, MaxContent)
-	f.Metadata(m.Metadata, MaxMetadata)
+	m.Content = checkText(&f, "content", m.Content, maxContent)
+	f.Metadata(m.Metadata, maxMetadata)
 	return m, f.Err()
 }

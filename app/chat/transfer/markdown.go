@@ -21,7 +21,6 @@ type markdown struct {
 	line []byte // the room of the line that is being written
 }
 
-// writeMessage writes one message under the name of its speaker.
 func (w *markdown) writeMessage(m core.Message) error {
 	if m.Role == core.RoleTool {
 		w.writeCode("Result of "+cmp.Or(m.ToolName, "a tool")+originOf(m), m.Content)

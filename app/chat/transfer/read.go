@@ -23,8 +23,20 @@ type entry struct {
 // reader, or one that may be shown.
 func (l Limits) readEntries(r io.Reader, format core.ImportFormat) iter.Seq2[entry, error] {
 	r = &limited{r: r, left: l.Import, err: core.Errorf(core.ErrTooLarge, "the history is larger than %d bytes: import it in parts, cut between two questions", l.Import)}
-	if format == core.ImportJSON {
-		return l.readList(r)
+	if format == core.ImportJSON { // a list, or the list "messages" of an object
+		return func(yield func(entry, error) bool) {
+			in := bufio.NewReader(r)
+			if mark, err := in.Peek(3); err == nil && string(mark) == "\uFEFF" {
+				_, _ = in.Discard(3) // it was just seen
+			}
+			values := &valueReader{r: in, most: l.Line, err: core.Errorf(core.ErrInvalid, "is longer than %d bytes", l.Line)}
+			values.in = json.NewDecoder(values)
+			values.in.UseNumber() // a number that no float64 holds is no error of ours
+			d := &listReader{in: values.in, values: values, yield: yield}
+			if err := d.readAll(); err != nil && !errors.Is(err, errLeft) {
+				yield(entry{}, err)
+			}
+		}
 	}
 	return func(yield func(entry, error) bool) {
 		n, in := 1, bufio.NewScanner(r)
@@ -59,23 +71,6 @@ func (l *limited) Read(p []byte) (int, error) {
 		return 0, l.err
 	}
 	return n, err
-}
-
-// readList yields the elements of a JSON list, or of the list "messages" of an object.
-func (l Limits) readList(r io.Reader) iter.Seq2[entry, error] {
-	return func(yield func(entry, error) bool) {
-		in := bufio.NewReader(r)
-		if mark, err := in.Peek(3); err == nil && string(mark) == "\uFEFF" {
-			_, _ = in.Discard(3) // it was just seen
-		}
-		values := &valueReader{r: in, most: l.Line, err: core.Errorf(core.ErrInvalid, "is longer than %d bytes", l.Line)}
-		values.in = json.NewDecoder(values)
-		values.in.UseNumber() // a number that no float64 holds is no error of ours
-		d := &listReader{in: values.in, values: values, yield: yield}
-		if err := d.readAll(); err != nil && !errors.Is(err, errLeft) {
-			yield(entry{}, err)
-		}
-	}
 }
 
 // errLeft: the reader left the loop.

@@ -85,7 +85,6 @@ func (r *reader) readField(name string, value any, want string) {
 	}
 }
 
-// readText returns a member that is a text.
 func (r *reader) readText(name string) string {
 	var s string
 	r.readField(name, &s, "a text")
@@ -154,7 +153,6 @@ func (t *importedMessage) recordOmitted(what string) {
 	t.appendText("[" + core.Clip(what, 200) + ": not imported]")
 }
 
-// appendText adds a piece to the text.
 func (t *importedMessage) appendText(text string) {
 	if text != "" {
 		t.texts = append(t.texts, text)
@@ -330,7 +328,10 @@ func (r *reader) readLangChain() importedMessage {
 	in.readContent(&out, len(m.ToolCalls) > 0)
 	about := &reader{fields: in.readSection("response_metadata")}
 	m.Model = cmp.Or(about.readText("model_name"), about.readText("model"))
-	m.FinishReason = finishOf(cmp.Or(about.readText("finish_reason"), about.readText("stop_reason")))
+	stop := cmp.Or(about.readText("finish_reason"), about.readText("stop_reason"))
+	m.FinishReason = cmp.Or(map[string]core.FinishReason{
+		"end_turn": core.FinishStop, "stop_sequence": core.FinishStop, "max_tokens": core.FinishLength, "tool_use": core.FinishToolCalls,
+	}[stop], core.FinishReason(stop))
 	in.wrong = append(in.wrong, about.wrong...)
 	return out
 }
@@ -347,12 +348,4 @@ func (r *reader) langchainCalls() []core.ToolCall {
 	}
 	r.readField("additional_kwargs", &raw, "an object")
 	return callsOf(raw.ToolCalls)
-}
-
-// finishOf returns why the model stopped in core's words.
-func finishOf(word string) core.FinishReason {
-	known := map[string]core.FinishReason{
-		"end_turn": core.FinishStop, "stop_sequence": core.FinishStop, "max_tokens": core.FinishLength, "tool_use": core.FinishToolCalls,
-	}
-	return cmp.Or(known[word], core.FinishReason(word))
 }

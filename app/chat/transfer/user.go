@@ -73,7 +73,6 @@ type userExport struct {
 	counts  core.UserExportCounts
 }
 
-// beginFile begins a file of the archive; fill writes it.
 func (e *userExport) beginFile(name string, method uint16, fill func(*bufio.Writer) error) error {
 	f, err := e.zip.CreateHeader(&zip.FileHeader{Name: name, Method: method, Modified: e.now})
 	if err != nil {
@@ -86,7 +85,6 @@ func (e *userExport) beginFile(name string, method uint16, fill func(*bufio.Writ
 	return out.Flush()
 }
 
-// writeValue writes a file with one value.
 func (e *userExport) writeValue(name string, v any) error {
 	return e.beginFile(name, zip.Deflate, func(out *bufio.Writer) error { return writeJSON(out, "", v, "\n") })
 }
@@ -107,7 +105,6 @@ func (e *userExport) writeSessions(ctx context.Context) error {
 	}, func(session core.Session) error { return e.writeSession(ctx, session) })
 }
 
-// exportPage asks for a page of a list.
 func exportPage(cursor string) core.PageQuery {
 	return core.PageQuery{Cursor: cursor, Limit: exportRows, Bytes: core.MaxPageBytes}
 }

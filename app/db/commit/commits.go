@@ -31,19 +31,20 @@ const maxTime = 10 * time.Second
 // Commits are those of a database. They are a gorm plugin to be found through the handle. Safe for
 // concurrent use.
 type Commits struct {
-	Turns  *SessionTurns
-	First  *gorm.DB // SQLite, by a handle that waits for one writer at most: a batch is of all who wait
-	group  *group
-	tables sync.Map // *table by its schema
-	texts  sync.Map // of PostgreSQL's statements, by what they join: building one costs as much as its execution
+	Turns   *SessionTurns
+	First   *gorm.DB      // SQLite, by a handle that waits for one writer at most: a batch is of all who wait
+	writers chan struct{} // holds one token for each writer at work
+	tables  sync.Map      // *table by its schema
+	texts   sync.Map      // of PostgreSQL's statements, by what they join: building one costs as much as its execution
 
 	mu       sync.Mutex
 	deciding map[string]int // see Count; guarded by mu
+	next     *batch         // collects changes while the writers are at work, and the next one writes them; nil = none; guarded by mu
 }
 
 // New returns commits without any, of which so many batches may be under way.
 func New(writers int) *Commits {
-	return &Commits{Turns: &SessionTurns{queues: map[core.SessionID]*turnQueue{}}, group: &group{turns: make(chan struct{}, writers)}, deciding: map[string]int{}}
+	return &Commits{Turns: &SessionTurns{queues: map[core.SessionID]*turnQueue{}}, writers: make(chan struct{}, writers), deciding: map[string]int{}}
 }
 
 const pluginName = "bobbin:commits"
@@ -126,15 +127,7 @@ func (ch *Change) Write(after models.Session) (err error) {
 	if ch.all[0], ok = sessionUpdate(ch.session, after, ch.NoWebhook); !ok {
 		return ErrAlone
 	}
-	c := Of(ch.g)
-	err = c.group.do(ch, func(all []*Change) error {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ch.g.Statement.Context), maxTime)
-		defer cancel()
-		if ch.g.Name() == "postgres" {
-			return c.writePostgres(ch.g.WithContext(ctx), all)
-		}
-		return writeSQLite(c.First.WithContext(ctx), all)
-	})
+	err = Of(ch.g).writeBatched(ch)
 	var refused *pgconn.PgError
 	switch {
 	case errors.Is(err, core.ErrNoDatabase), err != nil && ch.g.Name() == "postgres" && !errors.As(err, &refused):
@@ -143,6 +136,42 @@ func (ch *Change) Write(after models.Session) (err error) {
 		return ErrAlone
 	}
 	return nil
+}
+
+// writeBatched returns when the change was written, with the error of its batch. The first of a batch writes it, immediately
+// if no writer is at work.
+func (c *Commits) writeBatched(ch *Change) error {
+	c.mu.Lock()
+	b := c.next
+	leads := b == nil || len(b.changes) == maxChanges || b.bytes+ch.bytes > maxBytes
+	if leads {
+		b = &batch{done: make(chan struct{})}
+		c.next = b
+	}
+	b.changes, b.bytes = append(b.changes, ch), b.bytes+ch.bytes
+	c.mu.Unlock()
+	if !leads {
+		<-b.done
+		return b.err
+	}
+	c.writers <- struct{}{}
+	defer func() {
+		<-c.writers
+		close(b.done)
+	}()
+	c.mu.Lock()
+	if c.next == b {
+		c.next = nil
+	}
+	c.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ch.g.Statement.Context), maxTime)
+	defer cancel()
+	if ch.g.Name() == "postgres" {
+		b.err = c.writePostgres(ch.g.WithContext(ctx), b.changes)
+	} else {
+		b.err = writeSQLite(c.First.WithContext(ctx), b.changes)
+	}
+	return b.err
 }
 
 // writeSQLite writes the changes one after the other. An error of one undoes all.
@@ -183,54 +212,12 @@ const (
 	maxBytes   = 1 << 20
 )
 
-// group collects changes while its writers are at work; the next writer writes them together. A
-// change that comes while none is at work is written immediately. Safe for concurrent use.
-type group struct {
-	turns chan struct{} // holds one token for each writer at work
-
-	mu   sync.Mutex
-	next *batch // what the next writer takes; nil = nothing; guarded by mu
-}
-
 // batch is what one writer writes.
 type batch struct {
 	changes []*Change
 	bytes   int
 	done    chan struct{} // closed after the write
 	err     error         // its result; set before done is closed
-}
-
-// do returns when the change was written, with the error of its batch. The first of a batch calls its
-// write.
-func (g *group) do(ch *Change, write func(all []*Change) error) error {
-	g.mu.Lock()
-	b := g.next
-	leads := b == nil || len(b.changes) == maxChanges || b.bytes+ch.bytes > maxBytes
-	if leads {
-		b = &batch{done: make(chan struct{})}
-		g.next = b
-	}
-	b.changes, b.bytes = append(b.changes, ch), b.bytes+ch.bytes
-	g.mu.Unlock()
-	if leads {
-		g.write(b, write)
-	}
-	<-b.done
-	return b.err
-}
-
-func (g *group) write(b *batch, write func(all []*Change) error) {
-	g.turns <- struct{}{}
-	defer func() {
-		<-g.turns
-		close(b.done)
-	}()
-	g.mu.Lock()
-	if g.next == b {
-		g.next = nil
-	}
-	g.mu.Unlock()
-	b.err = write(b.changes)
 }
 
 // MaxTurnWait is how long a writer waits for a session.

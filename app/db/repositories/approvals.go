@@ -21,7 +21,6 @@ func (r *Runs) Approvals(ctx context.Context, id core.RunID, calls ...string) ([
 	return list, wrapError(err, "run", id)
 }
 
-// approvals reads the approvals that db selects.
 func approvals(db *gorm.DB) ([]core.Approval, error) {
 	return findRows[core.Approval](db.Order("requested_at, id"))
 }

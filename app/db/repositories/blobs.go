@@ -11,6 +11,7 @@ import (
 	"gorm.io/gorm/clause"
 
 	"bobbin/app/core"
+	"bobbin/app/db/commit"
 	"bobbin/app/db/models"
 )
 
@@ -58,7 +59,6 @@ func (r *Blobs) Put(ctx context.Context, b core.Blob, content core.BlobContent, 
 	return stored.Core(), wrapError(err, "blob", b.ID)
 }
 
-// refreshBlob records a repeated upload of a blob.
 func refreshBlob(tx *gorm.DB, row models.Blob, b core.Blob) (models.Blob, error) {
 	if row.SessionID != b.SessionID {
 		row.SessionID = "" // several sessions
@@ -79,7 +79,7 @@ func insertBlobText(tx *gorm.DB, b core.Blob, text core.DocumentText) error {
 		return nil
 	}
 	row := models.BlobText{Owner: b.Owner, Sha256: b.SHA256, Pages: text.Pages, BlankPages: text.Blank, CreatedAt: b.CreatedAt, Text: text.Text}
-	return insertRows(tx.Clauses(clause.OnConflict{DoNothing: true}), &row)
+	return tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&row).Error
 }
 
 // Text returns the text of a document of the owner by the hash of its content; ok is false
@@ -121,11 +121,11 @@ func insertBlob(tx *gorm.DB, row models.Blob, content core.BlobContent, room cor
 	}
 	if contents == 0 {
 		row := models.BlobContent{Owner: row.Owner, Sha256: row.SHA256, Size: stored, CreatedAt: row.CreatedAt, Data: content.Data}
-		if err := insertRows(tx, &row); err != nil {
+		if err := commit.Insert(tx, &row); err != nil {
 			return err
 		}
 	}
-	if err := insertRows(tx, &row); err != nil {
+	if err := commit.Insert(tx, &row); err != nil {
 		return err
 	}
 	return countBlobs(tx, row.Owner, core.SweptBlobs{Blobs: 1, Bytes: more}, []models.Blob{row}, 1)
@@ -155,7 +155,7 @@ func countBlobs(tx *gorm.DB, owner string, all core.SweptBlobs, blobs []models.B
 		{Column: clause.Column{Name: "bytes"}, Value: gorm.Expr("blob_totals.bytes + excluded.bytes")},
 		{Column: clause.Column{Name: "blobs"}, Value: gorm.Expr("blob_totals.blobs + excluded.blobs")},
 	}
-	if err := insertRows(tx.Clauses(clause.OnConflict{Columns: key, DoUpdates: add}), &rows); err != nil {
+	if err := tx.Clauses(clause.OnConflict{Columns: key, DoUpdates: add}).Create(&rows).Error; err != nil {
 		return err
 	}
 	return tx.Where("owner = ? AND by_user AND user_id IN ? AND blobs <= 0", owner, slices.Collect(maps.Keys(totals))).Delete(&models.BlobTotal{}).Error
@@ -275,7 +275,7 @@ func (r *Blobs) SigningKey(ctx context.Context) ([]byte, error) {
 	find := func() error { return r.db.WithContext(ctx).Where("purpose = ?", purpose).Limit(1).Find(&stored).Error }
 	err := find()
 	if err == nil && len(stored.Secret) == 0 {
-		if err = insertRows(r.db.WithContext(ctx).Clauses(clause.OnConflict{DoNothing: true}), &row); err == nil {
+		if err = r.db.WithContext(ctx).Clauses(clause.OnConflict{DoNothing: true}).Create(&row).Error; err == nil {
 			err = find()
 		}
 	}

@@ -189,7 +189,11 @@ func (stx *sessionTx) switchPath(c pathChange) error {
 			return moved.Error
 		}
 	}
-	if err := stx.dropPreparedFrom(c.before); err != nil {
+	// A prepared summary stays only if it ends on the path, before that seq.
+	err := stx.tx.Model(&core.Summary{}).Where(preparedOf(stx.session.ID)).
+		Where("through_seq >= ? OR NOT EXISTS (SELECT 1 FROM messages m WHERE m.id = session_summaries.through_id AND m.on_path)", c.before).
+		UpdateColumn("state", core.SummaryDropped).Error
+	if err != nil {
 		return err
 	}
 	if !isOther && stx.session.SummaryThroughSeq < c.before {

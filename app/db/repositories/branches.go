@@ -8,6 +8,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/conversation"
+	"bobbin/app/db/commit"
 	"bobbin/app/db/models"
 )
 
@@ -113,7 +114,6 @@ func (r *Branches) updateMessage(ctx context.Context, tenant core.Tenant, sessio
 
 const siblingsSQL = "deleted_at IS NULL AND parent_id IN ?"
 
-// withBranches sets Branch on the messages that have siblings.
 func (r *Messages) withBranches(db *gorm.DB, session core.SessionID, list []core.Message) error {
 	var parents []models.Ref
 	roots := false
@@ -183,7 +183,6 @@ func (r *Branches) Revise(ctx context.Context, tenant core.Tenant, in core.Revis
 	return revised[0], events, wrapError(err, "message", in.MessageID)
 }
 
-// findRevisable returns a user's message of the session.
 func (stx *sessionTx) findRevisable(id core.MessageID) (core.Message, error) {
 	m, err := stx.findMessage(id)
 	if err == nil && m.Role != core.RoleUser {
@@ -202,7 +201,6 @@ func (stx *sessionTx) findRevisable(id core.MessageID) (core.Message, error) {
 	return m, err
 }
 
-// replaceText stores the new text and returns the message.
 func (stx *sessionTx) replaceText(m core.Message, in core.ReviseMessage) (core.Message, error) {
 	now, ids := core.Now(), []core.MessageID{m.ID}
 	if err := stx.keepRevision(m, core.Revision{Content: m.Content, TokenCount: m.TokenCount, ReplacedAt: now}); err != nil {
@@ -227,8 +225,12 @@ func (stx *sessionTx) replaceText(m core.Message, in core.ReviseMessage) (core.M
 	if err == nil {
 		err = stx.removeInstructions(ids)
 	}
-	if err == nil && m.Role == core.RoleUser {
-		err = stx.findRevised(m)
+	through := int64(0)
+	if err == nil {
+		through, err = stx.foundThrough()
+	}
+	if err == nil && m.Seq <= through {
+		err = stx.storeInstructions(instructionsOf(m))
 	}
 	if err == nil {
 		err = stx.eraseDerived(erasure{messages: []core.Message{m}}, "revise")
@@ -258,7 +260,7 @@ func (stx *sessionTx) keepRevision(m core.Message, latest core.Revision) error {
 			return err
 		}
 	}
-	return insertRows(stx.tx, &all[len(all)-1])
+	return commit.Insert(stx.tx, &all[len(all)-1])
 }
 
 // findRevisions returns the revisions of the messages, those of one oldest first.
@@ -269,7 +271,6 @@ func findRevisions(db *gorm.DB, ids []core.MessageID) ([]core.Revision, error) {
 // revisionBytesSQL is the size of a message's revisions.
 const revisionBytesSQL = "CASE WHEN revised_at IS NOT NULL THEN (SELECT SUM(octet_length(r.content)) FROM message_revisions r WHERE r.message_id = messages.id) END"
 
-// addRevisions sets the revisions of the messages that have some.
 func addRevisions(db *gorm.DB, messages []core.Message) error {
 	var ids []core.MessageID
 	for _, m := range messages {

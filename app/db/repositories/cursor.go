@@ -58,7 +58,6 @@ type keyset[R any] struct {
 	ascending    bool
 }
 
-// seek orders the rows and begins after the position.
 func (k keyset[R]) seek(rows *gorm.DB, after position) *gorm.DB {
 	order, where, args := k.column+" DESC", k.column+" < ?", []any{after.N}
 	if k.ascending {
@@ -156,13 +155,11 @@ func mapRows[R, T any](rows []R, value func(R) T) []T {
 	return out
 }
 
-// findAll returns the rows of a query as core values.
 func findAll[R, T any](db *gorm.DB, value func(R) T) ([]T, error) {
 	rows, err := findRows[R](db)
 	return mapRows(rows, value), err
 }
 
-// findRows returns the rows of a query.
 func findRows[R any](db *gorm.DB) (rows []R, err error) {
 	err = db.Find(&rows).Error
 	return rows, err
@@ -180,7 +177,6 @@ func scan[V any](db *gorm.DB) (value V, err error) {
 	return value, err
 }
 
-// count returns how many rows a query has.
 func count(db *gorm.DB) (n int64, err error) {
 	err = db.Count(&n).Error
 	return n, err
@@ -209,7 +205,6 @@ func findIn[R, V any](db *gorm.DB, column string, list []V) ([]R, error) {
 	return all, nil
 }
 
-// isPostgres reports whether the database is PostgreSQL rather than SQLite.
 func isPostgres(db *gorm.DB) bool { return db.Name() == "postgres" }
 
 // clockSQL is the expression for the database's time plus some whole seconds, which may be

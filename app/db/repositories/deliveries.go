@@ -42,7 +42,6 @@ func (r *Deliveries) Retry(ctx context.Context, tenant core.Tenant, run core.Run
 	return d, events, err
 }
 
-// getOfRun returns a delivery of the run.
 func (r *Deliveries) getOfRun(ctx context.Context, tenant core.Tenant, run core.RunID, id core.DeliveryID) (core.Delivery, error) {
 	if _, err := NewRuns(r.db).Get(ctx, tenant, run); err != nil {
 		return core.Delivery{}, err
@@ -89,23 +88,6 @@ func (r *Deliveries) Stats(ctx context.Context) (core.DeliveryStats, error) {
 	return core.DeliveryStats{Waiting: row.N, Oldest: row.age()}, wrapError(err, "deliveries", "that wait")
 }
 
-// webhookOf returns the webhook of the run: its own, else the session's, else the owner's, which
-// hears nothing of temporary sessions; nil = there is none.
-func (stx *sessionTx) webhookOf(run core.Run) (*core.Webhook, error) {
-	hook := run.Webhook
-	if hook == nil {
-		hook = stx.session.Webhook.Core()
-	}
-	if hook != nil || stx.session.Temporary {
-		return hook, nil
-	}
-	if stx.loaded != nil {
-		stx.change.NoWebhook = stx.loaded.After
-		return stx.loaded.Hook.Core(), nil
-	}
-	return ownerWebhook(stx.tx, run.Owner)
-}
-
 // reportEvent emits an event. If a run waits or has ended, it also inserts a delivery to its
 // webhook, if there is one.
 func (stx *sessionTx) reportEvent(e core.Event) error {
@@ -115,7 +97,19 @@ func (stx *sessionTx) reportEvent(e core.Event) error {
 		return nil
 	}
 	run := d.Run
-	hook, err := stx.webhookOf(run)
+	// The run's own webhook, else the session's, else the owner's, which hears nothing of temporary sessions.
+	hook, err := run.Webhook, error(nil)
+	if hook == nil {
+		hook = stx.session.Webhook.Core()
+	}
+	switch {
+	case hook != nil || stx.session.Temporary:
+	case stx.loaded != nil:
+		stx.change.NoWebhook = stx.loaded.After
+		hook = stx.loaded.Hook.Core()
+	default:
+		hook, err = ownerWebhook(stx.tx, run.Owner)
+	}
 	if err != nil {
 		return wrapError(err, "webhook of", run.Owner)
 	}
@@ -193,7 +187,6 @@ func (r *Deliveries) Claim(ctx context.Context, c core.DeliveryClaim) ([]core.De
 	return list, nil
 }
 
-// dueSQL is the condition for deliveries that are due.
 func dueSQL(db *gorm.DB) string { return "state = 'pending' AND due_at <= " + clockBoundSQL(db, 0) }
 
 // receiversSQL walks from receiver to receiver through the index.
@@ -279,7 +272,6 @@ func (r *Deliveries) GiveUpReceiver(ctx context.Context, in core.ReceiverGivenUp
 	return events, wrapError(err, "deliveries to", in.Receiver)
 }
 
-// undeliverable is the condition for deliveries that are to be abandoned.
 func undeliverable(db *gorm.DB, in core.ReceiverGivenUp) clause.Expr {
 	return gorm.Expr("state = 'pending' AND receiver = ? AND due_at <= "+clockBoundSQL(db, -in.Age), in.Receiver)
 }

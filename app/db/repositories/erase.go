@@ -86,8 +86,12 @@ func (stx *sessionTx) eraseDerived(e erasure, why string) error {
 	if err := stx.eraseTitle(ids); err != nil {
 		return err
 	}
-	if err := stx.eraseApprovals(e.calls); err != nil {
-		return err
+	for part := range slices.Chunk(slices.Sorted(maps.Keys(e.calls)), maxIDs) {
+		err := stx.tx.Model(&core.Approval{}).Where("session_id = ? AND call_id IN ?", stx.session.ID, part).
+			UpdateColumns(map[string]any{"arguments": "", "comment": "", "edited_arguments": "", "result": ""}).Error
+		if err != nil {
+			return err
+		}
 	}
 	mentioned := ids
 	if covered || title != stx.session.TitleMessageID || len(e.calls) > 0 { // the answers about the session may have these
@@ -119,7 +123,6 @@ func (stx *sessionTx) atomOf(id core.MessageID) (atom []core.MessageID, err erro
 	return idsOf(list, pathNode.id), err
 }
 
-// atomsOf returns the messages of the atoms that the messages belong to.
 func (stx *sessionTx) atomsOf(messages []core.Message) ([]core.MessageID, error) {
 	var all []core.MessageID
 	known := map[core.MessageID]bool{}
@@ -180,7 +183,6 @@ func (stx *sessionTx) eraseMessages(ids []core.MessageID) ([]core.Message, error
 	return rows, nil
 }
 
-// eraseInput clears the input and the options of a run.
 func (stx *sessionTx) eraseInput(run core.Run) error {
 	addBytes(stx, -1, []core.Run{run})
 	return stx.tx.Model(&models.Run{}).Where("id = ?", run.ID).
@@ -336,18 +338,5 @@ func (stx *sessionTx) eraseTitle(ids []core.MessageID) error {
 		stx.session.Title, stx.session.TitledAt = "", nil
 	}
 	stx.session.TitleMessageID, stx.session.TitleMade = "", false
-	return nil
-}
-
-// eraseApprovals clears the arguments, the comments and the results in the approvals of the tool
-// calls.
-func (stx *sessionTx) eraseApprovals(calls map[string]bool) error {
-	for part := range slices.Chunk(slices.Sorted(maps.Keys(calls)), maxIDs) {
-		err := stx.tx.Model(&core.Approval{}).Where("session_id = ? AND call_id IN ?", stx.session.ID, part).
-			UpdateColumns(map[string]any{"arguments": "", "comment": "", "edited_arguments": "", "result": ""}).Error
-		if err != nil {
-			return err
-		}
-	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"time"
 
@@ -61,15 +60,6 @@ func notFound[T ~string](what string, id T) error {
 
 // outOfRange is PostgreSQL's code for numbers that do not fit a numeric.
 const outOfRange = "22003"
-
-// insertRows inserts the rows, a pointer to a row or to a slice of rows, in one statement. An empty slice
-// needs no statement.
-func insertRows(tx *gorm.DB, rows any) error {
-	if v := reflect.Indirect(reflect.ValueOf(rows)); v.Kind() == reflect.Slice && v.Len() == 0 {
-		return nil
-	}
-	return tx.Create(rows).Error
-}
 
 // isBusy reports whether SQLite gave up waiting for another writer.
 func isBusy(err error) bool {

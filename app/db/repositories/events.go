@@ -82,7 +82,6 @@ type eventReference struct {
 	Bytes     int              `json:"bytes"` // of the event's data
 }
 
-// emitMessage emits an event about a message.
 func (stx *sessionTx) emitMessage(kind core.EventType, m core.Message) {
 	stx.emitEvents(core.NewEvent(m.SessionID, m.RunID, kind, core.MessageData{Message: m}))
 }
@@ -126,19 +125,17 @@ type storedEvent struct {
 	ref eventReference // zero if it has data, or those of another version
 }
 
-func newStoredEvent(row models.Event) storedEvent {
-	e := storedEvent{Event: row.Core()}
-	switch e.Data.(type) {
-	case core.MessageData, core.RunData, core.SessionData:
-		_ = json.Unmarshal(row.Data, &e.ref) // others have no size
-	}
-	return e
-}
-
 // renderEvents returns the events of a session as they are published, with their references
 // resolved.
 func renderEvents(db *gorm.DB, session core.SessionID, rows []models.Event) ([]core.Event, error) {
-	stored := mapRows(rows, newStoredEvent)
+	stored := mapRows(rows, func(row models.Event) storedEvent {
+		e := storedEvent{Event: row.Core()}
+		switch e.Data.(type) {
+		case core.MessageData, core.RunData, core.SessionData:
+			_ = json.Unmarshal(row.Data, &e.ref) // others have no size
+		}
+		return e
+	})
 	messages, runs, err := findReferred(db, stored)
 	if err != nil {
 		return nil, err
@@ -190,7 +187,6 @@ func runAt(e core.Event, ref eventReference, run core.Run) core.Run {
 	return run
 }
 
-// isAboutRun reports whether the event refers to its run.
 func isAboutRun(e core.Event) bool {
 	_, ok := e.Data.(core.RunData)
 	return ok
@@ -283,7 +279,6 @@ func findRuns(db, which *gorm.DB, order string) ([]core.Run, error) {
 	return mapRows(rows, runRow.toCore), nil
 }
 
-// findRun returns the run that matches.
 func findRun(db, which *gorm.DB) (core.Run, error) {
 	runs, err := findRuns(db, which, "session_id") // ordered by another index, PostgreSQL may look through all runs
 	if err == nil && len(runs) == 0 {

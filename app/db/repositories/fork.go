@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm"
 
 	"bobbin/app/core"
+	"bobbin/app/db/commit"
 	"bobbin/app/db/models"
 )
 
@@ -96,7 +97,7 @@ func (f *forkJob) copySome(ctx context.Context, rows int) error {
 			}
 		}
 		if err == nil {
-			err = insertRows(stx.tx, &copied)
+			err = stx.tx.Create(&copied).Error // commit.Insert knows the table without origin_id
 		}
 		if err != nil {
 			return err
@@ -143,7 +144,7 @@ func (f *forkJob) finishFork(ctx context.Context, note resultRecorder) (out core
 			rows[i].SessionID = string(fork.session.ID)
 		}
 		addBytes(fork, 1, rows)
-		if err := insertRows(fork.tx, &rows); err != nil {
+		if err := commit.Insert(fork.tx, &rows); err != nil {
 			return err
 		}
 		// Erasing the message of the title erases the title.

@@ -12,6 +12,7 @@ import (
 	"gorm.io/gorm/clause"
 
 	"bobbin/app/core"
+	"bobbin/app/db/commit"
 	"bobbin/app/db/models"
 )
 
@@ -149,7 +150,6 @@ func (r *IdempotencyKeys) Release(ctx context.Context, in core.KeyedRequest) err
 	return wrapError(err, "idempotency key", in.Key)
 }
 
-// keyInProgress is the condition for the key while the request holds it.
 func keyInProgress(in core.KeyedRequest) clause.Expr {
 	return gorm.Expr("owner = ? AND key = ? AND status IS NULL AND request_hash = ?", in.Owner, in.Key, in.Token)
 }
@@ -180,7 +180,6 @@ var (
 	memoriesPath = regexp.MustCompile(`/memories/(` + idPattern + `)`)
 )
 
-// mentionOfUser is the mention of a user.
 func mentionOfUser(user string) string { return "user " + user }
 
 // mentionsOf returns all mentions in a request and its answer, each once.
@@ -205,7 +204,6 @@ func mentionsOf(target string, a core.KeyedAnswer) []string {
 	return slices.Compact(all)
 }
 
-// storeMentions replaces the mentions of the key.
 func storeMentions(tx *gorm.DB, in core.KeyedRequest, mentions []string) error {
 	if err := tx.Where("owner = ? AND key = ?", in.Owner, in.Key).Delete(&models.IdempotencyMention{}).Error; err != nil {
 		return err
@@ -215,7 +213,7 @@ func storeMentions(tx *gorm.DB, in core.KeyedRequest, mentions []string) error {
 		for _, m := range part {
 			rows = append(rows, models.IdempotencyMention{Mention: m, Owner: in.Owner, Key: in.Key})
 		}
-		if err := insertRows(tx, &rows); err != nil {
+		if err := commit.Insert(tx, &rows); err != nil {
 			return err
 		}
 	}
@@ -263,7 +261,6 @@ func isOutdated(tx *gorm.DB, target string, a core.KeyedAnswer) (bool, error) {
 	return false, nil
 }
 
-// idsIn returns the ids that a pattern finds.
 func idsIn(pattern *regexp.Regexp, text string) []string {
 	var ids []string
 	for _, found := range pattern.FindAllStringSubmatch(text, -1) {

@@ -215,7 +215,6 @@ func returningAll(db *gorm.DB, row any) clause.Returning {
 	return all
 }
 
-// columnsOf returns the names of the columns of a row type.
 func columnsOf(db *gorm.DB, row any) []string {
 	stmt := &gorm.Statement{DB: db}
 	if err := stmt.Parse(row); err != nil {

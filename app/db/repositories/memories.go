@@ -9,6 +9,7 @@ import (
 	"gorm.io/gorm/clause"
 
 	"bobbin/app/core"
+	"bobbin/app/db/commit"
 	"bobbin/app/db/models"
 )
 
@@ -34,7 +35,7 @@ func (r *Memories) Create(ctx context.Context, m core.Memory) (core.Memory, erro
 		m.UpdatedAt = m.CreatedAt
 	}
 	m.Dimension = len(m.Embedding)
-	err := commitRowOnce(ctx, r.db, func(tx *gorm.DB) (string, error) { return string(m.ID), insertRows(tx, &m) }, func(id string) (err error) {
+	err := commitRowOnce(ctx, r.db, func(tx *gorm.DB) (string, error) { return string(m.ID), commit.Insert(tx, &m) }, func(id string) (err error) {
 		m, err = r.Get(ctx, core.Tenant{Owner: m.Owner}, core.MemoryID(id))
 		return err
 	})

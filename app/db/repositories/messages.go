@@ -98,7 +98,6 @@ const (
 	messagesDescending = "messages-descending"
 )
 
-// longMessageColumns are the columns of messages that may be long.
 func longMessageColumns() longColumns {
 	return longColumns{texts: []string{"content"}, jsons: []string{"parts", "tool_calls", "metadata", "feedback"}}
 }

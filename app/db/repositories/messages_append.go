@@ -64,18 +64,6 @@ func (r *Messages) appendInStep(ctx context.Context, tenant core.Tenant, in core
 // appendResultFormat names appended messages by the first and the last seq.
 const appendResultFormat = "%d-%d"
 
-// findByClientID returns the message with the client message id, nil if there is none.
-func (stx *sessionTx) findByClientID(id string) ([]core.Message, error) {
-	if id == "" {
-		return nil, nil
-	}
-	m, err := findFirst[core.Message](stx.tx.Where("session_id = ? AND client_message_id = ?", stx.session.ID, id))
-	if err != nil || m == nil {
-		return nil, err
-	}
-	return []core.Message{*m}, nil
-}
-
 func clientIDTakenError(id string) error {
 	return core.Errorf(core.ErrConflict, "client_message_id %s belongs to another message of the session", core.Clip(id, 200))
 }
@@ -83,9 +71,9 @@ func clientIDTakenError(id string) error {
 // appendOnce is Append with the session locked, unless it knows the client message id of a single
 // message.
 func (stx *sessionTx) appendOnce(in core.AppendMessages) (core.Appended, error) {
-	if !in.Import && len(in.Messages) == 1 {
-		known, err := stx.findByClientID(in.Messages[0].ClientMessageID)
-		if err != nil || known != nil {
+	if !in.Import && len(in.Messages) == 1 && in.Messages[0].ClientMessageID != "" {
+		known, err := findRows[core.Message](stx.tx.Where("session_id = ? AND client_message_id = ?", stx.session.ID, in.Messages[0].ClientMessageID).Limit(1))
+		if err != nil || len(known) > 0 {
 			return core.Appended{Session: stx.session.Core(), Messages: known, Repeated: true}, err
 		}
 	}
@@ -156,7 +144,6 @@ func (stx *sessionTx) admitAppend(in core.AppendMessages) (parent core.MessageID
 	return parent, err
 }
 
-// checkNotArchived returns ErrConflict for an archived session.
 func (stx *sessionTx) checkNotArchived() error {
 	if stx.session.ArchivedAt == nil {
 		return nil
@@ -287,7 +274,6 @@ func (r *Messages) beginImport(ctx context.Context, tenant core.Tenant, in core.
 	return i, err
 }
 
-// finishImport adds the messages to the log.
 func (i *importJob) finishImport(ctx context.Context, in core.AppendMessages, note resultRecorder) (out core.Appended, err error) {
 	err = i.runStep(ctx, func(stx *sessionTx) error {
 		if err := stx.checkNotArchived(); err != nil { // archived since the first step
@@ -308,7 +294,6 @@ func (i *importJob) finishImport(ctx context.Context, in core.AppendMessages, no
 	return out, err
 }
 
-// storePart stores a part of the messages.
 func (i *importJob) storePart(stx *sessionTx, part []core.Message) error {
 	stx.session.LastSeq, stx.session.Speakers, stx.session.StoredBytes = i.last, i.speakers, i.bytes
 	stored, err := stx.insertMessages(part, i.parent, "")

@@ -157,7 +157,13 @@ func (stx *sessionTx) beginPurge(db *gorm.DB) (*sessionLease, error) {
 func (lease *sessionLease) purgeSession(ctx context.Context) ([]core.Event, error) {
 	err := lease.purgeBlobs(ctx)
 	if err == nil {
-		err = lease.purgeUsage(ctx)
+		err = lease.runSteps(ctx, func(stx *sessionTx, limit int) (int64, error) { // the names leave the usage records
+			calls, err := findRows[core.ModelCall](stx.tx.Scopes(callsLocked).Where("session_id = ?", stx.session.ID).Limit(limit))
+			if err == nil {
+				err = forgetUsage(stx.tx, calls, true)
+			}
+			return int64(len(calls)), err
+		})
 	}
 	for _, table := range sessionTables() {
 		where := "session_id = @s"
@@ -181,17 +187,6 @@ func (lease *sessionLease) purgeSession(ctx context.Context) ([]core.Event, erro
 	}
 	_, err = NewPurges(lease.db).Answers(ctx, "", "", []core.SessionID{lease.id}, false)
 	return []core.Event{gone}, err
-}
-
-// purgeUsage removes the session and the names of its users from the usage records.
-func (lease *sessionLease) purgeUsage(ctx context.Context) error {
-	return lease.runSteps(ctx, func(stx *sessionTx, limit int) (int64, error) {
-		calls, err := findRows[core.ModelCall](stx.tx.Scopes(callsLocked).Where("session_id = ?", stx.session.ID).Limit(limit))
-		if err == nil {
-			err = forgetUsage(stx.tx, calls, true)
-		}
-		return int64(len(calls)), err
-	})
 }
 
 // purgedRows returns the conditions for the rows that a purge of @sessions removes and for those that it empties, by table;

@@ -28,7 +28,6 @@ const (
 		SELECT id FROM mine`
 )
 
-// userParams are the parameters that name a user.
 func userParams(owner, user string) map[string]any {
 	return map[string]any{"owner": owner, "user": user}
 }
@@ -187,7 +186,6 @@ func (stx *sessionTx) emptyRuns(owner, user string) (int, error) {
 	return len(rows), nil
 }
 
-// anonymizeRun returns the run without its author's data.
 func anonymizeRun(r core.Run) core.Run {
 	r.User, r.ClientMessageID, r.RequestHash, r.Partial, r.State, r.Context, r.Webhook = "", "", "", "", nil, nil, nil
 	if r.Input.DeletedAt == nil && !r.Input.Regenerate {

@@ -152,7 +152,6 @@ type factsQuery struct {
 	user            string // empty = no runs of users are counted
 }
 
-// values are those of factsSQL.
 func (q factsQuery) values() []any {
 	return []any{q.session, q.owner, models.Ref(q.clientMessageID), q.user}
 }
@@ -177,7 +176,6 @@ func (stx *sessionTx) enterLog(run core.Run, f sessionFacts, inLog *core.Message
 	return stored[0], nil
 }
 
-// repeatAccepted returns the first run of a repeated message.
 func (stx *sessionTx) repeatAccepted(id models.Ref) (core.Accepted, error) {
 	run, err := findRun(stx.tx, stx.tx.Where("id = ?", id))
 	if err != nil {

@@ -110,14 +110,15 @@ func (stx *sessionTx) loadState(id core.RunID) (s conversation.State, err error)
 	return s, wrapError(err, "run", id)
 }
 
-// storeChange stores what was decided about a run.
 func (stx *sessionTx) storeChange(c conversation.Change) error {
 	for i := range c.Changed {
 		a := &c.Changed[i]
 		a.Kind, a.Owner = cmp.Or(a.Kind, core.KindApproval), stx.session.Owner
 	}
-	if err := insertRows(stx.tx.Clauses(clause.OnConflict{UpdateAll: true}), &c.Changed); err != nil {
-		return err
+	if len(c.Changed) > 0 {
+		if err := stx.tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(&c.Changed).Error; err != nil {
+			return err
+		}
 	}
 	for _, e := range c.Events {
 		if err := stx.reportEvent(e); err != nil {
@@ -140,7 +141,6 @@ func (stx *sessionTx) updateRun(run core.Run) error {
 	return stx.tx.Model(&models.Run{}).Where("id = ?", run.ID).UpdateColumns(changes).Error
 }
 
-// saveDecided stores a change of a run alone.
 func (stx *sessionTx) saveDecided(c conversation.Change, err error) (core.Decided, error) {
 	if err == nil {
 		err = stx.storeChange(c)

@@ -217,7 +217,6 @@ func (stx *sessionTx) appendNew(w core.RunWrite, last core.MessageID) ([]core.Me
 	return inOrder(messages, known), nil
 }
 
-// inOrder returns the stored messages in the order of the given ones.
 func inOrder(messages []core.Message, stored map[core.MessageID]core.Message) []core.Message {
 	out := make([]core.Message, 0, len(messages))
 	for _, m := range messages {
@@ -320,10 +319,13 @@ func (r *Runs) StartTools(ctx context.Context, id core.RunID, attempt int, list 
 			}
 			rows = append(rows, e)
 		}
-		return insertRows(tx.Clauses(clause.OnConflict{
+		if len(rows) == 0 { // those that an earlier attempt has started do not start again
+			return nil
+		}
+		return tx.Clauses(clause.OnConflict{
 			Columns:   []clause.Column{{Name: "run_id"}, {Name: "call_id"}},
 			DoUpdates: clause.AssignmentColumns([]string{"attempt", "tool", "started_at", "finished_at"}),
-		}), &rows)
+		}).Create(&rows).Error
 	})
 	return wrapError(err, "run", id)
 }

@@ -215,7 +215,6 @@ func (s *messageSearch) newHit(f foundMessage, find func(string) ([]searchtext.S
 	return hit, true
 }
 
-// allowedMessages returns those of the messages that the search may show, by their ids.
 func (s *messageSearch) allowedMessages(ids []string) (map[string]*foundMessage, error) {
 	var rows []foundMessage
 	allowed, args := s.allowedSQL()
@@ -237,7 +236,6 @@ func ownerWords(tenant core.Tenant) []string {
 	return words
 }
 
-// scopeWords are the words that narrow the search.
 func (s *messageSearch) scopeWords() []string {
 	words := append(ownerWords(s.scope), wordMessage)
 	if s.q.UserID != "" {
@@ -286,7 +284,6 @@ func (s *messageSearch) allowedSQL() (string, []any) {
 // between.
 const aroundReach = 8
 
-// addAround sets the neighbors of the hits that the query asks for.
 func (s *messageSearch) addAround(hits []core.SearchHit) error {
 	if len(hits) == 0 || s.q.Around <= 0 {
 		return nil

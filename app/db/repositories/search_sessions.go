@@ -53,22 +53,17 @@ func (l sessionList) sessionsWith(list *gorm.DB, tenant core.Tenant, q core.Sess
 		h.args = []any{sqliteMatch(query, scope)}
 	}
 	h.db = list.Session(&gorm.Session{NewDB: true})
-	return h.findFirst(q.Limit+1, list)
-}
-
-// findFirst returns the first n sessions of the list that match.
-func (h sessionSearch) findFirst(n int, list *gorm.DB) ([]sessionRow, error) {
 	common, err := h.isCommon()
 	if err != nil {
 		return nil, err
 	}
 	if common {
-		rows, err := h.amongNewest(n, list)
-		if err != nil || len(rows) == n {
+		rows, err := h.amongNewest(q.Limit+1, list)
+		if err != nil || len(rows) > q.Limit {
 			return rows, err
 		}
 	}
-	return h.findIn(list, n, h.withIndexedEntry)
+	return h.findIn(list, q.Limit+1, h.withIndexedEntry)
 }
 
 // findIn returns the first n sessions of a list narrowed to those that match.

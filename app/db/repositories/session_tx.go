@@ -81,7 +81,7 @@ func (stx *sessionTx) insertMessages(messages []core.Message, parent core.Messag
 		}
 		stored[i].Revisions = nil // events have none
 	}
-	if err := insertRows(stx.tx, &revisions); err != nil {
+	if err := commit.Insert(stx.tx, &revisions); err != nil {
 		return nil, wrapError(err, "message", stored[0].ID)
 	}
 	stx.extendLog(0)

@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm/clause"
 
 	"bobbin/app/core"
+	"bobbin/app/db/commit"
 	"bobbin/app/db/models"
 )
 
@@ -27,7 +28,7 @@ func (r *Sessions) Create(ctx context.Context, s core.Session) (core.Session, er
 	if err != nil {
 		return core.Session{}, err
 	}
-	row := sessionFrom(s)
+	row := models.Session{Session: s, Webhook: models.WebhookFrom(s.Webhook)}
 	err = commitRowOnce(ctx, r.db, func(tx *gorm.DB) (string, error) { return string(row.ID), createSession(tx, row) }, func(id string) (err error) {
 		s, err = r.Get(ctx, core.Tenant{Owner: s.Owner}, core.SessionID(id))
 		return err
@@ -70,11 +71,11 @@ func createSession(tx *gorm.DB, row models.Session) error {
 
 // insertSession inserts a session with its readers.
 func insertSession(tx *gorm.DB, row models.Session) error {
-	if err := insertRows(tx, &row); err != nil {
+	if err := commit.Insert(tx, &row); err != nil {
 		return err
 	}
 	id := string(row.ID)
-	return insertRows(tx, &[]models.SessionReader{
+	return commit.Insert(tx, &[]models.SessionReader{
 		{SessionID: id, Reader: models.ReaderSearch, Owner: row.Owner, Seq: -1}, {SessionID: id, Reader: models.ReaderVectors, Owner: row.Owner},
 	})
 }
@@ -175,11 +176,6 @@ func (r *Sessions) GiveTitle(ctx context.Context, tenant core.Tenant, t core.New
 	}, visibleTo(tenant))
 }
 
-// sessionFrom returns the row of a new session.
-func sessionFrom(s core.Session) models.Session {
-	return models.Session{Session: s, Webhook: models.WebhookFrom(s.Webhook)}
-}
-
 // addBytes adds what the rows of the session count; with the sign -1 it takes that off.
 func addBytes[T interface{ StoredBytes() int64 }](stx *sessionTx, sign int64, rows []T) {
 	for _, row := range rows {
@@ -251,7 +247,7 @@ func (r *Aliases) Open(ctx context.Context, a core.Alias, s core.Session) (core.
 	if err != nil {
 		return core.Session{}, err
 	}
-	row := sessionFrom(s)
+	row := models.Session{Session: s, Webhook: models.WebhookFrom(s.Webhook)}
 	alias := models.SessionAlias{Owner: s.Owner, Surface: string(a.Surface), Alias: a.Name, SessionID: string(s.ID), CreatedAt: s.CreatedAt}
 	err = inTx(ctx, r.db, func(tx *gorm.DB) error {
 		if err := createSession(tx, row); err != nil {
@@ -318,7 +314,6 @@ func (r *PromptSetups) Find(ctx context.Context, tenant core.Tenant, session cor
 	return mapRows(rows, models.PromptSetup.Core), nil
 }
 
-// storeSetup stores a setup, unless the session has it.
 func (stx *sessionTx) storeSetup(s core.PromptSetup) error {
 	row := models.PromptSetup{
 		SessionID: string(stx.session.ID), Hash: s.Hash, Owner: stx.session.Owner, SystemPrompt: s.SystemPrompt, ToolUsage: s.ToolUsage,

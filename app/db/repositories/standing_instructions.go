@@ -115,15 +115,6 @@ func (stx *sessionTx) findInstructions() error {
 	return stx.setFoundThrough(end)
 }
 
-// findRevised stores the instructions of a user's message that has a new text, if the old one was searched.
-func (stx *sessionTx) findRevised(m core.Message) error {
-	through, err := stx.foundThrough()
-	if err != nil || m.Seq > through {
-		return err
-	}
-	return stx.storeInstructions(instructionsOf(m))
-}
-
 // foundThrough returns the seq up to which users' messages were searched for instructions.
 func (stx *sessionTx) foundThrough() (seq int64, err error) {
 	err = stx.tx.Model(&models.SessionReader{}).Select("seq").Where("session_id = ? AND reader = ?", stx.session.ID, models.ReaderStanding).Scan(&seq).Error

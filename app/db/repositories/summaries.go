@@ -14,6 +14,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/conversation"
+	"bobbin/app/db/commit"
 	"bobbin/app/db/models"
 )
 
@@ -311,7 +312,7 @@ func (stx *sessionTx) prepareSummary(s core.Summary) (int, error) {
 		return 0, err
 	}
 	addBytes(stx, 1, []core.Summary{s})
-	return s.Version, wrapError(insertRows(stx.tx, &s), "summary", s.ID)
+	return s.Version, wrapError(commit.Insert(stx.tx, &s), "summary", s.ID)
 }
 
 // usableSQL is the condition for versions of a conversation's summary that a prompt can
@@ -364,12 +365,4 @@ func (stx *sessionTx) useVersion(version int) error {
 // dropPrepared drops the prepared summary, if there is one.
 func (stx *sessionTx) dropPrepared() error {
 	return stx.tx.Model(&core.Summary{}).Where(preparedOf(stx.session.ID)).UpdateColumn("state", core.SummaryDropped).Error
-}
-
-// dropPreparedFrom drops the prepared summary unless it ends on the current path,
-// before the given seq.
-func (stx *sessionTx) dropPreparedFrom(before int64) error {
-	return stx.tx.Model(&core.Summary{}).Where(preparedOf(stx.session.ID)).
-		Where("through_seq >= ? OR NOT EXISTS (SELECT 1 FROM messages m WHERE m.id = session_summaries.through_id AND m.on_path)", before).
-		UpdateColumn("state", core.SummaryDropped).Error
 }

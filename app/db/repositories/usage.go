@@ -142,19 +142,15 @@ func (r *ModelCalls) usageBetween(ctx context.Context, tenant core.Tenant, q cor
 		return whole
 	}
 	const counters = "agent, model, calls, input_tokens, output_tokens, reasoning_tokens, cache_read_tokens, cache_write_tokens, cost_micro_usd, unpriced_calls"
-	single := dayOfCallSQL(db) + " AS day, user_id, COALESCE(CAST(session_id AS text), '') AS session_id, agent, model, 1 AS calls, " +
+	dayOfCall := "substr(created_at, 1, 10)" // SQLite stores times as text in UTC
+	if isPostgres(db) {
+		dayOfCall = "to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD')"
+	}
+	single := dayOfCall + " AS day, user_id, COALESCE(CAST(session_id AS text), '') AS session_id, agent, model, 1 AS calls, " +
 		"input_tokens, output_tokens, reasoning_tokens, cache_read_tokens, cache_write_tokens, " +
 		"COALESCE(cost_micro_usd, 0) AS cost_micro_usd, " + unpricedSQL + " AS unpriced_calls"
 	return db.Table("(? UNION ALL ? UNION ALL ?) AS u", whole.Select("day, user_id, session_id, "+counters),
 		r.callsBetween(ctx, tenant, from, first).Select(single), r.callsBetween(ctx, tenant, last, to).Select(single))
-}
-
-// dayOfCallSQL is the day of a model call.
-func dayOfCallSQL(db *gorm.DB) string {
-	if isPostgres(db) {
-		return "to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD')"
-	}
-	return "substr(created_at, 1, 10)" // SQLite stores times as text in UTC
 }
 
 // clockSkew is how far the clock of a process may be from that of another one.
@@ -313,3 +309,30 @@ func forgetUsage(tx *gorm.DB, calls []core.ModelCall, session bool) error {
 
 // unique returns the values in order, each once.
 func unique[T cmp.Ordered](list []T) []T { return slices.Compact(slices.Sorted(slices.Values(list))) }
+
+// Calibrations stores the token calibration of models. Safe for concurrent use.
+type Calibrations struct{ db *gorm.DB }
+
+// NewCalibrations returns the calibrations in db.
+func NewCalibrations(db *gorm.DB) *Calibrations { return &Calibrations{db: db} }
+
+// All returns every calibration, ordered by model.
+func (r *Calibrations) All(ctx context.Context) ([]core.Calibration, error) {
+	list, err := findRows[core.Calibration](r.db.WithContext(ctx).Order("model"))
+	return list, wrapError(err, "calibrations", "")
+}
+
+// Save stores the calibrations of different models, replacing those of the same models.
+func (r *Calibrations) Save(ctx context.Context, list []core.Calibration) error {
+	// A fixed order prevents deadlocks between replicas.
+	rows := slices.SortedFunc(slices.Values(list), func(a, b core.Calibration) int { return cmp.Compare(a.Model, b.Model) })
+	for i := range rows {
+		if rows[i].UpdatedAt.IsZero() {
+			rows[i].UpdatedAt = core.Now()
+		}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	return wrapError(r.db.WithContext(ctx).Clauses(clause.OnConflict{UpdateAll: true}).Create(&rows).Error, "calibrations", "")
+}
