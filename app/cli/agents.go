@@ -77,20 +77,6 @@ func (p *program) agentFiles(cmd *cobra.Command) (*ops.AgentFiles, error) {
 	return ops.OpenAgentFiles(cmd.Context(), cfg)
 }
 
-// describeState returns whether an agent can be used, and if not, or not with all of its models, why.
-func describeState(a ops.AgentState) string {
-	switch {
-	case len(a.Problems) > 0:
-		return "broken"
-	case !a.Usable:
-		return "ok, but it cannot be used: " + a.Reason
-	case len(a.Warnings) > 0:
-		return "ok, but " + strings.Join(a.Warnings, "; ")
-	default:
-		return "ok"
-	}
-}
-
 // maxSettingWidth is the maximum width of a value in `agents show`; --json prints all of it.
 const maxSettingWidth = 60
 
@@ -138,7 +124,16 @@ func (p *program) checkAgentsCommand() *cobra.Command {
 				return err
 			}
 			return printFiles(p, core.Page[ops.AgentState]{Items: list}, "NAME|MODEL|RESULT", "", func(f ops.AgentState) ([]any, []string) {
-				return []any{cmp.Or(f.File, "built in"), cmp.Or(f.Agent, f.Tool), f.Model, describeState(f)}, f.Problems
+				state := "ok" // whether it can be used, and if not, or not with all of its models, why
+				switch {
+				case len(f.Problems) > 0:
+					state = "broken"
+				case !f.Usable:
+					state += ", but it cannot be used: " + f.Reason
+				case len(f.Warnings) > 0:
+					state += ", but " + strings.Join(f.Warnings, "; ")
+				}
+				return []any{cmp.Or(f.File, "built in"), cmp.Or(f.Agent, f.Tool), f.Model, state}, f.Problems
 			})
 		},
 	})

@@ -118,8 +118,7 @@ func BodyError(err error) error {
 	}
 }
 
-// Decode reads a JSON object into the struct that into points to, as strictly as
-// readBody. Exported for the fuzzer.
+// Decode reads a JSON object into the struct that into points to, as strictly as readInto.
 func Decode(data []byte, into any) error { return decodeBody(data, into, false) }
 
 // decodeBody decodes a body. One of another protocol may have fields that are not known, and

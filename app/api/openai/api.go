@@ -139,7 +139,15 @@ func (a *API) Complete(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	fields := chatFields(body)
+	limit := "max_completion_tokens"
+	if body.MaxCompletionTokens == 0 {
+		limit = "max_tokens"
+	}
+	fields := fieldNames{
+		map[string]string{"content": "messages", "author": "messages", "options": "tools", "options.instructions": "messages", "options.max_output_tokens": limit},
+		strings.NewReplacer("options.response_format.type", "response_format.type", "options.response_format.", "response_format.json_schema.",
+			"options.", "", "].name", "].function.name", "].parameters", "].function.parameters", "results[", "messages["),
+	}
 	r, err := a.newRequest(c, body)
 	if err != nil {
 		return fields.rename(err)

@@ -99,7 +99,10 @@ func (a *API) Respond(c *gin.Context) error {
 	if err := body.check(); err != nil {
 		return err
 	}
-	fields := responseFields()
+	fields := fieldNames{
+		map[string]string{"content": "input", "messages": "input", "author": "input", "options": "tools", "options.reasoning_effort": "reasoning.effort"},
+		strings.NewReplacer("options.response_format", "text.format", "options.", "", "messages[].", "input[].", "messages[", "input[", "results[", "input["),
+	}
 	r, err := a.newRequest(c, body.toCompletion(messages))
 	if err != nil {
 		return fields.rename(err)

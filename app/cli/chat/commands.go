@@ -27,7 +27,17 @@ type slashCommand struct {
 
 func slashCommands() []slashCommand {
 	return []slashCommand{
-		{"/context", "", "show what the next prompt consists of, and how close a summary is", func(c *Conversation, ctx context.Context, _ string) error { return c.showContext(ctx) }},
+		{"/context", "", "show what the next prompt consists of, and how close a summary is", func(c *Conversation, ctx context.Context, _ string) error {
+			if err := c.ensureSession(ctx); err != nil {
+				return err
+			}
+			report, err := client.Call(ctx, c.Service, ops.GetContext, c.inSession())
+			if err == nil {
+				width, _ := c.Size()
+				term.DrawContext(c.Out, report, time.Now(), width)
+			}
+			return err
+		}},
 		{"/why", "<words or #seq>", "show where a message is in the next prompt, and why", (*Conversation).explainPlacement},
 		{"/summary", "[n, list, diff, restore n]", "show the active summary, another version, all versions, or changes", (*Conversation).handleSummary},
 		{"/summarize", "[focus]", "summarize older messages now; focus says what matters most", (*Conversation).summarizeNow},
