@@ -77,8 +77,7 @@ func (p *program) agentFiles(cmd *cobra.Command) (*ops.AgentFiles, error) {
 	return ops.OpenAgentFiles(cmd.Context(), cfg)
 }
 
-// maxSettingWidth is the maximum width of a value in `agents show`; --json prints all of it.
-const maxSettingWidth = 60
+const maxSettingWidth = 60 // the maximum width of a value in `agents show`; --json prints all of it
 
 func (p *program) showAgentCommand() *cobra.Command {
 	return p.withJSON(&cobra.Command{
@@ -139,8 +138,7 @@ func (p *program) checkAgentsCommand() *cobra.Command {
 	})
 }
 
-// maxDescriptionWidth is the maximum width of a tool's description in `mcp list`; --json prints all of it.
-const maxDescriptionWidth = 80
+const maxDescriptionWidth = 80 // the maximum width of a tool's description in `mcp list`; --json prints all of it
 
 func (p *program) listMCPCommand() *cobra.Command {
 	return p.withJSON(&cobra.Command{
