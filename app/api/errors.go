@@ -22,8 +22,7 @@ import (
 	"bobbin/app/core"
 )
 
-// statusClientClosed is logged for a request whose client disconnected.
-const statusClientClosed = 499
+const statusClientClosed = 499 // logged for a request whose client disconnected
 
 // handlerFunc answers a request or returns an error.
 type handlerFunc func(*gin.Context) error

@@ -77,22 +77,7 @@ func (p *program) agentFiles(cmd *cobra.Command) (*ops.AgentFiles, error) {
 	return ops.OpenAgentFiles(cmd.Context(), cfg)
 }
 
-// describeState returns whether an agent can be used, and if not, or not with all of its models, why.
-func describeState(a ops.AgentState) string {
-	switch {
-	case len(a.Problems) > 0:
-		return "broken"
-	case !a.Usable:
-		return "ok, but it cannot be used: " + a.Reason
-	case len(a.Warnings) > 0:
-		return "ok, but " + strings.Join(a.Warnings, "; ")
-	default:
-		return "ok"
-	}
-}
-
-// maxSettingWidth is the maximum width of a value in `agents show`; --json prints all of it.
-const maxSettingWidth = 60
+const maxSettingWidth = 60 // the maximum width of a value in `agents show`; --json prints all of it
 
 func (p *program) showAgentCommand() *cobra.Command {
 	return p.withJSON(&cobra.Command{
@@ -138,14 +123,22 @@ func (p *program) checkAgentsCommand() *cobra.Command {
 				return err
 			}
 			return printFiles(p, core.Page[ops.AgentState]{Items: list}, "NAME|MODEL|RESULT", "", func(f ops.AgentState) ([]any, []string) {
-				return []any{cmp.Or(f.File, "built in"), cmp.Or(f.Agent, f.Tool), f.Model, describeState(f)}, f.Problems
+				state := "ok" // whether it can be used, and if not, or not with all of its models, why
+				switch {
+				case len(f.Problems) > 0:
+					state = "broken"
+				case !f.Usable:
+					state += ", but it cannot be used: " + f.Reason
+				case len(f.Warnings) > 0:
+					state += ", but " + strings.Join(f.Warnings, "; ")
+				}
+				return []any{cmp.Or(f.File, "built in"), cmp.Or(f.Agent, f.Tool), f.Model, state}, f.Problems
 			})
 		},
 	})
 }
 
-// maxDescriptionWidth is the maximum width of a tool's description in `mcp list`; --json prints all of it.
-const maxDescriptionWidth = 80
+const maxDescriptionWidth = 80 // the maximum width of a tool's description in `mcp list`; --json prints all of it
 
 func (p *program) listMCPCommand() *cobra.Command {
 	return p.withJSON(&cobra.Command{

@@ -23,8 +23,7 @@ import (
 	"bobbin/app/ops"
 )
 
-// maxHelpWidth is the width of help that is not written to a terminal.
-const maxHelpWidth = 100
+const maxHelpWidth = 100 // the width of help that is not written to a terminal
 
 // fitHelp prepares cobra's help of a command: its lines fit the terminal, and the flags of all commands, which are the
 // settings, are in it with --help-all; the program itself has a few of them.
@@ -56,8 +55,7 @@ func writePairs(out io.Writer, lines [][2]string, width int) {
 	}
 }
 
-// completionTimeout bounds how long a shell waits for completions.
-const completionTimeout = 500 * time.Millisecond
+const completionTimeout = 500 * time.Millisecond // how long a shell waits at most for completions
 
 // completeSessions completes the ids of recent sessions of a running server.
 func (p *program) completeSessions(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {

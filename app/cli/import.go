@@ -20,8 +20,7 @@ import (
 	"bobbin/app/core"
 )
 
-// maxHistory is the maximum size of a file to import, in bytes; servers accept less.
-const maxHistory = 1 << 30
+const maxHistory = 1 << 30 // the maximum size of a file to import, in bytes; servers accept less
 
 func (p *program) importCommand() *cobra.Command {
 	var into core.Session
@@ -146,8 +145,7 @@ func (p *program) importFile(ctx context.Context, s connection, h historyFile, i
 	})
 }
 
-// progressLines is after how many conversations progress is a line, where there is no terminal.
-const progressLines = 100
+const progressLines = 100 // after how many conversations progress is a line, where there is no terminal
 
 // importConversations imports the conversations of a file and prints the result. One that cannot be imported keeps
 // none of the others back.
@@ -243,8 +241,7 @@ func (p *program) printLeftOut(done core.Imported) {
 	}
 }
 
-// progressPrinter returns a function that shows progress on a terminal; without a terminal
-// it does nothing.
+// progressPrinter returns a function that shows progress on a terminal; without a terminal it does nothing.
 func (p *program) progressPrinter() func(text string) {
 	if width, _ := p.terminalSize(); width == 0 || p.json {
 		return func(string) {}

@@ -26,7 +26,24 @@ func (p *program) keysCommand() *cobra.Command {
 			"configuration cannot use it. Nothing is stored: the key takes effect when the server starts with it.",
 		Example: "  bobbin keys new web",
 		Args:    requireOne("name", "it becomes the owner of everything created with the key"),
-		RunE:    func(_ *cobra.Command, args []string) error { return p.newKey(args[0]) },
+		RunE: func(_ *cobra.Command, args []string) error {
+			name := args[0]
+			if !config.ValidKeyName(name) {
+				return core.Errorf(core.ErrInvalid, "the name %q must be 1 to 64 letters, digits, and . _ @ -", name)
+			}
+			key, secret := config.NewAPIKey(name)
+			setting := name + ":" + key.Secret.Reveal()
+			return p.printOrDraw(struct {
+				Name    string `json:"name"`
+				Secret  string `json:"secret"`
+				Setting string `json:"setting"`
+			}{name, secret, setting}, nil, func(int, int) {
+				fmt.Fprintf(p.Out, "secret, for the caller; it is shown only once:\n  %s\n\n", secret)
+				fmt.Fprintf(p.Out, "add the hash to bobbin.yaml:\n  auth:\n    keys:\n      - %q\n\n", setting)
+				fmt.Fprintf(p.Out, "or to the environment, separated by commas:\n  BOBBIN_AUTH_KEYS=%s\n\n", setting)
+				fmt.Fprintf(p.Out, "then restart Bobbin; the caller sends the secret with every request:\n  Authorization: Bearer %s\n", secret)
+			})
+		},
 	}
 	listing := &cobra.Command{
 		Use: "list", Short: "List the keys of the database, without their secrets",
@@ -117,26 +134,6 @@ func parseSpan(s string) (time.Duration, error) {
 		return 0, core.Errorf(core.ErrInvalid, "%.40q is not a duration; write for example 12h or 90d", s)
 	}
 	return span, nil
-}
-
-func (p *program) newKey(name string) error {
-	if !config.ValidKeyName(name) {
-		return core.Errorf(core.ErrInvalid, "the name %q must be 1 to 64 letters, digits, and . _ @ -", name)
-	}
-	key, secret := config.NewAPIKey(name)
-	setting := name + ":" + key.Secret.Reveal()
-	if p.json {
-		return p.printJSON(struct {
-			Name    string `json:"name"`
-			Secret  string `json:"secret"`
-			Setting string `json:"setting"`
-		}{name, secret, setting})
-	}
-	fmt.Fprintf(p.Out, "secret, for the caller; it is shown only once:\n  %s\n\n", secret)
-	fmt.Fprintf(p.Out, "add the hash to bobbin.yaml:\n  auth:\n    keys:\n      - %q\n\n", setting)
-	fmt.Fprintf(p.Out, "or to the environment, separated by commas:\n  BOBBIN_AUTH_KEYS=%s\n\n", setting)
-	fmt.Fprintf(p.Out, "then restart Bobbin; the caller sends the secret with every request:\n  Authorization: Bearer %s\n", secret)
-	return nil
 }
 
 func (p *program) revokeKeyCommand() *cobra.Command {

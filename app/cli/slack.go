@@ -61,5 +61,4 @@ func (p *program) printSlackStatus(t *core.SlackThreadStatus) {
 	}
 }
 
-// maxReason is how many characters are shown of why a post is not in Slack.
-const maxReason = 200
+const maxReason = 200 // how many characters are shown of why a post is not in Slack

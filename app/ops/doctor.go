@@ -102,7 +102,14 @@ func Doctor(ctx context.Context, o DoctorOptions) Diagnosis {
 		} else {
 			d.addOK("clock", "%s", now)
 		}
-		d.checkPort(ctx)
+		if s, running := datadir.Running(d.Config.DataDir); running {
+			d.addOK("address", "%s is the running server's", strings.TrimPrefix(s.URL, "http://"))
+		} else if l, err := new(net.ListenConfig).Listen(ctx, "tcp", d.Config.Addr); err != nil {
+			d.addFailure("address", err.Error(), "choose another with --addr, or stop the process that uses it")
+		} else {
+			_ = l.Close() // it was only a check
+			d.addOK("address", "%s is free", d.Config.Addr)
+		}
 	}
 	out := Diagnosis{Status: VerdictOK, Findings: d.found}
 	for _, f := range d.found {
@@ -221,18 +228,4 @@ func (d *doctor) checkRoom(check, dir string) {
 	default:
 		d.addOK(check, "%s", text)
 	}
-}
-
-func (d *doctor) checkPort(ctx context.Context) {
-	if s, running := datadir.Running(d.Config.DataDir); running {
-		d.addOK("address", "%s is the running server's", strings.TrimPrefix(s.URL, "http://"))
-		return
-	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", d.Config.Addr)
-	if err != nil {
-		d.addFailure("address", err.Error(), "choose another with --addr, or stop the process that uses it")
-		return
-	}
-	_ = l.Close() // it was only a check
-	d.addOK("address", "%s is free", d.Config.Addr)
 }

@@ -1,5 +1,5 @@
 // Package slack makes a thread of Slack and a session one conversation: it brings what Slack
-// sends into the session (Intake, Service), and posts to the thread what happens there (Outbox).
+// sends into the session (Service), and posts to the thread what happens there (Outbox).
 //
 // # In
 //
@@ -9,12 +9,12 @@
 //	                                   │
 //	           names, markup, files, history ──▶ chat.Service ──▶ done
 //
-// Intake acknowledges only what is stored, so a crash loses nothing; Slack repeats what was not
-// acknowledged, and the inbox stores it once. Worker handles the items: one thread's one after
-// the other, in Slack's order. A message becomes a run whose client_message_id follows from its
-// team, channel and ts, so an item that is handled again after a crash has no second effect.
+// The service acknowledges only what is stored, so a crash loses nothing; Slack repeats what was not acknowledged, and
+// the inbox stores it once. Its workers handle the items: one thread's one after the other, in Slack's order. A message
+// becomes a run whose client_message_id follows from its team, channel and ts, so an item that is handled again after a
+// crash has no second effect.
 //
-// Run of Worker and Socket own the goroutines, and wait for them.
+// Run owns the goroutines, and waits for them.
 //
 // # Clients
 //

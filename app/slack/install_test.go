@@ -64,11 +64,9 @@ func newInstallWorld(t *testing.T, d *db.DB, teams ...string) *installWorld {
 		Settings: settings, Clients: w.clients(t, settings), Inbox: repositories.NewSlackInbox(d.Gorm), Worker: "one/1", Observer: w.counts,
 		Logger: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
-	mux := http.NewServeMux()
-	for route, answer := range w.service.Routes() {
-		mux.HandleFunc(route, answer)
-	}
-	server := httptest.NewServer(mux)
+	server := httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, r *http.Request) {
+		w.service.Routes()[r.Method+" "+r.URL.Path](answer, r)
+	}))
 	t.Cleanup(server.Close)
 	w.url = server.URL
 	s.SetURLs(fakeslack.URLsBelow(server.URL))
@@ -91,9 +89,8 @@ func (w *installWorld) clients(t *testing.T, settings config.Slack) *Clients {
 // begin opens the page of the installation and returns the address of Slack's, and the cookie.
 func (w *installWorld) begin(t *testing.T) (string, *http.Cookie) {
 	t.Helper()
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, InstallPath, nil)
 	answer := httptest.NewRecorder()
-	w.service.Routes()["GET "+InstallPath].ServeHTTP(answer, r)
+	w.service.Routes()["GET "+InstallPath](answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, InstallPath, nil))
 	cookies := answer.Result().Cookies()
 	if answer.Code != http.StatusFound || len(cookies) != 1 || !cookies[0].HttpOnly || !cookies[0].Secure || cookies[0].SameSite != http.SameSiteLaxMode {
 		t.Fatalf("got %d and the cookies %v", answer.Code, cookies)
@@ -124,8 +121,7 @@ func (w *installWorld) callback(t *testing.T, query url.Values, cookie *http.Coo
 // stateOf returns the state in the address of Slack's page.
 func stateOf(t *testing.T, address string) string {
 	t.Helper()
-	u := must.Get(url.Parse(address))(t)
-	return u.Query().Get("state")
+	return must.Get(url.Parse(address))(t).Query().Get("state")
 }
 
 // Only the browser that began an installation ends it, once and within ten minutes. No token is

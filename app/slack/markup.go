@@ -98,8 +98,7 @@ func (t *richText) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// maxRichDepth is deeper than Slack nests elements.
-const maxRichDepth = 8
+const maxRichDepth = 8 // deeper than Slack nests elements
 
 // blockText returns the text of a message's blocks in Slack's markup; empty if they have none.
 func blockText(blocks json.RawMessage) string {

@@ -27,8 +27,7 @@ import (
 	"bobbin/app/db/repositories"
 )
 
-// apiTime bounds one call of Slack's Web API.
-const apiTime = 20 * time.Second
+const apiTime = 20 * time.Second // bound of one call of Slack's Web API
 
 // Options configure a Service. All are required but Observer.
 type Options struct {

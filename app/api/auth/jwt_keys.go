@@ -34,8 +34,7 @@ const (
 	tokenFetchBurst = 3
 )
 
-// firstRetry is the delay after a failed fetch; it doubles with each further failure.
-const firstRetry = 5 * time.Second
+const firstRetry = 5 * time.Second // the delay after a failed fetch; it doubles with each further failure
 
 // KeyOptions say where keys come from. URL or File, and Logger, are required.
 type KeyOptions struct {
@@ -45,8 +44,7 @@ type KeyOptions struct {
 	Logger  *slog.Logger
 }
 
-// Keys are the public keys of a signer as last fetched. Run refreshes them. Safe for
-// concurrent use.
+// Keys are the public keys of a signer as last fetched. Run refreshes them. Safe for concurrent use.
 type Keys struct {
 	KeyOptions
 	fetch        func(context.Context) ([]byte, error)
@@ -175,14 +173,12 @@ func (k *Keys) About() (usable, skipped []string) {
 	return usable, slices.Clone(now.skipped)
 }
 
-// allowedAlgorithms returns the accepted signing algorithms. All are asymmetric, so a
-// verifier cannot sign.
+// allowedAlgorithms returns the accepted signing algorithms. All are asymmetric, so a verifier cannot sign.
 func allowedAlgorithms() []jose.SignatureAlgorithm {
 	return []jose.SignatureAlgorithm{jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.ES256, jose.EdDSA}
 }
 
-// maxKeys bounds a set.
-const maxKeys = 100
+const maxKeys = 100 // bound of a set
 
 // Accepted sizes of RSA keys in bits: shorter keys are weak, longer ones slow.
 const (

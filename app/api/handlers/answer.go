@@ -19,8 +19,7 @@ const (
 	minReadRate  = 32 << 10         // bytes per second
 )
 
-// pieceBytes is how much of an answer is written at a time.
-const pieceBytes = 64 << 10
+const pieceBytes = 64 << 10 // how much of an answer is written at a time
 
 // writeJSON writes what the caller may see of body as JSON.
 func writeJSON(c *gin.Context, status int, body any) error {

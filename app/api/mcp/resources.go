@@ -19,8 +19,7 @@ const (
 	aspectSummary  = "summary"
 )
 
-// maxResource bounds the text of a resource, in bytes.
-const maxResource = 1 << 20
+const maxResource = 1 << 20 // bound of the text of a resource, in bytes
 
 // templateOf returns the template of the addresses of an aspect.
 func templateOf(aspect string) string { return sessionsPrefix + "{session_id}/" + aspect }
@@ -93,8 +92,7 @@ func (s *Server) readAspect(ctx context.Context, tenant core.Tenant, id core.Ses
 	return string(raw), err
 }
 
-// listResources answers resources/list with the contexts of the sessions, those with the newest
-// activity first.
+// listResources answers resources/list with the contexts of the sessions, those with the newest activity first.
 func (s *Server) listResources(ctx context.Context, caller core.Identity, req sdk.Request) (sdk.Result, error) {
 	out := &sdk.ListResourcesResult{Resources: []*sdk.Resource{}, Cacheable: sdk.Cacheable{CacheScope: "private"}}
 	if !canRead(caller, templateOf(aspectContext)) {

@@ -12,11 +12,9 @@ import (
 	"bobbin/app/core"
 )
 
-// defaultWait is how long a call waits for a run. Many clients give up after a minute.
-const defaultWait = 45 * time.Second
+const defaultWait = 45 * time.Second // how long a call waits for a run. Many clients give up after a minute
 
-// maxAnswer bounds the answer in a result, in bytes.
-const maxAnswer = 256 << 10
+const maxAnswer = 256 << 10 // bound of the answer in a result, in bytes
 
 const maxApprovals = 20
 
@@ -128,8 +126,7 @@ func (s *Server) cancelRun(ctx context.Context, c call, in runParam) (runResult,
 	return s.resultOf(ctx, c, run)
 }
 
-// waitForRun returns the run when it has ended or waits for a person, or as it is after the time
-// limit.
+// waitForRun returns the run when it has ended or waits for a person, or as it is after the time limit.
 func (s *Server) waitForRun(ctx context.Context, c call, run core.Run, seconds *float64) (core.Run, error) {
 	limit := defaultWait
 	if seconds != nil {

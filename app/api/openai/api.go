@@ -51,8 +51,7 @@ func (a *API) findAgent(name string) (agent core.Agent, model string, err error)
 	return agent, model, nil
 }
 
-// modelNames returns the models of this API: the agents, and each with the configured models
-// that may answer for it.
+// modelNames returns the models of this API: the agents, and each with the configured models that may answer for it.
 func (a *API) modelNames() []string {
 	var names []string
 	list := a.Agents.List()
@@ -73,8 +72,7 @@ func (a *API) chatModels() []string {
 	return slices.DeleteFunc(slices.Clone(a.Models()), func(name string) bool { return name == a.EmbeddingModel })
 }
 
-// maxNamed bounds the models that an error names.
-const maxNamed = 10
+const maxNamed = 10 // bound of the models that an error names
 
 // someNames returns the first models of this API for an error.
 func (a *API) someNames() string {
@@ -139,7 +137,15 @@ func (a *API) Complete(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	fields := chatFields(body)
+	limit := "max_completion_tokens"
+	if body.MaxCompletionTokens == 0 {
+		limit = "max_tokens"
+	}
+	fields := fieldNames{
+		map[string]string{"content": "messages", "author": "messages", "options": "tools", "options.instructions": "messages", "options.max_output_tokens": limit},
+		strings.NewReplacer("options.response_format.type", "response_format.type", "options.response_format.", "response_format.json_schema.",
+			"options.", "", "].name", "].function.name", "].parameters", "].function.parameters", "results[", "messages["),
+	}
 	r, err := a.newRequest(c, body)
 	if err != nil {
 		return fields.rename(err)
@@ -287,8 +293,7 @@ func (a *API) sendMessage(ctx context.Context, r request, session core.Session, 
 	return activeRun{run: accepted.Run, ignored: accepted.Ignored}, err
 }
 
-// findRepeated returns the newest stored message that is the new one, whose parts are given; empty =
-// it is another one.
+// findRepeated returns the newest stored message that is the new one, whose parts are given; empty = it is another one.
 func (p placement) findRepeated(parts []core.Part) core.MessageID {
 	sameBlob := func(a, b core.Part) bool { return a.BlobID == b.BlobID }
 	for _, m := range slices.Backward(p.repeats) {

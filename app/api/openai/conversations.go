@@ -143,20 +143,15 @@ func newItemList(items []outputItem, more bool) itemList {
 	return list
 }
 
-// Limits of lists of items.
-const (
-	defaultItems = 20
-	mostItems    = 100
-)
+const mostItems = 100 // bound of a list of items
 
-// ListItems answers GET /v1/conversations/{id}/items: those of the current path, the newest first
-// unless order=asc.
+// ListItems answers GET /v1/conversations/{id}/items: those of the current path, the newest first unless order=asc.
 func (a *API) ListItems(c *gin.Context) error {
 	session, who, err := a.conversationOf(c)
 	if err != nil {
 		return err
 	}
-	limit, err := strconv.Atoi(c.DefaultQuery("limit", strconv.Itoa(defaultItems)))
+	limit, err := strconv.Atoi(c.DefaultQuery("limit", "20"))
 	if err != nil || limit < 1 || limit > mostItems {
 		return core.OneFault("limit", "must be a number from 1 to %d", mostItems)
 	}

@@ -89,8 +89,7 @@ func (a *API) Embed(c *gin.Context) error {
 	return writeJSON(c, list, nil)
 }
 
-// defaultDimension is assumed until the model has returned its first vector.
-const defaultDimension = 3072
+const defaultDimension = 3072 // assumed until the model has returned its first vector
 
 func (a *API) checkEmbedding(body embeddingRequest) error {
 	_, own, _ := strings.Cut(a.Embedder.Model(), ":") // behind the provider's

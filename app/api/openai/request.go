@@ -330,32 +330,10 @@ func (r *completionRequest) options() (*core.RunOptions, error) {
 
 func (m message) isInstruction() bool { return m.Role == "system" || m.Role == "developer" }
 
-// fieldNames are the names that clients know for fields in errors, which Bobbin's own API names
-// otherwise.
+// fieldNames are the names that clients know for fields in errors, which Bobbin's own API names otherwise.
 type fieldNames struct {
 	whole map[string]string // by the own name
 	parts *strings.Replacer
-}
-
-// chatFields are the names in chat completions.
-func chatFields(body completionRequest) fieldNames {
-	limit := "max_completion_tokens"
-	if body.MaxCompletionTokens == 0 {
-		limit = "max_tokens"
-	}
-	return fieldNames{
-		map[string]string{"content": "messages", "author": "messages", "options": "tools", "options.instructions": "messages", "options.max_output_tokens": limit},
-		strings.NewReplacer("options.response_format.type", "response_format.type", "options.response_format.", "response_format.json_schema.",
-			"options.", "", "].name", "].function.name", "].parameters", "].function.parameters", "results[", "messages["),
-	}
-}
-
-// responseFields returns the names in responses.
-func responseFields() fieldNames {
-	return fieldNames{
-		map[string]string{"content": "input", "messages": "input", "author": "input", "options": "tools", "options.reasoning_effort": "reasoning.effort"},
-		strings.NewReplacer("options.response_format", "text.format", "options.", "", "messages[].", "input[].", "messages[", "input[", "results[", "input["),
-	}
 }
 
 // rename returns the error with the client's names of fields.

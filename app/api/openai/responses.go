@@ -99,7 +99,10 @@ func (a *API) Respond(c *gin.Context) error {
 	if err := body.check(); err != nil {
 		return err
 	}
-	fields := responseFields()
+	fields := fieldNames{
+		map[string]string{"content": "input", "messages": "input", "author": "input", "options": "tools", "options.reasoning_effort": "reasoning.effort"},
+		strings.NewReplacer("options.response_format", "text.format", "options.", "", "messages[].", "input[].", "messages[", "input[", "results[", "input["),
+	}
 	r, err := a.newRequest(c, body.toCompletion(messages))
 	if err != nil {
 		return fields.rename(err)
@@ -334,8 +337,7 @@ func (a *API) CancelResponse(c *gin.Context) error {
 	return a.GetResponse(c)
 }
 
-// writeResponse answers with the response when it has ended, or as it is when a request has
-// waited long enough.
+// writeResponse answers with the response when it has ended, or as it is when a request has waited long enough.
 func (a *API) writeResponse(c *gin.Context, tenant core.Tenant, b activeRun, shape *responseShape) error {
 	enc := newResponseEncoder(shape, b.run, -1)
 	err := a.awaitAnswer(c, tenant, b, "input", func(e core.Event) bool {

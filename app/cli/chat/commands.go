@@ -27,7 +27,17 @@ type slashCommand struct {
 
 func slashCommands() []slashCommand {
 	return []slashCommand{
-		{"/context", "", "show what the next prompt consists of, and how close a summary is", func(c *Conversation, ctx context.Context, _ string) error { return c.showContext(ctx) }},
+		{"/context", "", "show what the next prompt consists of, and how close a summary is", func(c *Conversation, ctx context.Context, _ string) error {
+			if err := c.ensureSession(ctx); err != nil {
+				return err
+			}
+			report, err := client.Call(ctx, c.Service, ops.GetContext, c.inSession())
+			if err == nil {
+				width, _ := c.Size()
+				term.DrawContext(c.Out, report, time.Now(), width)
+			}
+			return err
+		}},
 		{"/why", "<words or #seq>", "show where a message is in the next prompt, and why", (*Conversation).explainPlacement},
 		{"/summary", "[n, list, diff, restore n]", "show the active summary, another version, all versions, or changes", (*Conversation).handleSummary},
 		{"/summarize", "[focus]", "summarize older messages now; focus says what matters most", (*Conversation).summarizeNow},
@@ -96,8 +106,7 @@ func (c *Conversation) handleLine(ctx context.Context, text string) error {
 	return core.Errorf(core.ErrInvalid, "unknown command %s; %s", word, core.Suggest(word, names, "", "/help lists all commands"))
 }
 
-// maxExplained is the maximum number of matching messages that /why explains.
-const maxExplained = 3
+const maxExplained = 3 // the maximum number of matching messages that /why explains
 
 // explainPlacement shows where messages are in the next prompt: one with a #number or id, or
 // the newest that contain the words.
@@ -196,8 +205,7 @@ func (c *Conversation) showOrSetModel(ctx context.Context, name string) error {
 	return nil
 }
 
-// maxFound is the maximum number of messages that a search shows.
-const maxFound = 10
+const maxFound = 10 // the maximum number of messages that a search shows
 
 // searchMessages searches the messages of all conversations.
 func (c *Conversation) searchMessages(ctx context.Context, words string) error {
@@ -219,8 +227,7 @@ func (c *Conversation) searchMessages(ctx context.Context, words string) error {
 	return nil
 }
 
-// maxAttached is the maximum size of a file, in bytes; the server accepts less.
-const maxAttached = 256 << 20
+const maxAttached = 256 << 20 // the maximum size of a file, in bytes; the server accepts less
 
 // attachFile uploads a file for the next message; without a path it lists the attached files.
 func (c *Conversation) attachFile(ctx context.Context, path string) error {
@@ -249,8 +256,7 @@ func (c *Conversation) attachFile(ctx context.Context, path string) error {
 	return nil
 }
 
-// readFile reads a file whose name the user typed; ~ is the home directory. Errors are
-// sentences.
+// readFile reads a file whose name the user typed; ~ is the home directory. Errors are sentences.
 func readFile(path string) ([]byte, error) {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		if home, err := os.UserHomeDir(); err == nil {

@@ -101,19 +101,6 @@ func (c *Conversation) ensureSession(ctx context.Context) error {
 // inSession are the fields of operations on the session, which exists.
 func (c *Conversation) inSession() ops.InSession { return ops.InSession{SessionID: c.Session.ID} }
 
-func (c *Conversation) showContext(ctx context.Context) error {
-	if err := c.ensureSession(ctx); err != nil {
-		return err
-	}
-	report, err := client.Call(ctx, c.Service, ops.GetContext, c.inSession())
-	if err != nil {
-		return err
-	}
-	width, _ := c.Size()
-	term.DrawContext(c.Out, report, time.Now(), width)
-	return nil
-}
-
 // summarizeNow summarizes now and shows its progress.
 func (c *Conversation) summarizeNow(ctx context.Context, focus string) error {
 	if err := c.ensureSession(ctx); err != nil {
@@ -192,7 +179,16 @@ func (c *Conversation) handleSummary(ctx context.Context, rest string) error {
 		}
 		return nil
 	case rest == "diff", word == "diff" && isNumber:
-		return c.showDiff(ctx, version)
+		in, err := c.inVersion(ctx, version)
+		if err != nil {
+			return err
+		}
+		d, err := client.Call(ctx, c.Service, ops.DiffSummary, ops.SummaryDiff{InSummary: in})
+		if err == nil {
+			width, _ := c.Size()
+			term.DrawDiff(c.Out, d, width)
+		}
+		return err
 	case word == "restore" && isNumber:
 		session, err := client.Call(ctx, c.Service, ops.RestoreSummary, ops.SummaryRestore{InSession: c.inSession(), Version: version})
 		if err != nil {
@@ -241,23 +237,7 @@ func (c *Conversation) showSummary(ctx context.Context, version int) error {
 	return nil
 }
 
-// showDiff shows what a version changed; 0 = the active one.
-func (c *Conversation) showDiff(ctx context.Context, version int) error {
-	in, err := c.inVersion(ctx, version)
-	if err != nil {
-		return err
-	}
-	d, err := client.Call(ctx, c.Service, ops.DiffSummary, ops.SummaryDiff{InSummary: in})
-	if err != nil {
-		return err
-	}
-	width, _ := c.Size()
-	term.DrawDiff(c.Out, d, width)
-	return nil
-}
-
-// undoSummary undoes the last summary: it restores the version that was active before it on this path,
-// or none.
+// undoSummary undoes the last summary: it restores the version that was active before it on this path, or none.
 func (c *Conversation) undoSummary(ctx context.Context) error {
 	if c.Session.ID == "" {
 		return errNothingSaid

@@ -10,11 +10,9 @@ import (
 	"bobbin/app/core"
 )
 
-// barWidth is the width of the window's bar, in characters, if there is room for it.
-const barWidth = 60
+const barWidth = 60 // the width of the window's bar, in characters, if there is room for it
 
-// sectionMark returns the character of a section in the bar: not a color, so that it is
-// readable everywhere.
+// sectionMark returns the character of a section in the bar: not a color, so that it is readable everywhere.
 func sectionMark(name string) string {
 	return cmp.Or(map[string]string{
 		"system": "S", "tools": "T", "summary": "▒", "pinned": "P", "standing": "I", "tail": "█", "recalled": "Q", "run": "R", "reserve": "·", "free": " ",

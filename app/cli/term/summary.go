@@ -94,8 +94,7 @@ func (d drawing) writeMarked(mark string, lines []string) {
 	}
 }
 
-// shownInstructions bounds the instructions of a context report that are shown.
-const shownInstructions = 20
+const shownInstructions = 20 // bound of the instructions of a context report that are shown
 
 // drawInstructions lists the newest of those that stand, with their places in the prompt.
 func (d drawing) drawInstructions(list []core.StandingInstruction) {
@@ -178,5 +177,4 @@ func DrawHit(out io.Writer, h core.SearchHit, zone *time.Location, width int) {
 	fmt.Fprintf(out, "\n%s%s\n", indent, strings.ReplaceAll(text, "\n", "\n"+indent))
 }
 
-// maxTitle is the maximum width of a session's title in a list.
-const maxTitle = 40
+const maxTitle = 40 // the maximum width of a session's title in a list
