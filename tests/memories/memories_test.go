@@ -114,7 +114,7 @@ func TestMemorySearchIsExact(t *testing.T) {
 				kept[m.ID] = m.Memory
 			case op < 7:
 				id := anyOne()
-				must.Do(t, s.Delete(t.Context(), ann(), id))
+				must.Do(t, s.Store.Delete(t.Context(), ann(), id))
 				delete(kept, id)
 			default:
 				tenant := core.Tenant{Owner: "ann", User: users[r.IntN(3)]}
