@@ -65,8 +65,9 @@ type App struct {
 	server    *api.Server
 }
 
-// New builds a server: it takes the data folder, opens the database and brings its schema up to date, loads the agents,
-// and finds the default model. Close it when it is not run. Errors say what to do.
+// New builds a server: it takes the data folder, opens the database and brings its
+// schema up to date, loads the agents, and finds the default model. Close it when
+// it is not run. Errors say what to do.
 func New(ctx context.Context, cfg config.Config, build Build, logger *slog.Logger) (*App, error) {
 	r := &resources{}
 	a, err := openApp(ctx, r, cfg, build, logger)
@@ -76,7 +77,8 @@ func New(ctx context.Context, cfg config.Config, build Build, logger *slog.Logge
 	return a, nil
 }
 
-// openApp builds the parts in the order in which they need each other. What it opens is in r, also when it fails.
+// openApp builds the parts in the order in which they need each other. What it opens is in r,
+// also when it fails.
 func openApp(ctx context.Context, r *resources, cfg config.Config, build Build, log *slog.Logger) (*App, error) {
 	var err error
 	if r.folder, err = datadir.Hold(ctx, cfg.DataDir); err != nil {
@@ -223,7 +225,8 @@ func (a *App) buildServices(build Build, space handlers.Space) error {
 	return nil
 }
 
-const answerGrace = 5 * time.Second // how much later requests may end than the runs they wait for
+// answerGrace is how much later requests may end than the runs they wait for.
+const answerGrace = 5 * time.Second
 
 // API returns what the server of the API is made of, for tests that serve it with other limits.
 func (a *App) API() api.Options { return a.server.Options }
@@ -243,8 +246,9 @@ func (a *App) AgentNames() string {
 	return strings.Join(names, ", ")
 }
 
-// Run serves on the listener until ctx ends, then stops in order: no new requests, time for the work in hand, the rest
-// handed back to be taken up after the restart. It closes everything that New opened.
+// Run serves on the listener until ctx ends, then stops in order: no new
+// requests, time for the work in hand, the rest handed back to be taken up after
+// the restart. It closes everything that New opened.
 func (a *App) Run(ctx context.Context, listener net.Listener) error {
 	if err := a.announce(listener); err != nil {
 		return errors.Join(err, listener.Close(), a.Close())
@@ -319,8 +323,9 @@ func (r *resources) Close() error {
 	return errors.Join(errs...)
 }
 
-// ReloadAgents reads the agents' files again. What begins from now on has the new agents; runs at work keep those that
-// they began with. It returns what became of each file: one that is broken keeps the agent that it had.
+// ReloadAgents reads the agents' files again. What begins from now on has the new agents;
+// runs at work keep those that they began with. It returns what became of each file: one that
+// is broken keeps the agent that it had.
 func (a *App) ReloadAgents(ctx context.Context) ([]core.AgentFile, error) {
 	files, err := a.agents.Catalog.Reload(a.Config.AgentsDir, a.agents.Known, a.Config.DefaultAgent)
 	switch {

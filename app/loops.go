@@ -71,7 +71,8 @@ func (a *App) indexMessages(ctx context.Context) error {
 	})
 }
 
-// How often idempotency keys that have expired are deleted, and how many in one transaction.
+// How often idempotency keys that have expired are deleted, and how many in one
+// transaction.
 const (
 	keySweepInterval = time.Hour
 	keySweepBatch    = 1000

@@ -41,7 +41,9 @@ func (a *App) readyChecks() []handlers.Check {
 	return checks
 }
 
-const minRoom = 1 << 20 // how many bytes the disk of a SQLite file must have: below it the next writes may fail
+// minRoom is how many bytes the disk of a SQLite file must have: below it the next
+// writes may fail.
+const minRoom = 1 << 20
 
 // checkDatabase checks that the database answers, takes writes and has room.
 func (a *App) checkDatabase(ctx context.Context) error {
@@ -88,7 +90,8 @@ func openTokenKeys(ctx context.Context, j config.JWT, log *slog.Logger) (*auth.K
 	return keys, nil
 }
 
-// Joined says how this process finds the others on its database; empty if it works by itself.
+// Joined says how this process finds the others on its database; empty if it works by
+// itself.
 func (a *App) Joined() string {
 	n := a.Config.NATS
 	joined, ok := a.Bus.(*events.NATS)
@@ -136,8 +139,9 @@ func (a *App) announce(listener net.Listener) error {
 	return a.folder.Announce(datadir.Server{URL: a.LocalURL(listener), PID: os.Getpid(), Token: a.token, Start: a.start})
 }
 
-// LocalURL returns the URL by which this machine reaches the listener. One of all addresses is reached by a loopback
-// address: the one of the family that the settings name, as the listener's own address is [::] for 0.0.0.0 too.
+// LocalURL returns the URL by which this machine reaches the listener. One of all
+// addresses is reached by a loopback address: the one of the family that the settings
+// name, as the listener's own address is [::] for 0.0.0.0 too.
 func (a *App) LocalURL(listener net.Listener) string {
 	tcp, ok := listener.Addr().(*net.TCPAddr)
 	if !ok || !tcp.IP.IsUnspecified() {
@@ -150,8 +154,9 @@ func (a *App) LocalURL(listener net.Listener) string {
 	return "http://" + net.JoinHostPort(host, strconv.Itoa(tcp.Port))
 }
 
-// AuditStart notes in the audit log with which settings and which version a server starts, if they are others than the
-// last time that this replica was started. An entry that cannot be stored is in the log of the server.
+// AuditStart notes in the audit log with which settings and which version a server
+// starts, if they are others than the last time that this replica was started. An entry
+// that cannot be stored is in the log of the server.
 func (a *App) AuditStart(ctx context.Context) {
 	if err := a.auditStart(ctx); err != nil {
 		a.Logger.WarnContext(ctx, "start not noted in the audit log", "err", err)

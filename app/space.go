@@ -20,7 +20,8 @@ import (
 	"bobbin/app/wire"
 )
 
-const maxRequestMemory = 256 << 20 // the most memory that requests take of which nobody configured how much
+// maxRequestMemory is the most memory that requests take of which nobody configured how much.
+const maxRequestMemory = 256 << 20
 
 // openSpace makes what bounds the memory and the disk space that requests take.
 func openSpace(cfg config.Config, data *datadir.Folder) (handlers.Space, error) {
@@ -58,8 +59,9 @@ func newStored(d wire.Deps) *quota.Stored {
 	return quota.NewStored(l)
 }
 
-// limitMemory has the garbage collector keep to nine tenths of the memory that the process's container has, unless
-// GOMEMLIMIT says how much, and returns the limit; math.MaxInt64 if there is none.
+// limitMemory has the garbage collector keep to nine tenths of the memory that the
+// process's container has, unless GOMEMLIMIT says how much, and returns the limit;
+// math.MaxInt64 if there is none.
 func limitMemory() int64 {
 	_, _ = memlimit.Set(memlimit.WithRatio(0.9)) // it fails where there are no containers
 	return debug.SetMemoryLimit(-1)

@@ -22,7 +22,8 @@ import (
 	"bobbin/app/core"
 )
 
-const statusClientClosed = 499 // logged for a request whose client disconnected
+// statusClientClosed is logged for a request whose client disconnected.
+const statusClientClosed = 499
 
 // handlerFunc answers a request or returns an error.
 type handlerFunc func(*gin.Context) error

@@ -106,8 +106,9 @@ const (
 	corsMaxAge  = "600" // seconds for which a browser caches the preflight response
 )
 
-// setCORSHeaders lets pages of the configured origins read responses (CORS, Fetch standard). Other pages get no such
-// header, and browsers hide the responses from them. A key is required all the same.
+// setCORSHeaders lets pages of the configured origins read responses (CORS, Fetch
+// standard). Other pages get no such header, and browsers hide the responses from them.
+// A key is required all the same.
 func (s *Server) setCORSHeaders(c *gin.Context) {
 	path := c.Request.URL.Path
 	shared := strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, openAIPrefix) || path == mcpRoute || path == "/version" || path == "/openapi.json"
@@ -227,7 +228,8 @@ const (
 	maxBodyLag    = 10 * time.Second // how far a body may fall behind minBodyRate
 )
 
-const formBytes = 64 << 10 // the size of a form besides its files and its message
+// formBytes is the size of a form besides its files and its message.
+const formBytes = 64 << 10
 
 // slackBytes is more than the handler of Slack's requests reads of a body: it has a limit of
 // its own, and says so in Slack's way.

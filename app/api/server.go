@@ -95,8 +95,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // errStopped is the cause of requests that end because the grace period is over.
 var errStopped = &core.Error{Kind: core.ErrUnavailable, Code: "stopping", Message: "the server has stopped"}
 
-// Serve answers requests on the listener until ctx ends, then stops as the package comment says. It closes the
-// listener. An orderly stop returns nil, even if some requests did not finish.
+// Serve answers requests on the listener until ctx ends, then stops as the package
+// comment says. It closes the listener. An orderly stop returns nil, even if some
+// requests did not finish.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	// Requests outlive ctx by the grace period.
 	base, cancelRequests := context.WithCancelCause(context.WithoutCancel(ctx))

@@ -77,7 +77,8 @@ func (p *program) agentFiles(cmd *cobra.Command) (*ops.AgentFiles, error) {
 	return ops.OpenAgentFiles(cmd.Context(), cfg)
 }
 
-const maxSettingWidth = 60 // the maximum width of a value in `agents show`; --json prints all of it
+// maxSettingWidth is the maximum width of a value in `agents show`; --json prints all of it.
+const maxSettingWidth = 60
 
 func (p *program) showAgentCommand() *cobra.Command {
 	return p.withJSON(&cobra.Command{
@@ -138,7 +139,8 @@ func (p *program) checkAgentsCommand() *cobra.Command {
 	})
 }
 
-const maxDescriptionWidth = 80 // the maximum width of a tool's description in `mcp list`; --json prints all of it
+// maxDescriptionWidth is the maximum width of a tool's description in `mcp list`; --json prints all of it.
+const maxDescriptionWidth = 80
 
 func (p *program) listMCPCommand() *cobra.Command {
 	return p.withJSON(&cobra.Command{

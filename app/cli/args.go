@@ -118,7 +118,8 @@ func (p *program) withRun(cmd *cobra.Command, name string, do func(context.Conte
 	})
 }
 
-const idLength = 36 // the length of a complete id, which is left to the server
+// idLength is the length of a complete id, which is left to the server.
+const idLength = 36
 
 // Of so many of the most recent items findID compares the ids with the beginning of one, and lists so many if that is
 // ambiguous.
@@ -127,7 +128,8 @@ const (
 	maxCandidates = 5
 )
 
-// findSession returns the session whose id is the name, or the only one whose id begins with it.
+// findSession returns the session whose id is the name, or the only one whose id begins with
+// it.
 func findSession(ctx context.Context, c *client.Client, name string) (core.SessionID, error) {
 	describe := func(s core.Session) (id, text string) { return string(s.ID), s.Title }
 	id, err := findID("session", name, "sessions list", describe, func(cursor string) (core.Page[core.Session], error) {
@@ -180,7 +182,8 @@ func findID[T any](what, name, command string, describe func(T) (id, text string
 	return "", core.Errorf(core.ErrInvalid, "%d %s ids begin with %s; write more of the id:%s", len(found), what, name, strings.Join(lines, ""))
 }
 
-const maxTitle = 40 // the maximum width of titles in lists
+// maxTitle is the maximum width of titles in lists.
+const maxTitle = 40
 
 // maxText is the maximum size of a text file or of the standard input, in bytes; the server accepts less.
 const maxText = 8 << 20

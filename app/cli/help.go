@@ -23,7 +23,8 @@ import (
 	"bobbin/app/ops"
 )
 
-const maxHelpWidth = 100 // the width of help that is not written to a terminal
+// maxHelpWidth is the width of help that is not written to a terminal.
+const maxHelpWidth = 100
 
 // fitHelp prepares cobra's help of a command: its lines fit the terminal, and the flags of all commands, which are the
 // settings, are in it with --help-all; the program itself has a few of them.
@@ -55,7 +56,8 @@ func writePairs(out io.Writer, lines [][2]string, width int) {
 	}
 }
 
-const completionTimeout = 500 * time.Millisecond // how long a shell waits at most for completions
+// completionTimeout bounds how long a shell waits for completions.
+const completionTimeout = 500 * time.Millisecond
 
 // completeSessions completes the ids of recent sessions of a running server.
 func (p *program) completeSessions(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {

@@ -20,7 +20,8 @@ import (
 	"bobbin/app/core"
 )
 
-const maxHistory = 1 << 30 // the maximum size of a file to import, in bytes; servers accept less
+// maxHistory is the maximum size of a file to import, in bytes; servers accept less.
+const maxHistory = 1 << 30
 
 func (p *program) importCommand() *cobra.Command {
 	var into core.Session
@@ -145,7 +146,8 @@ func (p *program) importFile(ctx context.Context, s connection, h historyFile, i
 	})
 }
 
-const progressLines = 100 // after how many conversations progress is a line, where there is no terminal
+// progressLines is after how many conversations progress is a line, where there is no terminal.
+const progressLines = 100
 
 // importConversations imports the conversations of a file and prints the result. One that cannot be imported keeps
 // none of the others back.
@@ -241,7 +243,8 @@ func (p *program) printLeftOut(done core.Imported) {
 	}
 }
 
-// progressPrinter returns a function that shows progress on a terminal; without a terminal it does nothing.
+// progressPrinter returns a function that shows progress on a terminal; without a terminal
+// it does nothing.
 func (p *program) progressPrinter() func(text string) {
 	if width, _ := p.terminalSize(); width == 0 || p.json {
 		return func(string) {}

@@ -17,8 +17,9 @@ import (
 	"bobbin/app/core"
 )
 
-// withJSON returns the command with the flag --json: one JSON document on the standard output, with the field names of
-// the API, and errors as problem details (RFC 9457) on the standard error.
+// withJSON returns the command with the flag --json: one JSON document on the standard output,
+// with the field names of the API, and errors as problem details (RFC 9457) on the standard
+// error.
 func (p *program) withJSON(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().BoolVar(&p.json, "json", false, "print one JSON document; errors, too")
 	return cmd
@@ -40,7 +41,8 @@ func (p *program) printOrDraw(v any, err error, draw func(width, height int)) er
 	return nil
 }
 
-// noticeWriter returns where to write what is not part of the JSON document: nowhere with --json.
+// noticeWriter returns where to write what is not part of the JSON document: nowhere with
+// --json.
 func (p *program) noticeWriter() io.Writer {
 	if p.json {
 		return io.Discard
@@ -86,7 +88,8 @@ type list[T any] struct {
 	next   string // the command that prints the next page
 }
 
-// printList prints a page: with --json as one document, otherwise as a table. It returns err if that is not nil.
+// printList prints a page: with --json as one document, otherwise as a table. It returns err if that is
+// not nil.
 func printList[T any](p *program, page core.Page[T], err error, l list[T]) error {
 	switch {
 	case err != nil:

@@ -1,5 +1,6 @@
-// Package cli is Bobbin's command line: one file per command, no business logic. What it shows comes from a running
-// server, or from one that it starts for the duration of the command.
+// Package cli is Bobbin's command line: one file per command, no business logic. What it
+// shows comes from a running server, or from one that it starts for the duration of the
+// command.
 package cli
 
 import (
@@ -47,7 +48,8 @@ type program struct {
 	unseen             []string // variables with secrets that the server has, and this command has not
 }
 
-// Main runs the command line and returns the exit code: 0, or 1 after an error, which it has printed.
+// Main runs the command line and returns the exit code: 0, or 1 after an error, which it
+// has printed.
 func Main(ctx context.Context, args []string, streams Streams) int {
 	if len(args) == 2 && args[0] == extract.Command {
 		return extract.Serve(args[1], streams.In, streams.Out)
@@ -121,7 +123,8 @@ func (p *program) rootCommand() *cobra.Command {
 	return root
 }
 
-// loadFolderSettings reads the settings for a command that works in the data folder, which must belong to this user.
+// loadFolderSettings reads the settings for a command that works in the data folder, which
+// must belong to this user.
 func (p *program) loadFolderSettings(cmd *cobra.Command) (config.Config, config.Origins, error) {
 	cfg, origins, err := p.loadSettings(cmd)
 	if err == nil {
@@ -218,7 +221,8 @@ func (p *program) loadServerSettings(cmd *cobra.Command) (config.Config, config.
 	return cfg, origins, err
 }
 
-// newLogger returns a logger as the settings configure it; quiet logs errors only unless the user set a level.
+// newLogger returns a logger as the settings configure it; quiet logs errors only unless
+// the user set a level.
 func (p *program) newLogger(cfg config.Config, origins config.Origins, quiet bool) *slog.Logger {
 	level := cfg.Log.Level
 	if quiet && !origins.Set("log.level") {
@@ -253,7 +257,8 @@ func shellWord(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// programName returns how this program was started, so that the commands that it recommends can be typed as they are.
+// programName returns how this program was started, so that the commands that it
+// recommends can be typed as they are.
 func programName() string {
 	name := os.Args[0]
 	switch {

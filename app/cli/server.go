@@ -109,9 +109,11 @@ func (p *program) withFolderServer(cmd *cobra.Command, do func(context.Context, 
 
 func noServerOn(folder string) string { return "no server is running on the folder " + folder }
 
-const connectTimeout = 10 * time.Second // how long a remote server may take to accept a connection
+// connectTimeout bounds how long a remote server may take to accept a connection.
+const connectTimeout = 10 * time.Second
 
-const startTimeout = 3 * time.Second // how long a server may take from locking its folder to listening
+// startTimeout bounds how long a server may take from locking its folder to listening.
+const startTimeout = 3 * time.Second
 
 // awaitServer returns the server that holds the folder, once it announces its address, but not the one that is
 // gone; false if there is none within startTimeout.
@@ -139,7 +141,8 @@ func (p *program) withRunning(ctx context.Context, dir string, running datadir.S
 	return do(ctx, connection{client: c, description: "the server at " + running.URL})
 }
 
-// reportLostConnection tells the user that an answer is interrupted because its server is unavailable.
+// reportLostConnection tells the user that an answer is interrupted because its server is
+// unavailable.
 func (p *program) reportLostConnection() {
 	fmt.Fprintln(p.Err, "\n· connection lost; waiting for the server …")
 }

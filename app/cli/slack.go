@@ -61,4 +61,5 @@ func (p *program) printSlackStatus(t *core.SlackThreadStatus) {
 	}
 }
 
-const maxReason = 200 // how many characters are shown of why a post is not in Slack
+// maxReason is how many characters are shown of why a post is not in Slack.
+const maxReason = 200

@@ -30,13 +30,15 @@ import (
 	"bobbin/app/core"
 )
 
-const maxAnswer = 256 << 20 // the maximum size of a response that is read into memory, in bytes
+// maxAnswer is the maximum size of a response that is read into memory, in bytes.
+const maxAnswer = 256 << 20
 
 // Options configure a Client.
 type Options struct {
 	URL string // of the server, such as http://127.0.0.1:8080
 	Key string // API key, or the server's local token; empty = none
-	// HTTP sends the requests; nil = a new client. It must not have a Timeout, which would end streams: use contexts.
+	// HTTP sends the requests; nil = a new client. It must not have a Timeout, which would
+	// end streams: use contexts.
 	HTTP      *http.Client
 	UserAgent string // empty = bobbin-client
 	// OnConnectionLost is called when a stream fails to reconnect, once until it receives data again, in
@@ -132,7 +134,8 @@ type Request struct {
 
 // Caller calls operations; a *Client does.
 type Caller interface {
-	// CallOperation calls the operation with the values of in, and decodes the answer into what out points to.
+	// CallOperation calls the operation with the values of in, and decodes the answer into what out
+	// points to.
 	CallOperation(ctx context.Context, op ops.Operation, in, out any) error
 }
 
@@ -263,7 +266,8 @@ func Download[In any](ctx context.Context, c *Client, op ops.Op[In, ops.Nothing]
 	return nil
 }
 
-const maxProblem = 1 << 20 // the maximum size of an error response, in bytes
+// maxProblem is the maximum size of an error response, in bytes.
+const maxProblem = 1 << 20
 
 // ProblemError is an error response (RFC 9457). errors.Is matches it with its kind:
 // core.ErrNotFound, core.ErrConflict …

@@ -105,7 +105,8 @@ func (p *progress) acceptEvent(e core.Event) (core.Event, bool) {
 	return e, true
 }
 
-const maxFrame = 32 << 20 // the maximum size of an event, in bytes. The largest contain a message of 1 MiB
+// maxFrame is the maximum size of an event, in bytes. The largest contain a message of 1 MiB.
+const maxFrame = 32 << 20
 
 type frame struct {
 	id    string // "" = the frame has none

@@ -33,12 +33,15 @@ var (
 	errSilent     = errors.New("the connection fell silent")
 )
 
-const unknownSeq = -1 // the number of the last event is not known yet
+// unknownSeq means that the number of the last event is not known yet.
+const unknownSeq = -1
 
-// stream is a sequence of events over any number of connections. The goroutine of its reader owns it.
+// stream is a sequence of events over any number of connections. The goroutine of its reader
+// owns it.
 type stream struct {
 	client *Client
-	// open connects after the event with that number; unknownSeq = where the server starts by default.
+	// open connects after the event with that number; unknownSeq = where the server starts by
+	// default.
 	open func(ctx context.Context, after int64) (*http.Response, error)
 	// isLast reports whether the event is the last one; nil = none is.
 	isLast func(core.EventType) bool
@@ -66,7 +69,8 @@ func (s stream) allEvents(ctx context.Context, after int64) iter.Seq2[core.Event
 	}
 }
 
-// followEvents connects until the stream is over (nil), ctx ends, or no event has arrived for the client's time limit.
+// followEvents connects until the stream is over (nil), ctx ends, or no event has arrived for
+// the client's time limit.
 func (s *stream) followEvents(ctx context.Context) error {
 	alive, pause, lost := time.Now(), firstPause, false
 	for {
@@ -137,8 +141,9 @@ func (s *stream) readConnection(ctx context.Context) (brought bool, err error) {
 	return brought, err
 }
 
-// openError decides whether to retry a connection that failed. The first one is not retried, as there may be no server;
-// but if it broke after data was sent, the server may be processing the request.
+// openError decides whether to retry a connection that failed. The first one is not retried,
+// as there may be no server; but if it broke after data was sent, the server may be
+// processing the request.
 func (s *stream) openError(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
@@ -158,7 +163,8 @@ func (s *stream) openError(ctx context.Context, err error) error {
 	return err
 }
 
-// readFrames yields the new parts of events until the connection ends. It returns errStreamOver after the last event.
+// readFrames yields the new parts of events until the connection ends. It returns errStreamOver after the
+// last event.
 func (s *stream) readFrames(r io.Reader) (brought bool, err error) {
 	frames := newFrames(r)
 	for first := true; frames.Scan(); first = false {
@@ -202,8 +208,9 @@ func (w *watchedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// WatchRun yields the events of a run after from.After, up to the one that ends it. It reconnects. The first error ends
-// the sequence; a run that ended before from.After yields nothing.
+// WatchRun yields the events of a run after from.After, up to the one that ends it. It
+// reconnects. The first error ends the sequence; a run that ended before from.After yields
+// nothing.
 func (c *Client) WatchRun(ctx context.Context, id core.RunID, from core.Cursor) iter.Seq2[core.Event, error] {
 	return c.runStream(id, Request{}).allEvents(ctx, from.After)
 }

@@ -1,5 +1,6 @@
-// Package ops is what operators do from the command line, without a server: diagnose an installation, migrate and copy
-// a database, look after keys, and check agents' files.
+// Package ops is what operators do from the command line, without a server: diagnose an
+// installation, migrate and copy a database, look after keys, and check agents'
+// files.
 package ops
 
 import (
@@ -18,7 +19,8 @@ import (
 	"bobbin/app/wire"
 )
 
-// Service creates and revokes keys, each with its entry in the audit log. Safe for concurrent use.
+// Service creates and revokes keys, each with its entry in the audit
+// log. Safe for concurrent use.
 type Service struct {
 	Keys  core.APIKeyStore
 	Audit *repositories.Audit
@@ -146,7 +148,8 @@ func Backup(ctx context.Context, cfg config.Config, logger *slog.Logger, file, a
 	return copied, err
 }
 
-// Migrate applies the migrations that the database lacks and returns its version; with apply false it only looks.
+// Migrate applies the migrations that the database lacks and returns its version;
+// with apply false it only looks.
 func Migrate(ctx context.Context, cfg config.Config, logger *slog.Logger, apply bool) (v db.Versions, err error) {
 	err = withDatabase(ctx, cfg, logger, func(database *db.DB) error {
 		if apply {
@@ -165,7 +168,8 @@ func LoadAgents(cfg config.Config) (wire.Agents, error) {
 	return wire.LoadAgents(cfg, wire.NewTools(cfg, wire.ToolParts{}), wire.Models{})
 }
 
-const reindexPause = 100 * time.Millisecond // how long a reindexing waits for messages that another process indexes
+// reindexPause is how long a reindexing waits for messages that another process indexes.
+const reindexPause = 100 * time.Millisecond
 
 // ReindexSearch indexes all messages again, also beside a server that runs on the database,
 // and reports every second how many are left. Searches find everything meanwhile. It

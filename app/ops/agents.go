@@ -51,8 +51,9 @@ func OpenAgentFiles(ctx context.Context, cfg config.Config) (*AgentFiles, error)
 	return &AgentFiles{dir: cfg.AgentsDir, models: models, agents: wire.NewAgents(cfg, wire.NewTools(cfg, wire.ToolParts{}), models)}, nil
 }
 
-// Check reads files, and the *.yaml of folders, as a server would; without paths, the folder of the settings, which
-// need not exist, and the built-in agents that it does not replace. An error is that a path cannot be read.
+// Check reads files, and the *.yaml of folders, as a server would; without paths, the folder of
+// the settings, which need not exist, and the built-in agents that it does not replace. An error is
+// that a path cannot be read.
 func (f *AgentFiles) Check(paths []string) ([]AgentState, error) {
 	builtin := agents.CatalogOf()
 	if len(paths) == 0 {
@@ -194,7 +195,8 @@ type ListedTool struct {
 	Approval    core.ApprovalMode `json:"approval"` // unless an agent's file says otherwise
 }
 
-// listTools connects to what is behind the definitions, for at most a few seconds, and returns their tools.
+// listTools connects to what is behind the definitions, for at most a few seconds, and returns their
+// tools.
 func listTools(ctx context.Context, set *tools.Set, definitions []core.ToolDefinition) []ToolSource {
 	out := []ToolSource{}
 	agent := core.Agent{Definitions: definitions}

@@ -27,7 +27,8 @@ import (
 	"bobbin/app/wire"
 )
 
-const maxSkew = 2 * time.Second // how far the database's clock may be from ours without a word
+// maxSkew is how far the database's clock may be from ours without a word.
+const maxSkew = 2 * time.Second
 
 // checkDatabase checks the database, if there is one already.
 func (d *doctor) checkDatabase(ctx context.Context) {
@@ -203,7 +204,8 @@ func (d *doctor) checkModels(ctx context.Context) {
 	d.checkTools(ctx, loaded)
 }
 
-// checkModel checks one model: that it can be used and, where it has an address of its own, that somebody is there.
+// checkModel checks one model: that it can be used and, where it has an address of its
+// own, that somebody is there.
 func (d *doctor) checkModel(ctx context.Context, m wire.Models, check, name string) {
 	entry, err := m.Resolve(name)
 	var model llm.Model
@@ -279,7 +281,8 @@ func askForModels(ctx context.Context, e llm.Entry) Finding {
 	return ok
 }
 
-// checkTools checks the tools that files describe: that their variables are set, and with Call that they can be loaded.
+// checkTools checks the tools that files describe: that their variables are set, and with Call that
+// they can be loaded.
 func (d *doctor) checkTools(ctx context.Context, loaded wire.Agents) {
 	files, _ := agents.CheckFiles(nil, loaded.Known) // they have been read just before
 	for _, f := range files {

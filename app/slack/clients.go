@@ -29,7 +29,8 @@ const (
 // errNotInstalled says that there is no token for a workspace.
 var errNotInstalled = errors.New("the app is not installed in this workspace of Slack")
 
-// Clients has the client of each workspace: by slack.bot_token, or by the installations. Safe for concurrent use.
+// Clients has the client of each workspace: by slack.bot_token, or by the installations. Safe
+// for concurrent use.
 type Clients struct {
 	settings config.Slack
 	vault    vault
@@ -38,7 +39,8 @@ type Clients struct {
 	known    *core.Cache[string, *clientEntry] // by team
 }
 
-// NewClients returns the clients of the settings. The store has the installations; it is nil with slack.bot_token.
+// NewClients returns the clients of the settings. The store has the installations; it is nil
+// with slack.bot_token.
 func NewClients(settings config.Slack, store *repositories.SlackInstallations) (*Clients, error) {
 	c := &Clients{settings: settings, store: store, names: core.NewCache[string, knownName](maxNames), known: core.NewCache[string, *clientEntry](maxClients)}
 	c.known.Set("", &clientEntry{}) // of slack.bot_token: OnlyTeam reads it after of
@@ -121,7 +123,8 @@ func (c *Clients) of(ctx context.Context, team string) (*client, error) {
 	return e.client, nil
 }
 
-// CheckInstalled returns ErrInvalid if the app is not installed in the workspace, ErrUnavailable if Slack does not say.
+// CheckInstalled returns ErrInvalid if the app is not installed in the workspace, ErrUnavailable if
+// Slack does not say.
 func (c *Clients) CheckInstalled(ctx context.Context, team string) error {
 	_, err := c.of(ctx, team)
 	switch {
@@ -299,9 +302,11 @@ type resolved map[string]string
 
 func (r resolved) of(id string) string { return cmp.Or(r[id], id) }
 
-const maxMentions = 50 // how many names of one text are looked up
+// maxMentions is how many names of one text are looked up.
+const maxMentions = 50
 
-// findPerson returns who a Slack user is in Bobbin. Only members of the workspace are linked by e-mail.
+// findPerson returns who a Slack user is in Bobbin. Only members of the workspace are linked by
+// e-mail.
 func (s *workspace) findPerson(ctx context.Context, team, id string) (person, error) {
 	p, err := s.findUser(ctx, id)
 	if err != nil {

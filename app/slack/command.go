@@ -29,7 +29,8 @@ func parseCommand(text string) (name, argument string, ok bool) {
 	return name, strings.TrimSpace(argument), slash && known
 }
 
-// runCommand executes a command for a session and returns what to say. An error is one after which it is tried again.
+// runCommand executes a command for a session and returns what to say. An error is one after
+// which it is tried again.
 func (s *workspace) runCommand(ctx context.Context, session core.SessionID, name, argument string) (answer string, err error) {
 	switch name {
 	case commandStop:
@@ -66,7 +67,8 @@ func (s *workspace) runCommand(ctx context.Context, session core.SessionID, name
 	return answer, err
 }
 
-const maxSessions = 50 // how many of a person's sessions a slash command considers
+// maxSessions is how many of a person's sessions a slash command considers.
+const maxSessions = 50
 
 // handleCommand executes a slash command. It does not say in which thread it was written: it is
 // for the person's only conversation in the channel.
@@ -210,7 +212,8 @@ func (s *workspace) showContext(ctx context.Context, c interaction) (string, err
 	return s.runCommand(ctx, thread.SessionID, commandContext, "")
 }
 
-// decide answers the question whether a tool may start. The person who asked may, and the approvers of the settings.
+// decide answers the question whether a tool may start. The person who asked may, and the
+// approvers of the settings.
 func (s *workspace) decide(ctx context.Context, c interaction, who person) (string, error) {
 	runID, approval, _ := strings.Cut(c.Actions[0].Value, "/")
 	run, err := s.Runs.Get(ctx, s.tenant(), core.RunID(runID))

@@ -53,7 +53,8 @@ type event struct {
 	Metadata    json.RawMessage `json:"metadata"`
 }
 
-// The fields of an event that the decoder must tolerate: in events of other types they have other shapes.
+// The fields of an event that the decoder must tolerate: in events of other types they have
+// other shapes.
 func (e *event) UnmarshalJSON(data []byte) error {
 	type plain event
 	var head struct {
@@ -154,7 +155,8 @@ func (e *event) changedMessage() *event { return cmp.Or(e.Previous, e.Message, &
 
 func (e *event) author() string { return cmp.Or(e.Bot, e.User) }
 
-// root returns the ts of the thread's first message: of the thread that the message is in, or begins.
+// root returns the ts of the thread's first message: of the thread that the message is in, or
+// begins.
 func (e *event) root() string { return cmp.Or(e.Thread, e.TS) }
 
 func (e *event) mentions(user string) bool {
@@ -236,7 +238,8 @@ func (e *event) ownText() string {
 	return cmp.Or(blockText(e.Blocks), e.Text)
 }
 
-// markup returns what the attachment says: of a forwarded message as a quotation with its author and channel.
+// markup returns what the attachment says: of a forwarded message as a quotation with its author
+// and channel.
 func (a attachment) markup() string {
 	title := string(a.Title)
 	if a.TitleLink != "" && title != "" {

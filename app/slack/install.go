@@ -53,7 +53,8 @@ func (s *Service) serveCallback(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveInstall sends the browser to Slack. The state is sealed for a secret that only this browser has.
+// serveInstall sends the browser to Slack. The state is sealed for a secret that only this
+// browser has.
 func (s *Service) serveInstall(w http.ResponseWriter, r *http.Request) {
 	browser := rand.Text()
 	address, _ := url.Parse(apiAddress(s.Settings)) // it is checked with the settings

@@ -177,7 +177,8 @@ func (s *Service) storeInteraction(ctx context.Context, body []byte) error {
 	return s.storeItem(ctx, "interaction", item)
 }
 
-const maxID = 200 // more characters than an id of Slack has
+// maxID is more characters than an id of Slack has.
+const maxID = 200
 
 // safeIDs reports whether the ids look like Slack's: they become parts of keys.
 func safeIDs(ids ...string) bool {
@@ -223,8 +224,9 @@ func (s *Service) Routes() map[string]http.HandlerFunc {
 	return routes
 }
 
-// serveSlack answers 200 once the request is stored, or needs not be; 401 for a wrong signature, 413 for a body that is
-// too large, 400 for one that is not understood, and 503 when it cannot be stored: Slack sends it again.
+// serveSlack answers 200 once the request is stored, or needs not be; 401 for a wrong signature,
+// 413 for a body that is too large, 400 for one that is not understood, and 503 when it cannot be
+// stored: Slack sends it again.
 func (s *Service) serveSlack(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), storeTime)
 	defer cancel()

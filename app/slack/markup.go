@@ -98,7 +98,8 @@ func (t *richText) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-const maxRichDepth = 8 // deeper than Slack nests elements
+// maxRichDepth is deeper than Slack nests elements.
+const maxRichDepth = 8
 
 // blockText returns the text of a message's blocks in Slack's markup; empty if they have none.
 func blockText(blocks json.RawMessage) string {

@@ -255,7 +255,8 @@ func (s *workspace) tellPerson(ctx context.Context, ev event, text string) {
 	}
 }
 
-const runWait = 2 * time.Second // how often a change looks whether the session's runs have ended
+// runWait is how often a change looks whether the session's runs have ended.
+const runWait = 2 * time.Second
 
 // errRunning says that an item cannot be handled before the session's runs have ended.
 var errRunning = &laterError{after: runWait, cause: errors.New("the session has a run")}

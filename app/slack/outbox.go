@@ -113,7 +113,8 @@ func (s *Outbox) storeCall(ctx context.Context, failure string, call func(contex
 	}
 }
 
-const maxHold = 5 * time.Second // how long a thread waits for its channel before it makes room for another one
+// maxHold is how long a thread waits for its channel before it makes room for another one.
+const maxHold = 5 * time.Second
 
 // laterError says that a thread is to be continued after some time.
 type laterError struct {
@@ -124,7 +125,8 @@ type laterError struct {
 // Error says why.
 func (e *laterError) Error() string { return fmt.Sprintf("%s; continues in %s", e.cause, e.after) }
 
-// newLaterError returns the error of a call as one after which the thread is continued later; a laterError as it is.
+// newLaterError returns the error of a call as one after which the thread is continued later; a
+// laterError as it is.
 func newLaterError(err error) error {
 	if later, ok := errors.AsType[*laterError](err); ok {
 		return later
@@ -143,7 +145,8 @@ type pace struct {
 	next     map[string]time.Time // when a channel may get its next post; guarded by mu
 }
 
-// await waits until it is the caller's turn to post to the channel. A laterError says that it takes too long.
+// await waits until it is the caller's turn to post to the channel. A laterError says that it
+// takes too long.
 func (p *pace) await(ctx context.Context, channel string) error {
 	p.mu.Lock()
 	now := time.Now()
@@ -176,7 +179,8 @@ func (p *pace) slowDown(channel string, d time.Duration) {
 	}
 }
 
-// busyChannels returns the channels whose threads would wait too long, and forgets those that are free.
+// busyChannels returns the channels whose threads would wait too long, and forgets those
+// that are free.
 func (p *pace) busyChannels() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -193,7 +197,8 @@ func (p *pace) busyChannels() []string {
 	return busy
 }
 
-// maxPurgeTries is how often the deletion of a post is tried while Slack does not answer or refuses it for the moment.
+// maxPurgeTries is how often the deletion of a post is tried while Slack does not answer or
+// refuses it for the moment.
 const maxPurgeTries = 5
 
 // PurgePosts deletes from Slack what was posted for a session, stores that with each post, and

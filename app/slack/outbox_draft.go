@@ -212,7 +212,8 @@ func (f *follower) storeStream(ctx context.Context, text string, closed bool) er
 	return f.edit(ctx, p, shown)
 }
 
-// breakStream ends a stream of which it is not known what it says. The complete message will replace it.
+// breakStream ends a stream of which it is not known what it says. The complete message will
+// replace it.
 func (f *follower) breakStream(ctx context.Context) error {
 	f.draft.broken = true
 	return f.endStray(ctx, f.draft.post)
@@ -231,7 +232,8 @@ func (f *follower) endStray(ctx context.Context, p core.SlackPost) error {
 	return f.Posts.Update(context.WithoutCancel(ctx), f.Worker, p)
 }
 
-// completeDraft brings the draft of a message to its end. With tool calls the stream stays open for their states.
+// completeDraft brings the draft of a message to its end. With tool calls the stream stays
+// open for their states.
 func (f *follower) completeDraft(ctx context.Context, m core.Message) error {
 	d := f.draft
 	if d == nil || d.message != m.ID {

@@ -26,7 +26,8 @@ const (
 // errIdle ends a follower: there is nothing more to post.
 var errIdle = errors.New("nothing happens in the session")
 
-// follower posts to one thread what happens in its session. It has the thread's lease, and belongs to one goroutine.
+// follower posts to one thread what happens in its session. It has the thread's lease, and
+// belongs to one goroutine.
 type follower struct {
 	*Outbox
 	core.SlackBacklog
@@ -210,7 +211,8 @@ func (f *follower) tick(ctx context.Context) error {
 	return nil
 }
 
-const statusTime = 5 * time.Second // bound of a call that says what the agent does: posts wait for it
+// statusTime bounds a call that says what the agent does: posts wait for it.
+const statusTime = 5 * time.Second
 
 // showStatus lets Slack show what the agent does after the event. It is not repeated: without it
 // only the button is missing. Where Slack has no such method, it is not called any more.

@@ -48,7 +48,8 @@ func slackOrigin(m core.Message) origin {
 	return metadata.Slack
 }
 
-// isShown reports whether the message belongs into the thread: an answer, or what a user wrote elsewhere.
+// isShown reports whether the message belongs into the thread: an answer, or what a user
+// wrote elsewhere.
 func isShown(m core.Message) bool {
 	if m.DeletedAt != nil || slackOrigin(m).TS != "" || strings.TrimSpace(m.Content) == "" && len(attachmentNames(m)) == 0 {
 		return false
@@ -103,7 +104,8 @@ func (f *follower) discardMessage(ctx context.Context, id core.MessageID) error 
 
 const discardedNote = "This answer was interrupted. Another attempt follows."
 
-// markPath marks messages that left the current path, and removes the marks of those that came back to it.
+// markPath marks messages that left the current path, and removes the marks of those that
+// came back to it.
 func (f *follower) markPath(ctx context.Context) error {
 	posts, err := f.Posts.Misplaced(ctx, f.SessionID)
 	if err != nil || len(posts) == 0 {
@@ -268,7 +270,8 @@ func feedbackButtons() slack.Block {
 // offPathNote says that a message is not on the current path.
 const offPathNote = "not part of the conversation any more"
 
-const maxNote = 500 // bound of a note, in bytes
+// maxNote bounds a note, in bytes.
+const maxNote = 500
 
 // note is a line in small print, in plain text.
 func note(text string) slack.Block {

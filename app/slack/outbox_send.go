@@ -183,7 +183,8 @@ func (f *follower) postWith(ctx context.Context, p core.SlackPost, hash string, 
 	return f.settle(ctx, stored, err)
 }
 
-// settle stores what became of a post whose call failed. An error says that the thread is to be continued later.
+// settle stores what became of a post whose call failed. An error says that the thread is to
+// be continued later.
 func (f *follower) settle(ctx context.Context, p core.SlackPost, cause error) (core.SlackPost, error) {
 	means, wait := classify(cause)
 	p.TS = ""
@@ -211,9 +212,11 @@ func (f *follower) settle(ctx context.Context, p core.SlackPost, cause error) (c
 	return p, err
 }
 
-const maxError = 300 // bound of the stored reason of a failed post, in bytes
+// maxError bounds the stored reason of a failed post, in bytes.
+const maxError = 300
 
-const maxUnclear = time.Hour // how old a post without an answer may get
+// maxUnclear is how old a post without an answer may get.
+const maxUnclear = time.Hour
 
 // reconcile finds out whether a post whose answer was lost is in Slack, and stores that: sent,
 // pending if it is not there, or unknown if Slack does not say.
@@ -249,7 +252,8 @@ func (f *follower) reconcile(ctx context.Context, p core.SlackPost) (core.SlackP
 	return p, f.Posts.Update(ctx, f.Worker, p)
 }
 
-// findPost reads the thread after the ts, empty = all of it, and returns the ts of the post; empty if it is not there.
+// findPost reads the thread after the ts, empty = all of it, and returns the ts of the post; empty if it
+// is not there.
 func (f *follower) findPost(ctx context.Context, p core.SlackPost, oldest string) (string, error) {
 	for cursor := ""; ; {
 		var page []slack.Message
@@ -293,7 +297,8 @@ func (f *follower) isPost(ctx context.Context, m slack.Message, p core.SlackPost
 	return false, err
 }
 
-// edit makes the content of a post that is in Slack, and stores the post. Without a change it does nothing but that.
+// edit makes the content of a post that is in Slack, and stores the post. Without a change
+// it does nothing but that.
 func (f *follower) edit(ctx context.Context, p core.SlackPost, c content) error {
 	if p.State != core.SlackPostSent {
 		return nil

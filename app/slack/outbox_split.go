@@ -8,7 +8,8 @@ import (
 	"bobbin/app/core"
 )
 
-// Limits of one post, in code units of UTF-16. Slack takes 12,000 in a markdown block and in a piece of a stream.
+// Limits of one post, in code units of UTF-16. Slack takes 12,000 in a markdown block and in
+// a piece of a stream.
 const (
 	maxPost = 11_000 // of a post, with what reopens and closes a code block
 	minPost = maxPost / 4
@@ -159,7 +160,8 @@ func nextEnd(text string, lines []line, from int) int {
 
 var mention = regexp.MustCompile(`<(?:!(?:channel|here|everyone|subteam|group)|@[UWB])`)
 
-// neutralizeMentions returns the text in which markup that notifies people or channels is only text.
+// neutralizeMentions returns the text in which markup that notifies people or channels is
+// only text.
 func neutralizeMentions(text string) string {
 	return mention.ReplaceAllStringFunc(text, func(m string) string { return "<\u2060" + m[1:] })
 }

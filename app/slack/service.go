@@ -27,7 +27,8 @@ import (
 	"bobbin/app/db/repositories"
 )
 
-const apiTime = 20 * time.Second // bound of one call of Slack's Web API
+// apiTime bounds one call of Slack's Web API.
+const apiTime = 20 * time.Second
 
 // Options configure a Service. All are required but Observer.
 type Options struct {

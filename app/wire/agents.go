@@ -62,7 +62,8 @@ func NewAgents(cfg config.Config, set *tools.Set, m Models) Agents {
 // ToolsDir returns the folder of the files that describe tools.
 func ToolsDir(cfg config.Config) string { return filepath.Join(filepath.Dir(cfg.AgentsDir), "tools") }
 
-// GlobalContext returns the context settings of all agents. The default of the threshold is the presets' own.
+// GlobalContext returns the context settings of all agents. The default of the threshold is the
+// presets' own.
 func GlobalContext(cfg config.Config) contextwindow.Global {
 	g := contextwindow.Global{SummaryModel: cfg.ContextSummaryModel, SummaryRole: cfg.ContextSummaryRole}
 	if cfg.ContextUsageThreshold != config.Default().ContextUsageThreshold {
@@ -71,7 +72,8 @@ func GlobalContext(cfg config.Config) contextwindow.Global {
 	return g
 }
 
-// ToolParts are what the built-in tools work on. A tool whose part is nil can be listed, and not called.
+// ToolParts are what the built-in tools work on. A tool whose part is nil can be listed, and not
+// called.
 type ToolParts struct {
 	Messages core.MessageStore
 	Search   core.SearchStore
@@ -80,7 +82,8 @@ type ToolParts struct {
 	Logger   *slog.Logger // nil = nothing is logged
 }
 
-// NewTools returns the built-in tools that are switched on, with what opens those that files describe.
+// NewTools returns the built-in tools that are switched on, with what opens those that files
+// describe.
 func NewTools(cfg config.Config, parts ToolParts) *tools.Set {
 	list := []*tools.Custom{
 		tools.NewCurrentTime(time.Now), tools.NewCalculator(), tools.NewReadResult(parts.Messages), tools.NewSearchHistory(parts.Search),

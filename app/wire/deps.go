@@ -1,5 +1,6 @@
-// Package wire builds the parts of Bobbin: plain functions from settings and values to values, none of them half built.
-// A server (package app), a replay (package eval) and the one-off commands (package ops) are made of the same parts.
+// Package wire builds the parts of Bobbin: plain functions from settings and values to
+// values, none of them half built. A server (package app), a replay (package eval) and the
+// one-off commands (package ops) are made of the same parts.
 package wire
 
 import (
@@ -99,7 +100,8 @@ type Storage struct {
 	lock *datadir.Lock // of a SQLite file; nil = PostgreSQL, which any number of processes share
 }
 
-// OpenStorage opens the database of the settings, locks its file if it is SQLite, and brings its schema up to date.
+// OpenStorage opens the database of the settings, locks its file if it is SQLite, and
+// brings its schema up to date.
 func OpenStorage(ctx context.Context, cfg config.Config, log *slog.Logger) (*Storage, error) {
 	var opts []db.Option
 	if cfg.Database.Durability == config.DurabilityNormal {
@@ -134,7 +136,9 @@ func SQLiteFile(cfg config.Config) (path string, embedded bool) {
 	return strings.CutPrefix(cfg.Database.URL.Reveal(), "sqlite://")
 }
 
-const eventBuffer = 1024 // how many events a listener may be behind before it is dropped and has to come back
+// eventBuffer is how many events a listener may be behind before it is dropped
+// and has to come back.
+const eventBuffer = 1024
 
 // EncryptNATS says how to encrypt what replicas tell each other.
 const EncryptNATS = "set nats.tls_ca (for a cluster of their own nats.tls_cert and nats.tls_key, too), or keep it in a network that you trust"

@@ -20,7 +20,8 @@ import (
 	"bobbin/app/core/llm/providerhttp"
 )
 
-// embedTimeout is shorter than that of models that talk: somebody waits until a memory is stored.
+// embedTimeout is shorter than that of models that talk: somebody waits until a
+// memory is stored.
 const embedTimeout = 20 * time.Second
 
 // OpenEmbedder returns what makes memories searchable, and its prices.
@@ -44,8 +45,9 @@ func OpenEmbedder(cfg config.Config, m Models, log *slog.Logger) (llm.Embedder, 
 	return e, entry.Info, err
 }
 
-// NewMeaning returns the search of messages by meaning beside words, and what embeds them in the background, which
-// charges the owners of the messages. Without an embedding model it is the search by words, and nil.
+// NewMeaning returns the search of messages by meaning beside words, and what embeds them in the
+// background, which charges the owners of the messages. Without an embedding model it is the
+// search by words, and nil.
 func NewMeaning(d Deps, uncharged llm.Embedder, info llm.Info) (core.SearchStore, *meaning.Embedder) {
 	if uncharged.Model() == llm.HashingModel {
 		return d.Stores.Search, nil
@@ -60,8 +62,9 @@ func NewMeaning(d Deps, uncharged llm.Embedder, info llm.Info) (core.SearchStore
 	})
 }
 
-// ChargeEmbedder returns an embedder that charges its calls to the caller in the context: it refuses those that the
-// caller's spend limits do not allow, and records the others. What works offline costs nothing.
+// ChargeEmbedder returns an embedder that charges its calls to the caller in the context: it
+// refuses those that the caller's spend limits do not allow, and records the others. What works
+// offline costs nothing.
 func ChargeEmbedder(d Deps, e llm.Embedder, info llm.Info) llm.Embedder {
 	if e.Model() == llm.HashingModel {
 		return e

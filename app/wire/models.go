@@ -190,7 +190,8 @@ func (m Models) Unpriced(cfg config.Config, list []core.Agent) []string {
 	return slices.Compact(names)
 }
 
-// ConfiguredNames returns the models that agents answer with and that summaries are made with, and the default.
+// ConfiguredNames returns the models that agents answer with and that summaries are made
+// with, and the default.
 func (m Models) ConfiguredNames(cfg config.Config, list []core.Agent) []string {
 	names := append(AgentModels(list), m.Choice.Model, cfg.ContextSummaryModel)
 	for _, agent := range list {

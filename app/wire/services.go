@@ -71,7 +71,8 @@ func NewDeliveries(d Deps) *deliveries.Service {
 	return deliveries.New(o)
 }
 
-// NewPurge builds what removes sessions, users and what was kept long enough. In and out are nil if Slack is off.
+// NewPurge builds what removes sessions, users and what was kept long enough. In and out are nil if
+// Slack is off.
 func NewPurge(d Deps, service *chat.Service, in *slack.Service, out *slack.Outbox) *purge.Service {
 	o := purge.Options{
 		Store: repositories.NewPurges(d.Database.Gorm), Deletions: repositories.NewDeletions(d.Database.Gorm), Sessions: d.Stores.Sessions,

@@ -25,9 +25,11 @@ type Options struct {
 	// VerifyToken verifies a signed token of an end user (Verifier.Identify); nil = no tokens.
 	VerifyToken func(ctx context.Context, token string) (core.Identity, error)
 	Required    bool // requests without a key are refused, also from this machine
-	// LocalToken authenticates the command line on this machine as core.LocalOwner; empty = no such token.
+	// LocalToken authenticates the command line on this machine as core.LocalOwner;
+	// empty = no such token.
 	LocalToken string
-	// GuessesPerMinute limits failed authentication attempts per client address; 0 = no limit.
+	// GuessesPerMinute limits failed authentication attempts per client address; 0 = no
+	// limit.
 	GuessesPerMinute int
 	// Proxies are trusted to name the client address in X-Forwarded-For.
 	Proxies []netip.Prefix
@@ -236,7 +238,8 @@ func HashedKey(name string, sum [sha256.Size]byte, rights core.Scopes) Key {
 	return Key{name: name, sum: sum, rights: rights}
 }
 
-// NewToken returns a random token for Options.LocalToken. It panics if the system's random source fails.
+// NewToken returns a random token for Options.LocalToken. It panics if the
+// system's random source fails.
 func NewToken() string {
 	var b [32]byte
 	_, _ = rand.Read(b[:]) // never fails: it ends the program instead
@@ -254,6 +257,7 @@ func isLoopback(remote string) bool {
 }
 
 // isLocalHost reports whether a Host header names this machine: localhost,
+// 127.0.0.0/8 or [::1], with or without a port. Any other name may be an attacker's
 // that resolves to this machine. Brackets around a name, which no browser sends, make no difference.
 func isLocalHost(host string) bool {
 	name := (&url.URL{Host: host}).Hostname()
@@ -303,8 +307,9 @@ func isForeignPage(r *http.Request) bool {
 // CodeFailedAttempts means too many failed authentication attempts from an address.
 const CodeFailedAttempts = "too_many_guesses"
 
-// clientAddr returns the client address of a request from the peer: the peer itself, or behind trusted proxies the last
-// address in X-Forwarded-For that is not trusted. Earlier addresses can be forged.
+// clientAddr returns the client address of a request from the peer: the peer itself, or
+// behind trusted proxies the last address in X-Forwarded-For that is not trusted. Earlier
+// addresses can be forged.
 func (a *Authenticator) clientAddr(peer netip.Addr, forwarded []string) netip.Addr {
 	if !a.isTrusted(peer) {
 		return peer

@@ -34,7 +34,8 @@ const (
 	tokenFetchBurst = 3
 )
 
-const firstRetry = 5 * time.Second // the delay after a failed fetch; it doubles with each further failure
+// firstRetry is the delay after a failed fetch; it doubles with each further failure.
+const firstRetry = 5 * time.Second
 
 // KeyOptions say where keys come from. URL or File, and Logger, are required.
 type KeyOptions struct {
@@ -44,7 +45,8 @@ type KeyOptions struct {
 	Logger  *slog.Logger
 }
 
-// Keys are the public keys of a signer as last fetched. Run refreshes them. Safe for concurrent use.
+// Keys are the public keys of a signer as last fetched. Run refreshes them. Safe for
+// concurrent use.
 type Keys struct {
 	KeyOptions
 	fetch        func(context.Context) ([]byte, error)
@@ -173,12 +175,14 @@ func (k *Keys) About() (usable, skipped []string) {
 	return usable, slices.Clone(now.skipped)
 }
 
-// allowedAlgorithms returns the accepted signing algorithms. All are asymmetric, so a verifier cannot sign.
+// allowedAlgorithms returns the accepted signing algorithms. All are asymmetric, so a
+// verifier cannot sign.
 func allowedAlgorithms() []jose.SignatureAlgorithm {
 	return []jose.SignatureAlgorithm{jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.ES256, jose.EdDSA}
 }
 
-const maxKeys = 100 // bound of a set
+// maxKeys bounds a set.
+const maxKeys = 100
 
 // Accepted sizes of RSA keys in bits: shorter keys are weak, longer ones slow.
 const (

@@ -15,10 +15,12 @@ import (
 	"bobbin/app/core"
 )
 
-// CodeInvalid means that a token is not valid here. Expired tokens have the code core.CodeTokenExpired.
+// CodeInvalid means that a token is not valid here. Expired tokens have the code
+// core.CodeTokenExpired.
 const CodeInvalid = "token_invalid"
 
-const maxToken = 8 << 10 // bound of a token in bytes
+// maxToken bounds a token in bytes.
+const maxToken = 8 << 10
 
 // VerifierOptions say which tokens are accepted and whom they identify. Issuer, Audience,
 // UserClaim, Rights, and Owner or OwnerClaim are required.
@@ -43,8 +45,9 @@ type Verifier struct {
 // NewVerifier returns a verifier of tokens signed with the keys.
 func NewVerifier(keys *Keys, o VerifierOptions) *Verifier { return &Verifier{keys: keys, opts: o} }
 
-// Identify returns the end user whom the token identifies. A rejected token is ErrUnauthorized, with
-// core.CodeTokenExpired or CodeInvalid; ErrUnavailable means that the keys could not be fetched yet.
+// Identify returns the end user whom the token identifies. A rejected token is
+// ErrUnauthorized, with core.CodeTokenExpired or CodeInvalid; ErrUnavailable means that the
+// keys could not be fetched yet.
 func (v *Verifier) Identify(ctx context.Context, token string) (core.Identity, error) {
 	if len(token) > maxToken {
 		return core.Identity{}, invalidToken("the token is too long")
@@ -127,12 +130,14 @@ func (v *Verifier) checkClaims(c claims, now time.Time) (core.Identity, error) {
 	}, nil
 }
 
-const maxUnixTime = 253402300799 // the last second of the year 9999
+// maxUnixTime is the last second of the year 9999.
+const maxUnixTime = 253402300799
 
 // ownerName matches valid owner names, which are also those of API keys.
 var ownerName = regexp.MustCompile(`^[A-Za-z0-9._@-]{1,64}$`)
 
-const maxUser = 200 // bound of a user's id in bytes, as in the API
+// maxUser bounds a user's id in bytes, as in the API.
+const maxUser = 200
 
 func (v *Verifier) rightsOf(c claims) core.Scopes {
 	if v.opts.ScopeClaim == "" {

@@ -21,7 +21,8 @@ const (
 	saveUsesEvery, saveTime = time.Minute, 10 * time.Second
 )
 
-// Stored are the keys of the database, cached for Remembered. Run saves when they were used. Safe for concurrent use.
+// Stored are the keys of the database, cached for Remembered. Run saves when they were
+// used. Safe for concurrent use.
 type Stored struct {
 	store core.APIKeyStore
 	log   *slog.Logger
@@ -91,7 +92,8 @@ func (s *Stored) Run(ctx context.Context) error {
 	return err
 }
 
-// saveUses saves the recorded uses. Those that cannot be saved are dropped: they only inform people.
+// saveUses saves the recorded uses. Those that cannot be saved are dropped: they only
+// inform people.
 func (s *Stored) saveUses(ctx context.Context) {
 	s.mu.Lock()
 	used := s.pendingUses

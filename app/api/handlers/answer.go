@@ -19,7 +19,8 @@ const (
 	minReadRate  = 32 << 10         // bytes per second
 )
 
-const pieceBytes = 64 << 10 // how much of an answer is written at a time
+// pieceBytes is how much of an answer is written at a time.
+const pieceBytes = 64 << 10
 
 // writeJSON writes what the caller may see of body as JSON.
 func writeJSON(c *gin.Context, status int, body any) error {

@@ -99,7 +99,8 @@ func mayRepeat(first, m core.Message) bool {
 // requestHash is the name of the value that HashOf returns.
 const requestHash = "request hash"
 
-// hashRequest keeps the hash of a request with an idempotency key, of whose body data is all that counts.
+// hashRequest keeps the hash of a request with an idempotency key, of whose body data is all that
+// counts.
 func hashRequest(c *gin.Context, data []byte) {
 	if key := c.GetHeader(keyHeader); key != "" {
 		sum := sha256.Sum256(fmt.Appendf(nil, "%q %s %s\n%x", key, c.Request.Method, c.Request.URL.RequestURI(), sha256.Sum256(data)))
@@ -126,7 +127,8 @@ func KeyedContext(c *gin.Context) context.Context {
 	return core.WithKeyedWork(ctx, core.KeyedWork{Request: KeyedRequest(c, key), BodyHash: hash})
 }
 
-const keyLife = 24 * time.Hour // how long a key is known
+// keyLife is how long a key is known.
+const keyLife = 24 * time.Hour
 
 // KeyedRequest returns the request with its idempotency key, which it does not hold yet. Each end
 // user has a separate set of keys.
@@ -143,7 +145,8 @@ func KeyedRequest(c *gin.Context, key string) core.KeyedRequest {
 // keyHeader is the header that makes retries safe.
 const keyHeader = "Idempotency-Key"
 
-const maxKey = 200 // bound of an idempotency key in bytes
+// maxKey bounds an idempotency key in bytes.
+const maxKey = 200
 
 // IdempotencyKey returns the request's idempotency key, "" if it has none.
 func IdempotencyKey(r *http.Request) (string, error) {

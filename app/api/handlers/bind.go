@@ -20,7 +20,8 @@ import (
 // Router registers the handler of an operation.
 type Router func(op ops.Operation, handler func(*gin.Context) error)
 
-// bind registers a function that answers an operation for the caller, or for the user whom the request names.
+// bind registers a function that answers an operation for the caller, or for the user whom the request
+// names.
 func bind[In, Out any](r Router, op ops.Op[In, Out], answer func(ctx context.Context, tenant core.Tenant, in In) (Out, error)) {
 	bindRaw(r, op, func(c *gin.Context, in In) error {
 		tenant := scopeOf(c)
@@ -192,7 +193,8 @@ func timeParam(f ops.Field, text string, faults *core.Faults) time.Time {
 	return time.Time{}
 }
 
-const maxCursor = 512 // bound of a cursor in bytes; real ones are far shorter
+// maxCursor bounds a cursor in bytes; real ones are far shorter.
+const maxCursor = 512
 
 func scopeOf(c *gin.Context) core.Tenant { return callerOf(c.Request.Context()).Tenant() }
 
@@ -208,7 +210,8 @@ func callerOf(ctx context.Context) core.Identity {
 // NoQuery refuses all parameters.
 func NoQuery(c *gin.Context) error { return readParams(c, &struct{}{}) }
 
-const maxMembers = 8 // bound of the members of a metadata filter
+// maxMembers bounds the members of a metadata filter.
+const maxMembers = 8
 
 // objectParam returns a JSON object of strings, numbers and booleans.
 func objectParam(name, text string, faults *core.Faults) json.RawMessage {

@@ -21,17 +21,19 @@ import (
 	"bobbin/app/core"
 )
 
-// Codes of errors that have an HTTP status of their own. Their kind is core.ErrInvalid, which alone would be 422.
+// Codes of errors that have an HTTP status of their own. Their kind is
+// core.ErrInvalid, which alone would be 422.
 const (
 	CodeMalformed   = "malformed_body"         // 400: not JSON, or not an object
 	CodeMediaType   = "unsupported_media_type" // 415
 	CodeBodyTimeout = "body_timeout"           // 408: the body arrived too slowly
 )
 
-// readInto reads the request's body into a struct, whose fields with a json tag are its members (ops.Fields). An empty
-// body equals {}; null equals leaving a field out. It refuses anything but a JSON object, members that the struct does
-// not have, and values of a wrong type; the error names all such members. The memory is reserved until the request
-// waits for its run, or ends.
+// readInto reads the request's body into a struct, whose fields with a json tag are its members
+// (ops.Fields). An empty body equals {}; null equals leaving a field out. It refuses
+// anything but a JSON object, members that the struct does not have, and values of a wrong type;
+// the error names all such members. The memory is reserved until the request waits for its run,
+// or ends.
 func readInto(c *gin.Context, into any) error {
 	data, err := rawBody(c)
 	if err != nil || len(data) == 0 {
@@ -40,8 +42,9 @@ func readInto(c *gin.Context, into any) error {
 	return Decode(data, into)
 }
 
-// ReadForeign reads the body of a request of another protocol into a T: as strictly as the native ones, but it ignores
-// fields that T does not have. The caller releases the hold (HoldOf) when it no longer needs the T.
+// ReadForeign reads the body of a request of another protocol into a T: as strictly as the
+// native ones, but it ignores fields that T does not have. The caller releases the hold (HoldOf) when
+// it no longer needs the T.
 func ReadForeign[T any](c *gin.Context) (T, error) {
 	var into T
 	data, err := rawBody(c)
@@ -61,7 +64,8 @@ func ReadText(c *gin.Context) ([]byte, error) {
 	return data, checkText(data, core.MaxBodyValues)
 }
 
-// rawBody reads the body and checks its media type: web pages can post types other than JSON without a CORS preflight.
+// rawBody reads the body and checks its media type: web pages can post types other than
+// JSON without a CORS preflight.
 func rawBody(c *gin.Context) ([]byte, error) {
 	r := c.Request
 	// Content-Length is only a claim: allocate little before data arrives.
@@ -91,8 +95,9 @@ func rawBody(c *gin.Context) ([]byte, error) {
 	return data, nil
 }
 
-// reserveJSON reserves the memory for a body of so many bytes and values, before it is decoded: decoded, many small
-// values take far more than their text. A body with more values than any may have is refused before.
+// reserveJSON reserves the memory for a body of so many bytes and values, before it is decoded:
+// decoded, many small values take far more than their text. A body with more values than any may
+// have is refused before.
 func reserveJSON(c *gin.Context, bytes int64, values int) error {
 	return ReserveMemory(c, core.JSONMemory(bytes, min(values, core.MaxLineValues)))
 }
@@ -181,8 +186,9 @@ func (m *member) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// setField decodes one value; nothing and null leave the field as it is. An object that may be left out has no unknown
-// members, but for other protocols: one that is spelled wrong would change nothing, and nobody would notice.
+// setField decodes one value; nothing and null leave the field as it is. An object that may be left out has
+// no unknown members, but for other protocols: one that is spelled wrong would change nothing, and nobody
+// would notice.
 func setField(into reflect.Value, f ops.Field, raw member, foreign bool) error {
 	if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
 		return nil
@@ -198,7 +204,8 @@ func setField(into reflect.Value, f ops.Field, raw member, foreign bool) error {
 	return decoder.Decode(into.Addr().Interface())
 }
 
-const maxShown = 64 // bound of a text of the caller that an error repeats, in bytes
+// maxShown bounds a text of the caller that an error repeats, in bytes.
+const maxShown = 64
 
 func unknownName(name, what string, known []string) core.FieldError {
 	name = core.Clip(name, maxShown) // also for Nearest, whose time grows with its length

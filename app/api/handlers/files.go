@@ -21,7 +21,8 @@ import (
 	"bobbin/app/core"
 )
 
-const maxFieldBytes = 1 << 10 // bound of a form field other than the message
+// maxFieldBytes bounds a form field other than the message.
+const maxFieldBytes = 1 << 10
 
 // uploadFile stores the form's one file: 201.
 func (h Native) uploadFile(c *gin.Context) error {
@@ -98,8 +99,9 @@ func (h Native) serveBlob(c *gin.Context, blob core.Blob, disposition string) er
 	return nil
 }
 
-// readFormMessage reads a message sent as a form: the field message holds the JSON body, each field file an attached
-// file. Files are stored as they arrive, so that only one of them is in memory.
+// readFormMessage reads a message sent as a form: the field message holds the JSON body,
+// each field file an attached file. Files are stored as they arrive, so that only one of
+// them is in memory.
 func (h Native) readFormMessage(c *gin.Context, body *ops.NewMessage) error {
 	var parts []ops.FilePart
 	defer HoldOf(c).Release() // the run may take long

@@ -11,7 +11,8 @@ import (
 	"bobbin/app/core"
 )
 
-const checkTimeout = 2 * time.Second // bound of one readiness check
+// checkTimeout bounds one readiness check.
+const checkTimeout = 2 * time.Second
 
 // Check is a readiness check.
 type Check struct {
@@ -28,7 +29,8 @@ type Build struct {
 	Commit  string `json:"commit"`
 	Date    string `json:"date"`
 	Go      string `json:"go"`
-	// Program is the path of the executable, which is started to read documents; empty = documents are not read.
+	// Program is the path of the executable, which is started to read documents; empty =
+	// documents are not read.
 	Program string `json:"-"`
 }
 

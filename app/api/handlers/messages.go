@@ -71,9 +71,10 @@ func (h Native) registerMessages(r Router) {
 	})
 }
 
-// listMessages answers a page of messages in the order of their seq, or newest first. The field pending holds the
-// queued messages: accepted, not in the log yet, with seq 0. The field last_event_id says where to start with the
-// session's events, so that nothing is missed between the two requests: earlier events are reflected in this answer.
+// listMessages answers a page of messages in the order of their seq, or newest first. The field
+// pending holds the queued messages: accepted, not in the log yet, with seq 0. The field
+// last_event_id says where to start with the session's events, so that nothing is missed
+// between the two requests: earlier events are reflected in this answer.
 func (h Native) listMessages(c *gin.Context, in ops.MessageList) error {
 	session, err := h.Sessions.Get(c.Request.Context(), scopeOf(c), in.SessionID)
 	if err != nil {
@@ -103,9 +104,10 @@ func (h Native) listMessages(c *gin.Context, in ops.MessageList) error {
 	return writeJSON(c, http.StatusOK, &ops.MessagePage{Page: page, Pending: pending, LastEventID: session.LastEventSeq})
 }
 
-// sendMessage accepts a message and runs the session's agent. It answers with the run's events, after the run's end, or
-// immediately, as the headers Accept and Prefer ask for. A repeated client_message_id gets the first run. A message
-// with run: false is only appended to the log.
+// sendMessage accepts a message and runs the session's agent. It answers with the run's events,
+// after the run's end, or immediately, as the headers Accept and Prefer ask for. A
+// repeated client_message_id gets the first run. A message with run: false is only
+// appended to the log.
 func (h Native) sendMessage(c *gin.Context) error {
 	var in ops.NewMessage
 	if err := h.readNewMessage(c, &in, &in); err != nil {

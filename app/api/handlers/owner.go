@@ -91,7 +91,8 @@ func (h Native) getUsage(ctx context.Context, tenant core.Tenant, in core.UsageQ
 	return report, err
 }
 
-const maxUserID = 200 // bound of a user's id, in bytes, as everywhere
+// maxUserID bounds a user's id, in bytes, as everywhere.
+const maxUserID = 200
 
 // checkNamedUser refuses invalid user ids, and other users than the end user who asks.
 func checkNamedUser(tenant core.Tenant, user string) error {

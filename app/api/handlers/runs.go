@@ -56,7 +56,8 @@ func (h Native) registerRuns(r Router) {
 	})
 }
 
-// watchSession streams all events of a session: those after the event that the caller names, else new ones.
+// watchSession streams all events of a session: those after the event that the caller
+// names, else new ones.
 func (h Native) watchSession(c *gin.Context, in ops.SessionEvents) error {
 	after, given, err := resumeAfter(c, in.Resume)
 	if err != nil {
@@ -92,7 +93,8 @@ func (h Native) stream(c *gin.Context, id string, endless bool, source EventSour
 	return h.Streams.serveEvents(c, held, opts, source)
 }
 
-// watchRun streams the events of a run: those after the event that the caller names, else all. It ends with the run.
+// watchRun streams the events of a run: those after the event that the caller names, else
+// all. It ends with the run.
 func (h Native) watchRun(c *gin.Context, in ops.RunEvents) error {
 	after, _, err := resumeAfter(c, in.Resume)
 	if err != nil {

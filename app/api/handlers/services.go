@@ -16,7 +16,8 @@ import (
 	"bobbin/app/purge"
 )
 
-// Services are the other parts that the handlers use. All fields are required, and all must be safe for concurrent use.
+// Services are the other parts that the handlers use. All fields are required, and all
+// must be safe for concurrent use.
 type Services struct {
 	Chat       *chat.Service // every write goes through it
 	Sessions   core.SessionStore

@@ -21,7 +21,8 @@ import (
 // ErrGone says that the reader went away, or read too slowly and was cut off.
 var ErrGone = errors.New("the reader is gone")
 
-const defaultHeartbeat = 15 * time.Second // the interval of comments without a setting
+// defaultHeartbeat is the interval of comments without a setting.
+const defaultHeartbeat = 15 * time.Second
 
 // StreamOptions configure a stream.
 type StreamOptions struct {
@@ -42,9 +43,10 @@ type EventSource func(ctx context.Context) iter.Seq2[core.Event, error]
 // event's frame: some readers dispatch a separate frame as an event.
 const retry = "retry: 1000\n"
 
-// ServeEvents answers with status 200 and the events of source, until they end (nil), one is an error (returned
-// unchanged; the stream is still open for FailStream), ctx ends (nil), or the reader is gone (ErrGone). It ranges over
-// the events in the caller's goroutine and starts no other.
+// ServeEvents answers with status 200 and the events of source, until they end (nil), one is an
+// error (returned unchanged; the stream is still open for FailStream), ctx ends (nil), or the
+// reader is gone (ErrGone). It ranges over the events in the caller's goroutine and starts
+// no other.
 func ServeEvents(ctx context.Context, w http.ResponseWriter, source EventSource, opts StreamOptions) (err error) {
 	ended := core.ObserverOrNone(opts.Observer).Stream()
 	defer func() {
@@ -102,7 +104,8 @@ func ServeEvents(ctx context.Context, w http.ResponseWriter, source EventSource,
 	return s.commentErr
 }
 
-// FailStream ends a stream that ServeEvents has begun with an error; frame is how its protocol writes it.
+// FailStream ends a stream that ServeEvents has begun with an error; frame is how its protocol
+// writes it.
 func FailStream(w http.ResponseWriter, frame []byte, opts StreamOptions) error {
 	return newStream(w, opts).write(frame)
 }
@@ -182,7 +185,8 @@ func (s *stream) writeEvent(e core.Event) error {
 	return s.write(frame)
 }
 
-// write writes and flushes within the time limit. The caller holds s.mu once events are written.
+// write writes and flushes within the time limit. The caller holds s.mu once events are
+// written.
 func (s *stream) write(b []byte) error {
 	s.extendDeadline()
 	if _, err := s.w.Write(b); err != nil {

@@ -98,7 +98,8 @@ func (s *StreamLimiter) End(keys map[core.KeyID]error) {
 // RunStream streams the events of a run, as the encoder writes them.
 type RunStream func(source EventSource, encode Encoder) error
 
-// WithSlot calls f with a slot for the open request. It fails before f changes anything if there is none.
+// WithSlot calls f with a slot for the open request. It fails before f changes anything if there
+// is none.
 func (s *StreamLimiter) WithSlot(c *gin.Context, f func(stream RunStream) error) error {
 	held, err := s.acquireSlot(c.Request.Context())
 	if err != nil {

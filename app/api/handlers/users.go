@@ -40,7 +40,8 @@ func ownersOnlyError(what string) error {
 	return &core.Error{Kind: core.ErrForbidden, Code: CodeOwnersOnly, Message: what + " is for API keys, not for end users"}
 }
 
-// checkWebhook refuses a webhook of an end user: only the owner decides where the server sends requests.
+// checkWebhook refuses a webhook of an end user: only the owner decides where the server
+// sends requests.
 func checkWebhook(tenant core.Tenant, w *ops.NewWebhook) error {
 	if w != nil && tenant.User != "" {
 		return ownersOnlyError("webhook")
@@ -53,8 +54,9 @@ type pager interface {
 	Replace(view func(item any) (any, error)) error
 }
 
-// viewOf returns what the caller may see of an answer, or of each item of a page. It refuses a type that userView does
-// not list, for all callers, so that no new type is shown to end users by oversight.
+// viewOf returns what the caller may see of an answer, or of each item of a page. It refuses a
+// type that userView does not list, for all callers, so that no new type is shown to end
+// users by oversight.
 func viewOf(c *gin.Context, body any) (any, error) {
 	if page, ok := body.(pager); ok {
 		return page, page.Replace(func(item any) (any, error) { return viewOf(c, item) })

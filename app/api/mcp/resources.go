@@ -19,7 +19,8 @@ const (
 	aspectSummary  = "summary"
 )
 
-const maxResource = 1 << 20 // bound of the text of a resource, in bytes
+// maxResource bounds the text of a resource, in bytes.
+const maxResource = 1 << 20
 
 // templateOf returns the template of the addresses of an aspect.
 func templateOf(aspect string) string { return sessionsPrefix + "{session_id}/" + aspect }
@@ -92,7 +93,8 @@ func (s *Server) readAspect(ctx context.Context, tenant core.Tenant, id core.Ses
 	return string(raw), err
 }
 
-// listResources answers resources/list with the contexts of the sessions, those with the newest activity first.
+// listResources answers resources/list with the contexts of the sessions, those with the newest
+// activity first.
 func (s *Server) listResources(ctx context.Context, caller core.Identity, req sdk.Request) (sdk.Result, error) {
 	out := &sdk.ListResourcesResult{Resources: []*sdk.Resource{}, Cacheable: sdk.Cacheable{CacheScope: "private"}}
 	if !canRead(caller, templateOf(aspectContext)) {

@@ -12,9 +12,11 @@ import (
 	"bobbin/app/core"
 )
 
-const defaultWait = 45 * time.Second // how long a call waits for a run. Many clients give up after a minute
+// defaultWait is how long a call waits for a run. Many clients give up after a minute.
+const defaultWait = 45 * time.Second
 
-const maxAnswer = 256 << 10 // bound of the answer in a result, in bytes
+// maxAnswer bounds the answer in a result, in bytes.
+const maxAnswer = 256 << 10
 
 const maxApprovals = 20
 
@@ -126,7 +128,8 @@ func (s *Server) cancelRun(ctx context.Context, c call, in runParam) (runResult,
 	return s.resultOf(ctx, c, run)
 }
 
-// waitForRun returns the run when it has ended or waits for a person, or as it is after the time limit.
+// waitForRun returns the run when it has ended or waits for a person, or as it is after the time
+// limit.
 func (s *Server) waitForRun(ctx context.Context, c call, run core.Run, seconds *float64) (core.Run, error) {
 	limit := defaultWait
 	if seconds != nil {

@@ -100,7 +100,8 @@ func callTool[In, Out any](ctx context.Context, t tool, req *sdk.CallToolRequest
 	return answer(ctx, call{tenant: caller.Tenant(), request: req}, in)
 }
 
-// checkIDs returns ErrNotFound for an id in the arguments that is none. Those that may be left out may be empty.
+// checkIDs returns ErrNotFound for an id in the arguments that is none. Those that may be left out may be
+// empty.
 func checkIDs(in any) error {
 	values := reflect.ValueOf(in)
 	for _, f := range ops.Fields(values.Type()) {
@@ -154,7 +155,8 @@ func mustSchema[T any]() (json.RawMessage, *jsonschema.Resolved) {
 	panic("mcp: " + err.Error())
 }
 
-// dropNull removes null from the types: what is nil is left out, and not every provider takes a list of types.
+// dropNull removes null from the types: what is nil is left out, and not every provider takes
+// a list of types.
 func dropNull(schema *jsonschema.Schema) {
 	if len(schema.Types) == 2 && schema.Types[0] == "null" {
 		schema.Type, schema.Types = schema.Types[1], nil

@@ -51,7 +51,8 @@ func (a *API) findAgent(name string) (agent core.Agent, model string, err error)
 	return agent, model, nil
 }
 
-// modelNames returns the models of this API: the agents, and each with the configured models that may answer for it.
+// modelNames returns the models of this API: the agents, and each with the configured models
+// that may answer for it.
 func (a *API) modelNames() []string {
 	var names []string
 	list := a.Agents.List()
@@ -72,7 +73,8 @@ func (a *API) chatModels() []string {
 	return slices.DeleteFunc(slices.Clone(a.Models()), func(name string) bool { return name == a.EmbeddingModel })
 }
 
-const maxNamed = 10 // bound of the models that an error names
+// maxNamed bounds the models that an error names.
+const maxNamed = 10
 
 // someNames returns the first models of this API for an error.
 func (a *API) someNames() string {
@@ -293,7 +295,8 @@ func (a *API) sendMessage(ctx context.Context, r request, session core.Session, 
 	return activeRun{run: accepted.Run, ignored: accepted.Ignored}, err
 }
 
-// findRepeated returns the newest stored message that is the new one, whose parts are given; empty = it is another one.
+// findRepeated returns the newest stored message that is the new one, whose parts are given; empty =
+// it is another one.
 func (p placement) findRepeated(parts []core.Part) core.MessageID {
 	sameBlob := func(a, b core.Part) bool { return a.BlobID == b.BlobID }
 	for _, m := range slices.Backward(p.repeats) {

@@ -143,9 +143,11 @@ func newItemList(items []outputItem, more bool) itemList {
 	return list
 }
 
-const mostItems = 100 // bound of a list of items
+// mostItems bounds a list of items.
+const mostItems = 100
 
-// ListItems answers GET /v1/conversations/{id}/items: those of the current path, the newest first unless order=asc.
+// ListItems answers GET /v1/conversations/{id}/items: those of the current path, the newest first
+// unless order=asc.
 func (a *API) ListItems(c *gin.Context) error {
 	session, who, err := a.conversationOf(c)
 	if err != nil {

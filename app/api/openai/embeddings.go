@@ -89,7 +89,8 @@ func (a *API) Embed(c *gin.Context) error {
 	return writeJSON(c, list, nil)
 }
 
-const defaultDimension = 3072 // assumed until the model has returned its first vector
+// defaultDimension is assumed until the model has returned its first vector.
+const defaultDimension = 3072
 
 func (a *API) checkEmbedding(body embeddingRequest) error {
 	_, own, _ := strings.Cut(a.Embedder.Model(), ":") // behind the provider's

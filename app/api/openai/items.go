@@ -49,7 +49,8 @@ func (in *input) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]inputItem)(in))
 }
 
-// messages returns the items as messages of a chat completion. Errors name the field of the request that has the items.
+// messages returns the items as messages of a chat completion. Errors name the field of the request
+// that has the items.
 func (in input) messages(field string) ([]message, error) {
 	var list []message
 	var faults core.Faults
@@ -161,7 +162,8 @@ func parseID[T ~string](prefix, outer, what string) (T, error) {
 	return T(id), nil
 }
 
-const referenceStep = 20 // how many of the messages that references name are loaded at a time
+// referenceStep is how many of the messages that references name are loaded at a time.
+const referenceStep = 20
 
 // resolveReferences puts the items of the log in the places of references to them: clients send back
 // ids of items that they got from this server. It returns the session of the newest one; empty = there

@@ -330,7 +330,8 @@ func (r *completionRequest) options() (*core.RunOptions, error) {
 
 func (m message) isInstruction() bool { return m.Role == "system" || m.Role == "developer" }
 
-// fieldNames are the names that clients know for fields in errors, which Bobbin's own API names otherwise.
+// fieldNames are the names that clients know for fields in errors, which Bobbin's own API names
+// otherwise.
 type fieldNames struct {
 	whole map[string]string // by the own name
 	parts *strings.Replacer

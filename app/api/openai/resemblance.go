@@ -18,7 +18,8 @@ const minAroundQuote = 20
 // are part of other texts.
 const minQuotedAnswer = 5
 
-const maxResemblances = 20 // how many of the stored first messages are compared, the newest
+// maxResemblances bounds how many of the stored first messages are compared, the newest.
+const maxResemblances = 20
 
 // resembles reports whether the client's conversation has something in common with the log
 // although its first turn differs: an answer, or a first message that was edited.

@@ -7,9 +7,10 @@ import (
 	"bobbin/app/core"
 )
 
-// Sequence numbers of a response's events follow from what they say, not from when they were sent: a client that comes
-// back with starting_after gets exactly the rest, although the live text came in other pieces. The items of a message,
-// its text and the calls of the client's tools, end together and have messageSpan numbers:
+// Sequence numbers of a response's events follow from what they say, not from when they were
+// sent: a client that comes back with starting_after gets exactly the rest, although the live text
+// came in other pieces. The items of a message, its text and the calls of the client's tools, end
+// together and have messageSpan numbers:
 const (
 	firstMessage = 3       // after response.created, response.queued if it was, and response.in_progress
 	messageSpan  = 1 << 32 // more than a message has bytes

@@ -337,7 +337,8 @@ func (a *API) CancelResponse(c *gin.Context) error {
 	return a.GetResponse(c)
 }
 
-// writeResponse answers with the response when it has ended, or as it is when a request has waited long enough.
+// writeResponse answers with the response when it has ended, or as it is when a request has
+// waited long enough.
 func (a *API) writeResponse(c *gin.Context, tenant core.Tenant, b activeRun, shape *responseShape) error {
 	enc := newResponseEncoder(shape, b.run, -1)
 	err := a.awaitAnswer(c, tenant, b, "input", func(e core.Event) bool {

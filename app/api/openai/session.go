@@ -108,7 +108,8 @@ func aliasOf(tenant core.Tenant, name string) core.Alias {
 	return core.Alias{Surface: core.SourceAPI, Name: name}
 }
 
-const maxCancelWait = 10 * time.Second // bound of the wait for a run whose client has closed its connection
+// maxCancelWait bounds the wait for a run whose client has closed its connection.
+const maxCancelWait = 10 * time.Second
 
 // awaitCanceled returns a run, if it was canceled after its end: its answer so far belongs to the history
 // that the client sends.

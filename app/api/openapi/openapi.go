@@ -250,7 +250,8 @@ func (s *schemas) parameter(f ops.Field) object {
 	return append(out, member{"schema", kept})
 }
 
-// allowNull changes the document so that optional members of JSON bodies may be null, which equals leaving them out.
+// allowNull changes the document so that optional members of JSON bodies may be null, which equals
+// leaving them out.
 func allowNull(doc object) {
 	for _, path := range doc.in("paths") {
 		for _, operation := range path.value.(object) {

@@ -151,7 +151,8 @@ func (v *runView) showMessage(m core.Message) {
 	}
 }
 
-// printNote prints a line about the run. On a terminal it overwrites what was typed meanwhile, such as ^C.
+// printNote prints a line about the run. On a terminal it overwrites what was typed
+// meanwhile, such as ^C.
 func (v *runView) printNote(format string, args ...any) {
 	v.close()
 	if v.width > 0 {
@@ -178,7 +179,8 @@ func eventData[T any](e core.Event) T {
 	return data
 }
 
-// recordApproval records an approval that the run requests, or its decision, made here or elsewhere.
+// recordApproval records an approval that the run requests, or its decision, made here or
+// elsewhere.
 func (v *runView) recordApproval(e core.Event) {
 	a := eventData[core.ApprovalData](e).Approval
 	v.approvals = slices.DeleteFunc(v.approvals, func(b core.Approval) bool { return a.ID == b.ID })
@@ -194,7 +196,8 @@ func (v *runView) recordApproval(e core.Event) {
 	}
 }
 
-// askApprovals asks the user for all approvals that the run is waiting for. An error means that they are still open.
+// askApprovals asks the user for all approvals that the run is waiting for. An error means
+// that they are still open.
 func (v *runView) askApprovals(ctx context.Context) error {
 	asked := v.approvals
 	v.approvals = nil
@@ -270,8 +273,9 @@ func (c *Conversation) runInterruptible(ctx context.Context, do func(context.Con
 	}
 }
 
-// cancelOnInterrupt cancels the run at the first Ctrl-C after its id is known. At the second one, or if the run cannot
-// be canceled, it ends ctx by calling leave. It returns when ctx ends.
+// cancelOnInterrupt cancels the run at the first Ctrl-C after its id is known. At the second
+// one, or if the run cannot be canceled, it ends ctx by calling leave. It returns when ctx
+// ends.
 func (v *runView) cancelOnInterrupt(ctx context.Context, leave context.CancelCauseFunc) {
 	var run core.RunID
 	interrupts := 0

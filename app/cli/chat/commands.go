@@ -106,7 +106,8 @@ func (c *Conversation) handleLine(ctx context.Context, text string) error {
 	return core.Errorf(core.ErrInvalid, "unknown command %s; %s", word, core.Suggest(word, names, "", "/help lists all commands"))
 }
 
-const maxExplained = 3 // the maximum number of matching messages that /why explains
+// maxExplained is the maximum number of matching messages that /why explains.
+const maxExplained = 3
 
 // explainPlacement shows where messages are in the next prompt: one with a #number or id, or
 // the newest that contain the words.
@@ -205,7 +206,8 @@ func (c *Conversation) showOrSetModel(ctx context.Context, name string) error {
 	return nil
 }
 
-const maxFound = 10 // the maximum number of messages that a search shows
+// maxFound is the maximum number of messages that a search shows.
+const maxFound = 10
 
 // searchMessages searches the messages of all conversations.
 func (c *Conversation) searchMessages(ctx context.Context, words string) error {
@@ -227,7 +229,8 @@ func (c *Conversation) searchMessages(ctx context.Context, words string) error {
 	return nil
 }
 
-const maxAttached = 256 << 20 // the maximum size of a file, in bytes; the server accepts less
+// maxAttached is the maximum size of a file, in bytes; the server accepts less.
+const maxAttached = 256 << 20
 
 // attachFile uploads a file for the next message; without a path it lists the attached files.
 func (c *Conversation) attachFile(ctx context.Context, path string) error {
@@ -256,7 +259,8 @@ func (c *Conversation) attachFile(ctx context.Context, path string) error {
 	return nil
 }
 
-// readFile reads a file whose name the user typed; ~ is the home directory. Errors are sentences.
+// readFile reads a file whose name the user typed; ~ is the home directory. Errors are
+// sentences.
 func readFile(path string) ([]byte, error) {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		if home, err := os.UserHomeDir(); err == nil {

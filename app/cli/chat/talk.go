@@ -237,7 +237,8 @@ func (c *Conversation) showSummary(ctx context.Context, version int) error {
 	return nil
 }
 
-// undoSummary undoes the last summary: it restores the version that was active before it on this path, or none.
+// undoSummary undoes the last summary: it restores the version that was active before it on this path,
+// or none.
 func (c *Conversation) undoSummary(ctx context.Context) error {
 	if c.Session.ID == "" {
 		return errNothingSaid

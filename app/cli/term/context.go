@@ -10,9 +10,11 @@ import (
 	"bobbin/app/core"
 )
 
-const barWidth = 60 // the width of the window's bar, in characters, if there is room for it
+// barWidth is the width of the window's bar, in characters, if there is room for it.
+const barWidth = 60
 
-// sectionMark returns the character of a section in the bar: not a color, so that it is readable everywhere.
+// sectionMark returns the character of a section in the bar: not a color, so that it is
+// readable everywhere.
 func sectionMark(name string) string {
 	return cmp.Or(map[string]string{
 		"system": "S", "tools": "T", "summary": "▒", "pinned": "P", "standing": "I", "tail": "█", "recalled": "Q", "run": "R", "reserve": "·", "free": " ",

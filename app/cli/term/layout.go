@@ -9,7 +9,8 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// style is a set of text attributes. There are no colors: their readability depends on the terminal's background.
+// style is a set of text attributes. There are no colors: their readability depends on the
+// terminal's background.
 type style uint8
 
 const (

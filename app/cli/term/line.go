@@ -18,9 +18,10 @@ import (
 // ErrInterrupted means that the user pressed Ctrl-C instead of finishing the line.
 var ErrInterrupted = errors.New("interrupted")
 
-// Reader reads the user's input line by line until it is closed: with editing, history and pasted text on a terminal
-// (Edited), and from a pipe or a file (Plain). Line returns io.EOF at the end of the input and when its context ends.
-// Close does not close the underlying file. Not safe for concurrent use.
+// Reader reads the user's input line by line until it is closed: with editing, history and
+// pasted text on a terminal (Edited), and from a pipe or a file (Plain). Line returns io.EOF at
+// the end of the input and when its context ends. Close does not close the underlying file. Not
+// safe for concurrent use.
 type Reader interface {
 	Line(ctx context.Context) (string, error)
 	Close() error
@@ -81,8 +82,9 @@ const (
 	unmarkPastes = "\x1b[?2004l"
 )
 
-// The editor asks the terminal for the cursor's position before each prompt, and waits for the answer. Pseudo-terminals
-// of scripts never answer, so cursorAnswerer does: a prompt always starts at the beginning of a row.
+// The editor asks the terminal for the cursor's position before each prompt, and waits for the
+// answer. Pseudo-terminals of scripts never answer, so cursorAnswerer does: a prompt always
+// starts at the beginning of a row.
 const (
 	askCursor   = "\x1b[6n"
 	cursorStart = "\x1b[1;1R"
@@ -110,7 +112,8 @@ type Edited struct {
 	pastes *pasteReader
 }
 
-// NewEdited returns a reader of the terminal's lines that shows the prompt. Close restores the terminal.
+// NewEdited returns a reader of the terminal's lines that shows the prompt. Close restores
+// the terminal.
 func NewEdited(in io.Reader, out io.Writer, prompt string) (*Edited, error) {
 	p := &pasteReader{in: in, chunk: make([]byte, 4096)}
 	editor, err := readline.NewFromConfig(&readline.Config{
@@ -222,8 +225,9 @@ func (p *pasteReader) finishPaste() bool {
 	return true
 }
 
-// partialMarkerLength returns how many bytes at the end may be the beginning of pasteBegin. A single escape is a key
-// and must not wait for the next one: terminals send the sequence at once.
+// partialMarkerLength returns how many bytes at the end may be the beginning of pasteBegin. A
+// single escape is a key and must not wait for the next one: terminals send the sequence at
+// once.
 func partialMarkerLength(b []byte) int {
 	for n := len(pasteBegin) - 1; n > 1; n-- {
 		if bytes.HasSuffix(b, []byte(pasteBegin[:n])) {

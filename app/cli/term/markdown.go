@@ -12,15 +12,17 @@ import (
 const (
 	// maxTextWidth is the maximum width of a line of text: longer lines are hard to read.
 	maxTextWidth = 100
-	// maxLine is the longest line whose Markdown is parsed, in bytes: matching marks takes more than linear time.
+	// maxLine is the longest line whose Markdown is parsed, in bytes: matching marks takes
+	// more than linear time.
 	maxLine = 4 << 10
 	// codeIndent is the prefix of lines of code.
 	codeIndent = "  "
 )
 
-// Markdown writes an answer while it streams. It shows the current line as plain text, word by word, and replaces it by
-// its rendering when the line is complete; it replaces a table when the table is complete. It does not change rows that
-// have scrolled off the screen. Not safe for concurrent use.
+// Markdown writes an answer while it streams. It shows the current line as plain text, word
+// by word, and replaces it by its rendering when the line is complete; it replaces a table
+// when the table is complete. It does not change rows that have scrolled off the screen. Not
+// safe for concurrent use.
 type Markdown struct {
 	w      io.Writer
 	width  int // of text; 0 = no terminal: the text is written as it is

@@ -94,7 +94,8 @@ func (d drawing) writeMarked(mark string, lines []string) {
 	}
 }
 
-const shownInstructions = 20 // bound of the instructions of a context report that are shown
+// shownInstructions bounds the instructions of a context report that are shown.
+const shownInstructions = 20
 
 // drawInstructions lists the newest of those that stand, with their places in the prompt.
 func (d drawing) drawInstructions(list []core.StandingInstruction) {
@@ -177,4 +178,5 @@ func DrawHit(out io.Writer, h core.SearchHit, zone *time.Location, width int) {
 	fmt.Fprintf(out, "\n%s%s\n", indent, strings.ReplaceAll(text, "\n", "\n"+indent))
 }
 
-const maxTitle = 40 // the maximum width of a session's title in a list
+// maxTitle is the maximum width of a session's title in a list.
+const maxTitle = 40

@@ -19,7 +19,8 @@ import (
 	"bobbin/app/core"
 )
 
-// CleanJSON returns an equivalent JSON document in which the characters that Output removes are escaped.
+// CleanJSON returns an equivalent JSON document in which the characters that Output removes
+// are escaped.
 func CleanJSON(document []byte) []byte {
 	var out []byte
 	for _, r := range string(document) {
@@ -32,7 +33,8 @@ func CleanJSON(document []byte) []byte {
 	return out
 }
 
-// Line returns text on one line of at most width columns, truncated with … if it is longer; width 0 = unlimited.
+// Line returns text on one line of at most width columns, truncated with … if it is longer;
+// width 0 = unlimited.
 func Line(text string, width int) string {
 	text = strings.Join(strings.Fields(core.StripControls(text)), " ")
 	if width <= 0 {
@@ -97,7 +99,8 @@ func (o *Output) Write(b []byte) (int, error) {
 	return o.clean.Write(b)
 }
 
-// Fd returns the file descriptor, which identifies a terminal; an invalid one if the Output is not a file.
+// Fd returns the file descriptor, which identifies a terminal; an invalid one if the Output is
+// not a file.
 func (o *Output) Fd() uintptr {
 	if f, ok := o.raw.(*os.File); ok {
 		return f.Fd()
@@ -113,8 +116,9 @@ func Raw(w io.Writer) io.Writer {
 	return w
 }
 
-// WriteTable writes rows in columns; the first row holds the titles. On a terminal that is narrower than the table each
-// row is its first cell, and below it the others with their titles. Width is the terminal's width, 0 if there is none.
+// WriteTable writes rows in columns; the first row holds the titles. On a terminal that is narrower
+// than the table each row is its first cell, and below it the others with their titles. Width is the
+// terminal's width, 0 if there is none.
 func WriteTable(w io.Writer, rows [][]string, width int) {
 	sizes, total := make([]int, len(rows[0])), 0
 	for i := range sizes {
