@@ -150,7 +150,7 @@ export const words = { ...page, ...pick({
 
     to: "An",
     action: "Aktion",
-    deliveryStates: { pending: "wartet", delivered: "zugestellt", failed: "gescheitert" },
+    deliveryStates: { pending: "wartet", delivered: "zugestellt", failed: "fehlgeschlagen" },
     attempts: (n: number) => plural(n, "Versuch", "Versuche"),
     // The server says it in English.
     notDelivered: (error: string) =>
