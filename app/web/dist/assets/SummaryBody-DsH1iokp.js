@@ -1,0 +1,1 @@
+export{t as default}from"./SummaryBody-BQFe1-f9.js";
