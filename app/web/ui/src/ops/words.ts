@@ -114,7 +114,7 @@ export const words = { ...page, ...pick({
     failedDay: "Fehlgeschlagen, 24 h",
     ofRuns: (n: number, share: string) => `von ${count(n)}, ${share}`,
     notThrough: "Webhooks nicht zugestellt",
-    failedAndWaiting: (failed: string, waiting: string) => `${failed} fehlgeschlagen, ${waiting} in Arbeit`,
+    failedAndWaiting: (failed: string, waiting: string) => `${failed} gescheitert, ${waiting} in Arbeit`,
     tokensToday: "Token heute",
     calls: (n: number, cached: string) => `${plural(n, "Aufruf", "Aufrufe")}, ${cached} aus dem Cache`,
     costToday: "Kosten heute",
@@ -150,7 +150,7 @@ export const words = { ...page, ...pick({
 
     to: "An",
     action: "Aktion",
-    deliveryStates: { pending: "wartet", delivered: "zugestellt", failed: "fehlgeschlagen" },
+    deliveryStates: { pending: "wartet", delivered: "zugestellt", failed: "gescheitert" },
     attempts: (n: number) => plural(n, "Versuch", "Versuche"),
     // The server says it in English.
     notDelivered: (error: string) =>

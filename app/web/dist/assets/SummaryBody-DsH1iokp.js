@@ -1,1 +1,0 @@
-export{t as default}from"./SummaryBody-BQFe1-f9.js";
