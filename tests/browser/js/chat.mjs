@@ -1,5 +1,5 @@
 // The main flow: writing, reading, stopping, coming back, the list, signing in, two tabs.
-import { check, equal, until } from './visit.mjs'
+import { check, equal, focused, until } from './visit.mjs'
 
 /** Holds what the thread shows against the stored log: every message once, in order, word for word. */
 export async function compare(visit) {
@@ -268,15 +268,23 @@ export const cases = {
     const card = v.page.getByRole('region', { name: 'Question: may calculator start?' })
     await card.waitFor()
     await v.state('approval')
-    await second.page.getByRole('region', { name: 'Question: may calculator start?' }).waitFor()
+    // Who is second keeps what they wrote, and the focus.
+    const reason = second.page.getByRole('textbox', { name: 'Reason' })
+    await reason.fill('it is only arithmetic')
     await v.button('Approve', card).click()
     await v.settled('answer to: calculate this')
     await second.settled('answer to: calculate this')
     await second.page.getByRole('region', { name: /^Approved/ }).waitFor()
     check(await second.button('Approve').count() === 0, 'the second tab still asks')
+    equal(await reason.inputValue(), 'it is only arithmetic', 'the reason')
+    await focused(second, 'the reason', reason)
+    await second.state('approval-elsewhere')
     await v.send('calculate again')
     await card.waitFor()
+    await second.button('Deny').focus()
     await v.button('Deny', card).click()
+    await second.page.getByRole('region', { name: /^Denied/ }).waitFor()
+    check(await second.page.evaluate(() => document.activeElement !== document.body), 'the focus is lost')
     await v.page.getByRole('region', { name: /^Denied/ }).waitFor()
     await v.idle()
   },

@@ -237,6 +237,11 @@ export const cases = {
     await v.button('Redo').click()
     await v.page.getByRole('region', { name: /^Summary v/ }).waitFor()
     await focused(v, 'the field after Redo', v.field)
+    // A copy of one that was restored made nothing smaller.
+    await v.open((await v.api(`sessions/${id}/fork`, { method: 'POST', json: {} })).id)
+    await v.page.getByRole('region', { name: /^Summary v/ }).getByText(/^Text of \d+ tokens$/).waitFor()
+    await v.state('summary-forked')
+    await v.open(id)
     // The size of a summary that comes is not that of the version in use.
     const row = v.page.locator('.legend li').filter({ hasText: 'Summary' })
     await v.page.keyboard.press('Control+.')

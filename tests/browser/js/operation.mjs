@@ -99,7 +99,7 @@ export const cases = {
       await route.fulfill({ json })
     })
     await v.page.reload()
-    for (const total of ['careful $1.40', 'assistant –']) await v.page.getByRole('listitem').getByText(total).waitFor()
+    for (const total of [/^careful \$\d/, 'assistant –']) await v.page.getByRole('listitem').getByText(total).waitFor()
     await v.page.unroute('**/usage?*')
     // Runs by status, agent and reason.
     await v.page.goto(`${v.args.url}#/operation/runs`)
@@ -135,6 +135,8 @@ export const cases = {
     await v.page.route('**/deliveries?*state=pending*', route => route.continue({ url: route.request().url().replace('pending', 'failed') }))
     await v.page.goto(`${v.args.url}#/operation`)
     const unsent = card(v, /^Webhooks not through/).getByRole('row', { name: /410/ }).filter({ hasText: '2 attempts' }).first()
+    await unsent.getByRole('link', { name: title }).waitFor()
+    await v.state('ops-not-through')
     await unsent.getByRole('button').click()
     await card(v, /^Webhooks not through/).getByText('3 attempts').first().waitFor()
     // Attempts that fail change nothing else: they are there once they were due.
@@ -143,6 +145,25 @@ export const cases = {
     await v.page.goto(`${v.args.url}#/operation/deliveries`)
     await v.page.getByRole('button', { name: `Try again: ${new URL(v.args.control).host}, ${title}` }).waitFor()
     await v.page.getByText('8 attempts').waitFor()
+    // While nobody looks, nothing is asked.
+    const hidden = await open({ fresh: true })
+    await hidden.page.clock.install()
+    let asked = 0
+    await hidden.page.route(/deliveries\?/, route => route.fulfill({ json: { items: [{ ...delivery, state: 'pending', attempt: ++asked, next_at: new Date(0).toISOString() }], next_cursor: null } }))
+    const see = state => hidden.page.evaluate(state => {
+      Object.defineProperty(document, 'visibilityState', { value: state, configurable: true })
+      document.dispatchEvent(new Event('visibilitychange'))
+    }, state)
+    await hidden.page.goto(`${v.args.url}#/operation/deliveries`)
+    await hidden.page.getByRole('table').getByRole('link', { name: title }).first().waitFor()
+    await see('hidden')
+    const before = asked
+    await hidden.page.clock.runFor(20_000)
+    await hidden.page.evaluate(() => fetch('api/v1/deliveries?after all that was asked before'))
+    equal(asked, before + 1, 'requests in a hidden tab')
+    await see('visible')
+    await hidden.page.clock.runFor(3000)
+    await hidden.page.getByText(`${asked + 1} attempts`).waitFor()
   },
 
   /** What is not for the caller is said, with the request's id. */

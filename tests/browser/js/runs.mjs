@@ -136,6 +136,19 @@ export const cases = {
     await sections.getByText(new RegExp(`^${same.tokens.toLocaleString('en-US')} tokens, \\d+ %$`)).waitFor()
     await v.api(`sessions/${id}`, { method: 'PATCH', json: { instructions: 'Answer in verse.' } })
     await sections.getByText('from “System prompt” on').waitFor()
+    // Of two parts of one name, it says which one.
+    await v.page.route(/context\/prompt/, async route => {
+      const json = await (await route.fetch()).json()
+      json.system.push('Answer in prose.')
+      json.system_parts.push({ name: 'system', tokens: 4 })
+      json.unchanged.parts = json.system.length
+      await route.fulfill({ json })
+    })
+    await v.page.reload()
+    await sections.getByText('from “System prompt (3)” on').waitFor()
+    const part = text.locator('section').filter({ has: v.page.getByRole('heading', { name: 'System prompt (3)', exact: true }) })
+    equal(await part.locator('pre').allTextContents(), ['Answer in prose.'], 'the part')
+    await v.state('prompt-changed')
     await text.getByRole('link', { name: 'in its place' }).last().click()
     await v.log.getByText('one more').first().waitFor()
     await v.page.goBack()

@@ -219,6 +219,8 @@ export const cases = {
     await v.write.press('Escape') // on a phone the open chat covers the bubble
     equal(await v.bubble.evaluate(colors), ['rgb(255, 225, 0)', 'rgb(0, 0, 0)'], 'the bubble')
     check(await v.bubble.evaluate(e => e.getBoundingClientRect().left < 100), 'it is not on the left')
+    // A reader's own colors leave borders only.
+    for (const part of [v.bubble, v.frame.locator('.me').first()]) equal(await part.evaluate(e => getComputedStyle(e).border), '1px solid rgba(0, 0, 0, 0)', 'a border')
     const dark = await visit(open, { accent: '#102030' })
     await ask(dark, 'white on blue')
     equal(await dark.frame.locator('.me').first().evaluate(colors), ['rgb(16, 32, 48)', 'rgb(255, 255, 255)'], 'a dark accent')

@@ -19,7 +19,7 @@ export function effectOf(context: Context, summary: Summary): { before: Sections
     ];
     return { before: bar(summaryBefore, turn.without), after: bar(turn.summary, turn.used), ofPrompt: true };
   }
-  if (byHand(summary)) return undefined;
+  if (byHand(summary) || summary.tokens_before === summary.token_count) return undefined; // the latter is a copy of one
   return { before: [{ name: "tail", tokens: summary.tokens_before }], after: [{ name: "summary", tokens: summary.token_count }], ofPrompt: false };
 }
 
@@ -44,5 +44,5 @@ export function sizesOf(context: Context, summary: Summary): string {
 }
 
 export function withoutModel(summary: Summary): boolean {
-  return !summary.model && Boolean(summary.note) && !byHand(summary);
+  return !summary.model && Boolean(summary.note) && !byHand(summary) && summary.strategy !== "edited";
 }

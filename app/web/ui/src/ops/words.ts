@@ -114,7 +114,7 @@ export const words = { ...page, ...pick({
     failedDay: "Fehlgeschlagen, 24 h",
     ofRuns: (n: number, share: string) => `von ${count(n)}, ${share}`,
     notThrough: "Webhooks nicht zugestellt",
-    failedAndWaiting: (failed: string, waiting: string) => `${failed} fehlgeschlagen, ${waiting} in Arbeit`,
+    failedAndWaiting: (failed: string, waiting: string) => `${failed} gescheitert, ${waiting} in Arbeit`,
     tokensToday: "Token heute",
     calls: (n: number, cached: string) => `${plural(n, "Aufruf", "Aufrufe")}, ${cached} aus dem Cache`,
     costToday: "Kosten heute",

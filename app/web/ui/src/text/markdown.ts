@@ -5,7 +5,7 @@ import DOMPurify from "dompurify";
 import { words } from "../words";
 import { Marked, type Token, type Tokens, type TokensList } from "marked";
 
-/** A top-level block. Equal blocks have equal strings, so that a settled one is not drawn again. */
+/** A top-level block; neighbors are one in what is drawn whole. Equal blocks have equal strings, so that a settled one is not drawn again. */
 export type Block =
   | { kind: "html"; html: string }
   | { kind: "plain"; text: string }
@@ -112,7 +112,7 @@ function renderBlock(token: Token, links: TokensList["links"], last: boolean): B
   } catch {
     html = plain(token.raw); // nested too deep
   }
-  return { kind: "html", html: DOMPurify.sanitize(html, allowed) };
+  return { kind: "html", html: token.type === "html" ? `<div>${html}</div>` : html }; // not clean yet
 }
 
 export function tooLong(text: string): boolean {
@@ -153,10 +153,15 @@ export default class Markdown {
     const blocks = tokens.filter((t) => t.type !== "space" && t.type !== "def");
     const last = blocks.at(-1);
     outline = { ...this.outline };
-    const rendered = blocks.map((t) => {
+    const drawn: Block[] = [];
+    for (const t of blocks) {
       if (t === last && growing) this.outline = { ...outline }; // that of the blocks before it
-      return renderBlock(t, this.links, t === last && growing);
-    });
+      const [block, before] = [renderBlock(t, this.links, t === last && growing), drawn.at(-1)];
+      // DOMPurify makes a document each time: what is drawn whole is few pieces.
+      if (block.kind === "html" && before?.kind === "html" && !growing && this.offset === 0) before.html += block.html;
+      else drawn.push(block);
+    }
+    const rendered = drawn.map((b) => (b.kind === "html" ? { ...b, html: DOMPurify.sanitize(b.html, allowed) } : b));
     const all = [...this.settled, ...rendered];
     if (growing && blocks.length > 1) this.settle(tokens, last!, rendered);
     return all;

@@ -7,7 +7,7 @@ const style = `
 :host { all: initial; color-scheme: light dark; }
 :host([data-theme="light"]) { color-scheme: light; }
 :host([data-theme="dark"]) { color-scheme: dark; }
-button { position: fixed; z-index: 2147483000; right: 24px; bottom: 24px; display: grid; place-items: center; width: 54px; height: 54px; padding: 0; border: 0;
+button { position: fixed; z-index: 2147483000; right: 24px; bottom: 24px; display: grid; place-items: center; width: 54px; height: 54px; padding: 0; border: 1px solid transparent;
   border-radius: 50%; background: var(--accent, light-dark(#066a82, #71c5d5)); color: var(--on-accent, light-dark(#fff, #061821)); box-shadow: 0 10px 32px -6px #0005; cursor: pointer; }
 button:focus-visible { outline: 3px solid var(--accent, light-dark(#066a82, #71c5d5)); outline-offset: 3px; }
 iframe { position: fixed; z-index: 2147483000; right: 24px; bottom: 90px; width: 388px; height: min(620px, 100vh - 120px); border: 1px solid light-dark(#dee3e5, #2c3236);
