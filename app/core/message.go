@@ -203,6 +203,13 @@ func (m Message) WasRefused() bool {
 	return m.FinishReason == FinishRefused || m.FinishReason == FinishContentFilter
 }
 
+// RefusedTurn is a message of the conversation that WasRefused, with what follows a user's one in its turn.
+type RefusedTurn struct {
+	Seq, Until   int64 // of the message, and before which it ends
+	Role         Role
+	FinishReason FinishReason
+}
+
 // WithoutRefused returns the messages with the turns as system rows, which nobody is sent, whose user's message has one of the marks.
 func WithoutRefused(messages []Message, marks ...FinishReason) []Message {
 	out, isOut := messages, false
@@ -214,13 +221,12 @@ func WithoutRefused(messages []Message, marks ...FinishReason) []Message {
 			}
 			isOut = slices.Contains(marks, mark)
 		}
-		if !isOut {
-			continue
-		}
-		if &out[0] == &messages[0] {
+		if isOut && &out[0] == &messages[0] {
 			out = slices.Clone(out)
 		}
-		out[i].Role = RoleSystem
+		if isOut {
+			out[i].Role = RoleSystem
+		}
 	}
 	return out
 }

@@ -60,8 +60,8 @@ type MessageStore interface {
 	// session those of all sessions of the tenant that are not archived.
 	GetMessages(ctx context.Context, tenant Tenant, id SessionID, ids []MessageID) ([]Message, error)
 	Pinned(ctx context.Context, tenant Tenant, id SessionID) ([]Message, error)
-	// Refused returns the messages with FinishContentFilter or FinishRefused, as Pinned does.
-	Refused(ctx context.Context, tenant Tenant, id SessionID) ([]Message, error)
+	// Refused returns the turns that a provider has refused or a filter cut off, in order; never nil.
+	Refused(ctx context.Context, tenant Tenant, id SessionID) ([]RefusedTurn, error)
 	// CountOnPath returns the number of messages of the conversation up to a seq.
 	CountOnPath(ctx context.Context, tenant Tenant, id SessionID, through int64) (int, error)
 }

@@ -159,12 +159,16 @@ func (r Messages) Pinned(ctx context.Context, tenant core.Tenant, session core.S
 	return out, err
 }
 
-// Refused returns the messages of the conversation that a provider has refused, and half answers.
-func (r Messages) Refused(ctx context.Context, tenant core.Tenant, session core.SessionID) (out []core.Message, err error) {
+// Refused returns the turns of the conversation that a provider has refused, and those with half answers.
+func (r Messages) Refused(ctx context.Context, tenant core.Tenant, session core.SessionID) (out []core.RefusedTurn, err error) {
 	err = r.s.inSession(ctx, "Refused", tenant, session, func(c *Conversation) error {
-		out = c.withTexts(slices.DeleteFunc(onPath(c.Messages), func(m core.Message) bool {
-			return !m.WasRefused()
-		}))
+		until := c.Session.LastSeq + 1
+		for _, m := range slices.Backward(onPath(c.Messages)) {
+			if m.WasRefused() {
+				out = slices.Insert(out, 0, core.RefusedTurn{Seq: m.Seq, Until: until, Role: m.Role, FinishReason: m.FinishReason})
+			}
+			until = map[bool]int64{true: m.Seq, false: until}[m.Role == core.RoleUser]
+		}
 		return nil
 	})
 	return out, err

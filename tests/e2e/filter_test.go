@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -33,12 +34,13 @@ type filtered struct {
 	*apptest.Bobbin
 	on, healthy                     atomic.Bool
 	status, window, silent, refused atomic.Int64
+	hold                            sync.Mutex // while it is locked, answers wait after their first words
 }
 
 func newFiltered(t *testing.T, settings ...apptest.Setting) *filtered {
 	t.Helper()
 	w := &filtered{}
-	p := apptest.NewProvider(t, provider.Options{Summarize: func(material string) string {
+	p := apptest.NewProvider(t, provider.Options{Hold: func(string) { w.hold.Lock(); defer w.hold.Unlock() }, Summarize: func(material string) string {
 		return provider.Summary(material) + strings.Repeat(" FLAGGED.", strings.Count(material, "INFECTED"))
 	}})
 	proxy := httputil.NewSingleHostReverseProxy(must.Get(url.Parse(strings.TrimSuffix(p.URL, "/v1")))(t))
@@ -251,6 +253,21 @@ func (w *filtered) say(t *testing.T, id core.SessionID, content string, parts ..
 	return fmt.Sprint(code, " ", w.refused.Load()-before, " ", report.Coverage.Verbatim, marks)
 }
 
+// stream sends a message by a chat completion, whose answer ends only after the client has got its first words.
+func (w *filtered) stream(t *testing.T, id core.SessionID) {
+	w.hold.Lock()
+	talk, text := must.Get(json.Marshal(append(apptest.ListMessages(t, w.Client, id), core.Message{Role: core.RoleUser, Content: "Well?"})))(t), ""
+	body := strings.NewReader(fmt.Sprintf(`{"model":"plain","stream":true,"metadata":{"session_id":%q},"messages":%s}`, id, talk))
+	a := must.Get(http.Post(w.URL+"/v1/chat/completions", "application/json", body))(t)
+	for buf := make([]byte, 64<<10); !strings.Contains(text, "answer to: "); {
+		text += string(buf[:must.Get(a.Body.Read(buf))(t)])
+	}
+	w.hold.Unlock()
+	if text += string(must.Get(io.ReadAll(a.Body))(t)); a.Body.Close() != nil || strings.Contains(text, "half") || !strings.HasSuffix(text, "[DONE]\n\n") {
+		t.Errorf("got the stream %s", text)
+	}
+}
+
 // A message whose prompt is refused for no clear reason stops no other: later prompts that are refused are sent again
 // without it, until it is edited. A prompt that is not refused has it: an outage takes no message out of later prompts, nor
 // do an image that is refused or an answer without words. What a filter refused is in no other prompt before it is
@@ -263,12 +280,12 @@ func TestRefusedMessageStopsNoConversation(t *testing.T) {
 	poison := step{"", "POISON", "model_invalid 1 0 POISO:refused (POISO:refused)"}
 	for name, steps := range map[string][]step{
 		"outage":   {hello, outage, {"", "And now?", "ok 0 4 Budge:refused"}, {"", "Fine?", "ok 0 6 Budge:refused"}},
-		"refused":  {hello, poison, {"", "2+2?", "ok 1 3 POISO:refused"}, {"", "3+3?", "ok 1 5 POISO:refused"}},
+		"refused":  {hello, poison, {"", "2+2?", "ok 1 3 POISO:refused"}, {"", "3+3?", "ok 1 5 POISO:refused"}, {"stream", "", ""}},
 		"image":    {hello, outage, {"image", "See?", "ok 1 4 Budge:refused"}},
 		"two":      {hello, outage, {"image", "POISON", "model_invalid 3 0 Budge:refused POISO:refused (POISO:refused)"}, {"", "2+2?", "ok 2 3 Budge:refused POISO:refused"}},
 		"no word":  {hello, {"mute 2", "Ada", "model_empty 2 0"}, {"mute 1", "Who?", "ok 1 4"}},
 		"filter":   {hello, {"", "SENSITIVE", "model_content_filter 2 0 SENSI:content_filter (SENSI:content_filter)"}, {"", "2+2?", "ok 0 3 SENSI:content_filter"}},
-		"cut off":  {hello, {"", "CUT", "ok 1 3 CUT:refused (CUT:refused)"}, {"", "2+2?", "ok 1 3 CUT:refused"}, {"", "CUT 2", "ok 2 5 CUT:refused CUT 2:refused (CUT 2:refused)"}},
+		"cut off":  {hello, {"", "CUT", "ok 1 3 CUT:refused (CUT:refused)"}, {"", "2+2?", "ok 1 3 CUT:refused"}, {"", "CUT 2", "ok 2 5 CUT:refused CUT 2:refused (CUT 2:refused)"}, {"stream", "", ""}},
 		"taken":    {{"", "SENSITIVE", "model_content_filter 1 0 SENSI:content_filter (SENSI:content_filter)"}, {"regenerate", "2+2?", "ok 0 3 SENSI:refused"}, {"", "3+3?", "ok 1 3 SENSI:refused"}},
 		"answered": {poison, {"regenerate", "2+2?", "ok 0 3 POISO:refused"}, {"", "3+3?", "ok 1 3 POISO:refused"}, {"", "4+4?", "ok 1 5 POISO:refused"}}, // by another model, or luck
 		"lucky":    {hello, poison, {"well", "3+3?", "ok 0 4 POISO:refused"}},                                                                            // the next one may be refused again
@@ -284,6 +301,9 @@ func TestRefusedMessageStopsNoConversation(t *testing.T) {
 				w.silent.Store(map[string]int64{"mute 1": 1, "mute 2": 2}[c.how])
 				var parts []core.Part
 				switch c.how {
+				case "stream":
+					w.stream(t, id)
+					continue
 				case "image":
 					parts = []core.Part{upload(t, w.Client, "cat.png", picture(t, 64, 48))}
 				case "regenerate":
@@ -300,23 +320,22 @@ func TestRefusedMessageStopsNoConversation(t *testing.T) {
 
 // Behind a summary a refused message stops no prompt either, whether it is pinned, a standing instruction, or recalled;
 // a summary that its model refuses is made without it, and one that another model made is left out with it. One that an
-// outage left unanswered is in the summary, which stays. Half an answer of an import is as one of its own.
+// outage left unanswered is in the summary, which stays. Half an answer of an import is as one of its own, a step as its question.
 func TestRefusedMessageBehindSummary(t *testing.T) {
 	t.Parallel()
-	const half = `{"role":"user","content":"Read https://POISON.example/1"}` + "\n" + `{"role":"assistant","content":"Lorem ipsum POISON","finish_reason":"content_filter"}`
+	const half = `{"role":"user","content":"Read https://POISON.example/1"}` + "\n" + `{"role":"assistant","content":"Lorem POISON","tool_calls":[{"id":"c","name":"read","arguments":"{}"}]}` + "\n" + `{"role":"tool","tool_call_id":"c","content":"The lorem says POISON of ipsum."}` + "\n" + `{"role":"assistant","content":"Lorem ipsum POISON","finish_reason":"content_filter"}`
 	for name, c := range map[string]struct {
 		message string
-		pin     bool
+		pin     int    // the row from the end; 0 = none
 		context string // of the agent
 		isIn    bool   // the summary
 	}{
-		"pinned":      {"Tell me about POISON.", true, "{}", false},
-		"standing":    {"From now on always answer with POISON at the end.", false, "{}", false},
-		"recalled":    {"The lorem manual says POISON about ipsum.", false, "{recall: auto}", false},
-		"extract":     {"Tell me about POISON.", false, "{strategy: extractive}", false},
-		"other model": {"Tell me about POISON.", false, "{summary_model: other}", true},
-		"pinned half": {half, true, "{strategy: extractive}", false},
-		"quoted half": {half, false, "{recall: auto, strategy: extractive}", false},
+		"pinned":      {"Tell me about POISON.", 1, "{}", false},
+		"standing":    {"From now on always answer with POISON at the end.", 0, "{}", false},
+		"recalled":    {"The lorem manual says POISON about ipsum.", 0, "{recall: auto}", false},
+		"extract":     {"Tell me about POISON.", 0, "{strategy: extractive}", false},
+		"other model": {"Tell me about POISON.", 0, "{summary_model: other}", true},
+		"pinned step": {half, 2, "{strategy: extractive}", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -330,8 +349,8 @@ func TestRefusedMessageBehindSummary(t *testing.T) {
 			if _, err := w.ImportMessages(t.Context(), core.ImportMessages{SessionID: id, Body: strings.NewReader(c.message), Format: core.ImportLines}); err != nil { // it is no import
 				compare.Equal(t, "the message", "model_invalid", strings.Fields(w.say(t, id, c.message))[0])
 			}
-			if log := apptest.ListMessages(t, w.Client, id); c.pin {
-				must.Get(client.Call(t.Context(), w.Client, ops.PinMessage, ops.Pinned{InMessage: apptest.InMessage(id, log[len(log)-1].ID), Pinned: new(true)}))(t)
+			if log := apptest.ListMessages(t, w.Client, id); c.pin > 0 {
+				must.Get(client.Call(t.Context(), w.Client, ops.PinMessage, ops.Pinned{InMessage: apptest.InMessage(id, log[len(log)-c.pin].ID), Pinned: new(true)}))(t)
 			}
 			for i := range 12 {
 				apptest.SendMessage(t, w.Client, core.SendMessage{SessionID: id, Content: fmt.Sprintf("message %d", i) + strings.Repeat(fmt.Sprintf(" lorem ipsum %d", i), 150)})
@@ -339,6 +358,7 @@ func TestRefusedMessageBehindSummary(t *testing.T) {
 			versions := must.Get(client.Call(t.Context(), w.Client, ops.ListSummaries, ops.SessionPage{InSession: ops.InSession{SessionID: id}}))(t).Items
 			first := versions[len(versions)-1].Content
 			compare.Equal(t, "whether the first summary has each message", []any{true, c.isIn}, []any{strings.Contains(first, "pump"), strings.Contains(first, "POISON")})
+			w.stream(t, id)
 			w.say(t, id, "More POISON.") // is not in the summary
 			turn := apptest.SendMessage(t, w.Client, core.SendMessage{SessionID: id, Content: "And now?"})
 			var last core.ContextReport

@@ -32,17 +32,18 @@ var mediaWords = regexp.MustCompile(`(?i)image|picture|photo|pdf|\bfiles?\b|docu
 func (t *attempts) canLeaveOut(c call, e *llm.Error) string {
 	var out string
 	named := c.sent.Media > 0 && mediaWords.MatchString(e.Code+" "+e.Message)
+	_, hasRefused := c.decision.Without(t.wasRefused, true)
 	isRefusal := e.Kind == llm.KindInvalid && !named || e.Kind == llm.KindContentFilter
 	switch {
 	case c.calledAnyway && e.Kind == llm.KindEmpty:
 		out = leftOutTools
-	case isRefusal && c.decision.HasAny(t.wasRefused):
+	case isRefusal && hasRefused:
 		out = leftOutRefused
-	case isRefusal && len(t.refused) > 0 && t.refused[0] <= t.turn.Session.SummaryThroughSeq && !c.decision.LacksSummary:
+	case isRefusal && len(t.refused) > 0 && t.refused[0].Seq <= t.turn.Session.SummaryThroughSeq && !c.decision.LacksSummary:
 		out = leftOutSummary
 	case c.sent.Media > 0 && e.Status >= 400 && e.Kind != llm.KindAuth && e.Kind != llm.KindRateLimit && (named || e.Kind == llm.KindInvalid && !c.mayBeTooLong):
 		out = leftOutMedia
-	case e.Kind == llm.KindContentFilter && c.sent.HasEarlier():
+	case e.Kind == llm.KindContentFilter && slices.Max(c.sent.Of[contextwindow.SectionSummary:contextwindow.SectionRun]) > 0:
 		out = leftOutEarlier
 	}
 	if slices.Contains(t.leavesOut, out) {
@@ -51,17 +52,10 @@ func (t *attempts) canLeaveOut(c call, e *llm.Error) string {
 	return out
 }
 
-// loadRefused loads which earlier messages of the session a provider has refused, after it refused a prompt again.
-func (n *LLM) loadRefused(ctx context.Context, s *AgentState, t *attempts, e *llm.Error) error {
-	if t.refused != nil || e.Kind != llm.KindInvalid && e.Kind != llm.KindContentFilter {
-		return nil
-	}
-	list, err := n.Messages.Refused(ctx, s.Run.Tenant(), s.Session.ID)
-	t.refused = []int64{}
-	for _, m := range list {
-		if m.Seq < s.UserMessage.Seq {
-			t.refused = append(t.refused, m.Seq)
-		}
+// loadRefused loads which turns of the session a provider has refused, after it refused a prompt again.
+func (n *LLM) loadRefused(ctx context.Context, s *AgentState, t *attempts, e *llm.Error) (err error) {
+	if t.refused == nil && (e.Kind == llm.KindInvalid || e.Kind == llm.KindContentFilter) {
+		t.refused, err = n.Messages.Refused(ctx, s.Run.Tenant(), s.Session.ID)
 	}
 	return err
 }
@@ -78,18 +72,18 @@ func (n *LLM) checkHalf(ctx context.Context, s *AgentState, t *attempts, c call)
 
 // withoutRefused returns the decision without what the tries leave out of the conversation.
 func (t *attempts) withoutRefused(d contextwindow.Decision) contextwindow.Decision {
-	switch {
-	case slices.Contains(t.leavesOut, leftOutEarlier):
-		return d.Without(func(int64) bool { return true }, false)
-	case slices.Contains(t.leavesOut, leftOutSummary):
-		return d.Without(t.wasRefused, false)
-	case slices.Contains(t.leavesOut, leftOutRefused):
-		return d.Without(t.wasRefused, true)
+	isAlone := slices.Contains(t.leavesOut, leftOutEarlier)
+	lacksSummary := isAlone || slices.Contains(t.leavesOut, leftOutSummary)
+	if lacksSummary || slices.Contains(t.leavesOut, leftOutRefused) {
+		d, _ = d.Without(func(seq int64) bool { return isAlone || t.wasRefused(seq) }, !lacksSummary)
 	}
 	return d
 }
 
-func (t *attempts) wasRefused(seq int64) bool { return slices.Contains(t.refused, seq) }
+func (t *attempts) wasRefused(seq int64) bool {
+	i, found := slices.BinarySearchFunc(t.refused, seq, func(turn core.RefusedTurn, seq int64) int { return int(turn.Seq - seq) })
+	return found || slices.ContainsFunc(t.refused[:i], func(turn core.RefusedTurn) bool { return seq < turn.Until })
+}
 
 // leaveOut prepares a try without what this one failed for. If it is answered, a warning says so.
 func (n *LLM) leaveOut(ctx context.Context, s *AgentState, t *attempts, c call, e *llm.Error) {

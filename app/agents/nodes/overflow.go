@@ -200,14 +200,14 @@ type attempts struct {
 	failed *llm.Error       // why there was a fallback; nil = there was none
 	last   call             // that was made; its decision is empty before the first
 
-	overflows, restarts int            // of the present model
-	refusedTools        bool           // its provider did not take changes of the tools
-	refusedSize         int            // tokens of the prompt and its answer from whose refusal turn.Window is supposed; 0 = it is not
-	suspected           *call          // was refused first, for an unclear reason; nil = none was
-	refused             []int64        // messages that a provider has refused once, by seq; nil = not asked for
-	leavesOut           []string       // what its provider refused, now or earlier in the run, and the next tries leave out
-	refusedNative       bool           // the provider did not take back its compaction: the summary's words are sent instead
-	next                core.MessageID // takes the place of a message that was taken back; empty = none was
+	overflows, restarts int                // of the present model
+	refusedTools        bool               // its provider did not take changes of the tools
+	refusedSize         int                // tokens of the prompt and its answer from whose refusal turn.Window is supposed; 0 = it is not
+	suspected           *call              // was refused first, for an unclear reason; nil = none was
+	refused             []core.RefusedTurn // nil = not asked for
+	leavesOut           []string           // what its provider refused, now or earlier in the run, and the next tries leave out
+	refusedNative       bool               // the provider did not take back its compaction: the summary's words are sent instead
+	next                core.MessageID     // takes the place of a message that was taken back; empty = none was
 
 	warning *core.ContextData // of what was refused now, for when a try without it is answered; nil = there is none
 }

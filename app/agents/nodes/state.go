@@ -27,8 +27,8 @@ type AgentState struct {
 	Planned  *Planned // the next prompt, if nothing changed since it was planned
 	Measures Measures // what made the run's prompts fit
 
-	leavesOut []string // of the run's prompts: what the agent's model did not take
-	refused   []int64  // see attempts
+	leavesOut []string           // of the run's prompts: what the agent's model did not take
+	refused   []core.RefusedTurn // see attempts
 }
 
 // Planned is a turn that was made to fit, and what its prompt holds.

@@ -20,6 +20,7 @@ import (
 type answer struct {
 	run     core.Run
 	to      dialect        // nil = nobody is told of pieces
+	holds   bool           // pieces are told of when their message is stored
 	message core.MessageID // whose items are on their way
 	items   []*item        // these
 	gone    core.MessageID // the last message that ended: a watcher that joins late may get its text after that
@@ -69,7 +70,7 @@ const textSeparator = "\n\n"
 func (a *answer) follow(e core.Event) {
 	switch data := e.Data.(type) {
 	case core.DeltaData:
-		if e.Type != core.EventReasoningDelta && data.MessageID != a.gone {
+		if e.Type != core.EventReasoningDelta && data.MessageID != a.gone && !a.holds {
 			var call core.DeltaCall
 			if data.DeltaCall != nil {
 				call = *data.DeltaCall
@@ -85,6 +86,7 @@ func (a *answer) follow(e core.Event) {
 			a.extend(data.MessageID, core.DeltaCall{}, 0, "")
 		}
 		a.endItems(false)
+		a.holds = a.holds && data.Reason != string(llm.KindContentFilter) // else the next try has no half answer
 	case core.ApprovalData:
 		a.followApproval(e.Type, data.Approval)
 		if s := data.Approval.Status; s == core.ApprovalExpired || s == core.ApprovalClosed { // so are all others

@@ -219,14 +219,13 @@ func TestResponseWithoutThoughts(t *testing.T) {
 }
 
 // The chunks of a chat completion joined are the texts of the run's messages. A text that is
-// discarded after a part of it was sent is an error.
+// discarded after a part of it was sent is an error, unless the encoder holds pieces back.
 func TestChunksAreTheText(t *testing.T) {
 	t.Parallel()
 	seed.Check(t, func(t *rapid.T) {
 		s := drawScript(t)
-		enc := newChunkEncoder(weatherRun(), completionRequest{Model: "assistant"}, 1)
-		var out []byte
-		var failed error
+		enc, out, failed := newChunkEncoder(weatherRun(), completionRequest{Model: "assistant"}, 1), []byte{}, error(nil)
+		enc.answer.holds = rapid.Bool().Draw(t, "holds")
 		for _, e := range s.live {
 			if out, failed = enc.encode(out, e); failed != nil {
 				break
@@ -265,7 +264,7 @@ func TestChunksAreTheText(t *testing.T) {
 		if failed == nil && strings.ReplaceAll(text, textSeparator, "") != strings.ReplaceAll(s.text, textSeparator, "") {
 			t.Fatalf("got %q, want %q", text, s.text)
 		}
-		if failed == nil != strings.HasSuffix(string(out), "data: [DONE]\n\n") {
+		if failed == nil != strings.HasSuffix(string(out), "data: [DONE]\n\n") || failed != nil && enc.answer.holds {
 			t.Fatalf("error %v, and the stream ends with %q", failed, out[max(0, len(out)-40):])
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +28,7 @@ func (a *API) serveAnswer(c *gin.Context, r request, b activeRun, stream handler
 	created := b.run.CreatedAt.Unix()
 	if r.body.Stream {
 		enc := newChunkEncoder(b.run, r.body, created)
+		enc.answer.holds = a.mayBeDiscarded(c.Request.Context(), r.tenant, b.run.SessionID)
 		err = stream(func(ctx context.Context) iter.Seq2[core.Event, error] {
 			return untilAnswered(a.Chat.WatchRun(ctx, r.tenant, b.run, b.from), func() bool { return enc.answer.ended })
 		}, enc.encode)
@@ -56,6 +58,15 @@ func (a *API) serveAnswer(c *gin.Context, r request, b activeRun, stream handler
 		ID: completionID(b.run.ID), Object: "chat.completion", Created: created, Model: r.body.Model,
 		Choices: []choice{{Message: m, FinishReason: ans.finishReason()}}, Usage: usageOf(ans.run.Usage),
 	}, nil)
+}
+
+// mayBeDiscarded reports whether the session's prompts have half an answer, as far as known: a filter may cut off the next one, too.
+func (a *API) mayBeDiscarded(ctx context.Context, tenant core.Tenant, id core.SessionID) bool {
+	session, _ := a.Sessions.Get(ctx, tenant, id)
+	turns, _ := a.Messages.Refused(ctx, tenant, id)
+	return slices.ContainsFunc(turns, func(t core.RefusedTurn) bool {
+		return t.Role == core.RoleAssistant && t.Seq > session.SummaryThroughSeq
+	})
 }
 
 // completion is a whole answer as this API writes it.

@@ -33,7 +33,8 @@ func (c *Inspector) DryRun(ctx context.Context, tenant core.Tenant, id core.Sess
 	}
 	planned := core.ContextPlan{Fits: last.d.Floor == nil, Tokens: last.d.Total, Summarize: order, Activate: activated, Context: report}
 	planned.Coverage = coverageOf(last.in.Summary.Messages, last.d)
-	planned.Coverage.Messages, planned.Coverage.Excluded, planned.Coverage.Lost = report.Coverage.Messages, report.Coverage.Excluded, report.Coverage.Lost
+	planned.Coverage.Excluded = report.Coverage.Messages - report.Coverage.Lost - planned.Coverage.Messages
+	planned.Coverage.Messages, planned.Coverage.Lost = report.Coverage.Messages, report.Coverage.Lost
 	if f := last.d.Floor; f != nil {
 		planned.Floor = &core.ContextFloor{Culprit: f.Culprit, Tokens: f.Floor, Usable: f.Usable, Detail: f.Error()}
 	}

@@ -41,7 +41,7 @@ func (c *Inspector) Where(ctx context.Context, tenant core.Tenant, id core.Sessi
 			w.Reason = reason + "."
 		}
 		if m.WasRefused() && w.Placement != core.PlaceExcluded {
-			w.Reason += " The model's provider refused a prompt with it: one that it refuses again is sent without it, and a summary may have been made without it."
+			w.Reason += " The model's provider refused it: prompts and summaries may be made without it."
 		}
 		return w, nil
 	}

@@ -127,7 +127,7 @@ func TestWhereSays(t *testing.T) {
 	says(w.Messages[14].ID, core.PlaceVerbatim, "run in progress")
 	w.Messages[14].FinishReason = core.FinishRefused
 	w.ask("and then")
-	says(w.Messages[14].ID, core.PlaceVerbatim, "version 2", "refused a prompt with it")
+	says(w.Messages[14].ID, core.PlaceVerbatim, "version 2", "refused it")
 	w.Messages[14].FinishReason = core.FinishContentFilter
 	says(w.Messages[14].ID, core.PlaceExcluded, "content filter")
 }

@@ -168,7 +168,7 @@ func (k *Compactor) Describe(t Turn, d contextwindow.Decision, sent contextwindo
 		c.LeftOut, c.Summarized = c.LeftOut+c.Summarized, 0
 	}
 	c.Excluded = len(t.History) + len(t.Run) - len(d.History) - len(d.Run)
-	c.Messages = c.Summarized + c.Compacted + c.Verbatim + c.Masked + c.Shortened + c.LeftOut + c.Excluded
+	c.Messages += c.Excluded
 	r := core.ContextReport{
 		Model: info.Name, Policy: t.Profile.Policy.Name,
 		Window: d.Budget.Window, WindowFrom: string(from), Reserve: d.Budget.Reserve, Usable: d.Budget.Usable, Landing: d.Budget.Landing,
@@ -197,7 +197,7 @@ func (k *Compactor) Describe(t Turn, d contextwindow.Decision, sent contextwindo
 
 // coverageOf counts where the decision has its messages, behind a summary of so many.
 func coverageOf(summarized int, d contextwindow.Decision) core.Coverage {
-	c := core.Coverage{Summarized: summarized}
+	c := core.Coverage{Messages: summarized + len(d.History) + len(d.Run), Summarized: summarized}
 	for _, slots := range [][]contextwindow.Slot{d.History, d.Run} {
 		for _, s := range slots {
 			switch s.Place {

@@ -13,6 +13,6 @@ import (
 func TestWithoutKeepsTheSetup(t *testing.T) {
 	t.Parallel()
 	d := contextwindow.Decision{Frozen: "earlier", Setup: "current", History: []contextwindow.Slot{{Place: core.PlaceVerbatim}}}
-	alone := d.Without(func(int64) bool { return true }, false)
+	alone, _ := d.Without(func(int64) bool { return true }, false)
 	compare.Equal(t, "messages before and after, goes on to the current setup", []any{1, 0, true}, []any{len(d.History), len(alone.History), alone.AppendsSetup})
 }

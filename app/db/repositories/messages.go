@@ -73,11 +73,14 @@ func (r *Messages) Pinned(ctx context.Context, tenant core.Tenant, session core.
 	return r.loadConversation(ctx, tenant, session, func(db *gorm.DB) *gorm.DB { return db.Where("pinned") })
 }
 
-// Refused returns the conversation's messages that a provider has refused, and the answers that a filter cut off. Their texts are loaded as by GetMessagesAfter.
-func (r *Messages) Refused(ctx context.Context, tenant core.Tenant, session core.SessionID) ([]core.Message, error) {
-	return r.loadConversation(ctx, tenant, session, func(db *gorm.DB) *gorm.DB {
-		return db.Where("finish_reason IN ('refused', 'content_filter')")
-	})
+// Refused returns the conversation's turns that a provider has refused or a filter cut off, by the marks of their messages.
+func (r *Messages) Refused(ctx context.Context, tenant core.Tenant, session core.SessionID) ([]core.RefusedTurn, error) {
+	db, turns := byID(ctx, r.db, "session", session), []core.RefusedTurn{}
+	// Only the ranges behind users' messages do not overlap: rows are read once. The upper bound is as in GetMessagesAfter.
+	next := db.Table("messages AS n").Select("seq").Where("session_id = ? AND seq > messages.seq AND seq <= ? AND role = 'user'", session, int64(math.MaxInt64)).Where(conversationSQL).Order("seq").Limit(1)
+	err := db.Model(&core.Message{}).Where(withinLog(tenant, session)).Where(conversationSQL).Where("finish_reason IN ('refused', 'content_filter')").
+		Select("seq, role, finish_reason, CASE WHEN role = 'user' THEN COALESCE((?), ?) ELSE seq + 1 END AS until", next, int64(math.MaxInt64)).Order("seq").Scan(&turns).Error
+	return turns, wrapError(err, "session", session)
 }
 
 // CountOnPath returns the number of messages in the conversation up to a seq.
