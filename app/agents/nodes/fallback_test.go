@@ -209,11 +209,11 @@ func (pictures) Contents(_ context.Context, _ core.Tenant, ids []core.BlobID) (m
 // An image that the provider cannot read is described, in this prompt and in later ones.
 func TestRefusedImageIsDescribed(t *testing.T) {
 	t.Parallel()
-	refused := &llm.Error{Kind: llm.KindInvalid, Provider: "p", Status: 400, Message: "Provider returned error"}
-	w := newWorld(t, 8192, refused, llmtest.Call(core.ToolCall{ID: "c1", Name: "look", Arguments: `{}`}), "A cat.", refused, "4", refused, refused).with(says("look", "nothing"))
-	w.model.WithInfo(llm.Info{Name: "scripted", Provider: "scripted", Window: 8192, MaxOutput: 1024, Images: true})
+	refused := &llm.Error{Kind: llm.KindInvalid, Provider: "p", Status: 400, Message: "Provider returned error", Unclear: true}
+	w := newWorld(t, 32768, refused, llmtest.Call(core.ToolCall{ID: "c1", Name: "look", Arguments: `{}`}), "A cat.", refused, "4", refused, refused).with(says("look", "nothing"))
+	w.model.WithInfo(llm.Info{Name: "scripted", Provider: "scripted", Window: 32768, MaxOutput: 1024, Images: true})
 	image := core.Part{Type: core.PartImage, Name: "cat.gif", MediaType: "image/gif", BlobID: "a", Size: 6, Width: 8, Height: 8}
-	run := w.accept(core.RunInput{Content: "What is this?", Parts: []core.Part{image}, Source: core.SourceAPI, TokenCount: 200})
+	run := w.accept(core.RunInput{Content: "What is this?", Parts: []core.Part{image}, Source: core.SourceAPI, TokenCount: 4000})
 	for i, s := range []nodes.AgentState{w.mustUse(w.mustCall(w.resume(run))), w.begin("What is 2+2?")} {
 		s = w.mustCall(s)
 		reqs := w.model.Requests()

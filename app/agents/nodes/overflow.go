@@ -67,8 +67,8 @@ func (n *LLM) handleRefusal(ctx context.Context, s *AgentState, t *attempts, c c
 }
 
 // mayBeTooLong reports whether a request that was refused for no clear reason may
-// have been too long: it was large for the model, by the window that is believed or
-// by what the model has accepted. Some servers say of such a prompt, each time, that they are
+// have been too long: it was large for the model, by the window that is believed or,
+// without images, which may be the reason, by what the model has accepted. Some servers say of such a prompt, each time, that they are
 // overloaded: one that is larger than all that the model has accepted is tried shorter, twice, if
 // the session's last message met that, too.
 func (n *LLM) mayBeTooLong(s *AgentState, t *attempts, c call, e *llm.Error) bool {
@@ -77,7 +77,7 @@ func (n *LLM) mayBeTooLong(s *AgentState, t *attempts, c call, e *llm.Error) boo
 	}
 	size, accepted := c.decision.Total, n.Calibrator.LargestFit(c.modelName())
 	if e.Unclear {
-		return t.overflows < maxOverflows && (size > accepted || float64(size) > suspectedShare*float64(c.decision.Budget.Window))
+		return t.overflows < maxOverflows && (size > accepted && c.sent.Media == 0 || float64(size) > suspectedShare*float64(c.decision.Budget.Window))
 	}
 	return e.Kind == llm.KindOverloaded && e.RetryAfter == 0 && len(t.spare) == 0 && size > accepted &&
 		n.Calibrator.Overload(c.modelName(), s.Session.ID) != tokens.NotOverloaded

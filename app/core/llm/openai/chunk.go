@@ -137,7 +137,7 @@ func finishReason(word string, called bool) core.FinishReason {
 	switch word = strings.ToLower(word); word {
 	case "function_call":
 		return core.FinishToolCalls
-	case "sensitive": // Zhipu
+	case "sensitive", "refusal": // Zhipu; Anthropic's word, behind a gateway
 		return core.FinishContentFilter
 	case "model_length", "max_tokens": // Mistral; Gemini's native word
 		return core.FinishLength

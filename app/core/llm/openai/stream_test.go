@@ -255,7 +255,7 @@ func TestFinishReasons(t *testing.T) {
 	t.Parallel()
 	for word, want := range map[string]core.FinishReason{
 		"stop": core.FinishStop, "length": core.FinishLength, "model_length": core.FinishLength, "MAX_TOKENS": core.FinishLength,
-		"content_filter": core.FinishContentFilter, "sensitive": core.FinishContentFilter, "function_call": core.FinishToolCalls, "abort": "abort",
+		"content_filter": core.FinishContentFilter, "sensitive": core.FinishContentFilter, "refusal": core.FinishContentFilter, "function_call": core.FinishToolCalls, "abort": "abort",
 	} {
 		s := serve(t, stream(text("x"), fmt.Sprintf(`{"choices":[{"delta":{},"finish_reason":%q}]}`, word), done))
 		compare.Equal(t, word, want, must.Get(collect(t, s.model(t, openai.Options{}), ask("hi")))(t).Finish)
