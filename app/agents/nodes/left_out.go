@@ -56,6 +56,9 @@ func (t *attempts) canLeaveOut(c call, e *llm.Error) string {
 func (n *LLM) loadRefused(ctx context.Context, s *AgentState, t *attempts, e *llm.Error) (err error) {
 	if t.refused == nil && (e.Kind == llm.KindInvalid || e.Kind == llm.KindContentFilter) {
 		t.refused, err = n.Messages.Refused(ctx, s.Run.Tenant(), s.Session.ID)
+		for i := 1; i < len(t.refused); i++ {
+			t.refused[i].Until = max(t.refused[i].Until, t.refused[i-1].Until)
+		}
 	}
 	return err
 }
@@ -82,7 +85,7 @@ func (t *attempts) withoutRefused(d contextwindow.Decision) contextwindow.Decisi
 
 func (t *attempts) wasRefused(seq int64) bool {
 	i, found := slices.BinarySearchFunc(t.refused, seq, func(turn core.RefusedTurn, seq int64) int { return int(turn.Seq - seq) })
-	return found || slices.ContainsFunc(t.refused[:i], func(turn core.RefusedTurn) bool { return seq < turn.Until })
+	return found || i > 0 && seq < t.refused[i-1].Until
 }
 
 // leaveOut prepares a try without what this one failed for. If it is answered, a warning says so.
