@@ -138,17 +138,15 @@ func (d *sqliteDialector) Initialize(db *gorm.DB) error {
 	db.ConnPool = d.queue
 	// FOR UPDATE: SQLite has no row locks and needs none, see sqliteParams.
 	db.ClauseBuilders["FOR"] = func(clause.Clause, clause.Builder) {}
-	db.ClauseBuilders["LIMIT"] = writeLimit
-	return nil
-}
-
-// writeLimit writes a limit as +?: SQLite plans a statement anew for each value of a plain LIMIT ?,
-// so that keeping it prepared would be of no use.
-func writeLimit(c clause.Clause, b clause.Builder) {
-	if limit, ok := c.Expression.(clause.Limit); ok && limit.Limit != nil && *limit.Limit >= 0 {
-		_, _ = b.WriteString("LIMIT +")
-		b.AddVar(b, *limit.Limit)
+	// A limit is written as +?: SQLite plans a statement anew for each value of a plain LIMIT ?,
+	// so that keeping it prepared would be of no use.
+	db.ClauseBuilders["LIMIT"] = func(c clause.Clause, b clause.Builder) {
+		if limit, ok := c.Expression.(clause.Limit); ok && limit.Limit != nil && *limit.Limit >= 0 {
+			_, _ = b.WriteString("LIMIT +")
+			b.AddVar(b, *limit.Limit)
+		}
 	}
+	return nil
 }
 
 // BindVarTo writes the placeholder of a parameter.

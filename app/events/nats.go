@@ -62,7 +62,14 @@ func NewNATS(o NATSOptions) (*NATS, error) {
 	options := []nats.Option{
 		nats.Name("bobbin"), nats.NoEcho(), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectGap),
 		nats.RetryOnFailedConnect(true), nats.IgnoreAuthErrorAbort(), nats.ReconnectBufSize(-1), nats.FlusherTimeout(writeTime),
-		nats.ConnectHandler(n.handleConnect), nats.ReconnectHandler(n.handleConnect), nats.ErrorHandler(n.handleError),
+		nats.ConnectHandler(n.handleConnect), nats.ReconnectHandler(n.handleConnect),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { // also of a cluster that no longer accepts this process
+			if errors.Is(err, nats.ErrSlowConsumer) { // messages were dropped because they arrived too fast
+				n.slow.Add(1)
+			}
+			n.log.Warn("nats error", "err", err)
+			n.local.signalLoss()
+		}),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
 				n.log.Warn("nats connection lost, reconnecting", "err", err)
@@ -205,16 +212,6 @@ func (n *NATS) Close() {
 // handleConnect has all subscribers check for what they missed while disconnected.
 func (n *NATS) handleConnect(*nats.Conn) {
 	n.log.Info("nats connected")
-	n.local.signalLoss()
-}
-
-// handleError handles asynchronous errors: messages that were dropped because they arrived too
-// fast, or a cluster that no longer accepts this process.
-func (n *NATS) handleError(_ *nats.Conn, _ *nats.Subscription, err error) {
-	if errors.Is(err, nats.ErrSlowConsumer) {
-		n.slow.Add(1)
-	}
-	n.log.Warn("nats error", "err", err)
 	n.local.signalLoss()
 }
 

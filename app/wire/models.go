@@ -88,7 +88,13 @@ func OpenModels(ctx context.Context, cfg config.Config, o ModelOptions) (Models,
 	if err != nil {
 		return Models{}, err
 	}
-	m.Calibrator = tokens.NewCalibrator(m.priorFactor)
+	m.Calibrator = tokens.NewCalibrator(func(model string) float64 {
+		entry, err := m.Resolve(model)
+		if err != nil || entry.PriorFactor <= 0 {
+			return 1
+		}
+		return entry.PriorFactor
+	})
 	m.Calibrator.Warn = func(model string, ratio float64) { //nolint:contextcheck // it is of all calls, not of the start
 		o.Logger.WarnContext(context.Background(), "the provider reports a number of prompt tokens that cannot be true; such counts are not used", "model", model, "ratio", ratio)
 	}
@@ -106,15 +112,6 @@ func nativeDocuments(cfg config.Config, reads *bool) llm.Documents {
 	default:
 		return llm.DocumentsNever
 	}
-}
-
-// priorFactor returns what a model's counts are expected to be, before any were seen.
-func (m Models) priorFactor(model string) float64 {
-	entry, err := m.Resolve(model)
-	if err != nil || entry.PriorFactor <= 0 {
-		return 1
-	}
-	return entry.PriorFactor
 }
 
 // openProvider opens a model behind HTTP.

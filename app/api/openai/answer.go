@@ -57,12 +57,6 @@ const (
 	itemIncomplete = "incomplete"
 )
 
-// storedText returns the text of the answer's messages that are in the log.
-func (a *answer) storedText() string {
-	texts := slices.DeleteFunc(slices.Clone(a.texts), func(text string) bool { return text == "" })
-	return strings.Join(texts, textSeparator)
-}
-
 // textSeparator stands between the texts of two messages of one answer.
 const textSeparator = "\n\n"
 

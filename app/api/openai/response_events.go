@@ -3,6 +3,7 @@ package openai
 import (
 	"cmp"
 	"strconv"
+	"strings"
 
 	"bobbin/app/core"
 )
@@ -232,8 +233,12 @@ type reasoningTokens struct {
 // the details, or nil for those that the run has.
 func newResponseShape(b activeRun, details *core.ResponseDetails) *responseShape {
 	options := b.run.Options.At(b.from.After)
+	id := responsePrefix + strings.ReplaceAll(string(b.run.ID), "-", "")
+	if b.from.After > 0 { // it went on with results of the client's tools after this event
+		id += "_" + strconv.FormatInt(b.from.After, 10)
+	}
 	s := &responseShape{
-		ID: responseID(b), Object: "response", CreatedAt: b.run.CreatedAt.Unix(), Status: "in_progress", Model: b.run.Agent, Output: []outputItem{},
+		ID: id, Object: "response", CreatedAt: b.run.CreatedAt.Unix(), Status: "in_progress", Model: b.run.Agent, Output: []outputItem{},
 		ParallelToolCalls: options.ParallelToolCalls == nil || *options.ParallelToolCalls, Conversation: responseOwner{conversationPrefix + string(b.run.SessionID)},
 		Store: true, Temperature: options.Temperature, TopP: options.TopP, ToolChoice: cmp.Or(options.ToolChoice, core.ToolChoiceWordAuto), Tools: []responseTool{},
 		Truncation: "disabled", Metadata: map[string]string{},

@@ -224,16 +224,6 @@ func (a *API) sendNew(c *gin.Context, r request, id core.SessionID, after core.M
 	return a.sendMessage(ctx, r, session, at)
 }
 
-// responseID returns the id of a response: a run, and of one that went on with results of the
-// client's tools the event after which this response begins.
-func responseID(b activeRun) string {
-	id := responsePrefix + strings.ReplaceAll(string(b.run.ID), "-", "")
-	if b.from.After > 0 {
-		id += "_" + strconv.FormatInt(b.from.After, 10)
-	}
-	return id
-}
-
 // findResponse returns the run of a response, and its session. ErrNotFound also for a response that
 // the request told not to store.
 func (a *API) findResponse(ctx context.Context, tenant core.Tenant, id string) (activeRun, core.Session, error) {

@@ -28,7 +28,12 @@ func (a *API) serveAnswer(c *gin.Context, r request, b activeRun, stream handler
 	created := b.run.CreatedAt.Unix()
 	if r.body.Stream {
 		enc := newChunkEncoder(b.run, r.body, created)
-		enc.answer.holds = a.mayBeDiscarded(c.Request.Context(), r.tenant, b.run.SessionID)
+		// The session's prompts may have half an answer, as far as known: a filter may cut off the next one, too.
+		session, _ := a.Sessions.Get(c.Request.Context(), r.tenant, b.run.SessionID)
+		turns, _ := a.Messages.Refused(c.Request.Context(), r.tenant, b.run.SessionID)
+		enc.answer.holds = slices.ContainsFunc(turns, func(t core.RefusedTurn) bool {
+			return t.Role == core.RoleAssistant && t.Seq > session.SummaryThroughSeq
+		})
 		err = stream(func(ctx context.Context) iter.Seq2[core.Event, error] {
 			return untilAnswered(a.Chat.WatchRun(ctx, r.tenant, b.run, b.from), func() bool { return enc.answer.ended })
 		}, enc.encode)
@@ -51,22 +56,14 @@ func (a *API) serveAnswer(c *gin.Context, r request, b activeRun, stream handler
 	for _, call := range ans.waits {
 		m.ToolCalls = append(m.ToolCalls, toolCall{ID: callID(b.run.ID, call.ToolCallID), Type: "function", Function: functionCall{Name: call.Tool, Arguments: call.Arguments}})
 	}
-	if text := ans.storedText(); text != "" || len(ans.waits) == 0 {
+	texts := slices.DeleteFunc(slices.Clone(ans.texts), func(text string) bool { return text == "" })
+	if text := strings.Join(texts, textSeparator); text != "" || len(ans.waits) == 0 {
 		m.Content = &text
 	}
 	return writeJSON(c, completion{
 		ID: completionID(b.run.ID), Object: "chat.completion", Created: created, Model: r.body.Model,
 		Choices: []choice{{Message: m, FinishReason: ans.finishReason()}}, Usage: usageOf(ans.run.Usage),
 	}, nil)
-}
-
-// mayBeDiscarded reports whether the session's prompts have half an answer, as far as known: a filter may cut off the next one, too.
-func (a *API) mayBeDiscarded(ctx context.Context, tenant core.Tenant, id core.SessionID) bool {
-	session, _ := a.Sessions.Get(ctx, tenant, id)
-	turns, _ := a.Messages.Refused(ctx, tenant, id)
-	return slices.ContainsFunc(turns, func(t core.RefusedTurn) bool {
-		return t.Role == core.RoleAssistant && t.Seq > session.SummaryThroughSeq
-	})
 }
 
 // completion is a whole answer as this API writes it.

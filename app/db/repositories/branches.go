@@ -217,7 +217,11 @@ func (stx *sessionTx) replaceText(m core.Message, in core.ReviseMessage) (core.M
 		err = stx.tx.Where("message_id = ?", m.ID).Delete(&models.SearchEntry{}).Error
 	}
 	if err == nil {
-		err = stx.dropVector(m)
+		err = stx.tx.Where("message_id = ?", m.ID).Delete(&models.MessageVector{}).Error
+	}
+	if err == nil { // it is embedded anew: a call of the model that is under way for the session is outdated
+		err = stx.tx.Exec("UPDATE session_readers SET seq = CASE WHEN seq < @seq THEN seq ELSE @seq END - 1, behind = true WHERE session_id = @session AND reader = @reader",
+			map[string]any{"seq": m.Seq, "session": stx.session.ID, "reader": models.ReaderVectors}).Error
 	}
 	if err == nil && m.Seq <= indexed && !stx.session.Temporary {
 		err = indexEntries(stx.tx, []entry{messageEntry(m, stx.session.UserID)})

@@ -84,12 +84,6 @@ func postgresCode(err error) string {
 // isLockTimeout reports whether PostgreSQL gave up waiting for another transaction.
 func isLockTimeout(err error) bool { return postgresCode(err) == lockNotAvailable }
 
-// isCollision reports whether a transaction failed because of another one that has ended
-// since. It can be retried immediately.
-func isCollision(err error) bool {
-	return postgresCode(err) == deadlock || errors.Is(err, gorm.ErrForeignKeyViolated)
-}
-
 // inTx runs fn in a transaction that is committed when fn returns nil. If ctx ends before, the error is
 // that of ctx, as for a statement.
 func inTx(ctx context.Context, g *gorm.DB, fn func(tx *gorm.DB) error) error {
@@ -110,7 +104,8 @@ func retryTx(fn func() error) error {
 	until := time.Now().Add(commit.MaxTurnWait)
 	for tries := 1; ; tries++ {
 		err := fn()
-		if !isCollision(err) && !isBusy(err) && !isLockTimeout(err) || tries == txTries || time.Now().After(until) {
+		collided := postgresCode(err) == deadlock || errors.Is(err, gorm.ErrForeignKeyViolated) // with one that has ended since
+		if !collided && !isBusy(err) && !isLockTimeout(err) || tries == txTries || time.Now().After(until) {
 			return err
 		}
 	}

@@ -88,16 +88,6 @@ func advanceVectors(db *gorm.DB, of core.Unembedded) (current bool, err error) {
 	return done.RowsAffected == 1, done.Error
 }
 
-// dropVector drops the vector of a message that was edited, which is embedded anew. A call of the model that is
-// under way for the session is thereby outdated.
-func (stx *sessionTx) dropVector(m core.Message) error {
-	if err := stx.tx.Where("message_id = ?", m.ID).Delete(&models.MessageVector{}).Error; err != nil {
-		return err
-	}
-	return stx.tx.Exec("UPDATE session_readers SET seq = CASE WHEN seq < @seq THEN seq ELSE @seq END - 1, behind = true WHERE session_id = @session AND reader = @reader",
-		map[string]any{"seq": m.Seq, "session": stx.session.ID, "reader": models.ReaderVectors}).Error
-}
-
 // StoreVectors stores the vectors of the messages, how far the session is embedded, and the call
 // that made them. Those of messages that are gone are dropped, and all if one was edited meanwhile.
 func (r *MessageVectors) StoreVectors(ctx context.Context, of core.Unembedded, space core.VectorSpace, vectors []core.MessageVector, call core.ModelCall) error {

@@ -76,7 +76,11 @@ func (h sessionSearch) findIn(list *gorm.DB, n int, narrow func(*gorm.DB) *gorm.
 func (h sessionSearch) amongNewest(n int, list *gorm.DB) ([]sessionRow, error) {
 	newest := list.Order(h.newestFirstSQL()).Limit(newestSessions)
 	if isPostgres(list) {
-		return h.findIn(newest, n, h.withOwnEntry)
+		// Each is checked for an entry of its own. IS TRUE keeps the planner from using the index of all words for each.
+		return h.findIn(newest, n, func(list *gorm.DB) *gorm.DB {
+			return list.Where("(SELECT true FROM search_entries e LEFT JOIN messages m ON m.id = e.message_id WHERE e.session_id = sessions.id AND ("+
+				h.match+") IS TRUE"+h.entrySQL+" LIMIT 1)", h.args...)
+		})
 	}
 	var ids []string
 	if err := newest.Pluck("id", &ids).Error; err != nil || len(ids) == 0 {
@@ -113,13 +117,6 @@ func (h sessionSearch) withIndexedEntry(list *gorm.DB) *gorm.DB {
 		from = "(SELECT e.session_id, e.message_id FROM search_entries e WHERE " + h.match + " AND e.owner = ? OFFSET 0) e LEFT JOIN messages m ON m.id = e.message_id WHERE true"
 	}
 	return list.Where("id IN (SELECT e.session_id FROM "+from+h.entrySQL+")", append(h.args[:len(h.args):len(h.args)], h.owner)...)
-}
-
-// withOwnEntry narrows a list on PostgreSQL to the sessions with a matching entry, checked
-// one by one. IS TRUE keeps the planner from using the index of all words for each.
-func (h sessionSearch) withOwnEntry(list *gorm.DB) *gorm.DB {
-	return list.Where("(SELECT true FROM search_entries e LEFT JOIN messages m ON m.id = e.message_id WHERE e.session_id = sessions.id AND ("+
-		h.match+") IS TRUE"+h.entrySQL+" LIMIT 1)", h.args...)
 }
 
 // maxExactSessions is how many sessions with a matching title, the newest, come first in a ranked list.
