@@ -195,6 +195,30 @@ export const cases = {
     }
   },
 
+  /** So is who jumps there while older messages come, with the end loaded or not. */
+  async edge(open) {
+    const v = await open()
+    await v.page.route(/messages\?/, route => route.continue()) // without one that stays, the end of a hold ends the other
+    for (const from of [401, 301]) {
+      await v.open(await v.imported(turns(600)))
+      const up = () => v.log.evaluate(e => { e.scrollTop = 0 })
+      await until(`the messages from ${from} on`, () => v.log.evaluate((e, from) => { // at once: a scroll after a look would load more
+        if (Number(e.querySelector('article[data-seq]')?.dataset.seq) === from) return true
+        e.scrollTop = 0
+      }, from))
+      const [older, newest] = [await v.hold(/messages\?before=/), await v.hold(/messages\?order=desc/)]
+      await up()
+      await older.asked
+      await v.button('Jump to latest').click()
+      older.release()
+      if (from === 301) await until('older messages', async () => (await seqs(v))[0] === 251)
+      newest.release()
+      await until('the newest messages', async () => (await seqs(v))[0] === 551) // whatever came before them
+      await v.button('Jump to latest').waitFor({ state: 'detached' })
+      inOrder(await seqs(v), 600)
+    }
+  },
+
   /** An image of another host is a link that says where it leads; a summary that was made without its model says why in words; half an
    *  answer that a filter let through says that it is one. */
   async words(open) {
