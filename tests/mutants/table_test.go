@@ -33,7 +33,7 @@ func invariants() []mutant {
 			"orphans[it.ID] = true", "orphans[it.ID] = false",
 		},
 		{
-			"4: results in the order in which they came", "TestInvariant4NoCallWithoutResult", "calls.go",
+			"4: results in the order in which they came", "TestInvariant4NoCallWithoutResult", "render.go",
 			"return s.CallID == call && !s.Orphan", "return !s.Orphan",
 		},
 		{
@@ -51,7 +51,7 @@ func invariants() []mutant {
 		},
 		{
 			"8: whether a policy summarizes is not asked", "TestInvariant8OffNeverSummarizes", "ladder.go",
-			"return p.in.Policy.canSummarize() && (", "return (",
+			"return policy.AutoSummarize && hasTrigger && (", "return hasTrigger && (",
 		},
 		{
 			"9: nobody speaks before the assistant", "TestInvariant9FirstMessageIsTheUsers", "prompt.go",
@@ -66,20 +66,20 @@ func invariants() []mutant {
 			"Content: m.Shown(p.parts.ReadsResults), Parts", "Content: core.Clip(m.Shown(p.parts.ReadsResults), 5_000), Parts",
 		},
 		{
-			"11: what the prompt has is quoted", "TestInvariant11RecalledPassagesTakeNothing", "recalled.go",
+			"11: what the prompt has is quoted", "TestInvariant11RecalledPassagesTakeNothing", "quotes.go",
 			"quoted[c.ID] || !p.isHidden(c.Seq)", "quoted[c.ID]",
 		},
 		{
-			"11: passages beyond their share", "TestInvariant11RecalledPassagesTakeNothing", "recalled.go",
+			"11: passages beyond their share", "TestInvariant11RecalledPassagesTakeNothing", "quotes.go",
 			"min(p.budget.Recall, p.limit-p.total)", "p.limit - p.total",
 		},
 		{
 			"12: what the prompt shows is listed", "TestInvariant12StandingInstructionsStay", "standing.go",
-			"return i.ByHand || !showsWhole(p.slots, i.Seq)", "return true",
+			"hasEnded || !i.ByHand && showsWhole(p.slots, i.Seq) {", "hasEnded {",
 		},
 		{
 			"12: a change takes effect before its message leaves the prompt", "TestReplacedInstructionStaysUntilBothAreGone", "standing.go",
-			"if i.EndSeq > 0 && !showsWhole(p.slots, i.EndSeq) {", "if i.EndSeq > 0 {",
+			"hasEnded := i.EndSeq > 0 && !showsWhole(p.slots, i.EndSeq)", "hasEnded := i.EndSeq > 0",
 		},
 		{
 			"12: instructions beyond their share", "TestStandingInstructionsAreBounded", "standing.go",
@@ -101,7 +101,7 @@ func rungs() []mutant {
 		{"rung 3: does not say that it is one", "TestRung3BelowKeepAtLeast", "ladder.go", "	if rung == 3 {", "	if rung > 3 {"},
 		{"rung 4: a summary may fill the prompt", "TestRung4CutsASummaryOverItsShare", "ladder.go", "p.cutSummary(p.budget.SummaryLimit)", "p.cutSummary(p.limit)"},
 		{"rung 4: a cut outlives its summary", "TestRung4CutsASummaryOverItsShare", "plan.go", "s.SummaryCut = 0 // it was for the previous summary", ""},
-		{"rung 6: the head of a message only", "TestRung6ShortensTheUsersMessage", "shorten.go", "const headShare = 2.0 / 3", "const headShare = 1.0"},
+		{"rung 6: the head of a message only", "TestRung6ShortensTheUsersMessage", "render.go", "const headShare = 2.0 / 3", "const headShare = 1.0"},
 		{"rung 7: the newest of the tail go too", "TestRung7LeavesOutTheOldest", "fit.go", "if smallest <= target {", "if smallest <= 0 {"},
 		{"rung 7: a run's rounds go one by one", "TestRung7LeavesOutOldRounds", "fit.go", "if smallest <= target {", "if smallest <= p.limit {"},
 		{"rung 8: a refused prompt changes the state", "TestRung8NamesTheCulprit", "ladder.go", "		p.refusePrompt()\n		return\n", "		p.refusePrompt()\n"},
@@ -129,7 +129,7 @@ func timings() []mutant {
 		{"timing: fewer than keep-at-least are left ahead", "TestWhatIsPrepared", "ladder.go", "if r == 3 && p.ahead.early {", "if r == 3 && !p.ahead.early {"},
 		{"timing: a prompt that fits waits", "TestNobodyWaitsForWhatFits", "timing.go", "return timing != TimingBackground", "return true"},
 		{"timing: a second one while one is made", "TestTimings", "timing.go", "		case p.in.Busy:\n			p.addReason", "		case false:\n			p.addReason"},
-		{"timing: an activation that brings nothing", "TestActivationThatBringsNothing", "version.go", "case with >= p.total:", "case with < 0:"},
+		{"timing: an activation that brings nothing", "TestActivationThatBringsNothing", "timing.go", "case with >= p.total:", "case with < 0:"},
 		{"R4: a run waits in its middle", "TestAfterRunCatchesUp", "timing.go", "f.bySince() && len(p.in.Run) <= 1", "f.bySince()"},
 		{"row 24: a model that rests is asked", "TestTimings", "timing.go", "	case p.in.Resting:\n		return false", "	case p.in.Resting:\n		return true"},
 	}
