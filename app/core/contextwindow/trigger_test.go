@@ -151,7 +151,7 @@ func TestForce(t *testing.T) {
 	}
 }
 
-// Failures of other products that the plan rules out, numbered; number 14 is in budget_test.go.
+// Failures of other products that the plan rules out, numbered.
 
 // W12: in mid-session from a 128K to an 8K model, in any policy:
 // the next prompt fits, and back on the large one all that is left is there again.

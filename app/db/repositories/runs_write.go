@@ -319,7 +319,7 @@ func (r *Runs) StartTools(ctx context.Context, id core.RunID, attempt int, list 
 			}
 			rows = append(rows, e)
 		}
-		if len(rows) == 0 { // those that an earlier attempt has started do not start again
+		if len(rows) == 0 {
 			return nil
 		}
 		return tx.Clauses(clause.OnConflict{

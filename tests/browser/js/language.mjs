@@ -189,8 +189,8 @@ export const cases = {
     const read = name => readFileSync(new URL(name, source), 'utf8')
     const said = (pattern, ...names) => names.flatMap(name => [...read(`../../../${name}.go`).matchAll(pattern)].map(r => r[1] ?? r[2]))
     const words = [
-      ...said(/(?:rejection\{"\w+", |fallback \+ |return )"(\w+ [^"]+)"/g, 'core/summarize/accept', 'core/compaction/summary'),
-      ...said(/Trigger(?:: |, warning.Reason = )"(\w+)"/g, 'core/compaction/fit', 'agents/nodes/left_out', 'agents/nodes/fallback', 'agents/nodes/overflow'),
+      ...said(/(?:rejection\{"\w+", |fallback \+ |return )"(\w+ [^"]+)"/g, 'core/summarize/gate', 'core/compaction/summary'),
+      ...said(/Trigger(?:: |, warning.Reason = )"(\w+)"/g, 'core/compaction/fit', 'agents/nodes/left_out', 'agents/nodes/overflow'),
       ...said(/ErrorKind = "(\w+)"/g, 'core/llm/errors').map(kind => `model_${kind}`), ...said(/\{(?:err|core\.Err|context\.)\w+, "(\w+)"/g, 'runs/finish'), ...said(/Code: "(\w+)"/g, 'agents/engine', 'core/compaction/execute'),
       ...said(/notesFailed = "([^"]+)"|ErrNoGain = errors.New\("([^"]+)"/g, 'core/compaction/commit', 'core/summarize/summarize'),
     ]
