@@ -192,7 +192,7 @@ export const cases = {
       ...said(/(?:rejection\{"\w+", |fallback \+ |return )"(\w+ [^"]+)"/g, 'core/summarize/gate', 'core/compaction/summary'),
       ...said(/Trigger(?:: |, warning.Reason = )"(\w+)"/g, 'core/compaction/fit', 'agents/nodes/left_out', 'agents/nodes/overflow'),
       ...said(/ErrorKind = "(\w+)"/g, 'core/llm/errors').map(kind => `model_${kind}`), ...said(/\{(?:err|core\.Err|context\.)\w+, "(\w+)"/g, 'runs/finish'), ...said(/Code: "(\w+)"/g, 'agents/engine', 'core/compaction/execute'),
-      ...said(/notesFailed = "([^"]+)"|ErrNoGain = errors.New\("([^"]+)"/g, 'core/compaction/commit', 'core/summarize/summarize'),
+      ...said(/data.Reason = "([^"]+)"|ErrNoGain = errors.New\("([^"]+)"/g, 'core/compaction/commit', 'core/summarize/summarize'),
     ]
     const german = read('context/threadWords.de.ts') + read('problemWords.de.ts')
     equal([words.length > 45, ...words.filter(w => !german.includes(`"${w}": "`) && !new RegExp(`^ +${w}: "`, 'm').test(german))], [true], 'the reasons without German words')
