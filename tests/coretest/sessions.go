@@ -160,14 +160,18 @@ func (r Messages) Pinned(ctx context.Context, tenant core.Tenant, session core.S
 }
 
 // Refused returns the turns of the conversation that a provider has refused, and those with half answers.
-func (r Messages) Refused(ctx context.Context, tenant core.Tenant, session core.SessionID) (out []core.RefusedTurn, err error) {
-	err = r.s.inSession(ctx, "Refused", tenant, session, func(c *Conversation) error {
+func (r Messages) Refused(ctx context.Context, tenant core.Tenant, session core.SessionID) ([]core.RefusedTurn, error) {
+	out := []core.RefusedTurn{}
+	err := r.s.inSession(ctx, "Refused", tenant, session, func(c *Conversation) error {
 		until := c.Session.LastSeq + 1
 		for _, m := range slices.Backward(onPath(c.Messages)) {
-			if m.WasRefused() {
-				out = slices.Insert(out, 0, core.RefusedTurn{Seq: m.Seq, Until: until, Role: m.Role, FinishReason: m.FinishReason})
+			turn := core.RefusedTurn{Seq: m.Seq, Until: m.Seq + 1, Role: m.Role, FinishReason: m.FinishReason}
+			if m.Role == core.RoleUser {
+				turn.Until, until = until, m.Seq
 			}
-			until = map[bool]int64{true: m.Seq, false: until}[m.Role == core.RoleUser]
+			if m.WasRefused() {
+				out = slices.Insert(out, 0, turn)
+			}
 		}
 		return nil
 	})

@@ -105,7 +105,7 @@ func retryTx(fn func() error) error {
 	for tries := 1; ; tries++ {
 		err := fn()
 		collided := postgresCode(err) == deadlock || errors.Is(err, gorm.ErrForeignKeyViolated) // with one that has ended since
-		if !collided && !isBusy(err) && !isLockTimeout(err) || tries == txTries || time.Now().After(until) {
+		if again := collided && tries < txTries || (isBusy(err) || isLockTimeout(err)) && time.Now().Before(until); !again {
 			return err
 		}
 	}
