@@ -83,9 +83,6 @@ func fitPieces(count core.TextCounter, pieces []piece, room int) (text string, s
 // summarizeText extends the previous summary by the text of the messages. It retries a
 // refused answer or a failed call once, with the reason.
 func (j *job) summarizeText(ctx context.Context, text string) (string, error) {
-	if j.req.Replaces <= 0 {
-		j.req.Replaces = j.count.Text(j.summary) + j.count.Text(text)
-	}
 	data := requestData{Previous: makeHarmless(j.summary), Transcript: text, Focus: j.req.Focus, Speakers: j.req.Speakers, Language: j.language, Tokens: j.ask}
 	summary, err := j.requestSummary(ctx, data)
 	e := llm.AsError(err)

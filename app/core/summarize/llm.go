@@ -191,19 +191,13 @@ func (h *Hybrid) Summarize(ctx context.Context, req Request) (Result, error) {
 	ledger.addFacts(req.Messages)
 	ledger.addUserMessages(req.quotable())
 	ledger.dropInstructions(req.Instructions)
-	budget := min(ledgerTokens, req.Limit*2/5)
-	if req.Replaces > 0 {
-		budget = min(budget, req.Replaces/2)
-	}
+	budget := min(ledgerTokens, req.Limit*2/5, req.Replaces/2)
 	said := ledger[:1].render(h.count, budget/2)
 	facts := ledger[1:].render(h.count, budget-h.count.Text(said)-1)
 	ledgerText := strings.Trim(said+"\n\n"+facts, "\n")
 	size := h.count.Text(ledgerText) + joinTokens
 
-	words.Limit = max(req.Limit-size, 1)
-	if req.Replaces > 0 {
-		words.Replaces = max(req.Replaces-size, 1)
-	}
+	words.Limit, words.Replaces = max(req.Limit-size, 1), max(req.Replaces-size, 1)
 	res, err := h.llm.writeSummary(ctx, words, true)
 	res.Strategy = StrategyHybrid
 	if err != nil {

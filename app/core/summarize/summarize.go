@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,18 +116,10 @@ func (s *Summarizer) Summarize(ctx context.Context, req Request) (Result, error)
 		return Result{}, core.Errorf(core.ErrInvalid, "a summary needs messages and a limit")
 	}
 	if req.Replaces <= 0 {
-		n := s.count.Text(req.Previous)
+		req.Replaces = s.count.Text(req.Previous)
 		for _, m := range req.Messages {
-			if m.TokenCount > 0 {
-				n += m.TokenCount
-				continue
-			}
-			n += s.count.Text(m.Content)
-			for _, c := range m.ToolCalls {
-				n += s.count.Text(c.Arguments)
-			}
+			req.Replaces += cmp.Or(m.TokenCount, s.count.Text(m.Content))
 		}
-		req.Replaces = n
 	}
 	req, reduced, err := prepareMaterial(ctx, req)
 	if err != nil {
@@ -153,7 +146,6 @@ func (s *Summarizer) Summarize(ctx context.Context, req Request) (Result, error)
 		fallback = NewSteps(s.count)
 	}
 	why, calls := rejectionOf(err), res.Calls
-	req.Limit = max(min(req.Limit, req.Replaces-1), 1)
 	if res, err = fallback.Summarize(ctx, req); err != nil {
 		return Result{Calls: calls}, err
 	}
