@@ -49,19 +49,17 @@ func (d *document) checkAgent(agent core.Agent, known KnownParts) {
 		}
 	}
 	_, err := contextwindow.ResolveLoop(agent.Context.Policy, agent.Compaction)
-	for _, fault := range faultLines(err) {
-		name, _, _ := strings.Cut(fault, " ")
-		d.faultAt("compaction."+name, "compaction.%s", fault)
+	for _, fault := range faultsIn(err) {
+		d.faultAt("compaction."+fault.Field, "compaction.%s %s", fault.Field, fault.Detail)
 	}
 	_, err = contextwindow.Resolve(known.Global, agent.Context)
-	for _, fault := range faultLines(err) { // with the line of the field that it begins with, else that of context
-		text := strings.TrimPrefix(fault, "context.")
-		name, _, _ := strings.Cut(text, " ")
-		if path := "context." + name; d.hasField(path) {
-			d.faultAt(path, "context.%s", text)
+	for _, fault := range faultsIn(err) { // with the line of its field, else that of context
+		key := strings.TrimPrefix(fault.Field, "context.")
+		if path := "context." + key; d.hasField(path) {
+			d.faultAt(path, "%s %s", path, fault.Detail)
 			continue
 		}
-		d.faultAt("context", "context: %s", strings.TrimPrefix(text, "context: "))
+		d.faultAt("context", "context: %s %s", key, fault.Detail)
 	}
 	d.checkModels(agent, known)
 }
@@ -104,15 +102,12 @@ func (d *document) checkTools(tools []string, known KnownParts) {
 	}
 }
 
-// faultLines returns what is wrong, as contextwindow says it; none for nil.
-func faultLines(err error) []string {
-	if err == nil {
-		return nil
+// faultsIn returns what contextwindow says is wrong; none for nil.
+func faultsIn(err error) []core.FieldError {
+	if e, ok := errors.AsType[*core.Error](err); ok {
+		return e.Fields
 	}
-	if shown, ok := errors.AsType[*core.Error](err); ok && shown.Err != nil {
-		err = shown.Err
-	}
-	return strings.Split(err.Error(), "\n")
+	return nil
 }
 
 // suggestWord says which of the words was meant, or which there are.

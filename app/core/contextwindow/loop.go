@@ -58,11 +58,11 @@ func ResolveLoop(preset string, agent core.CompactionSettings) (Loop, error) {
 }
 
 // Validate returns all values that are out of range or contradict each other as one error;
-// each fault begins with the name of its field.
+// its Fields name each.
 func (l Loop) Validate() error {
 	faults := checkCounts(l)
-	faults.add(l.Threshold >= 1 && l.KeepRecent >= l.Threshold, "keep_recent_iterations (%d) must be below threshold_iterations (%d), or there is nothing to replace", l.KeepRecent, l.Threshold)
-	return faults.join("compaction")
+	faults.add(l.Threshold >= 1 && l.KeepRecent >= l.Threshold, "keep_recent_iterations", "(%d) must be below threshold_iterations (%d), or there is nothing to replace", l.KeepRecent, l.Threshold)
+	return faults.errIn("compaction")
 }
 
 // LoopRange is where notes replace the messages of a tool loop, both ends included.

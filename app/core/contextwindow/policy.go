@@ -115,7 +115,7 @@ func Preset(name string) (Policy, error) {
 	rows := presetTable()
 	i := slices.IndexFunc(rows, func(p Policy) bool { return p.Name == name })
 	if i < 0 {
-		return Policy{}, core.Errorf(core.ErrInvalid, "context.policy %q does not exist; use one of %s", name, strings.Join(PresetNames(), ", "))
+		return Policy{}, core.OneFault("context.policy", "%q does not exist; use one of %s", name, strings.Join(PresetNames(), ", "))
 	}
 	p := rows[i]
 	p.LandAt, p.ResponseReserve, p.Recall, p.RecallShare, p.StandingInstructions = defaultLandAt, defaultResponseReserve, RecallTool, defaultRecallShare, true
@@ -180,26 +180,26 @@ func ResolveTemporary(global Global, agent core.ContextSettings) (Policy, error)
 // Validate returns all values that are out of range or contradict each other as one error.
 func (p Policy) Validate() error {
 	faults := checkCounts(p)
-	faults.add(isOutside(p.UsageThreshold, 0, 1), "usage_threshold is %g: use a share between 0 and 1", p.UsageThreshold)
-	faults.add(isOutside(p.LandAt, 0, 1) || p.LandAt == 0 || p.LandAt == 1, "land_at is %g: the landing must be below the trigger, use a share above 0 and below 1", p.LandAt)
-	faults.add(isOutside(p.MaxSummaryShare, 0, 0.5), "max_summary_share is %g: use 0 to 0.5", p.MaxSummaryShare)
+	faults.add(isOutside(p.UsageThreshold, 0, 1), "usage_threshold", "is %g: use a share between 0 and 1", p.UsageThreshold)
+	faults.add(isOutside(p.LandAt, 0, 1) || p.LandAt == 0 || p.LandAt == 1, "land_at", "is %g: the landing must be below the trigger, use a share above 0 and below 1", p.LandAt)
+	faults.add(isOutside(p.MaxSummaryShare, 0, 0.5), "max_summary_share", "is %g: use 0 to 0.5", p.MaxSummaryShare)
 	faults.add(p.MaxMessages > 0 && p.MaxMessages <= p.MinRecent,
-		"max_messages_before_summary (%d) must be above min_recent_messages (%d), or there is nothing to summarize when it fires", p.MaxMessages, p.MinRecent)
+		"max_messages_before_summary", "(%d) must be above min_recent_messages (%d), or there is nothing to summarize when it fires", p.MaxMessages, p.MinRecent)
 	faults.add(p.WindowMessages > 0 && p.WindowMessages < p.MinRecent,
-		"window_messages (%d) must not be below min_recent_messages (%d)", p.WindowMessages, p.MinRecent)
+		"window_messages", "(%d) must not be below min_recent_messages (%d)", p.WindowMessages, p.MinRecent)
 	faults.add(p.MaxUnsummarized > 0 && p.MaxUnsummarized <= p.MinRecent,
-		"max_unsummarized_messages (%d) must be above min_recent_messages (%d)", p.MaxUnsummarized, p.MinRecent)
+		"max_unsummarized_messages", "(%d) must be above min_recent_messages (%d)", p.MaxUnsummarized, p.MinRecent)
 	faults.add(p.MaxContextTokens > 0 && p.MaxSummaryTokens > 0 && float64(p.MaxSummaryTokens) >= p.LandAt*p.UsageThreshold*float64(p.MaxContextTokens) && p.UsageThreshold > 0,
-		"max_summary_tokens (%d) must be below the landing point of max_context_tokens (%d)", p.MaxSummaryTokens, p.MaxContextTokens)
+		"max_summary_tokens", "(%d) must be below the landing point of max_context_tokens (%d)", p.MaxSummaryTokens, p.MaxContextTokens)
 	faults.add(p.TargetContextTokens > 0 && p.MaxSummaryTokens >= p.TargetContextTokens,
-		"max_summary_tokens (%d) must be below target_context_tokens (%d), where a compaction lands", p.MaxSummaryTokens, p.TargetContextTokens)
-	faults.add(!slices.Contains([]string{"llm", "hybrid", "native", "extractive"}, p.Strategy), "strategy %q does not exist; use llm, hybrid, native or extractive", p.Strategy)
-	faults.add(!slices.Contains([]core.Role{"", core.RoleSystem, core.RoleUser}, p.SummaryRole), "summary_role %q does not exist; use system or user", p.SummaryRole)
-	faults.add(!slices.Contains([]Recall{"", RecallAuto, RecallTool, RecallOff}, p.Recall), "recall %q does not exist; use auto, tool or off", p.Recall)
-	faults.add(isOutside(p.RecallShare, 0, 0.5), "recall_share is %g: use 0 to 0.5", p.RecallShare)
+		"max_summary_tokens", "(%d) must be below target_context_tokens (%d), where a compaction lands", p.MaxSummaryTokens, p.TargetContextTokens)
+	faults.add(!slices.Contains([]string{"llm", "hybrid", "native", "extractive"}, p.Strategy), "strategy", "%q does not exist; use llm, hybrid, native or extractive", p.Strategy)
+	faults.add(!slices.Contains([]core.Role{"", core.RoleSystem, core.RoleUser}, p.SummaryRole), "summary_role", "%q does not exist; use system or user", p.SummaryRole)
+	faults.add(!slices.Contains([]Recall{"", RecallAuto, RecallTool, RecallOff}, p.Recall), "recall", "%q does not exist; use auto, tool or off", p.Recall)
+	faults.add(isOutside(p.RecallShare, 0, 0.5), "recall_share", "is %g: use 0 to 0.5", p.RecallShare)
 	faults.add(!slices.Contains([]Timing{TimingInline, TimingAfterRun, TimingBackground}, p.Timing),
-		"timing %q does not exist; use inline, after_run or background", p.Timing)
-	return faults.join("context")
+		"timing", "%q does not exist; use inline, after_run or background", p.Timing)
+	return faults.errIn("context")
 }
 
 // isOutside reports whether x is not between low and high; NaN is outside.
@@ -289,8 +289,8 @@ func eachKey(values, file any, yield func(key string, value, own reflect.Value))
 	}
 }
 
-// faults are errors in settings; each begins with its key.
-type faults []error
+// faults are errors in settings, by their keys.
+type faults struct{ core.Faults }
 
 // checkCounts returns the faults of the integers with a key: each must be at least its min; no tag = 0.
 func checkCounts(values any) faults {
@@ -299,27 +299,24 @@ func checkCounts(values any) faults {
 	for i := range v.NumField() {
 		tag, n := v.Type().Field(i).Tag, v.Field(i)
 		if key := tag.Get("key"); key != "" && n.Kind() == reflect.Int {
-			list.add(tag.Get("min") == "" && n.Int() < 0, "%s is %d: it cannot be negative (0 switches it off)", key, n.Int())
-			list.add(tag.Get("min") == "1" && n.Int() < 1, "%s is %d: use 1 or more", key, n.Int())
+			list.add(tag.Get("min") == "" && n.Int() < 0, key, "is %d: it cannot be negative (0 switches it off)", n.Int())
+			list.add(tag.Get("min") == "1" && n.Int() < 1, key, "is %d: use 1 or more", n.Int())
 		}
 	}
 	return list
 }
 
-func (f *faults) add(bad bool, format string, args ...any) {
+func (f *faults) add(bad bool, key, format string, args ...any) {
 	if bad {
-		*f = append(*f, fmt.Errorf(format, args...))
+		f.Add(key, format, args...)
 	}
 }
 
-// join returns all faults as one ErrInvalid that begins with the section of the agent's
-// file, and wraps each; nil = no faults.
-func (f faults) join(part string) error {
-	if len(f) == 0 {
-		return nil
+// errIn returns all faults as one ErrInvalid that begins with the section of the agent's file; nil = no faults.
+func (f faults) errIn(section string) error {
+	err := f.Err()
+	if e, ok := errors.AsType[*core.Error](err); ok {
+		e.Message = section + ": " + e.Message
 	}
-	all := errors.Join(f...)
-	e := core.Errorf(core.ErrInvalid, "%s: %s", part, strings.ReplaceAll(all.Error(), "\n", "; "))
-	e.Err = all
-	return e
+	return err
 }
