@@ -33,23 +33,8 @@ type Bus interface {
 	// data if they are too large for the bus and the store has them.
 	PublishEvent(subject string, e core.Event) error
 	// Subscribe subscribes to a subject. The caller closes the subscription.
-	Subscribe(subject string) (Subscription, error)
+	Subscribe(subject string) (*Subscription, error)
 	// Close ends all subscriptions.
-	Close()
-}
-
-// Subscription is one listener of a subject. Only one goroutine at a time takes from it.
-type Subscription interface {
-	// Ready has an element, or is closed, when Take has something to return. It may have one
-	// without a reason.
-	Ready() <-chan struct{}
-	// Take returns the oldest message that was not taken; an empty one means that some may have
-	// been lost. It returns nil when there is none at present. When all messages are taken and
-	// the subscription has ended, it returns the reason: ErrSlow or ErrClosed.
-	Take() (*Message, error)
-	// Waiting reports whether there is a message to take.
-	Waiting() bool
-	// Close ends the subscription. It may be called more than once.
 	Close()
 }
 
@@ -147,8 +132,8 @@ type Local struct {
 	buffer int
 
 	mu     sync.Mutex
-	closed bool                                       // guarded by mu
-	subs   map[string]map[*localSubscription]struct{} // guarded by mu
+	closed bool                                  // guarded by mu
+	subs   map[string]map[*Subscription]struct{} // guarded by mu
 }
 
 // NewLocal returns a bus whose subscribers may be buffer messages behind; 0 = 1,024.
@@ -156,7 +141,7 @@ func NewLocal(buffer int) *Local {
 	if buffer <= 0 {
 		buffer = defaultBuffer
 	}
-	return &Local{buffer: buffer, subs: map[string]map[*localSubscription]struct{}{}}
+	return &Local{buffer: buffer, subs: map[string]map[*Subscription]struct{}{}}
 }
 
 // Publish hands data to the subscribers of the subject. A subscriber that is too far behind is
@@ -199,15 +184,15 @@ func (l *Local) deliverMessage(subject string, message *Message) error {
 }
 
 // Subscribe subscribes to a subject. It returns ErrClosed after Close.
-func (l *Local) Subscribe(subject string) (Subscription, error) {
+func (l *Local) Subscribe(subject string) (*Subscription, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		return nil, ErrClosed
 	}
-	s := &localSubscription{bus: l, subject: subject, ready: make(chan struct{}, 1)}
+	s := &Subscription{bus: l, subject: subject, ready: make(chan struct{}, 1)}
 	if l.subs[subject] == nil {
-		l.subs[subject] = map[*localSubscription]struct{}{}
+		l.subs[subject] = map[*Subscription]struct{}{}
 	}
 	l.subs[subject][s] = struct{}{}
 	return s, nil
@@ -237,7 +222,7 @@ func (l *Local) Close() {
 }
 
 // removeSubscription removes the subscription. The caller holds l.mu.
-func (l *Local) removeSubscription(s *localSubscription, why error) {
+func (l *Local) removeSubscription(s *Subscription, why error) {
 	subs := l.subs[s.subject]
 	if _, open := subs[s]; !open {
 		return
@@ -252,12 +237,13 @@ func (l *Local) removeSubscription(s *localSubscription, why error) {
 	close(s.ready)
 }
 
-// localSubscription is a subscriber of a Local bus. Its queue uses memory only while it is not
-// empty: most subscribers are idle most of the time.
-type localSubscription struct {
+// Subscription is one listener of a subject. Only one goroutine at a time takes from it. Its queue uses memory
+// only while it is not empty: most subscribers are idle most of the time.
+type Subscription struct {
 	bus     *Local
 	subject string
 	ready   chan struct{}
+	closed  func() // called by Close; nil = nothing is
 
 	mu    sync.Mutex
 	queue []*Message // guarded by mu
@@ -265,9 +251,14 @@ type localSubscription struct {
 	ended error      // why, when ready is closed; guarded by mu
 }
 
-func (s *localSubscription) Ready() <-chan struct{} { return s.ready }
+// Ready has an element, or is closed, when Take has something to return. It may have one
+// without a reason.
+func (s *Subscription) Ready() <-chan struct{} { return s.ready }
 
-func (s *localSubscription) Take() (*Message, error) {
+// Take returns the oldest message that was not taken; an empty one means that some may have
+// been lost. It returns nil when there is none at present. When all messages are taken and
+// the subscription has ended, it returns the reason: ErrSlow or ErrClosed.
+func (s *Subscription) Take() (*Message, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.queue) == 0 {
@@ -286,18 +277,22 @@ func (s *localSubscription) Take() (*Message, error) {
 	return m, nil
 }
 
-func (s *localSubscription) Waiting() bool {
+// Waiting reports whether there is a message to take.
+func (s *Subscription) Waiting() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.queue) > 0
 }
 
-// Close drops the messages that were not taken.
-func (s *localSubscription) Close() {
+// Close ends the subscription and drops the messages that were not taken. It may be called more than once.
+func (s *Subscription) Close() {
 	s.bus.mu.Lock()
 	s.bus.removeSubscription(s, errReaderLeft)
 	s.bus.mu.Unlock()
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.queue, s.bytes = nil, 0
+	s.mu.Unlock()
+	if s.closed != nil {
+		s.closed()
+	}
 }

@@ -111,7 +111,7 @@ func (w *headWatcher) emitEvent(e core.Event) error {
 }
 
 // takeMessage handles a message of the bus, if there is one.
-func (w *headWatcher) takeMessage(sub Subscription) error {
+func (w *headWatcher) takeMessage(sub *Subscription) error {
 	message, err := sub.Take()
 	if err != nil || message == nil {
 		return err

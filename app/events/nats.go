@@ -136,16 +136,16 @@ func (n *NATS) sendBytes(subject string, data []byte) error {
 // Subscribe subscribes to a subject. Messages of other processes arrive as soon as their
 // servers know of the subscription, some milliseconds after it returned. It returns ErrClosed
 // after Close.
-func (n *NATS) Subscribe(subject string) (Subscription, error) {
-	local, err := n.local.Subscribe(subject)
+func (n *NATS) Subscribe(subject string) (*Subscription, error) {
+	s, err := n.local.Subscribe(subject)
 	if err != nil {
 		return nil, err
 	}
-	s := &natsSubscription{Subscription: local, bus: n, subject: subject}
 	if err := n.addListener(subject); err != nil {
-		local.Close()
+		s.Close()
 		return nil, err
 	}
+	s.closed = sync.OnceFunc(func() { n.removeListener(subject) })
 	if n.conn.IsConnected() {
 		if err := n.conn.FlushTimeout(flushTime); err != nil {
 			n.log.Warn("nats server does not answer", "err", err)
@@ -173,6 +173,20 @@ func (n *NATS) addListener(subject string) error {
 	}
 	n.subjects[subject] = &interest{sub: sub, listeners: 1}
 	return nil
+}
+
+// removeListener undoes addListener.
+func (n *NATS) removeListener(subject string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	i := n.subjects[subject]
+	if i.listeners--; i.listeners > 0 {
+		return
+	}
+	delete(n.subjects, subject)
+	if err := i.sub.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
+		n.log.Warn("nats subscription not ended", "subject", subject, "err", err)
+	}
 }
 
 // Check reports whether the cluster can be reached.
@@ -213,29 +227,4 @@ func (n *NATS) Close() {
 func (n *NATS) handleConnect(*nats.Conn) {
 	n.log.Info("nats connected")
 	n.local.signalLoss()
-}
-
-// natsSubscription is a subscriber of a NATS bus.
-type natsSubscription struct {
-	Subscription // of the bus in this process
-
-	bus     *NATS
-	subject string
-	once    sync.Once
-}
-
-func (s *natsSubscription) Close() {
-	s.Subscription.Close()
-	s.once.Do(func() {
-		s.bus.mu.Lock()
-		defer s.bus.mu.Unlock()
-		i := s.bus.subjects[s.subject]
-		if i.listeners--; i.listeners > 0 {
-			return
-		}
-		delete(s.bus.subjects, s.subject)
-		if err := i.sub.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
-			s.bus.log.Warn("nats subscription not ended", "subject", s.subject, "err", err)
-		}
-	})
 }

@@ -200,7 +200,7 @@ func open(t testing.TB, o events.NATSOptions) *events.NATS {
 }
 
 // listener subscribes, and returns when what is published arrives.
-func listener(t *testing.T, publish, listen events.Bus, subject string) events.Subscription {
+func listener(t *testing.T, publish, listen events.Bus, subject string) *events.Subscription {
 	t.Helper()
 	s := must.Get(listen.Subscribe(subject))(t)
 	t.Cleanup(s.Close)
@@ -233,7 +233,7 @@ func connect(t testing.TB, publish, listen events.Bus, subject string) {
 }
 
 // drain reads what was published before.
-func drain(t *testing.T, publish events.Bus, subject string, subscriptions ...events.Subscription) {
+func drain(t *testing.T, publish events.Bus, subject string, subscriptions ...*events.Subscription) {
 	t.Helper()
 	mark := core.NewID[string]()
 	must.Do(t, publish.Publish(subject, []byte(mark)))
@@ -245,7 +245,7 @@ func drain(t *testing.T, publish events.Bus, subject string, subscriptions ...ev
 
 // receive returns the next message that is not empty: a bus may say at any time that
 // something may be lost.
-func receive(t *testing.T, s events.Subscription) string {
+func receive(t *testing.T, s *events.Subscription) string {
 	t.Helper()
 	for {
 		if raw := receiveAny(t, s); raw != "" {
@@ -255,7 +255,7 @@ func receive(t *testing.T, s events.Subscription) string {
 }
 
 // receiveAny returns the next message.
-func receiveAny(t *testing.T, s events.Subscription) string {
+func receiveAny(t *testing.T, s *events.Subscription) string {
 	t.Helper()
 	late := time.After(patience)
 	for {
@@ -272,7 +272,7 @@ func receiveAny(t *testing.T, s events.Subscription) string {
 }
 
 // rest takes what there still is, and returns why the subscription has ended, if it has.
-func rest(s events.Subscription) (messages []string, ended error) {
+func rest(s *events.Subscription) (messages []string, ended error) {
 	for {
 		m, err := s.Take()
 		if m == nil {
@@ -307,7 +307,7 @@ func TestBusDeliversInOrder(t *testing.T) {
 		}
 		drain(t, publish, "session.b", other) // nothing of a came before
 		for i := range 300 {
-			for _, s := range []events.Subscription{first, second} {
+			for _, s := range []*events.Subscription{first, second} {
 				if got, want := receive(t, s), fmt.Sprint(i); got != want {
 					t.Fatalf("got message %q, want %q", got, want)
 				}

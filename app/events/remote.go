@@ -40,23 +40,17 @@ type question struct {
 // Serve answers the questions of other processes for partial texts until ctx ends. It returns
 // nil.
 func (f *Feed) Serve(ctx context.Context) error {
-	for ctx.Err() == nil {
-		err := receiveMessages(ctx, f.bus, questionSubject, func(data []byte) {
-			var q question
-			if len(data) == 0 || json.Unmarshal(data, &q) != nil {
-				return
-			}
-			for _, e := range f.live.snapshot(q.Session) {
-				if e.Type.IsText() {
-					f.sendText(ctx, q.Reply, e)
-				}
-			}
-		})
-		if err != nil && ctx.Err() == nil {
-			f.log.WarnContext(ctx, "questions of other replicas not received", "err", err)
+	receiveMessages(ctx, f.bus, f.log, questionSubject, func(data []byte) {
+		var q question
+		if len(data) == 0 || json.Unmarshal(data, &q) != nil {
+			return
 		}
-		_ = core.Sleep(ctx, answerTime)
-	}
+		for _, e := range f.live.snapshot(q.Session) {
+			if e.Type.IsText() {
+				f.sendText(ctx, q.Reply, e)
+			}
+		}
+	})
 	return nil
 }
 
@@ -72,8 +66,8 @@ func (f *Feed) sendText(ctx context.Context, subject string, e core.Event) {
 
 // peerTexts is a watcher's state of the messages that other processes write.
 type peerTexts struct {
-	inbox    Subscription // for answers; nil = nothing was asked yet
-	reply    string       // its subject
+	inbox    *Subscription // for answers; nil = nothing was asked yet
+	reply    string        // its subject
 	deadline <-chan time.Time
 	answered bool    // an answer came since the last question
 	buffered []delta // deltas that wait for the text before them
@@ -126,7 +120,8 @@ func (w *watcher) handleAnswer(ctx context.Context) error {
 		return err
 	}
 	if message.signalsLoss() {
-		return w.pollStore(ctx)
+		w.pollStore(ctx)
+		return nil
 	}
 	e, _, err := message.decodeOnce()
 	if err != nil {
@@ -161,7 +156,8 @@ func (w *watcher) stopWaitingForPeers(ctx context.Context) error {
 		return err
 	}
 	w.peers.deadline, w.peers.buffered = nil, nil
-	return w.pollStore(ctx)
+	w.pollStore(ctx)
+	return nil
 }
 
 // bufferDelta keeps a delta until the text before it arrives.
@@ -212,8 +208,8 @@ func (w *watcher) ownsRun(ctx context.Context, d delta) (bool, error) {
 // signalSubject is where processes wake each other.
 const signalSubject = "work"
 
-// resubscribeDelay is the pause before signals are received again after an error.
-const resubscribeDelay = time.Second
+// resubscribeDelay is the pause before messages are received again after an error.
+const resubscribeDelay = 500 * time.Millisecond
 
 // Signals wake other processes over the bus. Safe for concurrent use.
 type Signals struct {
@@ -239,40 +235,38 @@ func (s *Signals) Send(ctx context.Context, signal core.Wakeup) {
 // Listen calls handle for each signal that is sent from now on, until ctx ends. When signals may
 // have been lost, it passes one that says there may be work.
 func (s *Signals) Listen(ctx context.Context, handle func(core.Wakeup)) {
-	for ctx.Err() == nil {
-		err := receiveMessages(ctx, s.bus, signalSubject, func(data []byte) {
-			var signal core.Wakeup
-			if json.Unmarshal(data, &signal) != nil { // also an empty one: some may have been lost
-				signal = core.Wakeup{Free: true}
-			}
-			handle(signal)
-		})
-		if err != nil {
-			s.log.WarnContext(ctx, "signals of other replicas not received", "err", err)
+	receiveMessages(ctx, s.bus, s.log, signalSubject, func(data []byte) {
+		var signal core.Wakeup
+		if json.Unmarshal(data, &signal) != nil { // also an empty one: some may have been lost
+			signal = core.Wakeup{Free: true}
 		}
-		_ = core.Sleep(ctx, resubscribeDelay)
-	}
+		handle(signal)
+	})
 }
 
-// receiveMessages subscribes and handles messages until ctx ends or the subscription fails.
-func receiveMessages(ctx context.Context, bus Bus, subject string, handle func(data []byte)) error {
-	sub, err := bus.Subscribe(subject)
-	if err != nil {
-		return err
-	}
-	defer sub.Close()
-	for {
-		select {
-		case <-sub.Ready():
-		case <-ctx.Done():
-			return nil
+// receiveMessages handles the messages of a subject until ctx ends. It subscribes again, after a pause, when its
+// subscription fails.
+func receiveMessages(ctx context.Context, bus Bus, log *slog.Logger, subject string, handle func(data []byte)) {
+	for ctx.Err() == nil {
+		sub, err := bus.Subscribe(subject)
+		for err == nil {
+			var message *Message
+			select {
+			case <-sub.Ready():
+				message, err = sub.Take()
+			case <-ctx.Done():
+				err = ctx.Err()
+			}
+			if message != nil {
+				handle(message.Data())
+			}
 		}
-		message, err := sub.Take()
-		if err != nil {
-			return err
+		if sub != nil {
+			sub.Close()
 		}
-		if message != nil {
-			handle(message.Data())
+		if ctx.Err() == nil {
+			log.WarnContext(ctx, "messages of other replicas not received", "subject", subject, "err", err)
 		}
+		_ = core.Sleep(ctx, resubscribeDelay)
 	}
 }

@@ -150,7 +150,7 @@ func (w *watcher) beginFromStore(ctx context.Context, from core.Cursor) error {
 }
 
 // followBus delivers what the bus brings, until an error.
-func (w *watcher) followBus(ctx context.Context, sub Subscription) error {
+func (w *watcher) followBus(ctx context.Context, sub *Subscription) error {
 	first := w.feed.poll
 	if w.feed.runs != nil {
 		first = answerTime // others hear of this watcher some time after it began
@@ -181,7 +181,7 @@ func (w *watcher) followBus(ctx context.Context, sub Subscription) error {
 		case <-w.peers.deadline:
 			err = w.stopWaitingForPeers(ctx)
 		case <-poll.C:
-			w.lookup = w.feed.lookups.addSession(context.WithoutCancel(ctx), w.session)
+			w.pollStore(ctx)
 		case <-w.lookup.doneChan():
 			err = w.handleLookup(ctx, w.lookup)
 			w.lookup = nil
@@ -195,15 +195,9 @@ func (w *watcher) followBus(ctx context.Context, sub Subscription) error {
 	}
 }
 
-// pollStore checks the store for events that the bus lost, and for the session's existence.
-func (w *watcher) pollStore(ctx context.Context) error {
-	g := w.feed.lookups.addSession(context.WithoutCancel(ctx), w.session)
-	select {
-	case <-g.doneChan():
-		return w.handleLookup(ctx, g)
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+// pollStore begins to check the store for events that the bus lost, and for the session's existence.
+func (w *watcher) pollStore(ctx context.Context) {
+	w.lookup = w.feed.lookups.addSession(context.WithoutCancel(ctx), w.session)
 }
 
 // handleLookup handles the result of a lookup, which may be slightly outdated.
@@ -227,7 +221,8 @@ func (w *watcher) handleLookup(ctx context.Context, g *lookup) error {
 
 func (w *watcher) handleMessage(ctx context.Context, message *Message) error {
 	if message.signalsLoss() {
-		return w.pollStore(ctx)
+		w.pollStore(ctx)
+		return nil
 	}
 	e, whole, err := message.decodeOnce()
 	if err == nil && e.Seq > w.lastSeq {
