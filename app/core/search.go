@@ -123,48 +123,24 @@ type Neighbor struct {
 
 // SearchHit is a message that was found.
 type SearchHit struct {
-	SessionID    SessionID   `json:"session_id"`
-	SessionTitle string      `json:"session_title"`
-	MessageID    MessageID   `json:"message_id"`
-	Seq          int64       `json:"seq"`
-	Role         Role        `json:"role"`
-	Author       string      `json:"author,omitempty" doc:"The name of who wrote it."`
-	Score        float64     `json:"score,omitempty" doc:"How well the message fits, to be compared within one search only. Absent with 'sort=newest'."`
-	Excerpt      string      `json:"excerpt"` // white space is one blank each, … what is left out
-	Pieces       []Piece     `json:"pieces" doc:"The excerpt in consecutive pieces; those with match are the words found."`
-	Highlights   []Highlight `json:"-"` // in order, never nil
-	CreatedAt    time.Time   `json:"created_at"`
-	Before       []Neighbor  `json:"before,omitempty" schema:"-"` // in order; only with SearchQuery.Around
-	After        []Neighbor  `json:"after,omitempty" schema:"-"`
-}
-
-// Highlight is where something that was looked for stands in an excerpt, in bytes
-// of UTF-8.
-type Highlight struct {
-	Start int `json:"start"`
-	End   int `json:"end"`
+	SessionID    SessionID  `json:"session_id"`
+	SessionTitle string     `json:"session_title"`
+	MessageID    MessageID  `json:"message_id"`
+	Seq          int64      `json:"seq"`
+	Role         Role       `json:"role"`
+	Author       string     `json:"author,omitempty" doc:"The name of who wrote it."`
+	Score        float64    `json:"score,omitempty" doc:"How well the message fits, to be compared within one search only. Absent with 'sort=newest'."`
+	Excerpt      string     `json:"excerpt"` // white space is one blank each, … what is left out
+	Pieces       []Piece    `json:"pieces" doc:"The excerpt in consecutive pieces; those with match are the words found."`
+	CreatedAt    time.Time  `json:"created_at"`
+	Before       []Neighbor `json:"before,omitempty" schema:"-"` // in order; only with SearchQuery.Around
+	After        []Neighbor `json:"after,omitempty" schema:"-"`
 }
 
 // Piece is a part of an excerpt.
 type Piece struct {
 	Text  string `json:"text"`
 	Match bool   `json:"match,omitempty"` // it is what was looked for
-}
-
-// Pieces cuts an excerpt at its highlights.
-func Pieces(excerpt string, highlights []Highlight) []Piece {
-	pieces, at := []Piece{}, 0
-	for _, h := range highlights {
-		if at < h.Start {
-			pieces = append(pieces, Piece{Text: excerpt[at:h.Start]})
-		}
-		pieces = append(pieces, Piece{Text: excerpt[h.Start:h.End], Match: true})
-		at = h.End
-	}
-	if at < len(excerpt) {
-		pieces = append(pieces, Piece{Text: excerpt[at:]})
-	}
-	return pieces
 }
 
 // SearchPage is a page of hits.

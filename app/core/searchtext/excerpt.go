@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"bobbin/app/core"
 )
 
 // maxEdgeShift is how far an edge of an excerpt may move to the end of a word, in
@@ -142,4 +144,20 @@ func wordEnd(text string, spans []Span, start, end int) int {
 		return near + i
 	}
 	return end
+}
+
+// Pieces cuts an excerpt at its spans.
+func Pieces(excerpt string, spans []Span) []core.Piece {
+	pieces, at := []core.Piece{}, 0
+	for _, s := range spans {
+		if at < s.Start {
+			pieces = append(pieces, core.Piece{Text: excerpt[at:s.Start]})
+		}
+		pieces = append(pieces, core.Piece{Text: excerpt[s.Start:s.End], Match: true})
+		at = s.End
+	}
+	if at < len(excerpt) {
+		pieces = append(pieces, core.Piece{Text: excerpt[at:]})
+	}
+	return pieces
 }

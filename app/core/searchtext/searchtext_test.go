@@ -335,3 +335,22 @@ func TestQueriesAreBounded(t *testing.T) {
 		t.Errorf("9 phrases: got %v, want them refused", err)
 	}
 }
+
+// The pieces of an excerpt are the excerpt, in any script.
+func TestPieces(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		excerpt string
+		spans   []searchtext.Span
+		want    []core.Piece
+	}{
+		{"", nil, []core.Piece{}},
+		{"no match", nil, []core.Piece{{Text: "no match"}}},
+		{"👋🏽 Grüße, 世界!", []searchtext.Span{{Start: 9, End: 16}, {Start: 18, End: 24}}, []core.Piece{
+			{Text: "👋🏽 "}, {Text: "Grüße", Match: true}, {Text: ", "}, {Text: "世界", Match: true}, {Text: "!"},
+		}},
+		{"aa", []searchtext.Span{{Start: 0, End: 1}, {Start: 1, End: 2}}, []core.Piece{{Text: "a", Match: true}, {Text: "a", Match: true}}},
+	} {
+		compare.Equal(t, fmt.Sprintf("%q", c.excerpt), c.want, searchtext.Pieces(c.excerpt, c.spans))
+	}
+}

@@ -205,13 +205,10 @@ func (s *messageSearch) newHit(f foundMessage, find func(string) ([]searchtext.S
 	}
 	hit := core.SearchHit{
 		SessionID: f.SessionID, SessionTitle: f.Title, MessageID: f.ID,
-		Seq: f.Seq, Role: f.Role, Author: f.Author, Highlights: []core.Highlight{}, CreatedAt: f.CreatedAt,
+		Seq: f.Seq, Role: f.Role, Author: f.Author, CreatedAt: f.CreatedAt,
 	}
 	hit.Excerpt, spans = searchtext.Excerpt(text, spans, cmp.Or(max(s.q.Excerpt, 0), core.DefaultExcerpt))
-	for _, p := range spans {
-		hit.Highlights = append(hit.Highlights, core.Highlight{Start: p.Start, End: p.End})
-	}
-	hit.Pieces = core.Pieces(hit.Excerpt, hit.Highlights)
+	hit.Pieces = searchtext.Pieces(hit.Excerpt, spans)
 	return hit, true
 }
 

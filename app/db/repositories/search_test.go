@@ -137,14 +137,15 @@ func (s *store) sessionPages(t *testing.T, text string) []string {
 	return titles
 }
 
-// marked returns the excerpt with its highlights in brackets.
-func marked(h core.SearchHit) string {
-	out, last := "", 0
-	for _, m := range h.Highlights {
-		out += h.Excerpt[last:m.Start] + "[" + h.Excerpt[m.Start:m.End] + "]"
-		last = m.End
+// marked returns the excerpt with what was found in brackets.
+func marked(h core.SearchHit) (out string) {
+	for _, p := range h.Pieces {
+		if p.Match {
+			p.Text = "[" + p.Text + "]"
+		}
+		out += p.Text
 	}
-	return out + h.Excerpt[last:]
+	return out
 }
 
 // A session is indexed while a turn holds its row, so no turn waits for the index.
