@@ -42,7 +42,14 @@ func (m *Model) requestBody(req llm.Request) ([]byte, error) {
 	}
 	r := request{
 		Instructions: req.SystemText(), Model: m.options.Model, Tools: toolList(req.Tools), Input: items, TopP: req.TopP, Stream: true,
-		Text: textConfig{toTextFormat(req.ResponseFormat)}, Reasoning: reasoning{Effort: req.ReasoningEffort},
+		Reasoning: reasoning{Effort: req.ReasoningEffort},
+	}
+	if f := req.ResponseFormat; f != nil && f.Type != core.FormatText {
+		format := *f
+		if f.Type == core.FormatJSONSchema {
+			format.Name = cmp.Or(f.Name, core.DefaultSchemaName)
+		}
+		r.Text.Format = &format
 	}
 	if m.reasons() {
 		r.Include = []string{"reasoning.encrypted_content"}
@@ -78,17 +85,6 @@ func toolList(tools []llm.ToolSpec) (out []functionTool) {
 		})
 	}
 	return out
-}
-
-// toTextFormat returns the format of the answer; nil = a text.
-func toTextFormat(f *core.ResponseFormat) *textFormat {
-	switch {
-	case f == nil || f.Type == core.FormatText:
-		return nil
-	case f.Type == core.FormatJSONSchema:
-		return &textFormat{Type: f.Type, Name: cmp.Or(f.Name, core.DefaultSchemaName), Schema: f.Schema, Strict: f.Strict}
-	}
-	return &textFormat{Type: f.Type}
 }
 
 // userItem returns a user's message: its text, then its images and PDFs as data URLs.

@@ -31,14 +31,7 @@ type reasoning struct {
 }
 
 type textConfig struct {
-	Format *textFormat `json:"format,omitempty"`
-}
-
-type textFormat struct {
-	Type   core.FormatType `json:"type"`
-	Name   string          `json:"name,omitempty"`
-	Schema json.RawMessage `json:"schema,omitempty"`
-	Strict *bool           `json:"strict,omitempty"`
+	Format *core.ResponseFormat `json:"format,omitempty"`
 }
 
 type functionTool struct {
