@@ -13,6 +13,7 @@ export const cases = {
     const { keyboard } = v.page
     const said = Array.from({ length: 12 }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', content: i % 2 ? 'a [link](https://example.org) and `code`\n\n```js\nconst a = 1\n```' : `question ${i}` }))
     await v.open(await v.imported(said, { title: 'many stops' }))
+    await v.log.getByText('question 10', { exact: true }).waitFor()
     const at = () => v.page.evaluate(() => {
       const e = document.activeElement
       const article = e.closest('article')
