@@ -1,1 +1,0 @@
-export{t as default}from"./SummaryBody-CXOLOaB9.js";
