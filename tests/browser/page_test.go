@@ -97,7 +97,7 @@ func writtenCases() cases {
 
 // threadCases is about long use: one stop for Tab, old failures, and conversations that others delete.
 func threadCases() cases {
-	return cases{night: []string{"stops", "rename", "agent", "old", "late", "far", "edge", "deleted", "words"}}
+	return cases{night: []string{"stops", "rename", "agent", "old", "late", "far", "edge", "meanwhile", "deleted", "words"}}
 }
 
 // TestChatOnPostgreSQL runs at night: the databases differ below the API, where each has its tests.

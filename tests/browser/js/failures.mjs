@@ -49,8 +49,12 @@ export const cases = {
       await idWithin(v.page.getByRole('main'))
       await v.page.getByText(text).first().waitFor()
       if (sign) {
-        await v.page.getByLabel('Key or token').fill('any-key-will-do-on-this-server-here')
-        await v.button('Sign in').click()
+        await fail(v, /sessions\?/, 500)
+        for (const says of ["the server's sentence for 500", text]) {
+          await v.page.getByLabel('Key or token').fill('any-key-will-do-on-this-server-here')
+          await v.button('Sign in').click()
+          await v.page.getByText(says).first().waitFor()
+        }
       } else if (later) {
         await v.page.getByText('Next try in 1 s').waitFor() // of 3: it counts down
       } else {
@@ -454,6 +458,14 @@ export const cases = {
     await give(path)
     await v.page.getByText('Importing copied.json…').waitFor({ state: 'detached' })
     equal([sent.length - earlier, v.session(), await v.field.inputValue()], [2, id, 'not yet'], 'imports sent, where the writer is, and the draft')
+    await v.field.fill('')
+    await v.field.press('ArrowUp')
+    const editor = v.log.getByRole('textbox')
+    await editor.fill('edited')
+    await give(path)
+    await editor.focus()
+    await v.page.getByText('Importing copied.json…').waitFor({ state: 'detached' })
+    equal([v.session(), await editor.inputValue()], [id, 'edited'], 'where the editor is, and what it has')
   },
 
   /** An answer of one line of 1 MB. */

@@ -81,7 +81,7 @@ export function cut() {
   const range = document.createRange()
   for (let n = walk.nextNode(); n; n = walk.nextNode()) {
     const text = n.data.trim()
-    if (!text || !own.has(text) && !/^[\d.,:% $<–]+$/.test(text)) continue
+    if (!text || !own.has(text) && !/^[\d.,:% $<>≥–]+$/.test(text)) continue
     for (const { index, 0: word } of n.data.matchAll(/\p{L}+/gu)) {
       range.setStart(n, index)
       range.setEnd(n, index + word.length)

@@ -1,6 +1,7 @@
 // The operation: what needs a person in all conversations, decided and repaired where it stands.
 import { readFileSync } from 'node:fs'
 import { fail } from './failures.mjs'
+import { cut } from './language.mjs'
 import { check, equal, until } from './visit.mjs'
 
 async function seed(v) {
@@ -91,15 +92,21 @@ export const cases = {
     // What has no price has none in the file.
     const [file] = await Promise.all([v.page.waitForEvent('download'), v.button('Save as CSV').click()])
     const lines = readFileSync(await file.path(), 'utf8').trim().split('\r\n')
-    check(lines.length > 1 && lines.slice(1).every(l => l.endsWith(',""')), `the table is ${lines.slice(0, 3).join(' / ')}`)
-    // Nor in the legend, beside what has one.
+    check(lines.length > 1 && lines.slice(1).every(l => /,"","[1-9]\d*"$/.test(l)), `the table is ${lines.slice(0, 3).join(' / ')}`)
+    // Nor in the legend, beside what has one; a cost that is not the whole says so, and calls without an agent are not the others'.
+    const more = []
     await v.page.route('**/usage?*', async route => {
       const json = await (await route.fetch()).json()
       for (const r of json.items) if (r.key.endsWith(' careful')) Object.assign(r, { cost_micro_usd: 1_400_000, unpriced_calls: 0 })
+      for (const [agent, unpriced_calls] of more) json.items.push({ ...json.items[0], key: `${json.items[0].key.slice(0, 10)} ${agent}`, cost_micro_usd: 9_000_000, unpriced_calls })
       await route.fulfill({ json })
     })
     await v.page.reload()
     for (const total of [/^careful \$\d/, 'assistant –']) await v.page.getByRole('listitem').getByText(total).waitFor()
+    more.push(['', 90], ['a', 0], ['b', 0], ['c', 0])
+    await v.page.reload()
+    for (const total of ['without an agent ≥ $9.00', 'a $9.00', /^others ≥ \$1\.40/]) await v.page.getByRole('listitem').getByText(total).waitFor()
+    await v.page.getByRole('row', { name: /without an agent .*≥ \$9\.00$/ }).waitFor()
     await v.page.unroute('**/usage?*')
     // Runs by status, agent and reason.
     await v.page.goto(`${v.args.url}#/operation/runs`)
@@ -137,6 +144,14 @@ export const cases = {
     const unsent = card(v, /^Webhooks not through/).getByRole('row', { name: /410/ }).filter({ hasText: '2 attempts' }).first()
     await unsent.getByRole('link', { name: title }).waitFor()
     await v.state('ops-not-through')
+    const size = v.page.viewportSize()
+    for (const width of [900, 1100, 1280]) {
+      await v.page.setViewportSize({ width, height: 640 })
+      const room = Math.min(...await v.page.locator('.cards td.to').evaluateAll(all => all.map(e => e.clientWidth)))
+      check(room > 150, `a receiver has ${room} px in a window of ${width}`)
+      equal(await v.page.evaluate(cut), [], `what is cut in a window of ${width}`)
+    }
+    await v.page.setViewportSize(size)
     await unsent.getByRole('button').click()
     await card(v, /^Webhooks not through/).getByText('3 attempts').first().waitFor()
     // Attempts that fail change nothing else: they are there once they were due.

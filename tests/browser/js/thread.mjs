@@ -13,6 +13,7 @@ export const cases = {
     const { keyboard } = v.page
     const said = Array.from({ length: 12 }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', content: i % 2 ? 'a [link](https://example.org) and `code`\n\n```js\nconst a = 1\n```' : `question ${i}` }))
     await v.open(await v.imported(said, { title: 'many stops' }))
+    await v.log.getByText('question 10', { exact: true }).waitFor()
     const at = () => v.page.evaluate(() => {
       const e = document.activeElement
       const article = e.closest('article')
@@ -217,6 +218,34 @@ export const cases = {
       await v.button('Jump to latest').waitFor({ state: 'detached' })
       inOrder(await seqs(v), 600)
     }
+  },
+
+  /** A press of "Jump to latest" outdoes a link that is on its way; what is deleted while its page is on its way is not shown. */
+  async meanwhile(open) {
+    const v = await open()
+    await v.page.route(/messages\?/, route => route.continue()) // as above
+    const id = await v.imported(turns(600))
+    await v.open(id)
+    const linked = await v.hold(/messages\?after=/)
+    await v.page.evaluate(id => { location.hash = `#/s/${id}/m/100` }, id)
+    await linked.asked
+    await v.button('Jump to latest').click()
+    const newest = v.page.waitForRequest(/messages\?order=desc/)
+    linked.release()
+    await newest
+    await until('the newest messages', async () => (await seqs(v)).at(-1) === 600)
+    await v.button('Jump to latest').waitFor({ state: 'detached' })
+    inOrder(await seqs(v), 600)
+    const older = await v.hold(/messages\?before=/)
+    await v.log.evaluate(e => { e.scrollTop = 0 })
+    await older.asked
+    const [gone] = (await v.api(`sessions/${id}/messages?after=539&limit=1`)).items
+    await v.api(`sessions/${id}/messages/${gone.id}`, { method: 'DELETE' })
+    await v.api(`sessions/${id}`, { method: 'PATCH', json: { title: 'one is gone' } })
+    await v.page.getByRole('heading', { name: 'one is gone' }).waitFor() // and the event before it has come
+    older.release()
+    await until('older messages', async () => (await seqs(v))[0] === 501)
+    equal(await v.log.getByText(gone.content.slice(0, 30)).count(), 0, 'a deleted message')
   },
 
   /** An image of another host is a link that says where it leads; a summary that was made without its model says why in words; half an

@@ -122,7 +122,7 @@ export async function send(path: string, request: Request = {}): Promise<Respons
   if (auth.left) await new Promise(() => {});
   if (response.ok) return response;
   const error = await readProblem(response);
-  if (error.status === 401) auth.refused(error, secret);
+  if (error.status === 401 || (auth.trying && !error.passesIn && (error.status === 429 || error.status >= 500))) auth.refused(error, secret);
   throw error;
 }
 

@@ -78,7 +78,7 @@ function modelSteps({ run, calls, happened, working }: Told, now: number): Unnum
 }
 
 function summaryText(told: Happened | undefined): string {
-  if (!told) return words.summaryPart;
+  if (!told) return ""; // one of its parts, or made outside of the run
   const { kind, messages_covered = 0, tokens_before = 0, tokens_after = 0 } = told.data;
   const text = words.summarized(messages_covered, tokens_before, tokens_after);
   return kind === "run" ? [words.notes, text].filter(Boolean).join(", ") : text;

@@ -43,7 +43,6 @@ export const words = { ...page, count, tokens, sections: context.sections, marks
     thinks: "at work",
     waitsForSlot: "waits for a free slot of its server",
     callFailed: (why: string) => `failed: ${why.replaceAll("_", " ")}`,
-    summaryPart: "one of its parts",
     summarized: (messages: number, before: number, after: number) =>
       [messages ? plural(messages, "message") : "", before ? `prompt ${count(before)} → ${count(after)}` : ""].filter(Boolean).join(", "),
     notes: "notes on the tool loop",
@@ -58,7 +57,7 @@ export const words = { ...page, count, tokens, sections: context.sections, marks
     stoppedEarly: "It was stopped before a step was done.",
     queuedSteps: "It has not begun yet.",
     noCalls: "The model calls could not be loaded",
-    lastPrompt: (used: number, usable: number) => `Its last model call sent ${count(used)} of ${count(usable)} tokens`,
+    lastPrompt: (used: string, usable: number) => `Its last model call sent ${used} of ${count(usable)} tokens`,
     nothingDone: "nothing had to be summarized, masked or shortened.",
     rungs: {
       "quote fewer recalled passages": "fewer passages were recalled", "mask old tool results": "old tool results were masked",
@@ -146,7 +145,6 @@ export const words = { ...page, count, tokens, sections: context.sections, marks
     thinks: "bei der Arbeit",
     waitsForSlot: "wartet auf einen freien Platz seines Servers",
     callFailed: (why: string) => `fehlgeschlagen: ${why.replaceAll("_", " ")}`,
-    summaryPart: "ein Teil davon",
     summarized: (messages: number, before: number, after: number) =>
       [messages ? plural(messages, "Nachricht", "Nachrichten") : "", before ? `Prompt ${count(before)} → ${count(after)}` : ""].filter(Boolean).join(", "),
     notes: "Notizen zu den Werkzeugrunden",
@@ -161,7 +159,7 @@ export const words = { ...page, count, tokens, sections: context.sections, marks
     stoppedEarly: "Er wurde angehalten, bevor ein Schritt fertig war.",
     queuedSteps: "Er hat noch nicht begonnen.",
     noCalls: "Die Modellaufrufe konnten nicht geladen werden",
-    lastPrompt: (used: number, usable: number) => `Sein letzter Modellaufruf sandte ${count(used)} von ${count(usable)} Token`,
+    lastPrompt: (used: string, usable: number) => `Sein letzter Modellaufruf sandte ${used} von ${count(usable)} Token`,
     nothingDone: "nichts musste zusammengefasst, ausgeblendet oder gekürzt werden.",
     rungs: {
       "quote fewer recalled passages": "weniger Stellen wurden wiedergefunden", "mask old tool results": "alte Werkzeugergebnisse wurden ausgeblendet",

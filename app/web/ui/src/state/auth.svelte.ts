@@ -57,7 +57,7 @@ class Auth {
     else this.problem = undefined;
   }
 
-  /** A 401 for an older secret says nothing about the present one. */
+  /** By the server, or it could not tell. An answer to an older secret says nothing about the present one. */
   refused(error: ApiError, secret: string): void {
     if (secret !== this.secret) return;
     this.problem = error;

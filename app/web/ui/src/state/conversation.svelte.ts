@@ -1,6 +1,6 @@
 // The open conversation: its messages near the reader, its run, and its feed.
 import { SvelteMap } from "svelte/reactivity";
-import { ApiError, asError, ask, type Schema } from "../api/http";
+import { ApiError, asError, ask, type Request, type Schema } from "../api/http";
 import { Feed, type FeedState, type ServerEvent } from "../api/sse";
 import { words } from "../words";
 import { attempt } from "./attempt.svelte";
@@ -79,6 +79,8 @@ export class Conversation {
   /** The lists of runs have come: what they lack is asked for by those who show it. */
   private runsListed = $state(false);
   private readonly askedRuns = new Set<string>();
+  /** Of each question for messages that is on its way: those that were changed meanwhile. */
+  private readonly asked = new Set<Map<string, Message>>();
   private checking = false;
   /** The path has changed: the events of its run do not say which messages have siblings. */
   private forked = false;
@@ -150,7 +152,7 @@ export class Conversation {
       : { order: "desc", limit: pageSize };
     const before = new Set(this.entries.filter((e) => e.message));
     const path = this.paths;
-    const page = await ask<Schema["MessagePage"]>(`sessions/${this.id}/messages`, { query });
+    const page = await this.pageOf(query);
     if (path !== this.paths) return;
     const items = seq ? page.items : page.items.slice().reverse();
     const [oldest, newest] = [items[0]?.seq ?? 1, items.at(-1)?.seq ?? 0];
@@ -170,6 +172,18 @@ export class Conversation {
     else if (away && !this.hasAfter) this.follow(page.last_event_id);
   }
 
+  /** A page of messages, with what was changed while it was on its way. */
+  private async pageOf(query: Request["query"]): Promise<Schema["MessagePage"]> {
+    const changed = new Map<string, Message>();
+    this.asked.add(changed);
+    try {
+      const page = await ask<Schema["MessagePage"]>(`sessions/${this.id}/messages`, { query });
+      return { ...page, items: page.items.map((m) => withBranch(changed.get(m.id) ?? m, m)) };
+    } finally {
+      this.asked.delete(changed);
+    }
+  }
+
   /** Loads the newest page again, below what is older. */
   private async reload(): Promise<void> {
     await this.load(0, true).catch((e) => (this.failure = asError(e)));
@@ -186,7 +200,7 @@ export class Conversation {
     this.paging = true;
     this.pageFailure = undefined;
     try {
-      const page = await ask<Schema["MessagePage"]>(`sessions/${this.id}/messages`, { query: { [side]: from.seq, limit: pageSize } });
+      const page = await this.pageOf({ [side]: from.seq, limit: pageSize });
       if (!fits()) return;
       const items = page.items.map((m) => this.entryOf(m));
       const more = page.next_cursor !== null || items.length >= pageSize;
@@ -468,10 +482,10 @@ export class Conversation {
 
   private update(message: Message): void {
     this.pending = this.pending.filter((m) => m.id !== message.id || !message.deleted_at);
+    for (const changed of this.asked) changed.set(message.id, message);
     const known = this.find(message.id);
     if (!known?.message) return;
-    // The event omits what only the list knows: the message's place among its siblings.
-    known.complete({ ...message, branch: message.branch ?? known.message.branch });
+    known.complete(withBranch(message, known.message));
     this.contextVersion++;
   }
 
@@ -522,6 +536,11 @@ export class Conversation {
 
 export function hasEnded(run: Run | undefined): boolean {
   return run !== undefined && ["succeeded", "failed", "canceled"].includes(run.status);
+}
+
+/** Events omit what only lists know: a message's place among its siblings. */
+function withBranch(message: Message, listed: Message): Message {
+  return { ...message, branch: message.branch ?? listed.branch };
 }
 
 function inOrder(entries: Entry[]): Entry[] {

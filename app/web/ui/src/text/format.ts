@@ -59,10 +59,11 @@ export function share(part: number, whole: number, digits = 0): string {
 /** A large number in few characters. */
 export const shortCount = (n: number) => (n < 10_000 ? count(n) : compact.format(n)); // German has no short form for thousands
 
-/** Cost in millionths of a dollar. What is less than the last digit is said to be. */
-export function dollars(micro: number, digits = 2): string {
+/** Cost in millionths of a dollar. What is less than the last digit, or at least so much, is said to be. */
+export function dollars(micro: number, digits = 2, atLeast = false): string {
   const money = (usd: number) => usd.toLocaleString(locale, { style: "currency", currency: "USD", minimumFractionDigits: digits, maximumFractionDigits: digits });
   const least = 10 ** -digits;
+  if (atLeast) return `${micro / 1e6 < least ? ">" : "≥"} ${money(Math.floor((micro / 1e6) * 10 ** digits) / 10 ** digits)}`;
   return micro > 0 && micro / 1e6 < least ? `< ${money(least)}` : money(micro / 1e6);
 }
 

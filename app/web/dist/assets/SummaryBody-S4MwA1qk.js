@@ -1,0 +1,1 @@
+export{t as default}from"./SummaryBody-CQUMP8Gb.js";
