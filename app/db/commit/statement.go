@@ -188,7 +188,7 @@ input_tokens = input_tokens + %, output_tokens = output_tokens + %, reasoning_to
 cache_read_tokens = cache_read_tokens + %, cache_write_tokens = cache_write_tokens + %
  WHERE cancel_requested = % AND runs.id = % AND attempt = % AND status = 'running' AND (last_write <> % OR last_write = '')`
 
-const runKinds = "text uuid jsonb timestamptz jsonb jsonb text text boolean boolean bigint bigint bigint bigint bigint boolean uuid bigint text"
+const runKinds = "text uuid jsonb timestamptz jsonb json text text boolean boolean bigint bigint bigint bigint bigint boolean uuid bigint text"
 
 // Run is a write of the attempt that the row has, which is then as the row says. What is nil of the others
 // stays as it is.
