@@ -58,7 +58,7 @@ type Run struct {
 	CancelRequested bool            `json:"cancel_requested,omitempty"`
 	Partial         string          `json:"-"`                                   // text on its way, saved now and then
 	State           json.RawMessage `json:"-" gorm:"serializer:json;type:jsonb"` // what is not in the log; at most MaxRunState bytes
-	Context         json.RawMessage `json:"context,omitempty" schema:"ContextReport" doc:"Of its last model call." gorm:"serializer:json;type:jsonb"`
+	Context         json.RawMessage `json:"context,omitempty" schema:"ContextReport" doc:"Of its last model call." gorm:"serializer:json;type:json"`
 	Error           *RunError       `json:"error,omitempty" gorm:"serializer:json;type:jsonb"`   // of a failed run
 	Usage           Usage           `json:"usage" gorm:"embedded"`                               // of the model calls for its answer; summaries are in the books
 	AnswerID        MessageID       `json:"answer_id,omitempty" gorm:"serializer:ref;type:uuid"` // the last assistant message

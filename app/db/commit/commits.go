@@ -91,7 +91,7 @@ func Alone(tx *gorm.DB) *Change { return &Change{g: tx, alone: true} }
 
 // Insert adds rows, a pointer to a row or to a slice of rows.
 func (ch *Change) Insert(rows any) error {
-	s, err := insertOf(ch.g, rows)
+	s, err := insertOf(ch.g, ch.session.ID, rows)
 	if err == nil && len(s.rows) > 0 {
 		_, err = ch.add(s)
 	}
@@ -104,7 +104,7 @@ func (ch *Change) Update(sql, kinds string, values ...any) (int64, error) {
 	if err := convert(values); err != nil {
 		return 0, err
 	}
-	return ch.add(statement{target: sql, kinds: strings.Fields(kinds), rows: [][]any{values}})
+	return ch.add(statement{target: sql, kinds: strings.Fields(kinds), rows: [][]any{append([]any{string(ch.session.ID)}, values...)}})
 }
 
 func (ch *Change) add(s statement) (int64, error) {

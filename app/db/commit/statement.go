@@ -22,7 +22,7 @@ type statement struct {
 	target string   // the table, or an UPDATE with % for each value
 	table  *table   // nil for an UPDATE
 	kinds  []string // types of the values on PostgreSQL
-	rows   [][]any
+	rows   [][]any  // of values behind the id of the session, for the other statements of its change
 }
 
 // table is a model's.
@@ -54,8 +54,8 @@ func newTable(s *schema.Schema) *table {
 	return t
 }
 
-// insertOf returns the INSERT of the rows, a pointer to a row or a slice.
-func insertOf(g *gorm.DB, rows any) (statement, error) {
+// insertOf returns the INSERT of the rows, a pointer to a row or a slice, for a change of the session.
+func insertOf(g *gorm.DB, session core.SessionID, rows any) (statement, error) {
 	v := reflect.Indirect(reflect.ValueOf(rows))
 	if v.Kind() == reflect.Struct {
 		v = reflect.Append(reflect.MakeSlice(reflect.SliceOf(v.Type()), 0, 1), v)
@@ -71,9 +71,10 @@ func insertOf(g *gorm.DB, rows any) (statement, error) {
 	}
 	s := statement{target: stmt.Schema.Table, table: t.(*table), kinds: t.(*table).kinds, rows: make([][]any, v.Len())}
 	for i := range s.rows {
-		values := make([]any, len(s.table.fields))
-		for k, f := range s.table.fields {
-			values[k], _ = f.ValueOf(g.Statement.Context, v.Index(i))
+		values := append(make([]any, 0, 1+len(s.table.fields)), string(session))
+		for _, f := range s.table.fields {
+			value, _ := f.ValueOf(g.Statement.Context, v.Index(i))
+			values = append(values, value)
 		}
 		if err := convert(values); err != nil {
 			return s, err
@@ -84,13 +85,7 @@ func insertOf(g *gorm.DB, rows any) (statement, error) {
 }
 
 // Insert inserts the rows.
-func Insert(g *gorm.DB, rows any) error {
-	s, err := insertOf(g, rows)
-	if err == nil {
-		_, err = s.execute(g)
-	}
-	return err
-}
+func Insert(g *gorm.DB, rows any) error { return Alone(g).Insert(rows) }
 
 // convert makes the values what drivers take, ErrInvalid for JSON that cannot be stored.
 func convert(values []any) (err error) {
@@ -124,7 +119,11 @@ func (s statement) execute(tx *gorm.DB) (n int64, err error) {
 			sql = numberPlaceholders(tx, text, "%")
 			texts.Store(k, sql)
 		}
-		res := Text(tx, sql.(string), slices.Concat(part...)...)
+		args := make([]any, 0, len(part)*len(s.kinds))
+		for _, row := range part {
+			args = append(args, row[1:]...)
+		}
+		res := Text(tx, sql.(string), args...)
 		res.Callback().Raw().Execute(res)
 		if res.Error != nil {
 			return n, res.Error
@@ -171,7 +170,7 @@ func sessionUpdate(before, after models.Session, noWebhook bool) (statement, boo
 	same.LastEventSeq, same.LastQueueSeq, same.LastSeq, same.MessageCount, same.UpdatedAt = after.LastEventSeq, after.LastQueueSeq, after.LastSeq, after.MessageCount, after.UpdatedAt
 	same.Speakers, same.StoredBytes, same.Usage = after.Speakers, after.StoredBytes, after.Usage
 	values := []any{
-		after.LastEventSeq - before.LastEventSeq, after.LastQueueSeq, after.LastSeq, after.MessageCount, after.UpdatedAt, after.Speakers,
+		string(before.ID), after.LastEventSeq - before.LastEventSeq, after.LastQueueSeq, after.LastSeq, after.MessageCount, after.UpdatedAt, after.Speakers,
 		after.StoredBytes - before.StoredBytes, a.Calls - b.Calls, a.InputTokens - b.InputTokens,
 		a.OutputTokens - b.OutputTokens, a.ReasoningTokens - b.ReasoningTokens, a.CacheReadTokens - b.CacheReadTokens,
 		a.CacheWriteTokens - b.CacheWriteTokens, a.CostMicroUSD - b.CostMicroUSD, a.UnpricedCalls - b.UnpricedCalls,
@@ -188,7 +187,7 @@ input_tokens = input_tokens + %, output_tokens = output_tokens + %, reasoning_to
 cache_read_tokens = cache_read_tokens + %, cache_write_tokens = cache_write_tokens + %
  WHERE cancel_requested = % AND runs.id = % AND attempt = % AND status = 'running' AND (last_write <> % OR last_write = '')`
 
-const runKinds = "text uuid jsonb timestamptz jsonb jsonb text text boolean boolean bigint bigint bigint bigint bigint boolean uuid bigint text"
+const runKinds = "text uuid jsonb timestamptz jsonb json text text boolean boolean bigint bigint bigint bigint bigint boolean uuid bigint text"
 
 // Run is a write of the attempt that the row has, which is then as the row says. What is nil of the others
 // stays as it is.
@@ -228,11 +227,7 @@ func (c *Commits) writePostgres(g *gorm.DB, changes []*Change) error {
 			continue
 		}
 		for k := range j.kinds {
-			list := make(column, len(j.rows))
-			for n, row := range j.rows {
-				list[n] = row[k]
-			}
-			args = append(args, list)
+			args = append(args, column{j.rows, k})
 		}
 	}
 	key := strings.Join(tables, " ")
@@ -271,9 +266,7 @@ func join(changes []*Change) []*joined {
 				j = &joined{statement: statement{target: s.target, table: s.table, kinds: append([]string{"uuid"}, s.kinds...)}}
 				of[s.target], all = j, append(all, j)
 			}
-			for _, row := range s.rows {
-				j.rows = append(j.rows, append([]any{string(ch.session.ID)}, row...))
-			}
+			j.rows = append(j.rows, s.rows...)
 		}
 	}
 	slices.SortFunc(all[1:], func(a, b *joined) int { return cmp.Compare(a.target, b.target) })
@@ -359,19 +352,22 @@ func (j *joined) sql() string {
 	return j.table.insert + "SELECT " + strings.Join(values, ", ") + from + end
 }
 
-// column is an array for unnest that gorm passes on whole.
-type column []any
+// column is an array for unnest that gorm passes on whole: a value of each row.
+type column struct {
+	rows [][]any
+	k    int
+}
 
 // Value is never called, as pgx prefers the other methods.
 func (c column) Value() (driver.Value, error) { return nil, driver.ErrSkip }
 
 // Dimensions is part of pgtype.ArrayGetter.
 func (c column) Dimensions() []pgtype.ArrayDimension {
-	return []pgtype.ArrayDimension{{Length: int32(len(c)), LowerBound: 1}} //nolint:gosec // a batch is bounded
+	return []pgtype.ArrayDimension{{Length: int32(len(c.rows)), LowerBound: 1}} //nolint:gosec // a batch is bounded
 }
 
 // Index is part of pgtype.ArrayGetter.
-func (c column) Index(i int) any { return c[i] }
+func (c column) Index(i int) any { return c.rows[i][c.k] }
 
 // IndexType is part of pgtype.ArrayGetter: the values have their own types.
 func (c column) IndexType() any { return nil }

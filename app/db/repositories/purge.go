@@ -327,13 +327,13 @@ DELETE FROM session_events WHERE (session_id, event_seq) IN (
 // SweepEvents finds the first limit events after the place that are older than keep, and
 // removes them with those before them, except for the newest event of each session. A sweep
 // may continue where the last one ended: an event that was the newest then is removed with
-// the next old event of its session.
+// the next old event of its session, as are messages and starts of runs, which are not looked for.
 func (r *Purges) SweepEvents(ctx context.Context, keep time.Duration, from core.EventPlace, limit int) (core.SweptEvents, error) {
 	if from.Session == "" {
 		from.Session = firstID
 	}
 	db := r.db.WithContext(ctx)
-	old, err := findRows[models.Event](db.Select("at, session_id, event_seq").
+	old, err := findRows[models.Event](db.Select("at, session_id, event_seq").Where("run_id IS NULL OR type <> 'message.created' AND type <> 'run.queued' AND type <> 'run.started'").
 		Where("(at, session_id, event_seq) > (?, ?, ?)", from.At.UTC(), from.Session, from.Seq).Where("at < " + clockBoundSQL(db, -keep)).
 		Order("at, session_id, event_seq").Limit(limit))
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // user's runs, and copies of these in forks. Deleted ones may still have a client message
 // id.
 const (
-	userSessionsSQL = "SELECT id FROM sessions WHERE owner = @owner AND user_id = @user AND archived_at IS NULL AND NOT temporary" +
+	userSessionsSQL = "SELECT id FROM sessions WHERE owner = @owner AND user_id = @user AND user_id <> '' AND archived_at IS NULL AND NOT temporary" +
 		" UNION ALL SELECT id FROM sessions WHERE owner = @owner AND user_id = @user AND archived_at IS NOT NULL AND NOT temporary" +
 		" UNION ALL SELECT id FROM sessions WHERE owner = @owner AND user_id = @user AND temporary" // one query per index
 	otherSessionsSQL = "session_id NOT IN (" + userSessionsSQL + ")"

@@ -53,14 +53,14 @@ func TestSweepEvents(t *testing.T) {
 			all := s.seqs(t, old.ID)
 			last := all[len(all)-1]
 			s.exec(t, "UPDATE session_events SET at = '2020-01-01 00:00:00.5+00:00' WHERE session_id = ?", old.ID)
-			s.exec(t, "UPDATE session_events SET at = '2020-01-01 00:00:00+00:00' WHERE session_id = ? AND event_seq < 3", mixed.ID)
+			s.exec(t, "UPDATE session_events SET at = '2020-01-01 00:00:00+00:00' WHERE session_id = ? AND event_seq < 7", mixed.ID) // one run and the beginning of another
 			got := sweep(t, r, limit)
-			compare.True(t, got == len(all)-1+2, "steps of %d: got %d removed, want %d of one session and 2 of the other", limit, got, len(all)-1)
+			compare.True(t, got == len(all)-1+4, "steps of %d: got %d removed, want %d of one session and 4 of the other", limit, got, len(all)-1)
 			if got := s.seqs(t, old.ID); len(got) != 1 || got[0] != last {
 				t.Errorf("kept of the old session: %v, want its last one, %d", got, last)
 			}
-			if got := s.seqs(t, mixed.ID); got[0] != 3 || len(got) != len(all)-2 {
-				t.Errorf("kept of the session with two old events: %v", got)
+			if got := s.seqs(t, mixed.ID); got[0] != 5 || len(got) != len(all)-4 {
+				t.Errorf("kept of the session with an old run: %v", got)
 			}
 			compare.Equal(t, "kept of the fresh session", len(all), len(s.seqs(t, fresh.ID)))
 			s.turns(t, old.ID, 1)

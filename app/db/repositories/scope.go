@@ -39,7 +39,7 @@ func inScope(tenant core.Tenant) clause.Expr {
 	if tenant.User == "" {
 		return gorm.Expr("owner = ?", tenant.Owner)
 	}
-	return gorm.Expr("owner = ? AND user_id = ?", tenant.Owner, tenant.User)
+	return gorm.Expr("owner = ? AND user_id = ? AND user_id <> ''", tenant.Owner, tenant.User) // as an index of sessions has it
 }
 
 // withinSession is the condition for rows of sessions, such as messages, to be of one session of

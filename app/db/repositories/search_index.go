@@ -1,6 +1,7 @@
 package repositories
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -257,46 +258,44 @@ const wordInexact = "_x"
 
 func postgresEntryOf(e entry, d searchtext.Document) postgresEntry {
 	scope := e.scopeWords()
-	at := make(map[string][]int, len(d.Words))
-	exact := len(d.Words) < maxPosition
-	size := 0
-	for i, w := range d.Words {
-		list, known := at[w]
-		if !known {
-			size += len(w) + 4
+	order := make([]int, len(d.Words)) // the positions of each word follow each other
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Or(strings.Compare(d.Words[a], d.Words[b]), cmp.Compare(a, b)) })
+	isNew := func(i int) bool { return i == 0 || d.Words[order[i]] != d.Words[order[i-1]] }
+	size, exact := 0, len(order) < maxPosition
+	for i, first := 0, 0; i < len(order); i++ {
+		if isNew(i) {
+			first, size = i, size+len(d.Words[order[i]])+4
 		}
-		if size += 2; len(list) == maxPositions {
-			exact = false
-			continue
-		}
-		at[w] = append(list, i+1)
+		size, exact = size+2, exact && i-first < maxPositions
 	}
 	var b strings.Builder
 	if exact = exact && size < maxVector; !exact {
 		scope = append(slices.Clip(scope), wordInexact)
 	}
-	for w, list := range at {
-		writeLexeme(&b, w)
-		if exact {
-			between := byte(':')
-			for _, n := range list {
-				b.WriteByte(between)
-				b.WriteString(strconv.Itoa(n))
-				between = ','
-			}
+	b.Grow(2 * size)
+	for i, n := range order {
+		between := byte(',')
+		if isNew(i) {
+			between = ':'
+			writeLexeme(&b, d.Words[n])
 		}
-		b.WriteByte(' ')
+		if exact {
+			b.WriteByte(between)
+			b.WriteString(strconv.Itoa(n + 1))
+		}
 	}
 	for _, w := range slices.Concat(d.Parts, d.Stems, scope) {
 		writeLexeme(&b, w)
-		b.WriteByte(' ')
 	}
 	return postgresEntry{e.SearchText, b.String()}
 }
 
 // writeLexeme writes a word. Words contain no quotation marks and no backslashes.
 func writeLexeme(b *strings.Builder, w string) {
-	b.WriteByte('\'')
+	b.WriteString(" '")
 	b.WriteString(w)
 	b.WriteByte('\'')
 }

@@ -209,7 +209,7 @@ func (r *Sessions) StoredBytes(ctx context.Context, tenant core.Tenant) (int64, 
 	sum := func(of any, where, row string, rows int) (n int64, err error) {
 		list := r.db.WithContext(ctx).Model(of).Where("owner = ? AND "+where, tenant.Owner)
 		if tenant.User != "" {
-			list = list.Where("user_id = ?", tenant.User)
+			list = list.Where("user_id = ? AND user_id <> ''", tenant.User)
 		}
 		err = list.Select("COALESCE(SUM(? + "+row+" + "+metadata+"), 0)", rows*core.StoredRow).Scan(&n).Error
 		return n, err

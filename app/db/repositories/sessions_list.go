@@ -116,7 +116,7 @@ func filterSessions(db *gorm.DB, tenant core.Tenant, q core.SessionQuery) (*gorm
 		db = db.Where("agent = ?", q.Agent)
 	}
 	if q.UserID != "" {
-		db = db.Where("user_id = ?", q.UserID)
+		db = db.Where("user_id = ? AND user_id <> ''", q.UserID)
 	}
 	if q.Pinned != nil { // a literal, as the partial indexes have it
 		db = db.Where(map[bool]string{true: "pinned", false: "NOT pinned"}[*q.Pinned])
