@@ -51,6 +51,12 @@ func TestSlackStops(t *testing.T) {
 				root = ts
 			}
 			held.await(t)
+			for e, err := range w.house.WatchSession(t.Context(), w.sessionOf(t, root), core.Cursor{}) { // until the run has the first words
+				must.Do(t, err)
+				if e.Type.IsText() {
+					break
+				}
+			}
 			stop[how](root)
 			session, all := w.conversation(t, 2*i+2)
 			close(held.open)

@@ -101,7 +101,7 @@ export async function send(path: string, request: Request = {}): Promise<Respons
   }
   const headers: Record<string, string> = { ...request.headers };
   const secret = auth.secret;
-  if (secret) headers.Authorization = `Bearer ${secret}`;
+  if (secret) headers.Authorization = `Bearer ${secret.replace(/[^\x20-\x7e]/g, "?")}`; // what no header can have is no key
   if (request.json !== undefined) headers["Content-Type"] = "application/json";
   let response: Response;
   try {
@@ -122,7 +122,7 @@ export async function send(path: string, request: Request = {}): Promise<Respons
   if (auth.left) await new Promise(() => {});
   if (response.ok) return response;
   const error = await readProblem(response);
-  if (error.status === 401 || (auth.trying && !error.passesIn && (error.status === 429 || error.status >= 500))) auth.refused(error, secret);
+  if (error.status === 401) auth.refused(error, secret);
   throw error;
 }
 

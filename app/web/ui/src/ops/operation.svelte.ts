@@ -1,6 +1,5 @@
 // What the operation shows: runs, deliveries, usage and memories of all conversations.
 import { ask, type ApiError, type Schema } from "../api/http";
-import { giveBack } from "../parts/giveBack";
 import { auth } from "../state/auth.svelte";
 import { sessions } from "../state/sessions.svelte";
 import { List } from "./list.svelte";
@@ -55,9 +54,7 @@ export class Operation {
 
   async load(part: Tab): Promise<void> {
     if (!auth.isOwner) return;
-    const refocus = giveBack();
     await Promise.all(this.parts[part].map((list) => list.load()));
-    void refocus(); // what had the focus may be done
     if (part === "") await this.loadTitles();
   }
 

@@ -18,8 +18,8 @@ export async function importFile(file: File): Promise<void> {
   underWay.add(slot);
   ui.toast(words.importing(file.name.slice(0, 40)), undefined, work);
   const id = await work;
-  const written = (document.activeElement as HTMLInputElement | null)?.value; // of an edit, a title, a reason
-  if (router.place === place && page.writing.empty && !written) router.go(sessionHref(id));
+  const { value = "", selectionStart = null } = (document.activeElement ?? {}) as Partial<HTMLInputElement>; // an edit, a title, a reason
+  if (router.place === place && page.writing.empty && !(value && selectionStart !== null)) router.go(sessionHref(id));
 }
 
 /** A conversation of its own, with the title of the file. Until all is in it, it is one that goes by itself: most keys may

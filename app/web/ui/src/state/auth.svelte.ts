@@ -47,7 +47,7 @@ class Auth {
 
   /** The server has answered to a secret. Somebody else's drafts, messages and thread go before anything is shown. */
   accept(secret: string): void {
-    if (!this.trying || secret !== this.secret) return;
+    if (secret !== this.secret || (!this.trying && secret === this.accepted)) return;
     const another = this.accepted !== "" && personOf(secret) !== personOf(this.accepted);
     if (another) forgetPerson();
     this.store(secret);
@@ -57,7 +57,7 @@ class Auth {
     else this.problem = undefined;
   }
 
-  /** By the server, or it could not tell. An answer to an older secret says nothing about the present one. */
+  /** By the server, or it could not say. An answer to an older secret says nothing about the present one. */
   refused(error: ApiError, secret: string): void {
     if (secret !== this.secret) return;
     this.problem = error;

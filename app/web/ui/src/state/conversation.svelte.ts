@@ -80,7 +80,7 @@ export class Conversation {
   private runsListed = $state(false);
   private readonly askedRuns = new Set<string>();
   /** Of each question for messages that is on its way: those that were changed meanwhile. */
-  private readonly asked = new Set<Map<string, Message>>();
+  private readonly asked = new Set<Map<string, { message: Message; number: number }>>();
   private checking = false;
   /** The path has changed: the events of its run do not say which messages have siblings. */
   private forked = false;
@@ -174,11 +174,15 @@ export class Conversation {
 
   /** A page of messages, with what was changed while it was on its way. */
   private async pageOf(query: Request["query"]): Promise<Schema["MessagePage"]> {
-    const changed = new Map<string, Message>();
+    const changed = new Map<string, { message: Message; number: number }>();
     this.asked.add(changed);
     try {
       const page = await ask<Schema["MessagePage"]>(`sessions/${this.id}/messages`, { query });
-      return { ...page, items: page.items.map((m) => withBranch(changed.get(m.id) ?? m, m)) };
+      const newest = (m: Message) => {
+        const change = changed.get(m.id);
+        return change && change.number > page.last_event_id ? withBranch(change.message, m) : m;
+      };
+      return { ...page, items: page.items.map(newest) };
     } finally {
       this.asked.delete(changed);
     }
@@ -482,7 +486,7 @@ export class Conversation {
 
   private update(message: Message): void {
     this.pending = this.pending.filter((m) => m.id !== message.id || !message.deleted_at);
-    for (const changed of this.asked) changed.set(message.id, message);
+    for (const changed of this.asked) changed.set(message.id, { message, number: this.lastEvent });
     const known = this.find(message.id);
     if (!known?.message) return;
     known.complete(withBranch(message, known.message));

@@ -4,6 +4,7 @@ import { Feed, type ServerEvent } from "../api/sse";
 import { timeZone } from "../text/format";
 import { words } from "../words";
 import { attempt } from "./attempt.svelte";
+import { auth } from "./auth.svelte";
 import { Retry } from "./retry.svelte";
 import { router, sessionHref } from "./route.svelte";
 import { store, stored, ui } from "./ui.svelte";
@@ -61,6 +62,7 @@ class Sessions {
       for (const event of missed) this.receive(event);
       this.failure = asError(e);
       this.again.after(this.failure);
+      if (auth.trying && !this.failure.passesIn) auth.refused(this.failure, auth.secret); // it was the sign-in's question
     }
   }
 

@@ -63,7 +63,7 @@ export const shortCount = (n: number) => (n < 10_000 ? count(n) : compact.format
 export function dollars(micro: number, digits = 2, atLeast = false): string {
   const money = (usd: number) => usd.toLocaleString(locale, { style: "currency", currency: "USD", minimumFractionDigits: digits, maximumFractionDigits: digits });
   const least = 10 ** -digits;
-  if (atLeast) return `${micro / 1e6 < least ? ">" : "≥"} ${money(Math.floor((micro / 1e6) * 10 ** digits) / 10 ** digits)}`;
+  if (atLeast) return `${micro / 1e6 < least ? ">" : "≥"} ${money(Math.floor(micro / 10 ** (6 - digits)) / 10 ** digits)}`;
   return micro > 0 && micro / 1e6 < least ? `< ${money(least)}` : money(micro / 1e6);
 }
 

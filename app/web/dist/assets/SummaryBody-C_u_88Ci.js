@@ -1,0 +1,1 @@
+export{t as default}from"./SummaryBody-eY4pOJsP.js";

@@ -1,1 +1,0 @@
-export{t as default}from"./SummaryBody-CQUMP8Gb.js";
