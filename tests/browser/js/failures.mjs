@@ -456,6 +456,7 @@ export const cases = {
     // Nor does it take away who is writing.
     await v.field.fill('not yet')
     await give(path)
+    await until('it is sent', () => sent.length === earlier + 2)
     await v.page.getByText('Importing copied.json…').waitFor({ state: 'detached' })
     equal([sent.length - earlier, v.session(), await v.field.inputValue()], [2, id, 'not yet'], 'imports sent, where the writer is, and the draft')
     await v.field.fill('')
@@ -464,6 +465,7 @@ export const cases = {
     await editor.fill('edited')
     await give(path)
     await editor.focus()
+    await until('it is sent', () => sent.length === earlier + 3)
     await v.page.getByText('Importing copied.json…').waitFor({ state: 'detached' })
     equal([v.session(), await editor.inputValue()], [id, 'edited'], 'where the editor is, and what it has')
   },
