@@ -47,7 +47,7 @@ class Auth {
 
   /** The server has answered to a secret. Somebody else's drafts, messages and thread go before anything is shown. */
   accept(secret: string): void {
-    if (secret !== this.secret || (!this.trying && secret === this.accepted)) return;
+    if (secret !== this.secret || (!this.trying && (framed || secret === this.accepted))) return; // a frame keeps no token
     const another = this.accepted !== "" && personOf(secret) !== personOf(this.accepted);
     if (another) forgetPerson();
     this.store(secret);

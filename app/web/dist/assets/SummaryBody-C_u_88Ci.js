@@ -1,1 +1,0 @@
-export{t as default}from"./SummaryBody-eY4pOJsP.js";

@@ -1,0 +1,1 @@
+export{t as default}from"./SummaryBody-Vzcbe3f7.js";
